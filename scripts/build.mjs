@@ -1,0 +1,161 @@
+/** The build: the Prisma client from the schema, then the bundles of `dist`. Each step is left out when its inputs are unchanged. */
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+export const projectRoot = dirname(dirname(fileURLToPath(import.meta.url)));
+const path = (...parts) => join(projectRoot, ...parts);
+
+/** Every step in order: what it reads, what it makes, and how. An output is whole when its `.fingerprint` is there. */
+const steps = [
+  {
+    name: "the database client",
+    inputs: ["prisma/schema.prisma", "prisma.config.ts", "node_modules/prisma/package.json"],
+    output: "src/store/generated",
+    run: generateClient,
+  },
+  {
+    name: "the server",
+    // npm writes down here what is installed: packages are in the bundle.
+    inputs: ["src", "scripts/build.mjs", "node_modules/.package-lock.json"],
+    output: "dist",
+    run: () => {
+      rmSync(path("dist"), { recursive: true, force: true });
+      return bundle({ entries: { main: path("src/main.ts") }, outdir: path("dist"), takesPackages: true });
+    },
+  },
+];
+
+/**
+ * Runs the steps whose inputs changed. `upTo` names the last output wanted: tests need the client only.
+ * @param {{ upTo?: string, force?: boolean }} options
+ */
+export async function build({ upTo = "dist", force = false } = {}) {
+  if (!existsSync(path("node_modules"))) {
+    console.error("The packages are not installed. Run: npm ci");
+    process.exit(1);
+  }
+  for (const { name, inputs, output, run } of steps) {
+    const fingerprint = fingerprintOf(inputs);
+    const stamp = path(output, ".fingerprint");
+    if (force || readIfPresent(stamp) !== fingerprint) {
+      const startedAt = performance.now();
+      rmSync(stamp, { force: true });
+      await run();
+      mkdirSync(path(output), { recursive: true });
+      writeFileSync(stamp, fingerprint);
+      console.log(`built ${name} in ${Math.round(performance.now() - startedAt)} ms`);
+    }
+    if (output === upTo) return;
+  }
+}
+
+/** Packages that read files of their own, or that are loaded only when they are needed. */
+const packagesWithFiles = [
+  "@echogarden/espeak-ng-emscripten",
+  "@electric-sql/pglite",
+  "@graphql-yoga/render-graphiql",
+  "@mediabunny/aac-encoder",
+  "@mediabunny/flac-encoder",
+  "@prisma/client",
+  "@prisma/schema-engine-wasm",
+  "@ai-sdk/*",
+  "gpt-tokenizer",
+  "h264-mp4-encoder",
+  "mediabunny",
+  "opentype.js",
+  "opusscript",
+  "pg-native",
+  "sharp",
+  "wasm-media-encoders",
+];
+/** CommonJS packages ask for Node's own modules by `require`, which an ES module does not have. */
+const commonJsBanner =
+  'import { createRequire as createBundleRequire } from "node:module";\nconst require = createBundleRequire(import.meta.url);';
+
+/**
+ * Bundles TypeScript for this Node. Packages stay outside, so `outdir` must be below the project; with `takesPackages` most come
+ * along, because a start that reads a thousand files takes two seconds longer. The database's worker and program and the sandbox's
+ * worker come along under their own names, where `src/lib/worker-file.ts` looks for them.
+ * @param {{ entries: Record<string, string>, outdir: string, takesPackages?: boolean }} options
+ */
+export async function bundle({ entries, outdir, takesPackages = false }) {
+  const esbuild = await import("esbuild");
+  await esbuild.build({
+    entryPoints: {
+      "embedded-worker": path("src/store/embedded-worker.ts"),
+      "embedded-initialize": path("src/store/embedded-initialize.ts"),
+      "sandbox-worker": path("src/providers/sandbox/media/sandbox-worker.ts"),
+      "inspect-media-worker": path("src/services/generation/inspect-media-worker.ts"),
+      ...entries,
+    },
+    outdir,
+    bundle: true,
+    ...(takesPackages ? { external: packagesWithFiles, banner: { js: commonJsBanner } } : { packages: "external" }),
+    platform: "node",
+    target: "node20",
+    format: "esm",
+    // What is imported on demand stays a file of its own, which a start does not wait for.
+    splitting: true,
+    sourcemap: true,
+    logLevel: "warning",
+  });
+  // Its child process would live as long as the server.
+  await esbuild.stop();
+}
+
+function generateClient() {
+  execFileSync(process.execPath, [path("node_modules/prisma/build/index.js"), "generate"], {
+    cwd: projectRoot,
+    // Prisma fetches its native schema engine unless it is told where one is. No generator uses it: any program will do.
+    env: { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: "1", PRISMA_HIDE_UPDATE_MESSAGE: "1" },
+    // What it says is shown only when it fails, with the error.
+    stdio: "pipe",
+  });
+}
+
+/** A digest of the names and contents of files and folders; generated folders are left out, their inputs decide. */
+function fingerprintOf(inputs) {
+  const hash = createHash("sha256");
+  for (const input of inputs) {
+    for (const file of listFiles(input))
+      hash
+        .update(`${file}\0`)
+        .update(readFileSync(path(file)))
+        .update("\0");
+  }
+  return hash.digest("hex");
+}
+
+function listFiles(input) {
+  const folder = readdirIfFolder(input);
+  if (!folder) return [input];
+  return folder
+    .filter((entry) => entry.name !== "generated")
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .flatMap((entry) => (entry.isDirectory() ? listFiles(join(input, entry.name)) : [join(input, entry.name)]));
+}
+
+function readdirIfFolder(input) {
+  try {
+    return readdirSync(path(input), { withFileTypes: true });
+  } catch (error) {
+    if (error.code === "ENOTDIR") return null;
+    throw error;
+  }
+}
+
+function readIfPresent(file) {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if (error.code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+const isMain = process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href;
+if (isMain)
+  await build({ force: process.argv.includes("--force"), upTo: process.argv.includes("--client") ? "src/store/generated" : "dist" });
