@@ -1,0 +1,99 @@
+/**
+ * What a response answers, read along as it is written, and its end held back until that is stored. It replaces the methods of one
+ * response, so that whoever writes it, in whatever way, needs to know nothing of it.
+ */
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+
+export interface RecordedAnswer {
+  readonly statusCode: number;
+  /** Those of the answer itself, not of its connection or its request; names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+/** Of the connection, of the single request, or measured. */
+const UNRECORDED_HEADER =
+  /^(?:access-control-.*|connection|content-length|date|keep-alive|referrer-policy|server-timing|transfer-encoding|vary|x-request-id)$/;
+/** `: keep-alive` of an event stream. */
+const COMMENT = 0x3a;
+
+export class AnswerRecorder {
+  private statusCode: number | null = null;
+  private headers: Record<string, string> = {};
+  private chunks: Buffer[] = [];
+  private bytes = 0;
+  private hasEnded = false;
+  /** Of an answer whose length was told, which is complete with its last byte: all of it. Null of one that ends with its connection or a chunk. */
+  private held: Buffer[] | null = null;
+
+  /** `store` is given null when the answer is larger than `bytesMax`; the response ends when it has settled. */
+  constructor(
+    private readonly res: ServerResponse,
+    private readonly bytesMax: number,
+    store: (answer: RecordedAnswer | null) => Promise<void>,
+  ) {
+    const own = { writeHead: res.writeHead.bind(res), write: res.write.bind(res), end: res.end.bind(res) };
+    const writeHead = (statusCode: number, headers: OutgoingHttpHeaders = {}) => {
+      this.statusCode = statusCode;
+      const all = lowerCased({ ...res.getHeaders(), ...headers });
+      this.headers = recorded(all);
+      this.held = all["content-length"] === undefined ? null : [];
+      return own.writeHead(statusCode, headers);
+    };
+    const write = (chunk: Uint8Array | string) => {
+      this.add(chunk);
+      return this.held ? true : own.write(chunk);
+    };
+    const end = (chunk?: Uint8Array | string) => {
+      if (this.hasEnded) return res;
+      // A stream that is ended because its reader left is not whole. What was to go out whole is, whoever reads it.
+      if (res.closed && this.held === null) return own.end();
+      this.hasEnded = true;
+      if (chunk !== undefined) this.add(chunk);
+      const finish = () => void own.end(this.held ? Buffer.concat(this.held) : chunk);
+      store(this.answer()).then(finish, finish);
+      return res;
+    };
+    Object.assign(res, { writeHead, write, end });
+  }
+
+  /** Somebody has ended the response, and it was whole: its answer is stored, or is being stored. */
+  get isEnded(): boolean {
+    return this.hasEnded;
+  }
+
+  /** Some of the answer has been written. */
+  get isBegun(): boolean {
+    return this.statusCode !== null;
+  }
+
+  /** What has been written so far; null when that is nothing, or too much. */
+  answer(): RecordedAnswer | null {
+    if (this.statusCode === null || this.bytes > this.bytesMax) return null;
+    return { statusCode: this.statusCode, headers: this.headers, body: Buffer.concat(this.chunks) };
+  }
+
+  /** What is written from now on is nobody's business. */
+  stop(): void {
+    for (const method of ["writeHead", "write", "end"] as const) Reflect.deleteProperty(this.res, method);
+  }
+
+  private add(chunk: Uint8Array | string): void {
+    const bytes = Buffer.from(chunk as Uint8Array);
+    this.held?.push(bytes);
+    const isComment = bytes[0] === COMMENT && this.headers["content-type"]?.startsWith("text/event-stream");
+    if (isComment) return;
+    this.bytes += bytes.byteLength;
+    if (this.bytes > this.bytesMax) this.chunks = [];
+    else this.chunks.push(bytes);
+  }
+}
+
+function lowerCased(headers: OutgoingHttpHeaders): Record<string, string> {
+  const stated = Object.entries(headers).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(stated.map(([name, value]) => [name.toLowerCase(), String(value)]));
+}
+
+function recorded(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !UNRECORDED_HEADER.test(name)));
+}

@@ -1,0 +1,94 @@
+/**
+ * Large texts in a JSON document, cut out of it before it is parsed: a picture as base64 is megabytes that would become a string, be
+ * looked at character by character, and be written again. Cut out, it stays the bytes that came.
+ */
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+const WHITE_SPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
+/** Shorter ones are parsed as fast as they are cut. */
+const CUT_BYTES_MIN = 1_024;
+
+export interface CutJson {
+  /** The document, in which each text that was cut is its index in `texts`. */
+  readonly rest: Buffer;
+  readonly texts: readonly Buffer[];
+}
+
+/**
+ * Cuts the values of every field of this name that are long strings without an escape. Of a document that is not JSON it may cut
+ * anything, and `rest` is no JSON then either: outside of strings, quotes stand only around them, and inside they are escaped.
+ */
+export function cutTexts(json: Buffer, name: string): CutJson {
+  const key = Buffer.from(`"${name}"`);
+  const kept: Buffer[] = [];
+  const texts: Buffer[] = [];
+  let keptTo = 0;
+  for (let at = json.indexOf(key); at !== -1; at = json.indexOf(key, at + 1)) {
+    const start = valueStart(json, at + key.length);
+    if (start === null || json[at - 1] === BACKSLASH) continue;
+    const end = json.indexOf(QUOTE, start);
+    const text = json.subarray(start, end === -1 ? start : end);
+    if (text.length < CUT_BYTES_MIN || text.includes(BACKSLASH)) continue;
+    kept.push(json.subarray(keptTo, start - 1), Buffer.from(String(texts.length)));
+    texts.push(text);
+    keptTo = end + 1;
+    at = end;
+  }
+  if (texts.length === 0) return { rest: json, texts };
+  return { rest: Buffer.concat([...kept, json.subarray(keptTo)]), texts };
+}
+
+/** The first byte of the string that follows a key; null when something else does. */
+function valueStart(json: Buffer, afterKey: number): number | null {
+  const colon = skipWhiteSpace(json, afterKey);
+  if (json[colon] !== COLON) return null;
+  const quote = skipWhiteSpace(json, colon + 1);
+  return json[quote] === QUOTE ? quote + 1 : null;
+}
+
+function skipWhiteSpace(json: Buffer, from: number): number {
+  let at = from;
+  while (WHITE_SPACE.has(json[at] ?? 0)) at += 1;
+  return at;
+}
+
+/** As many characters as are decoded at a time: short strings are made and forgotten much faster than long ones. */
+const PIECE_CHARS = 32 * 1_024;
+const PADDING = 0x3d;
+/** Node writes nothing, or complains, where no whole group of bytes has room. */
+const GROUP_BYTES = 3;
+const scratch = Buffer.alloc((PIECE_CHARS / 4) * 3 + GROUP_BYTES);
+
+/** Whether this text in ASCII is base64 throughout, of one byte at least. It is decoded piece by piece, and kept nowhere. */
+export function isBase64(text: Buffer): boolean {
+  const size = decodedSize(text);
+  // No number of bytes leaves one character over.
+  if (size === 0 || (text.length - paddingOf(text)) % 4 === 1) return false;
+  let decoded = 0;
+  for (let from = 0; from < text.length; from += PIECE_CHARS) {
+    decoded += scratch.write(text.toString("latin1", from, from + PIECE_CHARS), "base64");
+  }
+  // Node skips what is not base64: there are fewer bytes then than the characters stand for.
+  return decoded === size;
+}
+
+/** The bytes that a base64 text in ASCII stands for. */
+export function decodeBase64(text: Buffer): Buffer {
+  const bytes = Buffer.allocUnsafe(decodedSize(text) + GROUP_BYTES);
+  let at = 0;
+  for (let from = 0; from < text.length; from += PIECE_CHARS) {
+    at += bytes.write(text.toString("latin1", from, from + PIECE_CHARS), at, "base64");
+  }
+  return bytes.subarray(0, at);
+}
+
+function decodedSize(text: Buffer): number {
+  return Math.floor(((text.length - paddingOf(text)) * 3) / 4);
+}
+
+function paddingOf(text: Buffer): number {
+  if (text.at(-1) !== PADDING) return 0;
+  return text.at(-2) === PADDING ? 2 : 1;
+}

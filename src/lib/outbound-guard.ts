@@ -1,0 +1,281 @@
+/**
+ * The one outbound guard: whatever a user names (a reference image, a community model's upstream, a repository, a webhook) is reached
+ * through it and nothing else (decisions "Upstream URLs", reliability 4).
+ *
+ * 1. The URL is read strictly: https, no credentials, no fragment, a port that web servers use, no address that is not public.
+ * 2. The name is resolved when a connection is made, every address that it has must be public, and the one that is dialled is one
+ *    of those that were looked at: DNS that answers differently a moment later changes nothing.
+ * 3. Redirects are not followed; bytes are counted while they arrive; one deadline covers it all.
+ *
+ * Hosts that the operator allows are exempt from https and from the public-address rule, and from nothing else.
+ */
+import { lookup } from "node:dns/promises";
+import { isIP, type LookupFunction } from "node:net";
+import ipaddr from "ipaddr.js";
+import { Agent, buildConnector } from "undici";
+
+export type OutboundProblem =
+  /** The URL may not be asked for at all: nothing was sent. */
+  | "url"
+  /** Unknown, not public, refusing connections or breaking them: told alike, so that nobody can explore a network with it. */
+  | "host"
+  /** It answered something else than a body: an error, a redirect, an encoding that was not asked for. */
+  | "answer"
+  | "size"
+  | "time";
+
+/** The message is for whoever named the URL; `cause` is private. */
+export class OutboundError extends Error {
+  override readonly name = "OutboundError";
+
+  constructor(
+    readonly problem: OutboundProblem,
+    message: string,
+    cause?: unknown,
+  ) {
+    super(message, { cause });
+  }
+}
+
+export interface ResolvedAddress {
+  readonly address: string;
+  readonly family: number;
+}
+
+/** Every address of a name; rejects when there is none. */
+export type Resolve = (hostname: string) => Promise<readonly ResolvedAddress[]>;
+
+export interface OutboundGuardOptions {
+  /** Names and addresses without a port, IPv6 without brackets. */
+  readonly allowHosts: readonly string[];
+  readonly resolve?: Resolve;
+  readonly connectTimeoutMs?: number;
+}
+
+export interface GuardedFetchOptions {
+  readonly bytesMax: number;
+  /** From the call to the last byte. */
+  readonly timeoutMs: number;
+  /** The Accept header. */
+  readonly accept: string;
+  readonly signal: AbortSignal;
+  /** Named by an upstream of the operator's own: any host will do. The rules about redirects, size and time hold. */
+  readonly isTrusted?: boolean;
+}
+
+export interface FetchedFile {
+  readonly bytes: Uint8Array;
+  /** As the server says, in lower case, without parameters; empty when it does not say. */
+  readonly contentType: string;
+}
+
+const URL_CHARS_MAX = 2_048;
+const HOST_CHARS_MAX = 253;
+const CONNECT_TIMEOUT_MS = 3_000;
+/** Connections to one origin: neither a port scanner nor a flood. */
+const CONNECTIONS_PER_ORIGIN = 16;
+const WEB_URL = /^https?:\/\/[^/]/i;
+/** White space, control characters and backslashes, which parsers read differently. */
+const AMBIGUOUS = /[\s\\\p{Cc}]/u;
+const AUTHORITY_WITH_USER = /^[a-z]+:\/\/[^/?#]*@/i;
+/** The ports above 1023 that browsers refuse, because other services than web servers listen there (Fetch standard, "bad ports"). */
+const OTHER_SERVICES_PORTS = new Set([
+  1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+]);
+/** Public by its number, and yet a cloud's own service for the machine that asks (Azure's WireServer). */
+const CLOUD_SERVICES = new Set(["168.63.129.16"]);
+/** All that has been given out of IPv6 for public use. */
+const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR("2000::/3");
+
+const HOST_MESSAGE = "The host of this URL is unknown, is not public, or does not answer.";
+
+/** True for an address that everybody's router knows: whatever is special in any way is not. */
+export function isPublicAddress(text: string): boolean {
+  if (!ipaddr.isValid(text)) return false;
+  const address = ipaddr.process(text);
+  if (address.range() !== "unicast" || CLOUD_SERVICES.has(address.toString())) return false;
+  return address.kind() === "ipv4" || (address as ipaddr.IPv6).match(GLOBAL_IPV6);
+}
+
+export class OutboundGuard {
+  /** For undici's pools and agents, as `connect`: a connection to anything that is not public fails with an OutboundError. */
+  readonly connect: buildConnector.connector;
+  private readonly allowHosts: ReadonlySet<string>;
+  private readonly resolve: Resolve;
+  private readonly agent: Agent;
+  private readonly trustedAgent: Agent;
+
+  constructor(options: OutboundGuardOptions) {
+    this.allowHosts = new Set(options.allowHosts.map(normalizeHost));
+    this.resolve = options.resolve ?? ((hostname) => lookup(hostname, { all: true }));
+    const timeout = options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
+    this.connect = this.createConnector(timeout);
+    const agentOptions = { connections: CONNECTIONS_PER_ORIGIN, pipelining: 1, keepAliveTimeout: 1_000 };
+    this.agent = new Agent({ ...agentOptions, connect: this.connect });
+    this.trustedAgent = new Agent({ ...agentOptions, connect: { timeout } });
+  }
+
+  /** The URL as it may be asked for. Throws an OutboundError whose message says what is wrong with it; resolves no name. */
+  parse(text: string): URL {
+    if (text.length > URL_CHARS_MAX) throw new OutboundError("url", `A URL may have at most ${URL_CHARS_MAX} characters.`);
+    const url = parseWebUrl(text);
+    if (AUTHORITY_WITH_USER.test(text)) throw new OutboundError("url", "A URL may not hold credentials.");
+    if (text.includes("#")) throw new OutboundError("url", "A URL may not hold a fragment.");
+    if (this.isAllowed(url.hostname)) return url;
+    if (url.protocol !== "https:") throw new OutboundError("url", "The URL must be https.");
+    const port = Number(url.port || 443);
+    if (port !== 443 && (port < 1024 || OTHER_SERVICES_PORTS.has(port)))
+      throw new OutboundError("url", "Web servers do not use this port.");
+    assertHost(bareHost(url.hostname));
+    return url;
+  }
+
+  /** As `parse`, and every address of its host is public at this moment. */
+  async check(text: string): Promise<URL> {
+    const url = this.parse(text);
+    const host = bareHost(url.hostname);
+    if (!this.isAllowed(host) && isIP(host) === 0) await this.resolvePublic(host);
+    return url;
+  }
+
+  /** GET, with none of the caller's headers. Rejects with an OutboundError, or with the signal's reason when that is aborted. */
+  async fetchGuarded(text: string, options: GuardedFetchOptions): Promise<FetchedFile> {
+    const url = options.isTrusted ? parseWebUrl(text) : this.parse(text);
+    options.signal.throwIfAborted();
+    const deadline = new AbortController();
+    const timer = setTimeout(
+      () => deadline.abort(new OutboundError("time", `The URL did not give its content within ${options.timeoutMs} ms.`)),
+      options.timeoutMs,
+    );
+    const leave = () => deadline.abort(options.signal.reason);
+    options.signal.addEventListener("abort", leave, { once: true });
+    try {
+      return await this.read(url, options, deadline.signal);
+    } catch (error) {
+      if (deadline.signal.aborted) throw deadline.signal.reason;
+      throw error instanceof OutboundError ? error : (findRefusal(error) ?? new OutboundError("host", HOST_MESSAGE, error));
+    } finally {
+      clearTimeout(timer);
+      options.signal.removeEventListener("abort", leave);
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.agent.close(), this.trustedAgent.close()]);
+  }
+
+  private async read(url: URL, { accept, bytesMax, isTrusted }: GuardedFetchOptions, signal: AbortSignal): Promise<FetchedFile> {
+    const agent = isTrusted ? this.trustedAgent : this.agent;
+    const { statusCode, headers, body } = await agent.request({
+      origin: url.origin,
+      path: `${url.pathname}${url.search}`,
+      method: "GET",
+      headers: { accept, "accept-encoding": "identity", "user-agent": "sluice" },
+      signal,
+    });
+    // Leaving a body unread is an error to the stream, and to nobody else.
+    body.on("error", () => undefined);
+    try {
+      assertPlain(statusCode, headers["content-encoding"]);
+      if (Number(headers["content-length"] ?? 0) > bytesMax) throw tooLarge(bytesMax);
+      const parts: Buffer[] = [];
+      let size = 0;
+      for await (const part of body as AsyncIterable<Buffer>) {
+        size += part.length;
+        if (size > bytesMax) throw tooLarge(bytesMax);
+        parts.push(part);
+      }
+      return { bytes: Buffer.concat(parts, size), contentType: mediaTypeOf(headers["content-type"]) };
+    } finally {
+      body.destroy();
+    }
+  }
+
+  private createConnector(timeout: number): buildConnector.connector {
+    const free = buildConnector({ timeout });
+    const guarded = buildConnector({ timeout, lookup: this.createLookup() });
+    return (target, done) => {
+      const host = bareHost(target.hostname);
+      if (this.isAllowed(host)) return free(target, done);
+      // No name is looked up for an address, so it is judged here.
+      const isRefused = target.protocol !== "https:" || (isIP(host) !== 0 && !isPublicAddress(host));
+      if (isRefused) return done(new OutboundError("host", HOST_MESSAGE), null);
+      return guarded(target, done);
+    };
+  }
+
+  /** What the socket dials is what this answers: there is no second resolution. */
+  private createLookup(): LookupFunction {
+    return (hostname, { all }, done) => {
+      this.resolvePublic(hostname).then(
+        (addresses) => {
+          const [first] = addresses;
+          if (all) done(null, [...addresses]);
+          else done(null, first.address, first.family);
+        },
+        (error: NodeJS.ErrnoException) => done(error, "", 0),
+      );
+    };
+  }
+
+  /** One private address among public ones is enough to refuse them all. */
+  private async resolvePublic(hostname: string): Promise<readonly [ResolvedAddress, ...ResolvedAddress[]]> {
+    const resolved = await this.resolve(hostname).catch((error: unknown) => {
+      throw new OutboundError("host", HOST_MESSAGE, error);
+    });
+    const [first, ...others] = resolved;
+    if (first === undefined || !resolved.every(({ address }) => isPublicAddress(address))) throw new OutboundError("host", HOST_MESSAGE);
+    return [first, ...others];
+  }
+
+  private isAllowed(hostname: string): boolean {
+    return this.allowHosts.has(bareHost(hostname));
+  }
+}
+
+function parseWebUrl(text: string): URL {
+  if (!WEB_URL.test(text) || AMBIGUOUS.test(text) || !URL.canParse(text)) throw new OutboundError("url", "This is not an https URL.");
+  return new URL(text);
+}
+
+/** URLs write IPv6 in brackets. */
+function bareHost(hostname: string): string {
+  return hostname.replace(/^\[|\]$/g, "");
+}
+
+/** In the form in which URLs come out of the parser: `127.1` is 127.0.0.1, names are in lower case. */
+function normalizeHost(host: string): string {
+  const url = `http://${isIP(host) === 6 ? `[${host}]` : host}`;
+  return bareHost(URL.canParse(url) ? new URL(url).hostname : host);
+}
+
+function assertHost(host: string): void {
+  if (isIP(host) !== 0) {
+    if (!isPublicAddress(host)) throw new OutboundError("url", HOST_MESSAGE);
+    return;
+  }
+  const isName = host.length <= HOST_CHARS_MAX && host.includes(".") && !host.endsWith(".");
+  if (!isName) throw new OutboundError("url", "The host of this URL is not a full domain name.");
+}
+
+function assertPlain(status: number, encoding: string | string[] | undefined): void {
+  if (status >= 300 && status < 400) throw new OutboundError("answer", `The URL answers a redirect (${status}), which is not followed.`);
+  if (status !== 200) throw new OutboundError("answer", `The URL answers with the status ${status}.`);
+  if (encoding !== undefined && encoding !== "identity")
+    throw new OutboundError("answer", "The URL answers with an encoding that was not asked for.");
+}
+
+function tooLarge(bytesMax: number): OutboundError {
+  return new OutboundError("size", `The URL gives more than ${bytesMax} bytes.`);
+}
+
+function mediaTypeOf(header: string | string[] | undefined): string {
+  return (typeof header === "string" ? header : "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
+}
+
+/** A refusal may come wrapped: several addresses that fail together are one error. */
+function findRefusal(error: unknown): OutboundError | null {
+  if (error instanceof OutboundError) return error;
+  if (error instanceof AggregateError) return error.errors.map(findRefusal).find((found) => found !== null) ?? null;
+  return error instanceof Error && error.cause !== undefined ? findRefusal(error.cause) : null;
+}

@@ -1,0 +1,39 @@
+/** Keyset pages, newest first: the shape that every list service answers and both faces present. */
+
+export interface PageRequest {
+  /** How many items at most. */
+  readonly first: number;
+  /** Exclusive: the position after which the page begins. */
+  readonly after?: PagePosition | undefined;
+}
+
+/** A place in a newest-first list: the time, and the id that breaks ties. */
+export interface PagePosition {
+  readonly timestamp: Date;
+  readonly id: string;
+}
+
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly hasNextPage: boolean;
+}
+
+const CURSOR_PATTERN = /^(\d{1,16})\.([0-9a-f-]{36})$/;
+
+export function encodeCursor(position: PagePosition): string {
+  return Buffer.from(`${position.timestamp.getTime()}.${position.id}`).toString("base64url");
+}
+
+/** Null when the cursor was not made by `encodeCursor`. */
+export function decodeCursor(cursor: string): PagePosition | null {
+  const match = CURSOR_PATTERN.exec(Buffer.from(cursor, "base64url").toString("latin1"));
+  if (!match) return null;
+  const timestamp = new Date(Number(match[1]));
+  if (Number.isNaN(timestamp.getTime())) return null;
+  return { timestamp, id: match[2] as string };
+}
+
+/** Cuts the one row too many that a list query asks for to learn whether there is a next page. */
+export function toPage<Item>(rows: readonly Item[], first: number): Page<Item> {
+  return { items: rows.slice(0, first), hasNextPage: rows.length > first };
+}

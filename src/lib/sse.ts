@@ -1,0 +1,227 @@
+/**
+ * Server-sent events (HTML Living Standard, section 9.2.6), read from bytes as they arrive and written. Line ends may be LF,
+ * CRLF, a lone CR or any mixture, and a chunk may end anywhere, inside a character too.
+ *
+ * The scanner never looks at a byte twice: it asks `indexOf` for the next line end and keeps the pieces of an unfinished line
+ * apart until it is whole, so an event costs time in proportion to its length however many chunks it came in.
+ */
+
+export interface SseEvent {
+  /** The values of the event's `data` lines, joined by a line feed. */
+  readonly data: string;
+  /** The value of its `event` field; null when there is none. */
+  readonly event: string | null;
+  /**
+   * Its data as one well-formed event, `data: <line>\n` for each line and an empty line; comments and other fields are left out.
+   * A slice of the chunk when the event was exactly that already.
+   */
+  readonly bytes: Buffer;
+}
+
+export interface SseScanner {
+  /** The events that this chunk completes. Throws SseEventTooLargeError once an event exceeds the cap, and from then on. */
+  push(chunk: Buffer): SseEvent[];
+  /** The body is over: an event that lacks its closing empty line is taken as it is. */
+  end(): SseEvent[];
+}
+
+export class SseEventTooLargeError extends Error {
+  override readonly name = "SseEventTooLargeError";
+
+  constructor(readonly eventBytesMax: number) {
+    super(`A server-sent event is larger than ${eventBytesMax} bytes.`);
+  }
+}
+
+export interface SseScannerOptions {
+  /** The largest event, counted over its `data` lines; also the largest single line of any kind. */
+  readonly eventBytesMax: number;
+}
+
+export function createSseScanner(options: SseScannerOptions): SseScanner {
+  return new Scanner(options.eventBytesMax);
+}
+
+/** One event as bytes. Line ends inside `data` make several `data` lines. */
+export function formatSseEvent(data: string, event?: string): Buffer {
+  const lines = LINE_END.test(data) ? data.split(LINE_ENDS).join("\ndata: ") : data;
+  return Buffer.from(event === undefined ? `data: ${lines}\n\n` : `event: ${event}\ndata: ${lines}\n\n`);
+}
+
+const LINE_END = /[\r\n]/;
+const LINE_ENDS = /\r\n|\r|\n/;
+const LF = 0x0a;
+const CR = 0x0d;
+const COLON = 0x3a;
+const SPACE = 0x20;
+const DATA = Buffer.from("data");
+const EVENT = Buffer.from("event");
+const DATA_PREFIX = Buffer.from("data: ");
+const LINE_FEED = Buffer.from("\n");
+const EVENT_END = Buffer.from("\n\n");
+const BYTE_ORDER_MARK = Buffer.from("\uFEFF");
+
+class Scanner implements SseScanner {
+  /** The beginning of a line whose end has not come yet. */
+  private parts: Buffer[] = [];
+  private partsBytes = 0;
+  /** Values of the unfinished event's data lines. */
+  private values: Buffer[] = [];
+  /** The event as it goes on, when its only data line happens to stand in memory with both line feeds after it. */
+  private whole: Buffer | null = null;
+  private dataBytes = 0;
+  private eventName: string | null = null;
+  private isFirstLine = true;
+  /** The last chunk ended in CR: a LF that begins the next one belongs to it. */
+  private skipsLineFeed = false;
+  private failure: SseEventTooLargeError | null = null;
+
+  constructor(private readonly eventBytesMax: number) {}
+
+  push(chunk: Buffer): SseEvent[] {
+    if (this.failure) throw this.failure;
+    const events: SseEvent[] = [];
+    let at = 0;
+    if (this.skipsLineFeed && chunk.length > 0) {
+      this.skipsLineFeed = false;
+      if (chunk[0] === LF) at = 1;
+    }
+    let lf = chunk.indexOf(LF, at);
+    let cr = chunk.indexOf(CR, at);
+    while (lf !== -1 || cr !== -1) {
+      if (lf !== -1 && (cr === -1 || lf < cr)) {
+        if (this.isWholeEvent(chunk, at, lf)) {
+          events.push({ data: chunk.toString("utf8", at + DATA_PREFIX.length, lf), event: null, bytes: chunk.subarray(at, lf + 2) });
+          at = lf + 2;
+        } else {
+          this.takeLine(chunk.subarray(at, lf), events);
+          at = lf + 1;
+        }
+      } else {
+        this.takeLine(chunk.subarray(at, cr), events);
+        at = cr + 1;
+        if (at === chunk.length) this.skipsLineFeed = true;
+        else if (chunk[at] === LF) at += 1;
+      }
+      if (this.failure) return this.deliverThenFail(events);
+      if (lf !== -1 && lf < at) lf = chunk.indexOf(LF, at);
+      if (cr !== -1 && cr < at) cr = chunk.indexOf(CR, at);
+    }
+    if (at < chunk.length) this.keepPart(chunk.subarray(at));
+    return this.failure ? this.deliverThenFail(events) : events;
+  }
+
+  end(): SseEvent[] {
+    if (this.failure) throw this.failure;
+    const events: SseEvent[] = [];
+    if (this.partsBytes > 0) this.takeLine(Buffer.alloc(0), events);
+    if (this.failure) throw this.failure;
+    this.dispatch(events);
+    return events;
+  }
+
+  /** The usual case: `data: ...`, LF, LF, nothing before it left over. */
+  private isWholeEvent(chunk: Buffer, start: number, end: number): boolean {
+    return (
+      chunk[end + 1] === LF &&
+      chunk[start] === 0x64 &&
+      chunk[start + 1] === 0x61 &&
+      chunk[start + 2] === 0x74 &&
+      chunk[start + 3] === 0x61 &&
+      chunk[start + 4] === COLON &&
+      chunk[start + 5] === SPACE &&
+      start + DATA_PREFIX.length <= end &&
+      this.partsBytes === 0 &&
+      this.values.length === 0 &&
+      this.eventName === null &&
+      !this.isFirstLine &&
+      end - start <= this.eventBytesMax
+    );
+  }
+
+  private keepPart(part: Buffer): void {
+    this.parts.push(part);
+    this.partsBytes += part.length;
+    if (this.dataBytes + this.partsBytes > this.eventBytesMax) this.failure = new SseEventTooLargeError(this.eventBytesMax);
+  }
+
+  /** A line is complete: `rest` is its end, what was kept is its beginning. */
+  private takeLine(rest: Buffer, events: SseEvent[]): void {
+    let line = rest;
+    let whole: Buffer | null = null;
+    if (this.dataBytes + this.partsBytes + rest.length > this.eventBytesMax) {
+      this.failure = new SseEventTooLargeError(this.eventBytesMax);
+      return;
+    }
+    if (this.partsBytes > 0) {
+      this.parts.push(rest, EVENT_END);
+      whole = Buffer.concat(this.parts);
+      line = whole.subarray(0, -EVENT_END.length);
+      this.parts = [];
+      this.partsBytes = 0;
+    }
+    if (this.isFirstLine) {
+      this.isFirstLine = false;
+      if (startsWith(line, BYTE_ORDER_MARK)) {
+        line = line.subarray(BYTE_ORDER_MARK.length);
+        whole = whole === null ? null : whole.subarray(BYTE_ORDER_MARK.length);
+      }
+    }
+    if (line.length === 0) this.dispatch(events);
+    else this.readField(line, whole);
+  }
+
+  private readField(line: Buffer, whole: Buffer | null): void {
+    if (isField(line, DATA)) {
+      this.whole = whole !== null && this.values.length === 0 && startsWith(line, DATA_PREFIX) ? whole : null;
+      this.values.push(fieldValue(line, DATA));
+      this.dataBytes += line.length;
+    } else if (isField(line, EVENT)) {
+      this.eventName = fieldValue(line, EVENT).toString() || null;
+    }
+  }
+
+  private dispatch(events: SseEvent[]): void {
+    const { values, whole } = this;
+    const [first] = values;
+    if (first !== undefined) {
+      const data = values.length === 1 ? first.toString() : values.map((value) => value.toString()).join("\n");
+      events.push({ data, event: this.eventName, bytes: whole ?? joinLines(values) });
+      this.values = [];
+      this.whole = null;
+      this.dataBytes = 0;
+    }
+    this.eventName = null;
+  }
+
+  /** Events before the one that is too large are still good: they are handed out, the next call throws. */
+  private deliverThenFail(events: SseEvent[]): SseEvent[] {
+    this.parts = [];
+    this.values = [];
+    this.whole = null;
+    if (events.length === 0 && this.failure) throw this.failure;
+    return events;
+  }
+}
+
+function startsWith(bytes: Buffer, prefix: Buffer): boolean {
+  return bytes.length >= prefix.length && prefix.compare(bytes, 0, prefix.length) === 0;
+}
+
+/** Whether a line is the field `name`, with or without a value. */
+function isField(line: Buffer, name: Buffer): boolean {
+  return startsWith(line, name) && (line.length === name.length || line[name.length] === COLON);
+}
+
+/** What follows the colon, less one space. */
+function fieldValue(line: Buffer, name: Buffer): Buffer {
+  const start = name.length + 1;
+  return line.subarray(line[start] === SPACE ? start + 1 : start);
+}
+
+function joinLines(values: readonly Buffer[]): Buffer {
+  const pieces: Buffer[] = [];
+  for (const value of values) pieces.push(DATA_PREFIX, value, LINE_FEED);
+  pieces.push(LINE_FEED);
+  return Buffer.concat(pieces);
+}

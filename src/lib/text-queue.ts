@@ -1,0 +1,76 @@
+/** Texts between a source that pushes and one reader that pulls. The source is told to wait while too much is unread. */
+
+export interface Valve {
+  pause(): void;
+  resume(): void;
+}
+
+export class TextQueue implements AsyncIterableIterator<string> {
+  private texts: string[] = [];
+  private unread = 0;
+  private isPaused = false;
+  private isEnded = false;
+  private failure: { readonly reason: unknown } | null = null;
+  private wake: (() => void) | null = null;
+
+  constructor(
+    private readonly charsMax: number,
+    private readonly valve: Valve,
+  ) {}
+
+  push(text: string): void {
+    if (this.isEnded) return;
+    this.texts.push(text);
+    this.unread += text.length;
+    if (this.unread > this.charsMax && !this.isPaused) {
+      this.isPaused = true;
+      this.valve.pause();
+    }
+    this.wake?.();
+  }
+
+  /** What was pushed before is still read. With a failure, `next` throws it once after that. */
+  end(failure?: unknown): void {
+    if (this.isEnded) return;
+    this.isEnded = true;
+    if (failure !== undefined) this.failure = { reason: failure };
+    this.wake?.();
+  }
+
+  async next(): Promise<IteratorResult<string, undefined>> {
+    while (this.texts.length === 0 && !this.isEnded) {
+      await new Promise<void>((resolve) => {
+        this.wake = resolve;
+      });
+      this.wake = null;
+    }
+    const text = this.texts.shift();
+    if (text !== undefined) return { done: false, value: this.taken(text) };
+    const { failure } = this;
+    this.failure = null;
+    if (failure) throw failure.reason;
+    return { done: true, value: undefined };
+  }
+
+  /** Nothing more is read. */
+  async return(): Promise<IteratorResult<string, undefined>> {
+    this.texts = [];
+    this.unread = 0;
+    this.failure = null;
+    this.end();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  private taken(text: string): string {
+    this.unread -= text.length;
+    if (this.isPaused && this.unread <= this.charsMax) {
+      this.isPaused = false;
+      this.valve.resume();
+    }
+    return text;
+  }
+}

@@ -1,0 +1,41 @@
+/** Usage quantities: what a generation consumed and made, in the kinds that are priced (Spec 2.8, decisions "Usage"). */
+
+/**
+ * Amounts by kind, all whole numbers of 0 or more. The text kinds leave out what is counted in a kind of its own, so the
+ * kinds never overlap and a cost is a plain sum.
+ */
+export interface UsageQuantities {
+  readonly inputTextTokens: number;
+  readonly inputCachedTokens: number;
+  readonly inputCacheWriteTokens: number;
+  readonly inputAudioTokens: number;
+  readonly inputImageTokens: number;
+  readonly outputTextTokens: number;
+  readonly outputReasoningTokens: number;
+  readonly outputAudioTokens: number;
+  readonly outputImageTokens: number;
+  readonly outputVideoMilliseconds: number;
+  readonly outputAudioMilliseconds: number;
+}
+
+export type UsageKind = keyof UsageQuantities;
+
+export const NO_USAGE: UsageQuantities = Object.freeze({
+  inputTextTokens: 0,
+  inputCachedTokens: 0,
+  inputCacheWriteTokens: 0,
+  inputAudioTokens: 0,
+  inputImageTokens: 0,
+  outputTextTokens: 0,
+  outputReasoningTokens: 0,
+  outputAudioTokens: 0,
+  outputImageTokens: 0,
+  outputVideoMilliseconds: 0,
+  outputAudioMilliseconds: 0,
+});
+
+/** Every kind, in the order of the usage row's columns. */
+export const USAGE_KINDS = Object.keys(NO_USAGE) as readonly UsageKind[];
+
+/** The largest amount of one kind that a usage row can hold (PostgreSQL's integer). A report above it is not believed. */
+export const USAGE_AMOUNT_MAX = 2_147_483_647;

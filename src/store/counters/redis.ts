@@ -1,0 +1,139 @@
+/**
+ * Counters that processes share through Redis. While Redis does not answer, each process counts by itself: limits are then
+ * as many times as wide as there are processes, and no request fails or waits for it.
+ */
+import { Redis } from "ioredis";
+import type { Logger } from "pino";
+import { RateLimiterRedis } from "rate-limiter-flexible";
+import type { BucketRule, Counters, WindowRule } from "../counters.js";
+import { reconnectDelayMs } from "../events/transport.js";
+import { BUCKET_UNITS_MAX, HOUR_MS, REFILL_MS_MAX } from "./bucket.js";
+import { toWait } from "./memory.js";
+
+/** A request does not wait longer than this for a count. */
+const ANSWER_TIMEOUT_MS = 250;
+/** After an answer that did not come, Redis is left alone for this long. */
+const PAUSE_MS = 1_000;
+
+/**
+ * `take` of bucket.ts, in one step and by Redis's clock, so that processes agree. Lua's numbers are doubles, and what it writes
+ * without a format has 14 digits only.
+ */
+const TAKE_SCRIPT = `
+local capacity, perHour, units = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local needed = ARGV[4] ~= '' and tonumber(ARGV[4]) or nil
+local time = redis.call('time')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local known = redis.call('hmget', KEYS[1], 'level', 'carry', 'at')
+local level = tonumber(known[1] or capacity)
+local carry = tonumber(known[2] or 0)
+local at = tonumber(known[3] or now)
+local elapsed = math.min(math.max(0, now - at), ${REFILL_MS_MAX})
+local whole = math.floor(perHour / ${HOUR_MS})
+local parts = elapsed * (perHour - whole * ${HOUR_MS}) + carry
+local back = math.floor(parts / ${HOUR_MS})
+level = math.min(capacity, level + elapsed * whole + back)
+carry = level == capacity and 0 or parts - back * ${HOUR_MS}
+local wait = 0
+if needed and level < needed then wait = math.ceil((needed - level) * ${HOUR_MS} / perHour)
+else level = math.max(-${BUCKET_UNITS_MAX}, level - units) end
+redis.call('hset', KEYS[1], 'level', string.format('%.0f', level), 'carry', string.format('%.0f', carry), 'at', string.format('%.0f', math.max(at, now)))
+redis.call('pexpire', KEYS[1], string.format('%.0f', math.min(${REFILL_MS_MAX}, math.ceil((capacity - level) * ${HOUR_MS} / perHour) + 1000)))
+return string.format('%.0f', wait)
+`;
+
+interface CountersRedis extends Redis {
+  sluiceTake(key: string, capacity: string, perHour: string, units: string, needed: string): Promise<string>;
+}
+
+export class RedisCounters implements Counters {
+  private readonly redis: CountersRedis;
+  private readonly prefix: string;
+  private readonly windows = new Map<string, RateLimiterRedis>();
+  private pausedUntil = 0;
+  private isAway = false;
+  private isClosed = false;
+
+  constructor(
+    redisUrl: string,
+    private readonly memory: Counters,
+    private readonly log: Logger,
+  ) {
+    this.redis = new Redis(redisUrl, {
+      connectionName: "sluice-counters",
+      connectTimeout: 2_000,
+      commandTimeout: ANSWER_TIMEOUT_MS,
+      retryStrategy: reconnectDelayMs,
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      autoResendUnfulfilledCommands: false,
+    }) as CountersRedis;
+    this.prefix = `sluice:${this.redis.options.db ?? 0}:limit`;
+    this.redis.defineCommand("sluiceTake", { numberOfKeys: 1, lua: TAKE_SCRIPT });
+    this.redis.on("error", (error) => this.onTrouble(error));
+    this.redis.on("ready", () => this.onAnswer());
+  }
+
+  count(rule: WindowRule, name: string): Promise<number> {
+    return this.ask(
+      () => toWait(this.windowOf(rule).consume(name)),
+      () => this.memory.count(rule, name),
+    );
+  }
+
+  take(rule: BucketRule, name: string, units: number, needed: number | null): Promise<number> {
+    return this.ask(
+      async () => {
+        const key = `${this.prefix}:bucket:${name}`;
+        const asked = [rule.capacity, rule.perHour, units].map((number) => number.toFixed(0)) as [string, string, string];
+        return Number(await this.redis.sluiceTake(key, ...asked, needed === null ? "" : needed.toFixed(0)));
+      },
+      () => this.memory.take(rule, name, units, needed),
+    );
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.redis.disconnect();
+    this.memory.close();
+  }
+
+  private async ask(shared: () => Promise<number>, own: () => Promise<number>): Promise<number> {
+    if (this.redis.status !== "ready" || Date.now() < this.pausedUntil) return own();
+    try {
+      const answer = await shared();
+      this.onAnswer();
+      return answer;
+    } catch (error) {
+      this.pausedUntil = Date.now() + PAUSE_MS;
+      this.onTrouble(error);
+      return own();
+    }
+  }
+
+  private windowOf(rule: WindowRule): RateLimiterRedis {
+    const known = this.windows.get(rule.name);
+    if (known) return known;
+    const window = new RateLimiterRedis({
+      storeClient: this.redis,
+      keyPrefix: `${this.prefix}:${rule.name}`,
+      points: rule.max,
+      duration: rule.seconds,
+    });
+    this.windows.set(rule.name, window);
+    return window;
+  }
+
+  /** Said once for each time that it is lost. */
+  private onTrouble(error: unknown): void {
+    if (this.isAway || this.isClosed) return;
+    this.isAway = true;
+    this.log.warn({ err: error }, "rate limits are counted by each process alone, because Redis does not answer");
+  }
+
+  private onAnswer(): void {
+    if (!this.isAway) return;
+    this.isAway = false;
+    this.log.info("rate limits are shared again");
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * DATA_DIR: one process at a time, an identity that outlives the process, and the secrets that were made for it. Held
+ * with a shared database too, because the settlement spool lives here.
+ */
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs";
+import { mkdir, realpath, rm } from "node:fs/promises";
+import { connect, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import { StartError } from "../lib/start-error.js";
+import { syncToDisk } from "./sync-to-disk.js";
+
+const SECRET_BYTES = 32;
+const OWNER_ANSWER_TIMEOUT_MS = 500;
+
+export interface DataDir {
+  /** Absolute, with symbolic links resolved. */
+  readonly path: string;
+  /** A UUID made with the directory. Whoever holds the directory knows that every earlier process on it is dead. */
+  readonly instanceId: string;
+  /** The named secret, 32 random bytes as base64; made and kept in `secrets.json` when it is not there yet. */
+  secret(name: string): string;
+  /** Lets another process have the directory. */
+  release(): Promise<void>;
+}
+
+/** Takes the directory for this process, making it when absent. Fails when another living process has it. */
+export async function openDataDir(dataDir: string): Promise<DataDir> {
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const path = await realpath(dataDir);
+  const lock = await lockDirectory(path);
+  try {
+    const instanceId = readInstanceId(join(path, "instance-id"));
+    const secrets = openSecrets(join(path, "secrets.json"));
+    return { path, instanceId, secret: secrets, release: () => closeServer(lock) };
+  } catch (error) {
+    await closeServer(lock);
+    throw error;
+  }
+}
+
+/**
+ * The lock is a listening socket, which the operating system takes away with the process, however that ends; a file
+ * would have to be judged stale. Its name is made from the directory's device and inode, so that every path to the
+ * directory leads to the same lock.
+ */
+async function lockDirectory(path: string): Promise<Server> {
+  const address = lockAddress(path);
+  const taken = await listen(address);
+  if (taken) return taken;
+
+  const owner = await askOwner(address);
+  if (owner === null && !isKernelName(address)) {
+    // A socket file that nobody answers on was left behind by a process that died.
+    await rm(address, { force: true });
+    const retaken = await listen(address);
+    if (retaken) return retaken;
+  }
+  const holder = owner === null ? "another process" : `the process ${owner}`;
+  throw new StartError(`The data directory ${path} is in use by ${holder}. Stop it, or set DATA_DIR to another directory.`);
+}
+
+function lockAddress(path: string): string {
+  const { dev, ino } = statSync(path, { bigint: true });
+  const name = `sluice-${createHash("sha256").update(`${dev}:${ino}`).digest("hex").slice(0, 32)}`;
+  if (process.platform === "linux") return `\0${name}`;
+  if (process.platform === "win32") return `\\\\.\\pipe\\${name}`;
+  return join(tmpdir(), `${name}.sock`);
+}
+
+/** Names without a file: Linux's abstract sockets and Windows' pipes. They are never stale. */
+function isKernelName(address: string): boolean {
+  return address.startsWith("\0") || address.startsWith("\\\\");
+}
+
+/** Null when the address is taken. */
+function listen(address: string): Promise<Server | null> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => {
+      socket.on("error", () => socket.destroy());
+      socket.end(String(process.pid));
+    });
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EADDRINUSE") resolve(null);
+      else reject(error);
+    });
+    server.listen({ path: address }, () => {
+      server.unref();
+      resolve(server);
+    });
+  });
+}
+
+/** The process id that the lock's holder answers with; null when there is no answer. */
+function askOwner(address: string): Promise<string | null> {
+  return new Promise((resolve) => {
+    let answer = "";
+    const socket = connect({ path: address });
+    socket.setTimeout(OWNER_ANSWER_TIMEOUT_MS, () => socket.destroy());
+    socket.setEncoding("latin1");
+    socket.on("data", (text) => {
+      answer += text;
+    });
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => resolve(/^\d{1,10}$/.test(answer) ? answer : null));
+  });
+}
+
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+  });
+}
+
+function readInstanceId(file: string): string {
+  const text = readIfPresent(file);
+  if (text === null) {
+    const instanceId = randomUUID();
+    writeDurably(file, `${instanceId}\n`);
+    return instanceId;
+  }
+  const parsed = z.uuid().safeParse(text.trim());
+  if (!parsed.success) throw new StartError(`${file} does not hold a UUID. Restore it, or remove it to give the directory a new identity.`);
+  return parsed.data;
+}
+
+const secretsFile = z.record(z.string(), z.string().regex(/^[A-Za-z0-9+/]{43}=$/));
+
+function openSecrets(file: string): (name: string) => string {
+  const secrets = new Map(Object.entries(readSecrets(file)));
+  return (name) => {
+    const known = secrets.get(name);
+    if (known !== undefined) return known;
+    const made = randomBytes(SECRET_BYTES).toString("base64");
+    secrets.set(name, made);
+    writeDurably(file, `${JSON.stringify(Object.fromEntries(secrets), null, 2)}\n`);
+    return made;
+  };
+}
+
+/** A damaged file stops the start: new secrets in its place would make everything that the old ones sealed unreadable. */
+function readSecrets(file: string): Record<string, string> {
+  const text = readIfPresent(file);
+  if (text === null) return {};
+  try {
+    return secretsFile.parse(JSON.parse(text));
+  } catch {
+    throw new StartError(
+      `${file} is damaged: it must be a JSON object of base64 secrets of ${SECRET_BYTES} bytes. Restore it from a backup.`,
+    );
+  }
+}
+
+function readIfPresent(file: string): string | null {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+/** Writes beside the file and renames, so that a crash leaves the old text or the new one. Only the owner may read it. */
+function writeDurably(file: string, text: string): void {
+  const draft = `${file}.draft`;
+  const handle = openSync(draft, "w", 0o600);
+  try {
+    writeSync(handle, text);
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+  renameSync(draft, file);
+  syncToDisk(dirname(file));
+}

@@ -1,0 +1,166 @@
+/**
+ * The database: PostgreSQL at DATABASE_URL, or an embedded one below DATA_DIR. Both are spoken to through `pg`, so there
+ * is one SQL dialect, one driver and one migration history.
+ */
+import { join } from "node:path";
+import { PrismaPg } from "@prisma/adapter-pg";
+import pg from "pg";
+import type { Logger } from "pino";
+import { serviceUnavailable } from "../errors.js";
+import { StartError } from "../lib/start-error.js";
+import { startEmbedded } from "./embedded.js";
+import { startMaintenance } from "./embedded-maintenance.js";
+import { PrismaClient } from "./generated/prisma/client.js";
+
+/** Connections for everything but money. More than this many queries wait in the process. */
+const SHARED_CONNECTIONS_MAX = 10;
+/** The embedded database answers one query at a time: more connections only hide the way there and back. */
+const EMBEDDED_CONNECTIONS_MAX = 4;
+/** One for the settler's flush, one beside it. Reports that hold every other connection never delay a charge. */
+const MONEY_CONNECTIONS_MAX = 2;
+const CONNECT_TIMEOUT_MS = 5_000;
+const IDLE_CONNECTION_MS = 60_000;
+const KEEP_ALIVE_DELAY_MS = 10_000;
+const PING_TIMEOUT_MS = 2_000;
+/** A connection that is silent for longer is given up, with whoever waits on it. */
+const QUERY_TIMEOUT_MS = 20_000;
+
+/**
+ * jit: every statement here is short, compiling it costs more than it saves. timezone: days are UTC days. The time-outs
+ * free the locks of a process that hangs in mid-transaction, and end a query that nobody can be waiting for any more.
+ */
+const SESSION_SETTINGS =
+  "SET jit = off; SET timezone = 'UTC'; SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '15s'";
+
+export interface Database {
+  /** Rejects with SERVICE_UNAVAILABLE when the database does not answer. */
+  readonly prisma: DatabaseClient;
+  /** Embedded: no other process can use it. */
+  readonly isExclusive: boolean;
+  /** For the settler's one statement and for maintenance; Prisma has connections of its own. */
+  readonly pool: pg.Pool;
+  /** A pool of one connection, for work that needs a session to itself, such as one that takes session locks. The caller ends it. */
+  openSession(): pg.Pool;
+  /** Resolves when the database answers; rejects within seconds when it does not. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface DatabaseOptions {
+  /** Null: the embedded database. */
+  readonly databaseUrl: string | null;
+  /** An existing directory that this process has to itself; the embedded database is its `database` folder. */
+  readonly dataDir: string;
+  readonly log: Logger;
+  readonly poolConnectionsMax?: number;
+}
+
+/** Opens the database and waits until it answers. It may still lack migrations: see `migrate`. */
+export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+  return options.databaseUrl === null ? openEmbedded(options) : openShared(options, options.databaseUrl);
+}
+
+async function openEmbedded({ dataDir, log, poolConnectionsMax = EMBEDDED_CONNECTIONS_MAX }: DatabaseOptions): Promise<Database> {
+  const server = await startEmbedded(join(dataDir, "database"), log);
+  // Named statements are the session's, which all connections share: queries must not be given names.
+  const config: pg.PoolConfig = { user: "postgres", database: "postgres", ssl: false, stream: () => server.connect() };
+  const database = connect(config, { isExclusive: true, connectionsMax: poolConnectionsMax, log });
+  const stopMaintenance = startMaintenance(database.pool, log);
+  return {
+    ...database,
+    close: async () => {
+      await stopMaintenance();
+      await database.close();
+      await server.close();
+    },
+  };
+}
+
+async function openShared(
+  { log, poolConnectionsMax = SHARED_CONNECTIONS_MAX }: DatabaseOptions,
+  connectionString: string,
+): Promise<Database> {
+  const config: pg.PoolConfig = {
+    connectionString,
+    application_name: "sluice",
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
+    onConnect: (client) => client.query(SESSION_SETTINGS).then(() => undefined),
+  };
+  const database = connect(config, { isExclusive: false, connectionsMax: poolConnectionsMax, log });
+  try {
+    await database.ping();
+  } catch (error) {
+    await database.close();
+    throw new StartError(`The database at DATABASE_URL does not answer: ${(error as Error).message}`, { cause: error });
+  }
+  return database;
+}
+
+export type DatabaseClient = ReturnType<typeof createPrisma>;
+
+function createPrisma(pool: pg.Pool) {
+  return new PrismaClient({ adapter: new PrismaPg(pool) }).$extends({
+    query: {
+      $allOperations: async ({ args, query }) => {
+        try {
+          return await query(args);
+        } catch (error) {
+          throw isAway(error)
+            ? serviceUnavailable("The gateway cannot reach its database. Try again in a moment.", { cause: error })
+            : error;
+        }
+      },
+    },
+  });
+}
+
+/**
+ * Prisma's codes for a database that is not there or goes away: all of P1000-P1017 but those for a wrong name or password, and
+ * the time-outs of its pool. What the driver cannot name at all is a connection that broke, too.
+ */
+function isAway(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  return (
+    /^(?:P10(?:01|02|08|11|17)|P2024|P2028|P2037|57P0[123]|08\w{3}|E[A-Z]+)$/.test(code) ||
+    /timeout exceeded|Connection terminated|Can't reach database|Query read timeout/i.test(error.message)
+  );
+}
+
+interface ConnectOptions {
+  readonly isExclusive: boolean;
+  readonly connectionsMax: number;
+  readonly log: Logger;
+}
+
+function connect(config: pg.PoolConfig, { isExclusive, connectionsMax, log }: ConnectOptions): Database {
+  const openPool = (max: number) => createPool({ ...config, max }, log);
+  const pool = openPool(MONEY_CONNECTIONS_MAX);
+  const prismaPool = createPool({ ...config, max: connectionsMax, query_timeout: QUERY_TIMEOUT_MS }, log);
+  const prisma = createPrisma(prismaPool);
+  return {
+    prisma,
+    isExclusive,
+    pool,
+    openSession: () => openPool(1),
+    ping: async () => {
+      const query: pg.QueryConfig & { query_timeout: number } = { text: "SELECT 1", query_timeout: PING_TIMEOUT_MS };
+      await pool.query(query);
+    },
+    close: async () => {
+      await prisma.$disconnect();
+      await Promise.all([pool.end(), prismaPool.end()]);
+    },
+  };
+}
+
+/** A pool drops a connection that breaks and opens another when one is asked for; all that is left to do is not to crash. */
+function createPool(config: pg.PoolConfig, log: Logger): pg.Pool {
+  const pool = new pg.Pool({ ...config, connectionTimeoutMillis: CONNECT_TIMEOUT_MS, idleTimeoutMillis: IDLE_CONNECTION_MS });
+  const onError = (error: Error) => log.warn({ err: error }, "a database connection broke");
+  // The pool reports its idle connections; one that is in use reports on itself, and crashes the process when unheard.
+  pool.on("error", () => undefined);
+  pool.on("connect", (client) => client.on("error", onError));
+  return pool;
+}

@@ -1,0 +1,164 @@
+/**
+ * The embedded database, seen from the main thread: a worker that runs PGlite, and connections to it in the shape of the
+ * socket that `pg` would open. A connection is a message channel between the two threads, so no other process and no
+ * other user of the machine can reach the database.
+ */
+import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import type { Duplex } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
+import { promisify } from "node:util";
+import { setFlagsFromString } from "node:v8";
+import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
+import type { Logger } from "pino";
+import { ChannelStream } from "./channel-stream.js";
+import type { WorkerReply, WorkerRequest } from "./embedded-worker.js";
+import { syncToDisk } from "./sync-to-disk.js";
+import { resolveWorkerFile } from "./worker-file.js";
+
+/**
+ * How much a WebAssembly function runs before V8 optimises it. At its default, a fifth of this, V8 spends the start on functions
+ * that run at no other time: a second of processor time.
+ */
+const WASM_TIERING_BUDGET = 10_000_000;
+/** Deep recursion in a statement should meet PostgreSQL's own limit before it meets the thread's. */
+const WORKER_STACK_MEGABYTES = 64;
+/** A statement that runs for longer hangs: nothing else ends it, because the embedded PostgreSQL has no timers. */
+const HANG_TIMEOUT_MS = 120_000;
+const PINGS_UNTIL_HANG = 4;
+/** How long to wait before a worker that died is started again, when that failed too. */
+const RESTART_DELAY_MS = 1_000;
+/** How long the worker may take to write everything to its place. */
+const CLOSE_TIMEOUT_MS = 10_000;
+
+export interface EmbeddedServer {
+  /** A connection for `pg`'s `stream` option. */
+  connect(): Duplex;
+  /** Finishes what is queued, writes everything to its place and stops the worker. */
+  close(): Promise<void>;
+}
+
+interface RunningWorker {
+  readonly worker: Worker;
+  /** Resolves when it has ended, after its successor was started. */
+  readonly exited: Promise<void>;
+}
+
+/** Opens the database in `directory`, making it when absent (some seconds). Resolves when it answers. */
+export async function startEmbedded(directory: string, log: Logger, hangTimeoutMs = HANG_TIMEOUT_MS): Promise<EmbeddedServer> {
+  setFlagsFromString(`--wasm-tiering-budget=${WASM_TIERING_BUDGET}`);
+  await initialize(directory, log);
+  const file = await resolveWorkerFile("embedded-worker");
+  let isClosing = false;
+  let running: Promise<RunningWorker> = launch();
+
+  async function launch(): Promise<RunningWorker> {
+    const worker = new Worker(file, { workerData: { directory }, resourceLimits: { stackSizeMb: WORKER_STACK_MEGABYTES } });
+    await waitUntilReady(worker);
+    const stopWatching = watch(worker, hangTimeoutMs, log);
+    worker.on("error", (error) => log.error({ err: error }, "the embedded database failed"));
+    const exited = new Promise<void>((resolve) => {
+      worker.once("exit", () => {
+        stopWatching();
+        if (!isClosing) running = relaunch();
+        resolve();
+      });
+    });
+    return { worker, exited };
+  }
+
+  /** Its clients see their connections break and open new ones, which wait for this. */
+  async function relaunch(): Promise<RunningWorker> {
+    log.error("the embedded database stopped; starting it again");
+    for (;;) {
+      try {
+        return await launch();
+      } catch (error) {
+        log.error({ err: error }, "the embedded database does not start");
+        await delay(RESTART_DELAY_MS);
+        if (isClosing) throw error;
+      }
+    }
+  }
+
+  /** A port that a worker has taken up. One that dies before it did is awaited, and its successor asked. */
+  async function openPort(): Promise<MessagePort> {
+    for (;;) {
+      const { worker, exited } = await running;
+      const { port1, port2 } = new MessageChannel();
+      const greeted = once(port1, "message").then(() => true);
+      worker.postMessage({ connect: port2 } satisfies WorkerRequest, [port2]);
+      if (await Promise.race([greeted, exited.then(() => false)])) return port1;
+      if (isClosing) throw new Error("The embedded database is closed.");
+    }
+  }
+
+  await running;
+  return {
+    connect: () => new ChannelStream(openPort),
+    close: async () => {
+      isClosing = true;
+      const last = await running.catch(() => null);
+      if (!last) return;
+      last.worker.postMessage("close" satisfies WorkerRequest);
+      const hasExited = await Promise.race([last.exited.then(() => true), delay(CLOSE_TIMEOUT_MS, false, { ref: false })]);
+      // What is committed is in the log on disk; stopping hard only costs the next start a replay.
+      if (!hasExited) await last.worker.terminate();
+    },
+  };
+}
+
+/**
+ * Makes the database's files when there are none: under another name first, so that a start that is killed half-way leaves
+ * nothing that looks like a database.
+ */
+async function initialize(directory: string, log: Logger): Promise<void> {
+  const parent = dirname(directory);
+  const draftPrefix = `${basename(directory)}.initializing-`;
+  for (const name of readdirSync(parent)) {
+    if (name.startsWith(draftPrefix)) rmSync(join(parent, name), { recursive: true, force: true });
+  }
+  if (existsSync(directory)) return;
+
+  log.info({ directory }, "making the embedded database; this takes some seconds, once");
+  const draft = join(parent, `${draftPrefix}${randomUUID()}`);
+  await promisify(execFile)(process.execPath, [await resolveWorkerFile("embedded-initialize"), draft]);
+  renameSync(draft, directory);
+  syncToDisk(parent);
+}
+
+function waitUntilReady(worker: Worker): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const settle = (error: Error | null) => {
+      worker.off("message", onMessage).off("error", settle).off("exit", onExit);
+      if (error) reject(error);
+      else resolve();
+    };
+    const onMessage = (reply: WorkerReply) => {
+      if (reply === "ready") settle(null);
+    };
+    const onExit = (code: number) => settle(new Error(`The embedded database's worker ended with code ${code} before it was ready.`));
+    worker.on("message", onMessage).on("error", settle).on("exit", onExit);
+  });
+}
+
+/** Stops a worker that has not answered for `hangTimeoutMs`. Counts pings, not time, which jumps when the machine was suspended. */
+function watch(worker: Worker, hangTimeoutMs: number, log: Logger): () => void {
+  let unanswered = 0;
+  worker.on("message", (reply: WorkerReply) => {
+    if (reply === "pong") unanswered = 0;
+  });
+  const timer = setInterval(() => {
+    if (unanswered === PINGS_UNTIL_HANG) {
+      log.error({ hangTimeoutMs }, "the embedded database hangs; stopping it");
+      void worker.terminate();
+    }
+    unanswered += 1;
+    worker.postMessage("ping" satisfies WorkerRequest);
+  }, hangTimeoutMs / PINGS_UNTIL_HANG);
+  timer.unref();
+  return () => clearInterval(timer);
+}

@@ -1,0 +1,96 @@
+/**
+ * Events: what has just happened, told to whoever listens in any process (architecture, "Stores"). An event is a hint to
+ * look or a copy for display; nothing that must not be lost travels here. `openEvents` chooses how they reach other processes.
+ */
+import { EventEmitter } from "node:events";
+import type { Logger } from "pino";
+
+/** Every channel and what it carries. Payloads are JSON values, because they are sent to other processes. */
+export interface EventChannels {
+  /** A key was revoked, changed or deleted: caches drop it. */
+  "api-key-changed": { readonly apiKeyId: string };
+  /** A usage row was written. */
+  "usage-recorded": { readonly accountId: string; readonly usageId: string };
+  /** A bucket or what is held of it changed. */
+  "balance-changed": { readonly accountId: string };
+  /** A generation job got further or came to its end. */
+  "generation-changed": { readonly accountId: string; readonly generationId: string; readonly status: string };
+}
+
+export type EventChannel = keyof EventChannels;
+/** Those that tell of one account. */
+export type AccountChannel = { [C in EventChannel]: EventChannels[C] extends { readonly accountId: string } ? C : never }[EventChannel];
+
+export interface Events {
+  /** Never throws and never waits: this process's listeners have been called when it returns, other processes hear soon. */
+  publish<C extends EventChannel>(channel: C, payload: EventChannels[C]): void;
+  /** Calls `listener` for each event until the returned function is called. */
+  listen<C extends EventChannel>(channel: C, listener: (payload: EventChannels[C]) => void): () => void;
+  /** As `listen`, for the events of one account: costs the others nothing, however many listen. */
+  listenToAccount<C extends AccountChannel>(channel: C, accountId: string, listener: (payload: EventChannels[C]) => void): () => void;
+  /**
+   * Calls `listener` each time that this process hears the others again after it may have missed some of what they said,
+   * until the returned function is called. Whatever is kept up to date by events must then be looked up anew.
+   */
+  onGap(listener: () => void): () => void;
+  /** Tells other processes what they have not been told yet, for a bounded time; nobody is called any more. */
+  close(): Promise<void>;
+}
+
+/** Events of one process: nobody else publishes, so there are no gaps. */
+export function createMemoryEvents(log: Logger): Events {
+  return new LocalEvents(log);
+}
+
+const GAP = Symbol("gap");
+
+/** The listeners of this process, to whom every implementation delivers. */
+export class LocalEvents implements Events {
+  private readonly emitter = new EventEmitter().setMaxListeners(0);
+
+  constructor(private readonly log: Logger) {}
+
+  publish<C extends EventChannel>(channel: C, payload: EventChannels[C]): void {
+    this.emitter.emit(channel, payload);
+    if ("accountId" in payload) this.emitter.emit(accountEvent(channel, payload.accountId), payload);
+  }
+
+  listen<C extends EventChannel>(channel: C, listener: (payload: EventChannels[C]) => void): () => void {
+    return this.add(channel, listener);
+  }
+
+  listenToAccount<C extends AccountChannel>(channel: C, accountId: string, listener: (payload: EventChannels[C]) => void): () => void {
+    return this.add(accountEvent(channel, accountId), listener);
+  }
+
+  onGap(listener: () => void): () => void {
+    return this.add(GAP, listener);
+  }
+
+  announceGap(): void {
+    this.emitter.emit(GAP);
+  }
+
+  async close(): Promise<void> {
+    this.emitter.removeAllListeners();
+  }
+
+  /** What goes wrong in a listener is not the publisher's fault, nor the next listener's. */
+  private add<Payload extends readonly unknown[]>(name: string | typeof GAP, listener: (...payload: Payload) => void): () => void {
+    const guarded = (...payload: Payload) => {
+      try {
+        listener(...payload);
+      } catch (error) {
+        this.log.error({ err: error, event: String(name) }, "a listener failed");
+      }
+    };
+    this.emitter.on(name, guarded);
+    return () => {
+      this.emitter.off(name, guarded);
+    };
+  }
+}
+
+function accountEvent(channel: EventChannel, accountId: string): string {
+  return `${channel} of ${accountId}`;
+}

@@ -1,0 +1,107 @@
+/** Events through Redis's publish and subscribe: one channel, one connection that listens and one that sends. */
+import { Redis } from "ioredis";
+import {
+  ANSWER_TIMEOUT_MS,
+  type EventTransport,
+  HEARTBEAT_MS,
+  type OpenTransport,
+  reconnectDelayMs,
+  type TransportListener,
+} from "./transport.js";
+
+export function redisTransport(redisUrl: string): OpenTransport {
+  return (listener) => new RedisTransport(redisUrl, listener);
+}
+
+class RedisTransport implements EventTransport {
+  private readonly publisher: Redis;
+  private readonly subscriber: Redis;
+  private readonly channel: string;
+  private readonly heartbeat: NodeJS.Timeout;
+  private isSubscribed = false;
+  private isUp = false;
+  private isClosed = false;
+  /** Errors come before the closing that they cause. */
+  private lastError = new Error("the connection to Redis is closed");
+
+  constructor(
+    redisUrl: string,
+    private readonly listener: TransportListener,
+  ) {
+    this.publisher = connect(redisUrl);
+    this.subscriber = connect(redisUrl);
+    // Redis's databases share its channels; with the number in the name, deployments stay apart as their keys do.
+    this.channel = `sluice:${this.subscriber.options.db ?? 0}:events`;
+    for (const client of [this.publisher, this.subscriber]) {
+      client.on("error", (error) => {
+        this.lastError = error;
+      });
+      client.on("close", () => this.onDown());
+    }
+    this.subscriber.on("close", () => {
+      this.isSubscribed = false;
+    });
+    this.publisher.on("ready", () => this.onPart());
+    this.subscriber.on("ready", () => this.subscribe());
+    this.subscriber.on("message", (_channel: string, text: string) => this.listener.onMessage(text));
+    this.heartbeat = setInterval(() => this.ping(), HEARTBEAT_MS);
+  }
+
+  async send(messages: readonly string[]): Promise<void> {
+    await Promise.all(messages.map((message) => this.publisher.publish(this.channel, message)));
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    clearInterval(this.heartbeat);
+    this.subscriber.disconnect();
+    this.publisher.disconnect();
+  }
+
+  /** By hand, because what was published before the server has confirmed it may have been missed. */
+  private subscribe(): void {
+    this.subscriber.subscribe(this.channel).then(
+      () => {
+        this.isSubscribed = true;
+        this.onPart();
+      },
+      (error: Error) => {
+        this.lastError = error;
+        if (this.subscriber.status === "ready") this.subscriber.disconnect(true);
+      },
+    );
+  }
+
+  private onPart(): void {
+    if (this.isUp || this.isClosed || !this.isSubscribed || this.publisher.status !== "ready") return;
+    this.isUp = true;
+    this.listener.onUp();
+  }
+
+  private onDown(): void {
+    if (this.isClosed) return;
+    this.isUp = false;
+    this.listener.onDown(this.lastError);
+  }
+
+  /** One that is not answered in time destroys its connection. */
+  private ping(): void {
+    for (const client of [this.publisher, this.subscriber]) {
+      if (client.status === "ready") client.ping().catch(() => undefined);
+    }
+  }
+}
+
+function connect(redisUrl: string): Redis {
+  return new Redis(redisUrl, {
+    connectionName: "sluice-events",
+    connectTimeout: ANSWER_TIMEOUT_MS,
+    socketTimeout: ANSWER_TIMEOUT_MS,
+    retryStrategy: reconnectDelayMs,
+    // A command that cannot be sent now fails now: what is worth repeating is repeated by the outbox.
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    autoResubscribe: false,
+    autoResendUnfulfilledCommands: false,
+  });
+}

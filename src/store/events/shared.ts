@@ -1,0 +1,122 @@
+/**
+ * Events of many processes. A process's own listeners are called when it publishes, without the way out and back; what other
+ * processes publish comes over a transport, which may be away for a while.
+ */
+import { randomUUID } from "node:crypto";
+import type { Logger } from "pino";
+import { type AccountChannel, type EventChannel, type EventChannels, type Events, LocalEvents } from "../events.js";
+import { EventMessages, encodeEvent } from "./messages.js";
+import { EventOutbox } from "./outbox.js";
+import type { EventTransport, OpenTransport } from "./transport.js";
+
+/** A cache that misses one of these goes on believing what is no longer true. Everything else is for display. */
+const MUST_ARRIVE: ReadonlySet<EventChannel> = new Set<EventChannel>(["api-key-changed"]);
+/** How long a start waits for other processes to be heard before it goes on without them. */
+const START_WAIT_MS = 1_000;
+
+/** See `openEvents`. */
+export async function openSharedEvents(openTransport: OpenTransport, log: Logger): Promise<Events> {
+  const events = new SharedEvents(openTransport, log);
+  await events.waitUntilHeard();
+  return events;
+}
+
+class SharedEvents implements Events {
+  private readonly local: LocalEvents;
+  private readonly messages = new EventMessages(randomUUID());
+  private readonly outbox: EventOutbox;
+  private readonly transport: EventTransport;
+  private isDown = false;
+  private isSendFailing = false;
+  private hasConnected: () => void = () => undefined;
+  private readonly connected = new Promise<void>((resolve) => {
+    this.hasConnected = resolve;
+  });
+
+  constructor(
+    openTransport: OpenTransport,
+    private readonly log: Logger,
+  ) {
+    this.local = new LocalEvents(log);
+    this.outbox = new EventOutbox(
+      this.messages,
+      (texts) => this.send(texts),
+      () => log.warn("more happens than other processes can be shown live: the oldest of it is left out"),
+    );
+    this.transport = openTransport({
+      onUp: () => this.onUp(),
+      onDown: (error) => this.onDown(error),
+      onMessage: (text) => this.onMessage(text),
+    });
+  }
+
+  async waitUntilHeard(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const tooLate = new Promise<void>((resolve) => {
+      timer = setTimeout(() => {
+        this.onDown(new Error(`no connection within ${START_WAIT_MS} ms`));
+        resolve();
+      }, START_WAIT_MS);
+    });
+    await Promise.race([this.connected, tooLate]);
+    clearTimeout(timer);
+  }
+
+  publish<C extends EventChannel>(channel: C, payload: EventChannels[C]): void {
+    this.local.publish(channel, payload);
+    this.outbox.add(encodeEvent(channel, payload), MUST_ARRIVE.has(channel));
+  }
+
+  listen<C extends EventChannel>(channel: C, listener: (payload: EventChannels[C]) => void): () => void {
+    return this.local.listen(channel, listener);
+  }
+
+  listenToAccount<C extends AccountChannel>(channel: C, accountId: string, listener: (payload: EventChannels[C]) => void): () => void {
+    return this.local.listenToAccount(channel, accountId, listener);
+  }
+
+  onGap(listener: () => void): () => void {
+    return this.local.onGap(listener);
+  }
+
+  async close(): Promise<void> {
+    await this.local.close();
+    await this.outbox.close();
+    await this.transport.close();
+  }
+
+  private async send(texts: readonly string[]): Promise<void> {
+    try {
+      await this.transport.send(texts);
+      this.isSendFailing = false;
+    } catch (error) {
+      if (!this.isSendFailing) this.log.warn({ reason: reasonOf(error) }, "events could not be sent to other processes");
+      this.isSendFailing = true;
+      throw error;
+    }
+  }
+
+  private onUp(): void {
+    this.outbox.resume();
+    this.hasConnected();
+    if (!this.isDown) return;
+    this.isDown = false;
+    this.log.info("other processes are heard again");
+    this.local.announceGap();
+  }
+
+  private onDown(error: unknown): void {
+    this.outbox.pause();
+    if (!this.isDown) this.log.warn({ reason: reasonOf(error) }, "other processes are not heard: changes of keys are noticed seconds late");
+    this.isDown = true;
+  }
+
+  private onMessage(text: string): void {
+    if (!this.messages.deliver(text, this.local)) this.log.debug("what arrived among the events is none");
+  }
+}
+
+/** The message alone: what else a client's error carries may hold the password that it was sent. */
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,251 @@
+/**
+ * The ledger's one door: a batch of money operations in, their outcomes out, committed together by the SQL function
+ * `credit_flush`. Amounts are bigint nanocredits of 0 or more.
+ */
+import pg from "pg";
+import { NO_USAGE, USAGE_KINDS, type UsageQuantities } from "../lib/usage.js";
+import type { Modality } from "./generated/prisma/enums.js";
+
+export type BucketName = "tier" | "crypto" | "pack";
+
+/**
+ * A usage row but for what `credit_flush` fills in: ids, cost and meter source. A hold keeps it as JSON, so that a dead
+ * process's generation can be settled from it.
+ */
+export interface LedgerRecord {
+  readonly timestamp: string;
+  readonly apiKeyName: string | null;
+  readonly apiKeyType: "secret" | "publishable" | null;
+  readonly modality: Modality;
+  readonly model: string;
+  readonly modelUsed: string;
+  readonly usage: UsageQuantities;
+  readonly responseTimeMs: number;
+  readonly timeToFirstTokenMs: number | null;
+  readonly status: "ok" | "cancelled";
+  readonly usageSource: "provider" | "estimated" | "partial";
+  readonly parentRequestId: string | null;
+}
+
+interface OperationBase {
+  /** The generation's id. */
+  readonly id: string;
+  readonly accountId: string;
+  readonly apiKeyId: string | null;
+}
+
+export interface HoldOperation extends OperationBase {
+  readonly kind: "hold";
+  readonly amount: bigint;
+  readonly paidOnly: boolean;
+  readonly record: LedgerRecord;
+}
+
+export interface ExtendOperation extends OperationBase {
+  readonly kind: "extend";
+  /** How much more to set aside; 0 only notes what has been metered. */
+  readonly amount: bigint;
+  readonly paidOnly: boolean;
+  /** The cost of what has been delivered so far. */
+  readonly metered: bigint;
+  readonly record: LedgerRecord;
+}
+
+export interface SettleOperation extends OperationBase {
+  readonly kind: "settle";
+  readonly amount: bigint;
+  readonly paidOnly: boolean;
+  readonly record: LedgerRecord;
+}
+
+export interface ReleaseOperation extends OperationBase {
+  readonly kind: "release";
+}
+
+export type LedgerOperation = HoldOperation | ExtendOperation | SettleOperation | ReleaseOperation;
+
+export type LedgerOutcomeName = "ok" | "duplicate" | "missing" | "insufficient_balance" | "key_budget_exhausted";
+
+export interface LedgerOutcome {
+  readonly outcome: LedgerOutcomeName;
+  /** A refusal that the release of other open holds could turn. */
+  readonly isContended: boolean;
+  /** What a settlement charged, now or the first time. */
+  readonly charged: bigint;
+  /** What it could not charge. */
+  readonly writtenOff: bigint;
+  readonly meterSource: BucketName | null;
+  /** What the account can still hold. */
+  readonly available: bigint;
+  /** What the key's budget can still hold; null without a budget. */
+  readonly keyAvailable: bigint | null;
+}
+
+export interface Grant {
+  /** Makes the grant happen once, however often it is asked for. */
+  readonly id: string;
+  readonly accountId: string;
+  readonly bucket: BucketName;
+  readonly amount: bigint;
+  readonly note: string | null;
+}
+
+export interface Ledger {
+  /** One transaction. The outcomes stand in the order of the operations; ids must not repeat in a batch. */
+  flush(operations: readonly LedgerOperation[]): Promise<readonly LedgerOutcome[]>;
+  /** True when it was added now, false when it had been before. */
+  grant(grant: Grant): Promise<boolean>;
+}
+
+/** The database is away: nothing is known of whether the batch was applied. Anything else is the batch's own fault. */
+export class LedgerUnavailable extends Error {
+  override readonly name = "LedgerUnavailable";
+}
+
+export interface LedgerOptions {
+  /** Prepare the flush once for each connection. Not where connections share one session, as on the embedded database. */
+  readonly isPrepared: boolean;
+  /** Whose holds these are. */
+  readonly processId: string;
+  /** A hold that is not extended for this long has expired. */
+  readonly holdSeconds: number;
+  /** After it the database counts as away. */
+  readonly timeoutMs: number;
+}
+
+interface OutcomeRow {
+  readonly outcome: LedgerOutcomeName;
+  readonly is_contended: boolean;
+  readonly charged: string;
+  readonly written_off: string;
+  readonly meter_source: BucketName | null;
+  readonly available: string;
+  readonly key_available: string | null;
+}
+
+const PARAMETER_TYPES = [
+  ...["uuid", "integer", "text[]", "uuid[]", "uuid[]", "uuid[]", "bigint[]", "boolean[]", "bigint[]", "text[]"],
+  ...["timestamptz[]", "text[]", '"ApiKeyType"[]', '"Modality"[]', "text[]", "text[]", "integer[]", "integer[]", "integer[]"],
+  ...['"UsageStatus"[]', '"UsageSource"[]', "uuid[]"],
+];
+const FLUSH_TEXT = `SELECT * FROM credit_flush(${PARAMETER_TYPES.map((type, index) => `$${index + 1}::${type}`).join(", ")})`;
+
+export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
+  return {
+    async flush(operations) {
+      const values = toParameters(operations, options);
+      const statement = { text: FLUSH_TEXT, values, ...(options.isPrepared && { name: "credit_flush" }) };
+      const rows = await queryWithin<OutcomeRow>(pool, statement, options.timeoutMs);
+      return rows.map(fromRow);
+    },
+    async grant({ id, accountId, bucket, amount, note }) {
+      const text = `SELECT credit_grant($1::uuid, $2::uuid, $3::"Bucket", $4::bigint, $5::text) AS granted`;
+      const values = [id, accountId, bucket, amount.toString(), note];
+      const [row] = await queryWithin<{ granted: boolean }>(pool, { text, values }, options.timeoutMs);
+      return row?.granted ?? false;
+    },
+  };
+}
+
+/** Column by column, in the order of the function's parameters. Written as PostgreSQL's array literals: the driver takes longer. */
+function toParameters(operations: readonly LedgerOperation[], options: LedgerOptions): unknown[] {
+  /** Of values that need no quotes: numbers, booleans, UUIDs, enum labels, timestamps. */
+  const plain = (read: (operation: LedgerOperation) => string | number | boolean | null) =>
+    toArray(operations, (operation) => read(operation) ?? "NULL");
+  const text = (read: (operation: LedgerOperation) => string | null) => toArray(operations, (operation) => quote(read(operation)));
+  const settled = (read: (record: LedgerRecord) => string | number | null) =>
+    plain((operation) => (operation.kind === "settle" ? read(operation.record) : null));
+  const settledText = (read: (record: LedgerRecord) => string | null) =>
+    text((operation) => (operation.kind === "settle" ? read(operation.record) : null));
+  return [
+    options.processId,
+    options.holdSeconds,
+    plain((operation) => operation.kind),
+    plain((operation) => operation.id),
+    plain((operation) => operation.accountId),
+    plain((operation) => operation.apiKeyId),
+    plain((operation) => (operation.kind === "release" ? 0 : operation.amount.toString())),
+    plain((operation) => operation.kind !== "release" && operation.paidOnly),
+    plain((operation) => (operation.kind === "extend" ? operation.metered.toString() : null)),
+    text((operation) => (operation.kind === "hold" || operation.kind === "extend" ? JSON.stringify(operation.record) : null)),
+    settled((record) => record.timestamp),
+    settledText((record) => record.apiKeyName),
+    settled((record) => record.apiKeyType),
+    settled((record) => record.modality),
+    settledText((record) => record.model),
+    settledText((record) => record.modelUsed),
+    toArray(operations, (operation) => (operation.kind === "settle" ? quantities(operation.record.usage) : NO_QUANTITIES)),
+    settled((record) => record.responseTimeMs),
+    settled((record) => record.timeToFirstTokenMs),
+    settled((record) => record.status),
+    settled((record) => record.usageSource),
+    settled((record) => record.parentRequestId),
+  ];
+}
+
+function toArray(operations: readonly LedgerOperation[], element: (operation: LedgerOperation) => string | number | boolean): string {
+  let literal = "{";
+  for (const operation of operations) literal += (literal.length === 1 ? "" : ",") + element(operation);
+  return `${literal}}`;
+}
+
+function quote(text: string | null): string {
+  return text === null ? "NULL" : `"${/["\\]/.test(text) ? text.replace(/["\\]/g, "\\$&") : text}"`;
+}
+
+function quantities(usage: UsageQuantities): string {
+  return `{${USAGE_KINDS.map((kind) => usage[kind]).join(",")}}`;
+}
+
+const NO_QUANTITIES = quantities(NO_USAGE);
+
+function fromRow(row: OutcomeRow): LedgerOutcome {
+  return {
+    outcome: row.outcome,
+    isContended: row.is_contended,
+    charged: BigInt(row.charged),
+    writtenOff: BigInt(row.written_off),
+    meterSource: row.meter_source,
+    available: BigInt(row.available),
+    keyAvailable: row.key_available === null ? null : BigInt(row.key_available),
+  };
+}
+
+/**
+ * A connection that does not answer in time is destroyed, not returned: the statement may still be running on it, and a
+ * late answer must not reach the next flush.
+ */
+async function queryWithin<Row extends pg.QueryResultRow>(
+  pool: pg.Pool,
+  statement: pg.QueryConfig,
+  timeoutMs: number,
+): Promise<readonly Row[]> {
+  let timer: NodeJS.Timeout | undefined;
+  let client: pg.PoolClient | undefined;
+  const deadline = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new LedgerUnavailable(`The database did not answer within ${timeoutMs} ms`)), timeoutMs);
+  });
+  let failure: Error | undefined;
+  const connecting = pool.connect();
+  try {
+    client = await Promise.race([connecting, deadline]);
+    const result = await Promise.race([client.query<Row>(statement), deadline]);
+    return result.rows;
+  } catch (error) {
+    failure = error instanceof Error ? error : new Error(String(error));
+    if (isBatchFault(error)) throw error;
+    throw error instanceof LedgerUnavailable ? error : new LedgerUnavailable("The database is away", { cause: error });
+  } finally {
+    clearTimeout(timer);
+    if (client) client.release(failure && !isBatchFault(failure) ? failure : undefined);
+    else connecting.then((late) => late.release(true)).catch(() => undefined);
+  }
+}
+
+/**
+ * SQLSTATE classes that condemn the statement itself. Everything else (connections 08, shutdown 57, resources 53,
+ * serialisation 40, system 58, and errors without a SQLSTATE) passes when the database is back.
+ */
+function isBatchFault(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /^(?:22|23|42|P0|XX)/.test(error.code ?? "");
+}
