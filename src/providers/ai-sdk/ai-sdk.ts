@@ -1,0 +1,26 @@
+/**
+ * Vendors with wire formats of their own, through the model interfaces of the Vercel AI SDK's provider packages: everything that
+ * a vendor's row names. Only the interfaces are used, not the SDK's functions, which would retry and hold back what we meter.
+ */
+import type { Provider } from "../provider.js";
+import { AiSdkChatProvider } from "./chat.js";
+import { AiSdkClient, type AiSdkUpstream } from "./client.js";
+import { AiSdkEmbeddingProvider } from "./embedding.js";
+import { AiSdkImageProvider } from "./image.js";
+import { AiSdkSpeechProvider } from "./speech.js";
+import { AiSdkTranscriptionProvider } from "./transcription.js";
+import { AiSdkVideoProvider } from "./video.js";
+
+export function createAiSdkProvider(upstream: AiSdkUpstream): Provider {
+  const client = new AiSdkClient(upstream);
+  const { chat, image, video, speech, transcription, embedding } = upstream.vendor;
+  return {
+    ...(chat && { chat: new AiSdkChatProvider(client, chat) }),
+    ...(image && { image: new AiSdkImageProvider(client, image) }),
+    ...(video && { video: new AiSdkVideoProvider(client, video) }),
+    ...(speech && { speech: new AiSdkSpeechProvider(client, speech) }),
+    ...(transcription && { transcription: new AiSdkTranscriptionProvider(client, transcription) }),
+    ...(embedding && { embedding: new AiSdkEmbeddingProvider(client, embedding) }),
+    close: () => client.close(),
+  };
+}

@@ -1,0 +1,63 @@
+/** What a vendor's package throws, as a ProviderError. Its classes are told by name: copies of different versions live side by side. */
+import { redactSecrets, toEmbeddedError, toStatusError } from "../openai/errors.js";
+import { ProviderError } from "../provider.js";
+
+/** The package found the request wanting and sent nothing. */
+const REFUSALS = new Set([
+  "AI_InvalidArgumentError",
+  "AI_InvalidPromptError",
+  "AI_NoSuchModelError",
+  "AI_TooManyEmbeddingValuesForCallError",
+  "AI_UnsupportedFunctionalityError",
+]);
+/** The package could not read the answer. */
+const UNREADABLE = new Set([
+  "AI_EmptyResponseBodyError",
+  "AI_InvalidResponseDataError",
+  "AI_JSONParseError",
+  "AI_NoContentGeneratedError",
+  "AI_TypeValidationError",
+]);
+const CAUSES_MAX = 5;
+
+interface ApiCallError extends Error {
+  readonly statusCode?: number;
+  readonly responseBody?: string;
+  readonly responseHeaders?: Readonly<Record<string, string>>;
+}
+
+/** `hasSent`: whether the upstream had been asked anything when this was thrown. */
+export function toError(error: unknown, apiKey: string | null, hasSent: boolean): unknown {
+  const own = findOwn(error);
+  if (own !== null) return own;
+  if (!(error instanceof Error)) return new ProviderError("invalid-response", "The upstream's answer cannot be read.", { cause: error });
+  if (error.name === "AI_APICallError") return toCallError(error, apiKey);
+  if (UNREADABLE.has(error.name)) return new ProviderError("invalid-response", "The upstream's answer cannot be read.", { cause: error });
+  const isRefusal = REFUSALS.has(error.name) || (!hasSent && error.name === "Error");
+  if (!isRefusal && !hasSent) return error;
+  const said = redactSecrets(error.message, apiKey);
+  return new ProviderError("status", said, { status: isRefusal ? 400 : 502, upstreamMessage: said, cause: error });
+}
+
+/** What a stream says went wrong: an error of the package, or what the upstream's event held. */
+export function toStreamError(error: unknown, apiKey: string | null): unknown {
+  if (error instanceof Error) return toError(error, apiKey, true);
+  return toEmbeddedError(error, apiKey);
+}
+
+/** The trouble that our own `fetch` reported, or the reason of an abort, which packages wrap. */
+function findOwn(error: unknown): unknown {
+  let current = error;
+  for (let level = 0; level < CAUSES_MAX && current instanceof Error; level += 1) {
+    if (current instanceof ProviderError) return current;
+    current = current.cause;
+  }
+  return null;
+}
+
+function toCallError(error: ApiCallError, apiKey: string | null): ProviderError {
+  const { statusCode: status, responseBody = "", responseHeaders = {} } = error;
+  if (status === undefined) return new ProviderError("network", "The connection to the upstream failed.", { cause: error });
+  if (status < 400) return new ProviderError("invalid-response", "The upstream's answer cannot be read.", { cause: error });
+  return toStatusError(status, responseHeaders["content-type"] ?? "", responseBody, apiKey);
+}

@@ -1,0 +1,178 @@
+/**
+ * The `fetch` that vendors' packages are given, so that addresses, time-outs and credentials are ours: requests for a vendor's
+ * own address go to the upstream's base URL, silence ends them, and nobody but the vendor is told the key.
+ */
+import { Agent, type Dispatcher, fetch as undiciFetch } from "undici";
+import { UPSTREAM_CONNECTIONS_MAX } from "../../limits.js";
+import { toProviderError } from "../http.js";
+import type { FetchFile } from "../openai/client.js";
+import { ProviderError, type UpstreamTimeouts } from "../provider.js";
+
+type Fetch = typeof globalThis.fetch;
+
+/** A vendor may answer that its answer lies somewhere else: so many hops are followed. */
+const REDIRECTS_MAX = 5;
+
+export interface FetchSettings {
+  /** Where requests go. */
+  readonly baseUrl: string;
+  /** The addresses that the vendor's package uses: what follows them follows `baseUrl`. */
+  readonly vendorUrls: readonly string[];
+  readonly timeouts: UpstreamTimeouts;
+  /** Fetches what lies at an address that is not the vendor's: public ones only. */
+  readonly fetchFile: FetchFile;
+}
+
+/** Connections of one upstream. */
+export class UpstreamFetch {
+  private readonly whole: Agent;
+  private readonly streamed: Agent;
+
+  constructor(private readonly settings: FetchSettings) {
+    const { connectMs, idleMs, totalMs } = settings.timeouts;
+    const common = { connections: UPSTREAM_CONNECTIONS_MAX, pipelining: 1, keepAliveTimeout: 4_000, connect: { timeout: connectMs } };
+    this.whole = new Agent({ ...common, headersTimeout: totalMs, bodyTimeout: totalMs });
+    this.streamed = new Agent({ ...common, headersTimeout: idleMs, bodyTimeout: idleMs });
+  }
+
+  /** Everything that one call sends. `isStreamed`: silence means trouble. `bytesMax` bounds each answer. */
+  begin(signal: AbortSignal, { isStreamed, bytesMax }: { readonly isStreamed: boolean; readonly bytesMax: number }): FetchSession {
+    return new FetchSession(this.settings, isStreamed ? this.streamed : this.whole, signal, bytesMax);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.whole.close(), this.streamed.close()]);
+  }
+}
+
+export class FetchSession {
+  /** Whether anything has been sent: what failed before was refused, not tried. */
+  hasSent = false;
+  private readonly controller = new AbortController();
+  private readonly timer: NodeJS.Timeout;
+  private readonly onAbort = () => this.controller.abort(this.callerSignal.reason);
+
+  constructor(
+    private readonly settings: FetchSettings,
+    private readonly dispatcher: Dispatcher,
+    private readonly callerSignal: AbortSignal,
+    private readonly bytesMax: number,
+  ) {
+    this.timer = setTimeout(
+      () => this.controller.abort(new ProviderError("timeout", "The upstream did not finish its answer in time.")),
+      settings.timeouts.totalMs,
+    );
+    if (callerSignal.aborted) this.onAbort();
+    else callerSignal.addEventListener("abort", this.onAbort, { once: true });
+  }
+
+  /** Aborted with the call, and when the session ends. */
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  /** Nothing more is wanted: closes every connection whose answer has not ended. */
+  end(): void {
+    clearTimeout(this.timer);
+    this.callerSignal.removeEventListener("abort", this.onAbort);
+    this.controller.abort(new ProviderError("network", "The answer was not wanted any more."));
+  }
+
+  readonly fetch: Fetch = async (input, init = {}) => {
+    const method = init.method ?? "GET";
+    const headers = new Headers(init.headers);
+    headers.set("user-agent", "sluice");
+    headers.set("accept-encoding", "identity");
+    const body = await toBytes(init.body, headers);
+    let url = this.toUpstreamUrl(input instanceof Request ? input.url : String(input));
+    for (let hop = 0; hop <= REDIRECTS_MAX; hop += 1) {
+      if (!this.isOwn(url)) return this.readFile(url, method);
+      const response = await this.send(url, method, headers, body);
+      const location = response.status >= 300 && response.status < 400 ? response.headers.get("location") : null;
+      if (location === null) return response;
+      await response.body?.cancel();
+      if (method !== "GET") throw new ProviderError("invalid-response", "The upstream answered a redirect, which is not followed.");
+      url = this.toUpstreamUrl(new URL(location, url).href);
+    }
+    throw new ProviderError("invalid-response", "The upstream's answer was redirected too often.");
+  };
+
+  private toUpstreamUrl(address: string): URL {
+    const { baseUrl, vendorUrls } = this.settings;
+    const own = vendorUrls.find((vendorUrl) => address === vendorUrl || address.startsWith(`${vendorUrl}/`));
+    if (own === undefined || vendorUrls.includes(baseUrl)) return new URL(address);
+    return new URL(baseUrl + address.slice(own.length));
+  }
+
+  private isOwn(url: URL): boolean {
+    const { baseUrl, vendorUrls } = this.settings;
+    return [baseUrl, ...vendorUrls].some((own) => new URL(own).origin === url.origin);
+  }
+
+  /** A file that an answer names may lie on any public host, which is not told the key. */
+  private async readFile(url: URL, method: string): Promise<Response> {
+    if (method !== "GET") throw new ProviderError("invalid-response", "The upstream's package asks a host that is not the vendor's.");
+    const { signal, bytesMax } = this;
+    try {
+      const { bytes, contentType } = await this.settings.fetchFile(url.href, { bytesMax, accept: "*/*", signal });
+      return new Response(bytes as Uint8Array<ArrayBuffer>, { headers: contentType === "" ? {} : { "content-type": contentType } });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new ProviderError("invalid-response", "What the upstream's answer names cannot be fetched.", { cause: error });
+    }
+  }
+
+  private async send(url: URL, method: string, headers: Headers, body: Uint8Array | string | null): Promise<Response> {
+    this.signal.throwIfAborted();
+    this.hasSent = true;
+    const { dispatcher, signal } = this;
+    const options = { method, headers: [...headers], body, dispatcher, signal, redirect: "manual" as const };
+    const response = await undiciFetch(url, options).catch((error: unknown) => {
+      throw this.toFailure(error);
+    });
+    const bare = [204, 205, 304].includes(response.status) || response.body === null;
+    const read = bare ? null : this.read(response.body as ReadableStream<Uint8Array>);
+    return new Response(read, { status: response.status, headers: [...response.headers] });
+  }
+
+  /** The body, as far as it may go, its troubles in our terms. */
+  private read(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+    const reader = body.getReader();
+    let bytes = 0;
+    return new ReadableStream<Uint8Array>(
+      {
+        pull: async (controller) => {
+          const next = await reader.read().catch((error: unknown) => {
+            throw this.toFailure(error);
+          });
+          if (next.done) return controller.close();
+          bytes += next.value.length;
+          if (bytes > this.bytesMax) {
+            const failure = new ProviderError("invalid-response", `The upstream's answer is larger than ${this.bytesMax} bytes.`);
+            await reader.cancel(failure);
+            throw failure;
+          }
+          controller.enqueue(next.value);
+        },
+        cancel: (reason) => reader.cancel(reason),
+      },
+      { highWaterMark: 0 },
+    );
+  }
+
+  private toFailure(error: unknown): unknown {
+    if (this.signal.aborted) return this.signal.reason;
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    return cause instanceof Error ? toProviderError(cause) : error;
+  }
+}
+
+/** undici's `fetch` knows no `FormData` but its own: forms travel as the bytes that they are. */
+async function toBytes(body: RequestInit["body"], headers: Headers): Promise<Uint8Array | string | null> {
+  if (body === undefined || body === null) return null;
+  if (typeof body === "string" || body instanceof Uint8Array) return body;
+  const encoded = new Response(body);
+  const type = encoded.headers.get("content-type");
+  if (type !== null && !headers.has("content-type")) headers.set("content-type", type);
+  return new Uint8Array(await encoded.arrayBuffer());
+}

@@ -1,0 +1,76 @@
+/** Transcription. */
+import type { TranscriptionModelV3 } from "@ai-sdk/provider";
+import type { TranscriptionAnswer, TranscriptionCall, TranscriptionProvider, TranscriptSegment } from "../media.js";
+import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
+import { refuse } from "./refusal.js";
+import type { TranscriptionTraits } from "./vendor.js";
+
+type Result = Awaited<ReturnType<TranscriptionModelV3["doGenerate"]>>;
+
+export class AiSdkTranscriptionProvider implements TranscriptionProvider {
+  constructor(
+    private readonly client: AiSdkClient,
+    private readonly traits: TranscriptionTraits,
+  ) {}
+
+  transcribe(call: TranscriptionCall): Promise<TranscriptionAnswer> {
+    return this.client.call(call.signal, async (models, { signal }) => {
+      if (!models.transcriptionModel) throw refuse("This upstream does not listen.", "model");
+      const warnings: string[] = [];
+      const { optionsName } = this.client.vendor;
+      const own = { ...this.ownOptions(call, warnings), ...statedOptions(call.extra, optionsName) };
+      const result = await models.transcriptionModel(call.upstreamModel).doGenerate({
+        audio: call.audio.bytes,
+        mediaType: call.audio.contentType,
+        providerOptions: { [optionsName]: own as Record<string, never> },
+        abortSignal: signal,
+      });
+      return { ...this.toAnswer(result, call, warnings), usage: null };
+    });
+  }
+
+  private ownOptions(call: TranscriptionCall, warnings: string[]): Record<string, unknown> {
+    const { language, detectLanguage, prompt, options } = this.traits;
+    const own: Record<string, unknown> = { ...options };
+    if (call.language === null) Object.assign(own, detectLanguage);
+    else if (language === undefined) warnings.push("language: this upstream finds it out by itself.");
+    else own[language] = call.language;
+    if (call.prompt !== null && prompt === undefined) warnings.push("prompt: this upstream has no such option.");
+    else if (call.prompt !== null && prompt !== undefined) own[prompt] = call.prompt;
+    if (call.temperature !== null) warnings.push("temperature: this upstream has no such option.");
+    return own;
+  }
+
+  private toAnswer(result: Result, call: TranscriptionCall, warnings: string[]) {
+    const { pieces, hasDuration } = this.traits;
+    const found: TranscriptSegment[] = result.segments.map(({ startSecond: start, endSecond: end, text }) => ({ start, end, text }));
+    if (pieces === "segments" && call.wantsWords) warnings.push("timestamp_granularities: this upstream tells the times of segments only.");
+    const words = pieces === "words" ? found.filter(({ text }) => text.trim() !== "") : null;
+    const { durationInSeconds } = result;
+    return {
+      text: result.text,
+      language: result.language ?? call.language,
+      durationMs: hasDuration && durationInSeconds !== undefined ? Math.round(durationInSeconds * 1_000) : null,
+      segments: words === null ? found : toSegments(words),
+      words,
+      warnings: [...warnings, ...toWarnings(result.warnings)],
+    };
+  }
+}
+
+/** Two lines of a subtitle. */
+const SEGMENT_CHARS_MAX = 84;
+const PAUSE_SECONDS = 0.8;
+
+/** Segments of an upstream that tells words: they end with a sentence, at a pause, or when they are long. */
+function toSegments(words: readonly TranscriptSegment[]): TranscriptSegment[] {
+  const segments: TranscriptSegment[] = [];
+  for (const word of words) {
+    const last = segments.at(-1);
+    const isNext = last !== undefined && word.start - last.end < PAUSE_SECONDS && !/[.?!]$/.test(last.text);
+    if (last !== undefined && isNext && last.text.length + word.text.length < SEGMENT_CHARS_MAX) {
+      segments[segments.length - 1] = { start: last.start, end: word.end, text: `${last.text} ${word.text}` };
+    } else segments.push(word);
+  }
+  return segments;
+}

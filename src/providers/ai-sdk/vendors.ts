@@ -1,0 +1,206 @@
+/**
+ * The vendors with wire formats of their own, each a row: which package speaks for it, what it can do and what it calls things.
+ * A package is loaded at the first call of its vendor and not before.
+ */
+
+import { ELEVENLABS_VOICES } from "./elevenlabs-voices.js";
+import { readGoogleUsage } from "./google-usage.js";
+import { waitingFetch } from "./replicate-fetch.js";
+import type { Vendor, VendorOptions } from "./vendor.js";
+
+const POLL = { pollIntervalMs: 1_000, pollTimeoutMs: 300_000 };
+
+export const VENDORS = {
+  anthropic: {
+    baseUrls: ["https://api.anthropic.com/v1"],
+    optionsName: "anthropic",
+    load: async (settings) => (await import("@ai-sdk/anthropic")).createAnthropic(settings),
+    chat: {
+      reasoning: claudeReasoning,
+      serialTools: { disableParallelToolUse: true },
+      user: (userId) => ({ metadata: { userId } }),
+      asksForJson: true,
+      hasCacheControl: true,
+    },
+  },
+  google: {
+    baseUrls: ["https://generativelanguage.googleapis.com/v1beta"],
+    optionsName: "google",
+    load: async (settings) => (await import("@ai-sdk/google")).createGoogleGenerativeAI(settings),
+    chat: { reasoning: geminiReasoning, usageDetails: readGoogleUsage },
+    // Gemini's models make one picture a request, Imagen's four.
+    image: { shape: "aspect-ratio", countPerCall: (model) => (model.startsWith("gemini-") ? 1 : 4) },
+    video: { takes: ["size", "aspectRatio", "seconds", "seed", "image"], negativePrompt: "negativePrompt", options: POLL },
+    embedding: { dimensions: "outputDimensionality" },
+  },
+  "amazon-bedrock": {
+    baseUrls: ["https://bedrock-runtime.us-east-1.amazonaws.com"],
+    optionsName: "bedrock",
+    load: async (settings) => {
+      const { createAmazonBedrock } = await import("@ai-sdk/amazon-bedrock");
+      return createAmazonBedrock({ ...settings, region: "us-east-1", baseURL: "https://bedrock-runtime.us-east-1.amazonaws.com" });
+    },
+    chat: { reasoning: (effort) => ({ reasoningConfig: { type: "enabled", maxReasoningEffort: effort } }), asksForJson: true },
+    image: { shape: "size", negativePrompt: "negativeText", quality: "quality" },
+    embedding: { dimensions: "dimensions" },
+  },
+  cohere: {
+    baseUrls: ["https://api.cohere.com/v2"],
+    optionsName: "cohere",
+    load: async (settings) => (await import("@ai-sdk/cohere")).createCohere(settings),
+    chat: { reasoning: (effort) => ({ thinking: { type: effort === "none" ? "disabled" : "enabled" } }) },
+    embedding: { dimensions: "outputDimension" },
+  },
+  elevenlabs: {
+    baseUrls: ["https://api.elevenlabs.io/v1"],
+    optionsName: "elevenlabs",
+    load: async (settings) => (await import("@ai-sdk/elevenlabs")).createElevenLabs(settings),
+    // Opus comes in an Ogg container, PCM as OpenAI's: 24 kHz, 16 bits.
+    speech: { voices: ELEVENLABS_VOICES, formats: { mp3: "mp3", pcm: "pcm_24000", opus: "opus_48000_64" }, takesSpeed: true },
+    transcription: { language: "languageCode", pieces: "words", hasDuration: false, options: { diarize: false, tagAudioEvents: false } },
+  },
+  deepgram: {
+    baseUrls: ["https://api.deepgram.com/v1"],
+    optionsName: "deepgram",
+    load: async (settings) => (await import("@ai-sdk/deepgram")).createDeepgram(settings),
+    speech: {
+      hasVoiceInModel: true,
+      formats: { mp3: "mp3", opus: "opus", aac: "aac", flac: "flac", wav: "wav", pcm: "linear16_24000" },
+    },
+    transcription: {
+      language: "language",
+      detectLanguage: { detectLanguage: true },
+      pieces: "words",
+      hasDuration: true,
+      options: { diarize: false, smartFormat: true },
+    },
+  },
+  replicate: {
+    baseUrls: ["https://api.replicate.com/v1"],
+    optionsName: "replicate",
+    load: async ({ apiKey, fetch }) =>
+      (await import("@ai-sdk/replicate")).createReplicate({ apiToken: apiKey, fetch: waitingFetch(fetch) }),
+    image: {
+      shape: "aspect-ratio",
+      negativePrompt: "negative_prompt",
+      format: { option: "output_format", values: { jpeg: "jpg", png: "png", webp: "webp" } },
+    },
+    video: { takes: ["size", "aspectRatio", "seconds", "seed", "image"], negativePrompt: "negative_prompt", options: POLL },
+  },
+  fal: {
+    baseUrls: ["https://fal.run", "https://queue.fal.run"],
+    optionsName: "fal",
+    load: async (settings) => {
+      const fal = (await import("@ai-sdk/fal")).createFal(settings);
+      const { imageModel, speech, transcription, videoModel } = fal;
+      return { imageModel, videoModel, speechModel: speech, transcriptionModel: transcription };
+    },
+    image: {
+      shape: "size",
+      format: { option: "outputFormat", values: { jpeg: "jpeg", png: "png" } },
+      severalImages: { useMultipleImages: true },
+    },
+    video: { takes: ["aspectRatio", "seconds", "seed", "image"], negativePrompt: "negativePrompt", options: POLL },
+    speech: { formats: { mp3: "url" }, takesSpeed: true },
+    transcription: { language: "language", pieces: "segments", hasDuration: true },
+  },
+  luma: {
+    baseUrls: ["https://api.lumalabs.ai"],
+    optionsName: "luma",
+    load: async (settings) => (await import("@ai-sdk/luma")).createLuma(settings),
+    image: { shape: "aspect-ratio" },
+  },
+  "black-forest-labs": {
+    baseUrls: ["https://api.bfl.ai/v1"],
+    optionsName: "blackForestLabs",
+    load: async (settings) => {
+      const { createBlackForestLabs } = await import("@ai-sdk/black-forest-labs");
+      return createBlackForestLabs({ ...settings, pollTimeoutMillis: POLL.pollTimeoutMs });
+    },
+    image: { shape: "aspect-ratio", format: { option: "outputFormat", values: { jpeg: "jpeg", png: "png" } } },
+  },
+  hume: {
+    baseUrls: ["https://api.hume.ai"],
+    optionsName: "hume",
+    load: async (settings) => {
+      const hume = (await import("@ai-sdk/hume")).createHume(settings);
+      return { speechModel: () => hume.speech() };
+    },
+    speech: { formats: { mp3: "mp3", wav: "wav", pcm: "pcm" }, takesSpeed: true, takesInstructions: true },
+  },
+  lmnt: {
+    baseUrls: ["https://api.lmnt.com"],
+    optionsName: "lmnt",
+    load: async (settings) => {
+      const lmnt = (await import("@ai-sdk/lmnt")).createLMNT(settings);
+      return { speechModel: lmnt.speech };
+    },
+    speech: { formats: { mp3: "mp3", aac: "aac", wav: "wav" }, takesSpeed: true },
+  },
+  assemblyai: {
+    baseUrls: ["https://api.assemblyai.com"],
+    optionsName: "assemblyai",
+    load: async (settings) => (await import("@ai-sdk/assemblyai")).createAssemblyAI(settings),
+    transcription: { language: "languageCode", detectLanguage: { languageDetection: true }, pieces: "words", hasDuration: true },
+  },
+  gladia: {
+    baseUrls: ["https://api.gladia.io"],
+    optionsName: "gladia",
+    load: async (settings) => (await import("@ai-sdk/gladia")).createGladia(settings),
+    transcription: { language: "language", detectLanguage: { detectLanguage: true }, pieces: "segments", hasDuration: true },
+  },
+  revai: {
+    baseUrls: ["https://api.rev.ai"],
+    optionsName: "revai",
+    load: async (settings) => (await import("@ai-sdk/revai")).createRevai(settings),
+    transcription: { language: "language", pieces: "segments", hasDuration: false },
+  },
+} satisfies Readonly<Record<string, Vendor>>;
+
+export type VendorName = keyof typeof VENDORS;
+
+export const VENDOR_NAMES = Object.keys(VENDORS) as readonly VendorName[];
+
+/** Null when there is no such vendor. */
+export function findVendor(name: string): Vendor | null {
+  return Object.hasOwn(VENDORS, name) ? VENDORS[name as VendorName] : null;
+}
+
+/** Claude's generations up to 4.5 think within a number of tokens, later ones as hard as they are told. */
+const BUDGETED_CLAUDES = /claude-(3|(opus|sonnet|haiku)-4(-[015])?(-\d{8})?$)/;
+const TOKENS_OF_EFFORT: Readonly<Record<string, number>> = {
+  minimal: 1_024,
+  low: 2_048,
+  medium: 8_192,
+  high: 16_384,
+  xhigh: 32_768,
+  max: 32_768,
+};
+
+function claudeReasoning(effort: string, model: string): VendorOptions | null {
+  if (effort === "none") return { thinking: { type: "disabled" } };
+  const budgetTokens = TOKENS_OF_EFFORT[effort];
+  if (budgetTokens === undefined) return null;
+  if (BUDGETED_CLAUDES.test(model)) return { thinking: { type: "enabled", budgetTokens } };
+  return { thinking: { type: "adaptive" }, effort: effort === "minimal" ? "low" : effort };
+}
+
+const LEVEL_OF_EFFORT: Readonly<Record<string, string>> = {
+  none: "minimal",
+  minimal: "minimal",
+  low: "low",
+  medium: "medium",
+  high: "high",
+  xhigh: "high",
+  max: "high",
+};
+
+/** Gemini 2.5 thinks within a number of tokens, later generations at a level. */
+function geminiReasoning(effort: string, model: string): VendorOptions | null {
+  const thinkingLevel = LEVEL_OF_EFFORT[effort];
+  if (thinkingLevel === undefined) return null;
+  const includeThoughts = effort !== "none";
+  if (!model.startsWith("gemini-2")) return { thinkingConfig: { thinkingLevel, includeThoughts } };
+  const thinkingBudget = effort === "none" ? 0 : Math.min(TOKENS_OF_EFFORT[effort] ?? 0, 24_576);
+  return { thinkingConfig: { thinkingBudget, includeThoughts } };
+}

@@ -1,0 +1,64 @@
+/**
+ * Chat over OpenAI's wire format, passed through: the caller's body goes up with the model's name replaced, the answer's bytes
+ * come down as they are.
+ */
+
+import type { ChatCompletion } from "../../lib/chat-format.js";
+import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
+import type { UpstreamResponse } from "../http.js";
+import { type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, ProviderError } from "../provider.js";
+import { toChunks } from "./chunks.js";
+import { contentTypeOf, isEventStream, isJson, type OpenAiClient, type OpenAiQuirks, refuse } from "./client.js";
+import { toEmbeddedError } from "./errors.js";
+import { isRecord, parseObject } from "./json.js";
+import { areChoices } from "./shapes.js";
+import { OpenAiChatStream } from "./stream.js";
+import { toUsage } from "./usage.js";
+
+export class OpenAiChatProvider implements ChatProvider {
+  constructor(
+    private readonly client: OpenAiClient,
+    private readonly quirks: OpenAiQuirks = {},
+  ) {}
+
+  async complete(call: ChatCall): Promise<ChatAnswer> {
+    const { stream_options: _, ...body } = call.body;
+    const response = await this.send(call, JSON.stringify({ ...body, model: call.upstreamModel, stream: false }), false);
+    if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
+    const bytes = await response.readAll(UPSTREAM_BODY_BYTES_MAX);
+    const completion = this.parseCompletion(bytes);
+    return { bytes, completion, usage: toUsage(completion.usage) };
+  }
+
+  async stream(call: ChatCall): Promise<AsyncIterable<ChatChunkBatch>> {
+    const response = await this.send(call, JSON.stringify(this.toStreamedBody(call)), true);
+    // An upstream that names no type is taken to answer what it was asked for.
+    if (isEventStream(response) || contentTypeOf(response) === "") return new OpenAiChatStream(response, this.client.apiKey);
+    if (!isJson(response)) throw refuse(response, "The upstream answered a stream request with neither a stream nor JSON.");
+    return once(toChunks(this.parseCompletion(await response.readAll(UPSTREAM_BODY_BYTES_MAX))));
+  }
+
+  private toStreamedBody(call: ChatCall): Record<string, unknown> {
+    const { stream_options: options, ...body } = call.body;
+    const streamed = { ...body, model: call.upstreamModel, stream: true };
+    if (this.quirks.refusesStreamOptions) return streamed;
+    return { ...streamed, stream_options: { ...(isRecord(options) ? options : {}), include_usage: true } };
+  }
+
+  private send(call: ChatCall, body: string, isStreamed: boolean): Promise<UpstreamResponse> {
+    const accept = isStreamed ? "text/event-stream" : "application/json";
+    return this.client.send({ path: "/chat/completions", accept, body, signal: call.signal, isStreamed });
+  }
+
+  private parseCompletion(bytes: Buffer): ChatCompletion {
+    const completion = parseObject(bytes);
+    if (completion === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
+    if (completion.error !== undefined && completion.error !== null) throw toEmbeddedError(completion.error, this.client.apiKey);
+    if (!areChoices(completion.choices)) throw new ProviderError("invalid-response", "The upstream's answer has no readable choices.");
+    return completion as ChatCompletion;
+  }
+}
+
+async function* once(batch: ChatChunkBatch): AsyncGenerator<ChatChunkBatch> {
+  yield batch;
+}

@@ -1,0 +1,145 @@
+/**
+ * What every call over OpenAI's wire format has in common: the address, the headers, the pool, and errors in our terms. Nothing
+ * of the caller's headers goes upstream.
+ */
+import { type Connect, createUpstreamPool, type UpstreamPool, type UpstreamResponse } from "../http.js";
+import { ProviderError, type UpstreamTimeouts } from "../provider.js";
+import { toStatusError } from "./errors.js";
+
+export interface OpenAiUpstream {
+  /** Everything before `/chat/completions`; a query is kept and goes with every request. */
+  readonly baseUrl: string;
+  /** Sent as a bearer token; null sends none. */
+  readonly apiKey: string | null;
+  /** Further headers for every request; they win over ours. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly timeouts: UpstreamTimeouts;
+  readonly quirks?: OpenAiQuirks;
+  /** How connections are made; absent: to wherever the base URL says. */
+  readonly connect?: Connect;
+  /** How a file is fetched that an answer names by its URL; absent: such answers are refused. */
+  readonly fetchFile?: FetchFile;
+}
+
+/** Rejects with the signal's reason when that is aborted, with any other error for a file that cannot be had. */
+export type FetchFile = (
+  url: string,
+  options: { readonly bytesMax: number; readonly accept: string; readonly signal: AbortSignal },
+) => Promise<{ readonly bytes: Uint8Array; readonly contentType: string }>;
+
+/** Where an upstream departs from the format. */
+export interface OpenAiQuirks {
+  /** It refuses `stream_options`: its streams are not asked for usage. */
+  readonly refusesStreamOptions?: boolean;
+}
+
+export interface OpenAiRequest {
+  /** GET unless there is a body. */
+  readonly method?: "GET" | "POST" | "DELETE";
+  /** What follows the base URL, such as `/images/generations`. */
+  readonly path: string;
+  /** With it, the content type of the body, unless it is JSON. */
+  readonly contentType?: string;
+  readonly accept: string;
+  readonly body?: string | Uint8Array;
+  readonly signal: AbortSignal;
+  /** Whether silence of the idle time-out means trouble. */
+  readonly isStreamed: boolean;
+}
+
+/** As much of an error's body as is read. */
+const ERROR_BODY_BYTES_MAX = 64 * 1024;
+
+export class OpenAiClient {
+  readonly apiKey: string | null;
+  private readonly pool: UpstreamPool;
+  private readonly pathname: string;
+  private readonly search: string;
+  /** By content type and accepted type: made once, sent with every request. */
+  private readonly headerLists = new Map<string, readonly string[]>();
+
+  constructor(private readonly upstream: OpenAiUpstream) {
+    const url = new URL(upstream.baseUrl);
+    this.apiKey = upstream.apiKey;
+    this.pool = createUpstreamPool(upstream.baseUrl, upstream.timeouts, upstream.connect);
+    this.pathname = url.pathname.replace(/\/+$/, "");
+    this.search = url.search;
+  }
+
+  /** Resolves with an answer of a 2xx status; rejects with what any other status says. */
+  async send(request: OpenAiRequest): Promise<UpstreamResponse> {
+    const { body = null, contentType = "application/json", accept, signal, isStreamed } = request;
+    const response = await this.pool.request({
+      method: request.method ?? (body === null ? "GET" : "POST"),
+      path: `${this.pathname}${request.path}${this.search}`,
+      headers: contentType.startsWith("multipart/") ? this.toHeaders(contentType, accept) : this.headersOf(contentType, accept),
+      body,
+      signal,
+      isStreamed,
+    });
+    if (response.status >= 200 && response.status < 300) return response;
+    const said = await readError(response, signal);
+    throw toStatusError(response.status, contentTypeOf(response), said, this.apiKey);
+  }
+
+  close(): Promise<void> {
+    return this.pool.close();
+  }
+
+  private headersOf(contentType: string, accept: string): readonly string[] {
+    const name = `${contentType} ${accept}`;
+    let headers = this.headerLists.get(name);
+    if (!headers) {
+      headers = this.toHeaders(contentType, accept);
+      this.headerLists.set(name, headers);
+    }
+    return headers;
+  }
+
+  private toHeaders(contentType: string, accept: string): readonly string[] {
+    const headers: Record<string, string> = {
+      "content-type": contentType,
+      accept,
+      "accept-encoding": "identity",
+      "user-agent": "sluice",
+    };
+    if (this.apiKey !== null) headers.authorization = `Bearer ${this.apiKey}`;
+    for (const [name, value] of Object.entries(this.upstream.headers ?? {})) headers[name.toLowerCase()] = value;
+    return Object.entries(headers).flat();
+  }
+}
+
+/** Closes the answer, and says why it is not one. */
+export function refuse(response: UpstreamResponse, message: string): ProviderError {
+  response.destroy();
+  return new ProviderError("invalid-response", message);
+}
+
+export function contentTypeOf(response: UpstreamResponse): string {
+  return response.headers["content-type"]?.trim().toLowerCase() ?? "";
+}
+
+export function isEventStream(response: UpstreamResponse): boolean {
+  return contentTypeOf(response).startsWith("text/event-stream");
+}
+
+export function isJson(response: UpstreamResponse): boolean {
+  const type = contentTypeOf(response).split(";")[0] ?? "";
+  return type === "application/json" || type.endsWith("+json");
+}
+
+/** An error's body, or the beginning of it: the status counts even when the body never comes. */
+async function readError(response: UpstreamResponse, signal: AbortSignal): Promise<string> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for (let read = await response.read(); read !== null && bytes < ERROR_BODY_BYTES_MAX; read = await response.read()) {
+      parts.push(...read);
+      bytes = parts.reduce((sum, part) => sum + part.length, 0);
+    }
+  } catch {
+    signal.throwIfAborted();
+  }
+  response.destroy();
+  return Buffer.concat(parts).toString("utf8", 0, ERROR_BODY_BYTES_MAX);
+}

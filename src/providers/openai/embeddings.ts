@@ -1,0 +1,87 @@
+/**
+ * Embeddings over OpenAI's wire format. The upstream is asked for the encoding that the caller wants, and its document goes on
+ * as it came when it answered in that one; some upstreams know no base64 and answer numbers, which is as good.
+ */
+import { EMBEDDING_ANSWER_BYTES_MAX } from "../../limits.js";
+import type { EmbeddingAnswer, EmbeddingCall, EmbeddingProvider, EmbeddingVector } from "../media.js";
+import { ProviderError } from "../provider.js";
+import { isEventStream, type OpenAiClient, refuse } from "./client.js";
+import { toEmbeddedError } from "./errors.js";
+import { isRecord, parseObject } from "./json.js";
+import { toUsage } from "./usage.js";
+
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+/** A vector is little-endian 32-bit floats. */
+const FLOAT_BYTES = 4;
+
+export class OpenAiEmbeddingProvider implements EmbeddingProvider {
+  constructor(private readonly client: OpenAiClient) {}
+
+  async embed(call: EmbeddingCall): Promise<EmbeddingAnswer> {
+    const response = await this.client.send({
+      path: "/embeddings",
+      accept: "application/json",
+      body: JSON.stringify(toBody(call)),
+      signal: call.signal,
+      isStreamed: false,
+    });
+    if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
+    const bytes = await response.readAll(EMBEDDING_ANSWER_BYTES_MAX);
+    const answer = parseObject(bytes);
+    if (answer === null) throw invalid("The upstream's answer is not a JSON object.");
+    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.apiKey);
+    const { vectors, isInOrder } = toVectors(answer.data, call.inputs.length);
+    const usage = toInputUsage(answer.usage);
+    const isEncoded = vectors.every((vector) => typeof vector === "string");
+    const isAsAsked = isEncoded ? call.encodingFormat === "base64" : call.encodingFormat !== "base64" && !vectors.some(isText);
+    return { vectors, usage, warnings: [], ...(isInOrder && isAsAsked && usage !== null && { document: bytes }) };
+  }
+}
+
+function toBody({ extra, upstreamModel, inputs, isSingle, dimensions, encodingFormat }: EmbeddingCall): Record<string, unknown> {
+  return {
+    ...extra,
+    model: upstreamModel,
+    input: isSingle ? inputs[0] : inputs,
+    ...(dimensions !== null && { dimensions }),
+    ...(encodingFormat != null && { encoding_format: encodingFormat }),
+  };
+}
+
+/** One vector for each input, in the inputs' order: a list that says otherwise is put in order by its indices. */
+function toVectors(data: unknown, count: number): { vectors: EmbeddingVector[]; isInOrder: boolean } {
+  if (!Array.isArray(data) || data.length !== count) throw invalid(`The upstream did not answer ${count} embeddings.`);
+  const vectors = new Array<EmbeddingVector | undefined>(count);
+  let isInOrder = true;
+  for (const [position, item] of data.entries()) {
+    if (!isRecord(item) || !isVector(item.embedding)) throw invalid("The upstream answered an embedding that is no vector.");
+    const index = item.index ?? position;
+    if (!isIndex(index, count) || vectors[index] !== undefined) throw invalid("The upstream numbered its embeddings wrongly.");
+    if (index !== position || item.index === undefined) isInOrder = false;
+    vectors[index] = item.embedding;
+  }
+  return { vectors: vectors.filter((vector) => vector !== undefined), isInOrder };
+}
+
+function isIndex(value: unknown, count: number): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 && value < count;
+}
+
+function isVector(value: unknown): value is readonly number[] | string {
+  if (typeof value === "string") return BASE64.test(value) && Buffer.byteLength(value, "base64") % FLOAT_BYTES === 0;
+  return Array.isArray(value) && value.length > 0 && value.every((number) => typeof number === "number");
+}
+
+function isText(vector: EmbeddingVector): boolean {
+  return typeof vector === "string";
+}
+
+/** Embeddings put nothing out, and most upstreams report no output. */
+function toInputUsage(raw: unknown): EmbeddingAnswer["usage"] {
+  if (!isRecord(raw)) return null;
+  return toUsage({ ...raw, completion_tokens: raw.completion_tokens ?? raw.output_tokens ?? 0 });
+}
+
+function invalid(message: string): ProviderError {
+  return new ProviderError("invalid-response", message);
+}

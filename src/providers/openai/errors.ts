@@ -1,0 +1,114 @@
+/** What an upstream says when it refuses or fails, as a ProviderError: by status, in a 200, or in the middle of a stream. */
+import { ProviderError, type ProviderErrorOptions } from "../provider.js";
+import { isRecord } from "./json.js";
+
+/** More than any honest message; what is longer is cut. */
+const MESSAGE_CHARS_MAX = 1_000;
+const PARAM_CHARS_MAX = 200;
+const REDACTED = "[redacted]";
+/** Where messages are found, and how deep. */
+const MESSAGE_NAMES = ["error", "message", "detail", "msg", "err_msg", "errors", "error_description"];
+const MESSAGE_LEVELS_MAX = 5;
+/** A configured key shorter than this could be part of any word. */
+const API_KEY_CHARS_MIN = 6;
+
+/**
+ * What looks like a credential, whoever's it is: Sluice's own keys and run tokens, vendors' keys (also half masked, as some
+ * upstreams echo them), and whatever follows "Bearer".
+ */
+const SECRETS = [
+  /\b(?:sk|pk|ag)_[A-Za-z0-9._*-]{8,}/g,
+  /\b(?:sk|rk|xai|gsk|pplx|hf|key)[-_][A-Za-z0-9._*-]{8,}/g,
+  /\bAIza[A-Za-z0-9_-]{20,}/g,
+  /\bBearer\s+[^\s"',;]+/gi,
+];
+
+/** Statuses for the types and codes that OpenAI and others write into an error that has no status of its own. */
+const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
+  invalid_request_error: 400,
+  context_length_exceeded: 400,
+  content_filter: 400,
+  authentication_error: 401,
+  invalid_api_key: 401,
+  permission_error: 403,
+  permission_denied: 403,
+  not_found_error: 404,
+  model_not_found: 404,
+  timeout: 504,
+  rate_limit_error: 429,
+  rate_limit_exceeded: 429,
+  insufficient_quota: 429,
+  overloaded_error: 503,
+};
+
+/** An answer whose status is an error. `body` is as much of it as was read. */
+export function toStatusError(status: number, contentType: string, body: string, apiKey: string | null): ProviderError {
+  return new ProviderError("status", `The upstream answered ${status}.`, { status, ...describe(parseBody(contentType, body), apiKey) });
+}
+
+/** An `error` in an answer whose status said success, or in a stream. `error` is its value; 502 when it does not say which status. */
+export function toEmbeddedError(error: unknown, apiKey: string | null): ProviderError {
+  const status = embeddedStatus(error);
+  return new ProviderError("status", "The upstream reported an error in its answer.", { status, ...describe({ error }, apiKey) });
+}
+
+/** Replaces everything in a text that looks like a credential, and the configured key itself. */
+export function redactSecrets(text: string, apiKey: string | null): string {
+  let redacted = text;
+  if (apiKey !== null && apiKey.length >= API_KEY_CHARS_MIN) redacted = redacted.replaceAll(apiKey, REDACTED);
+  for (const pattern of SECRETS) redacted = redacted.replace(pattern, REDACTED);
+  return redacted;
+}
+
+function describe(body: unknown, apiKey: string | null): Pick<ProviderErrorOptions, "upstreamMessage" | "upstreamParam"> {
+  const message = findMessage(body);
+  const param = isRecord(body) && isRecord(body.error) ? body.error.param : undefined;
+  return {
+    ...(message !== undefined && message.trim() !== "" && { upstreamMessage: clean(message, apiKey, MESSAGE_CHARS_MAX) }),
+    ...(typeof param === "string" && param !== "" && { upstreamParam: clean(param, apiKey, PARAM_CHARS_MAX) }),
+  };
+}
+
+/** Redacted first and cut afterwards, so that no secret escapes by being cut in half. */
+function clean(text: string, apiKey: string | null, charsMax: number): string {
+  const redacted = redactSecrets(text.trim(), apiKey);
+  return redacted.length > charsMax ? `${redacted.slice(0, charsMax - 1)}…` : redacted;
+}
+
+/** JSON parsed; plain text as it is; nothing of a page. */
+function parseBody(contentType: string, body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return contentType.startsWith("text/plain") && !body.trimStart().startsWith("<") ? body : undefined;
+  }
+}
+
+/**
+ * The message in any of the shapes in use: OpenAI's `{ error: { message } }`, `{ error: "..." }`, `{ message }`, `{ detail }` as a
+ * text or as a list of `{ msg }`, `{ errors: [...] }`, and any of them as the first item of a list.
+ */
+function findMessage(body: unknown, levels = MESSAGE_LEVELS_MAX): string | undefined {
+  if (typeof body === "string") return body;
+  if (levels === 0) return undefined;
+  if (Array.isArray(body)) return findMessage(body[0], levels - 1);
+  if (!isRecord(body)) return undefined;
+  for (const name of MESSAGE_NAMES) {
+    const found = findMessage(body[name], levels - 1);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function embeddedStatus(error: unknown): number {
+  if (!isRecord(error)) return 502;
+  for (const value of [error.status, error.code]) {
+    const status = Number(value);
+    if (Number.isInteger(status) && status >= 400 && status <= 599) return status;
+  }
+  for (const value of [error.code, error.type]) {
+    const status = typeof value === "string" && Object.hasOwn(STATUS_OF_TYPE, value) ? STATUS_OF_TYPE[value] : undefined;
+    if (status !== undefined) return status;
+  }
+  return 502;
+}

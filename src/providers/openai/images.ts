@@ -1,0 +1,195 @@
+/**
+ * Pictures over OpenAI's wire format: `/images/generations` as JSON, `/images/edits` as a form with the pictures in it. The caller's
+ * options go up by the names that this gateway has for them; OpenAI's own models refuse names that they do not know, so they get
+ * only those that they take, and the rest is told in `warnings`.
+ */
+import { cutTexts, decodeBase64, isBase64 } from "../../lib/json-cut.js";
+import { pictureTypeOf } from "../../lib/pictures.js";
+import type { UsageQuantities } from "../../lib/usage.js";
+import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
+import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
+import { ProviderError } from "../provider.js";
+import { type FetchFile, isEventStream, type OpenAiClient, refuse } from "./client.js";
+import { toEmbeddedError } from "./errors.js";
+import { isRecord, parseObject } from "./json.js";
+import { toUsage } from "./usage.js";
+
+type AnsweredImage = ImageAnswer["images"][number];
+
+/** The options that a family of models takes, by their names on the wire. */
+interface Family {
+  readonly models: RegExp;
+  readonly takes: ReadonlySet<string>;
+  /** Null: this model has no such quality. */
+  readonly qualities: Readonly<Record<string, string>>;
+  /** OpenAI's newer models always answer base64, and refuse to be told so. */
+  readonly takesResponseFormat: boolean;
+}
+
+/** OpenAI's own models, by its API reference ("Create image", `quality`, `background`, `output_format`, `response_format`). */
+const FAMILIES: readonly Family[] = [
+  {
+    models: /^(?:gpt|chatgpt)-image/,
+    takes: new Set(["quality", "background", "output_format"]),
+    qualities: { low: "low", medium: "medium", high: "high", hd: "high" },
+    takesResponseFormat: false,
+  },
+  {
+    models: /^dall-e-3/,
+    takes: new Set(["quality"]),
+    qualities: { low: "standard", medium: "standard", high: "hd", hd: "hd" },
+    takesResponseFormat: true,
+  },
+  { models: /^dall-e-2/, takes: new Set(), qualities: {}, takesResponseFormat: true },
+];
+
+/** Unspecified: what is not said is `medium` for the models that the parameter is made for (Spec 4.2, quality). */
+const QUALITY_DEFAULT = "medium";
+
+export class OpenAiImageProvider implements ImageProvider {
+  constructor(
+    private readonly client: OpenAiClient,
+    private readonly fetchFile?: FetchFile,
+  ) {}
+
+  async generate(call: ImageCall): Promise<ImageAnswer> {
+    const { path, contentType, body, warnings } = await toRequest(call);
+    const response = await this.client.send({
+      path,
+      contentType,
+      body,
+      accept: "application/json",
+      signal: call.signal,
+      isStreamed: false,
+    });
+    if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
+    const { rest, texts } = cutTexts(await response.readAll(UPSTREAM_BODY_BYTES_MAX), "b64_json");
+    const answer = parseObject(rest);
+    if (answer === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
+    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.apiKey);
+    const images = await Promise.all(toItems(answer.data).map((item) => this.fromItem(item, texts, call.signal)));
+    return { images, usage: toImageUsage(answer.usage), warnings };
+  }
+
+  private async fromItem(item: unknown, texts: readonly Buffer[], signal: AbortSignal): Promise<AnsweredImage> {
+    if (!isRecord(item)) throw notAPicture();
+    const revisedPrompt = typeof item.revised_prompt === "string" && item.revised_prompt !== "" ? item.revised_prompt : null;
+    const text = typeof item.b64_json === "number" ? texts[item.b64_json] : item.b64_json;
+    if (Buffer.isBuffer(text)) return fromBase64(text, revisedPrompt);
+    if (typeof text === "string") return fromBase64(Buffer.from(text), revisedPrompt);
+    if (typeof item.url !== "string") throw notAPicture();
+    if (item.url.startsWith("data:")) return fromBase64(Buffer.from(item.url), revisedPrompt);
+    const bytes = await this.fetchPicture(item.url, signal);
+    const contentType = pictureTypeOf(bytes);
+    if (contentType === null) throw notAPicture();
+    return { bytes, contentType, revisedPrompt };
+  }
+
+  private async fetchPicture(url: string, signal: AbortSignal): Promise<Uint8Array> {
+    if (!this.fetchFile) throw notAPicture();
+    try {
+      return (await this.fetchFile(url, { bytesMax: UPSTREAM_BODY_BYTES_MAX, accept: "image/*", signal })).bytes;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new ProviderError("invalid-response", "The upstream named a picture that cannot be fetched.", { cause: error });
+    }
+  }
+}
+
+interface ImageRequestBody {
+  readonly path: string;
+  readonly contentType: string;
+  readonly body: string | Uint8Array;
+  readonly warnings: readonly string[];
+}
+
+export async function toRequest(call: ImageCall): Promise<ImageRequestBody> {
+  const { fields, warnings } = toFields(call);
+  if (call.images.length === 0) {
+    return { path: "/images/generations", contentType: "application/json", body: JSON.stringify(fields), warnings };
+  }
+  return { path: "/images/edits", ...(await toForm(fields, call.images, call.mask)), warnings };
+}
+
+function toFields(call: ImageCall): { fields: Record<string, unknown>; warnings: string[] } {
+  const family = FAMILIES.find(({ models }) => models.test(call.upstreamModel));
+  const warnings: string[] = [];
+  const fields: Record<string, unknown> = { ...call.extra, model: call.upstreamModel, prompt: call.prompt, n: call.count };
+  if (call.size !== null) fields.size = `${call.size.width}x${call.size.height}`;
+  const state = (name: string, value: unknown, isWorthTelling = true) => {
+    if (value === null) return;
+    if (family === undefined || family.takes.has(name)) fields[name] = value;
+    else if (isWorthTelling) warnings.push(`${name} has no effect on this model.`);
+  };
+  state("quality", toQuality(call.quality, family));
+  state("background", call.isTransparent ? "transparent" : null);
+  // 0 is what the GET routes say for everybody who says nothing.
+  state("seed", call.seed, call.seed !== 0);
+  state("negative_prompt", call.negativePrompt);
+  state("reasoning", call.reasoning, call.reasoning === true);
+  // Any other model's pictures are converted by whoever asked for them.
+  if (family?.takes.has("output_format")) state("output_format", call.format);
+  if (family === undefined || family.takesResponseFormat) fields.response_format = "b64_json";
+  return { fields, warnings };
+}
+
+function toQuality(quality: string | null, family: Family | undefined): string | null {
+  if (family === undefined) return quality;
+  if (quality !== null) return family.qualities[quality] ?? quality;
+  return family.takes.has("quality") ? (family.qualities[QUALITY_DEFAULT] ?? null) : null;
+}
+
+/** OpenAI's clients write one picture as `image` and several as `image[]`. */
+async function toForm(fields: Readonly<Record<string, unknown>>, images: readonly InputFile[], mask: InputFile | null) {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) form.append(name, typeof value === "string" ? value : JSON.stringify(value));
+  const imageField = images.length === 1 ? "image" : "image[]";
+  for (const image of images) form.append(imageField, toBlob(image), image.name);
+  if (mask !== null) form.append("mask", toBlob(mask), mask.name);
+  const encoded = new Response(form);
+  return { contentType: encoded.headers.get("content-type") ?? "", body: new Uint8Array(await encoded.arrayBuffer()) };
+}
+
+function toBlob({ bytes, contentType }: InputFile): Blob {
+  return new Blob([bytes as Uint8Array<ArrayBuffer>], { type: contentType });
+}
+
+/** `data`, which holds at least one thing. */
+function toItems(data: unknown): readonly unknown[] {
+  if (!Array.isArray(data) || data.length === 0) throw new ProviderError("invalid-response", "The upstream's answer holds no pictures.");
+  return data;
+}
+
+/** Image models report `output_tokens` without saying of which kind: they are of the picture. */
+export function toImageUsage(raw: unknown): UsageQuantities | null {
+  const usage = toUsage(raw);
+  if (usage === null || !isRecord(raw) || isRecord(raw.output_tokens_details) || usage.outputImageTokens > 0) return usage;
+  return { ...usage, outputImageTokens: usage.outputTextTokens, outputTextTokens: 0 };
+}
+
+const DATA_URL_HEAD = /^data:[^,]{0,200};base64,/i;
+const DATA_URL_HEAD_CHARS = 250;
+/** More than a picture's type is known by. */
+const PICTURE_HEAD_CHARS = 64;
+
+/** Nearly everybody wants a picture that came as base64 to have as base64: its bytes are made when somebody asks for them. */
+function fromBase64(text: Buffer, revisedPrompt: string | null): AnsweredImage {
+  const head = DATA_URL_HEAD.exec(text.toString("latin1", 0, DATA_URL_HEAD_CHARS))?.[0] ?? "";
+  const base64 = text.subarray(head.length);
+  const contentType = pictureTypeOf(decodeBase64(base64.subarray(0, PICTURE_HEAD_CHARS)));
+  if (contentType === null || !isBase64(base64)) throw notAPicture();
+  let bytes: Uint8Array | undefined;
+  return {
+    base64,
+    contentType,
+    revisedPrompt,
+    get bytes() {
+      bytes ??= decodeBase64(base64);
+      return bytes;
+    },
+  };
+}
+
+function notAPicture(): ProviderError {
+  return new ProviderError("invalid-response", "The upstream answered something that is not a picture.");
+}

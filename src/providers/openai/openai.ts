@@ -1,0 +1,28 @@
+/** An upstream that speaks OpenAI's wire formats: everything that it can do, over one pool of connections. */
+import type { Provider } from "../provider.js";
+import { OpenAiChatProvider } from "./chat.js";
+import { OpenAiClient, type OpenAiUpstream } from "./client.js";
+import { OpenAiEmbeddingProvider } from "./embeddings.js";
+import { OpenAiImageProvider } from "./images.js";
+import { OpenAiModerationProvider } from "./moderations.js";
+import { OpenAiMusicProvider } from "./music.js";
+import { OpenAiRealtimeProvider } from "./realtime.js";
+import { OpenAiSpeechProvider } from "./speech.js";
+import { OpenAiTranscriptionProvider } from "./transcriptions.js";
+import { OpenAiVideoProvider } from "./videos.js";
+
+export function createOpenAiProvider(upstream: OpenAiUpstream): Provider {
+  const client = new OpenAiClient(upstream);
+  return {
+    chat: new OpenAiChatProvider(client, upstream.quirks),
+    image: new OpenAiImageProvider(client, upstream.fetchFile),
+    video: new OpenAiVideoProvider(client),
+    embedding: new OpenAiEmbeddingProvider(client),
+    moderation: new OpenAiModerationProvider(client),
+    speech: new OpenAiSpeechProvider(client),
+    music: new OpenAiMusicProvider(client),
+    transcription: new OpenAiTranscriptionProvider(client),
+    realtime: new OpenAiRealtimeProvider(upstream),
+    close: () => client.close(),
+  };
+}

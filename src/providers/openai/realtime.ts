@@ -1,0 +1,164 @@
+/** Realtime sessions over OpenAI's wire format: a WebSocket to the upstream, whose events pass as they are. */
+import type { IncomingMessage } from "node:http";
+import { WebSocket } from "ws";
+import { TextQueue } from "../../lib/text-queue.js";
+import { REALTIME_CLOSE_MS, REALTIME_EVENT_BYTES_MAX, REALTIME_PING_MS, REALTIME_WAITING_BYTES_MAX } from "../../limits.js";
+import type { RealtimeCall, RealtimeConnection, RealtimeProvider } from "../media.js";
+import { ProviderError } from "../provider.js";
+import type { OpenAiUpstream } from "./client.js";
+import { toStatusError } from "./errors.js";
+
+/** Closings that are no failure: normal, going away, and one that gives no reason. */
+const ORDERLY_CODES: ReadonlySet<number> = new Set([1000, 1001, 1005]);
+const ERROR_BODY_BYTES_MAX = 64 * 1024;
+
+export class OpenAiRealtimeProvider implements RealtimeProvider {
+  constructor(private readonly upstream: OpenAiUpstream) {}
+
+  connect(call: RealtimeCall): Promise<RealtimeConnection> {
+    const { signal } = call;
+    if (signal.aborted) return Promise.reject(signal.reason);
+    const { apiKey, timeouts } = this.upstream;
+    const socket = new WebSocket(toUrl(this.upstream.baseUrl, call), {
+      headers: toHeaders(this.upstream, call),
+      handshakeTimeout: timeouts.idleMs,
+      maxPayload: REALTIME_EVENT_BYTES_MAX,
+      perMessageDeflate: false,
+    });
+    return new Promise((resolve, reject) => {
+      const connection = new OpenAiRealtimeConnection(socket, signal);
+      const onAbort = () => reject(signal.reason);
+      signal.addEventListener("abort", onAbort, { once: true });
+      const settle = () => signal.removeEventListener("abort", onAbort);
+      socket.once("open", () => {
+        settle();
+        resolve(connection);
+      });
+      socket.once("unexpected-response", (_request, response: IncomingMessage) => {
+        settle();
+        toRefusal(response, apiKey).then(reject, reject);
+      });
+      socket.once("error", (error) => {
+        settle();
+        reject(toConnectError(error));
+      });
+    });
+  }
+}
+
+class OpenAiRealtimeConnection implements RealtimeConnection {
+  readonly events: TextQueue;
+  private readonly stopPinging: () => void;
+  private readonly onAbort = () => {
+    this.events.end(this.signal.reason);
+    this.hangUp();
+  };
+
+  constructor(
+    private readonly socket: WebSocket,
+    private readonly signal: AbortSignal,
+  ) {
+    this.events = new TextQueue(REALTIME_WAITING_BYTES_MAX, { pause: () => socket.pause(), resume: () => socket.resume() });
+    this.stopPinging = this.keepAlive();
+    signal.addEventListener("abort", this.onAbort, { once: true });
+    socket.on("message", (data) => this.events.push(String(data)));
+    socket.on("error", (error) =>
+      this.events.end(new ProviderError("network", "The connection to the upstream failed.", { cause: error })),
+    );
+    socket.on("close", (code) => {
+      this.stopPinging();
+      signal.removeEventListener("abort", this.onAbort);
+      this.events.end(ORDERLY_CODES.has(code) ? undefined : new ProviderError("cut", `The upstream closed the session with ${code}.`));
+    });
+  }
+
+  send(text: string): Promise<void> {
+    if (this.socket.readyState !== WebSocket.OPEN) return Promise.resolve();
+    return new Promise((resolve) => {
+      // What becomes of a connection that broke is told by `events`.
+      this.socket.send(text, () => resolve());
+    });
+  }
+
+  close(): void {
+    this.events.end();
+    this.hangUp();
+  }
+
+  /** At once where nothing has been said yet, else as the protocol has it, for as long as an answer may take. */
+  private hangUp(): void {
+    this.stopPinging();
+    const { socket } = this;
+    if (socket.readyState === WebSocket.CONNECTING) socket.terminate();
+    if (socket.readyState !== WebSocket.OPEN) return;
+    socket.resume();
+    socket.close(1000);
+    const timer = setTimeout(() => socket.terminate(), REALTIME_CLOSE_MS);
+    socket.once("close", () => clearTimeout(timer));
+  }
+
+  /** Hangs up on an upstream that answers nothing for two intervals. */
+  private keepAlive(): () => void {
+    let isAlive = true;
+    const note = () => {
+      isAlive = true;
+    };
+    this.socket.on("pong", note);
+    this.socket.on("message", note);
+    const timer = setInterval(() => {
+      // While its reader does not keep up, nothing is read from it, pongs neither.
+      if (this.socket.readyState !== WebSocket.OPEN || this.socket.isPaused) return;
+      if (!isAlive) {
+        this.events.end(new ProviderError("timeout", "The upstream does not answer any more."));
+        return this.socket.terminate();
+      }
+      isAlive = false;
+      this.socket.ping();
+    }, REALTIME_PING_MS);
+    return () => clearInterval(timer);
+  }
+}
+
+function toUrl(baseUrl: string, { upstreamModel, query }: RealtimeCall): URL {
+  const url = new URL(baseUrl);
+  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  url.pathname = `${url.pathname.replace(/\/+$/, "")}/realtime`;
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+  url.searchParams.set("model", upstreamModel);
+  return url;
+}
+
+function toHeaders({ apiKey, headers }: OpenAiUpstream, { isBeta }: RealtimeCall): Record<string, string> {
+  return {
+    ...(apiKey !== null && { Authorization: `Bearer ${apiKey}` }),
+    ...(isBeta && { "OpenAI-Beta": "realtime=v1" }),
+    ...headers,
+  };
+}
+
+/** An answer that is no upgrade. */
+async function toRefusal(response: IncomingMessage, apiKey: string | null): Promise<ProviderError> {
+  const status = response.statusCode ?? 502;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      chunks.push(chunk);
+      if (size >= ERROR_BODY_BYTES_MAX) break;
+    }
+  } catch {
+    // As much of its reason as came.
+  }
+  if (status < 400) return new ProviderError("invalid-response", `The upstream answered ${status} instead of opening a WebSocket.`);
+  return toStatusError(status, response.headers["content-type"] ?? "", Buffer.concat(chunks).toString(), apiKey);
+}
+
+function toConnectError(error: Error): ProviderError {
+  if (/handshake has timed out/i.test(error.message)) {
+    return new ProviderError("timeout", "The upstream did not answer in time.", { cause: error });
+  }
+  const isProtocol = /sec-websocket|invalid .*header|subprotocol/i.test(error.message);
+  if (isProtocol) return new ProviderError("invalid-response", "The upstream's answer is no WebSocket.", { cause: error });
+  return new ProviderError("network", "The connection to the upstream failed.", { cause: error });
+}

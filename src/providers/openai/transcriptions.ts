@@ -1,0 +1,93 @@
+/** Transcription over OpenAI's wire format: the recording in a form to `/audio/transcriptions`, JSON back. */
+import { USAGE_AMOUNT_MAX } from "../../lib/usage.js";
+import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
+import type { TranscriptionAnswer, TranscriptionCall, TranscriptionProvider, TranscriptSegment } from "../media.js";
+import { ProviderError } from "../provider.js";
+import { isEventStream, type OpenAiClient, refuse } from "./client.js";
+import { toEmbeddedError } from "./errors.js";
+import { isRecord, parseObject } from "./json.js";
+
+export class OpenAiTranscriptionProvider implements TranscriptionProvider {
+  constructor(private readonly client: OpenAiClient) {}
+
+  async transcribe(call: TranscriptionCall): Promise<TranscriptionAnswer> {
+    const { contentType, body } = await toRequest(call);
+    const request = {
+      path: "/audio/transcriptions",
+      contentType,
+      body,
+      accept: "application/json",
+      signal: call.signal,
+      isStreamed: false,
+    };
+    const response = await this.client.send(request);
+    if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
+    const answer = parseObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX));
+    if (answer === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
+    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.apiKey);
+    return fromResponse(answer);
+  }
+}
+
+export async function toRequest(call: TranscriptionCall): Promise<{ readonly contentType: string; readonly body: Uint8Array }> {
+  const form = new FormData();
+  const { audio } = call;
+  // The model's name comes before the recording: an upstream can then choose who reads the rest.
+  for (const [name, value] of toFields(call)) form.append(name, value);
+  form.append("file", new Blob([audio.bytes as Uint8Array<ArrayBuffer>], { type: audio.contentType }), audio.name);
+  const encoded = new Response(form);
+  return { contentType: encoded.headers.get("content-type") ?? "", body: new Uint8Array(await encoded.arrayBuffer()) };
+}
+
+function toFields(call: TranscriptionCall): [name: string, value: string][] {
+  const fields: [string, string][] = [["model", call.upstreamModel]];
+  if (call.language !== null) fields.push(["language", call.language]);
+  if (call.prompt !== null) fields.push(["prompt", call.prompt]);
+  if (call.temperature !== null) fields.push(["temperature", String(call.temperature)]);
+  fields.push(["response_format", call.wantsSegments || call.wantsWords ? "verbose_json" : "json"]);
+  if (call.wantsSegments) fields.push(["timestamp_granularities[]", "segment"]);
+  if (call.wantsWords) fields.push(["timestamp_granularities[]", "word"]);
+  for (const [name, value] of Object.entries(call.extra)) fields.push(...toExtraFields(name, value));
+  return fields;
+}
+
+/** Forms know no nesting: lists and objects go up under the names that OpenAI's clients give them. */
+function toExtraFields(name: string, value: unknown): [string, string][] {
+  if (value === undefined || value === null) return [];
+  if (Array.isArray(value)) return value.flatMap((item) => toExtraFields(`${name}[]`, item));
+  if (isRecord(value)) return Object.entries(value).flatMap(([key, item]) => toExtraFields(`${name}[${key}]`, item));
+  return [[name, String(value)]];
+}
+
+/** `verbose_json`, or as little of it as there is. */
+function fromResponse(answer: Readonly<Record<string, unknown>>): TranscriptionAnswer {
+  if (typeof answer.text !== "string") throw new ProviderError("invalid-response", "The upstream's answer holds no text.");
+  return {
+    text: answer.text,
+    language: typeof answer.language === "string" && answer.language !== "" ? answer.language : null,
+    durationMs: toMilliseconds(answer.duration) ?? toMilliseconds(isRecord(answer.usage) ? answer.usage.seconds : null),
+    segments: toSegments(answer.segments, "text"),
+    words: toSegments(answer.words, "word"),
+    usage: null,
+    warnings: [],
+  };
+}
+
+function toSegments(items: unknown, textField: "text" | "word"): readonly TranscriptSegment[] | null {
+  if (!Array.isArray(items)) return null;
+  return items.flatMap((item) => {
+    if (!isRecord(item)) return [];
+    const { start, end, [textField]: text } = item;
+    return isTime(start) && isTime(end) && typeof text === "string" ? [{ start, end, text }] : [];
+  });
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0;
+}
+
+/** OpenAI tells seconds, some others in text. */
+function toMilliseconds(value: unknown): number | null {
+  const milliseconds = typeof value === "number" || typeof value === "string" ? Math.round(Number(value) * 1000) : Number.NaN;
+  return milliseconds > 0 && milliseconds <= USAGE_AMOUNT_MAX ? milliseconds : null;
+}

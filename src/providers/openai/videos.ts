@@ -1,0 +1,224 @@
+/**
+ * Video over OpenAI's `/videos` jobs (decisions "Generation"): created, polled until it is completed or has failed, fetched.
+ *
+ * The format knows `prompt`, `seconds`, `size` and one `input_reference`; everything else that a caller may ask for is told in
+ * `warnings`. Bodies are multipart, as OpenAI's own clients send them: servers that copy the format all read that.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  UPSTREAM_BODY_BYTES_MAX,
+  VIDEO_BYTES_MAX,
+  VIDEO_DISCARD_TIMEOUT_MS,
+  VIDEO_POLL_FAILURES_MAX,
+  VIDEO_POLL_MS_FIRST,
+  VIDEO_POLL_MS_MAX,
+  VIDEO_POLL_MS_MIN,
+} from "../../limits.js";
+import type { UpstreamResponse } from "../http.js";
+import type { MediaFile, VideoAnswer, VideoCall, VideoProvider } from "../media.js";
+import { ProviderError } from "../provider.js";
+import { contentTypeOf, type OpenAiClient } from "./client.js";
+import { toEmbeddedError } from "./errors.js";
+import { isRecord, parseObject } from "./json.js";
+
+/** Each wait is this much longer than the one before. */
+const POLL_BACKOFF = 1.5;
+/** OpenAI says here when to look again. */
+const POLL_AFTER_HEADER = "openai-poll-after-ms";
+const ID_CHARS_MAX = 500;
+/** OpenAI's own two orientations of 720p. */
+const SIZE_OF_RATIO = { "16:9": "1280x720", "9:16": "720x1280" } as const;
+/** Error codes of a failed job that say no to what was asked for: another upstream is not tried, and the caller is told why. */
+const REFUSAL_CODE = /moderation|content_policy|content_filter|safety|invalid_(?:prompt|request)/i;
+
+/** What of a video job matters here. */
+interface VideoJob {
+  readonly id: string;
+  readonly status: "running" | "completed" | "failed";
+  /** 0 to 100; null when it is not told. */
+  readonly progress: number | null;
+  /** The clip's length as the upstream states it. */
+  readonly durationMs: number | null;
+  readonly error: unknown;
+  /** When the upstream wants to be asked again. */
+  readonly pollAfterMs: number | null;
+}
+
+export class OpenAiVideoProvider implements VideoProvider {
+  constructor(private readonly client: OpenAiClient) {}
+
+  async generate(call: VideoCall): Promise<VideoAnswer> {
+    const created = await this.create(call);
+    try {
+      const job = await this.follow(created, call);
+      if (job.status === "failed") throw this.toFailure(job);
+      const file = await this.download(job.id, call.signal);
+      return { ...file, durationMs: job.durationMs, usage: null, warnings: warningsOf(call) };
+    } catch (error) {
+      this.discard(created.id);
+      throw error;
+    }
+  }
+
+  private async create(call: VideoCall): Promise<VideoJob> {
+    const { body, contentType } = await toMultipart(toForm(call));
+    const { signal } = call;
+    return this.readJob(
+      await this.client.send({ path: "/videos", contentType, accept: "application/json", body, signal, isStreamed: false }),
+    );
+  }
+
+  /** Until the job has come to its end. A few failed looks in a row do not lose a job that is running all the same. */
+  private async follow(created: VideoJob, { signal, onProgress }: VideoCall): Promise<VideoJob> {
+    let job = created;
+    let told = 0;
+    let waitMs = VIDEO_POLL_MS_FIRST;
+    let failures = 0;
+    for (;;) {
+      if (job.progress !== null && job.progress > told) {
+        told = job.progress;
+        onProgress(told);
+      }
+      if (job.status !== "running") return job;
+      await pause((job.pollAfterMs ?? waitMs) * (failures + 1), signal);
+      waitMs = Math.min(waitMs * POLL_BACKOFF, VIDEO_POLL_MS_MAX);
+      try {
+        job = await this.look(created.id, signal);
+        failures = 0;
+      } catch (error) {
+        failures += 1;
+        if (signal.aborted || !isPassing(error) || failures > VIDEO_POLL_FAILURES_MAX) throw error;
+      }
+    }
+  }
+
+  private async look(id: string, signal: AbortSignal): Promise<VideoJob> {
+    const job = await this.readJob(await this.client.send({ path: pathOf(id), accept: "application/json", signal, isStreamed: true }));
+    return { ...job, id };
+  }
+
+  private async download(id: string, signal: AbortSignal): Promise<MediaFile> {
+    const response = await this.client.send({ path: `${pathOf(id)}/content`, accept: "video/*, */*;q=0.1", signal, isStreamed: true });
+    const contentType = contentTypeOf(response).split(";")[0] || "application/octet-stream";
+    return { bytes: await response.readAll(VIDEO_BYTES_MAX), contentType };
+  }
+
+  /** Nobody will fetch it. Whether the upstream can still stop it is its own affair. */
+  private discard(id: string): void {
+    const signal = AbortSignal.timeout(VIDEO_DISCARD_TIMEOUT_MS);
+    this.client
+      .send({ method: "DELETE", path: pathOf(id), accept: "application/json", signal, isStreamed: false })
+      .then((response) => response.finish())
+      .catch(() => undefined);
+  }
+
+  private async readJob(response: UpstreamResponse): Promise<VideoJob> {
+    const body = parseObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX));
+    if (body === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
+    const { id, error } = body;
+    const status = toStatus(body.status);
+    if (error && status !== "failed") throw toEmbeddedError(error, this.client.apiKey);
+    if (typeof id !== "string" || id === "" || id.length > ID_CHARS_MAX || status === null) {
+      throw new ProviderError("invalid-response", "The upstream's answer is not a video job.");
+    }
+    return {
+      id,
+      status,
+      progress: toNumber(body.progress, 0, 100),
+      durationMs: toDurationMs(body.seconds),
+      error,
+      pollAfterMs: toNumber(response.headers[POLL_AFTER_HEADER], VIDEO_POLL_MS_MIN, VIDEO_POLL_MS_MAX),
+    };
+  }
+
+  private toFailure({ error }: VideoJob): ProviderError {
+    const code = isRecord(error) && typeof error.code === "string" ? error.code : "";
+    if (isRecord(error) && REFUSAL_CODE.test(code)) return toEmbeddedError({ ...error, status: 400 }, this.client.apiKey);
+    return toEmbeddedError(error ?? { message: "The video job failed." }, this.client.apiKey);
+  }
+}
+
+function toForm(call: VideoCall): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(call.extra)) {
+    if (value !== undefined && value !== null) form.set(name, typeof value === "object" ? JSON.stringify(value) : String(value));
+  }
+  form.set("model", call.upstreamModel);
+  form.set("prompt", call.prompt);
+  if (call.seconds !== null) form.set("seconds", String(call.seconds));
+  if (call.size !== null) form.set("size", `${call.size.width}x${call.size.height}`);
+  else if (call.aspectRatio !== null) form.set("size", SIZE_OF_RATIO[call.aspectRatio]);
+  const [reference] = call.images;
+  if (reference) form.set("input_reference", new Blob([new Uint8Array(reference.bytes)], { type: reference.contentType }), reference.name);
+  return form;
+}
+
+async function toMultipart(form: FormData): Promise<{ body: Uint8Array; contentType: string }> {
+  const encoded = new Response(form);
+  return { body: new Uint8Array(await encoded.arrayBuffer()), contentType: encoded.headers.get("content-type") ?? "multipart/form-data" };
+}
+
+/** A seed of 0 is the default of the GET routes (decisions "Generation"): nobody asked for it. */
+function warningsOf(call: VideoCall): string[] {
+  const warnings: string[] = [];
+  if (call.hasAudio) warnings.push("audio: this upstream has no such option; whether the video has sound is up to the model.");
+  if (call.seed) warnings.push("seed: this upstream has no such option.");
+  if (call.negativePrompt !== null) warnings.push("negative_prompt: this upstream has no such option.");
+  if (call.images.length > 1) warnings.push("image: this upstream takes one reference; the others had no effect.");
+  return warnings;
+}
+
+function pathOf(id: string): string {
+  return `/videos/${encodeURIComponent(id)}`;
+}
+
+/** OpenAI's `queued` and `in_progress`, and what servers that copy the format call them. */
+function toStatus(status: unknown): VideoJob["status"] | null {
+  switch (typeof status === "string" ? status.toLowerCase() : null) {
+    case "queued":
+    case "pending":
+    case "in_progress":
+    case "processing":
+    case "running":
+      return "running";
+    case "completed":
+    case "succeeded":
+      return "completed";
+    case "failed":
+    case "error":
+    case "cancelled":
+    case "canceled":
+    case "expired":
+      return "failed";
+    default:
+      return null;
+  }
+}
+
+/** Bounded; null when it is not a number at all. */
+function toNumber(value: unknown, min: number, max: number): number | null {
+  const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+  return typeof number === "number" && Number.isFinite(number) ? Math.min(Math.max(number, min), max) : null;
+}
+
+/** `seconds` is text in OpenAI's format. */
+function toDurationMs(seconds: unknown): number | null {
+  const milliseconds = (toNumber(seconds, 0, Number.MAX_SAFE_INTEGER) ?? 0) * 1000;
+  return milliseconds > 0 && milliseconds <= Number.MAX_SAFE_INTEGER ? Math.round(milliseconds) : null;
+}
+
+async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  try {
+    await sleep(milliseconds, undefined, { signal });
+  } catch {
+    throw signal.reason;
+  }
+}
+
+/** Trouble that may be over at the next look. */
+function isPassing(error: unknown): boolean {
+  if (!(error instanceof ProviderError)) return false;
+  if (error.kind === "network" || error.kind === "timeout") return true;
+  const status = error.status ?? 0;
+  return error.kind === "status" && (status >= 500 || status === 429 || status === 408);
+}

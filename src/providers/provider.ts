@@ -1,0 +1,123 @@
+/**
+ * What an upstream can do for us, one interface per modality. A provider knows a wire format and nothing of accounts,
+ * prices or retries: those live in `services/generation`.
+ */
+import type { ChatBody, ChatChunkObject, ChatCompletion } from "../lib/chat-format.js";
+import type { UsageQuantities } from "../lib/usage.js";
+import type {
+  EmbeddingProvider,
+  ImageProvider,
+  ModerationProvider,
+  MusicProvider,
+  RealtimeProvider,
+  SpeechProvider,
+  TranscriptionProvider,
+  VideoProvider,
+} from "./media.js";
+
+export interface ChatCall {
+  /** The upstream's own name for the model; it replaces `body.model`. */
+  readonly upstreamModel: string;
+  readonly body: ChatBody;
+  /** Aborted when the caller has gone or the total time is up: the upstream's connection is closed at once. */
+  readonly signal: AbortSignal;
+}
+
+export interface ChatAnswer {
+  /** The JSON document of a `chat.completion`, as it came. */
+  readonly bytes: Uint8Array;
+  readonly completion: ChatCompletion;
+  /** Null when the upstream reported none, or none that can be believed (negative, fractional, out of range). */
+  readonly usage: UsageQuantities | null;
+  /** One sentence for each option that had no effect, where the gateway itself writes the upstream's format. */
+  readonly warnings?: readonly string[];
+}
+
+/** One `chat.completion.chunk`. */
+export interface ChatChunk {
+  readonly object: ChatChunkObject;
+  /** The whole event as it goes on to the caller: `data: <json>\n\n`. */
+  readonly bytes: Uint8Array;
+  readonly usage: UsageQuantities | null;
+  /** On the first chunk, as in a ChatAnswer. */
+  readonly warnings?: readonly string[];
+}
+
+/** What one read from the upstream brought: forwarded in one write. */
+export type ChatChunkBatch = readonly ChatChunk[];
+
+export interface ChatProvider {
+  /** Rejects with a ProviderError, or with the signal's reason when that is aborted. */
+  complete(call: ChatCall): Promise<ChatAnswer>;
+  /**
+   * Resolves when the upstream has accepted the request (a 2xx status and a usable content type); rejects with a
+   * ProviderError. The iterable ends after `[DONE]`, or after a finish_reason and the end of the body; it throws a
+   * ProviderError on anything else, and stops reading when it is not pulled. `return()` closes the connection.
+   */
+  stream(call: ChatCall): Promise<AsyncIterable<ChatChunkBatch>>;
+}
+
+/** Everything that one upstream can do over its wire format. */
+export interface Provider {
+  readonly chat?: ChatProvider;
+  readonly image?: ImageProvider;
+  readonly video?: VideoProvider;
+  readonly speech?: SpeechProvider;
+  readonly music?: MusicProvider;
+  readonly transcription?: TranscriptionProvider;
+  readonly embedding?: EmbeddingProvider;
+  readonly moderation?: ModerationProvider;
+  readonly realtime?: RealtimeProvider;
+  /** Refuses new calls, waits for running ones. */
+  close(): Promise<void>;
+}
+
+export type ProviderErrorKind =
+  /** No connection, or it broke. */
+  | "network"
+  /** No byte within the time allowed. */
+  | "timeout"
+  /** The upstream answered with an error status, or with an error event in a stream. */
+  | "status"
+  /** The upstream answered something that is not its wire format, or too much of it. */
+  | "invalid-response"
+  /** The stream ended before it was finished. */
+  | "cut";
+
+export interface ProviderErrorOptions {
+  /** The upstream's HTTP status, with kind `status`. */
+  readonly status?: number;
+  /** The upstream's own words, secrets redacted: shown to the caller only when the request itself was at fault. */
+  readonly upstreamMessage?: string;
+  /** The upstream's name for the parameter at fault. */
+  readonly upstreamParam?: string;
+  readonly cause?: unknown;
+}
+
+export class ProviderError extends Error {
+  override readonly name = "ProviderError";
+  readonly status: number | undefined;
+  readonly upstreamMessage: string | undefined;
+  readonly upstreamParam: string | undefined;
+
+  constructor(
+    readonly kind: ProviderErrorKind,
+    message: string,
+    options: ProviderErrorOptions = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.status = options.status;
+    this.upstreamMessage = options.upstreamMessage;
+    this.upstreamParam = options.upstreamParam;
+  }
+}
+
+/** Where requests of one upstream go, and how long they may take. */
+export interface UpstreamTimeouts {
+  /** Until the connection stands. */
+  readonly connectMs: number;
+  /** Until the answer's headers, and between two bytes of a stream. */
+  readonly idleMs: number;
+  /** From the request to the last byte. */
+  readonly totalMs: number;
+}

@@ -1,0 +1,105 @@
+/** What the sandbox's worker threads do, and the messages that ask for it: plain data, copied from thread to thread. */
+import type { SpeechFormat } from "../../media.js";
+
+export interface ImageJob {
+  readonly kind: "image";
+  readonly prompt: string;
+  readonly seed: number;
+  /** Pixels; null is the first source's own size, or the sandbox's usual one. */
+  readonly size: { readonly width: number; readonly height: number } | null;
+  readonly count: number;
+  readonly format: "jpeg" | "png" | "webp";
+  /** 1 to 100, of the lossy formats. */
+  readonly quality: number;
+  readonly isTransparent: boolean;
+  readonly sources: readonly Uint8Array[];
+  readonly mask: Uint8Array | null;
+}
+
+export interface ImageResult {
+  readonly images: readonly { readonly bytes: Uint8Array; readonly width: number; readonly height: number }[];
+}
+
+export interface VideoJob {
+  readonly kind: "video";
+  readonly prompt: string;
+  readonly seed: number;
+  readonly width: number;
+  readonly height: number;
+  readonly seconds: number;
+  readonly hasAudio: boolean;
+  readonly sources: readonly Uint8Array[];
+}
+
+export interface SpeechJob {
+  readonly kind: "speech";
+  readonly text: string;
+  readonly voice: string;
+  readonly speed: number;
+  readonly format: SpeechFormat;
+}
+
+export interface MusicJob {
+  readonly kind: "music";
+  readonly prompt: string;
+  readonly seed: number;
+  readonly seconds: number;
+  readonly format: SpeechFormat;
+}
+
+/** Formats whose header tells the length: nothing can be sent before all is spoken. */
+export function isSentWhole(format: SpeechFormat): boolean {
+  return format === "wav" || format === "flac";
+}
+
+/** By this tag a recording is known as the sandbox's own; the comment is what was said. */
+export const SPEECH_ALBUM = "Sluice sandbox speech";
+
+export interface TranscriptionJob {
+  readonly kind: "transcription";
+  readonly bytes: Uint8Array;
+}
+
+export interface TranscriptionResult {
+  /** What sandbox speech said; null when it did not make the recording. */
+  readonly text: string | null;
+  readonly durationMs: number;
+}
+
+export interface BytesResult {
+  readonly bytes: Uint8Array;
+  readonly durationMs: number;
+}
+
+/** Each kind of job with what it ends with. */
+export interface JobResults {
+  readonly image: ImageResult;
+  readonly video: BytesResult;
+  readonly speech: null;
+  readonly music: BytesResult;
+  readonly transcription: TranscriptionResult;
+}
+
+export type Job = ImageJob | VideoJob | SpeechJob | MusicJob | TranscriptionJob;
+export type JobKind = Job["kind"];
+export type JobOf<Kind extends JobKind> = Extract<Job, { readonly kind: Kind }>;
+
+/** One step of a job that goes on. */
+export type JobStep = { readonly percent: number } | { readonly chunk: Uint8Array };
+
+/** Runs until it is done, and rests after each step until the next one is asked for. */
+export type JobRun<Result> = AsyncGenerator<JobStep, Result, undefined>;
+
+/** To the thread. A job starts with its first `next`. */
+export type Request =
+  | { readonly id: number; readonly do: "open"; readonly job: Job }
+  | { readonly id: number; readonly do: "next" }
+  | { readonly id: number; readonly do: "close" };
+
+/** From the thread: the answer to each `next`. */
+export type Reply =
+  | { readonly id: number; readonly step: JobStep }
+  | { readonly id: number; readonly result: JobResults[JobKind] }
+  /** The caller's own fault, said as an upstream says it. */
+  | { readonly id: number; readonly refusal: { readonly message: string; readonly param: string | undefined } }
+  | { readonly id: number; readonly failure: string };

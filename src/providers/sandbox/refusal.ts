@@ -1,0 +1,10 @@
+/** What the sandbox cannot do, said as an upstream says it: a 400 with a message. */
+import { ProviderError } from "../provider.js";
+
+export function refuse(message: string, param?: string): ProviderError {
+  return new ProviderError("status", `The sandbox refused: ${message}`, {
+    status: 400,
+    upstreamMessage: message,
+    ...(param !== undefined && { upstreamParam: param }),
+  });
+}

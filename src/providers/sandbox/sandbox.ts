@@ -1,0 +1,37 @@
+/** The upstream that is no upstream: models that run in the process (decisions "Sandbox models"). */
+import { GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "../../limits.js";
+import type { Provider, UpstreamTimeouts } from "../provider.js";
+import { createSandboxEmbeddingProvider } from "./embedding.js";
+import { createSandboxImageProvider } from "./image.js";
+import { MediaPool } from "./media/pool.js";
+import { createSandboxModerationProvider } from "./moderation.js";
+import { createSandboxMusicProvider } from "./music.js";
+import { createSandboxRealtimeProvider } from "./realtime.js";
+import { createSandboxSpeechProvider } from "./speech.js";
+import { createSandboxChatProvider } from "./text.js";
+import { createSandboxTranscriptionProvider } from "./transcription.js";
+import { createSandboxVideoProvider } from "./video.js";
+
+const TIMEOUTS: UpstreamTimeouts = {
+  connectMs: UPSTREAM_CONNECT_TIMEOUT_MS,
+  idleMs: UPSTREAM_IDLE_TIMEOUT_MS,
+  totalMs: GENERATION_TIMEOUT_MS,
+};
+
+/** Nothing but the pool holds anything, and that no thread before its first job. */
+export function createSandboxProvider(timeouts: UpstreamTimeouts = TIMEOUTS): Provider {
+  const pool = new MediaPool();
+  const media = { pool, timeouts };
+  return {
+    chat: createSandboxChatProvider({ timeouts }),
+    image: createSandboxImageProvider(media),
+    video: createSandboxVideoProvider(media),
+    speech: createSandboxSpeechProvider(media),
+    music: createSandboxMusicProvider(media),
+    transcription: createSandboxTranscriptionProvider(media),
+    embedding: createSandboxEmbeddingProvider(media),
+    moderation: createSandboxModerationProvider(media),
+    realtime: createSandboxRealtimeProvider(),
+    close: () => pool.close(),
+  };
+}

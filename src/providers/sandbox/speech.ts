@@ -1,0 +1,127 @@
+/** The sandbox's speech model: a real synthesizer, sentence by sentence (docs/sandbox-models.md). */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { SANDBOX_WHOLE_SPEECH_CHARS_MAX } from "../../limits.js";
+import { SPEECH_CONTENT_TYPES, type SpeechCall, type SpeechProvider, type SpeechStream } from "../media.js";
+import { ProviderError } from "../provider.js";
+import type { Directives } from "./directives.js";
+import { obey, promptOf, readDirectives, type SandboxMedia, troubleOf } from "./media/calls.js";
+import { isSentWhole, type JobStep } from "./media/jobs.js";
+import { SANDBOX_VOICES } from "./media/voices.js";
+import { refuse } from "./refusal.js";
+import { wait } from "./stream.js";
+
+const SPEED_MIN = 0.25;
+const SPEED_MAX = 4;
+
+export function createSandboxSpeechProvider(media: SandboxMedia): SpeechProvider {
+  return { stream: (call) => stream(media, call) };
+}
+
+async function stream(media: SandboxMedia, call: SpeechCall): Promise<SpeechStream> {
+  call.signal.throwIfAborted();
+  const directives = readDirectives(call.input, "input");
+  const { trouble } = directives;
+  // A hang after some chunks comes later.
+  await obey(trouble?.afterChunks == null ? directives : { ...directives, trouble: null }, media.timeouts.idleMs, call.signal);
+  const speed = call.speed ?? 1;
+  if (speed < SPEED_MIN || speed > SPEED_MAX)
+    throw refuse(`The sandbox speaks at ${SPEED_MIN} to ${SPEED_MAX} times its own speed.`, "speed");
+  if (!SANDBOX_VOICES.includes(call.voice))
+    throw refuse(`There is no voice ${call.voice}: use one of ${SANDBOX_VOICES.join(", ")}.`, "voice");
+  const text = promptOf(directives);
+  if (isSentWhole(call.format) && text.length / speed > SANDBOX_WHOLE_SPEECH_CHARS_MAX) {
+    throw refuse(`That is too long for ${call.format} at this speed: it is sent when all is spoken. Use mp3, opus, aac or pcm.`, "speed");
+  }
+  // Whoever leaves ends the job at once, even while its next sentence is being spoken.
+  const leaving = new AbortController();
+  const signal = AbortSignal.any([call.signal, leaving.signal]);
+  const job = { kind: "speech", text, voice: call.voice, speed, format: call.format } as const;
+  const steps = media.pool.open<"speech">(job, signal);
+  try {
+    // The first chunk is the answer's beginning: until then a failure is the request's.
+    const first = await steps.next();
+    const chunks = new SpeechChunks(first, steps, directives, media.timeouts.idleMs, call.signal, leaving);
+    return { contentType: SPEECH_CONTENT_TYPES[call.format], chunks, warnings: warningsOf(call) };
+  } catch (error) {
+    await steps.return(null);
+    throw error;
+  }
+}
+
+function warningsOf({ instructions }: SpeechCall): readonly string[] {
+  return instructions === null ? [] : ["The sandbox's voices take no instructions."];
+}
+
+type Step = IteratorResult<JobStep, null>;
+const END: IteratorReturnResult<undefined> = { done: true, value: undefined };
+
+/** The chunks of a job, with the waits and the trouble that its words ask for. */
+class SpeechChunks implements AsyncIterableIterator<Uint8Array, undefined> {
+  private sent = 0;
+  private isOver = false;
+  private isTroubleOver = false;
+
+  constructor(
+    private first: Step | null,
+    private readonly steps: AsyncGenerator<JobStep, null, undefined>,
+    private readonly directives: Directives,
+    private readonly idleMs: number,
+    private readonly signal: AbortSignal,
+    private readonly leaving: AbortController,
+  ) {}
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    if (this.isOver) return END;
+    try {
+      for (;;) {
+        const step = await this.nextStep();
+        await this.makeTrouble(step.done === true);
+        if (this.isOver) return END;
+        if (step.done) {
+          this.isOver = true;
+          return END;
+        }
+        if (!("chunk" in step.value)) continue;
+        if (this.sent > 0) await wait(this.directives.paceMs, this.idleMs, this.signal);
+        this.sent += 1;
+        return { done: false, value: step.value.chunk };
+      }
+    } catch (error) {
+      const hasLeft = this.isOver;
+      await this.return();
+      if (hasLeft) return END;
+      throw error;
+    }
+  }
+
+  async return(): Promise<IteratorReturnResult<undefined>> {
+    this.isOver = true;
+    this.leaving.abort();
+    // Settles once the step under way has been given up.
+    void this.steps.return(null).catch(() => undefined);
+    await nextTurn();
+    return END;
+  }
+
+  private async nextStep(): Promise<Step> {
+    const { first } = this;
+    this.first = null;
+    return first ?? this.steps.next();
+  }
+
+  /** Without a number, trouble comes after the first chunk. Chunks that are fewer than it waits for make it come at the end. */
+  private async makeTrouble(isEnd: boolean): Promise<void> {
+    const { trouble } = this.directives;
+    if (trouble === null || this.isTroubleOver) return;
+    if (this.sent < (trouble.afterChunks ?? 1) && !isEnd) return;
+    this.isTroubleOver = true;
+    if (trouble.kind === "hang") await wait(Number.POSITIVE_INFINITY, this.idleMs, this.signal);
+    else if (trouble.kind === "cut")
+      throw new ProviderError("cut", "The sandbox ended its stream before it was finished, as it was told to.");
+    else throw troubleOf("error");
+  }
+}
