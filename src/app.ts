@@ -1,0 +1,110 @@
+/** The composition root: a configuration in, an HTTP server out. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Logger } from "pino";
+import { type Addresses, addressesOf, type Config } from "./config.js";
+import { mediaMountOf } from "./config-media.js";
+import { type Clock, systemClock } from "./lib/clock.js";
+import { trackRequests } from "./lib/http-drain.js";
+import { DRAIN_TIMEOUT_MS, HTTP_HEADERS_TIMEOUT_MS, HTTP_KEEP_ALIVE_MS, HTTP_REQUEST_TIMEOUT_MS } from "./limits.js";
+import { openPlatform } from "./services/platform.js";
+import type { Services } from "./services/services.js";
+
+export interface App {
+  readonly http: Server;
+  readonly services: Services;
+  readonly newOwnerKey: string | null;
+  /** Resolves when it accepts connections, with where it is reached. */
+  listen(): Promise<Addresses & { readonly port: number }>;
+  /** Takes no new connections, lets what is under way finish for a bounded time, then closes everything. */
+  close(): Promise<void>;
+}
+
+export async function createApp(config: Config, log: Logger, clock: Clock = systemClock): Promise<App> {
+  const addresses = (): Addresses => addressesOf(config, portOf(http, config));
+  const [platform, faces] = await Promise.all([openPlatform(config, clock, log, addresses), loadFaces()]);
+  const { express, GRAPHQL_PATH, createGraphQLServer, routeUpgrades } = faces;
+  const { answerClientError, createRestRouter, isMediaHost, messageClassesOf, toErrorRequestHandler, REALTIME_PATH, createRealtimeFace } =
+    faces;
+  const graphql = createGraphQLServer({ services: platform.services, log, config });
+  const media = mediaMountOf(config);
+  const rest = createRestRouter({
+    services: platform.services,
+    log,
+    isReady: () => platform.isReady(),
+    trustProxyHops: config.trustProxyHops,
+    media,
+  });
+
+  const realtime = createRealtimeFace({ services: platform.services, log, trustProxyHops: config.trustProxyHops });
+
+  const app = express();
+  app.disable("x-powered-by");
+  app.disable("etag");
+  app.use(GRAPHQL_PATH, (req, res, next) => (isMediaHost(req, media) ? next() : graphql.handler(req, res, next)));
+  app.use(rest);
+  app.use(toErrorRequestHandler(log));
+
+  const http = createServer(
+    { ...messageClassesOf(app), noDelay: true, requestTimeout: HTTP_REQUEST_TIMEOUT_MS, headersTimeout: HTTP_HEADERS_TIMEOUT_MS },
+    app,
+  );
+  http.keepAliveTimeout = HTTP_KEEP_ALIVE_MS;
+  http.on("clientError", answerClientError);
+  const drain = trackRequests(http);
+  const stopUpgrades = routeUpgrades(http, { [GRAPHQL_PATH]: graphql.upgrade, [REALTIME_PATH]: realtime.upgrade });
+
+  let closing: Promise<void> | null = null;
+  return {
+    http,
+    services: platform.services,
+    newOwnerKey: platform.newOwnerKey,
+    listen: () => listen(http, config),
+    close: () => {
+      closing ??= (async () => {
+        stopUpgrades();
+        await Promise.all([drain(DRAIN_TIMEOUT_MS), graphql.close(), realtime.close()]);
+        await platform.close();
+      })();
+      return closing;
+    },
+  };
+}
+
+/**
+ * The faces are half of what a start has to load. They are loaded while the platform opens, because the embedded database starts
+ * in a thread of its own and leaves this one with nothing else to do.
+ */
+async function loadFaces() {
+  const [{ default: express }, server, upgrades, yoga, clientError, mediaMount, messageClasses, realtime, route, router] =
+    await Promise.all([
+      import("express"),
+      import("./graphql/server.js"),
+      import("./graphql/upgrades.js"),
+      import("./graphql/yoga.js"),
+      import("./rest/client-error.js"),
+      import("./rest/media-mount.js"),
+      import("./rest/message-classes.js"),
+      import("./rest/realtime.js"),
+      import("./rest/route.js"),
+      import("./rest/router.js"),
+    ]);
+  return { express, ...server, ...upgrades, ...yoga, ...clientError, ...mediaMount, ...messageClasses, ...realtime, ...route, ...router };
+}
+
+async function listen(http: Server, config: Config): Promise<Addresses & { port: number }> {
+  await new Promise<void>((resolve, reject) => {
+    http.once("error", reject);
+    http.listen(config.port, config.host, () => {
+      http.off("error", reject);
+      resolve();
+    });
+  });
+  const port = portOf(http, config);
+  return { port, ...addressesOf(config, port) };
+}
+
+function portOf(http: Server, config: Config): number {
+  const address = http.address() as AddressInfo | null;
+  return address?.port ?? config.port;
+}

@@ -1,0 +1,246 @@
+/**
+ * Configuration: one schema over the environment, every name with a working default (`.env.example` lists them). Nothing
+ * else reads the environment; `main.ts` hands it in, tests hand in what they like and spread over the result.
+ */
+
+import { resolve } from "node:path";
+import * as z from "zod";
+import { isMediaUrlAmbiguous } from "./config-media.js";
+import { boolean, credits, hosts, httpUrl, json, url, wholeNumber } from "./config-values.js";
+import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "./config-vendors.js";
+import { isWellFormedApiKey } from "./lib/api-key-format.js";
+import { toPlainDecimal } from "./lib/money.js";
+import { StartError } from "./lib/start-error.js";
+import { GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "./limits.js";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What an account of this tier is given at each boundary of the period, in UTC; null gives nothing. */
+export interface Tier {
+  readonly name: string;
+  readonly nanocredits: bigint;
+  readonly period: "hour" | "day" | "week" | "month" | null;
+}
+
+/** Decisions "Agents and community models": servers that are mapped by configuration; `sluice` is always there. */
+const MCP_SERVER_IDS = ["ffmpeg", "computer", "search", "integrations", "ada"] as const;
+export type McpServerId = (typeof MCP_SERVER_IDS)[number];
+
+export type IntegrationsConfig =
+  | { readonly kind: "development" }
+  | { readonly kind: "off" }
+  | { readonly kind: "http"; readonly url: string; readonly key: string | null };
+
+export interface Addresses {
+  readonly baseUrl: string;
+  readonly authUrl: string;
+  readonly mediaUrl: string;
+}
+
+const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
+
+export interface Config {
+  readonly host: string;
+  /** 0: the system chooses, and `addressesOf` says what became of it. */
+  readonly port: number;
+  /** Absolute. */
+  readonly dataDir: string;
+  /** As stated, without a slash at the end; null is worked out by `addressesOf`. */
+  readonly baseUrl: string | null;
+  readonly authUrl: string | null;
+  readonly mediaUrl: string | null;
+  /** Null: the embedded database. */
+  readonly databaseUrl: string | null;
+  /** Null: counters and events in memory. */
+  readonly redisUrl: string | null;
+  /** Null: blobs in a folder. Null credentials: those that the SDK finds by itself. */
+  readonly s3: {
+    readonly bucket: string;
+    readonly endpoint: string | null;
+    readonly region: string;
+    readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string } | null;
+  } | null;
+  readonly ownerApiKey: string | null;
+  /** Nanocredits in the owner's pack on the first start. */
+  readonly ownerCredits: bigint;
+  /** Null: made and kept under the data directory. */
+  readonly encryptionKey: string | null;
+  readonly modelsFile: string | null;
+  readonly vendors: Readonly<Record<VendorId, VendorConfig>>;
+  /** Names and addresses without a port, in lower case, IPv6 without brackets. */
+  readonly upstreamAllowHosts: readonly string[];
+  readonly trustProxyHops: number;
+  readonly logLevel: (typeof LOG_LEVELS)[number];
+  readonly github: { readonly clientId: string; readonly clientSecret: string } | null;
+  readonly mcpServers: Readonly<Partial<Record<McpServerId, string>>>;
+  /** A model's id or alias. */
+  readonly moderationModel: string | null;
+  readonly integrations: IntegrationsConfig;
+  readonly otlpEndpoint: string | null;
+  readonly tiers: readonly Tier[];
+  readonly rateLimits: {
+    readonly anonymousRequestsPer10Seconds: number;
+    readonly publishableRequestsPerMinute: number;
+    /** Nanocredits. */
+    readonly publishableCreditsPerHour: bigint;
+  };
+  readonly graphql: { readonly introspection: boolean; readonly graphiql: boolean };
+  /** How long an upstream may take. Not from the environment. */
+  readonly timeouts: { readonly connectMs: number; readonly idleMs: number; readonly totalMs: number };
+  /** A variable that another file names, such as `env:NAME` in MODELS_FILE. Null when unset or empty. */
+  readonly readEnv: (name: string) => string | null;
+}
+
+/** What is wrong with the environment, a line for each variable; never shows a value, which may be a secret. */
+export class ConfigError extends StartError {
+  override readonly name: string = "ConfigError";
+
+  constructor(problems: readonly string[]) {
+    super(`The configuration is not valid:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
+  }
+}
+
+const DEFAULT_TIERS =
+  '[{"name":"free","credits":1,"period":"day"},{"name":"plus","credits":5,"period":"day"},{"name":"pro","credits":20,"period":"day"}]';
+
+const text = z.string();
+const environment = z.object({
+  HOST: text.default("127.0.0.1"),
+  PORT: wholeNumber(0, 65_535).default(4_000),
+  DATA_DIR: text.default("./data"),
+  BASE_URL: httpUrl().optional(),
+  AUTH_URL: httpUrl().optional(),
+  MEDIA_URL: httpUrl().optional(),
+  DATABASE_URL: url(/^postgres(ql)?:$/, "must be a postgresql:// URL").optional(),
+  REDIS_URL: url(/^rediss?:$/, "must be a redis:// or rediss:// URL").optional(),
+  S3_ENDPOINT: httpUrl().optional(),
+  S3_REGION: text.default("us-east-1"),
+  S3_BUCKET: text.optional(),
+  S3_ACCESS_KEY_ID: text.optional(),
+  S3_SECRET_ACCESS_KEY: text.optional(),
+  OWNER_API_KEY: text.refine((key) => key.startsWith("sk_") && isWellFormedApiKey(key), "must be a well-formed sk_ key").optional(),
+  OWNER_CREDITS: credits().default(100n * 10n ** 9n),
+  ENCRYPTION_KEY: text.min(16, "must have at least 16 characters").optional(),
+  MODELS_FILE: text.optional(),
+  UPSTREAM_ALLOW_HOSTS: hosts().default([]),
+  TRUST_PROXY: wholeNumber(0, 100).default(0),
+  LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
+  GITHUB_CLIENT_ID: text.optional(),
+  GITHUB_CLIENT_SECRET: text.optional(),
+  MCP_SERVERS: json(z.partialRecord(z.enum(MCP_SERVER_IDS), httpUrl())).default({}),
+  MODERATION_MODEL: text.optional(),
+  INTEGRATIONS_BROKER_URL: z.union([z.literal("off"), httpUrl()], 'must be "off" or an http or https URL').optional(),
+  INTEGRATIONS_BROKER_KEY: text.optional(),
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl().optional(),
+  TIERS: json(tiers()).prefault(DEFAULT_TIERS),
+  ANONYMOUS_REQUESTS_PER_10_SECONDS: wholeNumber(1, 1_000_000).default(100),
+  PUBLISHABLE_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000).default(60),
+  PUBLISHABLE_CREDITS_PER_HOUR: credits().default(10n ** 9n),
+  GRAPHQL_INTROSPECTION: boolean().optional(),
+  GRAPHIQL: boolean().optional(),
+  ...vendorEnvironment,
+});
+
+type Values = z.infer<typeof environment>;
+
+/** Every variable that is read, in the order of `.env.example`. */
+export const ENVIRONMENT_NAMES = Object.keys(environment.shape) as readonly (keyof Values)[];
+
+/** Throws a ConfigError that names every bad variable. Empty values count as unset. */
+export function parseConfig(env: Environment): Config {
+  const readEnv = (name: string): string | null => (Object.hasOwn(env, name) && env[name]) || null;
+  const stated = Object.fromEntries(ENVIRONMENT_NAMES.map((name) => [name, readEnv(name)]).filter(([, value]) => value !== null));
+  const parsed = environment.safeParse(stated);
+  if (!parsed.success) throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.map(String).join(".")}: ${issue.message}`));
+  const problems = missingPartners(parsed.data);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return toConfig(parsed.data, readEnv);
+}
+
+/** Where the service is reached, once it listens on `port`: what is not stated is worked out from what is. */
+export function addressesOf(config: Pick<Config, "baseUrl" | "authUrl" | "mediaUrl">, port: number): Addresses {
+  const baseUrl = config.baseUrl ?? `http://localhost:${port}`;
+  return { baseUrl, authUrl: config.authUrl ?? baseUrl, mediaUrl: config.mediaUrl ?? `${baseUrl}/media` };
+}
+
+function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
+  const isLocal = /^(localhost|127(\.\d{1,3}){3}|::1)$/.test(values.HOST);
+  return {
+    host: values.HOST,
+    port: values.PORT,
+    dataDir: resolve(values.DATA_DIR),
+    baseUrl: values.BASE_URL ?? null,
+    authUrl: values.AUTH_URL ?? null,
+    mediaUrl: values.MEDIA_URL ?? null,
+    databaseUrl: values.DATABASE_URL ?? null,
+    redisUrl: values.REDIS_URL ?? null,
+    s3: toS3(values),
+    ownerApiKey: values.OWNER_API_KEY ?? null,
+    ownerCredits: values.OWNER_CREDITS,
+    encryptionKey: values.ENCRYPTION_KEY ?? null,
+    modelsFile: values.MODELS_FILE ?? null,
+    vendors: toVendors(values),
+    upstreamAllowHosts: values.UPSTREAM_ALLOW_HOSTS,
+    trustProxyHops: values.TRUST_PROXY,
+    logLevel: values.LOG_LEVEL,
+    github:
+      values.GITHUB_CLIENT_ID && values.GITHUB_CLIENT_SECRET
+        ? { clientId: values.GITHUB_CLIENT_ID, clientSecret: values.GITHUB_CLIENT_SECRET }
+        : null,
+    mcpServers: values.MCP_SERVERS,
+    moderationModel: values.MODERATION_MODEL ?? null,
+    integrations: toIntegrations(values),
+    otlpEndpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
+    tiers: values.TIERS,
+    rateLimits: {
+      anonymousRequestsPer10Seconds: values.ANONYMOUS_REQUESTS_PER_10_SECONDS,
+      publishableRequestsPerMinute: values.PUBLISHABLE_REQUESTS_PER_MINUTE,
+      publishableCreditsPerHour: values.PUBLISHABLE_CREDITS_PER_HOUR,
+    },
+    // Unspecified: open where only this machine can ask, closed to the world until the operator says otherwise.
+    graphql: { introspection: values.GRAPHQL_INTROSPECTION ?? isLocal, graphiql: values.GRAPHIQL ?? isLocal },
+    timeouts: { connectMs: UPSTREAM_CONNECT_TIMEOUT_MS, idleMs: UPSTREAM_IDLE_TIMEOUT_MS, totalMs: GENERATION_TIMEOUT_MS },
+    readEnv,
+  };
+}
+
+/** Variables that make sense only together. */
+function missingPartners(values: Values): string[] {
+  const problems: string[] = [];
+  const needs = (name: keyof Values, partner: keyof Values) => {
+    if (values[name] !== undefined && values[partner] === undefined) problems.push(`${partner}: is needed when ${name} is set`);
+  };
+  needs("S3_ENDPOINT", "S3_BUCKET");
+  needs("S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY");
+  needs("S3_SECRET_ACCESS_KEY", "S3_ACCESS_KEY_ID");
+  needs("GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET");
+  needs("GITHUB_CLIENT_SECRET", "GITHUB_CLIENT_ID");
+  if (isMediaUrlAmbiguous(values.MEDIA_URL, values.BASE_URL)) problems.push("MEDIA_URL: must have a path, or another host than BASE_URL");
+  return problems;
+}
+
+function toS3(values: Values): Config["s3"] {
+  const { S3_BUCKET: bucket, S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey } = values;
+  if (bucket === undefined) return null;
+  const credentials = accessKeyId !== undefined && secretAccessKey !== undefined ? { accessKeyId, secretAccessKey } : null;
+  return { bucket, endpoint: values.S3_ENDPOINT ?? null, region: values.S3_REGION, credentials };
+}
+
+function toIntegrations(values: Values): IntegrationsConfig {
+  const url = values.INTEGRATIONS_BROKER_URL;
+  if (url === undefined) return { kind: "development" };
+  if (url === "off") return { kind: "off" };
+  return { kind: "http", url, key: values.INTEGRATIONS_BROKER_KEY ?? null };
+}
+
+function tiers() {
+  const tier = z.strictObject({
+    name: z.string().min(1),
+    credits: z.union([z.string(), z.number().transform((number) => toPlainDecimal(number) ?? "")]).pipe(credits()),
+    period: z.enum(["hour", "day", "week", "month"]).nullable().default(null),
+  });
+  return z
+    .array(tier.transform(({ name, credits: nanocredits, period }) => ({ name, nanocredits, period })))
+    .refine((all) => new Set(all.map(({ name }) => name)).size === all.length, "must not name a tier twice")
+    .refine((all) => all.some(({ name }) => name === "free"), "must have a tier named free, which new accounts are given");
+}

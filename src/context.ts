@@ -1,0 +1,48 @@
+/** Who asks, and with what: the first argument of every public service method. Knows no transport. */
+import type { Logger } from "pino";
+
+export type ApiKeyType = "secret" | "publishable";
+/** Account permissions of Spec 5.4; a key holds some, a session all. */
+export type AccountPermission = "profile" | "balance" | "usage" | "keys";
+
+export interface AnonymousCaller {
+  readonly kind: "anonymous";
+}
+
+/** A request authenticated by an API key. Budgets are not here: only the database knows them. */
+export interface KeyCaller {
+  readonly kind: "key";
+  readonly accountId: string;
+  readonly isOperator: boolean;
+  readonly apiKeyId: string;
+  readonly apiKeyName: string;
+  readonly apiKeyType: ApiKeyType;
+  readonly permissions: ReadonlySet<AccountPermission>;
+  /** Canonical model ids and aliases as stored; null means every model. */
+  readonly allowedModels: readonly string[] | null;
+  readonly hasBudget: boolean;
+  readonly expiresAt: Date | null;
+}
+
+/** A signed-in person: every permission on their own account. */
+export interface SessionCaller {
+  readonly kind: "session";
+  readonly accountId: string;
+  readonly isOperator: boolean;
+  readonly sessionId: string;
+}
+
+export type Caller = AnonymousCaller | KeyCaller | SessionCaller;
+
+export interface RequestContext {
+  readonly caller: Caller;
+  /** Echoed as X-Request-Id; chosen by the caller or made. Never a key to money: generations have ids of their own. */
+  readonly requestId: string;
+  /** Where the request came from, as far as proxies are trusted; limits are counted by it. */
+  readonly clientAddress: string;
+  /** Aborted when the caller has gone. */
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+  /** With an Idempotency-Key: the id of the first generation, written down before it begins. */
+  readonly reservedId?: { take(): string | null } | undefined;
+}

@@ -1,0 +1,115 @@
+/**
+ * The one error that the platform throws on purpose. It knows no transport: the faces map its code (Spec 7, decisions
+ * "Errors"). `message` is for the caller; `cause` is private and is only ever logged.
+ */
+
+export type ErrorCode =
+  | "BAD_REQUEST"
+  | "CONTENT_BLOCKED"
+  | "UNAUTHORIZED"
+  | "INSUFFICIENT_BALANCE"
+  | "KEY_BUDGET_EXHAUSTED"
+  | "FORBIDDEN"
+  | "NOT_FOUND"
+  | "METHOD_NOT_ALLOWED"
+  | "CONFLICT"
+  | "PAYLOAD_TOO_LARGE"
+  | "UNSUPPORTED_MEDIA_TYPE"
+  | "UPGRADE_REQUIRED"
+  | "RATE_LIMITED"
+  | "INTERNAL_ERROR"
+  | "UPSTREAM_ERROR"
+  | "SERVICE_UNAVAILABLE"
+  | "UPSTREAM_TIMEOUT";
+
+/** Which fields of an input were wrong, by dotted path, and what was wrong with the whole. */
+export interface ValidationDetails {
+  readonly fieldErrors: Readonly<Record<string, readonly string[]>>;
+  readonly formErrors: readonly string[];
+}
+
+export interface AppErrorOptions {
+  /** The request parameter at fault, dotted: `messages.0.role`. */
+  readonly param?: string;
+  readonly details?: ValidationDetails | Readonly<Record<string, unknown>>;
+  /** When the caller may try again, in whole seconds. */
+  readonly retryAfterSeconds?: number;
+  /** The methods that a path answers, with METHOD_NOT_ALLOWED. */
+  readonly allow?: readonly string[];
+  /** True once an upstream has begun work: repeating the request would pay twice. */
+  readonly isFinal?: boolean;
+  /** Private: logged, never answered. */
+  readonly cause?: unknown;
+}
+
+export class AppError extends Error {
+  override readonly name = "AppError";
+  readonly param: string | undefined;
+  readonly details: AppErrorOptions["details"];
+  readonly retryAfterSeconds: number | undefined;
+  readonly allow: readonly string[] | undefined;
+  readonly isFinal: boolean;
+
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    options: AppErrorOptions = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.param = options.param;
+    this.details = options.details;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+    this.allow = options.allow;
+    this.isFinal = options.isFinal ?? false;
+  }
+}
+
+export function invalidInput(message: string, param?: string): AppError {
+  if (param === undefined) return new AppError("BAD_REQUEST", message, { details: { fieldErrors: {}, formErrors: [message] } });
+  return new AppError("BAD_REQUEST", message, { param, details: { fieldErrors: { [param]: [message] }, formErrors: [] } });
+}
+
+export function unauthenticated(message: string): AppError {
+  return new AppError("UNAUTHORIZED", message);
+}
+
+export function insufficientBalance(message = "The account's balance does not cover the estimated cost of this request."): AppError {
+  return new AppError("INSUFFICIENT_BALANCE", message);
+}
+
+export function keyBudgetExhausted(message = "The key's remaining budget does not cover the estimated cost of this request."): AppError {
+  return new AppError("KEY_BUDGET_EXHAUSTED", message);
+}
+
+export function permissionDenied(message: string): AppError {
+  return new AppError("FORBIDDEN", message);
+}
+
+/** Also for what exists but belongs to another account: its existence stays hidden. */
+export function notFound(what: string): AppError {
+  return new AppError("NOT_FOUND", `No such ${what}.`);
+}
+
+export function conflict(message: string): AppError {
+  return new AppError("CONFLICT", message);
+}
+
+export function payloadTooLarge(bytesMax: number): AppError {
+  return new AppError("PAYLOAD_TOO_LARGE", `The body is larger than ${bytesMax} bytes.`);
+}
+
+export function rateLimited(message: string, retryAfterSeconds: number): AppError {
+  return new AppError("RATE_LIMITED", message, { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) });
+}
+
+export function upstreamFailed(message: string, options: AppErrorOptions = {}): AppError {
+  return new AppError("UPSTREAM_ERROR", message, options);
+}
+
+export function upstreamTimedOut(message: string, options: AppErrorOptions = {}): AppError {
+  return new AppError("UPSTREAM_TIMEOUT", message, options);
+}
+
+export function serviceUnavailable(message: string, options: AppErrorOptions = {}): AppError {
+  return new AppError("SERVICE_UNAVAILABLE", message, { retryAfterSeconds: 1, ...options });
+}

@@ -1,0 +1,289 @@
+/** Every number that bounds something, named with its unit. Sources: the specification ("Spec"), decisions, or the reason. */
+
+/** Spec 8: temperature of chat completions. */
+export const TEMPERATURE_MIN = 0;
+export const TEMPERATURE_MAX = 2;
+
+/** Unspecified: more messages than any client sends, few enough to check quickly. */
+export const CHAT_MESSAGES_MAX = 10_000;
+/** Unspecified: room for several images as data URLs. */
+export const JSON_BODY_BYTES_MAX = 32 * 1024 * 1024;
+/** Unspecified: deeper than any schema, shallow enough for every recursive reader. */
+export const JSON_DEPTH_MAX = 100;
+/** Unspecified: an answer that is held in memory until it is charged. */
+export const UPSTREAM_BODY_BYTES_MAX = 64 * 1024 * 1024;
+/** Unspecified: a whole stream, which is never held in memory; the longest answers with log probabilities stay below. */
+export const UPSTREAM_STREAM_BYTES_MAX = 1024 * 1024 * 1024;
+/** Unspecified: one server-sent event; a picture as a data URL fits. */
+export const SSE_EVENT_BYTES_MAX = 32 * 1024 * 1024;
+/** Unspecified: a GraphQL document with its variables; one that carries a chat may be as large as a REST body. */
+export const GRAPHQL_BODY_BYTES_MAX = JSON_BODY_BYTES_MAX;
+
+/** Decisions "Generation": time-outs. */
+export const GENERATION_TIMEOUT_MS = 300_000;
+export const UPSTREAM_IDLE_TIMEOUT_MS = 60_000;
+export const UPSTREAM_CONNECT_TIMEOUT_MS = 3_000;
+/** Decisions "Generation": a comment line while nothing is sent. */
+export const SSE_KEEP_ALIVE_MS = 15_000;
+/** How long an answer's status waits for the upstream's first byte, so that early errors keep their own status. */
+export const STREAM_HEAD_WAIT_MS = 5_000;
+/** A reader that takes nothing for this long has gone. */
+export const SLOW_READER_TIMEOUT_MS = 60_000;
+/** Unspecified: upstream connections of one upstream; more than this wait. */
+export const UPSTREAM_CONNECTIONS_MAX = 2_048;
+
+/** Decisions "Errors": the caller's own request id. */
+export const REQUEST_ID_PATTERN = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** Spec 8: key lifetime. */
+export const API_KEY_EXPIRES_IN_SECONDS_MAX = 365 * 24 * 60 * 60;
+/** Unspecified: a display name. */
+export const API_KEY_NAME_CHARS_MAX = 120;
+/** Unspecified: more models than a catalog page shows. */
+export const API_KEY_ALLOWED_MODELS_MAX = 500;
+/** Unspecified: a key's budget in credits, far below what BIGINT nanocredits hold. */
+export const CREDITS_MAX = 1_000_000_000;
+/** Unspecified: live keys of one account. */
+export const API_KEYS_PER_ACCOUNT_MAX = 1_000;
+
+/** Architecture, step 1: how long a key's record is believed without asking the database. */
+export const API_KEY_CACHE_MS = 5_000;
+export const API_KEY_UNKNOWN_CACHE_MS = 1_000;
+export const API_KEY_CACHE_ENTRIES_MAX = 50_000;
+
+/** Spec 8: usage. */
+export const USAGE_DAYS_MAX = 90;
+export const USAGE_DAYS_DEFAULT = 30;
+export const USAGE_DAILY_DAYS_DEFAULT = 90;
+export const USAGE_LIMIT_MAX = 50_000;
+export const USAGE_LIMIT_DEFAULT = 100;
+
+/** GraphQL: page size of a connection. */
+export const PAGE_SIZE_MAX = 100;
+export const PAGE_SIZE_DEFAULT = 20;
+
+/** Credits: operations committed together. Above it a flush takes so long that the first of it wait needlessly. */
+export const FLUSH_OPERATIONS_MAX = 500;
+/** Credits: operations waiting for a flush; above it new work is refused. */
+export const FLUSH_QUEUE_MAX = 20_000;
+/** Credits: a database that has not answered for this long is away. */
+export const FLUSH_TIMEOUT_MS = 5_000;
+/** Credits: how often a database that is away is tried. */
+export const FLUSH_RETRY_MS = 250;
+/** Credits: how long a hold waits for the settlement of others that stand in its way, before it is refused. */
+export const CONTENDED_HOLD_WAIT_MS = 2_000;
+/** How long the hold of a caller with plenty waits for an answer that makes it needless: longer than a fast upstream takes, and far too short for anybody to spend ten times an estimate elsewhere. */
+export const HOLD_LINGER_MS = 15;
+/** Credits: a hold that nobody extends for this long has expired; longer than any generation. */
+export const HOLD_SECONDS = 900;
+/** Credits: the upstream call starts beside the hold's commit while the balance is this many times the estimate (architecture, step 3). */
+export const COMFORT_FACTOR = 10n;
+/** Credits: a hold is extended when this part of it is used up, in hundredths (architecture, step 6). */
+export const EXTEND_AT_PERCENT = 80n;
+/** Credits: how often a running stream's meter is written to its hold: the most that a killed process forgets. */
+export const METER_NOTE_MS = 1_000;
+/** Credits: output tokens assumed of a model that nothing is known of. */
+export const OUTPUT_TOKENS_ASSUMED = 1_000;
+/** Credits: how often a process says that it lives, and after how long without it is dead. */
+export const HEARTBEAT_MS = 2_000;
+export const HEARTBEAT_DEAD_MS = 30_000;
+/** Credits: how often abandoned holds are looked for. */
+export const RECOVERY_SWEEP_MS = 10_000;
+/** Credits: settlements kept on disk while the database is away; above it streams fail rather than go unrecorded. */
+export const SPOOL_BYTES_MAX = 256 * 1024 * 1024;
+
+/** GraphQL documents, reliability 6: `me` with a page of usage is 5 deep, the introspection query is exempt from depth. */
+export const GRAPHQL_DEPTH_MAX = 10;
+export const GRAPHQL_ALIASES_MAX = 15;
+export const GRAPHQL_DIRECTIVES_MAX = 20;
+/** Unspecified: every field of the schema at once is below it; prompts belong in variables. */
+export const GRAPHQL_TOKENS_MAX = 2_000;
+/** Unspecified: fields, each list's times its page size. A full page of usage with every field is below it. */
+export const GRAPHQL_COST_MAX = 5_000;
+/** Unspecified: what a caller without a key may send; only the public catalog answers them. */
+export const GRAPHQL_ANONYMOUS_BODY_BYTES_MAX = 100 * 1024;
+
+/** Unspecified: a search of the catalog, as long as the longest model id. */
+export const CATALOG_SEARCH_CHARS_MAX = 253;
+
+/** GraphQL over WebSocket, reliability 6. */
+export const WEBSOCKET_INIT_TIMEOUT_MS = 3_000;
+export const WEBSOCKET_PING_MS = 12_000;
+export const WEBSOCKET_OPERATIONS_MAX = 10;
+/** Unspecified: room for a fleet of servers that share a key or an address. */
+export const WEBSOCKETS_PER_KEY_MAX = 100;
+export const WEBSOCKETS_PER_ADDRESS_MAX = 100;
+/** Unspecified: with more than this unread by the client, nothing more is read from it. */
+export const WEBSOCKET_UNREAD_BYTES_MAX = 1024 * 1024;
+/** Unspecified: how often a live subscription's key is looked up again; a revocation that was announced is felt at once. */
+export const LIVE_KEY_CHECK_MS = 10_000;
+
+/** HTTP: how long a client may take to send its headers, and its whole request. */
+export const HTTP_HEADERS_TIMEOUT_MS = 15_000;
+export const HTTP_REQUEST_TIMEOUT_MS = 120_000;
+/** HTTP: longer than load balancers keep an idle connection, so that they never write to one that is being closed. */
+export const HTTP_KEEP_ALIVE_MS = 75_000;
+/** How long streams may go on after the gateway was told to stop. */
+export const DRAIN_TIMEOUT_MS = 30_000;
+
+/** Forms, unspecified: texts beside files; a prompt of any length that a model reads fits. */
+export const FORM_FIELDS_MAX = 64;
+export const FORM_FIELD_BYTES_MAX = 1024 * 1024;
+export const FORM_FIELD_NAME_BYTES_MAX = 200;
+/** Forms, unspecified: `a[b][c]` is 2 deep. */
+export const FORM_FIELD_DEPTH_MAX = 2;
+export const FORM_LIST_ITEMS_MAX = 64;
+
+/** Video, spec 8. */
+export const VIDEO_SECONDS_MIN = 1;
+export const VIDEO_SECONDS_MAX = 10;
+/** Unspecified: far more than ten seconds of 4K; an answer is held in memory until it is charged. */
+export const VIDEO_BYTES_MAX = 256 * 1024 * 1024;
+/** Unspecified: how long it may take to find the length of a video or recording, its thread's start included (an honest one takes milliseconds), and how many are read at once. */
+export const MEDIA_INSPECTION_MS_MAX = 10_000;
+export const MEDIA_INSPECTIONS_MAX = 2;
+/** Unspecified: how soon a video job at an upstream is looked at, then ever less often, unless the upstream says when. */
+export const VIDEO_POLL_MS_FIRST = 500;
+export const VIDEO_POLL_MS_MIN = 20;
+export const VIDEO_POLL_MS_MAX = 5_000;
+/** Unspecified: looks in a row that may fail before the job is given up. */
+export const VIDEO_POLL_FAILURES_MAX = 5;
+/** Unspecified: how long an upstream may take to hear that a video is not wanted any more. */
+export const VIDEO_DISCARD_TIMEOUT_MS = 5_000;
+
+/** GraphQL forms, unspecified: files of one operation, and places in its variables that they go to. */
+export const GRAPHQL_FILES_MAX = 17;
+export const GRAPHQL_FILE_PATHS_MAX = 64;
+
+/** Unspecified: threads that the sandbox draws, films, speaks and plays in; one core is left to the gateway. */
+export const SANDBOX_THREADS_MAX = 2;
+/** Unspecified: jobs at work in one of them; more wait. */
+export const SANDBOX_JOBS_PER_THREAD = 4;
+/** Unspecified: speech in formats that are sent when all is spoken, kept in memory until it has been read: how many at once, and how many characters at ordinary speed (some 20 minutes, 60 MB). */
+export const SANDBOX_WHOLE_SPEECH_JOBS_MAX = 8;
+export const SANDBOX_WHOLE_SPEECH_CHARS_MAX = 20_000;
+/** Unspecified: jobs at work, waiting, or resting until their reader has taken what they made; above it the sandbox says that it is overloaded. */
+export const SANDBOX_JOBS_MAX = 128;
+/** Unspecified: an idle thread is given back after this long, and what its libraries hold with it. */
+export const SANDBOX_IDLE_MS = 30_000;
+/** Unspecified: a thread that has answered nobody for this long after a caller left in the middle of a step is ended. No step takes a tenth of it. */
+export const SANDBOX_STEP_MAX_MS = 60_000;
+/** Unspecified: how long a gateway that stops waits for sandbox jobs; callers have had the time to drain before. */
+export const SANDBOX_CLOSE_MS = 15_000;
+/** Unspecified: side of a sandbox picture whose size is not stated, in pixels (Spec 4.2), and the largest (decisions "Generation"). */
+export const SANDBOX_IMAGE_SIDE = 1_024;
+export const SANDBOX_IMAGE_SIDE_MAX = 4_096;
+export const SANDBOX_IMAGE_SIDE_MIN = 64;
+/** Unspecified: pictures of one request. */
+export const SANDBOX_IMAGES_MAX = 10;
+/** Unspecified: what a source picture may unfold to, in pixels. */
+export const SANDBOX_SOURCE_PIXELS_MAX = 64 * 1024 * 1024;
+/** Spec 8: length of a video. The sandbox's usual one keeps waiting short. */
+export const SANDBOX_VIDEO_SECONDS_MIN = 1;
+export const SANDBOX_VIDEO_SECONDS_MAX = 10;
+export const SANDBOX_VIDEO_SECONDS = 4;
+/** Unspecified: side of a sandbox video, in pixels. */
+export const SANDBOX_VIDEO_SIDE_MAX = 1_920;
+/** Unspecified: length of a sandbox tune. */
+export const SANDBOX_MUSIC_SECONDS = 10;
+export const SANDBOX_MUSIC_SECONDS_MAX = 300;
+
+/** Generation jobs, unspecified: running at once of one account, and in one process; a finished video waits in memory to be stored. */
+export const JOBS_PER_ACCOUNT_MAX = 10;
+export const JOBS_PER_PROCESS_MAX = 100;
+/** Generation jobs, unspecified: how long a result can be fetched. */
+export const JOB_RESULT_HOURS = 24;
+/** Generation jobs, unspecified: how long a stopping gateway waits for them, after everything else has been drained. */
+export const JOBS_DRAIN_MS = 5_000;
+/** Generation jobs, unspecified: how often a database that is away is told how a job ended. */
+export const JOB_RETRY_MS = 1_000;
+
+/** Images, decisions "Generation": `WIDTHxHEIGHT` 64..4096, in pixels. */
+export const IMAGE_SIDE_MIN = 64;
+export const IMAGE_SIDE_MAX = 4_096;
+export const IMAGE_SIDE_DEFAULT = 1_024;
+/** Images, unspecified: as OpenAI's newest models take. */
+export const IMAGE_PROMPT_CHARS_MAX = 32_000;
+/** Images, unspecified: pictures of one generation, as OpenAI has it. */
+export const IMAGES_PER_REQUEST_MAX = 10;
+/** Images, unspecified: references, or pictures to edit: how many, how large each, and all of them together. */
+export const IMAGE_INPUTS_MAX = 10;
+export const IMAGE_INPUT_BYTES_MAX = 20 * 1024 * 1024;
+export const IMAGE_INPUTS_BYTES_MAX = 64 * 1024 * 1024;
+/** Images, unspecified: more than any camera takes, and what a picture may be unpacked to. */
+export const IMAGE_INPUT_PIXELS_MAX = 100_000_000;
+/** Images, unspecified: until the last byte of a picture that a URL names. */
+export const IMAGE_FETCH_TIMEOUT_MS = 20_000;
+
+/** OpenAI's format: inputs of one embeddings request. */
+export const EMBEDDING_INPUTS_MAX = 2_048;
+/** Unspecified: far above the widest vectors that any model makes. */
+export const EMBEDDING_DIMENSIONS_MAX = 65_536;
+/** Unspecified: 2,048 vectors of 3,072 numbers, written out, are 80 MB. */
+export const EMBEDDING_ANSWER_BYTES_MAX = 128 * 1024 * 1024;
+/** Unspecified: texts, or parts of one input, of one moderation request. */
+export const MODERATION_INPUTS_MAX = 2_048;
+/** Safety, unspecified: text that is looked at in one go, before other requests have their turn, and how far it reaches into the next. */
+export const SAFETY_WINDOW_CHARS = 32 * 1024;
+export const SAFETY_OVERLAP_CHARS = 16 * 1024;
+/** Safety, unspecified: a longer text goes to the moderation model in pieces, which share some of their text. */
+export const SAFETY_MODERATED_CHARS_MAX = 20_000;
+export const SAFETY_MODERATED_OVERLAP_CHARS = 500;
+/** Safety, unspecified: pieces in one moderation call, and calls at the same time. */
+export const SAFETY_MODERATED_PIECES_MAX = 32;
+export const SAFETY_MODERATION_CALLS_MAX = 4;
+/** Safety, unspecified: how long all of that may take. */
+export const SAFETY_MODERATION_TIMEOUT_MS = 20_000;
+
+/** Decisions "Rate limits": an address without a good key is counted in windows of this length, a publishable key in the other. */
+export const ANONYMOUS_WINDOW_SECONDS = 10;
+export const PUBLISHABLE_WINDOW_SECONDS = 60;
+/** Decisions "Rate limits": hours' worth of credits that a publishable key's bucket holds. */
+export const PUBLISHABLE_BURST_HOURS = 10;
+/** Unspecified: counters of each kind that a process keeps in memory; of more the oldest are forgotten. */
+export const COUNTERS_MAX = 100_000;
+
+/** Vendors' packages, unspecified: files of a chat that are fetched for an upstream that does not fetch, each and how many. */
+export const CHAT_FILE_BYTES_MAX = 20 * 1024 * 1024;
+export const CHAT_FILES_FETCHED_MAX = 16;
+
+/** Audio. Decisions "Generation": characters (Unicode code points) of a speech's input; unspecified: the same for music and instructions. */
+export const SPEECH_INPUT_CHARS_MAX = 10_000;
+export const SPEECH_SPEED_MIN = 0.25;
+export const SPEECH_SPEED_MAX = 4;
+/** Audio, unspecified: what models make within the time-out; a piece whose length was not asked for is held for as the default. */
+export const MUSIC_SECONDS_MIN = 1;
+export const MUSIC_SECONDS_MAX = 300;
+export const MUSIC_SECONDS_DEFAULT = 60;
+/** Audio, unspecified: a recording to be transcribed (OpenAI's own bound of 25 MB), and the form around it. */
+export const TRANSCRIPTION_FILE_BYTES_MAX = 25 * 1024 * 1024;
+export const TRANSCRIPTION_FORM_BYTES_MAX = TRANSCRIPTION_FILE_BYTES_MAX + 2 * 1024 * 1024;
+
+/** Realtime, unspecified: as long as OpenAI's own sessions last, and how long one may be silent on both sides. */
+export const REALTIME_SESSION_MS_MAX = 60 * 60_000;
+export const REALTIME_IDLE_MS_MAX = 10 * 60_000;
+/** Realtime: OpenAI takes 15 MiB of audio in an event, which base64 and JSON make a third larger. */
+export const REALTIME_EVENT_BYTES_MAX = 21 * 1024 * 1024;
+/** Realtime, unspecified: events that wait for a slow reader on either side; with more, the writer is not read from. */
+export const REALTIME_WAITING_BYTES_MAX = 1024 * 1024;
+/** Realtime, unspecified: tokens in and tokens out that the first hold covers, some turns of a conversation. */
+export const REALTIME_TOKENS_HELD = 1_000;
+/** Realtime, unspecified: sessions at the same time with one key, and from one address. */
+export const REALTIME_SESSIONS_PER_KEY_MAX = 50;
+export const REALTIME_SESSIONS_PER_ADDRESS_MAX = 50;
+/** Realtime, unspecified: how often a session's idle time is looked at and its meter is written down. */
+export const REALTIME_TICK_MS = 1_000;
+/** Realtime: how soon after the last look a response under way is metered again. */
+export const REALTIME_METER_MS = 250;
+/** Realtime, unspecified: an upstream or a caller from which nothing came for two of these has gone. */
+export const REALTIME_PING_MS = 15_000;
+/** Realtime, unspecified: how long the other side may take to answer a close. */
+export const REALTIME_CLOSE_MS = 1_000;
+
+/** Local model server, unspecified: how often it is asked what it has, and how long a start waits for its first answer. */
+export const LOCAL_REFRESH_MS = 15_000;
+export const LOCAL_START_WAIT_MS = 500;
+/** Local model server, unspecified: one request about its models; how large a list is read, and how many of it are listed. */
+export const LOCAL_TIMEOUT_MS = 5_000;
+export const LOCAL_LIST_BYTES_MAX = 8 * 1024 * 1024;
+export const LOCAL_MODELS_MAX = 500;

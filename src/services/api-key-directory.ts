@@ -1,0 +1,119 @@
+/**
+ * Who is behind a key (architecture, step 1). The database knows keys by their HMAC, and a cache in memory by their digest, neither
+ * by their text. The cache holds known and unknown keys alike, is bounded, and drops a key at once everywhere when it changes.
+ */
+import { createHmac, hash as digest } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import type { AccountPermission, Caller, KeyCaller } from "../context.js";
+import { unauthenticated } from "../errors.js";
+import { isWellFormedApiKey } from "../lib/api-key-format.js";
+import type { Clock } from "../lib/clock.js";
+import { API_KEY_CACHE_ENTRIES_MAX, API_KEY_CACHE_MS, API_KEY_UNKNOWN_CACHE_MS } from "../limits.js";
+import type { Database } from "../store/database.js";
+import type { Events } from "../store/events.js";
+
+const ANONYMOUS: Caller = { kind: "anonymous" };
+const UNKNOWN = Symbol("unknown key");
+type CacheEntry = KeyCaller | typeof UNKNOWN;
+
+export class ApiKeyDirectory {
+  private readonly cache = new LRUCache<string, CacheEntry>({ max: API_KEY_CACHE_ENTRIES_MAX, ttl: API_KEY_CACHE_MS });
+  /** By key id, so that a change finds its entry. */
+  private readonly hashes = new LRUCache<string, string>({ max: API_KEY_CACHE_ENTRIES_MAX });
+  /** Look-ups under way, so that a burst of one unknown key asks once. */
+  private readonly pending = new Map<string, Promise<CacheEntry>>();
+  /** Counts drops: an answer that was asked for before a drop must not be cached after it. */
+  private generation = 0;
+
+  constructor(
+    private readonly database: Database,
+    private readonly pepper: Buffer,
+    private readonly clock: Clock,
+    events: Events,
+    /** Throws while the database is known to be away: no look-up then has to find out by itself. */
+    private readonly assertAvailable: () => void,
+  ) {
+    events.listen("api-key-changed", ({ apiKeyId }) => this.drop(apiKeyId));
+    events.onGap(() => this.dropAll());
+  }
+
+  hash(key: string): Buffer {
+    return createHmac("sha256", this.pepper).update(key).digest();
+  }
+
+  /**
+   * The caller behind a key; null is nobody. At once when the cache knows, else a promise. Throws or rejects with
+   * UNAUTHORIZED, in the same words for a key that is mistyped, unknown, expired or revoked.
+   */
+  authenticate(key: string | null): Caller | Promise<Caller> {
+    if (key === null) return ANONYMOUS;
+    if (!isWellFormedApiKey(key)) throw refused();
+    // A plain digest is several times cheaper than the HMAC, and in memory it gives nothing away.
+    const cacheKey = digest("sha256", key, "base64");
+    const cached = this.cache.get(cacheKey);
+    if (cached !== undefined) return this.admit(cached);
+    this.assertAvailable();
+    return this.lookUp(key, cacheKey).then((entry) => this.admit(entry));
+  }
+
+  private admit(entry: CacheEntry): KeyCaller {
+    if (entry === UNKNOWN) throw refused();
+    if (entry.expiresAt !== null && entry.expiresAt <= this.clock.now()) throw refused();
+    return entry;
+  }
+
+  private lookUp(key: string, cacheKey: string): Promise<CacheEntry> {
+    const running = this.pending.get(cacheKey);
+    if (running) return running;
+    const generation = this.generation;
+    const started = this.load(this.hash(key))
+      .then((entry) => {
+        if (generation !== this.generation) return entry;
+        this.cache.set(cacheKey, entry, { ttl: entry === UNKNOWN ? API_KEY_UNKNOWN_CACHE_MS : API_KEY_CACHE_MS });
+        if (entry !== UNKNOWN) this.hashes.set(entry.apiKeyId, cacheKey);
+        return entry;
+      })
+      .finally(() => this.pending.delete(cacheKey));
+    this.pending.set(cacheKey, started);
+    return started;
+  }
+
+  private async load(hash: Buffer): Promise<CacheEntry> {
+    const row = await this.database.prisma.apiKey.findUnique({
+      where: { hash: new Uint8Array(hash) },
+      include: { account: { select: { isOperator: true } } },
+    });
+    if (!row || row.revokedAt !== null) return UNKNOWN;
+    return {
+      kind: "key",
+      accountId: row.accountId,
+      isOperator: row.account.isOperator,
+      apiKeyId: row.id,
+      apiKeyName: row.name,
+      apiKeyType: row.type,
+      permissions: new Set(row.permissions as AccountPermission[]),
+      allowedModels: row.restrictsModels ? row.allowedModels : null,
+      hasBudget: row.budgetNanocredits !== null,
+      expiresAt: row.expiresAt,
+    };
+  }
+
+  private drop(apiKeyId: string): void {
+    this.generation += 1;
+    const cacheKey = this.hashes.get(apiKeyId);
+    if (cacheKey === undefined) return;
+    this.hashes.delete(apiKeyId);
+    this.cache.delete(cacheKey);
+  }
+
+  /** Any key may have changed without this process having heard of it. */
+  private dropAll(): void {
+    this.generation += 1;
+    this.hashes.clear();
+    this.cache.clear();
+  }
+}
+
+function refused(): Error {
+  return unauthenticated("The API key is not valid: it is unknown, expired or revoked.");
+}

@@ -1,0 +1,237 @@
+/** API keys: created, listed, changed and revoked by their account (Spec 2.1, 4.5; decisions "Keys"). */
+
+import { z } from "zod";
+import type { AccountPermission, Caller, RequestContext } from "../context.js";
+import { AppError, conflict, invalidInput, notFound, permissionDenied } from "../errors.js";
+import { createApiKeyText, startOfApiKey } from "../lib/api-key-format.js";
+import type { Clock } from "../lib/clock.js";
+import { createId } from "../lib/ids.js";
+import { type Page, type PageRequest, toPage } from "../lib/pagination.js";
+import { API_KEY_ALLOWED_MODELS_MAX, API_KEY_EXPIRES_IN_SECONDS_MAX, API_KEY_NAME_CHARS_MAX, API_KEYS_PER_ACCOUNT_MAX } from "../limits.js";
+import type { Database } from "../store/database.js";
+import type { Events } from "../store/events.js";
+import type { ApiKeyModel } from "../store/generated/prisma/models.js";
+import type { ApiKeyDirectory } from "./api-key-directory.js";
+import { creditsAmount } from "./credits/credits-amount.js";
+import { storableText } from "./input.js";
+import { isKeyCaller, requireCaller, requireKeyManager } from "./permissions.js";
+
+const permissionName = z.enum(["profile", "balance", "usage", "keys"]);
+const editableFields = {
+  name: storableText.trim().min(1).max(API_KEY_NAME_CHARS_MAX),
+  expiresIn: z.int().min(1).max(API_KEY_EXPIRES_IN_SECONDS_MAX).nullable(),
+  allowedModels: z.array(storableText.min(1).max(253)).max(API_KEY_ALLOWED_MODELS_MAX).nullable(),
+  creditBudget: creditsAmount.nullable(),
+};
+
+export const createApiKeyInput = z.strictObject({
+  name: editableFields.name,
+  type: z.enum(["secret", "publishable"]).default("secret"),
+  expiresIn: editableFields.expiresIn.optional(),
+  allowedModels: editableFields.allowedModels.optional(),
+  creditBudget: editableFields.creditBudget.optional(),
+  accountPermissions: z.array(permissionName).nullable().optional(),
+});
+export type CreateApiKeyInput = z.output<typeof createApiKeyInput>;
+
+export const updateApiKeyInput = z.strictObject(editableFields).partial();
+export type UpdateApiKeyInput = z.output<typeof updateApiKeyInput>;
+
+export interface ApiKeyRow {
+  readonly id: string;
+  readonly name: string;
+  readonly type: "secret" | "publishable";
+  readonly prefix: "sk" | "pk";
+  readonly start: string;
+  readonly permissions: readonly string[];
+  /** Null: all models. */
+  readonly allowedModels: readonly string[] | null;
+  /** Nanocredits that remain; null: unlimited. */
+  readonly creditBudget: bigint | null;
+  readonly expiresAt: Date | null;
+  readonly createdAt: Date;
+  readonly lastUsedAt: Date | null;
+  readonly revokedAt: Date | null;
+}
+
+export interface CurrentApiKey extends ApiKeyRow {
+  readonly valid: true;
+  /** Whole seconds left; null: does not expire. */
+  readonly expiresIn: number | null;
+  readonly rateLimitEnabled: boolean;
+}
+
+export class ApiKeys {
+  constructor(
+    private readonly database: Database,
+    private readonly directory: ApiKeyDirectory,
+    private readonly events: Events,
+    private readonly clock: Clock,
+  ) {}
+
+  /** See ApiKeyDirectory.authenticate. */
+  authenticate(key: string | null): Caller | Promise<Caller> {
+    return this.directory.authenticate(key);
+  }
+
+  /** Calls `listener` whenever this key is changed or revoked, or may have been unheard, until the returned function is called. */
+  onChanged(apiKeyId: string, listener: () => void): () => void {
+    const stopListening = this.events.listen("api-key-changed", (event) => {
+      if (event.apiKeyId === apiKeyId) listener();
+    });
+    const stopGaps = this.events.onGap(listener);
+    return () => {
+      stopListening();
+      stopGaps();
+    };
+  }
+
+  async list(ctx: RequestContext, page: PageRequest): Promise<Page<ApiKeyRow>> {
+    const { accountId } = requireKeyManager(ctx);
+    const { after } = page;
+    const rows = await this.database.prisma.apiKey.findMany({
+      where: {
+        accountId,
+        revokedAt: null,
+        ...(after && { OR: [{ createdAt: { lt: after.timestamp } }, { createdAt: after.timestamp, id: { lt: after.id } }] }),
+      },
+      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
+      take: page.first + 1,
+    });
+    return toPage(rows.map(toApiKeyRow), page.first);
+  }
+
+  /** The key's text is in this answer and nowhere else. */
+  async create(ctx: RequestContext, input: CreateApiKeyInput): Promise<{ apiKey: ApiKeyRow; key: string }> {
+    const caller = requireKeyManager(ctx);
+    const key = createApiKeyText(input.type === "secret" ? "sk" : "pk");
+    const live = await this.database.prisma.apiKey.count({ where: { accountId: caller.accountId, revokedAt: null } });
+    if (live >= API_KEYS_PER_ACCOUNT_MAX) throw conflict(`An account has at most ${API_KEYS_PER_ACCOUNT_MAX} keys.`);
+    const { allowedModels = null, creditBudget = null, expiresIn = null } = input;
+    if (isKeyCaller(caller)) await this.assertNotWider(caller.apiKeyId, { allowedModels, creditBudget, expiresIn });
+    const row = await this.database.prisma.apiKey.create({
+      data: {
+        id: createId(),
+        accountId: caller.accountId,
+        hash: new Uint8Array(this.directory.hash(key)),
+        type: input.type,
+        name: input.name,
+        start: startOfApiKey(key),
+        permissions: grantablePermissions(input.accountPermissions ?? [], caller),
+        restrictsModels: allowedModels !== null,
+        allowedModels: allowedModels ?? [],
+        budgetNanocredits: creditBudget,
+        expiresAt: this.expiry(expiresIn),
+      },
+    });
+    return { apiKey: toApiKeyRow(row), key };
+  }
+
+  async update(ctx: RequestContext, id: string, input: UpdateApiKeyInput): Promise<ApiKeyRow> {
+    const caller = requireKeyManager(ctx);
+    await this.findOwned(caller.accountId, id);
+    if (isKeyCaller(caller)) {
+      if (caller.apiKeyId === id) throw permissionDenied("A key cannot change itself.");
+      await this.assertNotWider(caller.apiKeyId, input);
+    }
+    const { name, allowedModels, creditBudget, expiresIn } = input;
+    const [row] = await this.database.prisma.$transaction([
+      this.database.prisma.apiKey.update({
+        where: { id },
+        data: {
+          ...(name !== undefined && { name }),
+          ...(allowedModels !== undefined && { restrictsModels: allowedModels !== null, allowedModels: allowedModels ?? [] }),
+          ...(expiresIn !== undefined && { expiresAt: this.expiry(expiresIn) }),
+        },
+      }),
+      ...(creditBudget === undefined ? [] : [this.setBudget(id, creditBudget)]),
+    ]);
+    this.events.publish("api-key-changed", { apiKeyId: id });
+    return creditBudget === undefined ? toApiKeyRow(row) : toApiKeyRow(await this.findOwned(caller.accountId, id));
+  }
+
+  async revoke(ctx: RequestContext, id: string): Promise<ApiKeyRow> {
+    const caller = requireKeyManager(ctx);
+    await this.findOwned(caller.accountId, id);
+    if (isKeyCaller(caller) && caller.apiKeyId === id)
+      throw invalidInput("The key that authenticates the request cannot be revoked.", "id");
+    const row = await this.database.prisma.apiKey.update({ where: { id }, data: { revokedAt: this.clock.now() } });
+    this.events.publish("api-key-changed", { apiKeyId: id });
+    return toApiKeyRow(row);
+  }
+
+  /** The calling key itself; any type, no permission (Spec 5.5). */
+  async current(ctx: RequestContext): Promise<CurrentApiKey> {
+    const caller = requireCaller(ctx);
+    if (!isKeyCaller(caller)) throw invalidInput("This request is authenticated by a session, not by a key.");
+    const row = toApiKeyRow(await this.findOwned(caller.accountId, caller.apiKeyId));
+    const millisecondsLeft = row.expiresAt === null ? null : row.expiresAt.getTime() - this.clock.now().getTime();
+    const expiresIn = millisecondsLeft === null ? null : Math.max(0, Math.floor(millisecondsLeft / 1000));
+    return { ...row, valid: true, expiresIn, rateLimitEnabled: row.type === "publishable" };
+  }
+
+  /** What remains is budget - spent; holds that are open are paid first, so it is never set below them. */
+  private setBudget(id: string, remaining: bigint | null) {
+    return this.database.prisma.$executeRaw`
+      UPDATE api_key SET budget_nanocredits = CASE
+        WHEN ${remaining}::bigint IS NULL THEN NULL
+        ELSE spent_nanocredits + greatest(${remaining}::bigint, held_nanocredits) END
+      WHERE id = ${id}::uuid`;
+  }
+
+  /** A key makes and changes no key to do more than itself: models, budget, expiry. A field that is undefined is left as it is. */
+  private async assertNotWider(apiKeyId: string, wanted: UpdateApiKeyInput): Promise<void> {
+    const own = toApiKeyRow(await this.database.prisma.apiKey.findUniqueOrThrow({ where: { id: apiKeyId } }));
+    const { allowedModels, creditBudget, expiresIn } = wanted;
+    const ownModels = own.allowedModels;
+    if (ownModels && allowedModels !== undefined && (allowedModels?.some((model) => !ownModels.includes(model)) ?? true)) {
+      throw widerThanItself("allowedModels", "is restricted to some models: the other key must name a subset of them");
+    }
+    if (own.creditBudget !== null && creditBudget !== undefined && (creditBudget === null || creditBudget > own.creditBudget)) {
+      throw widerThanItself("creditBudget", "has a budget: the other key's must not be larger");
+    }
+    const expiresAt = expiresIn === undefined ? undefined : this.expiry(expiresIn);
+    if (own.expiresAt !== null && expiresAt !== undefined && (expiresAt === null || expiresAt > own.expiresAt)) {
+      throw widerThanItself("expiresIn", "expires: the other key must not outlive it");
+    }
+  }
+
+  private async findOwned(accountId: string, id: string): Promise<ApiKeyModel> {
+    if (!z.uuid().safeParse(id).success) throw notFound("API key");
+    const row = await this.database.prisma.apiKey.findUnique({ where: { id, accountId, revokedAt: null } });
+    if (!row) throw notFound("API key");
+    return row;
+  }
+
+  private expiry(expiresIn: number | null): Date | null {
+    return expiresIn === null ? null : new Date(this.clock.now().getTime() + expiresIn * 1000);
+  }
+}
+
+function widerThanItself(param: string, why: string): AppError {
+  return new AppError("FORBIDDEN", `The calling key ${why}.`, { param });
+}
+
+/** `keys` is dropped unless a signed-in person asks, and a publishable key never holds it (decisions "Keys"). */
+function grantablePermissions(asked: readonly AccountPermission[], caller: Caller): AccountPermission[] {
+  const granted = new Set(asked);
+  if (caller.kind !== "session") granted.delete("keys");
+  return [...granted];
+}
+
+export function toApiKeyRow(row: ApiKeyModel): ApiKeyRow {
+  return {
+    id: row.id,
+    name: row.name,
+    type: row.type,
+    prefix: row.type === "secret" ? "sk" : "pk",
+    start: row.start,
+    permissions: row.permissions,
+    allowedModels: row.restrictsModels ? row.allowedModels : null,
+    creditBudget: row.budgetNanocredits === null ? null : row.budgetNanocredits - row.spentNanocredits,
+    expiresAt: row.expiresAt,
+    createdAt: row.createdAt,
+    lastUsedAt: row.lastUsedAt,
+    revokedAt: row.revokedAt,
+  };
+}

@@ -1,0 +1,184 @@
+/** The catalog (Spec 2.9, 4.4, 9): which models there are, what they are called, and who may call them. */
+import type { Caller, RequestContext } from "../context.js";
+import { invalidInput, notFound, permissionDenied } from "../errors.js";
+import type { Clock } from "../lib/clock.js";
+import { assemble } from "./catalog/assemble.js";
+import { loadBundledSource, type VendorsSettings } from "./catalog/bundled.js";
+import { closestIds } from "./catalog/closest.js";
+import { toLocalSource } from "./catalog/local.js";
+import { MODALITIES, MODALITY_TRAITS, type Modality } from "./catalog/modality.js";
+import { CAPABILITIES, type CatalogSource, type Model, type Upstream } from "./catalog/model.js";
+import { ModelsFileError, type ReadEnv, readModelsFile } from "./catalog/models-file.js";
+import { SANDBOX_SOURCE } from "./catalog/sandbox.js";
+
+/** How many ids an error about an unknown model names. */
+const CLOSEST_COUNT = 3;
+/** Unspecified: how much of a caller's own words an error message repeats. */
+const QUOTED_CHARS_MAX = 100;
+
+export interface CatalogFilter {
+  /** Absent: every modality. */
+  readonly modalities?: readonly Modality[] | undefined;
+  /** Words that must all occur in the id, an alias, the title, the description or the publisher, in any case. */
+  readonly search?: string | undefined;
+  /** One of `CAPABILITIES`. */
+  readonly capability?: string | undefined;
+  /** True: only models that accounts have registered; false: none of those. */
+  readonly community?: boolean | undefined;
+}
+
+export interface CatalogSettings {
+  /** The path of `MODELS_FILE`. */
+  readonly modelsFile: string | null;
+  readonly vendors: VendorsSettings;
+  readonly readEnv: ReadEnv;
+}
+
+/** Reads every source but the local server's models, which are found later. Rejects with a ModelsFileError, whose message names each bad field. */
+export async function loadCatalog(settings: CatalogSettings, clock: Clock): Promise<Catalog> {
+  const bundled = await loadBundledSource(settings.vendors, clock.now());
+  const localUrl = settings.vendors.ollama?.baseUrl;
+  const builtIn = [bundled, ...(localUrl ? [toLocalSource(localUrl, [])] : []), SANDBOX_SOURCE];
+  if (settings.modelsFile === null) return new Catalog(builtIn);
+  const builtInUpstreams = builtIn.flatMap((source) => source.upstreams.map((upstream) => upstream.id));
+  const operator = await readModelsFile(settings.modelsFile, settings.readEnv, builtInUpstreams);
+  const { problems } = assemble([operator, ...builtIn]);
+  if (problems.length > 0) throw new ModelsFileError(settings.modelsFile, problems);
+  return new Catalog([operator, ...builtIn]);
+}
+
+/** All that is worked out of the sources: made anew when one of them changes, and never changed itself. */
+interface Listing {
+  /** In the order of lists: by modality, the default first, stable before alpha, then by id. */
+  readonly models: readonly Model[];
+  readonly modelByName: ReadonlyMap<string, Model>;
+  readonly defaults: ReadonlyMap<Modality, Model>;
+  readonly upstreams: ReadonlyMap<string, Upstream>;
+  /** An allow list, as a key's caller carries it, to the canonical ids that it means. */
+  readonly allowedIds: WeakMap<readonly string[], ReadonlySet<string>>;
+}
+
+export class Catalog {
+  private listing: Listing;
+
+  /** `sources` come strongest first: operator, bundled, local, sandbox; one of each. */
+  constructor(private sources: readonly CatalogSource[]) {
+    this.listing = toListing(sources);
+  }
+
+  /** Takes a source instead of the one of its origin, all of it at once. Generations that have begun keep the model that they began with. */
+  replaceSource(changed: CatalogSource): void {
+    const sources = this.sources.map((source) => (source.origin === changed.origin ? changed : source));
+    this.listing = toListing(sources);
+    this.sources = sources;
+  }
+
+  /**
+   * The model that a generation asks for; undefined asks for the modality's default. Throws BAD_REQUEST for a name that
+   * is unknown or of another modality, FORBIDDEN for one that the key may not use.
+   */
+  resolve(caller: Caller, name: string | undefined, modality: Modality): Model {
+    const model = name === undefined ? this.listing.defaults.get(modality) : this.listing.modelByName.get(name);
+    if (!model) throw name === undefined ? noDefault(modality) : this.unknownModel(caller, name);
+    if (model.modality !== modality) {
+      throw invalidInput(`The model ${model.id} is of modality ${model.modality}: use ${MODALITY_TRAITS[model.modality].route}.`, "model");
+    }
+    if (!this.isAllowed(caller, model)) throw permissionDenied(`This key may not use the model ${model.id}.`);
+    return model;
+  }
+
+  /** Whether the caller's key lets it use this model. Whoever calls without a key is not restricted here. */
+  isAllowed(caller: Caller, model: Model): boolean {
+    if (caller.kind !== "key" || caller.allowedModels === null) return true;
+    const { allowedIds } = this.listing;
+    let ids = allowedIds.get(caller.allowedModels);
+    if (!ids) {
+      ids = new Set(caller.allowedModels.map((name) => this.find(name)?.id ?? name));
+      allowedIds.set(caller.allowedModels, ids);
+    }
+    return ids.has(model.id);
+  }
+
+  /** By canonical id or alias, for every caller alike. */
+  find(name: string): Model | null {
+    return this.listing.modelByName.get(name) ?? null;
+  }
+
+  /** The models to try when this one's upstream fails, in order. */
+  fallbacksOf(model: Model): readonly Model[] {
+    return model.fallbacks.map((id) => this.find(id)).filter((fallback) => fallback !== null);
+  }
+
+  /** The upstream of a model of this catalog. */
+  upstream(id: string): Upstream {
+    const upstream = this.listing.upstreams.get(id);
+    if (!upstream) throw new Error(`The catalog holds no upstream ${id}.`);
+    return upstream;
+  }
+
+  /** What the caller may call. Public: anybody may look, a restricted key sees its own models. */
+  async list(ctx: RequestContext, filter: CatalogFilter): Promise<readonly Model[]> {
+    const { modalities, capability, community } = filter;
+    if (capability !== undefined && !CAPABILITIES.some((known) => known === capability)) {
+      throw invalidInput(`There is no capability ${quote(capability)}: it is one of ${CAPABILITIES.join(", ")}.`, "capability");
+    }
+    const words = (filter.search ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+    return this.listing.models.filter(
+      (model) =>
+        (modalities === undefined || modalities.includes(model.modality)) &&
+        (capability === undefined || model.capabilities.some((own) => own === capability)) &&
+        (community === undefined || model.isCommunity === community) &&
+        matches(model, words) &&
+        this.isAllowed(ctx.caller, model),
+    );
+  }
+
+  /** One model, by canonical id or alias. Public. NOT_FOUND when it is unknown or not the key's to use. */
+  async get(ctx: RequestContext, name: string): Promise<Model> {
+    const model = this.find(name);
+    if (!model || !this.isAllowed(ctx.caller, model)) throw notFound("model");
+    return model;
+  }
+
+  private unknownModel(caller: Caller, name: string): Error {
+    const callable = this.listing.models.filter((model) => this.isAllowed(caller, model));
+    const closest = closestIds(callable, name, CLOSEST_COUNT);
+    const hint = closest.length === 0 ? "This key may use no model." : `The closest are: ${closest.join(", ")}.`;
+    return invalidInput(`There is no model ${quote(name)}. ${hint}`, "model");
+  }
+}
+
+function toListing(sources: readonly CatalogSource[]): Listing {
+  const models = [...assemble(sources).models].sort(compareListed);
+  return {
+    models,
+    modelByName: new Map(models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model]))),
+    defaults: new Map(models.filter((model) => model.isDefault).map((model) => [model.modality, model])),
+    // The strongest source's upstream of an id is the last one set.
+    upstreams: new Map([...sources].reverse().flatMap((source) => source.upstreams.map((upstream) => [upstream.id, upstream]))),
+    allowedIds: new WeakMap(),
+  };
+}
+
+function noDefault(modality: Modality): Error {
+  return invalidInput(`Name a model: there is no default model of modality ${modality}.`, "model");
+}
+
+function compareListed(one: Model, other: Model): number {
+  return (
+    MODALITIES.indexOf(one.modality) - MODALITIES.indexOf(other.modality) ||
+    Number(other.isDefault) - Number(one.isDefault) ||
+    Number(one.flags.alpha) - Number(other.flags.alpha) ||
+    (one.id < other.id ? -1 : 1)
+  );
+}
+
+function matches(model: Model, words: readonly string[]): boolean {
+  if (words.length === 0) return true;
+  const text = [model.id, ...model.aliases, model.title, model.description ?? "", model.publisher].join("\n").toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text.length > QUOTED_CHARS_MAX ? `${text.slice(0, QUOTED_CHARS_MAX)}…` : text);
+}

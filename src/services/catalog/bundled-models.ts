@@ -1,0 +1,208 @@
+/**
+ * The bundled catalog's text models and the vendors that run them (those of other modalities: `bundled-media.ts`). Prices and
+ * context lengths are not stated here: they come from the price library (`bundled-prices.json`).
+ *
+ * Order is preference: the first entry that a configured vendor offers is the default text model when the operator
+ * names none. Within an entry, the first configured vendor serves it.
+ */
+
+import { OTHER_MODELS } from "./bundled-other-models.js";
+import type { ContentKind } from "./modality.js";
+import type { Capability } from "./model.js";
+
+/** Vendors of the bundled catalog, by the id under which their upstream is known. */
+export const BUNDLED_VENDORS = [
+  "openai",
+  "anthropic",
+  "gemini",
+  "mistral",
+  "groq",
+  "deepseek",
+  "xai",
+  "moonshot",
+  "zai",
+  "cerebras",
+  "cohere",
+  "elevenlabs",
+  "deepgram",
+  "replicate",
+  "fal",
+  "openrouter",
+] as const;
+export type BundledVendor = (typeof BUNDLED_VENDORS)[number];
+
+export interface BundledModel {
+  readonly id: string;
+  readonly title: string;
+  readonly description: string;
+  /** Beside the name without its publisher, which is always an alias. */
+  readonly aliases?: readonly string[];
+  readonly inputs: readonly ContentKind[];
+  readonly capabilities: readonly Capability[];
+  /** A preview: its maker may change or withdraw it at short notice. */
+  readonly isAlpha?: boolean;
+  /** Where the price library knows none. */
+  readonly contextLength?: number;
+  /** The vendor's own name for the model, per vendor, in the order in which they are preferred. */
+  readonly offers: Readonly<Partial<Record<BundledVendor, string>>>;
+}
+
+const TEXT: readonly ContentKind[] = ["text"];
+const TEXT_IMAGE: readonly ContentKind[] = ["text", "image"];
+const ALL_MEDIA: readonly ContentKind[] = ["text", "image", "audio", "video"];
+const TOOLS: readonly Capability[] = ["tools"];
+const THINKS: readonly Capability[] = ["tools", "reasoning"];
+
+/** A model that its maker runs and OpenRouter resells under `<publisher>/<name>`. */
+function openAi(name: string, title: string, description: string, capabilities: readonly Capability[]): BundledModel {
+  const id = `openai/${name}`;
+  return { id, title, description, inputs: TEXT_IMAGE, capabilities, offers: { openai: name, openrouter: id } };
+}
+
+/** Anthropic writes versions with a dash, OpenRouter with a dot. */
+function claude(family: string, version: string, title: string, description: string): BundledModel {
+  const name = `claude-${family}-${version}`;
+  const resold = `anthropic/claude-${family}-${version.replace("-", ".")}`;
+  return {
+    id: `anthropic/${name}`,
+    title,
+    description,
+    aliases: resold === `anthropic/${name}` ? [] : [resold],
+    inputs: TEXT_IMAGE,
+    capabilities: THINKS,
+    offers: { anthropic: name, openrouter: resold },
+  };
+}
+
+/** Mistral's own publisher name at OpenRouter is `mistralai`. */
+function mistral(name: string, title: string, description: string, inputs: readonly ContentKind[]): BundledModel {
+  const resold = `mistralai/${name}`;
+  return {
+    id: `mistral/${name}`,
+    title,
+    description,
+    aliases: [resold],
+    inputs,
+    capabilities: TOOLS,
+    contextLength: 262_144,
+    offers: { mistral: name, openrouter: resold },
+  };
+}
+
+const OPENAI: readonly BundledModel[] = [
+  openAi("gpt-5.4-mini", "GPT-5.4 mini", "OpenAI's small model of the 5.4 generation.", THINKS),
+  openAi("gpt-5.4-nano", "GPT-5.4 nano", "OpenAI's smallest model of the 5.4 generation.", THINKS),
+  openAi("gpt-5.4", "GPT-5.4", "OpenAI's large model of the 5.4 generation.", THINKS),
+  openAi("gpt-5.5", "GPT-5.5", "OpenAI's large model of the 5.5 generation.", THINKS),
+  openAi("gpt-5.6-luna", "GPT-5.6 Luna", "OpenAI's smallest model of the 5.6 generation.", THINKS),
+  openAi("gpt-5.6-terra", "GPT-5.6 Terra", "OpenAI's middle model of the 5.6 generation.", THINKS),
+  openAi("gpt-5.6-sol", "GPT-5.6 Sol", "OpenAI's large model of the 5.6 generation.", THINKS),
+  openAi("gpt-6-luna", "GPT-6 Luna", "OpenAI's smallest model of the 6 generation.", THINKS),
+  openAi("gpt-6-sol", "GPT-6 Sol", "OpenAI's middle model of the 6 generation.", THINKS),
+  {
+    id: "openai/gpt-6-astra",
+    title: "GPT-6 Astra",
+    description: "OpenAI's large model of the 6 generation.",
+    inputs: TEXT_IMAGE,
+    capabilities: THINKS,
+    offers: { openai: "gpt-6-astra" },
+  },
+  openAi("gpt-5.2", "GPT-5.2", "OpenAI's large model of the 5.2 generation.", THINKS),
+  openAi("gpt-5.1", "GPT-5.1", "OpenAI's large model of the 5.1 generation.", THINKS),
+  openAi("gpt-4.1", "GPT-4.1", "OpenAI's large model of the 4.1 generation.", TOOLS),
+  openAi("gpt-4.1-mini", "GPT-4.1 mini", "OpenAI's small model of the 4.1 generation.", TOOLS),
+  openAi("gpt-4o", "GPT-4o", "OpenAI's large model of the 4o generation.", TOOLS),
+  openAi("gpt-4o-mini", "GPT-4o mini", "OpenAI's small model of the 4o generation.", TOOLS),
+  {
+    id: "openai/gpt-oss-120b",
+    title: "GPT-OSS 120B",
+    description: "OpenAI's open-weight model of 120 billion parameters.",
+    inputs: TEXT,
+    capabilities: THINKS,
+    offers: { groq: "openai/gpt-oss-120b", cerebras: "gpt-oss-120b", openrouter: "openai/gpt-oss-120b" },
+    contextLength: 131_072,
+  },
+  {
+    id: "openai/gpt-oss-20b",
+    title: "GPT-OSS 20B",
+    description: "OpenAI's open-weight model of 20 billion parameters.",
+    inputs: TEXT,
+    capabilities: THINKS,
+    offers: { groq: "openai/gpt-oss-20b", openrouter: "openai/gpt-oss-20b" },
+  },
+];
+
+const ANTHROPIC: readonly BundledModel[] = [
+  claude("haiku", "4-5", "Claude Haiku 4.5", "Anthropic's small model of the 4.5 generation."),
+  claude("sonnet", "5", "Claude Sonnet 5", "Anthropic's middle model of the 5 generation."),
+  claude("opus", "5-5", "Claude Opus 5.5", "Anthropic's large model of the 5.5 generation."),
+  claude("fable", "5-1", "Claude Fable 5.1", "Anthropic's largest model of the 5.1 generation."),
+  claude("opus", "5", "Claude Opus 5", "Anthropic's large model of the 5 generation."),
+  claude("opus", "4-8", "Claude Opus 4.8", "Anthropic's large model of the 4.8 generation."),
+  claude("sonnet", "4-6", "Claude Sonnet 4.6", "Anthropic's middle model of the 4.6 generation."),
+];
+
+const GOOGLE: readonly BundledModel[] = [
+  {
+    id: "google/gemini-3.5-flash-lite",
+    title: "Gemini 3.5 Flash Lite",
+    description: "Google's small model of the 3.5 generation.",
+    inputs: ALL_MEDIA,
+    capabilities: THINKS,
+    offers: { gemini: "gemini-3.5-flash-lite" },
+  },
+  {
+    id: "google/gemini-3.8-flash",
+    title: "Gemini 3.8 Flash",
+    description: "Google's middle model of the 3.8 generation.",
+    inputs: ALL_MEDIA,
+    capabilities: THINKS,
+    offers: { gemini: "gemini-3.8-flash" },
+  },
+  {
+    id: "google/gemini-3.5-flash",
+    title: "Gemini 3.5 Flash",
+    description: "Google's middle model of the 3.5 generation.",
+    inputs: ALL_MEDIA,
+    capabilities: THINKS,
+    offers: { gemini: "gemini-3.5-flash", openrouter: "google/gemini-3.5-flash" },
+  },
+  {
+    id: "google/gemini-3.1-flash-lite",
+    title: "Gemini 3.1 Flash Lite",
+    description: "Google's small model of the 3.1 generation.",
+    inputs: ALL_MEDIA,
+    capabilities: THINKS,
+    offers: { gemini: "gemini-3.1-flash-lite", openrouter: "google/gemini-3.1-flash-lite" },
+  },
+  {
+    id: "google/gemini-3.1-pro-preview",
+    title: "Gemini 3.1 Pro Preview",
+    description: "Google's large model of the 3.1 generation, in preview.",
+    inputs: ALL_MEDIA,
+    capabilities: THINKS,
+    isAlpha: true,
+    contextLength: 1_048_576,
+    offers: { gemini: "gemini-3.1-pro-preview", openrouter: "google/gemini-3.1-pro-preview" },
+  },
+  {
+    id: "google/gemma-4-31b-it",
+    title: "Gemma 4 31B",
+    description: "Google's open-weight model of 31 billion parameters.",
+    inputs: TEXT_IMAGE,
+    capabilities: THINKS,
+    offers: { cerebras: "gemma-4-31b", openrouter: "google/gemma-4-31b-it" },
+  },
+];
+
+const MISTRAL: readonly BundledModel[] = [
+  mistral("mistral-small-2603", "Mistral Small 4", "Mistral's small model.", TEXT_IMAGE),
+  mistral("mistral-medium-3-5", "Mistral Medium 3.5", "Mistral's middle model.", TEXT_IMAGE),
+  mistral("mistral-large-2512", "Mistral Large 3", "Mistral's large model.", TEXT_IMAGE),
+  mistral("ministral-8b-2512", "Ministral 3 8B", "Mistral's model of 8 billion parameters.", TEXT_IMAGE),
+  mistral("ministral-14b-2512", "Ministral 3 14B", "Mistral's model of 14 billion parameters.", TEXT_IMAGE),
+  mistral("codestral-2508", "Codestral 2508", "Mistral's model for completing code.", TEXT),
+  mistral("devstral-2512", "Devstral 2", "Mistral's model for software agents.", TEXT),
+];
+
+export const BUNDLED_MODELS: readonly BundledModel[] = [...OPENAI, ...ANTHROPIC, ...GOOGLE, ...MISTRAL, ...OTHER_MODELS];

@@ -1,0 +1,146 @@
+/** The rest of the bundled catalog: makers whose models are open, or run by several vendors. See `bundled-models.ts`. */
+import type { BundledModel } from "./bundled-models.js";
+import type { ContentKind } from "./modality.js";
+import type { Capability } from "./model.js";
+
+const TEXT: readonly ContentKind[] = ["text"];
+const TEXT_IMAGE: readonly ContentKind[] = ["text", "image"];
+const TEXT_IMAGE_VIDEO: readonly ContentKind[] = ["text", "image", "video"];
+const TOOLS: readonly Capability[] = ["tools"];
+const THINKS: readonly Capability[] = ["tools", "reasoning"];
+
+export const OTHER_MODELS: readonly BundledModel[] = [
+  {
+    id: "deepseek/deepseek-v4-flash",
+    title: "DeepSeek V4 Flash",
+    description: "DeepSeek's small model of the fourth generation.",
+    inputs: TEXT,
+    capabilities: THINKS,
+    contextLength: 1_000_000,
+    offers: { deepseek: "deepseek-v4-flash", openrouter: "deepseek/deepseek-v4-flash" },
+  },
+  {
+    id: "deepseek/deepseek-v4-pro",
+    title: "DeepSeek V4 Pro",
+    description: "DeepSeek's large model of the fourth generation.",
+    inputs: TEXT,
+    capabilities: THINKS,
+    contextLength: 1_000_000,
+    offers: { deepseek: "deepseek-v4-pro", openrouter: "deepseek/deepseek-v4-pro" },
+  },
+  {
+    id: "xai/grok-4.3",
+    title: "Grok 4.3",
+    description: "xAI's model of the 4.3 generation.",
+    aliases: ["x-ai/grok-4.3"],
+    inputs: TEXT_IMAGE,
+    capabilities: THINKS,
+    offers: { xai: "grok-4.3", openrouter: "x-ai/grok-4.3" },
+  },
+  {
+    id: "xai/grok-4.6",
+    title: "Grok 4.6",
+    description: "xAI's model of the 4.6 generation.",
+    aliases: ["x-ai/grok-4.6"],
+    inputs: TEXT_IMAGE,
+    capabilities: THINKS,
+    offers: { xai: "grok-4.6" },
+  },
+  {
+    id: "xai/grok-4.5",
+    title: "Grok 4.5",
+    description: "xAI's model of the 4.5 generation.",
+    aliases: ["x-ai/grok-4.5"],
+    inputs: TEXT_IMAGE,
+    capabilities: THINKS,
+    offers: { xai: "grok-4.5" },
+  },
+  {
+    id: "moonshotai/kimi-k2.6",
+    title: "Kimi K2.6",
+    description: "Moonshot AI's open-weight model of the 2.6 generation.",
+    inputs: TEXT_IMAGE_VIDEO,
+    capabilities: THINKS,
+    contextLength: 262_144,
+    offers: { moonshot: "kimi-k2.6", openrouter: "moonshotai/kimi-k2.6" },
+  },
+  {
+    id: "moonshotai/kimi-k2.7-code",
+    title: "Kimi K2.7 Code",
+    description: "Moonshot AI's model for software agents.",
+    inputs: TEXT,
+    capabilities: THINKS,
+    offers: { moonshot: "kimi-k2.7-code", openrouter: "moonshotai/kimi-k2.7-code" },
+  },
+  {
+    id: "moonshotai/kimi-k3",
+    title: "Kimi K3",
+    description: "Moonshot AI's open-weight model of the third generation.",
+    inputs: TEXT_IMAGE_VIDEO,
+    capabilities: THINKS,
+    offers: { moonshot: "kimi-k3", openrouter: "moonshotai/kimi-k3" },
+  },
+  {
+    id: "zai/glm-5.3-flash",
+    title: "GLM 5.3 Flash",
+    description: "Z.ai's small model of the 5.3 generation.",
+    aliases: ["z-ai/glm-5.3-flash"],
+    inputs: TEXT,
+    capabilities: THINKS,
+    offers: { zai: "glm-5.3-flash", openrouter: "z-ai/glm-5.3-flash" },
+  },
+  {
+    id: "zai/glm-5.3",
+    title: "GLM 5.3",
+    description: "Z.ai's large model of the 5.3 generation.",
+    aliases: ["z-ai/glm-5.3"],
+    inputs: TEXT,
+    capabilities: THINKS,
+    offers: { zai: "glm-5.3", openrouter: "z-ai/glm-5.3" },
+  },
+  {
+    id: "cohere/command-a-03-2025",
+    title: "Command A",
+    description: "Cohere's model for enterprises.",
+    aliases: ["command-a"],
+    inputs: TEXT,
+    capabilities: TOOLS,
+    contextLength: 256_000,
+    offers: { cohere: "command-a-03-2025" },
+  },
+  {
+    id: "qwen/qwen3.7-plus",
+    title: "Qwen 3.7 Plus",
+    description: "Alibaba's middle model of the 3.7 generation.",
+    inputs: TEXT_IMAGE,
+    capabilities: THINKS,
+    offers: { openrouter: "qwen/qwen3.7-plus" },
+  },
+  {
+    id: "qwen/qwen3.7-max",
+    title: "Qwen 3.7 Max",
+    description: "Alibaba's large model of the 3.7 generation.",
+    inputs: TEXT,
+    capabilities: THINKS,
+    offers: { openrouter: "qwen/qwen3.7-max" },
+  },
+  {
+    id: "minimax/minimax-m3",
+    title: "MiniMax M3",
+    description: "MiniMax's open-weight model of the third generation.",
+    inputs: TEXT,
+    capabilities: THINKS,
+    contextLength: 524_288,
+    offers: { openrouter: "minimax/minimax-m3" },
+  },
+  {
+    id: "meta/llama-3.3-70b-instruct",
+    title: "Llama 3.3 70B Instruct",
+    description: "Meta's open-weight model of 70 billion parameters.",
+    aliases: ["meta-llama/llama-3.3-70b-instruct"],
+    inputs: TEXT,
+    capabilities: TOOLS,
+    contextLength: 131_072,
+    offers: { openrouter: "meta-llama/llama-3.3-70b-instruct" },
+  },
+];

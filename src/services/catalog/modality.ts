@@ -1,0 +1,38 @@
+/** What a model does: the words that the catalog, its prices and its routes are sorted by (Spec 2.8, 2.9). */
+
+/** In the order in which lists show them. */
+export const MODALITIES = ["text", "image", "video", "speech", "music", "transcription", "embedding", "realtime", "moderation"] as const;
+export type Modality = (typeof MODALITIES)[number];
+
+/** What goes into a model or comes out of it (Spec 2.8). */
+export const CONTENT_KINDS = ["text", "image", "audio", "video", "embedding", "3d"] as const;
+export type ContentKind = (typeof CONTENT_KINDS)[number];
+
+/** Spec 2.8: `request` charges an image generation once, `tokens` charges the image tokens that the upstream reports. */
+export const IMAGE_PRICINGS = ["request", "tokens"] as const;
+export type ImagePricing = (typeof IMAGE_PRICINGS)[number];
+
+/** The coarser groups of the catalog (decisions "Catalog"). */
+export type Category = "text" | "image" | "video" | "audio" | "embedding" | "realtime";
+
+interface ModalityTraits {
+  readonly category: Category;
+  /** What a model of this modality takes and gives when its entry states nothing. */
+  readonly inputs: readonly ContentKind[];
+  readonly outputs: readonly ContentKind[];
+  /** The operation that serves it, as a caller writes it. */
+  readonly route: string;
+}
+
+/** Unspecified: `moderation` has no category of its own in the list of categories; it reads text and is listed with it. */
+export const MODALITY_TRAITS: Readonly<Record<Modality, ModalityTraits>> = {
+  text: { category: "text", inputs: ["text"], outputs: ["text"], route: "POST /v1/chat/completions" },
+  image: { category: "image", inputs: ["text"], outputs: ["image"], route: "POST /v1/images/generations" },
+  video: { category: "video", inputs: ["text"], outputs: ["video"], route: "GET /video/{prompt}" },
+  speech: { category: "audio", inputs: ["text"], outputs: ["audio"], route: "POST /v1/audio/speech" },
+  music: { category: "audio", inputs: ["text"], outputs: ["audio"], route: "GET /audio/{text}" },
+  transcription: { category: "audio", inputs: ["audio"], outputs: ["text"], route: "POST /v1/audio/transcriptions" },
+  embedding: { category: "embedding", inputs: ["text"], outputs: ["embedding"], route: "POST /v1/embeddings" },
+  realtime: { category: "realtime", inputs: ["text", "audio"], outputs: ["text", "audio"], route: "GET /v1/realtime" },
+  moderation: { category: "text", inputs: ["text"], outputs: ["text"], route: "POST /v1/moderations" },
+};

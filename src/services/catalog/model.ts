@@ -1,0 +1,172 @@
+/** A model of the catalog and the upstream that runs it (Spec 2.8, 2.9). Immutable: a change makes another one. */
+import { isFree, type RateCard, type StatedPrices, toRateCard } from "../pricing.js";
+import { type ContentKind, type ImagePricing, MODALITY_TRAITS, type Modality } from "./modality.js";
+
+/** Decisions "Catalog": what a caller can filter by. */
+export const CAPABILITIES = ["tools", "reasoning", "search", "code_exec", "vision"] as const;
+export type Capability = (typeof CAPABILITIES)[number];
+
+/** Spec 2.7: input checks that callers cannot disable. */
+export const SAFETY_FEATURES = ["privacy", "secrets", "sexual", "violence", "shield"] as const;
+export type SafetyFeature = (typeof SAFETY_FEATURES)[number];
+
+/** The protocol that an upstream speaks; `sandbox` is answered in the process. */
+export type WireFormat = "openai" | "sandbox" | `ai-sdk:${string}`;
+
+export interface Upstream {
+  readonly id: string;
+  readonly wireFormat: WireFormat;
+  /** Without a slash at the end; paths such as `/chat/completions` are appended. Empty for the sandbox. */
+  readonly baseUrl: string;
+  readonly apiKey: string | null;
+  /** Named by the operator: exempt from the outbound guard (decisions "Agents and community models"). */
+  readonly isTrusted: boolean;
+}
+
+export interface Model {
+  /** Canonical: `publisher/name`. */
+  readonly id: string;
+  /** Other names, former ids among them, that requests and key allow lists may use. */
+  readonly aliases: readonly string[];
+  /** Who made it, not who runs it (Spec 2.9). */
+  readonly publisher: string;
+  readonly brandUrl: string | null;
+  readonly title: string;
+  readonly description: string | null;
+  readonly modality: Modality;
+  readonly inputModalities: readonly ContentKind[];
+  readonly outputModalities: readonly ContentKind[];
+  readonly capabilities: readonly Capability[];
+  readonly flags: { readonly paid: boolean; readonly alpha: boolean };
+  readonly prices: StatedPrices;
+  readonly imagePricing: ImagePricing;
+  /** What usage is charged by: `prices` with the fall-backs applied. */
+  readonly rates: RateCard;
+  /** In tokens. */
+  readonly contextLength: number | null;
+  readonly voices: readonly string[];
+  /** Draws crypto and pack credits, never tier credits. */
+  readonly paidOnly: boolean;
+  /** Requests a minute of one account; 0.5 is one in two minutes. */
+  readonly perUserRpm: number | null;
+  /** Served when a request names no model; one of each modality is. */
+  readonly isDefault: boolean;
+  /** Canonical ids, tried in this order when the upstream fails. */
+  readonly fallbacks: readonly string[];
+  readonly upstreamId: string;
+  /** The upstream's own name for it. */
+  readonly upstreamModel: string;
+  readonly addedAt: Date;
+  readonly requiredSafetyFeatures: readonly SafetyFeature[];
+  /** Registered by an account; its owner's handle is `owner`. */
+  readonly isCommunity: boolean;
+  readonly isAgent: boolean;
+  readonly owner: string | null;
+}
+
+/** Where an entry comes from, strongest first: an operator's overrides a bundled one, that one a local server's, and that one the sandbox. */
+export type Origin = "operator" | "bundled" | "local" | "sandbox";
+
+/** What a source of the catalog states of a model; the rest is worked out by `toModel`. */
+export interface ModelDefinition {
+  readonly id: string;
+  readonly aliases: readonly string[];
+  readonly title: string;
+  readonly modality: Modality;
+  readonly upstreamId: string;
+  readonly upstreamModel: string;
+  readonly prices: StatedPrices;
+  readonly brandUrl?: string | null | undefined;
+  readonly description?: string | null | undefined;
+  readonly inputModalities?: readonly ContentKind[] | undefined;
+  readonly outputModalities?: readonly ContentKind[] | undefined;
+  readonly capabilities?: readonly Capability[] | undefined;
+  readonly isAlpha?: boolean | undefined;
+  readonly imagePricing?: ImagePricing | undefined;
+  readonly contextLength?: number | null | undefined;
+  readonly voices?: readonly string[] | undefined;
+  readonly paidOnly?: boolean | undefined;
+  readonly perUserRpm?: number | null | undefined;
+  /** Asked for by the source; which one it is, the catalog decides. */
+  readonly isDefault?: boolean | undefined;
+  /** Ids or aliases. */
+  readonly fallbacks?: readonly string[] | undefined;
+  readonly addedAt?: Date | undefined;
+  readonly requiredSafetyFeatures?: readonly SafetyFeature[] | undefined;
+}
+
+/** The upstreams and models that one origin brings, its models in order of preference. */
+export interface CatalogSource {
+  readonly origin: Origin;
+  readonly upstreams: readonly Upstream[];
+  readonly models: readonly ModelDefinition[];
+}
+
+/** Unspecified: when an entry that states no date counts as added: the day of this catalog's first edition. */
+const FIRST_EDITION = new Date("2026-11-21T00:00:00Z");
+
+/** What the catalog knows and the definition does not: the names that are left to it, and what became of its wishes. */
+export interface ModelStanding {
+  readonly aliases: readonly string[];
+  readonly fallbacks: readonly string[];
+  readonly isDefault: boolean;
+}
+
+export function toModel(definition: ModelDefinition, standing: ModelStanding): Model {
+  const { modality, prices } = definition;
+  const imagePricing = definition.imagePricing ?? "request";
+  const rates = toRateCard(prices, { modality, imagePricing });
+  const { inputModalities, capabilities } = reconcileVision(definition);
+  return Object.freeze({
+    id: definition.id,
+    aliases: standing.aliases,
+    publisher: publisherOf(definition.id),
+    brandUrl: definition.brandUrl ?? null,
+    title: definition.title,
+    description: definition.description ?? null,
+    modality,
+    inputModalities,
+    outputModalities: definition.outputModalities ?? MODALITY_TRAITS[modality].outputs,
+    capabilities,
+    flags: { paid: !isFree(rates), alpha: definition.isAlpha ?? false },
+    prices,
+    imagePricing,
+    rates,
+    contextLength: definition.contextLength ?? null,
+    voices: definition.voices ?? [],
+    paidOnly: definition.paidOnly ?? false,
+    perUserRpm: definition.perUserRpm ?? null,
+    isDefault: standing.isDefault,
+    fallbacks: standing.fallbacks,
+    upstreamId: definition.upstreamId,
+    upstreamModel: definition.upstreamModel,
+    addedAt: definition.addedAt ?? FIRST_EDITION,
+    requiredSafetyFeatures: definition.requiredSafetyFeatures ?? [],
+    isCommunity: false,
+    isAgent: false,
+    owner: null,
+  });
+}
+
+/** `openai/gpt-4o` to `openai`. */
+export function publisherOf(id: string): string {
+  return id.slice(0, id.indexOf("/"));
+}
+
+/** `openai/gpt-4o` to `gpt-4o`. */
+export function bareNameOf(id: string): string {
+  return id.slice(id.indexOf("/") + 1);
+}
+
+/** A text model sees exactly when it takes images: whichever of the two its entry states, the other follows. */
+function reconcileVision(definition: ModelDefinition): Pick<Model, "inputModalities" | "capabilities"> {
+  const inputModalities = definition.inputModalities ?? MODALITY_TRAITS[definition.modality].inputs;
+  const capabilities = definition.capabilities ?? [];
+  if (definition.modality !== "text") return { inputModalities, capabilities };
+  const sees = capabilities.includes("vision") || inputModalities.includes("image");
+  if (!sees) return { inputModalities, capabilities };
+  return {
+    inputModalities: inputModalities.includes("image") ? inputModalities : [...inputModalities, "image"],
+    capabilities: capabilities.includes("vision") ? capabilities : [...capabilities, "vision"],
+  };
+}

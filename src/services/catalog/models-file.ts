@@ -1,0 +1,240 @@
+/**
+ * `MODELS_FILE`: the operator's own upstreams and models (architecture "Configuration", docs/adding-a-model.md). A
+ * mistake stops the start and is named by the path of the field that holds it, such as `models.0.prices.promptTextPrice`.
+ */
+
+import { readFile } from "node:fs/promises";
+import * as z from "zod";
+import { parseBaseUrl } from "../../lib/base-url.js";
+import { parsePicocredits, toPlainDecimal } from "../../lib/money.js";
+import { StartError } from "../../lib/start-error.js";
+import { VENDOR_NAMES } from "../../providers/ai-sdk/vendors.js";
+import { PRICE_FIELDS, type PriceField, usedPriceFields } from "../pricing.js";
+import { CONTENT_KINDS, IMAGE_PRICINGS, MODALITIES } from "./modality.js";
+import { CAPABILITIES, type CatalogSource, type ModelDefinition, SAFETY_FEATURES, type Upstream, type WireFormat } from "./model.js";
+import { SANDBOX_UPSTREAM } from "./sandbox.js";
+
+/** Spec 8: upstreamModel, and Unspecified: the same for ids and aliases. */
+const NAME_CHARS_MAX = 253;
+/** Unspecified: Spec 8 limits the titles that accounts give (42); an operator's may say more. */
+const TITLE_CHARS_MAX = 120;
+/** Spec 8. */
+const DESCRIPTION_CHARS_MAX = 1_000;
+const FALLBACKS_MAX = 3;
+const CONTEXT_LENGTH_MAX = 10_000_000;
+/** Unspecified: no token, second or picture costs this much; a price per million tokens, put in by mistake, soon does. */
+const PRICE_CREDITS_MAX = 1_000;
+
+const MODEL_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:-]*\/[A-Za-z0-9][A-Za-z0-9._:-]*$/;
+const ALIAS_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:/@-]*$/;
+const UPSTREAM_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
+/** Those that an operator may name. */
+const WIRE_FORMATS: readonly string[] = ["openai", ...VENDOR_NAMES.map((vendor) => `ai-sdk:${vendor}`)];
+const ENVIRONMENT_PREFIX = "env:";
+/** Publishers whose models only this service makes. */
+const RESERVED_PUBLISHERS = ["sandbox", "community"];
+
+/** A problem of the file; `message` has one line for each, made for the operator's eyes. */
+export class ModelsFileError extends StartError {
+  override readonly name: string = "ModelsFileError";
+
+  constructor(file: string, problems: readonly string[]) {
+    super(`MODELS_FILE ${file} is not valid:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
+  }
+}
+
+/** Reads a secret that the file names by `env:NAME`. Null when the variable is unset or empty. */
+export type ReadEnv = (name: string) => string | null;
+
+const name = z.string().min(1).max(NAME_CHARS_MAX);
+
+const price = z.union([z.string(), z.number()]).transform((value, ctx) => {
+  const decimal = typeof value === "number" ? toPlainDecimal(value) : value;
+  const picocredits = decimal === null ? null : parsePicocredits(decimal);
+  if (picocredits === null || picocredits < 0n) {
+    ctx.addIssue("must be 0 or more credits per unit, a number or a decimal string of at most 12 decimals");
+    return z.NEVER;
+  }
+  if (picocredits > BigInt(PRICE_CREDITS_MAX) * 10n ** 12n) {
+    ctx.addIssue(`must be at most ${PRICE_CREDITS_MAX} credits per unit (prices are per token, not per million tokens)`);
+    return z.NEVER;
+  }
+  return picocredits;
+});
+
+const baseUrl = z.string().transform((value, ctx) => {
+  const parsed = parseBaseUrl(value);
+  if (parsed !== null) return parsed;
+  ctx.addIssue("must be an http or https URL without credentials, query and fragment");
+  return z.NEVER;
+});
+
+const upstreamEntry = z.strictObject({
+  id: name.regex(UPSTREAM_ID_PATTERN, "may hold letters, digits and . _ -"),
+  wireFormat: z.custom<WireFormat>(
+    (value) => typeof value === "string" && WIRE_FORMATS.includes(value),
+    `must be one of ${WIRE_FORMATS.join(", ")}`,
+  ),
+  baseUrl,
+  apiKey: z.string().min(1).nullish(),
+});
+
+const modelEntry = z.strictObject({
+  id: name.regex(MODEL_ID_PATTERN, "must be <publisher>/<name> of letters, digits and . _ : -"),
+  aliases: z.array(name.regex(ALIAS_PATTERN, "may hold letters, digits and . _ : / @ -")).default([]),
+  title: z.string().min(1).max(TITLE_CHARS_MAX),
+  description: z.string().max(DESCRIPTION_CHARS_MAX).nullish(),
+  brandUrl: z.url({ protocol: /^https?$/ }).nullish(),
+  modality: z.enum(MODALITIES),
+  upstream: name,
+  upstreamModel: name,
+  capabilities: unique(z.enum(CAPABILITIES)).optional(),
+  inputModalities: unique(z.enum(CONTENT_KINDS)).min(1).optional(),
+  outputModalities: unique(z.enum(CONTENT_KINDS)).min(1).optional(),
+  contextLength: z.int().min(1).max(CONTEXT_LENGTH_MAX).nullish(),
+  voices: unique(z.string().min(1)).optional(),
+  flags: z.strictObject({ alpha: z.boolean().optional(), paid: z.boolean().optional() }).optional(),
+  imagePricing: z.enum(IMAGE_PRICINGS).optional(),
+  prices: z.strictObject(Object.fromEntries(PRICE_FIELDS.map((field) => [field, price.optional()]))).default({}),
+  paidOnly: z.boolean().optional(),
+  perUserRpm: z.number().positive().nullish(),
+  requiredSafetyFeatures: unique(z.enum(SAFETY_FEATURES)).optional(),
+  default: z.boolean().optional(),
+  fallbacks: unique(name).max(FALLBACKS_MAX).optional(),
+  addedAt: z.union([z.iso.date(), z.iso.datetime()]).optional(),
+});
+
+const modelsFile = z.strictObject({ upstreams: z.array(upstreamEntry).default([]), models: z.array(modelEntry).default([]) });
+
+type ModelsFile = z.infer<typeof modelsFile>;
+type ModelEntry = ModelsFile["models"][number];
+
+/**
+ * The operator's part of the catalog. `builtInUpstreams` are the ids that the file's models may name without defining
+ * them: the sandbox and the configured vendors.
+ */
+export async function readModelsFile(file: string, readEnv: ReadEnv, builtInUpstreams: readonly string[]): Promise<CatalogSource> {
+  const parsed = modelsFile.safeParse(await readJson(file));
+  if (!parsed.success) throw new ModelsFileError(file, parsed.error.issues.flatMap(toProblems));
+  const problems: string[] = [];
+  const upstreams = parsed.data.upstreams.map((entry, index) => toUpstream(entry, index, readEnv, problems));
+  const models = parsed.data.models.map(toDefinition);
+  checkUpstreams(parsed.data, builtInUpstreams, problems);
+  checkNames(parsed.data, problems);
+  checkDefaults(parsed.data, problems);
+  for (const [index, model] of parsed.data.models.entries()) checkPrices(model, index, problems);
+  if (problems.length > 0) throw new ModelsFileError(file, problems);
+  return { origin: "operator", upstreams, models };
+}
+
+async function readJson(file: string): Promise<unknown> {
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    throw new ModelsFileError(file, [`cannot be read: ${error instanceof Error ? error.message : String(error)}`]);
+  }
+  try {
+    return JSON.parse(text.replace(/^\uFEFF/, ""));
+  } catch (error) {
+    throw new ModelsFileError(file, [`is not JSON: ${error instanceof Error ? error.message : String(error)}`]);
+  }
+}
+
+/** One line for an issue; a field that is not known is named itself, instead of the object that holds it. */
+function toProblems(issue: z.core.$ZodIssue): string[] {
+  if (issue.code === "unrecognized_keys") return issue.keys.map((key) => `${toPath([...issue.path, key])}: is not a field of this object`);
+  return [`${toPath(issue.path)}: ${issue.message}`];
+}
+
+function toPath(path: readonly PropertyKey[]): string {
+  return path.length === 0 ? "the file" : path.map(String).join(".");
+}
+
+function toUpstream(entry: ModelsFile["upstreams"][number], index: number, readEnv: ReadEnv, problems: string[]): Upstream {
+  const { id, wireFormat } = entry;
+  return { id, wireFormat, baseUrl: entry.baseUrl, apiKey: resolveSecret(entry.apiKey ?? null, index, readEnv, problems), isTrusted: true };
+}
+
+function resolveSecret(apiKey: string | null, index: number, readEnv: ReadEnv, problems: string[]): string | null {
+  if (apiKey === null || !apiKey.startsWith(ENVIRONMENT_PREFIX)) return apiKey;
+  const variable = apiKey.slice(ENVIRONMENT_PREFIX.length);
+  const secret = readEnv(variable);
+  if (secret === null) problems.push(`upstreams.${index}.apiKey: the environment variable ${variable} is not set`);
+  return secret;
+}
+
+function toDefinition(entry: ModelEntry): ModelDefinition {
+  const { upstream, default: isDefault, flags, addedAt, ...same } = entry;
+  return {
+    ...same,
+    upstreamId: upstream,
+    isDefault,
+    isAlpha: flags?.alpha,
+    addedAt: addedAt === undefined ? undefined : new Date(addedAt),
+  };
+}
+
+function checkUpstreams(file: ModelsFile, builtIn: readonly string[], problems: string[]): void {
+  const known = new Set(builtIn);
+  const own = new Set<string>();
+  for (const [index, { id }] of file.upstreams.entries()) {
+    if (own.has(id)) problems.push(`upstreams.${index}.id: ${id} is there twice`);
+    if (id === SANDBOX_UPSTREAM.id) problems.push(`upstreams.${index}.id: ${id} is reserved`);
+    own.add(id);
+    known.add(id);
+  }
+  for (const [index, { upstream }] of file.models.entries()) {
+    if (!known.has(upstream))
+      problems.push(`models.${index}.upstream: there is no upstream ${upstream} (there is ${[...known].join(", ")})`);
+  }
+}
+
+/** Ids and aliases are one set of names: none may mean two models of the file. */
+function checkNames(file: ModelsFile, problems: string[]): void {
+  const ids = new Set<string>();
+  for (const [index, { id }] of file.models.entries()) {
+    if (ids.has(id)) problems.push(`models.${index}.id: ${id} is there twice`);
+    const publisher = RESERVED_PUBLISHERS.find((reserved) => id.startsWith(`${reserved}/`));
+    if (publisher) problems.push(`models.${index}.id: the publisher ${publisher} is reserved`);
+    ids.add(id);
+  }
+  const taken = new Set(ids);
+  for (const [index, { aliases }] of file.models.entries()) {
+    for (const [position, alias] of aliases.entries()) {
+      if (taken.has(alias)) problems.push(`models.${index}.aliases.${position}: ${alias} is already the name of a model`);
+      taken.add(alias);
+    }
+  }
+}
+
+function checkDefaults(file: ModelsFile, problems: string[]): void {
+  const chosen = new Map<string, string>();
+  for (const [index, model] of file.models.entries()) {
+    if (!model.default) continue;
+    const other = chosen.get(model.modality);
+    if (other !== undefined) problems.push(`models.${index}.default: ${other} is already the default of ${model.modality}`);
+    else chosen.set(model.modality, model.id);
+  }
+}
+
+/** Decisions "Agents and community models": only the price fields that the modality uses may be above 0. */
+function checkPrices(model: ModelEntry, index: number, problems: string[]): void {
+  const used = usedPriceFields({ modality: model.modality, imagePricing: model.imagePricing ?? "request" });
+  const priced = PRICE_FIELDS.filter((field) => (model.prices[field] ?? 0n) > 0n);
+  for (const field of priced) {
+    if (!used.includes(field)) problems.push(`models.${index}.prices.${field}: ${notUsed(model, used)}`);
+  }
+  if (model.flags?.paid !== undefined && model.flags.paid !== priced.length > 0) {
+    problems.push(`models.${index}.flags.paid: is worked out from the prices, and they say ${priced.length > 0}`);
+  }
+}
+
+function notUsed(model: ModelEntry, used: readonly PriceField[]): string {
+  const what = model.modality === "image" ? `image with imagePricing ${model.imagePricing ?? "request"}` : model.modality;
+  return `is not a price of ${what}, which has ${used.join(", ")}`;
+}
+
+function unique<Item extends z.ZodType<string>>(item: Item) {
+  return z.array(item).refine((items) => new Set(items).size === items.length, "must not hold anything twice");
+}

@@ -1,0 +1,93 @@
+/**
+ * The sandbox's entries for everything but text (decisions "Sandbox models"). Of each pair the first is free and the modality's default
+ * when nothing else is configured; its twin is the same model at a round price, to try billing by hand.
+ */
+import { SANDBOX_VOICES } from "../../providers/sandbox/media/voices.js";
+import type { StatedPrices } from "../pricing.js";
+import type { Modality } from "./modality.js";
+import type { ModelDefinition } from "./model.js";
+
+type MediaModality = Exclude<Modality, "text" | "realtime" | "moderation">;
+
+interface MediaEntry {
+  readonly title: string;
+  readonly description: string;
+  /** Picocredits. */
+  readonly prices: StatedPrices;
+  readonly details?: Partial<ModelDefinition>;
+}
+
+const ENTRIES: Readonly<Record<MediaModality, MediaEntry>> = {
+  image: {
+    title: "Sandbox image",
+    description:
+      "Not an image model: draws a scene from the prompt's words and the seed by fixed rules, in the process; edits are drawn over.",
+    // A cent for each request.
+    prices: { completionImagePrice: 10_000_000_000n },
+    details: { inputModalities: ["text", "image"] },
+  },
+  video: {
+    title: "Sandbox video",
+    description: "Not a video model: a drawn scene that moves, as H.264 in MP4 of 1 to 10 seconds, with a tune when audio is asked for.",
+    // Two cents for each second.
+    prices: { completionVideoPrice: 20_000_000_000n },
+    details: { inputModalities: ["text", "image"], outputModalities: ["video", "audio"] },
+  },
+  speech: {
+    title: "Sandbox speech",
+    description: "A formant synthesizer (eSpeak NG) in the process, in 35 voices: intelligible, not natural.",
+    // Ten credits for each million characters.
+    prices: { completionAudioPrice: 10_000_000n },
+    details: { voices: SANDBOX_VOICES },
+  },
+  music: {
+    title: "Sandbox music",
+    description: "Not a music model: composes a tune of chords, melody and bass from the prompt's words and the seed by fixed rules.",
+    // A tenth of a cent for each second.
+    prices: { completionAudioPrice: 1_000_000_000n },
+  },
+  transcription: {
+    title: "Sandbox transcription",
+    description: "Hears nothing: reads back the words that sandbox speech wrote into its own files, and says so of any other recording.",
+    // A hundredth of a cent for each second.
+    prices: { promptAudioPrice: 100_000_000n },
+  },
+  embedding: {
+    title: "Sandbox embedding",
+    description:
+      "Hashed words, stems and letters as vectors of 1 to 4,096 dimensions: texts that share words are near, meaning is not understood.",
+    // A tenth of a credit for each million tokens.
+    prices: { promptTextPrice: 100_000n },
+    details: { contextLength: 128_000 },
+  },
+};
+
+const MODERATION: ModelDefinition = {
+  id: "sandbox/moderation",
+  aliases: [],
+  title: "Sandbox moderation",
+  description: "Lists of words with scores in OpenAI's categories: for trying out and testing, it protects nobody.",
+  modality: "moderation",
+  upstreamId: "sandbox",
+  upstreamModel: "moderation",
+  prices: {},
+};
+
+export const SANDBOX_MEDIA_MODELS: readonly ModelDefinition[] = [
+  ...Object.entries(ENTRIES).flatMap(([modality, entry]) => toPair(modality as MediaModality, entry)),
+  MODERATION,
+];
+
+function toPair(modality: MediaModality, { title, description, prices, details }: MediaEntry): readonly ModelDefinition[] {
+  const shared = { ...details, aliases: [], modality, upstreamId: "sandbox", upstreamModel: modality };
+  return [
+    { ...shared, id: `sandbox/${modality}`, title, description: `${description} Free of charge.`, prices: {} },
+    {
+      ...shared,
+      id: `sandbox/${modality}-paid`,
+      title: `${title}, priced`,
+      description: `The same as sandbox/${modality} at a documented price. For testing budgets and billing without a provider.`,
+      prices,
+    },
+  ];
+}

@@ -1,0 +1,118 @@
+/** The catalog's entries as they are shown: pure functions from a model to JSON (decisions "Catalog"). */
+import { formatPicocredits } from "../../lib/money.js";
+import { type BilledKind, billedKinds } from "../pricing.js";
+import { type Category, MODALITY_TRAITS } from "./modality.js";
+import type { Model } from "./model.js";
+
+/**
+ * What a unit of each kind costs in credits, as decimal strings, every fall-back applied. The kinds are the columns of a
+ * usage row, so that a row times its model's pricing is the row's cost; media priced otherwise have names of their own.
+ */
+export type PricingView = { readonly currency: "credits" } & Readonly<Record<string, string>>;
+
+/** Unspecified: the names of the kinds in `pricing`. */
+const KIND_NAMES: Readonly<Record<BilledKind, string>> = {
+  inputTextTokens: "input_text_tokens",
+  inputCachedTokens: "input_cached_tokens",
+  inputCacheWriteTokens: "input_cache_write_tokens",
+  inputAudioTokens: "input_audio_tokens",
+  inputImageTokens: "input_image_tokens",
+  outputTextTokens: "output_text_tokens",
+  outputReasoningTokens: "output_reasoning_tokens",
+  outputAudioTokens: "output_audio_tokens",
+  outputImageTokens: "output_image_tokens",
+  outputVideoMilliseconds: "output_video_seconds",
+  outputAudioMilliseconds: "output_audio_seconds",
+  imageRequests: "image_requests",
+  characters: "characters",
+  inputAudioMilliseconds: "input_audio_seconds",
+};
+
+/** One entry of GET /models and of the lists by modality. */
+export interface CatalogEntry {
+  readonly name: string;
+  readonly aliases: readonly string[];
+  readonly publisher: string;
+  readonly brand_url: string | null;
+  readonly title: string;
+  readonly description: string | null;
+  readonly category: Category;
+  readonly input_modalities: readonly string[];
+  readonly output_modalities: readonly string[];
+  readonly capabilities: readonly string[];
+  readonly flags: { readonly paid: boolean; readonly alpha: boolean };
+  readonly pricing: PricingView;
+  readonly context_length: number | null;
+  readonly voices: readonly string[];
+  readonly community: boolean;
+  readonly agent: boolean;
+  readonly owner: string | null;
+  readonly per_user_rpm: number | null;
+  readonly health: { readonly status: "unknown"; readonly success_rate: null; readonly requests: number };
+  /** ISO 8601, UTC. */
+  readonly added_at: string;
+  readonly pending_change: null;
+}
+
+/** One model of GET /v1/models, in OpenAI's list format. */
+export interface OpenAiModel {
+  readonly id: string;
+  readonly object: "model";
+  /** Seconds since 1970; the same for as long as the model is listed. */
+  readonly created: number;
+  readonly owned_by: string;
+  readonly aliases: readonly string[];
+  readonly context_length: number | null;
+  readonly capabilities: readonly string[];
+  readonly pricing: PricingView;
+  readonly input_modalities: readonly string[];
+  readonly output_modalities: readonly string[];
+}
+
+export function toCatalogEntry(model: Model): CatalogEntry {
+  return {
+    name: model.id,
+    aliases: model.aliases,
+    publisher: model.publisher,
+    brand_url: model.brandUrl,
+    title: model.title,
+    description: model.description,
+    category: MODALITY_TRAITS[model.modality].category,
+    input_modalities: model.inputModalities,
+    output_modalities: model.outputModalities,
+    capabilities: model.capabilities,
+    flags: model.flags,
+    pricing: toPricing(model),
+    context_length: model.contextLength,
+    voices: model.voices,
+    community: model.isCommunity,
+    agent: model.isAgent,
+    owner: model.owner,
+    per_user_rpm: model.perUserRpm,
+    health: { status: "unknown", success_rate: null, requests: 0 },
+    added_at: model.addedAt.toISOString(),
+    pending_change: null,
+  };
+}
+
+export function toOpenAiModel(model: Model): OpenAiModel {
+  return {
+    id: model.id,
+    object: "model",
+    created: Math.floor(model.addedAt.getTime() / 1000),
+    owned_by: model.publisher,
+    aliases: model.aliases,
+    context_length: model.contextLength,
+    capabilities: model.capabilities,
+    pricing: toPricing(model),
+    input_modalities: model.inputModalities,
+    output_modalities: model.outputModalities,
+  };
+}
+
+/** Every kind that the model is billed by, a free one included. */
+export function toPricing(model: Model): PricingView {
+  const pricing: Record<string, string> = {};
+  for (const kind of billedKinds(model)) pricing[KIND_NAMES[kind]] = formatPicocredits(model.rates[kind]);
+  return { currency: "credits", ...pricing };
+}

@@ -1,0 +1,145 @@
+/** The services, each with what it uses: the one list of them. */
+import type { Logger } from "pino";
+import type { Clock } from "../lib/clock.js";
+import { Access } from "./access.js";
+import { Accounts } from "./accounts.js";
+import { ApiKeys } from "./api-keys.js";
+import type { Catalog } from "./catalog.js";
+import { Credits } from "./credits/credits.js";
+import { OutputEstimates } from "./credits/output-estimates.js";
+import { DiskSweeper } from "./disk-sweeper.js";
+import type { Foundations } from "./foundations.js";
+import { Admission } from "./generation/admission.js";
+import { AudioGeneration } from "./generation/audio.js";
+import { CachedAnswers, CONTENT_CACHE_FOLDER } from "./generation/cached-answers.js";
+import { ChatCompletions } from "./generation/chat.js";
+import { ContentCache } from "./generation/content-cache.js";
+import { Embeddings } from "./generation/embeddings.js";
+import { Generations } from "./generation/generations.js";
+import { Images } from "./generation/images.js";
+import { ImageReferences } from "./generation/images-references.js";
+import { JOB_BLOB_FOLDER } from "./generation/job.js";
+import { findJobBlobs } from "./generation/job-blobs.js";
+import { JobRecovery } from "./generation/job-recovery.js";
+import { JobRows } from "./generation/job-rows.js";
+import { JobRunner } from "./generation/job-runner.js";
+import { GenerationJobs } from "./generation/jobs.js";
+import { MediaInspector } from "./generation/media-inspector.js";
+import { Moderations } from "./generation/moderations.js";
+import { Music } from "./generation/music.js";
+import { RealtimeSessions } from "./generation/realtime.js";
+import { Responses } from "./generation/responses.js";
+import { Speech } from "./generation/speech.js";
+import { TextGeneration } from "./generation/text.js";
+import { Transcriptions } from "./generation/transcriptions.js";
+import type { Upstreams } from "./generation/upstreams.js";
+import { Videos } from "./generation/videos.js";
+import { IDEMPOTENCY_FOLDER, Idempotency } from "./idempotency.js";
+import { LiveAccount } from "./live.js";
+import { MEDIA_FOLDER, MediaLinks } from "./media-links.js";
+import type { Addresses, PlatformSettings } from "./platform-settings.js";
+import { RateLimits } from "./rate-limits.js";
+import { Moderation, type Moderator } from "./safety/moderation.js";
+import { Safety } from "./safety/safety.js";
+import type { Services } from "./services.js";
+import { UsageRecords } from "./usage.js";
+
+/** Everything that the faces may call, and what has to be started and ended with it. */
+export interface CreatedServices {
+  readonly services: Services;
+  readonly cachedAnswers: CachedAnswers;
+  readonly inspector: MediaInspector;
+  readonly sweeper: DiskSweeper;
+}
+
+/** `addresses` is asked when something is generated: a port that the system chooses is known by then. */
+export function createServices(
+  foundations: Foundations,
+  settings: PlatformSettings,
+  clock: Clock,
+  log: Logger,
+  addresses: () => Addresses,
+): CreatedServices {
+  const { catalog, database, events, processId, ledger, settler, known, directory, outbound, upstreams, blobs, counters } = foundations;
+  const { totalMs } = settings.timeouts;
+  const idempotency = new Idempotency(database, blobs, clock, processId, log);
+  const mediaLinks = new MediaLinks(database, blobs, clock, () => addresses().mediaUrl);
+  const accounts = new Accounts(database, ledger, events);
+  const usage = new UsageRecords(database, clock);
+  const credits = new Credits(settler, known);
+  const estimates = new OutputEstimates();
+  const limits = new RateLimits(counters, settings.rateLimits);
+  const moderation = new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel));
+  const admission = new Admission(limits, new Safety(moderation));
+  if (settings.moderationModel !== null && catalog.find(settings.moderationModel)?.modality !== "moderation") {
+    log.warn({ model: settings.moderationModel }, "MODERATION_MODEL names no moderation model: the checks that need one answer 503");
+  }
+  const cachedAnswers = new CachedAnswers(database, blobs, clock, log);
+  const contentCache = new ContentCache(cachedAnswers);
+  const generations = new Generations({ catalog, credits, upstreams, admission, totalMs });
+  const chat = new ChatCompletions({ catalog, credits, estimates, upstreams, admission, totalMs });
+  const apiKeys = new ApiKeys(database, directory, events, clock);
+  const jobRows = new JobRows(database, clock, processId);
+  const jobRunner = new JobRunner({ generations, rows: jobRows, blobs, events });
+  const jobRecovery = new JobRecovery({ database, rows: jobRows, blobs, clock, processId, log, events, running: () => jobRunner.ids });
+  const jobs = new GenerationJobs({
+    runner: jobRunner,
+    rows: jobRows,
+    recovery: jobRecovery,
+    blobs,
+    events,
+    log,
+    baseUrl: () => addresses().baseUrl,
+  });
+  const ownFiles = { mediaUrl: () => addresses().mediaUrl, get: (id: string) => mediaLinks.get(id) };
+  const references = new ImageReferences(outbound, ownFiles);
+  const inspector = new MediaInspector();
+  const videos = new Videos({ catalog, inspector, generations, upstreams, contentCache, references, chat, jobs });
+  const speech = new Speech({ generations, upstreams, totalMs });
+  const music = new Music({ generations, upstreams, jobs, inspector });
+  const sweeper = new DiskSweeper(
+    blobs,
+    [
+      { folder: MEDIA_FOLDER, findNamed: (keys) => mediaLinks.findNamed(keys), sweep: () => mediaLinks.sweep() },
+      { folder: CONTENT_CACHE_FOLDER, findNamed: (keys) => cachedAnswers.findNamed(keys), sweep: () => cachedAnswers.sweep() },
+      { folder: IDEMPOTENCY_FOLDER, findNamed: (keys) => idempotency.findNamed(keys), sweep: () => idempotency.sweep() },
+      { folder: JOB_BLOB_FOLDER, findNamed: (keys) => findJobBlobs(database, keys) },
+    ],
+    clock,
+    log,
+  );
+  const services: Services = {
+    access: new Access(apiKeys, limits),
+    accounts,
+    apiKeys,
+    audio: new AudioGeneration({ catalog, contentCache, speech, music }),
+    catalog,
+    chat,
+    embeddings: new Embeddings(generations, upstreams),
+    jobs,
+    images: new Images({ catalog, generations, upstreams, contentCache, references, chat, mediaLinks, videos }),
+    idempotency,
+    live: new LiveAccount(events, accounts, usage),
+    mediaLinks,
+    moderations: new Moderations(generations, upstreams),
+    music,
+    realtime: new RealtimeSessions({ generations, admission, upstreams }),
+    responses: new Responses(chat),
+    speech,
+    text: new TextGeneration(chat, catalog, contentCache),
+    transcriptions: new Transcriptions({ catalog, generations, upstreams, inspector }),
+    usage,
+    videos,
+  };
+  return { services, cachedAnswers, inspector, sweeper };
+}
+
+/** The models that the safety features ask, where the configuration names one that there is. */
+function moderatorsOf(catalog: Catalog, upstreams: Upstreams, name: string | null): readonly Moderator[] {
+  const model = name === null ? null : catalog.find(name);
+  if (model?.modality !== "moderation") return [];
+  return [model, ...catalog.fallbacksOf(model)].map((each) => ({
+    provider: upstreams.serving(each, "moderation"),
+    upstreamModel: each.upstreamModel,
+  }));
+}

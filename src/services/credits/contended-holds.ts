@@ -1,0 +1,59 @@
+/**
+ * Holds that are refused only because others hold the money. They wait for a settlement or release on their account, for a
+ * bounded time, and are then tried again.
+ */
+import { CONTENDED_HOLD_WAIT_MS } from "../../limits.js";
+import type { LedgerOperation, LedgerOutcome } from "../../store/ledger.js";
+
+/** An operation that somebody waits for. */
+export interface PendingOperation {
+  readonly operation: LedgerOperation;
+  readonly resolve: (outcome: LedgerOutcome) => void;
+  readonly reject: (error: unknown) => void;
+  /** Of a contended hold: how its waiting stands. */
+  patience: "fresh" | "waiting" | "spent";
+}
+
+export class ContendedHolds {
+  private readonly waiting = new Map<string, Set<PendingOperation>>();
+
+  constructor(private readonly retry: (holds: readonly PendingOperation[]) => void) {}
+
+  /** False when it has waited long enough: it stays refused. */
+  add(pending: PendingOperation): boolean {
+    if (pending.patience === "spent") return false;
+    const { accountId } = pending.operation;
+    const waiting = this.waiting.get(accountId) ?? new Set();
+    this.waiting.set(accountId, waiting.add(pending));
+    if (pending.patience === "fresh") {
+      pending.patience = "waiting";
+      setTimeout(() => this.expire(pending), CONTENDED_HOLD_WAIT_MS).unref();
+    }
+    return true;
+  }
+
+  /** Something that was held of the account is free. */
+  wake(accountId: string): void {
+    const waiting = this.waiting.get(accountId);
+    if (!waiting) return;
+    this.waiting.delete(accountId);
+    this.retry([...waiting]);
+  }
+
+  /** All of them; none waits any more. */
+  takeAll(): PendingOperation[] {
+    const all = [...this.waiting.values()].flatMap((waiting) => [...waiting]);
+    this.waiting.clear();
+    return all;
+  }
+
+  /** One last try, unless it is being tried already. */
+  private expire(pending: PendingOperation): void {
+    pending.patience = "spent";
+    const { accountId } = pending.operation;
+    const waiting = this.waiting.get(accountId);
+    if (!waiting?.delete(pending)) return;
+    if (waiting.size === 0) this.waiting.delete(accountId);
+    this.retry([pending]);
+  }
+}

@@ -1,0 +1,248 @@
+/**
+ * Credits: what a generation may spend, and what it has spent (architecture, steps 3, 5, 6).
+ *
+ * 1. `open` sets the estimated cost aside. A caller with plenty goes on at once; any other waits for the commit.
+ * 2. `meter` is told of what has been delivered; at 80% of the hold it asks for more, and each second it writes down where
+ *    the stream stands, so that a killed process is settled at what it delivered.
+ * 3. `settle` charges the real cost, or `release` nothing. Exactly one of them, once.
+ *
+ * Free work (an amount of 0 at free rates) has no hold: only its usage row is written.
+ */
+import { AppError, insufficientBalance, keyBudgetExhausted, serviceUnavailable } from "../../errors.js";
+import { EXTEND_AT_PERCENT, METER_NOTE_MS } from "../../limits.js";
+import type { Events } from "../../store/events.js";
+import type { BucketName, LedgerOperation, LedgerOutcome, LedgerOutcomeName, LedgerRecord } from "../../store/ledger.js";
+import type { KnownBalances } from "./known-balances.js";
+import type { Settler } from "./settler.js";
+
+/** The ledger's columns end at 2^63; no honest charge comes near. A hold of this much is refused by any balance. */
+const AMOUNT_MAX = 2n ** 62n;
+
+/** Who pays. */
+export interface Payer {
+  readonly accountId: string;
+  readonly apiKeyId: string | null;
+  /** The key has a budget of its own. */
+  readonly hasBudget: boolean;
+}
+
+export interface ChargeRequest {
+  /** Made by the server, unique: the hold's, the charge's and the usage row's id. */
+  readonly generationId: string;
+  readonly payer: Payer;
+  /** Nanocredits. */
+  readonly estimate: bigint;
+  /** Draws crypto and pack, never tier. */
+  readonly paidOnly: boolean;
+  readonly isFree: boolean;
+  /** Nothing is delivered before it is charged, so the hold of a caller with plenty may be left out of a fast answer. */
+  readonly isWhole: boolean;
+  readonly record: LedgerRecord;
+}
+
+export interface Settlement {
+  readonly chargedNanocredits: bigint;
+  readonly meterSource: BucketName;
+}
+
+export class Credits {
+  constructor(
+    private readonly settler: Settler,
+    private readonly known: KnownBalances,
+  ) {}
+
+  open(request: ChargeRequest): OpenCharge {
+    return new OpenCharge(this.settler, this.known, request);
+  }
+}
+
+export class OpenCharge {
+  /** Resolves when the hold is committed; rejects with INSUFFICIENT_BALANCE, KEY_BUDGET_EXHAUSTED or SERVICE_UNAVAILABLE. */
+  readonly held: Promise<void>;
+  /** The upstream may be called before `held` resolves. */
+  readonly isComfortable: boolean;
+  private heldNanocredits: bigint;
+  private extension: Promise<void> | null = null;
+  private refusal: AppError | null = null;
+  private notedAt = Date.now();
+  private concluded = false;
+  /** The charge takes the place of a hold that was never committed. */
+  private isWithdrawn = false;
+
+  constructor(
+    private readonly settler: Settler,
+    private readonly known: KnownBalances,
+    private readonly request: ChargeRequest,
+  ) {
+    this.heldNanocredits = request.isFree ? 0n : smaller(request.estimate, AMOUNT_MAX);
+    this.isComfortable = request.isFree || known.isComfortable(this.fundIds, this.heldNanocredits);
+    this.held = request.isFree ? this.requireDatabase() : this.hold();
+    // The one who opened looks at it when it is time; until then a refusal is not an unhandled rejection.
+    this.held.catch(() => undefined);
+  }
+
+  /** It has been settled or released, or is being. */
+  get isConcluded(): boolean {
+    return this.concluded;
+  }
+
+  get heldAmount(): bigint {
+    return this.heldNanocredits;
+  }
+
+  /** A second has passed since the meter was written down. */
+  get isNoteDue(): boolean {
+    return Date.now() - this.notedAt >= METER_NOTE_MS;
+  }
+
+  /**
+   * Tells what has been delivered so far; `isCapped` says that the hold covers all that can come, so that no more is asked
+   * for. Resolves with why the stream must stop, or null: at once while its hold is not used up, else when it is known
+   * whether more is granted.
+   */
+  async meter(costNanocredits: bigint, isCapped: boolean, record: () => LedgerRecord): Promise<AppError | null> {
+    if (this.request.isFree) return null;
+    this.note(costNanocredits, isCapped, record);
+    while (this.extension && costNanocredits >= this.heldNanocredits) {
+      await this.extension;
+      this.note(costNanocredits, isCapped, record);
+    }
+    return costNanocredits >= this.heldNanocredits ? this.refusal : null;
+  }
+
+  /**
+   * Resolves when the answer that is now here may be charged: at once when the hold was still queued, for then the charge
+   * takes its place. Rejects as `held` does.
+   */
+  async concludeHold(): Promise<void> {
+    this.isWithdrawn = !this.request.isFree && this.settler.withdrawHold(this.request.generationId);
+    // It is still to be reckoned with, until the charge is committed: other upstream calls must not start on the same credits.
+    if (this.isWithdrawn) this.known.expectHold(this.fundIds, this.heldNanocredits);
+    else await this.held;
+  }
+
+  /** Charges the cost and writes the usage row; resolves once that is committed, or spooled. */
+  async settle(costNanocredits: bigint, record: LedgerRecord): Promise<Settlement> {
+    this.conclude();
+    await this.extension;
+    const { paidOnly } = this.request;
+    const amount = smaller(costNanocredits, AMOUNT_MAX);
+    try {
+      const outcome = await this.settler.submit({ kind: "settle", ...this.identity, amount, paidOnly, record });
+      return { chargedNanocredits: outcome.charged, meterSource: outcome.meterSource ?? "pack" };
+    } finally {
+      this.forgetWithdrawn();
+    }
+  }
+
+  /** Nothing is charged and nothing recorded. */
+  async release(): Promise<void> {
+    this.conclude();
+    if (this.request.isFree) return;
+    await this.extension;
+    if (this.isWithdrawn) return this.forgetWithdrawn();
+    if (this.settler.withdrawHold(this.request.generationId)) return;
+    const isHeld = await this.held.then(
+      () => true,
+      () => false,
+    );
+    if (isHeld) await this.settler.submit({ kind: "release", ...this.identity });
+  }
+
+  private forgetWithdrawn(): void {
+    if (this.isWithdrawn) this.known.forgetHold(this.fundIds, this.heldNanocredits);
+  }
+
+  private get identity(): { id: string; accountId: string; apiKeyId: string | null } {
+    const { generationId, payer } = this.request;
+    return { id: generationId, accountId: payer.accountId, apiKeyId: payer.apiKeyId };
+  }
+
+  private get fundIds(): readonly string[] {
+    const { accountId, apiKeyId, hasBudget } = this.request.payer;
+    return hasBudget && apiKeyId ? [accountId, apiKeyId] : [accountId];
+  }
+
+  private async hold(): Promise<void> {
+    const { paidOnly, record } = this.request;
+    const estimate = this.heldNanocredits;
+    const hold = { kind: "hold", ...this.identity, amount: estimate, paidOnly, record } as const;
+    this.known.expectHold(this.fundIds, estimate);
+    try {
+      const outcome = await (this.request.isWhole && this.isComfortable ? this.settler.submitLingering(hold) : this.settler.submit(hold));
+      const refusal = toRefusal(outcome.outcome);
+      if (refusal) throw refusal;
+    } finally {
+      this.known.forgetHold(this.fundIds, estimate);
+    }
+  }
+
+  /** Free work is recorded too, so it needs the database as any other does. */
+  private async requireDatabase(): Promise<void> {
+    this.settler.assertAvailable();
+  }
+
+  /** Asks for more when the hold runs low, and else writes down once a second where the stream stands. */
+  private note(metered: bigint, isCapped: boolean, record: () => LedgerRecord): void {
+    if (this.extension) return;
+    const isNearlyUsed = !isCapped && metered * 100n >= this.heldNanocredits * EXTEND_AT_PERCENT;
+    if (!this.isNoteDue && (!isNearlyUsed || this.refusal)) return;
+    this.notedAt = Date.now();
+    // Doubling keeps the number of extensions of a stream of any length small.
+    const amount = isNearlyUsed ? smaller(larger(this.heldNanocredits, metered), AMOUNT_MAX) : 0n;
+    this.extension = this.extend(amount, metered, record())
+      // What the ledger finds impossible has been logged by the settler. The stream goes on with what it holds.
+      .catch((error: unknown) => {
+        this.refusal = serviceUnavailable("No more credits could be set aside for this answer.", { cause: error });
+      })
+      .finally(() => {
+        this.extension = null;
+      });
+  }
+
+  /** By that much, or by what there is. */
+  private async extend(amount: bigint, metered: bigint, record: LedgerRecord): Promise<void> {
+    const { paidOnly } = this.request;
+    const ask = (more: bigint) => this.settler.submit({ kind: "extend", ...this.identity, amount: more, paidOnly, metered, record });
+    let granted = amount;
+    let outcome = await ask(granted);
+    const left = outcome.keyAvailable === null ? outcome.available : smaller(outcome.available, outcome.keyAvailable);
+    if (toRefusal(outcome.outcome) && left > 0n && left < amount) {
+      granted = left;
+      outcome = await ask(granted);
+    }
+    this.refusal = toRefusal(outcome.outcome);
+    if (!this.refusal) this.heldNanocredits += granted;
+  }
+
+  private conclude(): void {
+    if (this.concluded) throw new Error(`Generation ${this.request.generationId} was settled or released twice`);
+    this.concluded = true;
+  }
+}
+
+/** Keeps what is known of balances up to date, and tells listeners what was charged. */
+export function createCommitListener(known: KnownBalances, events: Events): (operation: LedgerOperation, outcome: LedgerOutcome) => void {
+  return (operation, outcome) => {
+    known.learn(operation.accountId, outcome.available);
+    if (operation.apiKeyId && outcome.keyAvailable !== null) known.learn(operation.apiKeyId, outcome.keyAvailable);
+    if (operation.kind !== "settle" || outcome.outcome !== "ok") return;
+    events.publish("usage-recorded", { accountId: operation.accountId, usageId: operation.id });
+    if (outcome.charged > 0n) events.publish("balance-changed", { accountId: operation.accountId });
+  };
+}
+
+function toRefusal(outcome: LedgerOutcomeName): AppError | null {
+  if (outcome === "insufficient_balance") return insufficientBalance();
+  if (outcome === "key_budget_exhausted") return keyBudgetExhausted();
+  if (outcome === "duplicate") return new AppError("CONFLICT", "This generation was settled before.");
+  return null;
+}
+
+function smaller(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
+
+function larger(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}

@@ -1,0 +1,113 @@
+/**
+ * Settlements and releases that the database has yet to see. They are repeated until it has; repeating one changes nothing.
+ * Settlements are on the disk too, so that they outlive the process.
+ */
+import type { Logger } from "pino";
+import { FLUSH_OPERATIONS_MAX, FLUSH_RETRY_MS } from "../../limits.js";
+import { type Ledger, type LedgerOperation, type LedgerOutcome, LedgerUnavailable, type SettleOperation } from "../../store/ledger.js";
+import type { SettlementSpool } from "../../store/settlement-spool.js";
+
+export interface DeferredDependencies {
+  readonly ledger: Ledger;
+  readonly spool: SettlementSpool;
+  readonly log: Logger;
+  readonly onCommitted?: (operation: LedgerOperation, outcome: LedgerOutcome) => void;
+}
+
+export class DeferredOperations {
+  private operations: LedgerOperation[] = [];
+  private isReplaying = false;
+  private retryTimer: NodeJS.Timeout | undefined;
+
+  /** `onReplayed` is told whether the database has now seen everything, or is away. */
+  constructor(
+    private readonly deps: DeferredDependencies,
+    private readonly onReplayed: (isAway: boolean) => void,
+  ) {}
+
+  add(operation: LedgerOperation): void {
+    this.operations.push(operation);
+  }
+
+  /** Added before it is on the disk: a spool that is being cleared just now must know that there is more to come. */
+  async addDurably(operation: SettleOperation): Promise<void> {
+    this.operations.push(operation);
+    await this.deps.spool.append(operation);
+  }
+
+  /** Takes up what the last process left in the spool. */
+  async load(): Promise<void> {
+    this.operations.push(...(await this.deps.spool.read()));
+    if (this.operations.length === 0) return;
+    this.deps.log.warn({ settlements: this.operations.length }, "replaying settlements that were spooled");
+    await this.replay();
+  }
+
+  retryLater(): void {
+    this.retryTimer ??= setTimeout(() => {
+      this.retryTimer = undefined;
+      void this.replay();
+    }, FLUSH_RETRY_MS);
+    this.retryTimer.unref();
+  }
+
+  /** What is left stays in the spool. */
+  async close(): Promise<void> {
+    clearTimeout(this.retryTimer);
+    await this.deps.spool.close();
+  }
+
+  private async replay(): Promise<void> {
+    if (this.isReplaying) return;
+    this.isReplaying = true;
+    try {
+      while (this.operations.length > 0) await this.replayBatch();
+      // With nothing to repeat this is what finds out whether the database is there.
+      await this.deps.ledger.flush([]);
+      await this.deps.spool.clear(() => this.operations.length === 0);
+      if (this.operations.length === 0) this.onReplayed(false);
+      else this.retryLater();
+    } catch (error) {
+      if (!(error instanceof LedgerUnavailable)) this.deps.log.error({ err: error }, "replaying settlements failed");
+      this.onReplayed(true);
+    } finally {
+      this.isReplaying = false;
+    }
+  }
+
+  private async replayBatch(): Promise<void> {
+    const batch = uniqueById(this.operations.slice(0, FLUSH_OPERATIONS_MAX));
+    const outcomes = await this.flush(batch);
+    const done = new Set<LedgerOperation>(batch);
+    this.operations = this.operations.filter((operation) => !done.has(operation));
+    for (const [index, operation] of batch.entries()) {
+      const outcome = outcomes[index];
+      if (outcome) this.deps.onCommitted?.(operation, outcome);
+    }
+  }
+
+  /** One that the ledger refuses fails alone, and is kept for a person to look at: its outcome is null. */
+  private async flush(batch: readonly LedgerOperation[]): Promise<readonly (LedgerOutcome | null)[]> {
+    try {
+      return await this.deps.ledger.flush(batch);
+    } catch (error) {
+      if (error instanceof LedgerUnavailable) throw error;
+      const [only] = batch;
+      if (batch.length === 1 && only) return [await this.keepRefused(only, error)];
+      const outcomes: (LedgerOutcome | null)[] = [];
+      for (const operation of batch) outcomes.push(...(await this.flush([operation])));
+      return outcomes;
+    }
+  }
+
+  private async keepRefused(operation: LedgerOperation, error: unknown): Promise<null> {
+    this.deps.log.error({ err: error, generationId: operation.id }, "the ledger refused a deferred operation");
+    if (operation.kind === "settle") await this.deps.spool.keepRefused(operation);
+    return null;
+  }
+}
+
+function uniqueById(operations: readonly LedgerOperation[]): LedgerOperation[] {
+  const ids = new Set<string>();
+  return operations.filter((operation) => !ids.has(operation.id) && ids.add(operation.id));
+}

@@ -1,0 +1,121 @@
+/**
+ * Recovery: holds whose process has died are settled at what they had metered, or released when nothing was delivered.
+ *
+ * A process is dead when its heartbeat is old, or when a newer process runs on its DATA_DIR: there is one at a time. Several
+ * processes may find the same hold; settling it twice changes nothing.
+ */
+import type { Logger } from "pino";
+import { HEARTBEAT_DEAD_MS, HEARTBEAT_MS, RECOVERY_SWEEP_MS } from "../../limits.js";
+import type { Database } from "../../store/database.js";
+import type { LedgerRecord } from "../../store/ledger.js";
+import type { Settler } from "./settler.js";
+
+const HOLDS_A_SWEEP_MAX = 1_000;
+
+export interface ProcessIdentity {
+  readonly processId: string;
+  /** Of the DATA_DIR. */
+  readonly instanceId: string;
+}
+
+interface AbandonedHold {
+  readonly id: string;
+  readonly account_id: string;
+  readonly api_key_id: string | null;
+  readonly paid_only: boolean;
+  readonly metered_nanocredits: bigint;
+  readonly record: LedgerRecord;
+}
+
+export class HoldRecovery {
+  private timers: NodeJS.Timeout[] = [];
+
+  constructor(
+    private readonly database: Database,
+    private readonly settler: Settler,
+    private readonly identity: ProcessIdentity,
+    private readonly log: Logger,
+  ) {}
+
+  /** Makes this process known, and its predecessor on the same DATA_DIR dead. Recovers before it resolves. */
+  async start(): Promise<void> {
+    const { processId, instanceId } = this.identity;
+    await this.database.prisma.$transaction([
+      this.database.prisma.gatewayProcess.deleteMany({ where: { instanceId } }),
+      this.database.prisma.gatewayProcess.create({ data: { id: processId, instanceId } }),
+    ]);
+    await this.sweep();
+    this.timers = [this.repeat(HEARTBEAT_MS, () => this.beat()), this.repeat(RECOVERY_SWEEP_MS, () => this.sweep())];
+  }
+
+  /** Stops looking; the process is gone, so what it left is anyone's to recover. */
+  async stop(): Promise<void> {
+    for (const timer of this.timers) clearInterval(timer);
+    await this.database.prisma.gatewayProcess.deleteMany({ where: { id: this.identity.processId } });
+  }
+
+  /** Settles or releases what dead processes left, and what has expired. Returns how many. */
+  async sweep(): Promise<number> {
+    const holds = await this.findAbandoned(await this.findForgotten());
+    await Promise.all(holds.map((hold) => this.recover(hold)));
+    if (holds.length > 0) this.log.warn({ holds: holds.length }, "recovered holds that nobody answers for any more");
+    return holds.length;
+  }
+
+  private async recover(hold: AbandonedHold): Promise<void> {
+    const identity = { id: hold.id, accountId: hold.account_id, apiKeyId: hold.api_key_id };
+    if (hold.metered_nanocredits > 0n) {
+      const record: LedgerRecord = { ...hold.record, status: "cancelled", usageSource: "partial" };
+      const settlement = { kind: "settle", ...identity, amount: hold.metered_nanocredits, paidOnly: hold.paid_only, record } as const;
+      // One that the ledger refuses is kept aside by the settler. The money that it holds must not stay tied up.
+      const isSettled = await this.settler.submit(settlement).then(
+        () => true,
+        () => false,
+      );
+      if (isSettled) return;
+    }
+    await this.settler.submit({ kind: "release", ...identity });
+  }
+
+  /**
+   * Holds of this process of which it knows nothing: the database had them after it had been given up, and after the release
+   * that was meant for them. The settler is asked last, because what it began before the query is in the query's answer.
+   */
+  private async findForgotten(): Promise<string[]> {
+    const { processId } = this.identity;
+    const own = await this.database.prisma.hold.findMany({ where: { processId }, select: { id: true } });
+    return own.map(({ id }) => id).filter((id) => !this.settler.isOpen(id));
+  }
+
+  private findAbandoned(forgotten: readonly string[]): Promise<AbandonedHold[]> {
+    const deadAfterSeconds = HEARTBEAT_DEAD_MS / 1000;
+    return this.database.prisma.$queryRaw<AbandonedHold[]>`
+      SELECT h.id, h.account_id, h.api_key_id, h.paid_only, h.metered_nanocredits, h.record
+      FROM hold h LEFT JOIN gateway_process p ON p.id = h.process_id
+      WHERE p.id IS NULL OR p.heartbeat_at < now() - make_interval(secs => ${deadAfterSeconds}) OR h.expires_at < now()
+        OR h.id = ANY (${forgotten}::uuid[])
+      ORDER BY h.id LIMIT ${HOLDS_A_SWEEP_MAX}`;
+  }
+
+  /** Written anew when it is gone: another process may have taken a long pause for a death. */
+  private async beat(): Promise<void> {
+    const { processId, instanceId } = this.identity;
+    await this.database.prisma.$executeRaw`
+      INSERT INTO gateway_process (id, instance_id) VALUES (${processId}::uuid, ${instanceId}::uuid)
+      ON CONFLICT (id) DO UPDATE SET heartbeat_at = now()`;
+  }
+
+  private repeat(everyMs: number, work: () => Promise<unknown>): NodeJS.Timeout {
+    let isRunning = false;
+    const timer = setInterval(() => {
+      if (isRunning || this.settler.isUnavailable) return;
+      isRunning = true;
+      work()
+        .catch((error: unknown) => this.log.warn({ err: error }, "a periodic task of the ledger failed; it is repeated"))
+        .finally(() => {
+          isRunning = false;
+        });
+    }, everyMs);
+    return timer.unref();
+  }
+}

@@ -1,0 +1,258 @@
+/**
+ * The settler: one queue for the holds, extensions, settlements and releases of all requests (architecture, steps 3, 6).
+ *
+ * 1. At most one flush is under way; whatever has queued up meanwhile is the next. No timer: an idle gateway commits a
+ *    single operation at once, a busy one commits hundreds together. Only a hold that may linger waits a few milliseconds for
+ *    the answer that makes it needless.
+ * 2. A hold that is refused only because others hold the money waits for their settlement, for a bounded time.
+ * 3. When the database is away, new holds are refused, and settlements are written to the spool and count as done: they
+ *    are repeated until the database has them, and repeating one changes nothing.
+ */
+import type { Logger } from "pino";
+import { type AppError, serviceUnavailable } from "../../errors.js";
+import { FLUSH_OPERATIONS_MAX, FLUSH_QUEUE_MAX } from "../../limits.js";
+import { type Ledger, type LedgerOperation, type LedgerOutcome, LedgerUnavailable } from "../../store/ledger.js";
+import type { SettlementSpool } from "../../store/settlement-spool.js";
+import { ContendedHolds, type PendingOperation } from "./contended-holds.js";
+import { DeferredOperations } from "./deferred-operations.js";
+import { LingeringHolds } from "./lingering-holds.js";
+
+export interface SettlerDependencies {
+  readonly ledger: Ledger;
+  readonly spool: SettlementSpool;
+  readonly log: Logger;
+  /** Told of every outcome as it is committed, in commit order. */
+  readonly onCommitted?: (operation: LedgerOperation, outcome: LedgerOutcome) => void;
+}
+
+export class Settler {
+  private queue: PendingOperation[] = [];
+  private isFlushing = false;
+  private isScheduled = false;
+  private isClosed = false;
+  private isAway = false;
+  private readonly deferred: DeferredOperations;
+  private readonly contended = new ContendedHolds((holds) => this.enqueue(holds));
+  private readonly lingering = new LingeringHolds((holds) => this.enqueue(holds));
+  /** Generations with a hold that was asked for and not refused, settled or released yet. */
+  private readonly open = new Set<string>();
+  private idleWaiters: (() => void)[] = [];
+
+  constructor(private readonly deps: SettlerDependencies) {
+    this.deferred = new DeferredOperations(deps, (isAway) => {
+      if (isAway) this.stayAway();
+      else if (this.isAway) this.comeBack();
+    });
+  }
+
+  /** True while the database does not answer: nothing new may begin. */
+  get isUnavailable(): boolean {
+    return this.isAway || this.isClosed;
+  }
+
+  /** True while somebody in this process answers for the generation's hold. */
+  isOpen(generationId: string): boolean {
+    return this.open.has(generationId);
+  }
+
+  /** Throws SERVICE_UNAVAILABLE while nothing new may begin. */
+  assertAvailable(): void {
+    if (this.isUnavailable) throw unavailable();
+  }
+
+  /** Commits what the last process could not. Call before anything else. */
+  replaySpool(): Promise<void> {
+    return this.deferred.load();
+  }
+
+  /**
+   * Resolves with the outcome once it is committed. Rejects with SERVICE_UNAVAILABLE when the database is away, for holds
+   * alone: settlements are spooled and resolve as charged in full, extensions resolve as granted so that streams finish.
+   */
+  submit(operation: LedgerOperation): Promise<LedgerOutcome> {
+    return this.accept(operation, (pending) => this.enqueue([pending]));
+  }
+
+  /** As `submit`, but leaves `withdrawHold` a few milliseconds. For a caller with plenty who is given nothing before the charge. */
+  submitLingering(hold: LedgerOperation): Promise<LedgerOutcome> {
+    return this.accept(hold, (pending) => this.lingering.add(pending));
+  }
+
+  /**
+   * Takes back a hold whose commit has not begun, because what it was for has already been delivered: the settlement that
+   * follows needs none. False when it is too late.
+   */
+  withdrawHold(id: string): boolean {
+    const pending = this.lingering.take(id) ?? this.takeQueuedHold(id);
+    if (!pending) return false;
+    this.open.delete(id);
+    pending.resolve(uncommittedOutcome(pending.operation));
+    return true;
+  }
+
+  /** Commits what is queued, spools what cannot be committed, and takes nothing more. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    this.enqueue(this.lingering.takeAll());
+    for (const pending of this.contended.takeAll()) pending.reject(unavailable());
+    if (this.isFlushing || this.queue.length > 0) await new Promise<void>((resolve) => this.idleWaiters.push(resolve));
+    await this.deferred.close();
+  }
+
+  private accept(operation: LedgerOperation, queue: (pending: PendingOperation) => void): Promise<LedgerOutcome> {
+    if (this.isUnavailable) return this.submitWhileAway(operation);
+    if (operation.kind === "hold" && this.queue.length + this.lingering.size >= FLUSH_QUEUE_MAX) {
+      return Promise.reject(serviceUnavailable("The gateway is busy. Try again in a moment."));
+    }
+    if (operation.kind === "hold") this.open.add(operation.id);
+    return new Promise((resolve, reject) => {
+      queue({ operation, resolve, reject, patience: "fresh" });
+    });
+  }
+
+  private takeQueuedHold(id: string): PendingOperation | undefined {
+    const index = this.queue.findLastIndex(({ operation }) => operation.kind === "hold" && operation.id === id);
+    return index === -1 ? undefined : this.queue.splice(index, 1)[0];
+  }
+
+  private enqueue(operations: readonly PendingOperation[]): void {
+    this.queue.push(...operations);
+    this.schedule();
+  }
+
+  /** One turn of the event loop later, so that everything that arrives in this turn shares the flush. */
+  private schedule(): void {
+    if (this.isScheduled || this.isFlushing || this.queue.length === 0) return;
+    this.isScheduled = true;
+    setImmediate(() => {
+      this.isScheduled = false;
+      void this.flushNext();
+    });
+  }
+
+  private async flushNext(): Promise<void> {
+    if (this.isFlushing || this.queue.length === 0) return;
+    this.isFlushing = true;
+    const batch = this.takeBatch();
+    try {
+      await this.flush(batch);
+    } finally {
+      this.isFlushing = false;
+      if (this.queue.length > 0) this.schedule();
+      else this.announceIdle();
+    }
+  }
+
+  /** The next operations in order, no id twice: what a second one finds must be what the first has committed. */
+  private takeBatch(): PendingOperation[] {
+    const ids = new Set<string>();
+    let length = 0;
+    while (length < this.queue.length && length < FLUSH_OPERATIONS_MAX) {
+      const id = (this.queue[length] as PendingOperation).operation.id;
+      if (ids.has(id)) break;
+      ids.add(id);
+      length += 1;
+    }
+    return this.queue.splice(0, length);
+  }
+
+  private async flush(batch: readonly PendingOperation[]): Promise<void> {
+    try {
+      const outcomes = await this.deps.ledger.flush(batch.map((pending) => pending.operation));
+      batch.forEach((pending, index) => {
+        this.conclude(pending, outcomes[index] as LedgerOutcome);
+      });
+      // When all are concluded: a hold of this very batch may wait for what another operation of it has freed.
+      for (const { operation } of batch) {
+        if (operation.kind === "settle" || operation.kind === "release") this.contended.wake(operation.accountId);
+      }
+    } catch (error) {
+      if (error instanceof LedgerUnavailable) this.goAway(batch, error);
+      else await this.isolateFault(batch, error);
+    }
+  }
+
+  private conclude(pending: PendingOperation, outcome: LedgerOutcome): void {
+    const { operation } = pending;
+    const mayWait = operation.kind === "hold" && outcome.isContended && !this.isClosed;
+    if (mayWait && this.contended.add(pending)) return;
+    const isOpen = operation.kind === "extend" || (operation.kind === "hold" && outcome.outcome === "ok");
+    if (!isOpen) this.open.delete(operation.id);
+    this.deps.onCommitted?.(operation, outcome);
+    pending.resolve(outcome);
+  }
+
+  /** The database refused the batch itself: each operation alone, so that only the one at fault fails. */
+  private async isolateFault(batch: readonly PendingOperation[], error: unknown): Promise<void> {
+    const [only] = batch;
+    if (batch.length > 1) {
+      for (const [index, pending] of batch.entries()) {
+        // It went away meanwhile: that need not be found out once more for each, which takes the whole time-out every time.
+        if (this.isAway) return this.strand(batch.slice(index));
+        await this.flush([pending]);
+      }
+      return;
+    }
+    if (!only) return;
+    this.deps.log.error({ err: error, operation: only.operation.kind, generationId: only.operation.id }, "the ledger refused an operation");
+    if (only.operation.kind === "settle") await this.deps.spool.keepRefused(only.operation);
+    if (only.operation.kind !== "extend") this.open.delete(only.operation.id);
+    only.reject(error);
+  }
+
+  private goAway(batch: readonly PendingOperation[], error: LedgerUnavailable): void {
+    if (!this.isAway) this.deps.log.error({ err: error }, "the database is away: new work is refused, settlements are spooled");
+    this.isAway = true;
+    // Whether these holds were committed is unknown. Nobody will use them, so they must not stay.
+    for (const { operation } of batch) if (operation.kind === "hold") this.deferred.add(toRelease(operation));
+    this.strand([...batch, ...this.queue, ...this.lingering.takeAll(), ...this.contended.takeAll()]);
+    this.queue = [];
+    this.deferred.retryLater();
+  }
+
+  /** Operations that were on their way when the database went. */
+  private strand(stranded: readonly PendingOperation[]): void {
+    for (const pending of stranded) this.submitWhileAway(pending.operation).then(pending.resolve, pending.reject);
+  }
+
+  private async submitWhileAway(operation: LedgerOperation): Promise<LedgerOutcome> {
+    if (operation.kind !== "extend") this.open.delete(operation.id);
+    if (operation.kind === "hold") throw unavailable();
+    if (operation.kind === "settle") await this.deferred.addDurably(operation);
+    if (operation.kind === "release") this.deferred.add(operation);
+    if (!this.isClosed) this.deferred.retryLater();
+    return uncommittedOutcome(operation);
+  }
+
+  private stayAway(): void {
+    this.isAway = true;
+    if (!this.isClosed) this.deferred.retryLater();
+  }
+
+  private comeBack(): void {
+    this.isAway = false;
+    this.deps.log.info("the database is back");
+    this.schedule();
+  }
+
+  private announceIdle(): void {
+    const waiters = this.idleWaiters;
+    this.idleWaiters = [];
+    for (const resolve of waiters) resolve();
+  }
+}
+
+function unavailable(): AppError {
+  return serviceUnavailable("The gateway cannot reach its database. Nothing was charged. Try again in a moment.");
+}
+
+function toRelease(operation: LedgerOperation): LedgerOperation {
+  return { kind: "release", id: operation.id, accountId: operation.accountId, apiKeyId: operation.apiKeyId };
+}
+
+/** What a caller is told of an operation that will be committed when the database is back. */
+function uncommittedOutcome(operation: LedgerOperation): LedgerOutcome {
+  const charged = operation.kind === "settle" ? operation.amount : 0n;
+  const nothingKnown = { isContended: false, writtenOff: 0n, available: 0n, keyAvailable: null };
+  return { ...nothingKnown, outcome: "ok", charged, meterSource: operation.kind === "settle" ? "pack" : null };
+}

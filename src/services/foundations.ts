@@ -1,0 +1,144 @@
+/**
+ * What the services stand on, in the order in which one needs the other: the catalog, the data directory, the database and its ledger,
+ * events, upstreams, files and counters.
+ */
+import { createHash, hkdfSync } from "node:crypto";
+import type { Logger } from "pino";
+import type { Clock } from "../lib/clock.js";
+import { createId } from "../lib/ids.js";
+import { OutboundGuard } from "../lib/outbound-guard.js";
+import { StartError } from "../lib/start-error.js";
+import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../limits.js";
+import type { BlobStore } from "../store/blobs.js";
+import type { Counters } from "../store/counters.js";
+import { openCounters } from "../store/counters.js";
+import { type DataDir, openDataDir } from "../store/data-dir.js";
+import { type Database, openDatabase } from "../store/database.js";
+import { openDirectoryBlobs } from "../store/directory-blobs.js";
+import { openEvents } from "../store/events/open.js";
+import type { Events } from "../store/events.js";
+import type { Ledger } from "../store/ledger.js";
+import { createLedger } from "../store/ledger.js";
+import { migrate } from "../store/migrations.js";
+import { openSettlementSpool } from "../store/settlement-spool.js";
+import { ApiKeyDirectory } from "./api-key-directory.js";
+import { type Catalog, loadCatalog } from "./catalog.js";
+import { createCommitListener } from "./credits/credits.js";
+import { KnownBalances } from "./credits/known-balances.js";
+import { HoldRecovery } from "./credits/recovery.js";
+import { Settler } from "./credits/settler.js";
+import { Upstreams } from "./generation/upstreams.js";
+import { LocalModels } from "./local-models.js";
+import type { PlatformSettings } from "./platform-settings.js";
+
+export interface Foundations {
+  readonly catalog: Catalog;
+  /** What a server on this machine has; null without one. */
+  readonly localModels: LocalModels | null;
+  readonly database: Database;
+  readonly events: Events;
+  readonly processId: string;
+  readonly ledger: Ledger;
+  readonly settler: Settler;
+  readonly known: KnownBalances;
+  readonly recovery: HoldRecovery;
+  readonly directory: ApiKeyDirectory;
+  readonly outbound: OutboundGuard;
+  readonly upstreams: Upstreams;
+  readonly blobs: BlobStore;
+  readonly counters: Counters;
+  /** Commits what the last process could not, and looks for its holds. Call before anything is generated. */
+  recover(): Promise<void>;
+  /** Call when no service is at work any more. */
+  close(): Promise<void>;
+}
+
+export async function openFoundations(settings: PlatformSettings, clock: Clock, log: Logger): Promise<Foundations> {
+  // A catalog that is not valid must stop the start before anything is touched.
+  const catalog = await loadCatalog(settings, clock);
+  const localUrl = settings.vendors.ollama?.baseUrl;
+  const localModels = localUrl ? new LocalModels(localUrl, catalog, log) : null;
+  const localModelsAsked = localModels?.start();
+  const dataDir = await openDataDir(settings.dataDir);
+  const database = await openMigrated(settings, dataDir, log);
+  const pepper = await pepperOf(settings, dataDir, database);
+  const events = await openEvents({ redisUrl: settings.redisUrl, database, log });
+  const processId = createId();
+  const ledger = createLedger(database.pool, {
+    isPrepared: !database.isExclusive,
+    processId,
+    holdSeconds: HOLD_SECONDS,
+    timeoutMs: FLUSH_TIMEOUT_MS,
+  });
+  const known = new KnownBalances();
+  const spool = await openSettlementSpool(dataDir.path);
+  const settler = new Settler({ ledger, spool, log, onCommitted: createCommitListener(known, events) });
+  const recovery = new HoldRecovery(database, settler, { processId, instanceId: dataDir.instanceId }, log);
+  const directory = new ApiKeyDirectory(database, pepper, clock, events, () => settler.assertAvailable());
+  const outbound = new OutboundGuard({ allowHosts: settings.upstreamAllowHosts });
+  const upstreams = new Upstreams(catalog, settings.timeouts, outbound);
+  const blobs = await openDirectoryBlobs(dataDir.path);
+  const counters = await openCounters({ redisUrl: settings.redisUrl, clock, log });
+  return {
+    catalog,
+    localModels,
+    database,
+    events,
+    processId,
+    ledger,
+    settler,
+    known,
+    recovery,
+    directory,
+    outbound,
+    upstreams,
+    blobs,
+    counters,
+    recover: async () => {
+      await settler.replaySpool();
+      await localModelsAsked;
+      await recovery.start();
+    },
+    close: async () => {
+      await outbound.close();
+      await settler.close();
+      await recovery.stop().catch((error: unknown) => log.warn({ err: error }, "could not say goodbye to the database"));
+      counters.close();
+      await events.close();
+      await database.close();
+      await dataDir.release();
+    },
+  };
+}
+
+async function openMigrated(settings: PlatformSettings, dataDir: DataDir, log: Logger): Promise<Database> {
+  const database = await openDatabase({ databaseUrl: settings.databaseUrl, dataDir: dataDir.path, log });
+  try {
+    await migrate(database, log);
+    return database;
+  } catch (error) {
+    await database.close();
+    await dataDir.release();
+    throw error;
+  }
+}
+
+const PEPPER_FINGERPRINT = "api-key-pepper-fingerprint";
+
+/**
+ * The secret that API keys are hashed under, derived from ENCRYPTION_KEY. The database remembers its fingerprint: under
+ * another key every API key would be unknown, which is better said at the start.
+ */
+async function pepperOf(settings: PlatformSettings, dataDir: DataDir, database: Database): Promise<Buffer> {
+  const encryptionKey = settings.encryptionKey ?? dataDir.secret("encryptionKey");
+  const pepper = Buffer.from(hkdfSync("sha256", encryptionKey, "", "sluice api key pepper", 32));
+  const fingerprint = createHash("sha256").update(pepper).digest("hex").slice(0, 16);
+  const { deploymentSetting } = database.prisma;
+  // Of several processes that start on one empty database at once, one writes it.
+  await deploymentSetting.createMany({ data: { name: PEPPER_FINGERPRINT, value: fingerprint }, skipDuplicates: true });
+  const stored = await deploymentSetting.findUniqueOrThrow({ where: { name: PEPPER_FINGERPRINT } });
+  if (stored.value !== fingerprint) {
+    throw new StartError("ENCRYPTION_KEY (or secrets.json in DATA_DIR) is not the one that this database's API keys were made with.");
+  }
+  return pepper;
+}

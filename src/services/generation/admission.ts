@@ -1,0 +1,57 @@
+/**
+ * What stands between a caller and a model beside money: limits, and the safety features that the model requires or the
+ * caller asks for (decisions "Rate limits", "Safety features"). Looked at before anything is held.
+ */
+import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
+import type { Model } from "../catalog/model.js";
+import type { RateLimits } from "../rate-limits.js";
+import { featuresOf } from "../safety/features.js";
+import type { Safety, SafetyReport } from "../safety/safety.js";
+
+export interface AdmissionRequest {
+  readonly caller: KeyCaller | SessionCaller;
+  readonly model: Model;
+  /** Everything that the caller wrote and the model will read. */
+  readonly texts: readonly string[];
+  /** The caller's `safe` parameter: `true`, or features separated by commas. */
+  readonly safe: string | null;
+}
+
+export interface Admitted {
+  /** As many as were given, rewritten where something was redacted: only these may go to an upstream. */
+  readonly texts: readonly string[];
+  /** Null when no feature applies. */
+  readonly safety: SafetyReport | null;
+}
+
+export class Admission {
+  constructor(
+    private readonly limits: RateLimits,
+    private readonly safety: Safety,
+  ) {}
+
+  /** Throws RATE_LIMITED, CONTENT_BLOCKED, BAD_REQUEST (an unknown feature) or SERVICE_UNAVAILABLE (a check that does not answer). */
+  async admit(ctx: RequestContext, request: AdmissionRequest): Promise<Admitted> {
+    const features = featuresOf(request.model, request.safe);
+    await this.limit(ctx, request.caller, request.model);
+    if (features.length === 0) return { texts: request.texts, safety: null };
+    return this.check(ctx, request);
+  }
+
+  /** The safety features alone, for who asks for the limits by itself. */
+  async check(ctx: RequestContext, { model, texts, safe }: Omit<AdmissionRequest, "caller">): Promise<Admitted> {
+    const features = featuresOf(model, safe);
+    const checked = await this.safety.check(texts, features, ctx.signal, ctx.log);
+    return { texts: checked.texts, safety: checked.report };
+  }
+
+  /** Counts the generation, which `admit` does by itself. Null when nothing limits it; rejects with RATE_LIMITED. */
+  limit(ctx: RequestContext, caller: KeyCaller | SessionCaller, model: Model): Promise<void> | null {
+    return this.limits.admit(ctx, caller, model);
+  }
+
+  /** A generation was charged: limits by cost take it. */
+  charged(ctx: RequestContext, caller: KeyCaller | SessionCaller, nanocredits: bigint): void {
+    this.limits.charged(ctx, caller, nanocredits);
+  }
+}

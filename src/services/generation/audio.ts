@@ -1,0 +1,65 @@
+/** GET /audio/{text} (Spec 4.3): speech, or music when the model makes that; made once and remembered. */
+import type { RequestContext } from "../../context.js";
+import type { Model } from "../catalog/model.js";
+import type { Catalog } from "../catalog.js";
+import { parseInput } from "../input.js";
+import { requireCaller } from "../permissions.js";
+import type { CacheableAnswer, CachedAnswer, CacheQuery, ContentCache } from "./content-cache.js";
+import type { Music } from "./music.js";
+import type { Speech } from "./speech.js";
+import { type AudioQuery, audioPath, chooseVoice, musicInput, speechInput } from "./speech-input.js";
+
+export interface AudioDependencies {
+  readonly catalog: Catalog;
+  readonly contentCache: ContentCache;
+  readonly speech: Speech;
+  readonly music: Music;
+}
+
+type Prepared = Pick<CacheQuery, "operation" | "model" | "parameters"> & {
+  readonly create: (ctx: RequestContext) => Promise<CacheableAnswer>;
+};
+
+export class AudioGeneration {
+  constructor(private readonly deps: AudioDependencies) {}
+
+  async get(ctx: RequestContext, text: string, query: AudioQuery): Promise<CachedAnswer> {
+    const { operation, model, parameters, create } = this.prepare(ctx, text, query);
+    return this.deps.contentCache.get(ctx, { operation, model, parameters, noCache: query["no-cache"] }, create);
+  }
+
+  /** Refuses what `get` refuses before it generates anything. */
+  check(ctx: RequestContext, text: string, query: AudioQuery): void {
+    this.prepare(ctx, text, query);
+  }
+
+  private prepare(ctx: RequestContext, path: string, query: AudioQuery): Prepared {
+    const { catalog } = this.deps;
+    const caller = requireCaller(ctx);
+    const { text } = parseInput(audioPath, { text: path });
+    const isMusic = query.model !== undefined && catalog.find(query.model)?.modality === "music";
+    const model = catalog.resolve(caller, query.model, isMusic ? "music" : "speech");
+    return isMusic ? this.prepareMusic(model, text, query) : this.prepareSpeech(model, text, query);
+  }
+
+  private prepareSpeech(model: Model, text: string, query: AudioQuery): Prepared {
+    const { response_format = "mp3", speed, instructions, safe, seed } = query;
+    const voice = chooseVoice(model, query.voice);
+    const input = parseInput(speechInput, { model: model.id, input: text, voice, response_format, speed, instructions, safe });
+    const parameters = { text, voice, response_format, speed: speed ?? null, instructions: instructions ?? null, safe: safe ?? null, seed };
+    const notes = useless(query, ["duration"], "speech");
+    return { operation: "audio", model, parameters, create: (ctx) => this.deps.speech.create(ctx, input, notes) };
+  }
+
+  private prepareMusic(model: Model, text: string, query: AudioQuery): Prepared {
+    const { response_format = "mp3", duration, safe, seed } = query;
+    const input = parseInput(musicInput, { model: model.id, prompt: text, duration, response_format, seed, safe });
+    const parameters = { text, response_format, duration: duration ?? null, safe: safe ?? null, seed };
+    const notes = useless(query, ["voice", "speed", "instructions"], "music");
+    return { operation: "audio", model, parameters, create: (ctx) => this.deps.music.generate(ctx, input, notes) };
+  }
+}
+
+function useless(query: AudioQuery, names: readonly (keyof AudioQuery)[], of: string): string[] {
+  return names.filter((name) => query[name] !== undefined).map((name) => `${name}: has no effect on ${of}.`);
+}

@@ -1,0 +1,34 @@
+/** Chat, of the first candidate that answers. */
+import type { ChatAnswer, ChatChunkBatch } from "../../providers/provider.js";
+import type { Model } from "../catalog/model.js";
+import { servable } from "../safety/features.js";
+import { type Answered, attempt } from "./attempts.js";
+import type { ChatPlan } from "./chat-plan.js";
+import type { Upstreams } from "./upstreams.js";
+
+/** A stream that has begun: its first batch has come, so nobody else may answer from here on. */
+export interface BegunStream {
+  readonly first: IteratorResult<ChatChunkBatch>;
+  readonly rest: AsyncIterator<ChatChunkBatch>;
+}
+
+export function completeChat(plan: ChatPlan, upstreams: Upstreams, signal: AbortSignal): Promise<Answered<ChatAnswer>> {
+  return attempt(servable(plan.candidates, plan.safety?.applied), signal, (model) =>
+    upstreams.chat(model).complete({ upstreamModel: model.upstreamModel, body: plan.body, signal }),
+  );
+}
+
+/** `onAccepted` is told of each upstream that has taken the request on, whatever comes of it. */
+export function openChatStream(
+  plan: ChatPlan,
+  upstreams: Upstreams,
+  signal: AbortSignal,
+  onAccepted: (model: Model) => void,
+): Promise<Answered<BegunStream>> {
+  return attempt(servable(plan.candidates, plan.safety?.applied), signal, async (model) => {
+    const batches = await upstreams.chat(model).stream({ upstreamModel: model.upstreamModel, body: plan.body, signal });
+    onAccepted(model);
+    const rest = batches[Symbol.asyncIterator]();
+    return { first: await rest.next(), rest };
+  });
+}

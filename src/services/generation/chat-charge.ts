@@ -1,0 +1,42 @@
+/** The charge that a chat is opened with, and what it is opened by. */
+import { NO_USAGE } from "../../lib/usage.js";
+import type { Catalog } from "../catalog.js";
+import type { Credits, OpenCharge } from "../credits/credits.js";
+import type { OutputEstimates } from "../credits/output-estimates.js";
+import type { Admission } from "./admission.js";
+import { type ChatPlan, toLedgerRecord } from "./chat-plan.js";
+import type { Upstreams } from "./upstreams.js";
+
+export interface ChatDependencies {
+  readonly catalog: Catalog;
+  readonly credits: Credits;
+  readonly estimates: OutputEstimates;
+  readonly upstreams: Upstreams;
+  readonly admission: Admission;
+  /** A generation's total, in milliseconds. */
+  readonly totalMs: number;
+}
+
+/** `isWhole` when the answer is given in one piece, at its end. */
+export function openCharge(credits: Credits, plan: ChatPlan, isWhole: boolean): OpenCharge {
+  const { caller } = plan;
+  return credits.open({
+    generationId: plan.generationId,
+    payer: {
+      accountId: caller.accountId,
+      apiKeyId: caller.kind === "key" ? caller.apiKeyId : null,
+      hasBudget: caller.kind === "key" && caller.hasBudget,
+    },
+    estimate: plan.estimate,
+    paidOnly: plan.model.paidOnly,
+    isFree: plan.isFree,
+    isWhole,
+    record: toLedgerRecord(plan, {
+      modelUsed: plan.model.id,
+      usage: NO_USAGE,
+      usageSource: "partial",
+      status: "cancelled",
+      firstTokenMs: null,
+    }),
+  });
+}

@@ -1,0 +1,118 @@
+/**
+ * The chat meter reads an answer on its way to the caller: what has been delivered, and what the upstream
+ * reports (architecture, step 5).
+ */
+
+import type { ChatCompletion, ChatDelta } from "../../lib/chat-format.js";
+import { countTextTokens } from "../../lib/tokenizer.js";
+import { NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
+import type { ChatChunk } from "../../providers/provider.js";
+import type { UsageSource } from "./receipt.js";
+
+/** A token of any text has at least about this many characters on average: dividing by it never counts too few. */
+const CHARS_PER_TOKEN_MIN = 2;
+
+export interface MeteredUsage {
+  readonly usage: UsageQuantities;
+  readonly source: UsageSource;
+}
+
+export class ChatMeter {
+  private reported: UsageQuantities | null = null;
+  private readonly text = new DeliveredText();
+  private readonly reasoning = new DeliveredText();
+
+  constructor(private readonly promptTokens: number) {}
+
+  read(chunk: ChatChunk): void {
+    if (chunk.usage) this.reported = chunk.usage;
+    for (const choice of chunk.object.choices ?? []) if (choice.delta) this.readDelta(choice.delta);
+  }
+
+  readCompletion(completion: ChatCompletion, usage: UsageQuantities | null): void {
+    this.reported = usage;
+    if (usage) return;
+    for (const choice of completion.choices ?? []) if (choice.message) this.readDelta(choice.message);
+  }
+
+  get hasOutput(): boolean {
+    return this.text.chars + this.reasoning.chars > 0;
+  }
+
+  /** More output tokens than this have not been delivered; cheap. */
+  get outputTokensMax(): number {
+    return this.text.tokensMax + this.reasoning.tokensMax;
+  }
+
+  /** What has been delivered, counted piece by piece: cheap however long the stream is, and a little high. */
+  soFar(): UsageQuantities {
+    return this.counted(this.text.countGrowth(), this.reasoning.countGrowth());
+  }
+
+  /** What has been delivered, counted as a whole. */
+  delivered(): UsageQuantities {
+    return this.counted(this.text.countWhole(), this.reasoning.countWhole());
+  }
+
+  /** Of an answer that came to its end: the upstream's report, else counted and never 0 for lack of one. */
+  complete(): MeteredUsage {
+    if (this.reported) return { usage: this.reported, source: "provider" };
+    return { usage: this.delivered(), source: "estimated" };
+  }
+
+  /** Of an answer that was cut short. */
+  partial(): MeteredUsage {
+    if (this.reported) return { usage: this.reported, source: "provider" };
+    return { usage: this.delivered(), source: "partial" };
+  }
+
+  private counted(outputTextTokens: number, outputReasoningTokens: number): UsageQuantities {
+    return { ...NO_USAGE, inputTextTokens: this.promptTokens, outputTextTokens, outputReasoningTokens };
+  }
+
+  /** Everything in a delta that an upstream bills as output: text, refusals, reasoning, tool calls. */
+  private readDelta(delta: ChatDelta): void {
+    this.text.add(delta.content);
+    this.text.add(delta.refusal);
+    // Upstreams name it one way or the other; some send both.
+    this.reasoning.add(delta.reasoning_content ?? delta.reasoning);
+    for (const call of delta.tool_calls ?? []) {
+      this.text.add(call.function?.name);
+      this.text.add(call.function?.arguments);
+    }
+  }
+}
+
+/** The pieces of one kind of output, and how many tokens they make. */
+class DeliveredText {
+  chars = 0;
+  private readonly pieces: string[] = [];
+  private countedPieces = 0;
+  private countedChars = 0;
+  private countedTokens = 0;
+
+  get tokensMax(): number {
+    return this.countedTokens + Math.ceil((this.chars - this.countedChars) / CHARS_PER_TOKEN_MIN);
+  }
+
+  /** Takes a string, or content parts of which some hold text. */
+  add(value: unknown): void {
+    if (typeof value === "string" && value !== "") {
+      this.pieces.push(value);
+      this.chars += value.length;
+    } else if (Array.isArray(value)) {
+      for (const part of value) if (part && typeof part === "object" && "text" in part) this.add(part.text);
+    }
+  }
+
+  countGrowth(): number {
+    if (this.countedPieces < this.pieces.length) this.countedTokens += countTextTokens(this.pieces.slice(this.countedPieces).join(""));
+    this.countedPieces = this.pieces.length;
+    this.countedChars = this.chars;
+    return this.countedTokens;
+  }
+
+  countWhole(): number {
+    return this.chars === 0 ? 0 : countTextTokens(this.pieces.join(""));
+  }
+}

@@ -1,0 +1,288 @@
+/**
+ * One streamed chat completion, from the hold to the settlement.
+ *
+ * 1. `begin`: plan, hold, call the upstreams in turn until one sends its first batch. Until then a failure is an ordinary error.
+ * 2. Each batch passes on as it comes; the meter reads it on the side and the hold is extended when it runs low.
+ * 3. The chunk that finishes the answer is withheld, and goes out with the usage once the charge is committed.
+ * 4. Whatever ends it early (the caller leaves, the upstream fails, the hold is used up and no more is granted), what was
+ *    delivered is charged, and the upstream's connection closed.
+ */
+
+import type { RequestContext } from "../../context.js";
+import { type AppError, upstreamFailed } from "../../errors.js";
+import { EXTEND_AT_PERCENT } from "../../limits.js";
+import type { ChatChunkBatch } from "../../providers/provider.js";
+import type { Model } from "../catalog/model.js";
+import type { OpenCharge } from "../credits/credits.js";
+import { costOf } from "../pricing.js";
+import type { SafetyReport } from "../safety/safety.js";
+import type { Answered } from "./attempts.js";
+import { CallerGone, Cancellation } from "./cancellation.js";
+import { admitChat } from "./chat-admission.js";
+import { type BegunStream, openChatStream } from "./chat-attempts.js";
+import { type ChatDependencies, openCharge } from "./chat-charge.js";
+import type { ChatCompletionInput } from "./chat-input.js";
+import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
+import { type ChatPlan, planChat, toLedgerRecord } from "./chat-plan.js";
+import { type ChatStreamBatch, ChatTail } from "./chat-tail.js";
+import { takeGenerationId } from "./generation-id.js";
+import type { Receipt, UsageStatus } from "./receipt.js";
+import { toCallerError } from "./upstream-errors.js";
+
+export interface ChatCompletionStream {
+  /** The generation's own id, known before anything has been asked of an upstream. */
+  readonly generationId: string;
+  /** An upstream has begun to answer; rejects with the AppError when none did, which `events` then throws too. */
+  readonly opened: Promise<{ readonly model: string; readonly modelUsed: string; readonly safety?: SafetyReport | null }>;
+  /** Limits and safety features are still looked at; absent or null when there are none. `opened` tells what came of it. */
+  readonly admitted?: Promise<unknown> | null;
+  /**
+   * The chunks. The last one carries `usage` with `cost` and comes only after the charge is committed. `[DONE]` is not among
+   * them. Throws an AppError when the answer fails on the way; `return()` closes the upstream and charges what was delivered.
+   */
+  readonly events: AsyncIterableIterator<ChatStreamBatch>;
+  /** Once it has ended and something was charged. */
+  receipt(): Receipt | null;
+}
+
+interface Begun extends Answered<BegunStream> {
+  readonly plan: ChatPlan;
+  readonly charge: OpenCharge;
+  readonly meter: ChatMeter;
+}
+
+const DONE = { done: true, value: undefined } as const;
+
+export class ChatStreamRun implements ChatCompletionStream {
+  readonly generationId: string;
+  readonly opened: ChatCompletionStream["opened"];
+  readonly events: AsyncIterableIterator<ChatStreamBatch>;
+  admitted: Promise<ChatPlan> | null = null;
+  private readonly cancellation: Cancellation;
+  private readonly begun: Promise<Begun>;
+  private readonly tail: ChatTail;
+  private isFirstRead = false;
+  private isEnded = false;
+  private pending: Promise<unknown> = Promise.resolve();
+  /** Thrown by the next pull: what must reach the caller before it has been given out. */
+  private failure: AppError | null = null;
+  private warnings: readonly string[] = [];
+  private finalReceipt: Receipt | null = null;
+  private calledAt = 0;
+  private upstreamMs = 0;
+  private firstTokenMs: number | null = null;
+  /** Output tokens at which the hold is looked at next. */
+  private checkAtTokens = 0;
+
+  constructor(
+    private readonly ctx: RequestContext,
+    input: ChatCompletionInput,
+    private readonly deps: ChatDependencies,
+  ) {
+    this.generationId = takeGenerationId(ctx);
+    this.cancellation = new Cancellation(ctx.signal, deps.totalMs);
+    this.tail = new ChatTail(input.stream_options?.include_usage === true);
+    this.begun = this.begin(ctx, input);
+    this.opened = this.begun.then(({ plan, model }) => ({ model: plan.model.id, modelUsed: model.id, safety: plan.safety }));
+    this.opened.catch(() => undefined);
+    this.events = {
+      next: () => this.track(this.pull()),
+      return: () => this.leave(),
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
+  }
+
+  receipt(): Receipt | null {
+    return this.finalReceipt;
+  }
+
+  private async begin(ctx: RequestContext, input: ChatCompletionInput): Promise<Begun> {
+    let charge: OpenCharge | null = null;
+    try {
+      const planned = planChat(ctx, this.generationId, input, this.deps.catalog, this.deps.estimates);
+      this.admitted = admitChat(ctx, planned, input, this.deps.admission);
+      const plan = this.admitted ? await this.admitted : planned;
+      const meter = new ChatMeter(plan.promptTokens);
+      charge = openCharge(this.deps.credits, plan, false);
+      if (!charge.isComfortable) await charge.held;
+      this.cancellation.followHold(charge);
+      this.calledAt = performance.now();
+      this.checkAtTokens = Math.floor(plan.outputTokensHeld * 0.8);
+      const begun = await this.callUpstream(plan, charge, meter);
+      await charge.held;
+      return { ...begun, plan, charge, meter };
+    } catch (error) {
+      this.cancellation.dispose();
+      if (charge && !charge.isConcluded) await charge.release();
+      throw error instanceof CallerGone ? upstreamFailed("The caller left before the answer came.", { cause: error }) : error;
+    }
+  }
+
+  /** A caller who leaves while an upstream works on its first token has had it read the prompt, and pays for that. */
+  private async callUpstream(plan: ChatPlan, charge: OpenCharge, meter: ChatMeter): Promise<Answered<BegunStream>> {
+    let accepted: Model | null = null;
+    try {
+      return await openChatStream(plan, this.deps.upstreams, this.cancellation.signal, (model) => {
+        accepted = model;
+      });
+    } catch (error) {
+      if (accepted && this.cancellation.isCallerGone) await this.conclude(plan, charge, accepted, meter.partial(), "cancelled");
+      throw error;
+    }
+  }
+
+  private track<Result>(work: Promise<Result>): Promise<Result> {
+    this.pending = work.catch(() => undefined);
+    return work;
+  }
+
+  private async pull(): Promise<IteratorResult<ChatStreamBatch>> {
+    if (this.failure) {
+      const { failure } = this;
+      this.failure = null;
+      throw failure;
+    }
+    if (this.isEnded) return DONE;
+    const begun = await this.begun.catch((error: unknown) => {
+      this.isEnded = true;
+      throw error;
+    });
+    try {
+      return await this.pullFrom(begun);
+    } catch (error) {
+      this.isEnded = true;
+      await this.endEarly(begun);
+      throw toCallerError(error);
+    } finally {
+      if (this.isEnded) this.cancellation.dispose();
+    }
+  }
+
+  private async pullFrom(begun: Begun): Promise<IteratorResult<ChatStreamBatch>> {
+    for (;;) {
+      const { done, value: batch } = await this.readUpstream(begun.answer);
+      if (done) return { done: false, value: await this.finish(begun) };
+      for (const chunk of batch) {
+        begun.meter.read(chunk);
+        if (chunk.warnings) this.warnings = chunk.warnings;
+      }
+      if (this.firstTokenMs === null && begun.meter.hasOutput) this.firstTokenMs = performance.now() - begun.plan.startedAt;
+      const passed = this.tail.pass(batch);
+      const refusal = this.isCheckDue(begun) ? await this.checkHold(begun) : null;
+      if (refusal) return { done: false, value: await this.stopShort(begun, passed, refusal) };
+      if (passed) return { done: false, value: passed };
+    }
+  }
+
+  private async readUpstream({ first, rest }: BegunStream): Promise<IteratorResult<ChatChunkBatch>> {
+    const result = this.isFirstRead ? await rest.next() : first;
+    this.isFirstRead = true;
+    this.upstreamMs = performance.now() - this.calledAt;
+    return result;
+  }
+
+  /** The caller leaves: at once, also while an upstream is being waited for. */
+  private async leave(): Promise<IteratorResult<ChatStreamBatch>> {
+    this.cancellation.leave();
+    await this.pending;
+    if (!this.isEnded) {
+      this.isEnded = true;
+      await this.begun.then((begun) => this.endEarly(begun)).catch(() => undefined);
+      this.cancellation.dispose();
+    }
+    return DONE;
+  }
+
+  private async finish(begun: Begun): Promise<ChatStreamBatch> {
+    const { plan, charge, model, meter } = begun;
+    this.isEnded = true;
+    const metered = meter.complete();
+    this.deps.estimates.learn(plan.model.id, metered.usage.outputTextTokens + metered.usage.outputReasoningTokens);
+    const receipt = await this.conclude(plan, charge, model, metered, "ok");
+    return this.tail.close(metered.usage, receipt.costNanocredits);
+  }
+
+  /** Its hold is used up and no more was granted: what has come is the answer, cut at its length, and the reason follows. */
+  private async stopShort(begun: Begun, passed: ChatStreamBatch | null, refusal: AppError): Promise<ChatStreamBatch> {
+    const { plan, charge, model, meter } = begun;
+    this.isEnded = true;
+    this.failure = refusal;
+    await begun.answer.rest.return?.();
+    const metered = meter.partial();
+    const receipt = await this.conclude(plan, charge, model, metered, "cancelled");
+    return this.tail.cutAtLength(passed, metered.usage, receipt.costNanocredits);
+  }
+
+  /** The upstream failed or the caller left. Nothing is charged for a failure that delivered nothing. */
+  private async endEarly({ plan, charge, model, meter, answer }: Begun): Promise<void> {
+    // Not awaited: an upstream that hangs must not delay the settlement.
+    Promise.resolve(answer.rest.return?.()).catch(() => undefined);
+    if (charge.isConcluded) return;
+    if (meter.hasOutput || this.cancellation.isCallerGone) await this.conclude(plan, charge, model, meter.partial(), "cancelled");
+    else await charge.release();
+  }
+
+  private isCheckDue({ plan, charge, meter }: Begun): boolean {
+    return !plan.isFree && (meter.outputTokensMax >= this.checkAtTokens || charge.isNoteDue);
+  }
+
+  /** Notes the meter, asks for more when the hold runs low. Resolves with why the stream must stop, or null. */
+  private async checkHold({ plan, charge, model, meter }: Begun): Promise<AppError | null> {
+    const soFar = meter.soFar();
+    const cost = costOf(soFar, plan.model.rates);
+    const tokens = soFar.outputTextTokens + soFar.outputReasoningTokens;
+    // Reasoning may cost more than the text that was reckoned with.
+    const isCapped = plan.isCapped && tokens <= plan.outputTokensHeld && cost <= charge.heldAmount;
+    const refusal = await charge.meter(cost, isCapped, () =>
+      toLedgerRecord(plan, {
+        modelUsed: model.id,
+        usage: soFar,
+        usageSource: "partial",
+        status: "cancelled",
+        firstTokenMs: this.firstTokenMs,
+      }),
+    );
+    this.checkAtTokens = nextCheck(tokens, cost, charge.heldAmount);
+    return refusal;
+  }
+
+  private async conclude(plan: ChatPlan, charge: OpenCharge, model: Model, metered: MeteredUsage, status: UsageStatus): Promise<Receipt> {
+    const { usage, source } = metered;
+    const record = toLedgerRecord(plan, { modelUsed: model.id, usage, usageSource: source, status, firstTokenMs: this.firstTokenMs });
+    const heldNanocredits = charge.heldAmount;
+    const settlement = await charge.settle(costOf(usage, plan.model.rates), record);
+    this.deps.admission.charged(this.ctx, plan.caller, settlement.chargedNanocredits);
+    this.finalReceipt = {
+      generationId: plan.generationId,
+      model: plan.model.id,
+      modelUsed: model.id,
+      usage,
+      usageSource: source,
+      status,
+      costNanocredits: settlement.chargedNanocredits,
+      heldNanocredits,
+      meterSource: settlement.meterSource,
+      upstreamMs: this.upstreamMs,
+      gatewayMs: Math.max(0, performance.now() - plan.startedAt - this.upstreamMs),
+      responseMs: record.responseTimeMs,
+      firstTokenMs: this.firstTokenMs,
+      warnings: this.warnings,
+      safety: plan.safety,
+    };
+    return this.finalReceipt;
+  }
+}
+
+/**
+ * At 80% of the hold if the answer goes on costing what it has cost a token so far. From there on soon, and not after the
+ * hold is used up: what is delivered beyond it may find nobody to pay.
+ */
+function nextCheck(tokens: number, cost: bigint, held: bigint): number {
+  const soon = tokens + 16;
+  if (cost === 0n) return soon;
+  const tokensAt = (percent: bigint) => Math.floor((tokens * Number((held * percent) / cost)) / 100);
+  const next = cost * 100n < held * EXTEND_AT_PERCENT ? tokensAt(EXTEND_AT_PERCENT) : Math.min(soon, tokensAt(100n));
+  return Math.max(tokens + 1, next);
+}

@@ -1,0 +1,88 @@
+/**
+ * The tail of a chat stream: the chunk that finishes the answer is withheld until the charge is committed, because it, or a
+ * chunk of its own when the caller asked for `stream_options.include_usage`, carries the usage (decisions "Generation").
+ */
+
+import type { ChatChunkObject } from "../../lib/chat-format.js";
+import { formatSseEvent } from "../../lib/sse.js";
+import type { UsageQuantities } from "../../lib/usage.js";
+import type { ChatChunk, ChatChunkBatch } from "../../providers/provider.js";
+import { withCost } from "./chat-usage.js";
+
+export interface ChatStreamBatch {
+  readonly chunks: readonly ChatChunkObject[];
+  /** All of the chunks as server-sent events, ready to write. */
+  readonly bytes: Uint8Array;
+}
+
+export class ChatTail {
+  private withheld: ChatChunk | null = null;
+  /** The upstream's own usage object, as it came, when it is one that was believed. */
+  private reported: unknown = null;
+  private last: ChatChunkObject = {};
+
+  constructor(private readonly includeUsage: boolean) {}
+
+  /** What of a batch goes on at once; null when nothing does. */
+  pass(batch: ChatChunkBatch): ChatStreamBatch | null {
+    const passed: ChatChunk[] = [];
+    for (const chunk of batch) {
+      this.last = chunk.object;
+      if (chunk.usage) this.reported = chunk.object.usage;
+      if (isUsageOnly(chunk)) continue;
+      if (this.withheld) passed.push(this.withheld);
+      this.withheld = isFinishing(chunk) ? chunk : null;
+      if (!this.withheld) passed.push(chunk);
+    }
+    return passed.length === 0 ? null : toBatch(passed);
+  }
+
+  /** The last batch of an answer that came to its end. */
+  close(usage: UsageQuantities, costNanocredits: bigint): ChatStreamBatch {
+    const reported = withCost(this.reported, usage, costNanocredits);
+    if (!this.includeUsage) return toBatch([rewritten({ ...(this.withheld?.object ?? this.skeleton()), usage: reported })]);
+    const finishing = this.withheld ? [withoutUsage(this.withheld)] : [];
+    return toBatch([...finishing, rewritten({ ...this.skeleton(), usage: reported })]);
+  }
+
+  /** The last batch of an answer that was stopped because nobody pays for more of it. */
+  cutAtLength(passed: ChatStreamBatch | null, usage: UsageQuantities, costNanocredits: bigint): ChatStreamBatch {
+    const choices = [{ index: 0, delta: {}, finish_reason: "length" }];
+    const cut = rewritten({ ...this.skeleton(), choices, usage: withCost(this.reported, usage, costNanocredits) });
+    return {
+      chunks: [...(passed?.chunks ?? []), cut.object],
+      bytes: passed ? Buffer.concat([passed.bytes, cut.bytes]) : cut.bytes,
+    };
+  }
+
+  /** What every chunk of a stream has in common, with nothing in it. */
+  private skeleton(): ChatChunkObject {
+    const { usage: _usage, ...common } = this.last;
+    return { ...common, object: "chat.completion.chunk", choices: [] };
+  }
+}
+
+function isUsageOnly(chunk: ChatChunk): boolean {
+  const { choices, usage } = chunk.object;
+  return Boolean(usage) && (choices?.length ?? 0) === 0;
+}
+
+function isFinishing(chunk: ChatChunk): boolean {
+  return chunk.object.choices?.some((choice) => choice.finish_reason) ?? false;
+}
+
+function withoutUsage(chunk: ChatChunk): ChatChunk {
+  return chunk.object.usage ? rewritten({ ...chunk.object, usage: null }) : chunk;
+}
+
+function rewritten(object: ChatChunkObject): ChatChunk {
+  return { object, bytes: formatSseEvent(JSON.stringify(object)), usage: null };
+}
+
+function toBatch(chunks: readonly ChatChunk[]): ChatStreamBatch {
+  const [only] = chunks;
+  return {
+    chunks: chunks.map((chunk) => chunk.object),
+    bytes: chunks.length === 1 && only ? only.bytes : Buffer.concat(chunks.map((chunk) => chunk.bytes)),
+  };
+}

@@ -1,0 +1,134 @@
+/** Embeddings (decisions "Generation", POST /v1/embeddings): texts, or tokens of the model's own vocabulary, as vectors. */
+import { z } from "zod";
+import type { RequestContext } from "../../context.js";
+import { invalidInput } from "../../errors.js";
+import { countTexts } from "../../lib/tokenizer.js";
+import { NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
+import { EMBEDDING_DIMENSIONS_MAX, EMBEDDING_INPUTS_MAX } from "../../limits.js";
+import type { EmbeddingAnswer, EmbeddingVector } from "../../providers/media.js";
+import type { Model } from "../catalog/model.js";
+import { isChecked, safeInput, toSafeText } from "../safety/features.js";
+import type { Generations } from "./generations.js";
+import type { Receipt } from "./receipt.js";
+import type { Upstreams } from "./upstreams.js";
+
+const token = z.int().min(0);
+
+export const embeddingsInput = z.looseObject({
+  model: z.string().min(1).max(253).nullish(),
+  input: z
+    .union([z.string(), z.array(z.string()), z.array(token), z.array(z.array(token))], {
+      error: "must be a text, a list of texts, a list of token numbers, or a list of such lists",
+    })
+    .superRefine(checkInputs),
+  encoding_format: z.enum(["float", "base64"]).nullish(),
+  dimensions: z.int().min(1).max(EMBEDDING_DIMENSIONS_MAX).nullish(),
+  user: z.string().nullish(),
+  safe: safeInput,
+});
+export type EmbeddingsInput = z.output<typeof embeddingsInput>;
+
+type Input = string | readonly number[];
+
+export interface EmbeddingsResult {
+  /** One for each input, in order. */
+  readonly vectors: readonly EmbeddingVector[];
+  /** The JSON document of OpenAI's format, in the encoding asked for. */
+  readonly bytes: () => Uint8Array;
+  readonly receipt: Receipt;
+}
+
+export class Embeddings {
+  constructor(
+    private readonly generations: Generations,
+    private readonly upstreams: Upstreams,
+  ) {}
+
+  /** Resolves when the charge is committed. */
+  async create(ctx: RequestContext, input: EmbeddingsInput): Promise<EmbeddingsResult> {
+    const { model: modelName, input: given, encoding_format: format, dimensions = null, safe, ...extra } = input;
+    const inputs = toInputs(given);
+    const counted = { ...NO_USAGE, inputTextTokens: countInputs(inputs) };
+    const plan = this.generations.plan(ctx, "embedding", modelName, () => counted);
+    const texts = inputs.filter((one) => typeof one === "string");
+    if (texts.length < inputs.length) assertReadable(plan.model, safe);
+    const { answer, receipt } = await this.generations.run(ctx, plan, {
+      texts,
+      safe: toSafeText(safe),
+      call: (model, signal, admitted) =>
+        this.upstreams.serving(model, "embedding").embed({
+          upstreamModel: model.upstreamModel,
+          signal,
+          extra,
+          inputs: texts.length > 0 ? admitted : inputs,
+          isSingle: !isList(given),
+          dimensions,
+          encodingFormat: format ?? null,
+        }),
+      meter: ({ usage }) => ({ quantities: usage ?? counted, source: usage ? "provider" : "estimated" }),
+      warnings: ({ warnings }) => warnings,
+    });
+    return { vectors: answer.vectors, bytes: () => toDocument(answer, receipt, format === "base64"), receipt };
+  }
+}
+
+/** Little-endian 32-bit floats in base64, as OpenAI's clients ask for them. */
+export function toBase64(vector: EmbeddingVector): string {
+  if (typeof vector === "string") return vector;
+  const bytes = Buffer.allocUnsafe(vector.length * Float32Array.BYTES_PER_ELEMENT);
+  for (const [index, number] of vector.entries()) bytes.writeFloatLE(number, index * Float32Array.BYTES_PER_ELEMENT);
+  return bytes.toString("base64");
+}
+
+export function toNumbers(vector: EmbeddingVector): number[] {
+  if (typeof vector !== "string") return Array.from(vector);
+  const bytes = Buffer.from(vector, "base64");
+  return Array.from({ length: bytes.length / Float32Array.BYTES_PER_ELEMENT }, (_, index) =>
+    bytes.readFloatLE(index * Float32Array.BYTES_PER_ELEMENT),
+  );
+}
+
+function checkInputs(input: string | readonly (string | number | readonly number[])[], ctx: z.RefinementCtx): void {
+  if (input.length === 0) ctx.addIssue("must not be empty");
+  if (typeof input === "string" || typeof input[0] === "number") return;
+  if (input.length > EMBEDDING_INPUTS_MAX) ctx.addIssue(`must hold at most ${EMBEDDING_INPUTS_MAX} inputs`);
+  for (const [index, one] of input.entries()) {
+    if (typeof one !== "number" && one.length === 0) ctx.addIssue({ code: "custom", message: "must not be empty", path: [index] });
+  }
+}
+
+function toInputs(input: EmbeddingsInput["input"]): readonly Input[] {
+  return isList(input) ? input : [input];
+}
+
+/** A list of numbers is one input. */
+function isList(input: EmbeddingsInput["input"]): input is string[] | number[][] {
+  return typeof input !== "string" && typeof input[0] !== "number";
+}
+
+function countInputs(inputs: readonly Input[]): number {
+  let tokens = 0;
+  for (const one of inputs) if (typeof one !== "string") tokens += one.length;
+  return tokens + countTexts(inputs.filter((one) => typeof one === "string"));
+}
+
+/** Token numbers cannot be read without the model's own vocabulary, so no check could be passed with them. */
+function assertReadable(model: Model, safe: EmbeddingsInput["safe"]): void {
+  if (isChecked(model, safe)) throw invalidInput("Safety features read texts: send the input as text, not as token numbers.", "input");
+}
+
+/** As it came, or made of what came. */
+function toDocument({ document, vectors }: EmbeddingAnswer, { model, usage }: Receipt, isEncoded: boolean): Uint8Array {
+  if (document) return document;
+  const data = vectors.map((vector, index) => ({
+    object: "embedding",
+    index,
+    embedding: isEncoded ? toBase64(vector) : toNumbers(vector),
+  }));
+  const tokens = inputTokensOf(usage);
+  return Buffer.from(JSON.stringify({ object: "list", data, model, usage: { prompt_tokens: tokens, total_tokens: tokens } }));
+}
+
+function inputTokensOf(usage: UsageQuantities): number {
+  return usage.inputTextTokens + usage.inputCachedTokens + usage.inputCacheWriteTokens + usage.inputAudioTokens + usage.inputImageTokens;
+}

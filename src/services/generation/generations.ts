@@ -1,0 +1,208 @@
+/**
+ * Generations that are answered whole: everything but streams. One path for every modality, so that each is held, tried,
+ * metered and charged alike (architecture, "A generation, end to end").
+ *
+ * 1. `plan`: who pays, which model, what it may cost.
+ * 2. `run`: limits and safety, hold, call the candidates in turn, meter, settle. Nothing is charged for what was not delivered.
+ */
+import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
+import { upstreamFailed } from "../../errors.js";
+import { NO_USAGE, USAGE_KINDS, type UsageQuantities } from "../../lib/usage.js";
+import type { LedgerRecord } from "../../store/ledger.js";
+import type { Modality } from "../catalog/modality.js";
+import type { Model } from "../catalog/model.js";
+import type { Catalog } from "../catalog.js";
+import type { Credits, OpenCharge } from "../credits/credits.js";
+import { requireCaller } from "../permissions.js";
+import { type BillableQuantities, costOf, isFree } from "../pricing.js";
+import { servable } from "../safety/features.js";
+import type { Admission, Admitted } from "./admission.js";
+import { attempt } from "./attempts.js";
+import { CallerGone, Cancellation } from "./cancellation.js";
+import { takeGenerationId } from "./generation-id.js";
+import type { Receipt, UsageSource } from "./receipt.js";
+import type { Upstreams } from "./upstreams.js";
+
+export interface GenerationDependencies {
+  readonly catalog: Catalog;
+  readonly credits: Credits;
+  readonly upstreams: Upstreams;
+  readonly admission: Admission;
+  /** A generation's total, in milliseconds. */
+  readonly totalMs: number;
+}
+
+export interface GenerationPlan {
+  readonly generationId: string;
+  readonly caller: KeyCaller | SessionCaller;
+  readonly model: Model;
+  /** The model itself, then its fallbacks, in the order in which they are tried. */
+  readonly candidates: readonly Model[];
+  /** What the hold covers. */
+  readonly expected: BillableQuantities;
+  /** Monotonic milliseconds. */
+  readonly startedAt: number;
+}
+
+/** What an answer is charged for. */
+export interface MeteredAnswer {
+  readonly quantities: BillableQuantities;
+  readonly source: UsageSource;
+}
+
+export interface GenerationWork<Answer> {
+  /** Everything that the caller wrote and the model will read. */
+  readonly texts: readonly string[];
+  /** The caller's `safe` parameter. */
+  readonly safe?: string | null | undefined;
+  /** `texts` are those above, as far as they may be passed on. */
+  readonly call: (model: Model, signal: AbortSignal, texts: readonly string[]) => Promise<Answer>;
+  readonly meter: (answer: Answer) => MeteredAnswer | Promise<MeteredAnswer>;
+  /** What the upstream or the gateway left out, one sentence each. */
+  readonly warnings?: (answer: Answer) => readonly string[];
+  /** The hold is committed; the upstream is called when this resolves. Without it, a caller with plenty does not wait for the hold. */
+  readonly onHeld?: () => Promise<void>;
+}
+
+/** How a generation ended that is to be charged. */
+export interface GenerationOutcome extends MeteredAnswer, Pick<Receipt, "modelUsed" | "status" | "upstreamMs" | "warnings" | "safety"> {
+  /** From the request to the answer's first byte; null when it was answered whole. */
+  readonly firstByteMs: number | null;
+}
+
+export interface GenerationResult<Answer> {
+  readonly answer: Answer;
+  readonly receipt: Receipt;
+}
+
+export class Generations {
+  constructor(private readonly deps: GenerationDependencies) {}
+
+  /** Throws UNAUTHORIZED, BAD_REQUEST or FORBIDDEN. `expect` says what the model will be charged for at most, as far as can be told. */
+  plan(
+    ctx: RequestContext,
+    modality: Modality,
+    modelName: string | null | undefined,
+    expect: (model: Model) => BillableQuantities,
+  ): GenerationPlan {
+    const startedAt = performance.now();
+    const { catalog } = this.deps;
+    const caller = requireCaller(ctx);
+    const model = catalog.resolve(caller, modelName ?? undefined, modality);
+    return {
+      generationId: takeGenerationId(ctx),
+      caller,
+      model,
+      candidates: [model, ...catalog.fallbacksOf(model).filter((fallback) => catalog.isAllowed(caller, fallback))],
+      expected: expect(model),
+      startedAt,
+    };
+  }
+
+  /** Resolves when the charge is committed. */
+  async run<Answer>(ctx: RequestContext, plan: GenerationPlan, work: GenerationWork<Answer>): Promise<GenerationResult<Answer>> {
+    const { texts, safety } = await this.admit(ctx, plan, work);
+    const charge = this.open(plan, true);
+    if (!charge.isComfortable) await charge.held;
+    const cancellation = new Cancellation(ctx.signal, this.deps.totalMs);
+    cancellation.followHold(charge);
+    try {
+      if (work.onHeld) await charge.held.then(work.onHeld);
+      const calledAt = performance.now();
+      const candidates = servable(plan.candidates, safety?.applied);
+      const answered = await attempt(candidates, cancellation.signal, (candidate) => work.call(candidate, cancellation.signal, texts));
+      const upstreamMs = performance.now() - calledAt;
+      const metered = await work.meter(answered.answer);
+      await charge.concludeHold();
+      const warnings = work.warnings?.(answered.answer) ?? [];
+      const outcome = { ...metered, modelUsed: answered.model.id, status: "ok", firstByteMs: null, upstreamMs, warnings, safety } as const;
+      return { answer: answered.answer, receipt: await this.conclude(ctx, plan, charge, outcome) };
+    } catch (error) {
+      // Nothing was delivered, so nothing is charged. A settlement that failed has concluded the charge itself.
+      if (!charge.isConcluded) await charge.release();
+      throw error instanceof CallerGone ? upstreamFailed("The caller left before the answer came.", { cause: error }) : error;
+    } finally {
+      cancellation.dispose();
+    }
+  }
+
+  /** The charge of a plan. `isWhole` when nothing is delivered before it is settled. */
+  open(plan: GenerationPlan, isWhole: boolean): OpenCharge {
+    const { caller, model } = plan;
+    return this.deps.credits.open({
+      generationId: plan.generationId,
+      payer: {
+        accountId: caller.accountId,
+        apiKeyId: caller.kind === "key" ? caller.apiKeyId : null,
+        hasBudget: caller.kind === "key" && caller.hasBudget,
+      },
+      estimate: costOf(plan.expected, model.rates),
+      paidOnly: model.paidOnly,
+      isFree: isFree(model.rates),
+      isWhole,
+      record: toGenerationRecord(plan, { modelUsed: model.id, quantities: NO_USAGE, usageSource: "partial", status: "cancelled" }),
+    });
+  }
+
+  /** Limits and safety: to be passed before anything is held. */
+  admit(ctx: RequestContext, { caller, model }: GenerationPlan, work: Pick<GenerationWork<unknown>, "texts" | "safe">): Promise<Admitted> {
+    return this.deps.admission.admit(ctx, { caller, model, texts: work.texts, safe: work.safe ?? null });
+  }
+
+  /** Charges what was metered. Resolves when that is committed. */
+  async conclude(ctx: RequestContext, plan: GenerationPlan, charge: OpenCharge, outcome: GenerationOutcome): Promise<Receipt> {
+    const { modelUsed, quantities, source, status, firstByteMs, ...course } = outcome;
+    const record = toGenerationRecord(plan, { modelUsed, quantities, usageSource: source, status, firstByteMs });
+    const settlement = await charge.settle(costOf(quantities, plan.model.rates), record);
+    this.deps.admission.charged(ctx, plan.caller, settlement.chargedNanocredits);
+    return {
+      generationId: plan.generationId,
+      model: plan.model.id,
+      modelUsed,
+      usage: record.usage,
+      usageSource: source,
+      status,
+      costNanocredits: settlement.chargedNanocredits,
+      heldNanocredits: charge.heldAmount,
+      meterSource: settlement.meterSource,
+      ...course,
+      gatewayMs: Math.max(0, performance.now() - plan.startedAt - course.upstreamMs),
+      responseMs: record.responseTimeMs,
+      firstTokenMs: firstByteMs,
+    };
+  }
+}
+
+/** The usage row of a generation; `credit_flush` adds what was charged and by which bucket. */
+export function toGenerationRecord(
+  { caller, model, startedAt }: GenerationPlan,
+  progress: {
+    readonly modelUsed: string;
+    readonly quantities: BillableQuantities;
+    readonly usageSource: UsageSource;
+    readonly status: Receipt["status"];
+    readonly firstByteMs?: number | null;
+  },
+): LedgerRecord {
+  const isKey = caller.kind === "key";
+  return {
+    timestamp: new Date().toISOString(),
+    apiKeyName: isKey ? caller.apiKeyName : null,
+    apiKeyType: isKey ? caller.apiKeyType : null,
+    // Usage knows no kind for it: a moderation model reads text (decisions "Usage").
+    modality: model.modality === "moderation" ? "text" : model.modality,
+    model: model.id,
+    modelUsed: progress.modelUsed,
+    usage: recordedUsage(progress.quantities),
+    responseTimeMs: Math.round(performance.now() - startedAt),
+    timeToFirstTokenMs: progress.firstByteMs == null ? null : Math.round(progress.firstByteMs),
+    status: progress.status,
+    usageSource: progress.usageSource,
+    parentRequestId: null,
+  };
+}
+
+/** What of it the usage row has columns for. */
+function recordedUsage(quantities: BillableQuantities): UsageQuantities {
+  return Object.fromEntries(USAGE_KINDS.map((kind) => [kind, quantities[kind]])) as unknown as UsageQuantities;
+}

@@ -1,0 +1,165 @@
+/** What a picture is asked with (Spec 4.2; decisions "Generation"): OpenAI's bodies, the same as a form, and the query of GET /image. */
+import * as z from "zod";
+import {
+  IMAGE_INPUTS_MAX,
+  IMAGE_PROMPT_CHARS_MAX,
+  IMAGE_SIDE_DEFAULT,
+  IMAGE_SIDE_MAX,
+  IMAGE_SIDE_MIN,
+  IMAGES_PER_REQUEST_MAX,
+  VIDEO_SECONDS_MAX,
+  VIDEO_SECONDS_MIN,
+} from "../../limits.js";
+import { queryFlag, queryWholeNumber } from "../query-values.js";
+import { safeInput } from "../safety/features.js";
+import { splitImageUrls, VIDEO_ASPECT_RATIOS } from "./videos-input.js";
+
+export const IMAGE_QUALITIES = ["low", "medium", "high", "hd"] as const;
+export const IMAGE_FORMATS = ["png", "jpeg", "webp"] as const;
+export const IMAGE_RESPONSE_FORMATS = ["b64_json", "url"] as const;
+
+const SIZE = /^(\d{1,4})x(\d{1,4})$/;
+const SIZE_MESSAGE = `Expected WIDTHxHEIGHT, each from ${IMAGE_SIDE_MIN} to ${IMAGE_SIDE_MAX} pixels.`;
+export const IMAGE_SIZE_DEFAULT = `${IMAGE_SIDE_DEFAULT}x${IMAGE_SIDE_DEFAULT}`;
+
+const prompt = z
+  .string()
+  .max(IMAGE_PROMPT_CHARS_MAX)
+  .refine((text) => text.trim() !== "", "must not be empty")
+  .refine((text) => !text.includes("\0"), "must not hold a NUL character");
+const size = z
+  .string()
+  .regex(SIZE, SIZE_MESSAGE)
+  .refine((text) => readSize(text) !== null, SIZE_MESSAGE);
+const quality = z.enum(IMAGE_QUALITIES);
+const seed = z.int().min(-1);
+const imageUrls = z
+  .union([z.string(), z.array(z.string())], "Expected a URL or a list of URLs.")
+  .transform((urls) => (typeof urls === "string" ? [urls] : urls))
+  .pipe(z.array(z.string().min(1)).max(IMAGE_INPUTS_MAX));
+/** Unspecified: pictures are answered whole, so a stream of unfinished ones is refused rather than left out. */
+const notStreamed = z.literal(false, "Images are not streamed: leave it out.");
+
+const options = {
+  prompt,
+  model: z.string().min(1).max(253).nullish(),
+  n: z.int().min(1).max(IMAGES_PER_REQUEST_MAX).nullish(),
+  response_format: z.enum(IMAGE_RESPONSE_FORMATS).nullish(),
+  quality: quality.nullish(),
+  seed: seed.nullish(),
+  /** There never is a logo. */
+  nologo: z.boolean().nullish(),
+  enhance: z.boolean().nullish(),
+  safe: safeInput,
+  negative_prompt: z.string().max(IMAGE_PROMPT_CHARS_MAX).nullish(),
+  transparent: z.boolean().nullish(),
+  background: z.string().nullish(),
+  reasoning: z.boolean().nullish(),
+  output_format: z.enum(IMAGE_FORMATS).nullish(),
+  stream: notStreamed.nullish(),
+} as const;
+
+interface Look {
+  readonly transparent?: boolean | null | undefined;
+  readonly background?: string | null | undefined;
+  readonly output_format?: string | null | undefined;
+}
+
+const mustShowThrough = (look: Look) => !(isTransparent(look) && look.output_format === "jpeg");
+const jpegIsOpaque = { message: "JPEG cannot be transparent: ask for png or webp", path: ["output_format"] };
+
+/** POST /v1/images/generations. */
+export const imageGenerationInput = z
+  .looseObject({
+    ...options,
+    size: size.nullish(),
+    /** Unspecified: reference images, as on GET /image. */
+    image: imageUrls.nullish(),
+  })
+  .refine(mustShowThrough, jpegIsOpaque);
+
+const editFields = {
+  ...options,
+  /** Unspecified: not stated, the upstream decides, which as a rule keeps the picture's own. */
+  size: size.nullish(),
+  /** A URL, http(s) or data. */
+  mask: z.string().min(1).nullish(),
+} as const;
+
+/** POST /v1/images/edits as JSON. */
+export const imageEditInput = z
+  .looseObject({ ...editFields, image: imageUrls.pipe(z.array(z.string()).min(1)) })
+  .refine(mustShowThrough, jpegIsOpaque);
+
+const formFlag = z.preprocess((value) => (typeof value === "string" ? (FLAGS[value] ?? value) : value), z.boolean().nullish());
+const formInteger = (schema: z.ZodType<number>) =>
+  z.preprocess((value) => (typeof value === "string" && /^-?\d{1,15}$/.test(value) ? Number(value) : value), schema.nullish());
+const FLAGS: Readonly<Record<string, boolean>> = { true: true, "1": true, false: false, "0": false };
+
+/** The same as a form, whose fields are texts; the pictures may be files beside it. */
+export const imageEditForm = z
+  .looseObject({
+    ...editFields,
+    n: formInteger(z.int().min(1).max(IMAGES_PER_REQUEST_MAX)),
+    seed: formInteger(seed),
+    nologo: formFlag,
+    enhance: formFlag,
+    transparent: formFlag,
+    reasoning: formFlag,
+    stream: z.preprocess((value) => (typeof value === "string" ? (FLAGS[value] ?? value) : value), notStreamed.nullish()),
+    image: imageUrls.default([]),
+  })
+  .refine(mustShowThrough, jpegIsOpaque);
+
+export type ImageGenerationInput = z.output<typeof imageGenerationInput>;
+export type ImageEditInput = z.output<typeof imageEditInput>;
+
+const side = queryWholeNumber.refine(
+  (pixels) => pixels >= IMAGE_SIDE_MIN && pixels <= IMAGE_SIDE_MAX,
+  `Expected a whole number from ${IMAGE_SIDE_MIN} to ${IMAGE_SIDE_MAX}.`,
+);
+
+/** GET /image/{prompt}, whose model may make pictures or videos: every parameter of both. */
+export const imageQuery = z.strictObject({
+  model: z.string().min(1).max(253).optional(),
+  width: side.optional(),
+  height: side.optional(),
+  /** Omitted is 0 on the GET routes (decisions "Generation"). */
+  seed: queryWholeNumber.pipe(seed).default(0),
+  enhance: queryFlag.default(false),
+  negative_prompt: z.string().optional(),
+  safe: z.string().optional(),
+  quality: quality.optional(),
+  image: z
+    .string()
+    .transform(splitImageUrls)
+    .refine((urls) => urls.length <= IMAGE_INPUTS_MAX, `Expected at most ${IMAGE_INPUTS_MAX} URLs.`)
+    .refine((urls) => urls.every((url) => /^https?:\/\//i.test(url)), "Expected http or https URLs, separated by | or by commas.")
+    .optional(),
+  transparent: queryFlag.default(false),
+  reasoning: queryFlag.optional(),
+  nologo: queryFlag.default(false),
+  "no-cache": queryFlag.default(false),
+  /** Of videos. Seconds. */
+  duration: queryWholeNumber.pipe(z.int().min(VIDEO_SECONDS_MIN).max(VIDEO_SECONDS_MAX)).optional(),
+  aspectRatio: z.enum(VIDEO_ASPECT_RATIOS).optional(),
+  audio: queryFlag.optional(),
+});
+export type ImageQuery = z.output<typeof imageQuery>;
+
+export interface ImageSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** `1024x768`; null for anything else, or for sides that are out of bounds. */
+export function readSize(text: string): ImageSize | null {
+  const [, width, height] = SIZE.exec(text) ?? [];
+  const sides = { width: Number(width), height: Number(height) };
+  const isGood = Object.values(sides).every((pixels) => pixels >= IMAGE_SIDE_MIN && pixels <= IMAGE_SIDE_MAX);
+  return isGood ? sides : null;
+}
+
+export function isTransparent({ transparent, background }: Look): boolean {
+  return transparent === true || background === "transparent";
+}

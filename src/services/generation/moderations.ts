@@ -1,0 +1,111 @@
+/** Moderations (decisions "Generation", POST /v1/moderations): what a moderation model finds in texts and pictures. */
+import { z } from "zod";
+import type { RequestContext } from "../../context.js";
+import { countChatTokens, countTexts } from "../../lib/tokenizer.js";
+import { NO_USAGE } from "../../lib/usage.js";
+import { MODERATION_INPUTS_MAX } from "../../limits.js";
+import type { ModerationInput, ModerationResult } from "../../providers/media.js";
+import { safeInput, toSafeText } from "../safety/features.js";
+import type { Generations } from "./generations.js";
+import type { Receipt } from "./receipt.js";
+import type { Upstreams } from "./upstreams.js";
+
+const textPart = z.looseObject({ type: z.literal("text"), text: z.string().min(1) });
+const imagePart = z.looseObject({ type: z.literal("image_url"), image_url: z.looseObject({ url: z.string().min(1) }) });
+const part = z.discriminatedUnion("type", [textPart, imagePart]);
+
+export const moderationsInput = z.looseObject({
+  model: z.string().min(1).max(253).nullish(),
+  input: z
+    .union([z.string(), z.array(z.string()), z.array(part)], { error: "must be a text, a list of texts, or a list of content parts" })
+    .superRefine(checkInputs),
+  safe: safeInput,
+});
+export type ModerationsInput = z.output<typeof moderationsInput>;
+
+/** A moderation of OpenAI's format. */
+export interface ModerationObject {
+  readonly id: string;
+  /** Canonical id of the model asked for. */
+  readonly model: string;
+  /** One for each text; of content parts, one for all of them. */
+  readonly results: readonly ModerationResultObject[];
+}
+
+export interface ModerationResultObject {
+  readonly flagged: boolean;
+  readonly categories: Readonly<Record<string, boolean>>;
+  readonly category_scores: Readonly<Record<string, number>>;
+  readonly category_applied_input_types?: Readonly<Record<string, unknown>>;
+}
+
+export interface ModerationsResult {
+  readonly moderation: ModerationObject;
+  readonly receipt: Receipt;
+}
+
+export class Moderations {
+  constructor(
+    private readonly generations: Generations,
+    private readonly upstreams: Upstreams,
+  ) {}
+
+  /** Resolves when the charge is committed. */
+  async create(ctx: RequestContext, input: ModerationsInput): Promise<ModerationsResult> {
+    const { model: modelName, input: given, safe, ...extra } = input;
+    const inputs: readonly ModerationInput[] = typeof given === "string" ? [given] : given;
+    const counted = { ...NO_USAGE, inputTextTokens: countInputs(inputs) };
+    const plan = this.generations.plan(ctx, "moderation", modelName, () => counted);
+    const { answer, receipt } = await this.generations.run(ctx, plan, {
+      texts: inputs.map(textOf).filter((text) => text !== null),
+      safe: toSafeText(safe),
+      call: (model, signal, texts) =>
+        this.upstreams
+          .serving(model, "moderation")
+          .moderate({ upstreamModel: model.upstreamModel, signal, extra, inputs: withTexts(inputs, texts) }),
+      meter: ({ usage }) => ({ quantities: usage ?? counted, source: usage ? "provider" : "estimated" }),
+      warnings: ({ warnings }) => warnings,
+    });
+    const id = `modr-${receipt.generationId.replaceAll("-", "")}`;
+    return { moderation: { id, model: receipt.model, results: answer.results.map(toResultObject) }, receipt };
+  }
+}
+
+function checkInputs(input: string | readonly unknown[], ctx: z.RefinementCtx): void {
+  if (input.length === 0) ctx.addIssue("must not be empty");
+  if (typeof input === "string") return;
+  if (input.length > MODERATION_INPUTS_MAX) ctx.addIssue(`must hold at most ${MODERATION_INPUTS_MAX} inputs`);
+  for (const [index, one] of input.entries()) {
+    if (one === "") ctx.addIssue({ code: "custom", message: "must not be empty", path: [index] });
+  }
+}
+
+function toResultObject({ flagged, categories, scores, appliedInputTypes }: ModerationResult): ModerationResultObject {
+  return {
+    flagged,
+    categories,
+    category_scores: scores,
+    ...(appliedInputTypes && { category_applied_input_types: appliedInputTypes }),
+  };
+}
+
+function countInputs(inputs: readonly ModerationInput[]): number {
+  const texts = inputs.filter((input) => typeof input === "string");
+  return texts.length === inputs.length ? countTexts(texts) : countChatTokens([{ content: inputs }]);
+}
+
+function textOf(input: ModerationInput): string | null {
+  if (typeof input === "string") return input;
+  return typeof input.text === "string" ? input.text : null;
+}
+
+/** The same inputs, saying `texts` instead of their own. */
+function withTexts(inputs: readonly ModerationInput[], texts: readonly string[]): ModerationInput[] {
+  let next = 0;
+  return inputs.map((input) => {
+    if (textOf(input) === null) return input;
+    const text = texts[next] ?? "";
+    next += 1;
+    return typeof input === "string" ? text : { ...input, text };
+  });
+}

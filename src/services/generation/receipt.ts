@@ -1,0 +1,34 @@
+/** What a finished generation cost and how it went: both faces present it, as headers, usage fields or GraphQL fields. */
+import type { UsageQuantities } from "../../lib/usage.js";
+import type { SafetyReport } from "../safety/safety.js";
+
+export type MeterSource = "tier" | "crypto" | "pack";
+export type UsageStatus = "ok" | "cancelled";
+export type UsageSource = "provider" | "estimated" | "partial";
+
+export interface Receipt {
+  /** The generation's own id: X-Generation-Id, and `request_id` in usage. */
+  readonly generationId: string;
+  /** Canonical id of the model asked for; its prices apply. */
+  readonly model: string;
+  /** Canonical id of the model that answered; differs when a fallback served. */
+  readonly modelUsed: string;
+  readonly usage: UsageQuantities;
+  readonly usageSource: UsageSource;
+  readonly status: UsageStatus;
+  /** What was charged. */
+  readonly costNanocredits: bigint;
+  /** What was set aside before the upstream was called. */
+  readonly heldNanocredits: bigint;
+  readonly meterSource: MeterSource;
+  /** Milliseconds that the gateway itself took: the whole less the upstream's. */
+  readonly gatewayMs: number;
+  /** Milliseconds from the upstream call to its last byte. */
+  readonly upstreamMs: number;
+  readonly responseMs: number;
+  readonly firstTokenMs: number | null;
+  /** What was asked for and had no effect, one sentence each. */
+  readonly warnings: readonly string[];
+  /** Null when no safety feature applied. */
+  readonly safety: SafetyReport | null;
+}

@@ -1,0 +1,93 @@
+/** What speech and music are asked with (Spec 4.3; decisions "Generation"): as JSON and GraphQL state it, and as the strings of a query. */
+import * as z from "zod";
+import { invalidInput } from "../../errors.js";
+import { MUSIC_SECONDS_MAX, MUSIC_SECONDS_MIN, SPEECH_INPUT_CHARS_MAX, SPEECH_SPEED_MAX, SPEECH_SPEED_MIN } from "../../limits.js";
+import { SPEECH_FORMATS } from "../../providers/media.js";
+import type { Model } from "../catalog/model.js";
+import { queryFlag } from "../query-values.js";
+
+/** Decisions "Generation": the 35 voices. */
+export const VOICES: readonly string[] = (
+  "alloy echo fable onyx nova shimmer ash ballad coral sage verse rachel domi bella elli charlotte dorothy sarah emily lily matilda " +
+  "adam antoni arnold josh sam daniel charlie james fin callum liam george brian bill"
+).split(" ");
+const DEFAULT_VOICE = "alloy";
+/** How much of a caller's own words an error message repeats. */
+const QUOTED_CHARS_MAX = 100;
+
+/** Prices are per character: what a reader would count, not how it is encoded. */
+export function countCharacters(text: string): number {
+  let count = 0;
+  for (const _character of text) count += 1;
+  return count;
+}
+
+const boundedText = z
+  .string()
+  .refine((text) => countCharacters(text) <= SPEECH_INPUT_CHARS_MAX, `must have at most ${SPEECH_INPUT_CHARS_MAX} characters`)
+  .meta({ maxLength: SPEECH_INPUT_CHARS_MAX });
+const spokenText = boundedText.refine((text) => text.trim() !== "", "must not be empty");
+const format = z.enum(SPEECH_FORMATS).nullish();
+/** The features that are asked for, or all of the usual ones. */
+const safe = z
+  .union([z.string(), z.boolean()])
+  .transform((value) => (typeof value === "boolean" ? (value ? "true" : null) : value))
+  .nullish();
+const modelName = z.string().min(1).max(253).nullish();
+
+/** POST /v1/audio/speech: what is not named here travels on to the upstream untouched. */
+export const speechInput = z.looseObject({
+  model: modelName,
+  input: spokenText,
+  voice: z.string().min(1).nullish(),
+  response_format: format,
+  speed: z.number().min(SPEECH_SPEED_MIN).max(SPEECH_SPEED_MAX).nullish(),
+  instructions: boundedText.nullish(),
+  safe,
+});
+export type SpeechInput = z.output<typeof speechInput>;
+
+/** GraphQL's generateMusic, and GET /audio/{text} with a music model. */
+export const musicInput = z.looseObject({
+  model: modelName,
+  prompt: spokenText,
+  /** Seconds. */
+  duration: z.number().min(MUSIC_SECONDS_MIN).max(MUSIC_SECONDS_MAX).nullish(),
+  response_format: format,
+  /** -1: a random one. */
+  seed: z.int().min(-1).nullish(),
+  safe,
+});
+export type MusicInput = z.output<typeof musicInput>;
+
+const queryNumber = z
+  .string()
+  .regex(/^-?\d{1,16}(\.\d{1,6})?$/, "Expected a number.")
+  .transform(Number);
+
+/** What GET /audio/{text} has in its path. */
+export const audioPath = z.object({ text: spokenText });
+
+/** GET /audio/{text}. What it holds is checked again as the input of whichever it turns out to be. */
+export const audioQuery = z.strictObject({
+  model: z.string().optional(),
+  voice: z.string().optional(),
+  duration: queryNumber.optional(),
+  /** Omitted is 0 on the GET routes (decisions "Generation"). */
+  seed: queryNumber.pipe(z.int().min(-1)).default(0),
+  response_format: z.enum(SPEECH_FORMATS).optional(),
+  speed: queryNumber.optional(),
+  instructions: z.string().optional(),
+  safe: z.string().optional(),
+  "no-cache": queryFlag.default(false),
+});
+export type AudioQuery = z.output<typeof audioQuery>;
+
+/** A model that names its voices has those and no others. Throws BAD_REQUEST that lists them. */
+export function chooseVoice(model: Model, asked: string | null | undefined): string {
+  const voices = model.voices.length > 0 ? model.voices : VOICES;
+  if (asked == null) return voices.includes(DEFAULT_VOICE) ? DEFAULT_VOICE : (voices[0] ?? DEFAULT_VOICE);
+  if (voices.includes(asked)) return asked;
+  const quoted = JSON.stringify(asked.length > QUOTED_CHARS_MAX ? `${asked.slice(0, QUOTED_CHARS_MAX)}…` : asked);
+  throw invalidInput(`${model.id} has no voice ${quoted}. Its voices are: ${voices.join(", ")}.`, "voice");
+}

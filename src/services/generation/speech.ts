@@ -1,0 +1,83 @@
+/** Speech (Spec 4.3): a text read out, whole or as it is made. Billed per character of the text, so its price is known beforehand. */
+import type { RequestContext } from "../../context.js";
+import { NO_USAGE } from "../../lib/usage.js";
+import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
+import type { MediaFile, SpeechStream } from "../../providers/media.js";
+import { ProviderError } from "../../providers/provider.js";
+import type { Generations } from "./generations.js";
+import type { Receipt } from "./receipt.js";
+import { chooseVoice, countCharacters, type SpeechInput } from "./speech-input.js";
+import { type PreparedSpeech, SpeechStreamRun, type SpokenStream } from "./speech-stream.js";
+import type { Upstreams } from "./upstreams.js";
+
+export interface SpeechDependencies {
+  readonly generations: Generations;
+  readonly upstreams: Upstreams;
+  /** A generation's total, in milliseconds. */
+  readonly totalMs: number;
+}
+
+export interface SpeechResult {
+  readonly file: MediaFile;
+  readonly receipt: Receipt;
+}
+
+export class Speech {
+  constructor(private readonly deps: SpeechDependencies) {}
+
+  /** See SpokenStream. Nothing is thrown here: a refusal is the rejection of `opened`. */
+  stream(ctx: RequestContext, input: SpeechInput): SpokenStream {
+    return new SpeechStreamRun(ctx, () => this.prepare(ctx, input), this.deps.generations, this.deps.totalMs);
+  }
+
+  /** The whole of it; resolves when the charge is committed. `notes` are what had no effect. */
+  async create(ctx: RequestContext, input: SpeechInput, notes: readonly string[] = []): Promise<SpeechResult> {
+    const { plan, work } = this.prepare(ctx, input);
+    const { answer, receipt } = await this.deps.generations.run(ctx, plan, {
+      ...work,
+      call: async (model, signal, texts) => readWhole(await work.call(model, signal, texts)),
+      meter: () => ({ quantities: plan.expected, source: "estimated" }),
+      warnings: ({ warnings }) => [...warnings, ...notes],
+    });
+    return { file: { bytes: answer.bytes, contentType: answer.contentType }, receipt };
+  }
+
+  private prepare(ctx: RequestContext, input: SpeechInput): PreparedSpeech {
+    const { model: name, input: text, voice: asked, response_format: format, speed, instructions, safe, ...extra } = input;
+    const { generations, upstreams } = this.deps;
+    const plan = generations.plan(ctx, "speech", name, () => ({ ...NO_USAGE, characters: countCharacters(text) }));
+    const voice = chooseVoice(plan.model, asked);
+    return {
+      plan,
+      work: {
+        texts: [text, instructions ?? ""],
+        safe,
+        call: (model, signal, [spoken = "", manner = ""]) =>
+          upstreams.serving(model, "speech").stream({
+            upstreamModel: model.upstreamModel,
+            input: spoken,
+            voice,
+            format: format ?? "mp3",
+            speed: speed ?? null,
+            instructions: manner === "" ? null : manner,
+            extra,
+            signal,
+          }),
+      },
+    };
+  }
+}
+
+async function readWhole({ contentType, chunks, warnings }: SpeechStream): Promise<MediaFile & Pick<SpeechStream, "warnings">> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of chunks) {
+    parts.push(chunk);
+    size += chunk.byteLength;
+    if (size > UPSTREAM_BODY_BYTES_MAX) {
+      throw new ProviderError("invalid-response", `The upstream's answer is larger than ${UPSTREAM_BODY_BYTES_MAX} bytes.`);
+    }
+  }
+  if (size === 0) throw new ProviderError("invalid-response", "The upstream answered no sound.");
+  return { bytes: Buffer.concat(parts, size), contentType, warnings };
+}

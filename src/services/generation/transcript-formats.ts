@@ -1,0 +1,53 @@
+/** A transcript as each `response_format` has it. */
+import type { TranscriptionAnswer, TranscriptSegment } from "../../providers/media.js";
+
+export type Transcript = Pick<TranscriptionAnswer, "text" | "language" | "segments" | "words"> & {
+  /** Length of the recording. */
+  readonly durationMs: number;
+};
+
+/** OpenAI's `verbose_json`. */
+export function toVerboseJson(transcript: Transcript): Record<string, unknown> {
+  const { text, language, durationMs, segments, words } = transcript;
+  return {
+    task: "transcribe",
+    ...(language !== null && { language }),
+    duration: durationMs / 1000,
+    text,
+    ...(segments !== null && { segments: segments.map(({ start, end, text: spoken }, id) => ({ id, start, end, text: spoken })) }),
+    ...(words !== null && { words: words.map(({ start, end, text: word }) => ({ word, start, end })) }),
+    usage: { type: "duration", seconds: durationMs / 1000 },
+  };
+}
+
+export function toSrt(transcript: Transcript): string {
+  return captions(transcript)
+    .map(({ start, end, text }, index) => `${index + 1}\n${timeOf(start, ",")} --> ${timeOf(end, ",")}\n${text}\n\n`)
+    .join("");
+}
+
+export function toVtt(transcript: Transcript): string {
+  const cues = captions(transcript).map(({ start, end, text }) => `${timeOf(start, ".")} --> ${timeOf(end, ".")}\n${escapeCue(text)}\n\n`);
+  return `WEBVTT\n\n${cues.join("")}`;
+}
+
+/** One caption for the whole when the upstream told no times. A blank line within a caption would end it. */
+function captions({ text, segments, durationMs }: Transcript): readonly TranscriptSegment[] {
+  const timed = segments !== null && segments.length > 0 ? segments : [{ start: 0, end: durationMs / 1000, text }];
+  return timed
+    .map((segment) => ({ ...segment, end: Math.max(segment.start, segment.end), text: segment.text.trim().replace(/\s*\n\s*/g, "\n") }))
+    .filter((segment) => segment.text !== "");
+}
+
+/** WebVTT gives a meaning to these. */
+function escapeCue(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
+
+/** 3661.5 to `01:01:01,500`. */
+function timeOf(seconds: number, separator: "," | "."): string {
+  const milliseconds = Math.round(seconds * 1000);
+  const two = (value: number) => String(Math.floor(value)).padStart(2, "0");
+  const clock = `${two(milliseconds / 3_600_000)}:${two((milliseconds / 60_000) % 60)}:${two((milliseconds / 1000) % 60)}`;
+  return `${clock}${separator}${String(milliseconds % 1000).padStart(3, "0")}`;
+}

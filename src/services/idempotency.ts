@@ -1,0 +1,283 @@
+/**
+ * Idempotency-Key (decisions "What is billed"): a generation that is asked for again with the same key and input is answered with
+ * what was answered before, unbilled. The database knows, so it holds for any number of processes.
+ *
+ * 1. `begin` writes the request down with the id under which its generation will be charged. One of any number of requests with one
+ *    key does; the others are refused while it is under way.
+ * 2. The answer is stored before its last byte goes out (`succeed`). A failure that was not charged leaves the key free (`fail`).
+ * 3. What a process left when it died was charged or not, which its generation's id tells. Not charged: the key is free. Charged: the
+ *    answer is lost, and the caller is told so with the id, and not billed again.
+ */
+import type { Logger } from "pino";
+import * as z from "zod";
+import type { RequestContext } from "../context.js";
+import { AppError } from "../errors.js";
+import { canonicalHash } from "../lib/canonical-hash.js";
+import type { Clock } from "../lib/clock.js";
+import { createId } from "../lib/ids.js";
+import { HEARTBEAT_DEAD_MS } from "../limits.js";
+import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX, IDEMPOTENT_BODY_INLINE_BYTES_MAX } from "../limits-disk.js";
+import type { BlobStore } from "../store/blobs.js";
+import type { Database } from "../store/database.js";
+import { ReservedId } from "./generation/generation-id.js";
+import { parseInput, storableText } from "./input.js";
+import { requireCaller } from "./permissions.js";
+
+const HOUR_MS = 60 * 60 * 1000;
+const SWEPT_AT_ONCE_MAX = 100;
+/** Two requests may free and take a key in turn; more often than this something else is wrong. */
+const ATTEMPTS_MAX = 5;
+const RETRY_AFTER_SECONDS = 1;
+
+export const IDEMPOTENCY_FOLDER = "idempotency";
+
+const idempotencyKey = z.object({ "Idempotency-Key": storableText.min(1).max(IDEMPOTENCY_KEY_CHARS_MAX) });
+
+export interface IdempotentCall {
+  readonly key: string;
+  /** Two operations never share an answer: the same key with another one is a conflict. */
+  readonly operation: string;
+  /** Everything that decides the answer; files by their bytes. */
+  readonly input: unknown;
+}
+
+/** What is answered, in the terms of the face that it is answered on. */
+export interface StoredAnswer {
+  readonly statusCode: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+}
+
+export type Begun = { readonly kind: "new"; readonly run: IdempotentRun } | { readonly kind: "replay"; readonly answer: StoredAnswer };
+
+interface Known {
+  readonly id: string;
+  readonly account_id: string;
+  readonly fingerprint: Uint8Array;
+  readonly generation_id: string;
+  readonly status: "running" | "done";
+  readonly status_code: number | null;
+  readonly headers: Record<string, string> | null;
+  readonly body: Uint8Array | null;
+  readonly body_key: string | null;
+  readonly created_at: Date;
+  readonly is_expired: boolean;
+  /** Its process lives, as far as is known. */
+  readonly is_attended: boolean;
+  readonly is_own: boolean;
+}
+
+export class Idempotency {
+  /** What this process works on. A row of it that is not here was given up. */
+  private readonly running = new Set<string>();
+
+  constructor(
+    private readonly database: Database,
+    private readonly blobs: BlobStore,
+    private readonly clock: Clock,
+    private readonly processId: string,
+    private readonly log: Logger,
+  ) {}
+
+  /** Throws BAD_REQUEST for a key that is none, CONFLICT for one that is in use or was used for something else. */
+  async begin(ctx: RequestContext, { key, operation, input }: IdempotentCall): Promise<Begun> {
+    const caller = requireCaller(ctx);
+    parseInput(idempotencyKey, { "Idempotency-Key": key });
+    const scopeId = caller.kind === "key" ? caller.apiKeyId : caller.accountId;
+    const fingerprint = canonicalHash([operation, input]);
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+      const run = await this.claim(scopeId, key, caller.accountId, fingerprint);
+      if (run) return { kind: "new", run };
+      const known = await this.find(scopeId, key);
+      if (!known) continue;
+      if (known.is_expired) await this.remove(known);
+      else {
+        if (!Buffer.from(known.fingerprint).equals(fingerprint)) throw usedOtherwise();
+        if (known.status === "done") return { kind: "replay", answer: await this.answerOf(known) };
+        await this.freeOrRefuse(known);
+      }
+    }
+    throw inProgress();
+  }
+
+  /** Removes what has expired. Returns how many. */
+  async sweep(): Promise<number> {
+    let removed = 0;
+    for (;;) {
+      const some = await this.database.prisma.$queryRaw<{ body_key: string | null }[]>`
+        DELETE FROM idempotent_request WHERE id IN (
+          SELECT id FROM idempotent_request WHERE expires_at <= ${this.clock.now()} LIMIT ${SWEPT_AT_ONCE_MAX}) RETURNING body_key`;
+      for (const { body_key } of some) if (body_key !== null) await this.blobs.delete(body_key);
+      removed += some.length;
+      if (some.length < SWEPT_AT_ONCE_MAX) return removed;
+    }
+  }
+
+  /** Which of these blobs belong to an answer. */
+  async findNamed(keys: readonly string[]): Promise<ReadonlySet<string>> {
+    const rows = await this.database.prisma.idempotentRequest.findMany({
+      where: { bodyKey: { in: [...keys] } },
+      select: { bodyKey: true },
+    });
+    return new Set(rows.flatMap(({ bodyKey }) => (bodyKey === null ? [] : [bodyKey])));
+  }
+
+  /** Null when somebody has the key. */
+  private async claim(
+    scopeId: string,
+    key: string,
+    accountId: string,
+    fingerprint: Uint8Array<ArrayBuffer>,
+  ): Promise<IdempotentRun | null> {
+    const id = createId();
+    const generationId = createId();
+    const now = this.clock.now();
+    // Before it is there for others to see, so that nobody takes it for one that was given up.
+    this.running.add(id);
+    try {
+      const { count } = await this.database.prisma.idempotentRequest.createMany({
+        data: {
+          ...{ id, scopeId, key, accountId, fingerprint, generationId, processId: this.processId },
+          createdAt: now,
+          expiresAt: new Date(now.getTime() + IDEMPOTENCY_HOURS * HOUR_MS),
+        },
+        skipDuplicates: true,
+      });
+      if (count === 1) return new IdempotentRun(id, generationId, this.store());
+    } catch (error) {
+      this.running.delete(id);
+      throw error;
+    }
+    this.running.delete(id);
+    return null;
+  }
+
+  private async find(scopeId: string, key: string): Promise<Known | null> {
+    const deadAfterSeconds = HEARTBEAT_DEAD_MS / 1000;
+    const rows = await this.database.prisma.$queryRaw<Known[]>`
+      SELECT r.id, r.account_id, r.fingerprint, r.generation_id, r.status, r.status_code, r.headers, r.body, r.body_key, r.created_at,
+        r.expires_at <= ${this.clock.now()} AS is_expired, r.process_id = ${this.processId}::uuid AS is_own,
+        coalesce(p.heartbeat_at >= now() - make_interval(secs => ${deadAfterSeconds}), false) AS is_attended
+      FROM idempotent_request r LEFT JOIN gateway_process p ON p.id = r.process_id
+      WHERE r.scope_id = ${scopeId}::uuid AND r.key = ${key}`;
+    return rows[0] ?? null;
+  }
+
+  private async answerOf({ status_code, headers, body, body_key, generation_id }: Known): Promise<StoredAnswer> {
+    const bytes = body ?? (body_key === null ? null : await this.blobs.read(body_key));
+    // A large answer of a process whose blobs this one does not see.
+    if (!bytes) throw answerLost(generation_id);
+    return { statusCode: status_code ?? 200, headers: headers ?? {}, body: bytes };
+  }
+
+  /** Resolves when the key is free: it was given up by a process that died, and nothing was charged. */
+  private async freeOrRefuse(known: Known): Promise<void> {
+    const isUnderWay = known.is_own ? this.running.has(known.id) : known.is_attended;
+    if (isUnderWay || (await this.hasOpenHold(known.generation_id))) throw inProgress();
+    if (await this.wasCharged(known.generation_id, known.account_id, known.created_at)) throw answerLost(known.generation_id);
+    await this.remove(known);
+  }
+
+  private async hasOpenHold(generationId: string): Promise<boolean> {
+    return (await this.database.prisma.hold.count({ where: { id: generationId } })) > 0;
+  }
+
+  /** The generation itself, or, of an agent, those that it asked for; a job has begun to live on its own. */
+  private async wasCharged(generationId: string, accountId: string, since: Date): Promise<boolean> {
+    const { usageRecord, generationJob } = this.database.prisma;
+    if ((await usageRecord.count({ where: { id: generationId } })) > 0) return true;
+    if ((await generationJob.count({ where: { id: generationId } })) > 0) return true;
+    const timestamp = { gte: new Date(since.getTime() - HOUR_MS) };
+    return (await usageRecord.findFirst({ where: { accountId, timestamp, parentRequestId: generationId }, select: { id: true } })) !== null;
+  }
+
+  private async remove({ id, status, body_key }: Pick<Known, "id" | "status" | "body_key">): Promise<void> {
+    const { count } = await this.database.prisma.idempotentRequest.deleteMany({ where: { id, status } });
+    if (count > 0 && body_key !== null) await this.blobs.delete(body_key);
+  }
+
+  /** What a run writes down. Nothing here rejects: the answer itself is good, only a repetition of the request will not find it. */
+  private store(): RunStore {
+    const guarded = async (id: string, work: () => Promise<void>) => {
+      try {
+        await work();
+      } catch (error) {
+        this.log.error({ err: error }, "could not store the outcome of a request with an Idempotency-Key");
+      } finally {
+        this.running.delete(id);
+      }
+    };
+    return {
+      keep: (id, answer) => guarded(id, () => this.keep(id, answer)),
+      keepIfCharged: (id, generationId, answer) =>
+        guarded(id, async () => {
+          const row = await this.database.prisma.idempotentRequest.findUnique({ where: { id } });
+          if (row && (await this.wasCharged(generationId, row.accountId, row.createdAt))) await this.keep(id, answer());
+          else await this.remove({ id, status: "running", body_key: null });
+        }),
+      giveUp: (id) => void this.running.delete(id),
+    };
+  }
+
+  private async keep(id: string, { statusCode, headers, body }: StoredAnswer): Promise<void> {
+    const isInline = body.byteLength <= IDEMPOTENT_BODY_INLINE_BYTES_MAX;
+    const bodyKey = isInline ? null : `${IDEMPOTENCY_FOLDER}/${id}`;
+    if (bodyKey !== null) await this.blobs.put(bodyKey, body);
+    await this.database.prisma.idempotentRequest.updateMany({
+      where: { id, status: "running" },
+      data: { status: "done", statusCode, headers: { ...headers }, body: isInline ? new Uint8Array(body) : null, bodyKey },
+    });
+  }
+}
+
+interface RunStore {
+  keep(id: string, answer: StoredAnswer): Promise<void>;
+  keepIfCharged(id: string, generationId: string, answer: () => StoredAnswer): Promise<void>;
+  giveUp(id: string): void;
+}
+
+/** One request that has the key. Exactly one of its methods concludes it; further calls change nothing. None rejects. */
+export class IdempotentRun {
+  /** For the request's context: its generation is charged under this id. */
+  readonly reservedId: ReservedId;
+  private concluded: Promise<void> | null = null;
+
+  constructor(
+    private readonly id: string,
+    readonly generationId: string,
+    private readonly store: RunStore,
+  ) {
+    this.reservedId = new ReservedId(generationId);
+  }
+
+  /** Resolves when the answer is stored: its last byte may go out. */
+  succeed(answer: StoredAnswer): Promise<void> {
+    this.concluded ??= this.store.keep(this.id, answer);
+    return this.concluded;
+  }
+
+  /** `answer` is stored when something was charged; else the key can be used again. */
+  fail(answer: () => StoredAnswer): Promise<void> {
+    this.concluded ??= this.store.keepIfCharged(this.id, this.generationId, answer);
+    return this.concluded;
+  }
+
+  /** The answer is too large to be kept: a repetition is refused, or free when nothing was charged. */
+  giveUp(): void {
+    this.concluded ??= Promise.resolve(this.store.giveUp(this.id));
+  }
+}
+
+function usedOtherwise(): AppError {
+  return new AppError("CONFLICT", "This Idempotency-Key was used for another request.", { param: "Idempotency-Key" });
+}
+
+function inProgress(): AppError {
+  const message = "A request with this Idempotency-Key is still running.";
+  return new AppError("CONFLICT", message, { param: "Idempotency-Key", retryAfterSeconds: RETRY_AFTER_SECONDS });
+}
+
+function answerLost(generationId: string): AppError {
+  const message = `The request with this Idempotency-Key was charged as generation ${generationId}, but its answer is lost. Nothing was charged now.`;
+  return new AppError("CONFLICT", message, { param: "Idempotency-Key", details: { generationId } });
+}

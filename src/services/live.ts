@@ -1,0 +1,102 @@
+/** Live account data: what subscriptions are told, as it is committed. */
+import type { RequestContext } from "../context.js";
+import type { AccountChannel, EventChannels, Events } from "../store/events.js";
+import type { Accounts, Balance } from "./accounts.js";
+import { requirePermission } from "./permissions.js";
+import type { UsageRecords, UsageRow } from "./usage.js";
+
+/** Events that a slow subscriber may fall behind by; of more the oldest are dropped. */
+const BACKLOG_MAX = 1_000;
+
+export class LiveAccount {
+  constructor(
+    private readonly events: Events,
+    private readonly accounts: Accounts,
+    private readonly usage: UsageRecords,
+  ) {}
+
+  /** Each usage row of the account as it is written. */
+  usageRecorded(ctx: RequestContext): AsyncIterableIterator<UsageRow> {
+    const { accountId } = requirePermission(ctx, "usage");
+    const source = this.eventsOf(ctx, "usage-recorded", accountId, BACKLOG_MAX);
+    return mapEvents(source, ({ usageId }) => this.usage.get(ctx, usageId));
+  }
+
+  /** The balance after each change. A burst of changes is one event: only the newest balance is of interest. */
+  balanceChanged(ctx: RequestContext): AsyncIterableIterator<Balance> {
+    const { accountId } = requirePermission(ctx, "balance");
+    const source = this.eventsOf(ctx, "balance-changed", accountId, 1);
+    // What was missed may have been a change.
+    source.onClose(this.events.onGap(() => source.push({ accountId })));
+    return mapEvents(source, () => this.accounts.balance(ctx));
+  }
+
+  private eventsOf<C extends AccountChannel>(
+    ctx: RequestContext,
+    channel: C,
+    accountId: string,
+    backlogMax: number,
+  ): EventQueue<EventChannels[C]> {
+    const queue = new EventQueue<EventChannels[C]>(backlogMax);
+    queue.onClose(this.events.listenToAccount(channel, accountId, (payload) => queue.push(payload)));
+    if (ctx.signal.aborted) queue.close();
+    else ctx.signal.addEventListener("abort", () => queue.close(), { once: true });
+    return queue;
+  }
+}
+
+/** A bounded queue between a pushing source and a pulling reader; the oldest goes when it is full. */
+export class EventQueue<Item> {
+  private items: Item[] = [];
+  private isClosed = false;
+  private wake: (() => void) | null = null;
+  private closers: (() => void)[] = [];
+
+  constructor(private readonly itemsMax: number) {}
+
+  push(item: Item): void {
+    if (this.isClosed) return;
+    this.items.push(item);
+    if (this.items.length > this.itemsMax) this.items.shift();
+    this.wake?.();
+  }
+
+  onClose(closer: () => void): void {
+    if (this.isClosed) closer();
+    else this.closers.push(closer);
+  }
+
+  close(): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    for (const closer of this.closers) closer();
+    this.wake?.();
+  }
+
+  /** Undefined once it is closed. */
+  async next(): Promise<Item | undefined> {
+    while (this.items.length === 0 && !this.isClosed) {
+      await new Promise<void>((resolve) => {
+        this.wake = resolve;
+      });
+    }
+    return this.isClosed ? undefined : this.items.shift();
+  }
+}
+
+/** An iterator whose `return()` ends a pending `next()` at once, which an async generator's does not. */
+function mapEvents<Item, Result>(queue: EventQueue<Item>, map: (item: Item) => Promise<Result>): AsyncIterableIterator<Result> {
+  return {
+    async next() {
+      const item = await queue.next();
+      return item === undefined ? { done: true, value: undefined } : { done: false, value: await map(item) };
+    },
+    async return() {
+      queue.close();
+      return { done: true, value: undefined };
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}

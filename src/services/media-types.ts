@@ -1,0 +1,73 @@
+/**
+ * What a stored file is served as (decisions "Media"): what its bytes say, not what somebody said of them. A page or a script that
+ * was uploaded as a picture must never reach a browser as either.
+ */
+
+/** Served for everything that is not known, or that a browser would run. */
+export const UNKNOWN_TYPE = "application/octet-stream";
+
+/** Texts that no browser runs. They have no beginning of their own, so the declared type decides when the bytes are text. */
+const TEXT_TYPES: ReadonlySet<string> = new Set(["text/plain", "text/markdown", "text/csv", "application/json"]);
+/** Files of one container: only the declared type tells sound from pictures with sound. */
+const CONTAINERS: readonly (readonly string[])[] = [
+  ["video/webm", "audio/webm"],
+  ["video/mp4", "audio/mp4", "audio/x-m4a", "video/x-m4v", "video/quicktime"],
+  ["audio/ogg", "video/ogg", "audio/opus"],
+  ["audio/aac", "audio/x-aac", "audio/aacp"],
+];
+/** Markup that browsers run, and that is found by its beginning. */
+const ACTIVE_TYPE = /\b(?:html|xml|svg|javascript|ecmascript|x-shockwave-flash)\b/i;
+const INLINE_TYPE = /^(?:image|video|audio)\/|^text\/plain$/;
+/** Looked at for control characters; a text has none. */
+const TEXT_SAMPLE_BYTES = 64 * 1024;
+
+/** `Image/PNG; foo=bar` to `image/png`. */
+export function bareMediaType(contentType: string): string {
+  return (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
+}
+
+/** The type of a file that a stranger brought: declared, as far as the bytes agree. */
+export async function inspectUpload(bytes: Uint8Array, declared: string | null): Promise<string> {
+  const claim = declared === null ? null : bareMediaType(declared);
+  const found = await detect(bytes);
+  if (found !== null) return claim !== null && areAlike(found, claim) ? claim : passive(found);
+  if (!isText(bytes)) return UNKNOWN_TYPE;
+  return claim !== null && TEXT_TYPES.has(claim) ? claim : "text/plain";
+}
+
+/** The type of a file that a model made: as above, but raw sound and pictures that have no beginning of their own are believed. */
+export async function inspectGenerated(bytes: Uint8Array, declared: string): Promise<string> {
+  const claim = bareMediaType(declared);
+  const found = await detect(bytes);
+  if (found !== null) return areAlike(found, claim) ? claim : passive(found);
+  return /^(?:image|video|audio)\//.test(claim) || TEXT_TYPES.has(claim) ? passive(claim) : UNKNOWN_TYPE;
+}
+
+/** Shown by a browser, instead of saved. */
+export function isInline(contentType: string): boolean {
+  return INLINE_TYPE.test(contentType) && !ACTIVE_TYPE.test(contentType);
+}
+
+async function detect(bytes: Uint8Array): Promise<string | null> {
+  const { fileTypeFromBuffer } = await import("file-type");
+  const found = await fileTypeFromBuffer(bytes);
+  return found ? bareMediaType(found.mime) : null;
+}
+
+function areAlike(found: string, claim: string): boolean {
+  return found === claim || CONTAINERS.some((types) => types.includes(found) && types.includes(claim));
+}
+
+function passive(contentType: string): string {
+  return ACTIVE_TYPE.test(contentType) ? UNKNOWN_TYPE : contentType;
+}
+
+function isText(bytes: Uint8Array): boolean {
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+    return !/[\x00-\x08\x0e-\x1a\x1c-\x1f]/.test(text.slice(0, TEXT_SAMPLE_BYTES));
+  } catch {
+    return false;
+  }
+}

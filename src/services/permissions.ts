@@ -1,0 +1,35 @@
+/** Who may do what on an account: the first line of every account method (Spec 5.4). */
+import type { AccountPermission, Caller, KeyCaller, RequestContext, SessionCaller } from "../context.js";
+import { permissionDenied, unauthenticated } from "../errors.js";
+
+/** Any key or session; 401 for nobody. */
+export function requireCaller(ctx: RequestContext): KeyCaller | SessionCaller {
+  if (ctx.caller.kind === "anonymous") throw unauthenticated("An API key is required: send it as `Authorization: Bearer <key>`.");
+  return ctx.caller;
+}
+
+/** A session, or a key that holds the permission. */
+export function requirePermission(ctx: RequestContext, permission: AccountPermission): KeyCaller | SessionCaller {
+  const caller = requireCaller(ctx);
+  if (caller.kind === "key" && !caller.permissions.has(permission)) {
+    throw permissionDenied(`This key does not hold the permission account:${permission}.`);
+  }
+  return caller;
+}
+
+/** As `requirePermission(ctx, "keys")`, and never a publishable key (Spec 5.4). */
+export function requireKeyManager(ctx: RequestContext): KeyCaller | SessionCaller {
+  const caller = requireCaller(ctx);
+  if (caller.kind === "key" && caller.apiKeyType !== "secret") throw permissionDenied("Keys are managed with a secret key.");
+  return requirePermission(ctx, "keys");
+}
+
+export function requireOperator(ctx: RequestContext): KeyCaller | SessionCaller {
+  const caller = requireKeyManager(ctx);
+  if (!caller.isOperator) throw permissionDenied("Only an operator may do this.");
+  return caller;
+}
+
+export function isKeyCaller(caller: Caller): caller is KeyCaller {
+  return caller.kind === "key";
+}

@@ -1,0 +1,28 @@
+/** What the platform is configured with, and where it is reached. */
+import type { UpstreamTimeouts } from "../providers/provider.js";
+import type { CatalogSettings } from "./catalog.js";
+import type { RateLimitSettings } from "./rate-limits.js";
+
+export interface PlatformSettings extends CatalogSettings {
+  readonly dataDir: string;
+  /** Null: the embedded database. */
+  readonly databaseUrl: string | null;
+  /** Null: events between processes go through the database. */
+  readonly redisUrl: string | null;
+  /** Null: made and kept under the data directory. */
+  readonly encryptionKey: string | null;
+  readonly ownerApiKey: string | null;
+  readonly ownerCredits: bigint;
+  readonly timeouts: UpstreamTimeouts;
+  /** Hosts that the outbound guard lets users name. */
+  readonly upstreamAllowHosts: readonly string[];
+  readonly rateLimits: RateLimitSettings;
+  /** An id or alias; null when there is none. */
+  readonly moderationModel: string | null;
+}
+
+/** Where the gateway is reached, without a slash at the end. */
+export interface Addresses {
+  readonly baseUrl: string;
+  readonly mediaUrl: string;
+}

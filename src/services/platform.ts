@@ -1,0 +1,58 @@
+/**
+ * The platform: every service and what it stands on, made once, in the order in which one needs the other, and closed in the
+ * opposite one. No transport is known here.
+ */
+import type { Logger } from "pino";
+import type { Clock } from "../lib/clock.js";
+import { warmUpTokenizer } from "../lib/tokenizer.js";
+import type { Database } from "../store/database.js";
+import { createServices } from "./create-services.js";
+import type { Settler } from "./credits/settler.js";
+import { openFoundations } from "./foundations.js";
+import { ensureOwner } from "./owner.js";
+import type { Addresses, PlatformSettings } from "./platform-settings.js";
+import type { Services } from "./services.js";
+
+export interface Platform {
+  readonly services: Services;
+  /** The owner's key, the one time that it can be shown: when it was just made. */
+  readonly newOwnerKey: string | null;
+  /** True when generations can be served. */
+  isReady(): Promise<boolean>;
+  /** Call when nothing is being generated any more. */
+  close(): Promise<void>;
+}
+
+export async function openPlatform(settings: PlatformSettings, clock: Clock, log: Logger, addresses: () => Addresses): Promise<Platform> {
+  const foundations = await openFoundations(settings, clock, log);
+  const { database, directory, ledger, localModels, settler, upstreams } = foundations;
+  const { services, cachedAnswers, inspector, sweeper } = createServices(foundations, settings, clock, log, addresses);
+  await foundations.recover();
+  await services.jobs.open();
+  const owner = { apiKey: settings.ownerApiKey, nanocredits: settings.ownerCredits };
+  const newOwnerKey = await ensureOwner(database, ledger, directory, owner);
+  setImmediate(warmUpTokenizer);
+  sweeper.start();
+  return {
+    services,
+    newOwnerKey,
+    isReady: () => isReady(settler, database),
+    close: async () => {
+      await localModels?.stop();
+      await services.jobs.close();
+      await upstreams.close();
+      await inspector.close();
+      await sweeper.stop();
+      await cachedAnswers.close().catch((error: unknown) => log.warn({ err: error }, "could not note which cached answers were used"));
+      await foundations.close();
+    },
+  };
+}
+
+async function isReady(settler: Settler, database: Database): Promise<boolean> {
+  if (settler.isUnavailable) return false;
+  return database.ping().then(
+    () => true,
+    () => false,
+  );
+}

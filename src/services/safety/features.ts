@@ -1,0 +1,52 @@
+/** Which safety features a request goes through (Spec 2.7; decisions "Safety features"). */
+import { z } from "zod";
+import { invalidInput } from "../../errors.js";
+import { type Model, SAFETY_FEATURES, type SafetyFeature } from "../catalog/model.js";
+
+/** What `safe=true` stands for. */
+const SAFE_FEATURES: readonly SafetyFeature[] = ["privacy", "secrets", "sexual", "violence"];
+const ON = ["true", "1"];
+const OFF = ["", "false", "0"];
+/** Unspecified: how much of a caller's own word an error message repeats. */
+const QUOTED_CHARS_MAX = 50;
+
+/** `safe` in a body: true, or features as a list or separated by commas. The names are checked where they are used. */
+export const safeInput = z.union([z.boolean(), z.string().max(1_000), z.array(z.string().max(100)).max(100)]).nullish();
+export type SafeInput = z.output<typeof safeInput>;
+
+/** In the words of a query parameter, which is what admission takes; null asks for nothing. */
+export function toSafeText(safe: SafeInput): string | null {
+  if (safe === undefined || safe === null || safe === false) return null;
+  if (safe === true) return "true";
+  const text = (typeof safe === "string" ? safe : safe.join(",")).trim();
+  return OFF.includes(text) ? null : text;
+}
+
+/** Those that may be handed a text that went through these features: none that requires another one. */
+export function servable(candidates: readonly Model[], applied: readonly SafetyFeature[] | undefined): readonly Model[] {
+  if (candidates.length === 1) return candidates;
+  return candidates.filter(({ requiredSafetyFeatures }) => requiredSafetyFeatures.every((feature) => applied?.includes(feature)));
+}
+
+/** True when there is anything to look at; it takes no time. */
+export function isChecked(model: Model, safe: SafeInput): boolean {
+  return model.requiredSafetyFeatures.length > 0 || toSafeText(safe) !== null;
+}
+
+/** What the model requires in the order that it declares, then what the caller adds. Throws BAD_REQUEST for an unknown name. */
+export function featuresOf(model: Model, safe: SafeInput): readonly SafetyFeature[] {
+  return [...new Set([...model.requiredSafetyFeatures, ...addedFeatures(toSafeText(safe))])];
+}
+
+function addedFeatures(safe: string | null): readonly SafetyFeature[] {
+  if (safe === null) return [];
+  if (ON.includes(safe)) return SAFE_FEATURES;
+  return safe.split(",").map((name) => toFeature(name.trim()));
+}
+
+function toFeature(name: string): SafetyFeature {
+  const feature = SAFETY_FEATURES.find((known) => known === name);
+  if (feature) return feature;
+  const quoted = JSON.stringify(name.slice(0, QUOTED_CHARS_MAX));
+  throw invalidInput(`There is no safety feature ${quoted}: give true, or some of ${SAFETY_FEATURES.join(", ")}.`, "safe");
+}
