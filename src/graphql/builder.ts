@@ -1,0 +1,78 @@
+/**
+ * The schema builder: scalars, defaults and plugins that every file in types/ builds on.
+ *
+ * Nullability is stated per field and non-null unless a field says otherwise. Fields of the root types and fields that
+ * need a permission of their own are nullable, so that a refusal of one leaves the rest of the answer standing: the
+ * receipt of a paid generation must not vanish because its neighbour in the same document failed.
+ */
+import SchemaBuilder from "@pothos/core";
+import ComplexityPlugin from "@pothos/plugin-complexity";
+import RelayPlugin from "@pothos/plugin-relay";
+import type { GraphQLContext } from "./context.js";
+import { parseCredits, parseDateTime, parseFile, parseJson, serializeCredits, serializeDateTime, serializeFile } from "./scalars.js";
+import type { UploadedFile } from "./uploaded-file.js";
+
+export interface SchemaTypes {
+  Context: GraphQLContext;
+  DefaultFieldNullability: false;
+  DefaultEdgesNullability: false;
+  DefaultNodeNullability: false;
+  Scalars: {
+    ID: { Input: string; Output: string };
+    DateTime: { Input: Date; Output: Date };
+    /** Nanocredits in; decimal strings out, because only the resolver knows whether it has nanocredits or picocredits. */
+    Credits: { Input: bigint; Output: string };
+    JSON: { Input: unknown; Output: unknown };
+    File: { Input: UploadedFile; Output: never };
+  };
+}
+
+export const builder = new SchemaBuilder<SchemaTypes>({
+  plugins: [RelayPlugin, ComplexityPlugin],
+  defaultFieldNullability: false,
+  relay: {
+    cursorType: "String",
+    // A page's size is counted once, where it is asked for (pages.ts).
+    edgesFieldOptions: { nullable: false, complexity: { field: 1, multiplier: 1 } },
+    nodeFieldOptions: { nullable: false },
+    nodeQueryOptions: false,
+    nodesQueryOptions: false,
+  },
+  // Costs are stated here and judged once per operation, before it begins, by plugins/use-limits.ts.
+  complexity: { disabled: true },
+});
+
+builder.scalarType("DateTime", {
+  description: "A moment in UTC as ISO 8601 text: `2026-11-21T09:30:00.000Z`.",
+  serialize: serializeDateTime,
+  parseValue: parseDateTime,
+});
+
+builder.scalarType("Credits", {
+  description: 'An amount of credits as a decimal string: `"0.00012"`. One credit is worth one US dollar.',
+  serialize: serializeCredits,
+  parseValue: parseCredits,
+});
+
+builder.scalarType("JSON", {
+  description: "Any JSON value. Only for what a model's provider defines and this schema cannot know.",
+  serialize: (value) => value,
+  parseValue: parseJson,
+});
+
+builder.scalarType("File", {
+  description:
+    "A file, sent as the GraphQL multipart request specification says: a form with `operations`, `map` and the file, and one of the headers that the CSRF prevention asks for, such as `GraphQL-Preflight: 1`.",
+  serialize: serializeFile,
+  parseValue: parseFile,
+  parseLiteral: () => parseFile(null),
+});
+
+builder.queryType({});
+builder.mutationType({});
+builder.subscriptionType({});
+
+/** `["ok", "cancelled"]` as the values of a GraphQL enum: OK and CANCELLED outside, the words themselves inside. */
+export function enumValues<Value extends string>(values: readonly Value[]): Record<string, { readonly value: Value }> {
+  return Object.fromEntries(values.map((value) => [value.toUpperCase(), { value }]));
+}

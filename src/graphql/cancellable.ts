@@ -1,0 +1,85 @@
+/**
+ * The source of a subscription. An async generator's `return()` waits for the `next()` that is pending, which for a live
+ * source may be never; here leaving takes effect at once: the source's signal is aborted, and whoever waits is told that
+ * it is over.
+ */
+import type { RequestContext } from "../context.js";
+
+/** How long a source that never waits may keep the process from everybody else. */
+const TURN_MS = 10;
+
+const DONE = { done: true, value: undefined } as const;
+
+/**
+ * Opens a source that ends when the caller leaves, by either way, the connection's signal or the iterator's `return()`,
+ * and when `until` is aborted.
+ */
+export function cancellable<Item>(
+  ctx: RequestContext,
+  open: (ctx: RequestContext) => AsyncIterable<Item>,
+  until?: AbortSignal,
+): AsyncIterableIterator<Item> {
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  const enders = [ctx.signal, ...(until ? [until] : [])];
+  const leave = () => leaving.abort();
+  for (const ender of enders) {
+    if (ender.aborted) leave();
+    else ender.addEventListener("abort", leave, { once: true });
+  }
+  const source = open({ caller: ctx.caller, requestId: ctx.requestId, clientAddress: ctx.clientAddress, log: ctx.log, signal })[
+    Symbol.asyncIterator
+  ]();
+  let endWait: (() => void) | undefined;
+
+  const close = () => {
+    for (const ender of enders) ender.removeEventListener("abort", leave);
+    endWait?.();
+    // The services see to their own failures while they clean up; nobody is left here to be told.
+    source.return?.().catch(() => undefined);
+  };
+  if (signal.aborted) close();
+  else signal.addEventListener("abort", close, { once: true });
+
+  let turnEndsAt = performance.now() + TURN_MS;
+  const takeTurn = (pull: () => void) => {
+    if (performance.now() < turnEndsAt) return pull();
+    setImmediate(() => {
+      turnEndsAt = performance.now() + TURN_MS;
+      pull();
+    });
+  };
+
+  return {
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    next() {
+      return new Promise((resolve, reject) => {
+        endWait = () => resolve(DONE);
+        takeTurn(() => {
+          if (signal.aborted) return resolve(DONE);
+          source.next().then(
+            (result) => {
+              if (result.done) leave();
+              resolve(result);
+            },
+            (error: unknown) => {
+              if (signal.aborted) resolve(DONE);
+              else reject(error);
+              leave();
+            },
+          );
+        });
+      });
+    },
+    async return() {
+      leave();
+      return DONE;
+    },
+    async throw(error) {
+      leave();
+      throw error;
+    },
+  };
+}

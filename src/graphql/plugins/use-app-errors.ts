@@ -1,0 +1,51 @@
+/**
+ * Maps every error of an operation before Yoga's masking sees it, so that expected failures do not reach the error log
+ * and unexpected ones never reach a caller. It works on the execution itself, which WebSocket and HTTP share.
+ */
+import { type ExecutionResult, GraphQLError } from "graphql";
+import type { Plugin } from "graphql-yoga";
+import type { GraphQLContext } from "../context.js";
+import { type ErrorScope, toPublicError, toPublicErrors } from "../public-errors.js";
+
+export function useAppErrors(): Plugin<GraphQLContext, GraphQLContext> {
+  return {
+    onExecute: ({ args }) => ({
+      onExecuteDone: ({ result, setResult }) => {
+        if (!isStream(result)) setResult(withPublicErrors(result, args.contextValue));
+        return undefined;
+      },
+    }),
+    onSubscribe: ({ args }) => ({
+      onSubscribeResult: ({ result, setResult }) => {
+        if (isStream(result))
+          return { onNext: (event) => event.setResult(withPublicErrors(event.result as ExecutionResult, args.contextValue)) };
+        setResult(withPublicErrors(result, args.contextValue));
+        return undefined;
+      },
+      // A source that fails in mid-stream: the transports pass on whatever is thrown here.
+      onSubscribeError: ({ error, setError }) => setError(toPublicError(error, args.contextValue)),
+    }),
+    // What was refused before there was an operation: the request, its syntax, its validation.
+    onResultProcess: ({ result, setResult, serverContext }) => {
+      if (!Array.isArray(result) && !isStream(result)) setResult(withPublicErrors(result, serverContext));
+    },
+  };
+}
+
+/**
+ * For Yoga's own masking, which knows no request: it only has to keep what was thrown out of sight, because
+ * `onResultProcess` above maps it. Malformed parameters in a query string surface as a SyntaxError of JSON.parse.
+ */
+export function maskRequestError(error: unknown): Error {
+  if (error instanceof GraphQLError) return error;
+  if (error instanceof SyntaxError) return new GraphQLError("The query parameters `variables` and `extensions` must be JSON.");
+  return new GraphQLError("Unexpected error.", { originalError: error instanceof Error ? error : new Error(String(error)) });
+}
+
+function withPublicErrors<Document extends ExecutionResult>(result: Document, scope: ErrorScope): Document {
+  return result.errors === undefined ? result : { ...result, errors: toPublicErrors(result.errors, scope) };
+}
+
+function isStream<Result>(result: Result): result is Extract<Result, AsyncIterable<unknown>> {
+  return typeof result === "object" && result !== null && Symbol.asyncIterator in result;
+}

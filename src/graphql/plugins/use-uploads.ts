@@ -1,0 +1,105 @@
+/**
+ * Files in variables, as the GraphQL multipart request specification has it: a form with `operations` (the request as JSON, null
+ * where a file belongs), `map` (the paths of each file) and the files. Only HTTP brings files; that a page of somebody else cannot
+ * send such a form is the CSRF prevention's business, which comes first.
+ */
+import { GraphQLError } from "graphql";
+import type { GraphQLParams, Plugin } from "graphql-yoga";
+import { jsonDepthExceeds } from "../../lib/json-depth.js";
+import { GRAPHQL_BODY_BYTES_MAX, GRAPHQL_FILE_PATHS_MAX, GRAPHQL_FILES_MAX, JSON_DEPTH_MAX } from "../../limits.js";
+import { HTTP_STATUSES } from "../public-errors.js";
+import { UploadedFile } from "../uploaded-file.js";
+
+const FORM_LIMITS = {
+  fields: 2,
+  files: GRAPHQL_FILES_MAX,
+  parts: GRAPHQL_FILES_MAX + 2,
+  fieldSize: GRAPHQL_BODY_BYTES_MAX,
+  fieldNameSize: 100,
+  headerSize: 8 * 1024,
+} as const;
+
+const FORM_MEDIA_TYPE = /^multipart\/form-data\s*(?:;|$)/i;
+const OPERATIONS_DEPTH_MAX = JSON_DEPTH_MAX + 10;
+
+/** Requests as Yoga makes them: what their forms may hold can be bounded. */
+interface FormRequest extends Request {
+  formData(options?: { readonly formDataLimits: typeof FORM_LIMITS }): Promise<FormData>;
+}
+
+type JsonObject = Record<string, unknown>;
+
+export function isForm(contentType: string | null | undefined): boolean {
+  return FORM_MEDIA_TYPE.test(contentType ?? "");
+}
+
+export function useUploads(): Plugin {
+  return {
+    onRequestParse: ({ request, setRequestParser }) => {
+      if (request.method === "POST" && isForm(request.headers.get("content-type"))) setRequestParser(parseForm);
+    },
+  };
+}
+
+async function parseForm(request: Request): Promise<GraphQLParams> {
+  const form = await (request as FormRequest).formData({ formDataLimits: FORM_LIMITS }).catch((error: unknown) => {
+    throw toFormError(error);
+  });
+  const operations = parseObject(form, "operations");
+  const map = form.has("map") ? parseObject(form, "map") : {};
+  let paths = 0;
+  for (const [name, targets] of Object.entries(map)) {
+    const file = form.get(name);
+    if (file === null || typeof file === "string")
+      throw refusal(`The form holds no file ${JSON.stringify(name.slice(0, 100))}, which \`map\` names.`);
+    if (!Array.isArray(targets)) throw refusal("`map` must hold a list of paths for each file.");
+    paths += targets.length;
+    if (paths > GRAPHQL_FILE_PATHS_MAX) throw refusal(`\`map\` may hold at most ${GRAPHQL_FILE_PATHS_MAX} paths.`);
+    const [contentType = ""] = file.type.split(";", 1);
+    const uploaded = new UploadedFile(file.name, contentType.trim().toLowerCase(), new Uint8Array(await file.arrayBuffer()));
+    for (const target of targets) place(operations, target, uploaded);
+  }
+  return operations;
+}
+
+function parseObject(form: FormData, field: "operations" | "map"): JsonObject {
+  const text = form.get(field);
+  if (typeof text !== "string") throw refusal(`The form must have a field \`${field}\` with JSON text.`);
+  if (jsonDepthExceeds(Buffer.from(text), OPERATIONS_DEPTH_MAX)) {
+    throw refusal(`The field \`${field}\` is nested more than ${OPERATIONS_DEPTH_MAX} levels deep.`);
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw refusal(`The field \`${field}\` is not valid JSON.`);
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw refusal(`The field \`${field}\` must hold one JSON object.`);
+  return value as JsonObject;
+}
+
+/** Only in place of a null that is there, and only in the variables. */
+function place(operations: JsonObject, target: unknown, file: UploadedFile): void {
+  const keys = typeof target === "string" ? target.split(".") : [];
+  const last = keys.pop();
+  let holder: unknown = keys[0] === "variables" ? operations : null;
+  for (const key of keys) holder = isHolder(holder) && Object.hasOwn(holder, key) ? holder[key] : null;
+  if (last === undefined || !isHolder(holder) || !Object.hasOwn(holder, last) || holder[last] !== null) {
+    throw refusal("`map` must name places in the variables that are null.");
+  }
+  holder[last] = file;
+}
+
+function isHolder(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !(value instanceof UploadedFile);
+}
+
+function toFormError(error: unknown): unknown {
+  if (!(error instanceof Error) || error.name === "AbortError") return error;
+  return refusal(`The form is malformed: ${error.message}.`);
+}
+
+function refusal(message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: "BAD_REQUEST", http: { status: HTTP_STATUSES.BAD_REQUEST } } });
+}

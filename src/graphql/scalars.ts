@@ -1,0 +1,53 @@
+/** How the schema's own scalars are read and written. */
+import { GraphQLError } from "graphql";
+import { parseNanocredits } from "../lib/money.js";
+import { JSON_DEPTH_MAX } from "../limits.js";
+import { UploadedFile } from "./uploaded-file.js";
+
+const CREDITS = /^-?\d+(?:\.\d+)?$/;
+const ISO_DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/;
+
+export function serializeDateTime(value: unknown): string {
+  if (!(value instanceof Date)) throw new TypeError("A DateTime field was given something that is not a date.");
+  return value.toISOString();
+}
+
+export function parseDateTime(value: unknown): Date {
+  const date = typeof value === "string" && ISO_DATE_TIME.test(value) ? new Date(value) : null;
+  if (date === null || Number.isNaN(date.getTime())) throw new GraphQLError('A DateTime is ISO 8601 text such as "2026-11-21T09:30:00Z".');
+  return date;
+}
+
+export function serializeCredits(value: unknown): string {
+  if (typeof value !== "string" || !CREDITS.test(value))
+    throw new TypeError("A Credits field was given something that is not a decimal string.");
+  return value;
+}
+
+/** To nanocredits. Text only: a JSON number has been rounded to a double before anyone could look at it. */
+export function parseCredits(value: unknown): bigint {
+  const nanocredits = typeof value === "string" ? parseNanocredits(value) : null;
+  if (nanocredits === null) throw new GraphQLError('Credits are a decimal string with at most 9 decimal places, such as "1.5".');
+  return nanocredits;
+}
+
+export function parseJson(value: unknown): unknown {
+  if (isDeeperThan(value, JSON_DEPTH_MAX)) throw new GraphQLError(`JSON may be nested at most ${JSON_DEPTH_MAX} levels deep.`);
+  return value;
+}
+
+export function serializeFile(): never {
+  throw new TypeError("A File is only ever sent to the gateway.");
+}
+
+export function parseFile(value: unknown): UploadedFile {
+  if (value instanceof UploadedFile) return value;
+  throw new GraphQLError("A File is sent in a multipart request: null in the variables, and the file in the form.");
+}
+
+function isDeeperThan(value: unknown, levels: number): boolean {
+  if (value instanceof UploadedFile) throw new GraphQLError("A file is not JSON.");
+  if (typeof value !== "object" || value === null) return false;
+  if (levels === 0) return true;
+  return Object.values(value).some((item) => isDeeperThan(item, levels - 1));
+}

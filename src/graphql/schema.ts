@@ -1,0 +1,25 @@
+/** The schema: every domain, once. */
+import { type GraphQLSchema, printSchema } from "graphql";
+import { builder } from "./builder.js";
+import "./types/accounts.js";
+import "./types/api-keys.js";
+import "./types/audio.js";
+import "./types/chat.js";
+import "./types/embeddings.js";
+import "./types/generations.js";
+import "./types/images.js";
+import "./types/live.js";
+import "./types/media.js";
+import "./types/models.js";
+import "./types/moderations.js";
+import "./types/responses.js";
+import "./types/usage.js";
+
+export function createSchema(): GraphQLSchema {
+  return builder.toSchema({ sortSchema: false });
+}
+
+/** The contract as it is kept in schema/schema.graphql. */
+export function printSdl(): string {
+  return `${printSchema(createSchema())}\n`;
+}

@@ -1,0 +1,228 @@
+/**
+ * The GraphQL face: queries and mutations over HTTP, subscriptions as server-sent events, and all of them over a
+ * WebSocket. Mount `handler` at /graphql before anything that reads bodies, and `upgrade` at the same path.
+ *
+ * 1. The credential is looked at before the body is, and decides how large that may be.
+ * 2. Yoga answers. Its request signal is aborted when the connection closes, for whatever reason.
+ * 3. The answer is written at the reader's pace.
+ */
+import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { RequestHandler } from "express";
+import type { Logger } from "pino";
+import type { Caller } from "../context.js";
+import { AppError } from "../errors.js";
+import { clientAddressOf } from "../lib/client-address.js";
+import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX, REQUEST_ID_PATTERN } from "../limits.js";
+import { assertOneAuthorization, readBearer } from "../services/bearer.js";
+import { watchKey } from "../services/key-watch.js";
+import type { Services } from "../services/services.js";
+import type { GraphQLContext } from "./context.js";
+import { readQueryKey } from "./credentials.js";
+import { CallerGone, isEventStream, readBody, sendEventStream, sendWhole } from "./http.js";
+import { HTTP_STATUSES, toPublicError } from "./public-errors.js";
+import type { UpgradeHandler } from "./upgrades.js";
+import { createWebSocketFace } from "./websocket.js";
+import { createYogaServer, type Face, GRAPHQL_PATH, type YogaOptions } from "./yoga.js";
+
+export interface GraphQLServerOptions {
+  readonly services: Services;
+  readonly log: Logger;
+  readonly config: {
+    readonly graphql: YogaOptions;
+    /** How many hops of X-Forwarded-For are our own. */
+    readonly trustProxyHops: number;
+  };
+}
+
+export interface GraphQLServer {
+  readonly handler: RequestHandler;
+  readonly upgrade: UpgradeHandler;
+  /** Completes what would go on for ever, lets generations finish for a bounded time, and closes sockets with 1001. */
+  readonly close: () => Promise<void>;
+}
+
+export function createGraphQLServer({ services, log, config }: GraphQLServerOptions): GraphQLServer {
+  const stopping = new AbortController();
+  // Every live subscription listens to it.
+  setMaxListeners(0, stopping.signal);
+  const yoga = createYogaServer(config.graphql);
+  const face: Face = { yoga, services, log, closing: stopping.signal };
+  const http = new HttpFace(face, config.trustProxyHops);
+  const webSocket = createWebSocketFace(face, config.trustProxyHops);
+  return {
+    handler: (req, res, next) => {
+      // Mounted with `use`, it is given everything below its path too.
+      if (pathOf(req.originalUrl) === GRAPHQL_PATH) void http.handle(req, res);
+      else next();
+    },
+    upgrade: webSocket.upgrade,
+    close: async () => {
+      stopping.abort();
+      await webSocket.close();
+      await yoga.dispose();
+    },
+  };
+}
+
+/** Any page may ask with a key of its own; cookies are never looked at (reliability 3). */
+const CORS_HEADERS = { "access-control-allow-origin": "*", "access-control-expose-headers": "*" };
+const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
+
+interface Credential {
+  readonly key: string | null;
+  readonly caller: Caller;
+}
+
+class HttpFace {
+  constructor(
+    private readonly face: Face,
+    private readonly trustProxyHops: number,
+  ) {}
+
+  async handle(req: IncomingMessage & { readonly originalUrl?: string }, res: ServerResponse): Promise<void> {
+    const requestId = requestIdOf(req);
+    const { yoga, services, closing } = this.face;
+    const log = this.face.log.child({ requestId });
+    const leaving = new AbortController();
+    res.once("close", () => leaving.abort());
+    try {
+      if (req.method === "OPTIONS") return sendPreflight(req, res, requestId);
+      if (req.method !== "GET" && req.method !== "POST") throw methodNotAllowed(req.method);
+      const url = req.originalUrl ?? req.url ?? "";
+      const clientAddress = clientAddressOf(req, this.trustProxyHops);
+      const { key, caller } = await this.authenticate(req, url, clientAddress);
+      const context: GraphQLContext = { services, closing, caller, requestId, clientAddress, log, signal: leaving.signal };
+      const response = await yoga.handleRequest(await this.toRequest(req, url, caller, leaving.signal), context);
+      await this.send(req, res, response, { ...context, key });
+    } catch (error) {
+      if (!(error instanceof CallerGone)) sendFailure(req, res, error, { requestId, log, signal: leaving.signal });
+    }
+  }
+
+  private async authenticate(req: IncomingMessage, url: string, clientAddress: string): Promise<Credential> {
+    const { access } = this.face.services;
+    let key: string | null;
+    try {
+      key = readKey(req, url);
+    } catch (error) {
+      // A credential that cannot be read is counted like none.
+      await access.authenticate(null, clientAddress);
+      throw error;
+    }
+    return { key, caller: await access.authenticate(key, clientAddress) };
+  }
+
+  private async toRequest(req: IncomingMessage, url: string, caller: Caller, signal: AbortSignal): Promise<Request> {
+    const mark = url.indexOf("?");
+    const address = `http://localhost${GRAPHQL_PATH}${mark === -1 ? "" : url.slice(mark)}`;
+    const init = { method: req.method ?? "GET", headers: singleHeaders(req), signal };
+    if (req.method !== "POST") return new this.face.yoga.fetchAPI.Request(address, init);
+    const bytesMax = caller.kind === "anonymous" ? GRAPHQL_ANONYMOUS_BODY_BYTES_MAX : GRAPHQL_BODY_BYTES_MAX;
+    return new this.face.yoga.fetchAPI.Request(address, { ...init, body: await readBody(req, bytesMax) });
+  }
+
+  private async send(
+    req: IncomingMessage,
+    res: ServerResponse,
+    response: Response,
+    context: GraphQLContext & Pick<Credential, "key">,
+  ): Promise<void> {
+    const headers = answerHeaders(context.requestId);
+    response.headers.forEach((value, name) => {
+      headers[name] = value;
+    });
+    if (!isEventStream(response) || response.body === null) {
+      return sendWhole(req, res, response.status, headers, Buffer.from(await response.arrayBuffer()));
+    }
+    // What Yoga says about compression is not a coding that HTTP knows.
+    delete headers["content-encoding"];
+    res.writeHead(response.status, { ...headers, "cache-control": "no-cache, no-transform", "x-accel-buffering": "no" });
+    await this.sendLive(res, response.body, context);
+  }
+
+  /** Until it ends by itself, its reader leaves, or its key is revoked. */
+  private async sendLive(
+    res: ServerResponse,
+    body: ReadableStream<Uint8Array>,
+    context: GraphQLContext & Pick<Credential, "key">,
+  ): Promise<void> {
+    const revoking = new AbortController();
+    const { caller, key } = context;
+    const stopWatching =
+      caller.kind === "key" && key !== null
+        ? watchKey(this.face.services.apiKeys, key, caller.apiKeyId, (error) => revoking.abort(error))
+        : () => undefined;
+    const last = () => {
+      const errors = [toPublicError(revoking.signal.reason, context)];
+      return `event: next\ndata: ${JSON.stringify({ errors })}\n\nevent: complete\ndata:\n\n`;
+    };
+    try {
+      await sendEventStream(res, body, revoking.signal, last);
+    } finally {
+      stopWatching();
+    }
+  }
+}
+
+function readKey(req: IncomingMessage, url: string): string | null {
+  const { authorization } = req.headers;
+  if (authorization === undefined) return readQueryKey(url);
+  assertOneAuthorization(req.rawHeaders);
+  return readBearer(authorization);
+}
+
+/** Without a slash at its end. */
+function pathOf(url: string): string {
+  const [path = ""] = url.split("?", 1);
+  return path.endsWith("/") ? path.slice(0, -1) : path;
+}
+
+function methodNotAllowed(method = ""): AppError {
+  return new AppError("METHOD_NOT_ALLOWED", `GraphQL is asked with GET or POST, not ${method}.`, { allow: ["GET", "POST", "OPTIONS"] });
+}
+
+function requestIdOf(req: IncomingMessage): string {
+  const asked = req.headers["x-request-id"];
+  return typeof asked === "string" && REQUEST_ID_PATTERN.test(asked) ? asked : randomUUID();
+}
+
+function singleHeaders(req: IncomingMessage): Record<string, string> {
+  return Object.fromEntries(Object.entries(req.headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])));
+}
+
+function answerHeaders(requestId: string): OutgoingHttpHeaders {
+  return { ...CORS_HEADERS, "x-request-id": requestId, "cache-control": "private, no-store", "referrer-policy": "no-referrer" };
+}
+
+function sendPreflight(req: IncomingMessage, res: ServerResponse, requestId: string): void {
+  res.writeHead(204, {
+    ...answerHeaders(requestId),
+    "access-control-allow-methods": "GET, POST",
+    "access-control-allow-headers": req.headers["access-control-request-headers"] ?? "*",
+    "access-control-max-age": String(PREFLIGHT_MAX_AGE_SECONDS),
+  });
+  res.end();
+}
+
+/** What is refused before there is a GraphQL request: the answer holds nothing but the error, so its status is the error's. */
+function sendFailure(
+  req: IncomingMessage,
+  res: ServerResponse,
+  error: unknown,
+  scope: { requestId: string; log: Logger; signal: AbortSignal },
+): void {
+  if (res.headersSent) {
+    res.destroy();
+    return;
+  }
+  const { message, extensions } = toPublicError(error, scope);
+  const { http: _, ...told } = extensions;
+  const code = error instanceof AppError ? error.code : "INTERNAL_ERROR";
+  const headers: OutgoingHttpHeaders = { ...answerHeaders(scope.requestId), "content-type": "application/json; charset=utf-8" };
+  if (error instanceof AppError && error.allow !== undefined) headers.allow = error.allow.join(", ");
+  if (code === "UNAUTHORIZED") headers["www-authenticate"] = "Bearer";
+  if (error instanceof AppError && error.retryAfterSeconds !== undefined) headers["retry-after"] = String(error.retryAfterSeconds);
+  sendWhole(req, res, HTTP_STATUSES[code], headers, Buffer.from(JSON.stringify({ errors: [{ message, extensions: told }] })));
+}

@@ -1,0 +1,139 @@
+/** API keys (Spec 2.1, 5): the caller's own, and the one that it calls with. */
+import type { AccountPermission, ApiKeyType as ApiKeyTypeName } from "../../context.js";
+import { formatNanocredits } from "../../lib/money.js";
+import { type ApiKeyRow, type CurrentApiKey, createApiKeyInput, updateApiKeyInput } from "../../services/api-keys.js";
+import { parseInput } from "../../services/input.js";
+import { builder, enumValues } from "../builder.js";
+
+export const ApiKeyType = builder.enumType("ApiKeyType", {
+  description: "SECRET (`sk_`): for servers. PUBLISHABLE (`pk_`): for clients, rate limited; anyone who sees it can spend its budget.",
+  values: enumValues<ApiKeyTypeName>(["secret", "publishable"]),
+});
+
+const AccountPermissionEnum = builder.enumType("AccountPermission", {
+  description: "What a key may do with the account that it belongs to.",
+  values: enumValues<AccountPermission>(["profile", "balance", "usage", "keys"]),
+});
+
+const ApiKeyDetails = builder.interfaceRef<ApiKeyRow>("ApiKeyDetails").implement({
+  description: "What is known of an API key. Its value is shown once, by `createApiKey`.",
+  fields: (t) => ({
+    id: t.exposeID("id"),
+    name: t.exposeString("name"),
+    type: t.expose("type", { type: ApiKeyType }),
+    prefix: t.exposeString("prefix", { description: "`sk` or `pk`." }),
+    start: t.exposeString("start", { description: "The first ten characters of the key, to tell it from others." }),
+    permissions: t.field({ type: [AccountPermissionEnum], resolve: (row) => row.permissions as AccountPermission[] }),
+    allowedModels: t.field({
+      type: ["String"],
+      nullable: true,
+      description: "The models that it may call. Null: all. Empty: none.",
+      resolve: (row) => row.allowedModels && [...row.allowedModels],
+    }),
+    creditBudget: t.field({
+      type: "Credits",
+      nullable: true,
+      description: "The credits that remain to it. Null: no limit of its own.",
+      resolve: (row) => (row.creditBudget === null ? null : formatNanocredits(row.creditBudget)),
+    }),
+    expiresAt: t.expose("expiresAt", { type: "DateTime", nullable: true }),
+    createdAt: t.expose("createdAt", { type: "DateTime" }),
+    lastUsedAt: t.expose("lastUsedAt", { type: "DateTime", nullable: true }),
+    revokedAt: t.expose("revokedAt", { type: "DateTime", nullable: true }),
+  }),
+});
+
+export const ApiKey = builder.objectRef<ApiKeyRow>("ApiKey").implement({
+  description: "An API key of the caller's account.",
+  interfaces: [ApiKeyDetails],
+});
+
+const CurrentApiKeyType = builder.objectRef<CurrentApiKey>("CurrentApiKey").implement({
+  description: "The key that this request was made with.",
+  interfaces: [ApiKeyDetails],
+  fields: (t) => ({
+    valid: t.exposeBoolean("valid"),
+    expiresIn: t.exposeInt("expiresIn", { nullable: true, description: "Whole seconds until it expires. Null: never." }),
+    rateLimitEnabled: t.exposeBoolean("rateLimitEnabled"),
+  }),
+});
+
+builder.queryField("apiKey", (t) =>
+  t.field({
+    type: CurrentApiKeyType,
+    nullable: true,
+    description: "The key that this request was made with. Works with any key.",
+    resolve: (_root, _args, ctx) => ctx.services.apiKeys.current(ctx),
+  }),
+);
+
+const CreateApiKeyInput = builder.inputType("CreateApiKeyInput", {
+  fields: (t) => ({
+    name: t.string({ required: true }),
+    type: t.field({ type: ApiKeyType, description: "SECRET unless stated." }),
+    expiresIn: t.int({ description: "Seconds from now, at most 365 days. Omitted: never." }),
+    allowedModels: t.stringList({ description: "Ids or aliases. Omitted or null: all. Empty: none." }),
+    creditBudget: t.field({ type: "Credits", description: "Omitted or null: no limit of its own." }),
+    accountPermissions: t.field({ type: [AccountPermissionEnum], description: "None unless stated. KEYS cannot be given through a key." }),
+  }),
+});
+
+interface CreatedApiKey {
+  readonly apiKey: ApiKeyRow;
+  readonly key: string;
+}
+
+const CreateApiKeyPayload = builder.objectRef<CreatedApiKey>("CreateApiKeyPayload").implement({
+  fields: (t) => ({
+    apiKey: t.field({ type: ApiKey, resolve: ({ apiKey }) => apiKey }),
+    key: t.exposeString("key", { description: "The key itself. It is shown this once and cannot be asked for again." }),
+  }),
+});
+
+builder.mutationField("createApiKey", (t) =>
+  t.field({
+    type: CreateApiKeyPayload,
+    nullable: true,
+    description: "Makes a key. Needs a secret key with the permission KEYS.",
+    extensions: { isOnePerOperation: true },
+    args: { input: t.arg({ type: CreateApiKeyInput, required: true }) },
+    resolve: (_root, { input }, ctx) => ctx.services.apiKeys.create(ctx, parseInput(createApiKeyInput, input)),
+  }),
+);
+
+const UpdateApiKeyInput = builder.inputType("UpdateApiKeyInput", {
+  description: "Only the fields that are sent change.",
+  fields: (t) => ({
+    id: t.id({ required: true }),
+    name: t.string(),
+    allowedModels: t.stringList({ description: "Null: all. Empty: none." }),
+    creditBudget: t.field({ type: "Credits", description: "What remains from now on. Null: no limit of its own." }),
+    expiresIn: t.int({ description: "Seconds from now. Null: never." }),
+  }),
+});
+
+builder.mutationField("updateApiKey", (t) =>
+  t.field({
+    type: ApiKey,
+    nullable: true,
+    description: "Changes a key. Needs a secret key with the permission KEYS.",
+    extensions: { isOnePerOperation: true },
+    args: { input: t.arg({ type: UpdateApiKeyInput, required: true }) },
+    resolve: (_root, { input: { id, ...changes } }, ctx) => ctx.services.apiKeys.update(ctx, id, parseInput(updateApiKeyInput, changes)),
+  }),
+);
+
+const RevokeApiKeyInput = builder.inputType("RevokeApiKeyInput", {
+  fields: (t) => ({ id: t.id({ required: true }) }),
+});
+
+builder.mutationField("revokeApiKey", (t) =>
+  t.field({
+    type: ApiKey,
+    nullable: true,
+    description: "Revokes a key for good; not the one that this request is made with. Needs a secret key with the permission KEYS.",
+    extensions: { isOnePerOperation: true },
+    args: { input: t.arg({ type: RevokeApiKeyInput, required: true }) },
+    resolve: (_root, { input }, ctx) => ctx.services.apiKeys.revoke(ctx, input.id),
+  }),
+);

@@ -1,0 +1,158 @@
+/** Speech, music and transcriptions (Spec 4.3): as mutations, and speech as it is made as a subscription. */
+import type { MusicResult } from "../../services/generation/music.js";
+import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
+import type { SpeechResult } from "../../services/generation/speech.js";
+import { musicInput, speechInput } from "../../services/generation/speech-input.js";
+import type { SpokenStream } from "../../services/generation/speech-stream.js";
+import { type TranscriptionResult, toTranscriptText } from "../../services/generation/transcriptions.js";
+import { transcriptionInput } from "../../services/generation/transcriptions-input.js";
+import { parseInput } from "../../services/input.js";
+import { builder } from "../builder.js";
+import { cancellable } from "../cancellable.js";
+import { CreateSpeechInput, CreateTranscriptionInput, GenerateMusicInput, SpeechSubscriptionInput, toWire } from "./audio-input.js";
+import { Receipt } from "./chat.js";
+
+const CreateSpeechPayload = builder.objectRef<SpeechResult>("CreateSpeechPayload").implement({
+  fields: (t) => ({
+    audio: t.string({ description: "Base64.", resolve: ({ file }) => toBase64(file.bytes) }),
+    contentType: t.string({ resolve: ({ file }) => file.contentType }),
+    receipt: t.expose("receipt", { type: Receipt }),
+  }),
+});
+
+builder.mutationField("createSpeech", (t) =>
+  t.field({
+    type: CreateSpeechPayload,
+    nullable: true,
+    description: "Reads a text out. Priced by its characters; the charge is committed before the sound is given.",
+    args: { input: t.arg({ type: CreateSpeechInput, required: true }) },
+    resolve: (_root, { input }, ctx) => ctx.services.speech.create(ctx, parseInput(speechInput, toWire(input))),
+  }),
+);
+
+const GenerateMusicPayload = builder.objectRef<MusicResult>("GenerateMusicPayload").implement({
+  fields: (t) => ({
+    audio: t.string({ description: "Base64.", resolve: ({ file }) => toBase64(file.bytes) }),
+    contentType: t.string({ resolve: ({ file }) => file.contentType }),
+    durationSeconds: t.float({ nullable: true, resolve: ({ durationMs }) => (durationMs === null ? null : durationMs / 1000) }),
+    receipt: t.expose("receipt", { type: Receipt }),
+  }),
+});
+
+builder.mutationField("generateMusic", (t) =>
+  t.field({
+    type: GenerateMusicPayload,
+    nullable: true,
+    description: "Makes a piece of music. Priced by the seconds that came; the charge is committed before it is given.",
+    args: { input: t.arg({ type: GenerateMusicInput, required: true }) },
+    resolve: (_root, { input }, ctx) => ctx.services.music.generate(ctx, parseInput(musicInput, toWire(input))),
+  }),
+);
+
+type SegmentObject = NonNullable<TranscriptionResult["transcript"]["segments"]>[number];
+
+const TranscriptSegment = builder.objectRef<SegmentObject>("TranscriptSegment").implement({
+  fields: (t) => ({
+    start: t.exposeFloat("start", { description: "Seconds from the beginning." }),
+    end: t.exposeFloat("end"),
+    text: t.exposeString("text"),
+  }),
+});
+
+const CreateTranscriptionPayload = builder.objectRef<TranscriptionResult>("CreateTranscriptionPayload").implement({
+  fields: (t) => ({
+    text: t.string({ resolve: ({ transcript }) => transcript.text }),
+    language: t.string({ nullable: true, description: "When the upstream tells.", resolve: ({ transcript }) => transcript.language }),
+    durationSeconds: t.float({ description: "Length of the recording.", resolve: ({ transcript }) => transcript.durationMs / 1000 }),
+    segments: t.field({
+      type: [TranscriptSegment],
+      nullable: true,
+      description: "With VERBOSE_JSON, SRT and VTT, when the upstream tells.",
+      resolve: ({ transcript }) => transcript.segments && [...transcript.segments],
+    }),
+    words: t.field({ type: [TranscriptSegment], nullable: true, resolve: ({ transcript }) => transcript.words && [...transcript.words] }),
+    formatted: t.string({ description: "As POST /v1/audio/transcriptions answers it.", resolve: toTranscriptText }),
+    receipt: t.expose("receipt", { type: Receipt }),
+  }),
+});
+
+builder.mutationField("createTranscription", (t) =>
+  t.field({
+    type: CreateTranscriptionPayload,
+    nullable: true,
+    description: "Writes down what a recording says. Priced by its seconds; the charge is committed before the text is given.",
+    args: { input: t.arg({ type: CreateTranscriptionInput, required: true }) },
+    resolve: (_root, { input: { file, ...input } }, ctx) =>
+      ctx.services.transcriptions.create(ctx, file, parseInput(transcriptionInput, toWire(input))),
+  }),
+);
+
+interface SpeechChunkObject {
+  readonly kind: "chunk";
+  readonly generationId: string;
+  readonly bytes: Uint8Array;
+  readonly contentType: string;
+}
+
+interface SpeechEndObject {
+  readonly kind: "end";
+  readonly generationId: string;
+  readonly receipt: ReceiptObject;
+}
+
+type SpeechEventObject = SpeechChunkObject | SpeechEndObject;
+
+const SpeechEvent = builder.interfaceRef<SpeechEventObject>("SpeechEvent").implement({
+  description: "What happens while a text is read out: chunks, then one end.",
+  fields: (t) => ({
+    generationId: t.exposeID("generationId", { description: "The id of the usage record to come." }),
+  }),
+  resolveType: ({ kind }) => (kind === "chunk" ? "SpeechChunk" : "SpeechEnd"),
+});
+
+builder.objectRef<SpeechChunkObject>("SpeechChunk").implement({
+  description: "The next piece of the sound. All of them together are the file.",
+  interfaces: [SpeechEvent],
+  fields: (t) => ({
+    audio: t.string({ description: "Base64, of this piece by itself.", resolve: ({ bytes }) => toBase64(bytes) }),
+    contentType: t.exposeString("contentType"),
+  }),
+});
+
+builder.objectRef<SpeechEndObject>("SpeechEnd").implement({
+  description: "The speech is finished and charged.",
+  interfaces: [SpeechEvent],
+  fields: (t) => ({ receipt: t.expose("receipt", { type: Receipt }) }),
+});
+
+builder.subscriptionField("speech", (t) =>
+  t.field({
+    type: SpeechEvent,
+    description:
+      "Reads a text out and streams the sound. Unsubscribing stops it at once; once a model reads the text, all of it is charged.",
+    args: { input: t.arg({ type: SpeechSubscriptionInput, required: true }) },
+    subscribe: (_root, { input }, ctx) => {
+      const body = parseInput(speechInput, toWire(input));
+      return cancellable(ctx, (generation) => openEvents(ctx.services.speech.stream(generation, body), generation.signal));
+    },
+    resolve: (event) => event,
+  }),
+);
+
+/** Leaving closes the stream itself, also before anything has been read from it. */
+function openEvents(stream: SpokenStream, signal: AbortSignal): AsyncIterable<SpeechEventObject> {
+  signal.addEventListener("abort", () => void stream.chunks.return?.().catch(() => undefined), { once: true });
+  return toEvents(stream);
+}
+
+async function* toEvents(stream: SpokenStream): AsyncGenerator<SpeechEventObject> {
+  const { generationId } = stream;
+  const { contentType } = await stream.opened;
+  for await (const bytes of stream.chunks) yield { kind: "chunk", generationId, bytes, contentType };
+  const receipt = stream.receipt();
+  if (receipt !== null) yield { kind: "end", generationId, receipt };
+}
+
+function toBase64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
+}

@@ -1,0 +1,38 @@
+/** Files of the media host (Spec 4.8, variant A): what POST {media_url}/upload does. */
+import { MEDIA_UPLOAD_BYTES_MAX } from "../../limits-disk.js";
+import type { UploadedMedia } from "../../services/media-links.js";
+import { builder } from "../builder.js";
+
+const UploadMediaInput = builder.inputType("UploadMediaInput", {
+  fields: (t) => ({
+    file: t.field({
+      type: "File",
+      required: true,
+      description: `At most ${MEDIA_UPLOAD_BYTES_MAX / 1024 / 1024} MiB; kept for 14 days after its last upload.`,
+    }),
+  }),
+});
+
+const UploadMediaPayload = builder.objectRef<UploadedMedia>("UploadMediaPayload").implement({
+  description: "A stored file. Anybody who knows its address may read it.",
+  fields: (t) => ({
+    id: t.exposeID("id", { description: "The first 16 hexadecimal digits of the SHA-256." }),
+    url: t.exposeString("url"),
+    contentType: t.exposeString("contentType", { description: "What the bytes say, whatever was declared." }),
+    size: t.exposeInt("size", { description: "Bytes." }),
+    duplicate: t.exposeBoolean("duplicate", { description: "The same bytes were there already." }),
+  }),
+});
+
+builder.mutationField("uploadMedia", (t) =>
+  t.field({
+    type: UploadMediaPayload,
+    nullable: true,
+    description: "Stores a file under its content; uploading it again begins its time anew.",
+    args: { input: t.arg({ type: UploadMediaInput, required: true }) },
+    resolve: (_root, { input: { file } }, ctx) => {
+      const { bytes, contentType, name } = file;
+      return ctx.services.mediaLinks.upload(ctx, { bytes, field: "file", contentType: contentType || null, name: name || null });
+    },
+  }),
+);

@@ -1,0 +1,157 @@
+/** The model catalog (Spec 2.8, 2.9, 4.4): public, and cut to what the key may call when there is one. */
+import { invalidInput } from "../../errors.js";
+import { formatPicocredits } from "../../lib/money.js";
+import { CATALOG_SEARCH_CHARS_MAX } from "../../limits.js";
+import {
+  type Category,
+  CONTENT_KINDS,
+  IMAGE_PRICINGS,
+  MODALITIES,
+  MODALITY_TRAITS,
+  type Modality as ModalityName,
+} from "../../services/catalog/modality.js";
+import { CAPABILITIES, type Capability, type Model as ModelRow, SAFETY_FEATURES } from "../../services/catalog/model.js";
+import { type BilledKind, billedKinds } from "../../services/pricing.js";
+import { builder, enumValues } from "../builder.js";
+
+export const Modality = builder.enumType("Modality", {
+  description: "What a model does.",
+  values: enumValues(MODALITIES),
+});
+
+const ModelCategory = builder.enumType("ModelCategory", {
+  description: "The coarser groups that the catalog is listed by.",
+  values: enumValues<Category>(["text", "image", "video", "audio", "embedding", "realtime"]),
+});
+
+const ContentKind = builder.enumType("ContentKind", {
+  description: "What goes into a model or comes out of it.",
+  values: Object.fromEntries(CONTENT_KINDS.map((kind) => [kind === "3d" ? "THREE_D" : kind.toUpperCase(), { value: kind }])),
+});
+
+const ModelCapability = builder.enumType("ModelCapability", { values: enumValues(CAPABILITIES) });
+
+const SafetyFeature = builder.enumType("SafetyFeature", {
+  description: "Checks of the input that a caller cannot switch off.",
+  values: enumValues(SAFETY_FEATURES),
+});
+
+const ImagePricing = builder.enumType("ImagePricing", {
+  description: "REQUEST: an image generation is charged once. TOKENS: the image tokens that the upstream reports are charged.",
+  values: enumValues(IMAGE_PRICINGS),
+});
+
+const ModelFlags = builder.objectRef<ModelRow["flags"]>("ModelFlags").implement({
+  fields: (t) => ({
+    paid: t.exposeBoolean("paid", { description: "Something of it has a price." }),
+    alpha: t.exposeBoolean("alpha", { description: "May change or go without notice." }),
+  }),
+});
+
+const BILLED_KINDS = [
+  "inputTextTokens",
+  "inputCachedTokens",
+  "inputCacheWriteTokens",
+  "inputAudioTokens",
+  "inputImageTokens",
+  "outputTextTokens",
+  "outputReasoningTokens",
+  "outputAudioTokens",
+  "outputImageTokens",
+  "outputVideoMilliseconds",
+  "outputAudioMilliseconds",
+  "imageRequests",
+  "characters",
+  "inputAudioMilliseconds",
+] as const satisfies readonly BilledKind[];
+
+const ModelPricing = builder.objectRef<ModelRow>("ModelPricing").implement({
+  description:
+    'Credits per unit of each kind that the model is billed by, so that a usage record\'s amounts times these are its cost. Null: not billed. "0": free.',
+  fields: (t) =>
+    Object.fromEntries(
+      BILLED_KINDS.map((kind) => [
+        // Prices of what is measured in time are per second.
+        kind.replace("Milliseconds", "Seconds"),
+        t.field({ type: "Credits", nullable: true, resolve: (model) => priceOf(model, kind) }),
+      ]),
+    ),
+});
+
+function priceOf(model: ModelRow, kind: BilledKind): string | null {
+  return billedKinds(model).includes(kind) ? formatPicocredits(model.rates[kind]) : null;
+}
+
+const Model = builder.objectRef<ModelRow>("Model").implement({
+  description: "A model that can be called.",
+  fields: (t) => ({
+    id: t.exposeID("id", { description: "Canonical: `publisher/name`." }),
+    aliases: t.field({ type: ["String"], description: "Other names that requests may use.", resolve: (model) => [...model.aliases] }),
+    publisher: t.exposeString("publisher", { description: "Who made it, not who runs it." }),
+    brandUrl: t.exposeString("brandUrl", { nullable: true }),
+    title: t.exposeString("title"),
+    description: t.exposeString("description", { nullable: true }),
+    modality: t.expose("modality", { type: Modality }),
+    category: t.field({ type: ModelCategory, resolve: (model) => MODALITY_TRAITS[model.modality].category }),
+    inputModalities: t.field({ type: [ContentKind], resolve: (model) => [...model.inputModalities] }),
+    outputModalities: t.field({ type: [ContentKind], resolve: (model) => [...model.outputModalities] }),
+    capabilities: t.field({ type: [ModelCapability], resolve: (model) => [...model.capabilities] }),
+    flags: t.field({ type: ModelFlags, resolve: (model) => model.flags }),
+    pricing: t.field({ type: ModelPricing, resolve: (model) => model }),
+    imagePricing: t.expose("imagePricing", { type: ImagePricing }),
+    contextLength: t.exposeInt("contextLength", { nullable: true, description: "In tokens." }),
+    voices: t.field({ type: ["String"], resolve: (model) => [...model.voices] }),
+    paidOnly: t.exposeBoolean("paidOnly", { description: "Draws CRYPTO and PACK credits, never TIER credits." }),
+    perUserRpm: t.exposeFloat("perUserRpm", {
+      nullable: true,
+      description: "Requests a minute of one account; 0.5 is one in two minutes.",
+    }),
+    isDefault: t.exposeBoolean("isDefault", { description: "Serves requests of its modality that name no model." }),
+    fallbacks: t.field({
+      type: ["ID"],
+      description: "Tried in this order when its upstream fails.",
+      resolve: (model) => [...model.fallbacks],
+    }),
+    requiredSafetyFeatures: t.field({ type: [SafetyFeature], resolve: (model) => [...model.requiredSafetyFeatures] }),
+    isCommunity: t.exposeBoolean("isCommunity", { description: "Registered by an account." }),
+    isAgent: t.exposeBoolean("isAgent"),
+    owner: t.exposeString("owner", { nullable: true, description: "The handle of the account that registered it." }),
+    addedAt: t.expose("addedAt", { type: "DateTime" }),
+  }),
+});
+
+builder.queryField("models", (t) =>
+  t.field({
+    type: [Model],
+    description: "The models that can be called, the default of each modality first. Needs no key.",
+    args: {
+      modality: t.arg({ type: Modality }),
+      search: t.arg.string({ description: "Words of the id, title or description." }),
+      capability: t.arg({ type: ModelCapability }),
+    },
+    resolve: async (_root, args, ctx) => [...(await ctx.services.catalog.list(ctx, toFilter(args)))],
+  }),
+);
+
+interface ModelsArgs {
+  readonly modality?: ModalityName | null | undefined;
+  readonly search?: string | null | undefined;
+  readonly capability?: Capability | null | undefined;
+}
+
+function toFilter({ modality, search, capability }: ModelsArgs) {
+  if (search && search.length > CATALOG_SEARCH_CHARS_MAX) {
+    throw invalidInput(`search must be at most ${CATALOG_SEARCH_CHARS_MAX} characters long.`, "search");
+  }
+  return { ...(modality && { modalities: [modality] }), ...(search && { search }), ...(capability && { capability }) };
+}
+
+builder.queryField("model", (t) =>
+  t.field({
+    type: Model,
+    nullable: true,
+    description: "One model by its id or an alias. Needs no key.",
+    args: { id: t.arg.id({ required: true }) },
+    resolve: (_root, { id }, ctx) => ctx.services.catalog.get(ctx, id),
+  }),
+);

@@ -1,0 +1,132 @@
+/** Responses: OpenAI's newer form of a chat, as a mutation or as the generation itself (decisions "Generation"). */
+import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
+import type { ResponseStream } from "../../services/generation/responses.js";
+import type { ResponseEvent } from "../../services/generation/responses-events.js";
+import { responseInput } from "../../services/generation/responses-input.js";
+import { outputTextOf, type ResponseObject } from "../../services/generation/responses-object.js";
+import { parseInput } from "../../services/input.js";
+import { builder } from "../builder.js";
+import { cancellable } from "../cancellable.js";
+import { Receipt } from "./chat.js";
+
+function inputFields(name: string) {
+  return builder.inputType(name, {
+    fields: (t) => ({
+      model: t.string({ description: "An id or alias. Omitted: the default text model." }),
+      input: t.field({ type: "JSON", required: true, description: "A text, or a list of input items by their wire names." }),
+      instructions: t.string(),
+      maxOutputTokens: t.int(),
+      temperature: t.float({ description: "0 to 2." }),
+      topP: t.float(),
+      tools: t.field({ type: ["JSON"], description: 'Such as `{ type: "function", name: "weather", parameters: { ... } }`.' }),
+      toolChoice: t.field({ type: "JSON", description: '`"auto"`, `"none"`, `"required"`, or the function to call.' }),
+      parallelToolCalls: t.boolean(),
+      text: t.field({ type: "JSON", description: 'Such as `{ format: { type: "json_object" } }`.' }),
+      reasoning: t.field({ type: "JSON", description: 'Such as `{ effort: "low" }`.' }),
+      metadata: t.field({ type: "JSON", description: "Given back with the answer." }),
+      safe: t.string({ description: "`true`, or safety features separated by commas." }),
+    }),
+  });
+}
+
+const CreateResponseInput = inputFields("CreateResponseInput");
+const ResponseSubscriptionInput = inputFields("ResponseInput");
+
+function toBody(input: typeof CreateResponseInput.$inferInput): Record<string, unknown> {
+  const { maxOutputTokens, topP, toolChoice, parallelToolCalls, ...same } = input;
+  const body = {
+    ...same,
+    max_output_tokens: maxOutputTokens,
+    top_p: topP,
+    tool_choice: toolChoice,
+    parallel_tool_calls: parallelToolCalls,
+  };
+  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined && value !== null));
+}
+
+const Response = builder.objectRef<ResponseObject>("Response").implement({
+  description: "What the model answered. The whole of it is in `raw`.",
+  fields: (t) => ({
+    id: t.id({ resolve: ({ id }) => id }),
+    status: t.string({ description: "`completed` or `incomplete`.", resolve: ({ status }) => status }),
+    outputText: t.string({ description: "Every text of the answer, joined.", resolve: outputTextOf }),
+    output: t.field({ type: ["JSON"], description: "The output items.", resolve: ({ output }) => [...output] }),
+    raw: t.field({ type: "JSON", description: "The answer as POST /v1/responses gives it.", resolve: (response) => response }),
+  }),
+});
+
+interface CreatedResponse {
+  readonly response: ResponseObject;
+  readonly receipt: ReceiptObject;
+}
+
+const CreateResponsePayload = builder.objectRef<CreatedResponse>("CreateResponsePayload").implement({
+  fields: (t) => ({
+    response: t.expose("response", { type: Response }),
+    receipt: t.expose("receipt", { type: Receipt }),
+  }),
+});
+
+builder.mutationField("createResponse", (t) =>
+  t.field({
+    type: CreateResponsePayload,
+    nullable: true,
+    description: "Answers an input in the Responses format, keeping nothing of it. The charge is committed before the answer is given.",
+    args: { input: t.arg({ type: CreateResponseInput, required: true }) },
+    resolve: (_root, { input }, ctx) => ctx.services.responses.create(ctx, parseInput(responseInput, toBody(input))),
+  }),
+);
+
+interface ResponseEventObject {
+  readonly generationId: string;
+  readonly event: ResponseEvent | null;
+  readonly receipt: ReceiptObject | null;
+}
+
+const ResponseEventType = builder.objectRef<ResponseEventObject>("ResponseEvent").implement({
+  description: "One event of a streamed response; the last one has no event of its own and brings the receipt.",
+  fields: (t) => ({
+    generationId: t.exposeID("generationId"),
+    type: t.string({ nullable: true, description: "Such as `response.output_text.delta`.", resolve: ({ event }) => event?.type ?? null }),
+    event: t.field({ type: "JSON", nullable: true, resolve: ({ event }) => event }),
+    receipt: t.expose("receipt", { type: Receipt, nullable: true }),
+  }),
+});
+
+builder.subscriptionField("response", (t) =>
+  t.field({
+    type: ResponseEventType,
+    description: "Streams a response. Unsubscribing stops it at once; what was generated until then is charged.",
+    args: { input: t.arg({ type: ResponseSubscriptionInput, required: true }) },
+    subscribe: (_root, { input }, ctx) => {
+      const body = parseInput(responseInput, toBody(input));
+      return cancellable(ctx, (generation) => openEvents(ctx.services.responses.stream(generation, body), generation.signal));
+    },
+    resolve: (event) => event,
+  }),
+);
+
+/** Leaving closes the stream itself, also before anything has been read from it. */
+function openEvents(stream: ResponseStream, signal: AbortSignal): AsyncIterable<ResponseEventObject> {
+  signal.addEventListener("abort", () => void stream.events.return?.().catch(() => undefined), { once: true });
+  return toEvents(stream);
+}
+
+async function* toEvents(stream: ResponseStream): AsyncGenerator<ResponseEventObject> {
+  const { generationId } = stream;
+  try {
+    for await (const { events } of stream.events) {
+      for (const event of events) yield { generationId, event, receipt: null };
+    }
+  } catch (error) {
+    yield* toEnd(stream);
+    throw error;
+  }
+  yield* toEnd(stream);
+}
+
+/** There is a receipt whenever something was charged, also when the stream then fails. */
+function* toEnd(stream: ResponseStream): Generator<ResponseEventObject> {
+  const receipt = stream.receipt();
+  if (receipt !== null) yield { generationId: stream.generationId, event: null, receipt };
+}

@@ -1,0 +1,140 @@
+/** The operations of one WebSocket: checked, bounded in number, and each with a signal of its own that ends it at once. */
+import { randomUUID } from "node:crypto";
+import { type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLFormattedError, getOperationAST } from "graphql";
+import type { SubscribePayload } from "graphql-ws";
+import { AppError, serviceUnavailable } from "../errors.js";
+import { WEBSOCKET_OPERATIONS_MAX } from "../limits.js";
+import type { GraphQLContext } from "./context.js";
+import { toPublicError, toPublicErrors } from "./public-errors.js";
+import type { Face } from "./yoga.js";
+
+type Result = ExecutionResult | AsyncIterable<ExecutionResult>;
+
+export interface PreparedOperation extends ExecutionArgs {
+  readonly run: () => Promise<Result>;
+}
+
+interface Operation {
+  readonly id: string;
+  readonly leaving: AbortController;
+}
+
+/** A `complete` message is short; longer ones are not looked into twice. */
+const COMPLETE_CHARS_MAX = 256;
+
+export class SocketOperations {
+  readonly #running = new Map<SubscribePayload, Operation>();
+  #key: string | null = null;
+  #onStopped: (() => void) | null = null;
+
+  constructor(
+    private readonly face: Face,
+    private readonly clientAddress: string,
+    private readonly onKeyRefused: () => void,
+  ) {}
+
+  /** Null: nobody. */
+  authenticateAs(key: string | null): void {
+    this.#key = key;
+  }
+
+  /** What graphql-ws is to execute, or the errors that it is to answer instead. */
+  async prepare(id: string, payload: SubscribePayload): Promise<PreparedOperation | readonly GraphQLError[]> {
+    const requestId = randomUUID();
+    const leaving = new AbortController();
+    const { services, closing, log } = this.face;
+    const scope = { requestId, clientAddress: this.clientAddress, log: log.child({ requestId }), signal: leaving.signal };
+    try {
+      if (this.#onStopped) throw serviceUnavailable("The gateway is stopping.");
+      if (this.#running.size >= WEBSOCKET_OPERATIONS_MAX) throw tooManyOperations();
+      this.#running.set(payload, { id, leaving });
+      const caller = await services.access.authenticate(this.#key, this.clientAddress);
+      const prepared = await this.envelop({ ...scope, caller, services, closing }, payload);
+      if (Array.isArray(prepared)) this.finish(payload);
+      return prepared;
+    } catch (error) {
+      this.finish(payload);
+      if (error instanceof AppError && error.code === "UNAUTHORIZED") this.onKeyRefused();
+      return [toPublicError(error, scope)];
+    }
+  }
+
+  /** Yoga's own pipeline: parse, validate and run with every plugin. */
+  private async envelop(context: GraphQLContext, payload: SubscribePayload): Promise<PreparedOperation | GraphQLError[]> {
+    const params = { query: payload.query, operationName: payload.operationName ?? undefined, variables: payload.variables ?? undefined };
+    const enveloped = this.face.yoga.getEnveloped({ ...context, params });
+    const document = enveloped.parse(params.query);
+    const refusals = enveloped.validate(enveloped.schema, document);
+    if (refusals.length > 0) return toPublicErrors(refusals, context);
+    const operation = getOperationAST(document, params.operationName);
+    if (!operation) return [toPublicError(new GraphQLError("The document holds no such operation."), context)];
+    const args: ExecutionArgs = {
+      schema: enveloped.schema,
+      document,
+      operationName: params.operationName,
+      variableValues: params.variables,
+      contextValue: await enveloped.contextFactory(),
+    };
+    const run = operation.operation === "subscription" ? enveloped.subscribe : enveloped.execute;
+    return { ...args, run: () => settle(() => run(args), context) };
+  }
+
+  /** To be told when an operation is over, however it ended. */
+  finish(payload: SubscribePayload): void {
+    this.#running.delete(payload);
+    if (this.#running.size === 0) this.#onStopped?.();
+  }
+
+  /** Takes no more operations and calls back when those that run are over. */
+  stop(onStopped: () => void): void {
+    this.#onStopped = onStopped;
+    if (this.#running.size === 0) onStopped();
+  }
+
+  /**
+   * graphql-ws ends a subscription when its client completes it, but lets a query or mutation run on. The signal stops
+   * both, and at once.
+   */
+  cancelOn(text: string): void {
+    const id = text.length <= COMPLETE_CHARS_MAX && text.includes('"complete"') ? completedId(text) : null;
+    if (id === null) return;
+    for (const operation of this.#running.values()) if (operation.id === id) operation.leaving.abort();
+  }
+
+  cancelAll(): void {
+    for (const { leaving } of this.#running.values()) leaving.abort();
+    this.#running.clear();
+  }
+}
+
+/** An error as it is sent: what is meant for HTTP stays here. */
+export function toMessageError(error: GraphQLError | GraphQLFormattedError): GraphQLFormattedError {
+  const { extensions = {}, ...told } = error instanceof GraphQLError ? error.toJSON() : error;
+  const { http: _, ...rest } = extensions;
+  return { ...told, extensions: rest };
+}
+
+async function settle(run: () => Result | Promise<Result>, context: GraphQLContext): Promise<Result> {
+  try {
+    return await run();
+  } catch (error) {
+    return { errors: [toPublicError(error, context)] };
+  }
+}
+
+function tooManyOperations(): AppError {
+  return new AppError("RATE_LIMITED", `At most ${WEBSOCKET_OPERATIONS_MAX} operations run at once on one connection.`, {
+    retryAfterSeconds: 1,
+  });
+}
+
+function completedId(text: string): string | null {
+  try {
+    const message: unknown = JSON.parse(text);
+    if (typeof message !== "object" || message === null || !("type" in message) || !("id" in message)) return null;
+    return message.type === "complete" && typeof message.id === "string" ? message.id : null;
+  } catch {
+    // graphql-ws closes the socket over it.
+    return null;
+  }
+}

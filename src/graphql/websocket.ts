@@ -1,0 +1,220 @@
+/**
+ * GraphQL over WebSocket: the graphql-ws protocol on ws, executed through Yoga's own envelope, so that every limit and the
+ * error mapping apply here too (reliability 6). The key comes in `connectionParams.authorization` as `Bearer <key>`, in
+ * the Authorization header of the upgrade, or in `?key=`; the first of these that is there counts.
+ */
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { CloseCode, handleProtocols, makeServer, type Server } from "graphql-ws";
+import { type WebSocket, WebSocketServer } from "ws";
+import { AppError, type ErrorCode } from "../errors.js";
+import { clientAddressOf } from "../lib/client-address.js";
+import { Tally } from "../lib/tally.js";
+import {
+  DRAIN_TIMEOUT_MS,
+  GRAPHQL_ANONYMOUS_BODY_BYTES_MAX,
+  GRAPHQL_BODY_BYTES_MAX,
+  WEBSOCKET_INIT_TIMEOUT_MS,
+  WEBSOCKET_PING_MS,
+  WEBSOCKET_UNREAD_BYTES_MAX,
+  WEBSOCKETS_PER_ADDRESS_MAX,
+  WEBSOCKETS_PER_KEY_MAX,
+} from "../limits.js";
+import { readBearer } from "../services/bearer.js";
+import { watchKey } from "../services/key-watch.js";
+import type { Services } from "../services/services.js";
+import { readQueryKey } from "./credentials.js";
+import { refuseUpgrade, type UpgradeHandler } from "./upgrades.js";
+import { type PreparedOperation, SocketOperations, toMessageError } from "./websocket-operations.js";
+import type { Face } from "./yoga.js";
+
+const GOING_AWAY = 1001;
+const MESSAGE_TOO_BIG = 1009;
+const INTERNAL_ERROR = 1011;
+const TRY_AGAIN_LATER = 1013;
+
+/** Refusals that say nothing about the key. */
+const LATER: ReadonlySet<ErrorCode> = new Set(["SERVICE_UNAVAILABLE", "RATE_LIMITED"]);
+
+export interface WebSocketFace {
+  readonly upgrade: UpgradeHandler;
+  /** Tells each client to go when its operations are done, and resolves when they have gone. */
+  readonly close: () => Promise<void>;
+}
+
+/** One client's socket. */
+interface Connection {
+  readonly socket: WebSocket;
+  readonly request: IncomingMessage;
+  readonly clientAddress: string;
+  readonly operations: SocketOperations;
+  /** What to undo when the socket closes. */
+  readonly cleanups: (() => void)[];
+  /** Ends the bound on what a client without a key may send. */
+  readonly trust: () => void;
+}
+
+type Extra = Record<PropertyKey, unknown> & { readonly connection: Connection };
+
+export function createWebSocketFace(face: Face, trustProxyHops: number): WebSocketFace {
+  const server = new WebSocketServer({ noServer: true, maxPayload: GRAPHQL_BODY_BYTES_MAX, perMessageDeflate: false, handleProtocols });
+  const perAddress = new Tally(WEBSOCKETS_PER_ADDRESS_MAX);
+  const protocol = createProtocol(face, new Tally(WEBSOCKETS_PER_KEY_MAX));
+  return {
+    upgrade: (request, rawSocket, head) => {
+      const address = clientAddressOf(request, trustProxyHops);
+      if (!perAddress.add(address)) return refuseUpgrade(rawSocket, 429, "Too Many Requests");
+      rawSocket.once("close", () => perAddress.remove(address));
+      server.handleUpgrade(request, rawSocket, head, (socket) => serve(socket, request, address, protocol, face));
+    },
+    close: async () => {
+      const timer = setTimeout(() => {
+        for (const client of server.clients) client.terminate();
+      }, DRAIN_TIMEOUT_MS);
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** The protocol's state machine: who may connect, and what becomes of each operation. */
+function createProtocol({ services }: Face, perKey: Tally): Server<Extra> {
+  return makeServer<Record<string, unknown>, Extra>({
+    connectionInitWaitTimeout: WEBSOCKET_INIT_TIMEOUT_MS,
+    onConnect: ({ connectionParams, extra: { connection } }) => admit(connection, connectionParams, services, perKey),
+    onSubscribe: ({ extra }, id, payload) => extra.connection.operations.prepare(id, payload),
+    execute: (args) => (args as PreparedOperation).run(),
+    subscribe: (args) => (args as PreparedOperation).run(),
+    onNext: (_ctx, _id, _payload, _args, { data, errors }) =>
+      errors && { ...(data !== undefined && { data }), errors: errors.map(toMessageError) },
+    onError: (_ctx, _id, _payload, errors) => errors.map(toMessageError),
+    onComplete: ({ extra }, _id, payload) => extra.connection.operations.finish(payload),
+  });
+}
+
+/** Answers graphql-ws's question whether this client may come in; a refusal closes the socket with 4403. */
+async function admit(
+  connection: Connection,
+  connectionParams: Readonly<Record<string, unknown>> | undefined,
+  services: Services,
+  perKey: Tally,
+): Promise<boolean> {
+  const { socket, request, clientAddress, operations, cleanups } = connection;
+  try {
+    const key = keyOf(connectionParams, request);
+    const caller = await services.access.authenticate(key, clientAddress);
+    if (socket.readyState !== socket.OPEN) return false;
+    operations.authenticateAs(key);
+    if (caller.kind !== "key" || key === null) return true;
+    if (!perKey.add(caller.apiKeyId)) {
+      socket.close(CloseCode.TooManyInitialisationRequests, "Too many connections with this key");
+      return false;
+    }
+    cleanups.push(() => perKey.remove(caller.apiKeyId));
+    cleanups.push(watchKey(services.apiKeys, key, caller.apiKeyId, () => socket.close(CloseCode.Forbidden, "Forbidden")));
+    connection.trust();
+    return true;
+  } catch (error) {
+    if (error instanceof AppError && LATER.has(error.code)) socket.close(TRY_AGAIN_LATER, "Try again later");
+    else if (!(error instanceof AppError)) throw error;
+    return false;
+  }
+}
+
+function keyOf(connectionParams: Readonly<Record<string, unknown>> | undefined, request: IncomingMessage): string | null {
+  const stated = connectionParams?.authorization ?? connectionParams?.Authorization ?? request.headers.authorization;
+  return stated === undefined || stated === null ? readQueryKey(request.url ?? "") : readBearer(String(stated));
+}
+
+/** Connects one socket to the protocol, until it closes. */
+function serve(socket: WebSocket, request: IncomingMessage, address: string, protocol: Server<Extra>, face: Face): void {
+  const { log, closing } = face;
+  const cleanups: (() => void)[] = [];
+  const operations = new SocketOperations(face, address, () => socket.close(CloseCode.Forbidden, "Forbidden"));
+  const trust = boundAnonymousBytes(socket, request.socket);
+  const connection: Connection = { socket, request, clientAddress: address, operations, cleanups, trust };
+  cleanups.push(keepAlive(socket));
+  // Not before what the last operation has to say is on its way.
+  const goAway = () => operations.stop(() => setImmediate(() => socket.close(GOING_AWAY, "Going away")));
+  closing.addEventListener("abort", goAway, { once: true });
+  cleanups.push(() => closing.removeEventListener("abort", goAway));
+  if (closing.aborted) goAway();
+  const closed = protocol.opened(
+    {
+      protocol: socket.protocol,
+      send: (text) => send(socket, text),
+      close: (code, reason) => socket.close(code, reason),
+      onMessage: (receive) =>
+        socket.on("message", (data) => {
+          slowDown(socket, request.socket);
+          const text = String(data);
+          operations.cancelOn(text);
+          receive(text).catch((error: unknown) => {
+            if (error instanceof SocketGone) return;
+            log.error({ err: error }, "socket failed");
+            socket.close(INTERNAL_ERROR, "Internal error");
+          });
+        }),
+    },
+    { connection },
+  );
+  // ws has closed the socket by itself then: a frame that is too large or malformed, or a broken connection.
+  socket.on("error", () => undefined);
+  socket.once("close", (code, reason) => {
+    for (const cleanup of cleanups) cleanup();
+    operations.cancelAll();
+    closed(code, String(reason)).catch((error: unknown) => log.error({ err: error }, "socket failed to close"));
+  });
+}
+
+/** Nobody reads what is sent any more: whatever was to be sent next need not be made. */
+class SocketGone extends Error {
+  override readonly name = "SocketGone";
+}
+
+/** Resolves when the text has been handed to the system, so that a source is pulled no faster than its reader reads. */
+function send(socket: WebSocket, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (socket.readyState !== socket.OPEN) reject(new SocketGone());
+    else socket.send(text, (error) => (error ? reject(new SocketGone()) : resolve()));
+  });
+}
+
+/** Hangs up on a client from which nothing has come for two intervals. */
+function keepAlive(socket: WebSocket): () => void {
+  let isAlive = true;
+  const note = () => {
+    isAlive = true;
+  };
+  socket.on("pong", note);
+  socket.on("message", note);
+  const timer = setInterval(() => {
+    if (!isAlive) return socket.terminate();
+    isAlive = false;
+    socket.ping();
+  }, WEBSOCKET_PING_MS);
+  return () => clearInterval(timer);
+}
+
+/** A client that asks without reading the answers is not read from either until it does. */
+function slowDown(socket: WebSocket, rawSocket: Duplex): void {
+  if (socket.bufferedAmount <= WEBSOCKET_UNREAD_BYTES_MAX || socket.isPaused) return;
+  socket.pause();
+  rawSocket.once("drain", () => socket.resume());
+}
+
+/** Until a key is accepted, a client may send what the public catalog needs and no more. */
+function boundAnonymousBytes(socket: WebSocket, rawSocket: Duplex): () => void {
+  let bytes = 0;
+  const count = (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes <= GRAPHQL_ANONYMOUS_BODY_BYTES_MAX) return;
+    rawSocket.off("data", count);
+    socket.close(MESSAGE_TOO_BIG, "Too much without a key");
+    socket.terminate();
+  };
+  rawSocket.on("data", count);
+  return () => {
+    rawSocket.off("data", count);
+  };
+}
