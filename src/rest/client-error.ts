@@ -1,0 +1,37 @@
+/**
+ * Requests that Node's parser gives up on, before any route sees them: broken syntax, headers over the limit, a request
+ * that did not arrive in time. They are answered with the same envelope.
+ */
+import { randomUUID } from "node:crypto";
+import type { Duplex } from "node:stream";
+import { invalidInput } from "../errors.js";
+import { toErrorEnvelope } from "./error-handler.js";
+
+const MESSAGES: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: "The request line and the headers are too large.",
+  ERR_HTTP_REQUEST_TIMEOUT: "The request did not arrive in time.",
+};
+
+/** Node's own record of the answer under way on a connection. */
+interface AnsweringSocket extends Duplex {
+  readonly _httpMessage?: { readonly headersSent?: boolean } | null;
+}
+
+/** For an HTTP server's `clientError` event. */
+export function answerClientError(error: NodeJS.ErrnoException, socket: AnsweringSocket): void {
+  if (!socket.writable || error.code === "ECONNRESET" || socket._httpMessage?.headersSent) {
+    socket.destroy();
+    return;
+  }
+  const requestId = randomUUID();
+  const envelope = toErrorEnvelope(invalidInput(MESSAGES[error.code ?? ""] ?? "The request is not well-formed HTTP."), requestId);
+  const body = JSON.stringify(envelope);
+  const head = [
+    `HTTP/1.1 ${envelope.status} Bad Request`,
+    "Content-Type: application/json; charset=utf-8",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    `X-Request-Id: ${requestId}`,
+    "Connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+}

@@ -1,0 +1,116 @@
+/**
+ * What every endpoint does once: credentials, input, context, answer, errors. A handler is a service call and a
+ * presenter; it holds no `try`.
+ */
+import type * as z from "zod";
+import type { Caller, RequestContext } from "../context.js";
+import { clientAddressOf } from "../lib/client-address.js";
+import type { Idempotency } from "../services/idempotency.js";
+import { parseInput } from "../services/input.js";
+import { requireCaller } from "../services/permissions.js";
+import { readJsonBody } from "./body.js";
+import { readToken } from "./credentials.js";
+import { sendError } from "./error-handler.js";
+import type { Exchange } from "./exchange.js";
+import { answerOnce } from "./idempotent.js";
+import { RestRequestContext } from "./request-context.js";
+import type { RouteHandler } from "./route.js";
+import { type FormOptions, isForm, readForm, type UploadedFiles } from "./uploads.js";
+
+export interface EndpointOptions<Body, Query> {
+  /** True: nobody in particular may call it too. A wrong key is refused all the same (decisions "Catalog"). */
+  readonly isPublic?: boolean;
+  /** The JSON body; without it no body is read. */
+  readonly body?: z.ZodType<Body>;
+  /** The multipart/form-data body: instead of a JSON one, or beside it when there is `body` too. */
+  readonly form?: FormOptions<Body>;
+  /** The query parameters other than `key`; without it they are ignored. */
+  readonly query?: z.ZodType<Query>;
+  /** A POST that generates: it may come with an Idempotency-Key. */
+  readonly isGeneration?: boolean;
+  /** Resolves to the JSON value to answer with 200, or to undefined when it has answered by itself. */
+  readonly handler: (ctx: RequestContext, request: EndpointRequest<Body, Query>) => unknown;
+}
+
+export interface EndpointRequest<Body, Query> {
+  readonly body: Body;
+  /** Of a form; else there are none. */
+  readonly files: UploadedFiles;
+  readonly query: Query;
+  readonly exchange: Exchange;
+}
+
+export type Endpoint = <Body = undefined, Query = undefined>(options: EndpointOptions<Body, Query>) => RouteHandler;
+
+/** Who a credential stands for; null is nobody. Throws UNAUTHORIZED for one that is not good, RATE_LIMITED when there were too many. */
+export interface Authenticator {
+  authenticate(token: string | null, clientAddress: string): Caller | Promise<Caller>;
+}
+
+/** The `endpoint()` of one application. */
+export function createEndpoint(authenticator: Authenticator, trustProxyHops: number, idempotency?: Idempotency): Endpoint {
+  return ({ isPublic = false, isGeneration = false, body, form, query, handler }) =>
+    async (exchange) => {
+      try {
+        const clientAddress = clientAddressOf(exchange.req, trustProxyHops);
+        const caller = await identify(authenticator, exchange, clientAddress);
+        const ctx = new RestRequestContext(caller, exchange, clientAddress);
+        // Before the body is read: nobody's megabytes are not worth parsing.
+        if (!isPublic) requireCaller(ctx);
+        const request = {
+          query: parseOptional(query, query && exchange.query.parameters),
+          ...(form && (!body || isForm(exchange.req)) ? await readFormInput(exchange, form) : await readJsonInput(exchange, body)),
+          exchange,
+        };
+        const work = async () => {
+          const answer = await handler(ctx, request);
+          if (answer !== undefined) exchange.sendJson(answer);
+        };
+        const key = isGeneration ? exchange.req.headers["idempotency-key"] : undefined;
+        if (key === undefined || !idempotency) await work();
+        else await answerOnce(idempotency, { ctx, exchange, key: String(key), input: toInput(request) }, work);
+      } catch (error) {
+        sendError(exchange, error);
+      }
+    };
+}
+
+/** What decides an answer, whatever the key and the exchange. */
+function toInput<Body, Query>({ query, body, files }: EndpointRequest<Body, Query>): unknown {
+  return { query, body, files };
+}
+
+function identify(authenticator: Authenticator, exchange: Exchange, clientAddress: string): Caller | Promise<Caller> {
+  const { query } = exchange;
+  let token: string | null;
+  try {
+    token = readToken(exchange.req, query);
+  } catch (error) {
+    return refuseUnread(authenticator, clientAddress, error);
+  }
+  return authenticator.authenticate(token, clientAddress);
+}
+
+/** A credential that cannot be read is counted like none. */
+async function refuseUnread(authenticator: Authenticator, clientAddress: string, error: unknown): Promise<never> {
+  await authenticator.authenticate(null, clientAddress);
+  throw error;
+}
+
+type BodyInput<Body> = Pick<EndpointRequest<Body, unknown>, "body" | "files">;
+
+const NO_FILES: UploadedFiles = {};
+
+async function readJsonInput<Body>({ req }: Exchange, body: z.ZodType<Body> | undefined): Promise<BodyInput<Body>> {
+  return { body: parseOptional(body, body && (await readJsonBody(req))), files: NO_FILES };
+}
+
+async function readFormInput<Body>({ req }: Exchange, form: FormOptions<Body>): Promise<BodyInput<Body>> {
+  const { fields, files } = await readForm(req, form);
+  return { body: parseInput(form.fields, fields), files };
+}
+
+/** An endpoint without the schema has the type parameter's default, undefined, for the input. */
+function parseOptional<Output>(schema: z.ZodType<Output> | undefined, input: unknown): Output {
+  return schema === undefined ? (undefined as Output) : parseInput(schema, input);
+}

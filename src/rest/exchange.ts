@@ -1,0 +1,109 @@
+/**
+ * One request and its answer. Everything that each answer carries is decided here once: the request id, the headers
+ * that let a browser read it, and what keeps a key that came in the URL out of caches and referrers.
+ */
+import { randomUUID } from "node:crypto";
+import type { OutgoingHttpHeaders } from "node:http";
+import type { Request, Response } from "express";
+import type { Logger } from "pino";
+import { REQUEST_ID_PATTERN } from "../limits.js";
+import { parseQuery, type Query } from "./query.js";
+
+export class Exchange {
+  /** The caller's own id when it is well-formed, else made (decisions "Errors"). */
+  readonly requestId: string;
+  readonly #log: Logger;
+  #query: Query | undefined;
+  #headers: OutgoingHttpHeaders | undefined;
+
+  constructor(
+    readonly req: Request,
+    readonly res: Response,
+    log: Logger,
+  ) {
+    const asked = req.headers["x-request-id"];
+    this.requestId = typeof asked === "string" && REQUEST_ID_PATTERN.test(asked) ? asked : randomUUID();
+    this.#log = log;
+  }
+
+  /** Made when first used: most requests log nothing. */
+  get log(): Logger {
+    return this.#log.child({ requestId: this.requestId });
+  }
+
+  /** The path alone: the query may hold a key, which no log line may. */
+  get path(): string {
+    const { originalUrl } = this.req;
+    const mark = originalUrl.indexOf("?");
+    return mark === -1 ? originalUrl : originalUrl.slice(0, mark);
+  }
+
+  /** Throws BAD_REQUEST when the query string is malformed. */
+  get query(): Query {
+    this.#query ??= parseQuery(this.req.originalUrl);
+    return this.#query;
+  }
+
+  /** True once the connection is closed with the answer unfinished: nobody is left to be told anything. */
+  get isGone(): boolean {
+    return this.res.closed && !this.res.writableFinished;
+  }
+
+  /** A part of the path, decoded; of one that takes in slashes, the whole. */
+  parameter(name: string): string {
+    const value = this.req.params[name];
+    return Array.isArray(value) ? value.join("/") : (value ?? "");
+  }
+
+  /** Headers of the answer to come; of each the last one set wins. */
+  setHeaders(headers: OutgoingHttpHeaders): void {
+    this.#headers = this.#headers === undefined ? headers : { ...this.#headers, ...headers };
+  }
+
+  /** An error is not answered with the headers of the success that it prevented. */
+  clearHeaders(): void {
+    this.#headers = undefined;
+  }
+
+  sendJson(value: unknown, status = 200): void {
+    this.sendBytes(Buffer.from(JSON.stringify(value)), "application/json; charset=utf-8", status);
+  }
+
+  sendText(text: string): void {
+    this.sendBytes(Buffer.from(text), "text/plain; charset=utf-8");
+  }
+
+  sendBytes(bytes: Uint8Array, contentType: string, status = 200): void {
+    this.writeHead(status, { "Content-Type": contentType, "Content-Length": bytes.byteLength });
+    this.res.end(bytes);
+  }
+
+  /** As `sendBytes`, for what is too large to be copied into one piece. */
+  sendPieces(pieces: readonly Uint8Array[], contentType: string): void {
+    this.writeHead(200, { "Content-Type": contentType, "Content-Length": pieces.reduce((sum, { byteLength }) => sum + byteLength, 0) });
+    this.res.cork();
+    for (const piece of pieces) this.res.write(piece);
+    this.res.end();
+    this.res.uncork();
+  }
+
+  /** One call with every header: Node then writes them in a single pass. */
+  writeHead(status: number, headers: OutgoingHttpHeaders): void {
+    const all: OutgoingHttpHeaders = {
+      "X-Request-Id": this.requestId,
+      // Keys authenticate, never cookies alone, so any page may read an answer that it could ask for (reliability 3).
+      "Access-Control-Allow-Origin": "*",
+      "Access-Control-Expose-Headers": "*",
+    };
+    if (mentionsKey(this.req.originalUrl)) {
+      all["Referrer-Policy"] = "no-referrer";
+      all["Cache-Control"] = "private, no-store";
+    }
+    this.res.writeHead(status, Object.assign(all, this.#headers, headers));
+  }
+}
+
+/** Looks at the text only, so that it also holds for a query string that cannot be parsed. */
+function mentionsKey(url: string): boolean {
+  return url.includes("?") && /[?&]key=/.test(url);
+}

@@ -1,0 +1,51 @@
+/** Headers of generation answers (decisions "Generation"): what was used, what it cost, where the time went. */
+import type { OutgoingHttpHeaders } from "node:http";
+import { formatNanocredits } from "../lib/money.js";
+import { USAGE_KINDS, type UsageKind } from "../lib/usage.js";
+import type { Receipt } from "../services/generation/receipt.js";
+
+const MILLISECONDS = "Milliseconds";
+
+/** `inputTextTokens` is `X-Usage-Input-Text-Tokens`; milliseconds are told in seconds. */
+const USAGE_HEADERS: readonly { readonly kind: UsageKind; readonly name: string; readonly divisor: number }[] = USAGE_KINDS.map((kind) => {
+  const isTime = kind.endsWith(MILLISECONDS);
+  const words = isTime ? `${kind.slice(0, -MILLISECONDS.length)}Seconds` : kind;
+  const name = words.replace(/^./, (letter) => letter.toUpperCase()).replace(/(?<=[a-z])(?=[A-Z])/g, "-");
+  return { kind, name: `X-Usage-${name}`, divisor: isTime ? 1000 : 1 };
+});
+
+/** Amounts are credits as plain decimals. Which bucket pays is not among them, so that they may come before the charge. */
+export function receiptHeaders(receipt: Omit<Receipt, "meterSource">): OutgoingHttpHeaders {
+  const headers = generationHeaders(receipt);
+  headers["X-Cost"] = formatNanocredits(receipt.costNanocredits);
+  headers["X-Held"] = formatNanocredits(receipt.heldNanocredits);
+  for (const { kind, name, divisor } of USAGE_HEADERS) {
+    const amount = receipt.usage[kind];
+    if (amount !== 0) headers[name] = String(amount / divisor);
+  }
+  if (receipt.warnings.length > 0) headers["X-Warnings"] = receipt.warnings.map(toHeaderText).join("; ");
+  headers["Server-Timing"] = `gateway;dur=${milliseconds(receipt.gatewayMs)}, upstream;dur=${milliseconds(receipt.upstreamMs)}`;
+  return headers;
+}
+
+/** What is known before the answer is finished: a stream's headers. */
+export function generationHeaders(
+  generation: Pick<Receipt, "generationId" | "model" | "modelUsed"> & Partial<Pick<Receipt, "safety">>,
+): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = { "X-Generation-Id": generation.generationId, "X-Model-Used": generation.modelUsed };
+  if (generation.modelUsed !== generation.model) headers["X-Fallback"] = generation.modelUsed;
+  if (generation.safety) {
+    headers["X-Safety-Applied"] = generation.safety.applied.join(",");
+    headers["X-Safety-Redacted"] = generation.safety.redacted.join(",");
+  }
+  return headers;
+}
+
+/** Headers are Latin-1, on one line. */
+function toHeaderText(text: string): string {
+  return text.replace(/[^\x20-\x7e]/g, "?");
+}
+
+function milliseconds(value: number): string {
+  return String(Math.round(value * 1000) / 1000);
+}

@@ -1,0 +1,228 @@
+/**
+ * What the REST routes answer, as the OpenAPI document describes it. Objects stay open: upstreams add fields of their own, and
+ * so may later versions. `test/contract/openapi.test.ts` holds real answers against them.
+ */
+import * as z from "zod";
+
+const credits = z.number().describe("Credits; one is worth one US dollar.");
+const seconds = z.int().describe("Unix time in seconds.");
+const nullableText = z.string().nullable();
+const amount = z.int().min(0);
+
+const chatUsage = z.looseObject({
+  prompt_tokens: amount,
+  completion_tokens: amount,
+  total_tokens: amount,
+});
+
+const chatMessage = z.looseObject({
+  role: z.string().optional(),
+  content: z.union([z.string(), z.array(z.unknown())]).nullish(),
+  refusal: nullableText.optional(),
+  tool_calls: z
+    .array(
+      z.looseObject({
+        id: z.string().optional(),
+        type: z.string().optional(),
+        function: z.looseObject({ name: z.string().optional(), arguments: z.string().optional() }).optional(),
+      }),
+    )
+    .nullish(),
+});
+
+const apiKey = {
+  id: z.string(),
+  name: z.string(),
+  type: z.enum(["secret", "publishable"]),
+  prefix: z.enum(["sk", "pk"]),
+  start: z.string().describe("The first ten characters."),
+  expiresAt: nullableText,
+  permissions: z.array(z.string()),
+  creditBudget: credits.nullable().describe("Credits that remain; null means unlimited."),
+};
+
+const tokenColumns = Object.fromEntries(
+  [
+    "input_text_tokens",
+    "input_cached_tokens",
+    "input_cache_write_tokens",
+    "input_audio_tokens",
+    "input_image_tokens",
+    "output_text_tokens",
+    "output_reasoning_tokens",
+    "output_audio_tokens",
+    "output_image_tokens",
+  ].map((name) => [name, amount]),
+);
+
+const usageRow = z.looseObject({
+  id: z.string(),
+  timestamp: z.string(),
+  type: z.string(),
+  model: z.string(),
+  api_key_id: nullableText,
+  api_key: nullableText,
+  api_key_type: nullableText,
+  meter_source: z.enum(["tier", "crypto", "pack"]),
+  ...tokenColumns,
+  output_video_seconds: z.number(),
+  output_audio_seconds: z.number(),
+  cost_usd: credits,
+  response_time_ms: amount,
+  time_to_first_token_ms: amount.nullable(),
+  status: z.enum(["ok", "cancelled"]),
+  usage_source: z.enum(["provider", "estimated", "partial"]),
+  request_id: z.string(),
+  parent_request_id: nullableText,
+});
+
+const openAiModel = z.looseObject({
+  id: z.string(),
+  object: z.literal("model"),
+  created: seconds,
+  owned_by: z.string(),
+  aliases: z.array(z.string()),
+  context_length: amount.nullable(),
+  capabilities: z.array(z.string()),
+  pricing: z.looseObject({ currency: z.literal("credits") }),
+  input_modalities: z.array(z.string()),
+  output_modalities: z.array(z.string()),
+});
+
+const catalogEntry = z.looseObject({
+  name: z.string().describe("The canonical id."),
+  aliases: z.array(z.string()),
+  publisher: z.string(),
+  brand_url: nullableText,
+  title: z.string(),
+  description: nullableText,
+  category: z.enum(["text", "image", "video", "audio", "embedding", "realtime"]),
+  input_modalities: z.array(z.string()),
+  output_modalities: z.array(z.string()),
+  capabilities: z.array(z.string()),
+  flags: z.looseObject({ paid: z.boolean(), alpha: z.boolean() }),
+  pricing: z.looseObject({ currency: z.literal("credits") }),
+  context_length: amount.nullable(),
+});
+
+export const ANSWERS = {
+  Error: z.object({
+    status: z.int(),
+    success: z.literal(false),
+    error: z.object({
+      code: z.string(),
+      message: z.string(),
+      type: z.string(),
+      param: nullableText,
+      requestId: z.string(),
+      timestamp: z.string(),
+      details: z.looseObject({}).optional(),
+    }),
+  }),
+  ChatCompletion: z.looseObject({
+    id: z.string().optional(),
+    object: z.string().optional(),
+    created: seconds.optional(),
+    model: z.string().optional(),
+    choices: z.array(z.looseObject({ index: z.int().optional(), message: chatMessage.nullish(), finish_reason: nullableText.optional() })),
+    usage: chatUsage.nullish(),
+  }),
+  /** Not `Response`, which generated clients have of their own. */
+  ModelResponse: z.looseObject({
+    id: z.string(),
+    object: z.literal("response"),
+    created_at: seconds,
+    status: z.enum(["completed", "incomplete"]),
+    model: z.string(),
+    output: z.array(z.looseObject({ type: z.string(), id: z.string() })),
+    usage: z.looseObject({ input_tokens: amount, output_tokens: amount, total_tokens: amount }),
+  }),
+  Images: z.looseObject({
+    created: seconds,
+    data: z.array(z.looseObject({ b64_json: z.string().optional(), url: z.string().optional(), revised_prompt: z.string().optional() })),
+  }),
+  Transcription: z.looseObject({ text: z.string() }),
+  Embeddings: z.looseObject({
+    object: z.literal("list"),
+    model: z.string(),
+    data: z.array(
+      z.looseObject({
+        object: z.literal("embedding"),
+        index: z.int(),
+        embedding: z.union([z.array(z.number()), z.string()]).describe("Numbers, or little-endian 32-bit floats in base64."),
+      }),
+    ),
+    usage: z.looseObject({ prompt_tokens: amount, total_tokens: amount }),
+  }),
+  Moderation: z.looseObject({
+    id: z.string(),
+    model: z.string(),
+    results: z.array(
+      z.looseObject({
+        flagged: z.boolean(),
+        categories: z.record(z.string(), z.boolean()),
+        category_scores: z.record(z.string(), z.number()),
+      }),
+    ),
+  }),
+  Model: openAiModel,
+  ModelList: z.object({ object: z.literal("list"), data: z.array(openAiModel) }),
+  Catalog: z.array(catalogEntry),
+  DeletedVideo: z.object({ id: z.string(), object: z.literal("video.deleted"), deleted: z.literal(true) }),
+  Video: z.object({
+    id: z.string().describe("The generation's id."),
+    object: z.literal("video"),
+    model: z.string(),
+    status: z.enum(["in_progress", "completed", "failed"]),
+    progress: z.int().min(0).max(100),
+    prompt: nullableText,
+    seconds: nullableText.describe("As asked for."),
+    size: nullableText.describe("As asked for."),
+    created_at: seconds,
+    completed_at: seconds.nullable(),
+    expires_at: seconds.describe("When it is forgotten, and the video with it."),
+    remixed_from_video_id: z.null(),
+    error: z.object({ code: z.string(), message: z.string() }).nullable(),
+  }),
+  Profile: z.looseObject({
+    name: nullableText,
+    email: nullableText,
+    githubUsername: nullableText,
+    image: nullableText,
+    tier: nullableText,
+    createdAt: z.string(),
+    nextResetAt: nullableText,
+  }),
+  Balance: z.object({ balance: credits }),
+  ApiKeyList: z.object({
+    data: z.array(
+      z.looseObject({ ...apiKey, allowedModels: z.array(z.string()).nullable(), createdAt: z.string(), lastUsedAt: nullableText }),
+    ),
+  }),
+  ApiKey: z.looseObject({ ...apiKey, allowedModels: z.array(z.string()).nullable(), createdAt: z.string(), lastUsedAt: nullableText }),
+  CreatedApiKey: z.looseObject({ ...apiKey, key: z.string().describe("The whole key, shown this once.") }),
+  RevokedApiKey: z.object({ id: z.string(), revoked: z.literal(true) }),
+  CurrentApiKey: z.looseObject({
+    valid: z.boolean(),
+    type: z.enum(["secret", "publishable"]),
+    name: z.string(),
+    expiresAt: nullableText,
+    expiresIn: amount.nullable().describe("Whole seconds left."),
+    permissions: z.array(z.string()),
+    creditBudget: credits.nullable(),
+    rateLimitEnabled: z.boolean(),
+  }),
+  Usage: z.looseObject({ usage: z.array(usageRow), count: amount, next_before: nullableText, next_before_id: nullableText }),
+  UsageDaily: z.looseObject({
+    usage: z.array(z.looseObject({ date: z.string(), model: z.string(), meter_source: z.string(), requests: amount, cost_usd: credits })),
+    count: amount,
+    as_of: z.string(),
+  }),
+  Service: z.looseObject({ name: z.string(), description: z.string(), links: z.record(z.string(), z.string()) }),
+  Status: z.object({ status: z.string() }),
+  MediaHost: z.looseObject({ name: z.string(), version: z.string() }),
+  UploadedMedia: z.looseObject({ id: z.string(), url: z.string(), contentType: z.string(), size: amount, duplicate: z.boolean() }),
+  OpenApi: z.looseObject({ openapi: z.string() }),
+} as const satisfies Record<string, z.ZodType>;
+
+export type AnswerName = keyof typeof ANSWERS;

@@ -1,0 +1,170 @@
+/**
+ * The OpenAPI 3.1 description of the REST face: paths, parameters and bodies from the routes themselves, what they answer from
+ * `answers.ts`, and the words from `operations.ts`. A route without words, or words without a route, is a defect that the
+ * contract test finds.
+ */
+import * as z from "zod";
+import { IDEMPOTENCY_KEY_CHARS_MAX } from "../../limits-disk.js";
+import { ANSWERS, type AnswerName } from "./answers.js";
+import { OPERATIONS, type Operation, PARAMETERS, TAGS } from "./operations.js";
+import type { RecordedEndpoint, RecordedRoute } from "./record.js";
+
+type Json = Record<string, unknown>;
+
+/** Spec 9. */
+const API_VERSION = "0.3.0";
+const ERROR_STATUSES = ["400", "401", "402", "403", "404", "409", "413", "415", "429", "500", "502", "503", "504"];
+/** Preflight requests and the twins of GET are not operations of their own. */
+const UNDOCUMENTED_METHODS = new Set(["HEAD", "OPTIONS"]);
+
+export interface OpenApiDocument extends Json {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Json>>>>;
+}
+
+export function createOpenApiDocument(routes: readonly RecordedRoute[]): OpenApiDocument {
+  const paths: Record<string, Record<string, Json>> = {};
+  for (const { path, methods } of routes) {
+    for (const [method, endpoint] of Object.entries(methods)) {
+      if (UNDOCUMENTED_METHODS.has(method)) continue;
+      const shown = toTemplate(path);
+      const operation = OPERATIONS[`${method} ${shown}`];
+      if (!operation || operation.isHidden) continue;
+      paths[shown] = { ...paths[shown], [method.toLowerCase()]: toOperation(method, shown, endpoint, operation) };
+    }
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Sluice",
+      version: API_VERSION,
+      description:
+        "A generative-AI gateway: text, images, video, speech, music, transcriptions and embeddings, paid from prepaid credits. The routes under /v1 speak OpenAI's wire format. Every route under /account answers under /api/account too.",
+    },
+    // Wherever this document was fetched from.
+    servers: [{ url: "/" }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    security: [{ bearer: [] }, { query: [] }],
+    paths,
+    components: {
+      schemas: Object.fromEntries(Object.entries(ANSWERS).map(([name, schema]) => [name, toSchema(schema, "output")])),
+      responses: { Error: jsonContent("What went wrong.", "Error") },
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer", description: "An API key, `sk_...` or `pk_...`." },
+        query: { type: "apiKey", in: "query", name: "key", description: "An API key. The header wins when both are given." },
+      },
+    },
+  };
+}
+
+/** What must be described: `GET /text/{prompt}` for each operation of the routes. */
+export function operationsOf(routes: readonly RecordedRoute[]): string[] {
+  return routes.flatMap(({ path, methods }) =>
+    Object.keys(methods)
+      .filter((method) => !UNDOCUMENTED_METHODS.has(method))
+      .map((method) => `${method} ${toTemplate(path)}`),
+  );
+}
+
+/** `/keys/:id` and `/text/*prompt` as OpenAPI writes them. */
+function toTemplate(path: string): string {
+  return path.replace(/[:*](\w+)/g, "{$1}");
+}
+
+function toOperation(method: string, path: string, endpoint: RecordedEndpoint, operation: Operation): Json {
+  const parameters = [...pathParameters(path), ...queryParameters(endpoint), ...(endpoint.isGeneration ? [IDEMPOTENCY_KEY] : [])];
+  const body = requestBody(endpoint);
+  return {
+    operationId: operation.id,
+    summary: operation.summary,
+    ...(operation.description !== undefined && { description: operation.description }),
+    tags: [operation.tag],
+    // Anybody may call it, but a key that is sent must be good.
+    ...(endpoint.isPublic && { security: [{}, { bearer: [] }, { query: [] }] }),
+    ...(parameters.length > 0 && { parameters }),
+    ...(body !== null && { requestBody: body }),
+    responses: {
+      "200": toSuccess(operation),
+      ...Object.fromEntries(ERROR_STATUSES.filter((status) => mayAnswer(status, method, endpoint, path)).map((status) => [status, ERROR])),
+    },
+  };
+}
+
+const IDEMPOTENCY_KEY = {
+  name: "Idempotency-Key",
+  in: "header",
+  required: false,
+  description: "A request that is sent again with the same key within 24 hours is answered as the first was, and not charged again.",
+  schema: { type: "string", minLength: 1, maxLength: IDEMPOTENCY_KEY_CHARS_MAX },
+};
+
+const ERROR = { $ref: "#/components/responses/Error" };
+
+function mayAnswer(status: string, method: string, endpoint: RecordedEndpoint, path: string): boolean {
+  const hasBody = endpoint.body !== undefined || endpoint.form !== undefined;
+  if (status === "413" || status === "415") return hasBody;
+  if (status === "404") return path.includes("{");
+  if (["402", "409", "502", "504"].includes(status))
+    return !endpoint.isPublic && !path.startsWith("/account") && (hasBody || method === "GET");
+  return true;
+}
+
+function toSuccess({ answer, contentTypes }: Operation): Json {
+  const content: Record<string, Json> = {};
+  if (answer) content["application/json"] = { schema: reference(answer) };
+  for (const type of contentTypes ?? []) {
+    const isText = type.startsWith("text/");
+    content[type] = { schema: isText ? { type: "string" } : { type: "string", contentMediaType: type, format: "binary" } };
+  }
+  return { description: "The answer.", content };
+}
+
+function pathParameters(path: string): Json[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => ({
+    name,
+    in: "path",
+    required: true,
+    schema: { type: "string" },
+    ...(PARAMETERS[name] !== undefined && { description: PARAMETERS[name] }),
+  }));
+}
+
+function queryParameters({ query }: RecordedEndpoint): Json[] {
+  if (!query) return [];
+  const { properties = {}, required = [] } = toSchema(query, "input") as { properties?: Record<string, Json>; required?: string[] };
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: "query",
+    required: required.includes(name),
+    schema,
+    ...(PARAMETERS[name] !== undefined && { description: PARAMETERS[name] }),
+  }));
+}
+
+function requestBody({ body, form }: RecordedEndpoint): Json | null {
+  if (!body && !form) return null;
+  const content: Record<string, Json> = {};
+  if (body) content["application/json"] = { schema: toSchema(body, "input") };
+  if (form) content["multipart/form-data"] = { schema: toFormSchema(form) };
+  return { required: true, content };
+}
+
+function toFormSchema(form: NonNullable<RecordedEndpoint["form"]>): Json {
+  const schema = toSchema(form.fields, "input") as { properties?: Record<string, Json> };
+  const file = { type: "string", format: "binary" };
+  const files = Object.entries(form.files).map(([name, rule]) => [name, rule.countMax > 1 ? { type: "array", items: file } : file]);
+  return { type: "object", ...schema, properties: { ...schema.properties, ...Object.fromEntries(files) } };
+}
+
+function jsonContent(description: string, answer: AnswerName): Json {
+  return { description, content: { "application/json": { schema: reference(answer) } } };
+}
+
+function reference(answer: AnswerName): Json {
+  return { $ref: `#/components/schemas/${answer}` };
+}
+
+/** Of what is sent when it is an input, of what comes when it is an output. What JSON Schema cannot say is left open. */
+function toSchema(schema: z.ZodType, io: "input" | "output"): Json {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any", reused: "inline" }) as Json;
+  return rest;
+}

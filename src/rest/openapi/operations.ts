@@ -1,0 +1,256 @@
+/** What each operation of the REST face is called and does, in the words of the specification. */
+import type { AnswerName } from "./answers.js";
+
+export const TAGS = {
+  Text: "Chat completions, responses and plain text.",
+  Images: "Pictures and their editing.",
+  Video: "Moving pictures.",
+  Audio: "Speech, music and transcriptions.",
+  Embeddings: "Vectors of texts.",
+  Moderation: "Judgements of texts.",
+  Models: "The catalog. Open to all.",
+  Account: "Profile, balance and usage. A key needs the permission that the operation names.",
+  Keys: "API keys. A secret key with the permission `account:keys` is needed, except for the key's own data.",
+  Media: "Files.",
+  Service: "Whether it works.",
+} as const;
+export type Tag = keyof typeof TAGS;
+
+export interface Operation {
+  /** The name of the function in a generated client. */
+  readonly id: string;
+  readonly tag: Tag;
+  readonly summary: string;
+  readonly description?: string;
+  /** Of the JSON answer. */
+  readonly answer?: AnswerName;
+  /** What else may be answered. */
+  readonly contentTypes?: readonly string[];
+  /** Pages and protocols that a client of the API does not call. */
+  readonly isHidden?: boolean;
+}
+
+const STREAM = "text/event-stream";
+const STREAMED = "With `stream: true` the answer is a stream of server-sent events.";
+const IMAGES = ["image/jpeg", "image/png"];
+
+/** By method and path template. */
+export const OPERATIONS: Readonly<Record<string, Operation>> = {
+  "POST /v1/chat/completions": {
+    id: "createChatCompletion",
+    tag: "Text",
+    summary: "Answers a conversation, in OpenAI's wire format.",
+    description: `${STREAMED} The last chunk before \`[DONE]\` carries the usage. Unknown fields reach the upstream as they are.`,
+    answer: "ChatCompletion",
+    contentTypes: [STREAM],
+  },
+  "POST /v1/responses": {
+    id: "createResponse",
+    tag: "Text",
+    summary: "Answers an input in OpenAI's Responses format; nothing of it is kept.",
+    description: STREAMED,
+    answer: "ModelResponse",
+    contentTypes: [STREAM],
+  },
+  "POST /text": {
+    id: "createText",
+    tag: "Text",
+    summary: "Answers a conversation in plain text.",
+    description: `The body is a chat completion's. ${STREAMED}`,
+    contentTypes: ["text/plain", STREAM],
+  },
+  "GET /text/{prompt}": {
+    id: "getText",
+    tag: "Text",
+    summary: "Answers a prompt in plain text.",
+    contentTypes: ["text/plain", STREAM],
+  },
+  "GET /image/{prompt}": {
+    id: "getImage",
+    tag: "Images",
+    summary: "Draws a picture, or makes a video when the model is a video model.",
+    contentTypes: [...IMAGES, "video/mp4"],
+  },
+  "POST /v1/images/generations": {
+    id: "createImage",
+    tag: "Images",
+    summary: "Draws pictures, in OpenAI's wire format.",
+    answer: "Images",
+  },
+  "POST /v1/images/edits": {
+    id: "editImage",
+    tag: "Images",
+    summary: "Draws a picture from others, in OpenAI's wire format.",
+    answer: "Images",
+  },
+  "POST /v1/videos": {
+    id: "createVideo",
+    tag: "Video",
+    summary: "Starts a video, in OpenAI's format: a generation job.",
+    description: "As JSON or a form with the file `input_reference`. `seconds` is 1 to 10; every other field of GET /video is taken too.",
+    answer: "Video",
+  },
+  "GET /v1/videos/{generation}": { id: "retrieveVideo", tag: "Video", summary: "How a video is getting on.", answer: "Video" },
+  "DELETE /v1/videos/{generation}": {
+    id: "deleteVideo",
+    tag: "Video",
+    summary: "Stops a video that is being made, and forgets it.",
+    answer: "DeletedVideo",
+  },
+  "GET /v1/videos/{generation}/content": {
+    id: "downloadVideoContent",
+    tag: "Video",
+    summary: "The video itself. 409 while it is being made.",
+    contentTypes: ["video/mp4"],
+  },
+  "GET /generations/{generation}/content": {
+    id: "getGenerationContent",
+    tag: "Video",
+    summary: "What a generation job has made.",
+    description: "409 while it runs; 404 when it did not succeed, or a day after it did.",
+    contentTypes: ["video/mp4", "audio/mpeg"],
+  },
+  "GET /video/{prompt}": { id: "getVideo", tag: "Video", summary: "Makes a video.", contentTypes: ["video/mp4"] },
+  "GET /audio/{text}": {
+    id: "getAudio",
+    tag: "Audio",
+    summary: "Reads a text out, or makes music when the model is a music model.",
+    contentTypes: ["audio/mpeg"],
+  },
+  "POST /v1/audio/speech": {
+    id: "createSpeech",
+    tag: "Audio",
+    summary: "Reads a text out, in OpenAI's wire format.",
+    contentTypes: ["audio/mpeg", "audio/ogg", "audio/aac", "audio/flac", "audio/wav", "audio/pcm"],
+  },
+  "POST /v1/audio/transcriptions": {
+    id: "createTranscription",
+    tag: "Audio",
+    summary: "Writes down what a recording says, in OpenAI's wire format.",
+    answer: "Transcription",
+    contentTypes: ["text/plain", "text/vtt"],
+  },
+  "POST /v1/embeddings": {
+    id: "createEmbeddings",
+    tag: "Embeddings",
+    summary: "Makes vectors of texts, in OpenAI's wire format.",
+    answer: "Embeddings",
+  },
+  "POST /v1/moderations": {
+    id: "createModeration",
+    tag: "Moderation",
+    summary: "Judges texts, in OpenAI's wire format.",
+    answer: "Moderation",
+  },
+  "GET /v1/realtime": { id: "openRealtime", tag: "Audio", summary: "A WebSocket of OpenAI's realtime events.", isHidden: true },
+  "GET /v1/models": { id: "listOpenAiModels", tag: "Models", summary: "Text models, in OpenAI's list format.", answer: "ModelList" },
+  "GET /v1/models/{id}": { id: "getOpenAiModel", tag: "Models", summary: "One model, by id or alias.", answer: "Model" },
+  "GET /models": { id: "listModels", tag: "Models", summary: "Every model.", answer: "Catalog" },
+  "GET /text/models": { id: "listTextModels", tag: "Models", summary: "Text models.", answer: "Catalog" },
+  "GET /image/models": { id: "listImageModels", tag: "Models", summary: "Image and video models.", answer: "Catalog" },
+  "GET /video/models": { id: "listVideoModels", tag: "Models", summary: "Video models.", answer: "Catalog" },
+  "GET /audio/models": { id: "listAudioModels", tag: "Models", summary: "Speech, music and transcription models.", answer: "Catalog" },
+  "GET /embeddings/models": { id: "listEmbeddingModels", tag: "Models", summary: "Embedding models.", answer: "Catalog" },
+  "GET /account/profile": { id: "getProfile", tag: "Account", summary: "Who the account is (`account:profile`).", answer: "Profile" },
+  "GET /account/balance": {
+    id: "getBalance",
+    tag: "Account",
+    summary: "The credits that remain (`account:balance`).",
+    description: "With a key that has a budget of its own, what remains of that.",
+    answer: "Balance",
+  },
+  "GET /account/usage": {
+    id: "listUsage",
+    tag: "Account",
+    summary: "Every request and what it cost, newest first (`account:usage`).",
+    answer: "Usage",
+    contentTypes: ["text/csv"],
+  },
+  "GET /account/usage/daily": {
+    id: "listDailyUsage",
+    tag: "Account",
+    summary: "Requests and costs by day and model (`account:usage`).",
+    answer: "UsageDaily",
+    contentTypes: ["text/csv"],
+  },
+  "GET /account/keys": { id: "listKeys", tag: "Keys", summary: "The account's keys, without their values.", answer: "ApiKeyList" },
+  "POST /account/keys": { id: "createKey", tag: "Keys", summary: "Makes a key. Its value is shown this once.", answer: "CreatedApiKey" },
+  "PATCH /account/keys/{id}": { id: "updateKey", tag: "Keys", summary: "Changes a key.", answer: "ApiKey" },
+  "DELETE /account/keys/{id}": {
+    id: "revokeKey",
+    tag: "Keys",
+    summary: "Revokes a key, everywhere within a second.",
+    answer: "RevokedApiKey",
+  },
+  "GET /account/key": { id: "getCurrentKey", tag: "Keys", summary: "The calling key. Any key may ask.", answer: "CurrentApiKey" },
+  "GET /account/key/usage": {
+    id: "listKeyUsage",
+    tag: "Keys",
+    summary: "The calling key's own requests. Any key may ask.",
+    answer: "Usage",
+    contentTypes: ["text/csv"],
+  },
+  "GET /media/": { id: "getMediaHost", tag: "Media", summary: "What the media host is.", answer: "MediaHost" },
+  "POST /media/upload": {
+    id: "uploadMedia",
+    tag: "Media",
+    summary: "Stores a file of up to 10 MiB for 14 days.",
+    description:
+      "The body is a form with the field `file`, JSON `{ data (base64), contentType, name }`, or the file itself. Uploading it again begins the 14 days anew.",
+    answer: "UploadedMedia",
+  },
+  "GET /media/{hash}": {
+    id: "getMedia",
+    tag: "Media",
+    summary: "A stored file. Open to all, and never another one under the same address.",
+    contentTypes: ["application/octet-stream"],
+  },
+  "GET /": { id: "getService", tag: "Service", summary: "What this is, and where everything is.", answer: "Service" },
+  "GET /healthz": { id: "getHealth", tag: "Service", summary: "Answers while the process lives.", answer: "Status" },
+  "GET /readyz": { id: "getReadiness", tag: "Service", summary: "Answers when generations can be served.", answer: "Status" },
+  "GET /openapi.json": { id: "getOpenApi", tag: "Service", summary: "This description.", answer: "OpenApi" },
+  "GET /docs": { id: "getReference", tag: "Service", summary: "This description as a page.", isHidden: true },
+  "GET /docs/{asset}": { id: "getReferenceAsset", tag: "Service", summary: "What the page is made of.", isHidden: true },
+};
+
+/** Parameters of paths and queries, by name. */
+export const PARAMETERS: Readonly<Record<string, string>> = {
+  prompt: "What to make. May hold slashes.",
+  text: "What to read out, or the music to make. May hold slashes.",
+  hash: "The first 16 hexadecimal digits of the file's SHA-256.",
+  id: "Ids of models hold a slash, raw or encoded.",
+  generation: "The id of a generation job.",
+  model: "An id or alias; omitted, the default of the operation.",
+  seed: "0 unless stated; -1 draws one.",
+  system: "Instructions that come before the prompt.",
+  json: "Asks for a JSON object.",
+  temperature: "0 to 2.",
+  stream: "Answers as server-sent events.",
+  width: "Pixels, 64 to 4096.",
+  height: "Pixels, 64 to 4096.",
+  enhance: "Has a text model improve the prompt first.",
+  negative_prompt: "What should not be seen. Honoured by some models.",
+  safe: "`true`, or safety features separated by commas: privacy, secrets, sexual, violence, shield.",
+  quality: "low, medium, high or hd.",
+  image: "Addresses of reference images, separated by `|` or `,`.",
+  transparent: "A picture without background.",
+  reasoning: "Has the model think about text and layout.",
+  duration: "Seconds: of a video 1 to 10.",
+  aspectRatio: "16:9 or 9:16.",
+  audio: "A video with sound.",
+  nologo: "Accepted for clients that send it; no picture bears a logo.",
+  response_format: "mp3, opus, aac, flac, wav or pcm.",
+  speed: "0.25 to 4; 1 is the voice's own.",
+  instructions: "How to speak. Honoured by some models.",
+  voice: "One of the voices that the model lists.",
+  "no-cache": "Makes the answer anew.",
+  days: "How far back.",
+  limit: "The most rows that are answered.",
+  before: "Only rows older than this ISO 8601 time.",
+  before_id: "Breaks ties of `before`: the id of the last row seen.",
+  format: "json or csv.",
+  search: "Words that must all occur.",
+  capability: "One of tools, reasoning, search, code_exec, vision.",
+  community: "Only models that accounts have registered, or none of them.",
+  reliability: "`all` shows unreliable community models too.",
+};

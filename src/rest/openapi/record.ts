@@ -1,0 +1,36 @@
+/** What a router was given, remembered for the OpenAPI document: the schemas there are the ones that parse the requests. */
+import type { Endpoint, EndpointOptions } from "../endpoint.js";
+import type { Route, RouteHandler, RouteMethods } from "../route.js";
+
+/** As much of an endpoint as its callers must know. */
+export type RecordedEndpoint = Pick<EndpointOptions<unknown, unknown>, "isPublic" | "isGeneration" | "body" | "form" | "query">;
+
+export interface RecordedRoute {
+  /** As it is written for Express: `/keys/:id`, `/text/*prompt`. */
+  readonly path: string;
+  readonly methods: Readonly<Record<string, RecordedEndpoint>>;
+}
+
+const endpoints = new WeakMap<RouteHandler, RecordedEndpoint>();
+
+/** An `endpoint` whose handlers can be told apart afterwards. */
+export function recordingEndpoint(endpoint: Endpoint): Endpoint {
+  return (options) => {
+    const handler = endpoint(options);
+    endpoints.set(handler, options as RecordedEndpoint);
+    return handler;
+  };
+}
+
+/** A `route` that remembers what it is given. */
+export function recordingRoute(route: Route, recorded: RecordedRoute[], prefix = ""): Route {
+  return (path, methods) => {
+    recorded.push({ path: prefix + path, methods: toRecordedMethods(methods) });
+    route(path, methods);
+  };
+}
+
+/** Handlers that are no endpoints, such as the liveness check, ask for nothing. */
+function toRecordedMethods(methods: RouteMethods): Record<string, RecordedEndpoint> {
+  return Object.fromEntries(Object.entries(methods).map(([method, handler]) => [method, endpoints.get(handler) ?? { isPublic: true }]));
+}

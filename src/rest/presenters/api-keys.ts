@@ -1,0 +1,24 @@
+/** API keys as REST shows them (Spec 2.1, 4.5). */
+import { toCreditsNumber } from "../../lib/money.js";
+import type { ApiKeyRow, CurrentApiKey } from "../../services/api-keys.js";
+
+/** Spec 4.5: the answer of POST /keys, the one time that the key's value is shown. */
+export function toCreatedApiKey(row: ApiKeyRow, key: string) {
+  const { id, name, type, prefix, start, expiresAt, permissions } = row;
+  return { id, key, name, type, prefix, start, expiresAt, permissions, creditBudget: toCreditBudget(row) };
+}
+
+export function toApiKey(row: ApiKeyRow) {
+  const { id, name, type, prefix, start, expiresAt, permissions, allowedModels, createdAt, lastUsedAt } = row;
+  return { id, name, type, prefix, start, expiresAt, permissions, creditBudget: toCreditBudget(row), allowedModels, createdAt, lastUsedAt };
+}
+
+export function toCurrentApiKey(row: CurrentApiKey) {
+  const { valid, type, name, expiresAt, expiresIn, permissions, rateLimitEnabled } = row;
+  return { valid, type, name, expiresAt, expiresIn, permissions, creditBudget: toCreditBudget(row), rateLimitEnabled };
+}
+
+/** Credits that remain; null means unlimited. */
+function toCreditBudget({ creditBudget }: ApiKeyRow): number | null {
+  return creditBudget === null ? null : toCreditsNumber(creditBudget);
+}

@@ -1,0 +1,44 @@
+/** Query strings: each name once, well-formed, and the `key` credential apart from the parameters. */
+import * as z from "zod";
+import { invalidInput } from "../errors.js";
+
+export interface Query {
+  /** The `key` parameter (Spec 5.2). Never logged. */
+  readonly key: string | null;
+  /** Every other parameter, decoded; without a prototype. */
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+const NO_QUERY: Query = Object.freeze({ key: null, parameters: Object.freeze(Object.create(null)) });
+const MALFORMED_ESCAPE = /%(?![0-9A-Fa-f]{2})/;
+
+/** Takes a request target. Throws BAD_REQUEST for a broken escape, a NUL or a name that appears twice. */
+export function parseQuery(url: string): Query {
+  const mark = url.indexOf("?");
+  if (mark === -1 || mark === url.length - 1) return NO_QUERY;
+  const text = url.slice(mark + 1);
+  if (MALFORMED_ESCAPE.test(text)) throw invalidInput("The query string holds a malformed percent escape.");
+  let key: string | null = null;
+  const parameters: Record<string, string> = Object.create(null);
+  for (const [name, value] of new URLSearchParams(text)) {
+    if (name in parameters || (name === "key" && key !== null)) throw invalidInput("This parameter may be given only once.", name);
+    if (name === "key") {
+      key = value;
+      continue;
+    }
+    if (value.includes("\0")) throw invalidInput("A NUL character is not allowed.", name);
+    parameters[name] = value;
+  }
+  return { key, parameters };
+}
+
+/** A whole number written with digits alone: `1e1`, ` 5` and `5.0` are refused. */
+export function queryInteger(min: number, max: number) {
+  const message = `Expected a whole number from ${min} to ${max}.`;
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, message)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, message)
+    .meta({ type: "integer", pattern: undefined, minimum: min, maximum: max });
+}

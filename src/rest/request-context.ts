@@ -1,0 +1,43 @@
+/** The request context of a REST request. Its signal and its log are made when first used: many requests need neither. */
+import type { Logger } from "pino";
+import type { Caller, RequestContext } from "../context.js";
+import type { Exchange } from "./exchange.js";
+
+export class RestRequestContext implements RequestContext {
+  readonly requestId: string;
+  reservedId: RequestContext["reservedId"];
+  readonly #exchange: Exchange;
+  #signal: AbortSignal | undefined;
+  #log: Logger | undefined;
+
+  constructor(
+    readonly caller: Caller,
+    exchange: Exchange,
+    readonly clientAddress: string,
+  ) {
+    this.requestId = exchange.requestId;
+    this.#exchange = exchange;
+  }
+
+  /** Aborted when the connection closes before the answer has been written in full. */
+  get signal(): AbortSignal {
+    this.#signal ??= signalOf(this.#exchange);
+    return this.#signal;
+  }
+
+  get log(): Logger {
+    this.#log ??= this.#exchange.log;
+    return this.#log;
+  }
+}
+
+function signalOf(exchange: Exchange): AbortSignal {
+  const controller = new AbortController();
+  if (exchange.isGone) controller.abort();
+  else {
+    exchange.res.once("close", () => {
+      if (!exchange.res.writableFinished) controller.abort();
+    });
+  }
+  return controller.signal;
+}

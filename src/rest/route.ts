@@ -1,0 +1,80 @@
+/** One path and the methods that it answers. Any other method is 405, and browsers' preflight requests are answered here. */
+import type { ErrorRequestHandler, RequestHandler, Router } from "express";
+import type { Logger } from "pino";
+import { AppError, invalidInput, notFound } from "../errors.js";
+import { sendError } from "./error-handler.js";
+import { Exchange } from "./exchange.js";
+
+export type RouteHandler = (exchange: Exchange) => void | Promise<void>;
+export type RouteMethods = Partial<Record<"GET" | "HEAD" | "POST" | "PATCH" | "DELETE", RouteHandler>>;
+
+export type Route = (path: string, methods: RouteMethods) => void;
+
+/** What scripts in a browser may send beside the headers that they name themselves. */
+const ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, X-Request-Id";
+const HEADER_NAME = /^[A-Za-z0-9-]{1,64}$/;
+/** Unspecified: official SDKs send about a dozen `x-stainless-*` headers. */
+const REFLECTED_HEADERS_MAX = 40;
+const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
+
+/** Adds paths to `router`. A path with GET answers HEAD too; Node leaves the body out. */
+export function createRoute(router: Router, log: Logger): Route {
+  return (path, methods) => {
+    const handlers = new Map(Object.entries(methods));
+    const get = handlers.get("GET");
+    if (get !== undefined && !handlers.has("HEAD")) handlers.set("HEAD", get);
+    const allow = [...handlers.keys(), "OPTIONS"];
+    router.all(path, (req, res) => {
+      const exchange = new Exchange(req, res, log);
+      const handler = handlers.get(req.method);
+      if (handler !== undefined) return handler(exchange);
+      if (req.method === "OPTIONS") return answerOptions(exchange, allow);
+      return sendError(exchange, new AppError("METHOD_NOT_ALLOWED", `This path answers ${allow.join(", ")}.`, { allow }));
+    });
+  };
+}
+
+/** The whole of a router: what it has no path for is 404, and whatever Express itself throws is answered like our own errors. */
+export function toRequestHandler(router: Router, log: Logger): RequestHandler {
+  return (req, res) => {
+    if (isMalformed(req.url)) return sendError(new Exchange(req, res, log), invalidInput("The path holds a malformed percent escape."));
+    return router(req, res, (error: unknown) => sendError(new Exchange(req, res, log), error ?? notFound("path")));
+  };
+}
+
+/** For what throws before REST is reached: without it Express would answer in HTML. */
+export function toErrorRequestHandler(log: Logger): ErrorRequestHandler {
+  return (error, req, res, _next) => sendError(new Exchange(req, res, log), error);
+}
+
+/** A path that cannot be decoded, or that holds a NUL, names nothing. */
+function isMalformed(url: string): boolean {
+  if (!url.includes("%")) return false;
+  const mark = url.indexOf("?");
+  try {
+    return decodeURIComponent(mark === -1 ? url : url.slice(0, mark)).includes("\0");
+  } catch {
+    return true;
+  }
+}
+
+function answerOptions(exchange: Exchange, allow: readonly string[]): void {
+  const methods = allow.join(", ");
+  exchange.writeHead(204, {
+    Allow: methods,
+    "Access-Control-Allow-Methods": methods,
+    "Access-Control-Allow-Headers": allowedHeaders(exchange.req.headers["access-control-request-headers"]),
+    "Access-Control-Max-Age": String(PREFLIGHT_MAX_AGE_SECONDS),
+    Vary: "Access-Control-Request-Headers",
+  });
+  exchange.res.end();
+}
+
+/** Reflects what is asked for, as far as it is made of header names: SDKs send telemetry headers of changing names. */
+function allowedHeaders(asked: string | undefined): string {
+  const names = (asked ?? "")
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => HEADER_NAME.test(name));
+  return [ALLOWED_HEADERS, ...names.slice(0, REFLECTED_HEADERS_MAX)].join(", ");
+}

@@ -1,0 +1,91 @@
+/** The REST face: every route, in the order in which they are tried. The busiest comes first. */
+import { type RequestHandler, Router } from "express";
+import { type Logger, pino } from "pino";
+import type { Services } from "../services/services.js";
+import { addAccountRoutes } from "./account.js";
+import { addApiKeyRoutes } from "./api-keys.js";
+import { addAudioRoutes } from "./audio.js";
+import { addChatCompletionRoutes } from "./chat-completions.js";
+import { addDocsRoutes } from "./docs.js";
+import { addEmbeddingRoutes } from "./embeddings.js";
+import { createEndpoint } from "./endpoint.js";
+import { addGenerationRoutes } from "./generations.js";
+import { addImageRoutes } from "./images.js";
+import { addMediaRoutes } from "./media.js";
+import { type MediaMount, mountMedia } from "./media-mount.js";
+import { addModelRoutes } from "./models.js";
+import { addModerationRoutes } from "./moderations.js";
+import { addOpenAiVideoRoutes } from "./openai-videos.js";
+import { createOpenApiDocument } from "./openapi/document.js";
+import { type RecordedRoute, recordingEndpoint, recordingRoute } from "./openapi/record.js";
+import { addRealtimeRoutes } from "./realtime.js";
+import { addResponseRoutes } from "./responses.js";
+import { createRoute, toRequestHandler } from "./route.js";
+import { addServiceRoutes, type ServiceInfo } from "./service.js";
+import { addSpeechRoutes } from "./speech.js";
+import { addTextRoutes } from "./text.js";
+import { addTranscriptionRoutes } from "./transcriptions.js";
+import { addUsageRoutes } from "./usage.js";
+import { addVideoRoutes } from "./videos.js";
+
+export interface RestRouterOptions {
+  readonly services: Services;
+  readonly log: Logger;
+  readonly isReady: ServiceInfo["isReady"];
+  /** How many hops of X-Forwarded-For are our own. */
+  readonly trustProxyHops: number;
+  /** Where the media host is; below /media unless said. */
+  readonly media?: MediaMount;
+}
+
+/** Answers every request that reaches it, with 404 when it knows no such path: mount it last. */
+export function createRestRouter(options: RestRouterOptions): RequestHandler {
+  return toRequestHandler(createRouter(options, []), options.log);
+}
+
+/** The contract as it is kept in schema/openapi.json: adding routes looks at no service. */
+export function printOpenApi(): string {
+  return `${JSON.stringify(createOpenApiDocument(recordRoutes()), null, 2)}\n`;
+}
+
+export function recordRoutes(): readonly RecordedRoute[] {
+  const recorded: RecordedRoute[] = [];
+  const services = new Proxy({}, { get: () => ({}) }) as Services;
+  createRouter({ services, log: pino({ level: "silent" }), isReady: () => false, trustProxyHops: 0 }, recorded);
+  return recorded;
+}
+
+/** Every route, remembered in `recorded`. */
+function createRouter({ services, log, isReady, trustProxyHops, media }: RestRouterOptions, recorded: RecordedRoute[]): Router {
+  const endpoint = recordingEndpoint(createEndpoint(services.access, trustProxyHops, services.idempotency));
+  const router = Router({ caseSensitive: true });
+  const route = recordingRoute(createRoute(router, log), recorded);
+  const mediaRouter = Router({ caseSensitive: true });
+  addMediaRoutes(recordingRoute(createRoute(mediaRouter, log), recorded, "/media"), endpoint, services);
+  mountMedia(router, mediaRouter, media ?? { host: null, path: "/media" }, log);
+  addChatCompletionRoutes(route, endpoint, services);
+  addResponseRoutes(route, endpoint, services);
+  addRealtimeRoutes(route, endpoint);
+  addEmbeddingRoutes(route, endpoint, services);
+  addModerationRoutes(route, endpoint, services);
+  // Before the prompts: /text/models is a list.
+  addModelRoutes(route, endpoint, services);
+  addTextRoutes(route, endpoint, services);
+  addImageRoutes(route, endpoint, services);
+  addVideoRoutes(route, endpoint, services);
+  addSpeechRoutes(route, endpoint, services);
+  addTranscriptionRoutes(route, endpoint, services);
+  addAudioRoutes(route, endpoint, services);
+  addGenerationRoutes(route, endpoint, services);
+  addOpenAiVideoRoutes(route, endpoint, services);
+  addServiceRoutes(route, { isReady });
+  // Decisions "Addresses": every account route answers under both prefixes.
+  const account = Router({ caseSensitive: true });
+  const accountRoute = recordingRoute(createRoute(account, log), recorded, "/account");
+  addApiKeyRoutes(accountRoute, endpoint, services);
+  addUsageRoutes(accountRoute, endpoint, services);
+  addAccountRoutes(accountRoute, endpoint, services);
+  router.use(["/account", "/api/account"], account);
+  addDocsRoutes(route, recorded);
+  return router;
+}

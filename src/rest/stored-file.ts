@@ -1,0 +1,74 @@
+/** A file out of the blob store, whole or a range of it (RFC 9110, 14): read no faster than the caller takes it. */
+import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
+import type { Readable } from "node:stream";
+import { invalidInput, notFound } from "../errors.js";
+import { drained } from "../lib/back-pressure.js";
+import { SLOW_READER_TIMEOUT_MS } from "../limits.js";
+import { toErrorEnvelope } from "./error-handler.js";
+import type { Exchange } from "./exchange.js";
+
+/** Bytes that never change while they have this ETag. */
+export interface StoredFile {
+  /** With its quotes. */
+  readonly etag: string;
+  readonly sizeBytes: number;
+  /** Null when the file was removed meanwhile. */
+  readonly open: (range: { readonly start: number; readonly end: number }) => Promise<Readable | null>;
+}
+
+/** `fileHeaders` say what it is and who may keep it. Rejects with NOT_FOUND while nothing has been sent. */
+export async function sendStoredFile(exchange: Exchange, file: StoredFile, fileHeaders: OutgoingHttpHeaders): Promise<void> {
+  const { req } = exchange;
+  const { etag, sizeBytes } = file;
+  const headers: OutgoingHttpHeaders = { ...fileHeaders, ETag: etag, "Accept-Ranges": "bytes" };
+  if (isKnown(req, etag)) return sendHead(exchange, 304, headers);
+  const range = rangeOf(exchange, sizeBytes, etag);
+  if (range === "unsatisfiable") return sendUnsatisfiable(exchange, sizeBytes);
+  const { start, end } = range ?? { start: 0, end: sizeBytes - 1 };
+  headers["Content-Length"] = end - start + 1;
+  if (range) headers["Content-Range"] = `bytes ${start}-${end}/${sizeBytes}`;
+  const status = range ? 206 : 200;
+  if (req.method === "HEAD") return sendHead(exchange, status, headers);
+  const bytes = await file.open({ start, end });
+  if (!bytes) throw notFound("file");
+  exchange.writeHead(status, headers);
+  await sendStream(exchange, bytes);
+}
+
+/** Express would have a file sent again to whoever sends `Cache-Control: no-cache`; this one cannot have changed. */
+function isKnown({ headers }: IncomingMessage, etag: string): boolean {
+  const known = headers["if-none-match"]?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
+  return known.includes(etag) || known.includes("*");
+}
+
+/** One range; of several, or of a later version, the whole is answered, as HTTP allows. */
+function rangeOf({ req }: Exchange, size: number, etag: string): { start: number; end: number } | "unsatisfiable" | null {
+  const condition = req.headers["if-range"];
+  if (condition !== undefined && condition !== etag) return null;
+  const ranges = req.range(size, { combine: true });
+  if (ranges === -1) return "unsatisfiable";
+  const [range, ...others] = Array.isArray(ranges) && ranges.type === "bytes" ? ranges : [];
+  return range && others.length === 0 ? range : null;
+}
+
+/** HTTP's own status for it; the closed set of codes has none of that number, so it is a bad request in the envelope. */
+function sendUnsatisfiable(exchange: Exchange, size: number): void {
+  const error = invalidInput(`The file has ${size} bytes: the range asks for none of them.`, "Range");
+  const body = { ...toErrorEnvelope(error, exchange.requestId), status: 416 };
+  exchange.setHeaders({ "Content-Range": `bytes */${size}`, "Cache-Control": "private, no-store" });
+  exchange.sendJson(body, 416);
+}
+
+function sendHead(exchange: Exchange, status: number, headers: OutgoingHttpHeaders): void {
+  exchange.writeHead(status, headers);
+  exchange.res.end();
+}
+
+/** No faster than it is read; a reader who takes nothing for a minute has gone. */
+async function sendStream({ res }: Exchange, bytes: Readable): Promise<void> {
+  for await (const chunk of bytes) {
+    if (res.closed) return;
+    if (!res.write(chunk)) await drained(res, SLOW_READER_TIMEOUT_MS);
+  }
+  res.end();
+}

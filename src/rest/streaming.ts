@@ -1,0 +1,164 @@
+/**
+ * Server-sent events. A generation's stream is written as its batches come, no faster than the caller reads, and the
+ * generation ends as soon as the caller has gone (reliability 8).
+ */
+import type { ServerResponse } from "node:http";
+import type { RequestContext } from "../context.js";
+import { drained } from "../lib/back-pressure.js";
+import { formatSseEvent } from "../lib/sse.js";
+import { SLOW_READER_TIMEOUT_MS, SSE_KEEP_ALIVE_MS, STREAM_HEAD_WAIT_MS } from "../limits.js";
+import type { ChatCompletionStream } from "../services/generation/chat-stream.js";
+import type { ResponseStream } from "../services/generation/responses.js";
+import { type ErrorObject, explain, toErrorObject } from "./error-handler.js";
+import type { Exchange } from "./exchange.js";
+import { generationHeaders } from "./headers.js";
+
+const DONE = Buffer.from("data: [DONE]\n\n");
+const KEEP_ALIVE = Buffer.from(": keep-alive\n\n");
+/** Unspecified: one event may be as large as a picture, and a slow reader is judged by pieces of it, not by the whole. */
+const WRITE_BYTES_MAX = 64 * 1024;
+
+/** A generation's stream, whatever its events are. */
+export interface EventStream extends Pick<ChatCompletionStream, "generationId" | "opened" | "admitted"> {
+  readonly events: AsyncIterableIterator<{ readonly bytes: Uint8Array }>;
+}
+
+/** How a format ends its streams. */
+interface Endings {
+  /** After the last event. */
+  readonly done: Uint8Array;
+  readonly toErrorEvent: (error: ErrorObject) => Uint8Array;
+}
+
+/**
+ * Writes the whole stream, then `[DONE]`. Rejects while nothing has been sent; a failure after that is told in the
+ * stream, as an `error` event that no `[DONE]` follows.
+ */
+export function sendChatStream(exchange: Exchange, ctx: RequestContext, stream: ChatCompletionStream): Promise<void> {
+  return sendEventStream(exchange, ctx, stream, { done: DONE, toErrorEvent: toChatErrorEvent });
+}
+
+/** As `sendChatStream`; the Responses format has no `[DONE]`, and numbers its error event like any other. */
+export function sendResponseStream(exchange: Exchange, ctx: RequestContext, stream: ResponseStream): Promise<void> {
+  return sendEventStream(exchange, ctx, stream, {
+    done: Buffer.alloc(0),
+    toErrorEvent: (error) => {
+      const { code, message, param } = error;
+      const event = { type: "error", sequence_number: stream.nextSequence(), code, message, param, error };
+      return formatSseEvent(JSON.stringify(event), "error");
+    },
+  });
+}
+
+async function sendEventStream(exchange: Exchange, ctx: RequestContext, stream: EventStream, endings: Endings): Promise<void> {
+  const { events } = stream;
+  const leave = () => void events.return?.().then(ignore, ignore);
+  ctx.signal.addEventListener("abort", leave, { once: true });
+  // Read at once: a source that only works when it is pulled would else never open.
+  const first = events.next();
+  first.catch(ignore);
+  try {
+    // However long the checks take, a refusal is answered with its own status.
+    if (stream.admitted) await stream.admitted.catch(ignore);
+    const opened = await openedInTime(stream.opened);
+    exchange.writeHead(200, {
+      "Content-Type": "text/event-stream; charset=utf-8",
+      "Cache-Control": "no-cache, no-transform",
+      "X-Accel-Buffering": "no",
+      "X-Generation-Id": stream.generationId,
+      ...(opened && generationHeaders({ ...opened, generationId: stream.generationId })),
+    });
+    await writeEvents(exchange, events, first, endings);
+  } finally {
+    ctx.signal.removeEventListener("abort", leave);
+  }
+}
+
+async function writeEvents(
+  exchange: Exchange,
+  events: EventStream["events"],
+  first: ReturnType<EventStream["events"]["next"]>,
+  { done, toErrorEvent }: Endings,
+): Promise<void> {
+  const writer = new EventStreamWriter(exchange.res);
+  try {
+    for (let next = await first; !next.done; next = await events.next()) {
+      const taken = writer.write(next.value.bytes);
+      if (taken !== undefined) await taken;
+    }
+    writer.end(done);
+  } catch (error) {
+    if (!exchange.isGone) writer.end(toErrorEvent(toErrorObject(explain(error, exchange), exchange.requestId)));
+  } finally {
+    writer.close();
+  }
+}
+
+/** Null when the upstream takes longer than that: the answer then begins without knowing who gives it. */
+async function openedInTime(opened: ChatCompletionStream["opened"]): Promise<Awaited<ChatCompletionStream["opened"]> | null> {
+  opened.catch(ignore);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(resolve, STREAM_HEAD_WAIT_MS, null);
+  });
+  try {
+    return await Promise.race([opened, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** OpenAI's clients throw an APIError for an event whose data holds `error`. */
+function toChatErrorEvent(error: ErrorObject): Buffer {
+  return formatSseEvent(JSON.stringify({ error }), "error");
+}
+
+function ignore(): void {}
+
+/** Writes an event stream after its head: with back-pressure, a comment line in long silences, and a limit to patience. */
+class EventStreamWriter {
+  readonly #res: ServerResponse;
+  readonly #keepAlive: NodeJS.Timeout;
+  readonly #headFlush: NodeJS.Immediate;
+
+  constructor(res: ServerResponse) {
+    this.#res = res;
+    this.#keepAlive = setTimeout(() => this.#writeKeepAlive(), SSE_KEEP_ALIVE_MS);
+    // The head travels with the first batch when that is already here, else alone.
+    this.#headFlush = setImmediate(() => {
+      if (!res.destroyed) res.flushHeaders();
+    });
+  }
+
+  /** Undefined when the reader keeps up; else resolves once it has, or has gone. */
+  write(bytes: Uint8Array): Promise<void> | undefined {
+    clearImmediate(this.#headFlush);
+    this.#keepAlive.refresh();
+    if (this.#res.destroyed) return undefined;
+    if (bytes.byteLength > WRITE_BYTES_MAX) return this.#writePieces(bytes);
+    return this.#res.write(bytes) ? undefined : drained(this.#res, SLOW_READER_TIMEOUT_MS);
+  }
+
+  end(bytes: Uint8Array): void {
+    clearImmediate(this.#headFlush);
+    // Node sends what is written in one turn together, so this leaves with the last batch.
+    if (!this.#res.destroyed) this.#res.end(bytes);
+  }
+
+  close(): void {
+    clearImmediate(this.#headFlush);
+    clearTimeout(this.#keepAlive);
+  }
+
+  async #writePieces(bytes: Uint8Array): Promise<void> {
+    for (let start = 0; start < bytes.byteLength && !this.#res.destroyed; start += WRITE_BYTES_MAX) {
+      if (!this.#res.write(bytes.subarray(start, start + WRITE_BYTES_MAX))) await drained(this.#res, SLOW_READER_TIMEOUT_MS);
+    }
+  }
+
+  #writeKeepAlive(): void {
+    if (this.#res.destroyed) return;
+    if (!this.#res.writableNeedDrain) this.#res.write(KEEP_ALIVE);
+    this.#keepAlive.refresh();
+  }
+}

@@ -1,0 +1,206 @@
+/**
+ * multipart/form-data bodies, held in memory and bounded in every direction. multer reads them from a stream of our own, so that
+ * a body which is refused is left unread at once; what becomes of the rest is the error handler's business, as with JSON.
+ */
+import type { IncomingMessage } from "node:http";
+import { type Readable, Transform, type Writable } from "node:stream";
+import type { Request, Response } from "express";
+import type { MulterError } from "multer";
+import type * as z from "zod";
+import { AppError, invalidInput, payloadTooLarge } from "../errors.js";
+import { FORM_FIELD_BYTES_MAX, FORM_FIELD_DEPTH_MAX, FORM_FIELD_NAME_BYTES_MAX, FORM_FIELDS_MAX, FORM_LIST_ITEMS_MAX } from "../limits.js";
+import { BodyAborted } from "./body.js";
+
+/** What the caller says of it is not checked: neither the name nor the type. */
+export interface UploadedFile {
+  /** The last part of the path that the caller named. */
+  readonly name: string;
+  /** Without parameters. */
+  readonly contentType: string;
+  readonly bytes: Uint8Array;
+}
+
+export type UploadedFiles = Readonly<Record<string, readonly UploadedFile[]>>;
+
+export interface FileRule {
+  /** How many files the field takes; they may also come as `name[]`. */
+  readonly countMax: number;
+  /** Whether the field may be text instead, such as an address. */
+  readonly mayBeText?: boolean;
+}
+
+export interface FormRules {
+  /** The fields that take files, by name. */
+  readonly files: Readonly<Record<string, FileRule>>;
+  /** Of one file. */
+  readonly fileBytesMax: number;
+  /** Of the whole body. */
+  readonly bytesMax: number;
+}
+
+/** A form as a route takes it: what is not a file is checked by the schema. */
+export interface FormOptions<Body> extends FormRules {
+  readonly fields: z.ZodType<Body>;
+}
+
+export interface Form {
+  /** Texts by name; `name[]` is a list, `name[part]` an object. Without a prototype. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly files: UploadedFiles;
+}
+
+const FORM_MEDIA_TYPE = /^multipart\/form-data\s*(?:;|$)/i;
+
+export function isForm(req: IncomingMessage): boolean {
+  return FORM_MEDIA_TYPE.test(req.headers["content-type"] ?? "");
+}
+
+/**
+ * Throws UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE (the body or a file), or BAD_REQUEST: a field that takes no file or too many, one
+ * that is given twice, a form that ends too soon.
+ */
+export async function readForm(req: IncomingMessage, rules: FormRules): Promise<Form> {
+  const { "content-encoding": encoding, "content-length": length } = req.headers;
+  if (!isForm(req)) throw new AppError("UNSUPPORTED_MEDIA_TYPE", "The body must be a form: send Content-Type: multipart/form-data.");
+  if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
+    throw new AppError("UNSUPPORTED_MEDIA_TYPE", "The body must not be compressed.");
+  }
+  if (Number(length ?? 0) > rules.bytesMax) throw payloadTooLarge(rules.bytesMax);
+  const { fields, files } = await parse(req, rules);
+  for (const [name, { mayBeText }] of Object.entries(rules.files)) {
+    if (name in fields && !mayBeText) throw invalidInput("This field must be a file.", name);
+  }
+  return { fields, files: groupByField(files) };
+}
+
+type MulterFile = Express.Multer.File;
+
+interface Parsed {
+  readonly fields: Record<string, unknown>;
+  readonly files: readonly MulterFile[];
+}
+
+async function parse(req: IncomingMessage, rules: FormRules): Promise<Parsed> {
+  const { default: multer } = await import("multer");
+  const feed = new Feed(rules.bytesMax);
+  const read = multer({
+    storage: multer.memoryStorage(),
+    defParamCharset: "utf8",
+    limits: {
+      fileSize: rules.fileBytesMax,
+      fieldSize: FORM_FIELD_BYTES_MAX,
+      fieldNameSize: FORM_FIELD_NAME_BYTES_MAX,
+      fields: FORM_FIELDS_MAX,
+      fieldNestingDepth: FORM_FIELD_DEPTH_MAX,
+      fieldArrayIndexLimit: FORM_LIST_ITEMS_MAX - 1,
+    },
+    fileFilter: createFileFilter(rules),
+    streamHandler: (_req: unknown, parser: Writable) => feed.into(parser),
+  } as Parameters<typeof multer>[0]).any();
+  const source = Object.assign(feed, { headers: req.headers }) as unknown as Request &
+    Partial<{ body: Parsed["fields"]; files: MulterFile[] }>;
+  const onClose = () => {
+    if (!req.complete) feed.destroy();
+  };
+  req.on("close", onClose);
+  if (req.destroyed) onClose();
+  try {
+    await new Promise<void>((resolve, reject) => {
+      read(source, undefined as unknown as Response, (error: unknown) => (error ? reject(error) : resolve()));
+      req.pipe(feed);
+    });
+  } catch (error) {
+    if (req.destroyed && !req.complete) throw new BodyAborted();
+    throw toFormError(error, rules);
+  } finally {
+    req.off("close", onClose);
+    req.unpipe(feed);
+  }
+  if (!source.body) throw invalidInput("The form is empty.");
+  return { fields: source.body, files: Array.isArray(source.files) ? source.files : [] };
+}
+
+/** Stands between the request and the parser: counts bytes, and ends when the parser has given up. */
+class Feed extends Transform {
+  private size = 0;
+  private readonly names = new Set<string>();
+
+  constructor(private readonly bytesMax: number) {
+    super();
+  }
+
+  into(parser: Writable): void {
+    parser.on("field", (name: unknown) => this.see(name));
+    // multer refuses a file that is too long, and would first read it to its end.
+    parser.on("file", (_name: unknown, file: Readable) => file.once("limit", () => this.destroy()));
+    // multer unpipes when it is done, also when it refuses; it must not wait for the rest of the body then.
+    parser.once("unpipe", () => this.destroy());
+    this.pipe(parser);
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: (error: Error | null, chunk?: Buffer) => void): void {
+    this.size += chunk.length;
+    if (this.size > this.bytesMax) done(payloadTooLarge(this.bytesMax));
+    else done(null, chunk);
+  }
+
+  /** Only lists repeat their name. */
+  private see(name: unknown): void {
+    if (typeof name !== "string" || name.endsWith("[]")) return;
+    if (this.names.has(name)) this.destroy(invalidInput("This field may be given only once.", name));
+    this.names.add(name);
+  }
+}
+
+function createFileFilter({ files }: FormRules) {
+  const counts = new Map<string, number>();
+  return (_req: unknown, file: MulterFile, done: (error: Error | null, isWanted?: boolean) => void) => {
+    const name = bareName(file.fieldname);
+    const rule = Object.hasOwn(files, name) ? files[name] : undefined;
+    if (!rule) return done(invalidInput("This field does not take a file.", name));
+    const count = (counts.get(name) ?? 0) + 1;
+    counts.set(name, count);
+    if (count > rule.countMax) {
+      const most = rule.countMax === 1 ? "one file" : `${rule.countMax} files`;
+      return done(invalidInput(`This field takes at most ${most}.`, name));
+    }
+    done(null, true);
+  };
+}
+
+function bareName(fieldName: string): string {
+  return fieldName.replace(/\[\d*\]$/, "");
+}
+
+function groupByField(files: readonly MulterFile[]): UploadedFiles {
+  const grouped: Record<string, UploadedFile[]> = {};
+  for (const { fieldname, originalname, mimetype, buffer } of files) {
+    const name = bareName(fieldname);
+    grouped[name] = [...(grouped[name] ?? []), { name: originalname, contentType: mimetype, bytes: buffer }];
+  }
+  return grouped;
+}
+
+/** multer's and busboy's words in ours. */
+function toFormError(error: unknown, { fileBytesMax }: FormRules): unknown {
+  if (error instanceof AppError || !(error instanceof Error)) return error;
+  const { code, field } = error as Partial<MulterError>;
+  switch (code) {
+    case "LIMIT_FILE_SIZE":
+      return new AppError("PAYLOAD_TOO_LARGE", `The file is larger than ${fileBytesMax} bytes.`, field ? { param: bareName(field) } : {});
+    case "LIMIT_FIELD_VALUE":
+      return invalidInput(`The field is longer than ${FORM_FIELD_BYTES_MAX} bytes.`, field);
+    case "LIMIT_FIELD_COUNT":
+      return invalidInput(`The form has more than ${FORM_FIELDS_MAX} fields.`);
+    case "LIMIT_FIELD_KEY":
+      return invalidInput(`The form has a field whose name is longer than ${FORM_FIELD_NAME_BYTES_MAX} bytes.`);
+    case undefined:
+      // busboy's own: it names what is wrong with the syntax, and quotes nothing.
+      return new AppError("BAD_REQUEST", `The form is malformed: ${error.message}.`, {
+        details: { fieldErrors: {}, formErrors: [error.message] },
+        cause: error,
+      });
+    default:
+      return invalidInput(`The form is malformed: ${error.message}.`, field);
+  }
+}
