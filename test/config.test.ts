@@ -1,0 +1,227 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { parseEnv } from "node:util";
+import { describe, expect, it } from "vitest";
+import { addressesOf, ConfigError, ENVIRONMENT_NAMES, parseConfig } from "../src/config.js";
+import { createApiKeyText } from "../src/lib/api-key-format.js";
+
+function errorOf(env: Record<string, string>): string {
+  try {
+    parseConfig(env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  throw new Error("The configuration was accepted.");
+}
+
+describe("parseConfig", () => {
+  it("has a working default for every variable", () => {
+    const config = parseConfig({});
+
+    expect(config).toMatchObject({
+      host: "127.0.0.1",
+      port: 4000,
+      dataDir: resolve("data"),
+      baseUrl: null,
+      databaseUrl: null,
+      redisUrl: null,
+      s3: null,
+      ownerApiKey: null,
+      ownerCredits: 100_000_000_000n,
+      encryptionKey: null,
+      modelsFile: null,
+      upstreamAllowHosts: [],
+      trustProxyHops: 0,
+      logLevel: "info",
+      github: null,
+      mcpServers: {},
+      moderationModel: null,
+      integrations: { kind: "development" },
+      otlpEndpoint: null,
+      tiers: [
+        { name: "free", nanocredits: 1_000_000_000n, period: "day" },
+        { name: "plus", nanocredits: 5_000_000_000n, period: "day" },
+        { name: "pro", nanocredits: 20_000_000_000n, period: "day" },
+      ],
+      rateLimits: { anonymousRequestsPer10Seconds: 100, publishableRequestsPerMinute: 60, publishableCreditsPerHour: 1_000_000_000n },
+      graphql: { introspection: true, graphiql: true },
+      timeouts: { connectMs: 3_000, idleMs: 60_000, totalMs: 300_000 },
+    });
+    expect(Object.values(config.vendors).every(({ apiKey, baseUrl }) => apiKey === null && baseUrl === null)).toBe(true);
+  });
+
+  it("takes empty values for unset ones", () => {
+    const empty = Object.fromEntries(ENVIRONMENT_NAMES.map((name) => [name, ""]));
+
+    const { readEnv: _ofEmpty, ...config } = parseConfig(empty);
+
+    const { readEnv: _ofNothing, ...defaults } = parseConfig({});
+    expect(config).toEqual(defaults);
+  });
+
+  it("reads what is stated", () => {
+    const ownerApiKey = createApiKeyText("sk");
+
+    const config = parseConfig({
+      HOST: "0.0.0.0",
+      PORT: "0",
+      BASE_URL: "https://ai.example/",
+      S3_BUCKET: "media",
+      S3_ENDPOINT: "http://localhost:9000",
+      S3_ACCESS_KEY_ID: "id",
+      S3_SECRET_ACCESS_KEY: "secret",
+      OWNER_API_KEY: ownerApiKey,
+      OWNER_CREDITS: "0.000000001",
+      UPSTREAM_ALLOW_HOSTS: " Acme.example , 10.0.0.1,[::1],",
+      TRUST_PROXY: "2",
+      GITHUB_CLIENT_ID: "gh",
+      GITHUB_CLIENT_SECRET: "hg",
+      MCP_SERVERS: '{"search":"https://search.example/mcp"}',
+      INTEGRATIONS_BROKER_URL: "https://broker.example",
+      INTEGRATIONS_BROKER_KEY: "bk",
+      TIERS: '[{"name":"free","credits":0.0000001,"period":"hour"},{"name":"gift","credits":"2"}]',
+      GRAPHIQL: "1",
+      OPENAI_API_KEY: "oa",
+      OPENAI_BASE_URL: "http://127.0.0.1:9/v1/",
+      OLLAMA_BASE_URL: "http://127.0.0.1:11434",
+    });
+
+    expect(config).toMatchObject({
+      host: "0.0.0.0",
+      port: 0,
+      baseUrl: "https://ai.example",
+      s3: {
+        bucket: "media",
+        endpoint: "http://localhost:9000",
+        region: "us-east-1",
+        credentials: { accessKeyId: "id", secretAccessKey: "secret" },
+      },
+      ownerApiKey,
+      ownerCredits: 1n,
+      upstreamAllowHosts: ["acme.example", "10.0.0.1", "::1"],
+      trustProxyHops: 2,
+      github: { clientId: "gh", clientSecret: "hg" },
+      mcpServers: { search: "https://search.example/mcp" },
+      integrations: { kind: "http", url: "https://broker.example", key: "bk" },
+      tiers: [
+        { name: "free", nanocredits: 100n, period: "hour" },
+        { name: "gift", nanocredits: 2_000_000_000n, period: null },
+      ],
+      graphql: { introspection: false, graphiql: true },
+      vendors: {
+        openai: { apiKey: "oa", baseUrl: "http://127.0.0.1:9/v1" },
+        ollama: { apiKey: null, baseUrl: "http://127.0.0.1:11434" },
+      },
+    });
+  });
+
+  it.each([
+    ["PORT", "65536"],
+    ["PORT", "-1"],
+    ["PORT", "4000.5"],
+    ["PORT", "http"],
+    ["BASE_URL", "ai.example"],
+    ["BASE_URL", "ftp://ai.example"],
+    ["AUTH_URL", "https://user:password@ai.example"],
+    ["MEDIA_URL", "https://ai.example/?a=b"],
+    ["DATABASE_URL", "mysql://localhost/db"],
+    ["REDIS_URL", "http://localhost"],
+    ["OWNER_API_KEY", "sk_short"],
+    ["OWNER_API_KEY", createApiKeyText("pk")],
+    ["OWNER_CREDITS", "-1"],
+    ["OWNER_CREDITS", "1e3"],
+    ["OWNER_CREDITS", "0.0000000001"],
+    ["OWNER_CREDITS", "1000000001"],
+    ["ENCRYPTION_KEY", "fifteen chars.."],
+    ["UPSTREAM_ALLOW_HOSTS", "a.example,10.0.0.1:8080"],
+    ["UPSTREAM_ALLOW_HOSTS", "https://a.example"],
+    ["TRUST_PROXY", "true"],
+    ["LOG_LEVEL", "loud"],
+    ["MCP_SERVERS", "{"],
+    ["MCP_SERVERS", '{"unknown":"https://a.example"}'],
+    ["MCP_SERVERS", '{"search":"not a URL"}'],
+    ["INTEGRATIONS_BROKER_URL", "on"],
+    ["TIERS", "[]"],
+    ["TIERS", '[{"name":"free","credits":1,"period":"year"}]'],
+    ["TIERS", '[{"name":"free","credits":1},{"name":"free","credits":2}]'],
+    ["PUBLISHABLE_REQUESTS_PER_MINUTE", "0"],
+    ["GRAPHIQL", "yes"],
+    ["OLLAMA_BASE_URL", "localhost:11434"],
+  ])("refuses %s=%s by name", (name, value) => {
+    expect(errorOf({ [name]: value })).toMatch(new RegExp(`^The configuration is not valid:\\n  ${name}[.:]`));
+  });
+
+  it("names every bad variable, each on a line of its own", () => {
+    const message = errorOf({ PORT: "x", LOG_LEVEL: "loud", GRAPHIQL: "maybe" });
+
+    expect(message.split("\n").map((line) => line.trim().split(":")[0])).toEqual([
+      "The configuration is not valid",
+      "PORT",
+      "LOG_LEVEL",
+      "GRAPHIQL",
+    ]);
+  });
+
+  it("never repeats a value, which may be a secret", () => {
+    expect(errorOf({ OWNER_API_KEY: "sk_hunter2", ENCRYPTION_KEY: "hunter2", DATABASE_URL: "hunter2://hunter2" })).not.toContain("hunter2");
+  });
+
+  it.each([
+    ["GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET"],
+    ["GITHUB_CLIENT_SECRET", "GITHUB_CLIENT_ID"],
+    ["S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY"],
+    ["S3_SECRET_ACCESS_KEY", "S3_ACCESS_KEY_ID"],
+  ])("refuses %s without %s", (name, partner) => {
+    expect(errorOf({ [name]: "x" })).toContain(`${partner}: is needed when ${name} is set`);
+  });
+
+  it("refuses an S3 address without a bucket", () => {
+    expect(errorOf({ S3_ENDPOINT: "http://localhost:9000" })).toContain("S3_BUCKET: is needed when S3_ENDPOINT is set");
+  });
+
+  it("switches connected apps off", () => {
+    expect(parseConfig({ INTEGRATIONS_BROKER_URL: "off" }).integrations).toEqual({ kind: "off" });
+  });
+
+  it("reads variables that another file names", () => {
+    const { readEnv } = parseConfig({ ACME_KEY: "secret", EMPTY: "" });
+
+    expect(["ACME_KEY", "EMPTY", "UNSET", "constructor"].map(readEnv)).toEqual(["secret", null, null, null]);
+  });
+});
+
+describe("addressesOf", () => {
+  it("builds every address from the port", () => {
+    expect(addressesOf(parseConfig({ PORT: "0" }), 5123)).toEqual({
+      baseUrl: "http://localhost:5123",
+      authUrl: "http://localhost:5123",
+      mediaUrl: "http://localhost:5123/media",
+    });
+  });
+
+  it("builds what is not stated from the base address", () => {
+    expect(addressesOf(parseConfig({ BASE_URL: "https://ai.example/gate", MEDIA_URL: "https://media.example" }), 4000)).toEqual({
+      baseUrl: "https://ai.example/gate",
+      authUrl: "https://ai.example/gate",
+      mediaUrl: "https://media.example",
+    });
+  });
+});
+
+describe(".env.example", () => {
+  const text = readFileSync(new URL("../.env.example", import.meta.url), "utf8");
+
+  it("lists every variable, in the schema's order, and no other", () => {
+    const names = [...text.matchAll(/^(\w+)=/gm)].map(([, name]) => name);
+
+    expect(names).toEqual([...ENVIRONMENT_NAMES]);
+  });
+
+  it("states the defaults", () => {
+    const { readEnv: _ofExample, ...config } = parseConfig(parseEnv(text));
+
+    const { readEnv: _ofNothing, ...defaults } = parseConfig({});
+    expect(config).toEqual(defaults);
+  });
+});

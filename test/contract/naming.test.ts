@@ -1,0 +1,86 @@
+import { getNamedType, isEnumType, isInputObjectType, isInterfaceType, isNonNullType, isObjectType, isScalarType } from "graphql";
+import { describe, expect, it } from "vitest";
+import { createSchema } from "../../src/graphql/schema.js";
+
+const schema = createSchema();
+const types = Object.values(schema.getTypeMap()).filter(({ name }) => !name.startsWith("__"));
+const outputTypes = types.filter((type) => isObjectType(type) || isInterfaceType(type));
+const inputTypes = types.filter(isInputObjectType);
+const mutations = Object.values(schema.getMutationType()?.getFields() ?? {});
+const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
+const rootFields = roots.flatMap((root) => Object.values(root?.getFields() ?? {}));
+
+const PASCAL_CASE = /^(?:[A-Z][a-z0-9]*)+$/;
+const CAMEL_CASE = /^[a-z][a-z0-9]*(?:[A-Z][a-z0-9]*)*$/;
+const UPPER_SNAKE = /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*$/;
+
+/** The names that break a rule: a test shows them all at once. */
+function offenders(names: readonly string[], rule: RegExp): string[] {
+  return names.filter((name) => !rule.test(name));
+}
+
+describe("names of the GraphQL schema", () => {
+  it("writes types in PascalCase", () => {
+    const names = types.filter((type) => !isScalarType(type)).map(({ name }) => name);
+
+    expect(offenders(names, PASCAL_CASE)).toEqual([]);
+  });
+
+  it("writes fields and arguments in camelCase", () => {
+    const fields = [...outputTypes, ...inputTypes].flatMap((type) => Object.values(type.getFields()));
+    const args = outputTypes.flatMap((type) => Object.values(type.getFields()).flatMap((field) => field.args));
+
+    expect(
+      offenders(
+        [...fields, ...args].map(({ name }) => name),
+        CAMEL_CASE,
+      ),
+    ).toEqual([]);
+  });
+
+  it("writes enum values in UPPER_SNAKE", () => {
+    const values = types.filter(isEnumType).flatMap((type) => type.getValues());
+
+    expect(
+      offenders(
+        values.map(({ name }) => name),
+        UPPER_SNAKE,
+      ),
+    ).toEqual([]);
+  });
+
+  it("gives every mutation one argument, a required input that bears its name", () => {
+    const odd = mutations.filter(({ name, args: [input, ...others] }) => {
+      const expected = `${name.charAt(0).toUpperCase()}${name.slice(1)}Input`;
+      return others.length > 0 || input?.name !== "input" || !isNonNullType(input.type) || getNamedType(input.type).name !== expected;
+    });
+
+    expect(odd.map(({ name }) => name)).toEqual([]);
+  });
+
+  it("lets a mutation fail without taking its neighbours with it", () => {
+    expect(mutations.filter(({ type }) => isNonNullType(type)).map(({ name }) => name)).toEqual([]);
+  });
+
+  it("pages every connection with first and after", () => {
+    const connections = outputTypes.flatMap((type) =>
+      Object.values(type.getFields()).filter((field) => getNamedType(field.type).name.endsWith("Connection")),
+    );
+
+    expect(connections.length).toBeGreaterThan(0);
+    for (const { args } of connections) expect(args.map(({ name }) => name).slice(0, 2)).toEqual(["first", "after"]);
+  });
+
+  it("calls what identifies a thing id, of type ID", () => {
+    const ids = outputTypes.flatMap((type) => Object.values(type.getFields()).filter(({ name }) => name === "id" || name.endsWith("Id")));
+    // Ids that upstreams make up are text like any other.
+    const foreign = new Set(["ChatToolCall", "ChatCompletion"]);
+    const own = ids.filter((field) => !outputTypes.some((type) => foreign.has(type.name) && type.getFields()[field.name] === field));
+
+    expect(own.filter(({ type }) => getNamedType(type).name !== "ID").map(({ name }) => name)).toEqual([]);
+  });
+
+  it("describes every root field", () => {
+    expect(rootFields.filter(({ description }) => !description).map(({ name }) => name)).toEqual([]);
+  });
+});

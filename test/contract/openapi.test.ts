@@ -1,0 +1,156 @@
+/** The OpenAPI document: complete, well-formed, true of real answers, and good enough to make a client from. */
+import { spawnSync } from "node:child_process";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import { generateApi } from "swagger-typescript-api";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createOpenApiDocument, type OpenApiDocument, operationsOf } from "../../src/rest/openapi/document.js";
+import { OPERATIONS } from "../../src/rest/openapi/operations.js";
+import { recordRoutes } from "../../src/rest/router.js";
+import { createClient } from "../rest/client.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+
+const routes = recordRoutes();
+const document: OpenApiDocument = createOpenApiDocument(routes);
+
+describe("The OpenAPI document", () => {
+  it("describes every operation, and no other", () => {
+    expect(operationsOf(routes).sort()).toEqual(Object.keys(OPERATIONS).sort());
+  });
+
+  it("names every operation once", () => {
+    const ids = Object.values(OPERATIONS).map(({ id }) => id);
+
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it("describes every parameter", () => {
+    const parameters = Object.entries(document.paths).flatMap(([path, operations]) =>
+      Object.values(operations).flatMap(({ parameters: own = [] }) =>
+        (own as { name: string; description?: string }[]).map((one) => ({ path, ...one })),
+      ),
+    );
+
+    expect(parameters.filter(({ description }) => description === undefined).map(({ path, name }) => `${path} ${name}`)).toEqual([]);
+  });
+
+  it("refers to nothing that it does not hold", () => {
+    const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]*)"/g)].map(([, path = ""]) => path);
+    const dangling = references.filter((path) => resolve(document, path) === undefined);
+
+    expect(references.length).toBeGreaterThan(0);
+    expect(dangling).toEqual([]);
+  });
+
+  it("makes a client that compiles", { timeout: 60_000 }, async () => {
+    const directory = join(process.cwd(), "node_modules", ".cache", "sluice", `openapi-client-${process.pid}`);
+    await mkdir(directory, { recursive: true });
+    try {
+      const spec = JSON.parse(JSON.stringify(document));
+      const { files } = await generateApi({ spec, httpClientType: "fetch", silent: true });
+      const [client] = files;
+      await writeFile(join(directory, "client.ts"), (client?.fileContent ?? "").replace("// @ts-nocheck", ""));
+      await writeFile(join(directory, "use.ts"), USE);
+
+      const options = [
+        "--noEmit",
+        "--strict",
+        "--skipLibCheck",
+        "--target",
+        "es2022",
+        "--module",
+        "nodenext",
+        "--lib",
+        "es2023,dom,dom.iterable",
+      ];
+      const tsc = join(process.cwd(), "node_modules/typescript/bin/tsc");
+      const { stdout } = spawnSync(process.execPath, [tsc, ...options, "--ignoreConfig", "use.ts"], { cwd: directory, encoding: "utf8" });
+
+      expect(stdout).toBe("");
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
+});
+
+/** What somebody would write against the generated client. */
+const USE = `import { Api } from "./client.js";
+const api = new Api({ baseUrl: "http://localhost:4000" });
+const { data } = await api.v1.createChatCompletion({ messages: [{ role: "user", content: "Hi" }] });
+export const said: unknown = data.choices[0]?.message?.content;
+const balance = await api.account.getBalance();
+export const credits: number = balance.data.balance;
+`;
+
+describe("The served answers", () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await createTestApp();
+  });
+  afterAll(() => app.close());
+
+  const hello = [{ role: "user", content: "Hello" }];
+  it.each<[string, string, object?]>([
+    ["POST", "/v1/chat/completions", { model: "sandbox/text", messages: hello }],
+    ["POST", "/v1/responses", { model: "sandbox/text", input: "Hello" }],
+    ["POST", "/v1/images/generations", { model: "sandbox/image", prompt: "A mill", size: "64x64" }],
+    ["POST", "/v1/embeddings", { model: "sandbox/embedding", input: ["a mill", "a river"] }],
+    ["POST", "/v1/moderations", { model: "sandbox/moderation", input: "a mill" }],
+    ["GET", "/v1/models"],
+    ["GET", "/models"],
+    ["GET", "/account/profile"],
+    ["GET", "/account/balance"],
+    ["GET", "/account/usage"],
+    ["GET", "/account/usage/daily"],
+    ["GET", "/account/keys"],
+    ["POST", "/account/keys", { name: "described" }],
+    ["GET", "/account/key"],
+    ["GET", "/healthz"],
+    ["GET", "/"],
+    ["GET", "/openapi.json"],
+  ])("%s %s is as described", async (method, path, body) => {
+    const client = createClient(app.baseUrl, app.key);
+    const answer = await (method === "GET" ? client.get(path) : client.post(path, body ?? {}));
+
+    expect(answer.status).toBe(200);
+    expect(
+      differencesOf(`/paths/${escapePointer(path)}/${method.toLowerCase()}/responses/200/content/application~1json/schema`, answer.json()),
+    ).toEqual([]);
+  });
+
+  it("an error is as described", async () => {
+    const answer = await createClient(app.baseUrl, null).get("/account/balance");
+
+    expect(differencesOf("/components/schemas/Error", answer.json())).toEqual([]);
+  });
+
+  it("the reference page loads everything from the gateway", async () => {
+    const page = await fetch(`${app.baseUrl}/docs`);
+    const html = await page.text();
+    const assets = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address = ""]) => address);
+
+    expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
+    expect(assets.length).toBeGreaterThan(3);
+    for (const asset of assets) expect((await fetch(new URL(asset, app.baseUrl))).status, asset).toBe(200);
+    expect((await fetch(`${app.baseUrl}/docs/package.json`)).status).toBe(404);
+    expect((await fetch(`${app.baseUrl}/docs/..%2fpackage.json`)).status).toBe(404);
+  });
+});
+
+function differencesOf(pointer: string, value: unknown): unknown[] {
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  addFormats.default(ajv);
+  ajv.addSchema({ $id: "https://sluice.test/openapi", ...document });
+  const validate = ajv.compile({ $ref: `https://sluice.test/openapi#${pointer}` });
+  return validate(value) ? [] : (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
+}
+
+function escapePointer(path: string): string {
+  return encodeURIComponent(path.replaceAll("~", "~0").replaceAll("/", "~1"));
+}
+
+function resolve(root: unknown, path: string): unknown {
+  return path.split("/").reduce<unknown>((value, name) => (value as Record<string, unknown> | undefined)?.[name], root);
+}

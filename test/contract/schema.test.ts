@@ -1,0 +1,33 @@
+import { readFileSync } from "node:fs";
+import { getIntrospectionQuery, isInputObjectType, isInterfaceType, isObjectType, parse, validate } from "graphql";
+import { describe, expect, it } from "vitest";
+import { createSchema, printSdl } from "../../src/graphql/schema.js";
+
+const schema = createSchema();
+const types = Object.values(schema.getTypeMap()).filter(({ name }) => !name.startsWith("__"));
+
+describe("the GraphQL contract", () => {
+  it("is what schema/schema.graphql says (run `node scripts/print-schema.mjs --write` and look at the difference)", () => {
+    const stored = readFileSync(new URL("../../schema/schema.graphql", import.meta.url), "utf8");
+
+    expect(printSdl()).toBe(stored);
+  });
+
+  it("answers the introspection that tools send", () => {
+    expect(validate(schema, parse(getIntrospectionQuery()))).toEqual([]);
+  });
+
+  it("shows a key's value in the answer of createApiKey and nowhere else", () => {
+    const holders = types.filter((type) => (isObjectType(type) || isInterfaceType(type)) && "key" in type.getFields());
+
+    expect(holders.map(({ name }) => name)).toEqual(["CreateApiKeyPayload"]);
+  });
+
+  it("has no field for what is secret or of the database alone", () => {
+    const fields = types.flatMap((type) =>
+      isObjectType(type) || isInterfaceType(type) || isInputObjectType(type) ? Object.keys(type.getFields()) : [],
+    );
+
+    expect(fields.filter((field) => /hash|pepper|bearer|secret|password|nanocredits|picocredits/i.test(field))).toEqual([]);
+  });
+});

@@ -1,0 +1,195 @@
+/** Several processes on one database: what one does, the others know. */
+import { rm } from "node:fs/promises";
+import pg from "pg";
+import { pino } from "pino";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import type { RequestContext } from "../../src/context.js";
+import { createTestApp, OWNER_KEY, type TestApp, type TestAppOptions } from "../support/app.js";
+import { createEmptyDir } from "../support/database.js";
+import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
+import { startFaultProxy } from "../support/fault-proxy.js";
+import { findBrokenInvariants } from "../support/invariants.js";
+import { wireUsage } from "../support/openai-bodies.js";
+import { isPostgresInstalled, POSTGRES_ABSENT, startPostgres, type TestPostgres } from "../support/postgres.js";
+import { isRedisInstalled, REDIS_ABSENT, startRedis, type TestRedis } from "../support/redis.js";
+
+const ENCRYPTION_KEY = "the same for every process of a deployment";
+const CREDIT = 10n ** 9n;
+
+let postgres: TestPostgres | null = null;
+let redis: TestRedis | null = null;
+let upstream: FakeUpstream;
+
+beforeAll(async () => {
+  [postgres, redis, upstream] = await Promise.all([startPostgres(), startRedis(), startFakeUpstream()]);
+});
+
+afterAll(async () => {
+  await upstream.close();
+  await Promise.all([postgres?.stop(), redis?.stop()]);
+});
+
+/** A process on the database; the first of them migrates it and makes the owner. */
+async function startProcess(databaseUrl: string, config: TestAppOptions["config"] = {}): Promise<TestApp> {
+  const dataDir = await createEmptyDir();
+  const app = await createTestApp({ upstream, dataDir, config: { databaseUrl, encryptionKey: ENCRYPTION_KEY, ...config } });
+  const close = () => app.close().then(() => rm(dataDir, { recursive: true }));
+  return { ...app, close };
+}
+
+function request(app: TestApp, key: string, path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  return fetch(`${app.baseUrl}${path}`, { ...init, headers });
+}
+
+function chat(app: TestApp, key: string, body: object): Promise<Response> {
+  const messages = [{ role: "user", content: "Hi" }];
+  return request(app, key, "/v1/chat/completions", { method: "POST", body: JSON.stringify({ messages, ...body }) });
+}
+
+async function createKey(app: TestApp): Promise<{ id: string; key: string }> {
+  const response = await request(app, OWNER_KEY, "/account/keys", { method: "POST", body: JSON.stringify({ name: "to be revoked" }) });
+  return (await response.json()) as { id: string; key: string };
+}
+
+/** What a key is answered about itself: 200, or 401 once it is revoked. */
+async function statusOf(app: TestApp, key: string): Promise<number> {
+  const response = await request(app, key, "/account/key");
+  await response.arrayBuffer();
+  return response.status;
+}
+
+async function contextOf(app: TestApp, key: string, signal: AbortSignal): Promise<RequestContext> {
+  const caller = await app.services.apiKeys.authenticate(key);
+  return { caller, requestId: "test", clientAddress: "127.0.0.1", signal, log: pino({ level: "silent" }) };
+}
+
+const ways = [
+  {
+    name: "the database's notifications",
+    isInstalled: isPostgresInstalled,
+    absent: POSTGRES_ABSENT,
+    config: () => ({}),
+  },
+  {
+    name: "Redis",
+    isInstalled: isPostgresInstalled && isRedisInstalled,
+    absent: isPostgresInstalled ? REDIS_ABSENT : POSTGRES_ABSENT,
+    config: () => ({ redisUrl: redis?.url ?? null }),
+  },
+].map((way) => ({ ...way, title: way.isInstalled ? way.name : `${way.name} (skipped: ${way.absent})` }));
+
+describe.each(ways)("two processes that hear each other through $title", ({ isInstalled, config }) => {
+  let a: TestApp;
+  let b: TestApp;
+
+  if (isInstalled) {
+    beforeAll(async () => {
+      const databaseUrl = (await postgres?.createDatabase()) ?? "";
+      a = await startProcess(databaseUrl, config());
+      b = await startProcess(databaseUrl, config());
+    });
+    afterAll(async () => {
+      await Promise.all([a.close(), b.close()]);
+    });
+  }
+
+  it.skipIf(!isInstalled)("both refuse a key within a second of its revocation by one", async () => {
+    const { id, key } = await createKey(a);
+    expect([await statusOf(a, key), await statusOf(b, key)]).toEqual([200, 200]);
+
+    const revoked = await request(a, OWNER_KEY, `/account/keys/${id}`, { method: "DELETE" });
+
+    expect(revoked.status).toBe(200);
+    await expect.poll(() => statusOf(b, key), { timeout: 1_000, interval: 20 }).toBe(401);
+    expect(await statusOf(a, key)).toBe(401);
+  });
+
+  it.skipIf(!isInstalled)("show a generation of one, and the balance it leaves, to whoever watches at the other", async () => {
+    const watching = new AbortController();
+    const ctx = await contextOf(b, OWNER_KEY, watching.signal);
+    const usage = b.services.live.usageRecorded(ctx);
+    const balances = b.services.live.balanceChanged(ctx);
+    const before = await b.services.accounts.balance(ctx);
+
+    const answer = await chat(a, OWNER_KEY, { model: "acme/chat" });
+    const cost = BigInt(Math.round(Number(answer.headers.get("x-cost")) * 1e9));
+    const row = await usage.next();
+
+    expect(cost).toBeGreaterThan(0n);
+    expect(row.value).toMatchObject({ id: answer.headers.get("x-generation-id"), model: "acme/chat", costNanocredits: cost });
+    await vi.waitFor(async () => expect((await balances.next()).value).toMatchObject({ balance: before.balance - cost, held: 0n }));
+    watching.abort();
+  });
+});
+
+describe.skipIf(!isPostgresInstalled || !isRedisInstalled)("a process that has lost Redis for a while", () => {
+  it("believes nothing of what it knew about keys when it is back", async () => {
+    const databaseUrl = (await postgres?.createDatabase()) ?? "";
+    const proxy = await startFaultProxy({ port: redis?.port ?? 0 });
+    onTestFinished(() => proxy.close());
+    const a = await startProcess(databaseUrl, { redisUrl: redis?.url ?? null });
+    onTestFinished(() => a.close());
+    const b = await startProcess(databaseUrl, { redisUrl: `redis://127.0.0.1:${proxy.port}` });
+    onTestFinished(() => b.close());
+    const { id, key } = await createKey(a);
+    proxy.refuse();
+    proxy.resetAll();
+    await vi.waitFor(() => expect(warningsOf(b)).toContainEqual(expect.stringContaining("other processes are not heard")), {
+      timeout: 5_000,
+    });
+
+    expect(await statusOf(b, key)).toBe(200);
+    await request(a, OWNER_KEY, `/account/keys/${id}`, { method: "DELETE" });
+    proxy.heal();
+    await vi.waitFor(() => expect(b.logs.map(({ msg }) => msg)).toContain("other processes are heard again"), { timeout: 5_000 });
+
+    expect(await statusOf(b, key)).toBe(401);
+  });
+});
+
+function warningsOf(app: TestApp): unknown[] {
+  return app.logs.filter(({ level }) => Number(level) >= 40).map(({ msg }) => msg);
+}
+
+describe.skipIf(!isPostgresInstalled)("three processes that serve one account", () => {
+  it("let it spend what it has, and no more", async () => {
+    upstream.answer.usage = wireUsage(10, 1);
+    const databaseUrl = (await postgres?.createDatabase()) ?? "";
+    const first = await startProcess(databaseUrl);
+    const processes = [first, ...(await Promise.all([startProcess(databaseUrl), startProcess(databaseUrl)]))];
+    const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
+    const key = await createAccount(first, pool, 10n * CREDIT);
+
+    // One credit each: the price of one output token.
+    const calls = processes.flatMap((app) =>
+      Array.from({ length: 15 }, async () => {
+        const response = await chat(app, key, { model: "acme/dear", max_tokens: 1 });
+        await response.arrayBuffer();
+        return response.status;
+      }),
+    );
+    const statuses = await Promise.all(calls);
+    await Promise.all(processes.map((app) => app.close()));
+
+    expect(statuses.filter((status) => status === 200)).toHaveLength(10);
+    expect(statuses.filter((status) => status === 402)).toHaveLength(35);
+    expect(await findBrokenInvariants(pool, { isIdle: true })).toEqual({});
+    const { rows } = await pool.query("SELECT pack_nanocredits::text AS pack FROM account WHERE handle = 'spender'");
+    expect(rows).toEqual([{ pack: "0" }]);
+    await pool.end();
+  });
+});
+
+/** An account with that much in its pack, and a key to it. */
+async function createAccount(app: TestApp, pool: pg.Pool, nanocredits: bigint): Promise<string> {
+  const { rows } = await pool.query<{ id: string }>(
+    "INSERT INTO account (id, handle) VALUES (gen_random_uuid(), 'spender') RETURNING id::text",
+  );
+  const accountId = rows[0]?.id ?? "";
+  const operator = await contextOf(app, OWNER_KEY, new AbortController().signal);
+  await app.services.accounts.grantCredits(operator, { accountId, bucket: "pack", credits: nanocredits });
+  const caller = { kind: "session", accountId, isOperator: false, sessionId: "test" } as const;
+  const { key } = await app.services.apiKeys.create({ ...operator, caller }, { name: "spender's", type: "secret" });
+  return key;
+}

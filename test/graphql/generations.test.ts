@@ -1,0 +1,360 @@
+/** Generation jobs over GraphQL: started, watched over both transports, fetched, cancelled, listed. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { booksWith, CREDIT, closeBooks, createPayer, databaseOf, type Payer } from "../e2e/money.js";
+import { createKey } from "../rest/client.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { createFakeVideos, type FakeVideos, type FakeVideosOptions, readClip } from "../support/fake-videos.js";
+import { errorReply, raw } from "../support/upstream-replies.js";
+import { type Answer, codes, execute, field, post, type Target, TRANSPORTS } from "./client.js";
+
+const JOB = `id modality model status progress createdAt finishedAt expiresAt
+  result { url contentType } error { code message } receipt { generationId cost held usage { outputVideoSeconds } usageSource status }`;
+const START = `mutation ($input: GenerateVideoInput!) { generateVideo(input: $input) { ${JOB} } }`;
+const GET = `query ($id: ID!) { generation(id: $id) { ${JOB} } }`;
+const CANCEL = `mutation ($id: ID!) { cancelGeneration(input: { id: $id }) { ${JOB} } }`;
+const LIST = `query ($first: Int, $after: String) {
+  me { generations(first: $first, after: $after) { edges { node { id status } } pageInfo { hasNextPage endCursor } } }
+}`;
+const WATCH = `subscription ($id: ID!) { generationProgress(id: $id) { ${JOB} } }`;
+
+interface Job {
+  readonly id: string;
+  readonly status: string;
+  readonly progress: number;
+  readonly result: { readonly url: string; readonly contentType: string };
+  readonly error: { readonly code: string; readonly message: string };
+}
+
+interface Page {
+  readonly generations: {
+    readonly edges: readonly { readonly node: Job }[];
+    readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string };
+  };
+}
+
+let app: TestApp;
+let clip: Buffer;
+let payer: Payer;
+let me: Target;
+let videos: FakeVideos;
+
+beforeAll(async () => {
+  clip = await readClip(3);
+  app = await createTestApp();
+});
+afterAll(() => app.close());
+beforeEach(async () => {
+  payer = await createPayer(app, { pack: 10n * CREDIT });
+  me = { ...app, key: payer.key };
+  fake();
+});
+
+function fake(options: Partial<FakeVideosOptions> = {}): FakeVideos {
+  videos = createFakeVideos({ clip, ...options });
+  app.upstream.replyAlways(videos.reply);
+  return videos;
+}
+
+/** An upstream that gets no further before it is let. */
+function fakeGated(options: Partial<FakeVideosOptions> = {}) {
+  let open: () => void = () => undefined;
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  fake({ ...options, gate });
+  return { open };
+}
+
+async function start(input: Readonly<Record<string, unknown>> = {}, target = me): Promise<Job> {
+  return field<Job>(await execute(target, START, { input: { prompt: "A heron", duration: 4, ...input } }), "generateVideo");
+}
+
+async function ended(id: unknown, target = me): Promise<Job> {
+  return vi.waitFor(
+    async () => {
+      const job = field<Job>(await execute(target, GET, { id }), "generation");
+      expect(job.status).not.toBe("RUNNING");
+      return job;
+    },
+    { timeout: 5_000, interval: 20 },
+  );
+}
+
+function fetchContent(url: unknown, key: string | null = payer.key, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(String(url), { headers: { ...(key && { authorization: `Bearer ${key}` }), ...headers } });
+}
+
+const here = (url: unknown) => `${app.baseUrl}${new URL(String(url)).pathname}`;
+
+describe("generateVideo", () => {
+  it("answers a running job at once, charged when it has been made", async () => {
+    const { open } = fakeGated();
+
+    const job = await start();
+    const held = await databaseOf(app).prisma.hold.count();
+    open();
+    const done = await ended(job.id);
+
+    expect(job).toMatchObject({ modality: "VIDEO", model: "acme/video", status: "RUNNING", progress: 0, result: null, receipt: null });
+    expect(held).toBe(1);
+    expect(done).toMatchObject({
+      status: "SUCCEEDED",
+      progress: 100,
+      error: null,
+      result: { contentType: "video/mp4" },
+      receipt: { generationId: job.id, cost: "0.3", held: "0.4", usage: { outputVideoSeconds: 3 }, usageSource: "PROVIDER", status: "OK" },
+    });
+    const { rows, account } = await booksWith(app, payer, 1);
+    expect(rows[0]).toMatchObject({ id: job.id, modality: "video", outputVideoMilliseconds: 3_000, costNanocredits: 300_000_000n });
+    expect(account.buckets.pack).toBe(10n * CREDIT - 300_000_000n);
+  });
+
+  it("asks the upstream for what the input says", async () => {
+    const job = await start({ model: "acme/video", duration: 8, aspectRatio: "PORTRAIT", audio: true, seed: 3, negativePrompt: "rain" });
+    await ended(job.id);
+
+    expect(Object.fromEntries(videos.forms[0] ?? [])).toEqual({
+      model: "upstream-video",
+      prompt: "A heron",
+      seconds: "8",
+      size: "720x1280",
+    });
+  });
+
+  it("gives the file to a key of the account, whole and in ranges", async () => {
+    const { id } = await start();
+    const { result } = await ended(id);
+
+    const whole = await fetchContent(here(result.url));
+    const part = await fetchContent(here(result.url), payer.key, { range: "bytes=4-7" });
+
+    expect(result.url).toMatch(new RegExp(`^http://[^/]+/generations/${id}/content$`));
+    expect([whole.status, whole.headers.get("content-type")]).toEqual([200, "video/mp4"]);
+    expect(Buffer.from(await whole.arrayBuffer())).toEqual(clip);
+    expect([part.status, await part.text()]).toEqual([206, "ftyp"]);
+    expect((await fetchContent(here(result.url), null)).status).toBe(401);
+    expect((await fetchContent(here(result.url), app.key)).status).toBe(404);
+    expect((await fetchContent(`${here(result.url)}?key=${payer.key}`, null)).status).toBe(200);
+  });
+
+  it.each([
+    ["duration", { duration: 0 }],
+    ["duration", { duration: 11 }],
+    ["aspectRatio", { width: 512, height: 512, aspectRatio: "LANDSCAPE" }],
+    ["width", { width: 63 }],
+    ["prompt", { prompt: " " }],
+    ["prompt", { prompt: "a\0b" }],
+    ["image", { images: ["http://169.254.169.254/latest"] }],
+    ["image", { images: ["file:///etc/passwd"] }],
+    ["model", { model: "acme/chat" }],
+    ["seed", { seed: -2 }],
+  ])("refuses a wrong %s at once", async (param, input) => {
+    const answer = await execute(me, START, { input: { prompt: "A heron", ...input } });
+
+    expect(codes(answer)).toEqual(["BAD_REQUEST"]);
+    expect(answer.errors?.[0]?.extensions.param?.split(".")[0]).toBe(param);
+    expect(videos.forms).toEqual([]);
+  });
+
+  it("refuses at once whoever cannot pay, and nobody", async () => {
+    const poor = await createPayer(app, { pack: CREDIT / 10n });
+
+    const broke = await execute({ ...app, key: poor.key }, START, { input: { prompt: "A heron", duration: 4 } });
+    const nobody = await execute({ ...app, key: null }, START, { input: { prompt: "A heron" } });
+
+    expect([codes(broke), codes(nobody)]).toEqual([["INSUFFICIENT_BALANCE"], ["UNAUTHORIZED"]]);
+    expect(await databaseOf(app).prisma.generationJob.count({ where: { accountId: poor.accountId } })).toBe(0);
+    await closeBooks(app, poor);
+  });
+
+  it("goes on when the caller has left", async () => {
+    const { open } = fakeGated();
+    const leaving = new AbortController();
+    const answered = fetch(`${app.baseUrl}/graphql`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${payer.key}`, "content-type": "application/json" },
+      body: JSON.stringify({ query: START, variables: { input: { prompt: "A heron" } } }),
+      signal: leaving.signal,
+    });
+    const { data } = (await (await answered).json()) as Answer;
+    const { id } = field<Job>({ data: data ?? null }, "generateVideo");
+    leaving.abort();
+    open();
+
+    expect(await ended(id)).toMatchObject({ status: "SUCCEEDED" });
+    await booksWith(app, payer, 1);
+  });
+
+  it("tells what it failed with, and charges nothing", async () => {
+    fake({ error: { code: "moderation_blocked", message: "No herons." } });
+    const refused = await start();
+    const refusal = await ended(refused.id);
+    app.upstream.replyNext(errorReply(500));
+    const failure = await ended((await start()).id);
+
+    expect(refusal).toMatchObject({ status: "FAILED", receipt: null, result: null, error: { code: "BAD_REQUEST" } });
+    expect(refusal.error.message).toContain("No herons.");
+    expect(failure).toMatchObject({ status: "FAILED", error: { code: "UPSTREAM_ERROR" } });
+    expect((await fetchContent(`${app.baseUrl}/generations/${refused.id}/content`)).status).toBe(404);
+    const { rows, account } = await closeBooks(app, payer);
+    expect([rows, account.buckets.pack]).toEqual([[], 10n * CREDIT]);
+  });
+});
+
+describe.each(TRANSPORTS)("generationProgress over %s", (_name, subscribe) => {
+  it("tells the job as it is and then each step to its end", async () => {
+    const { open } = fakeGated({ progress: [10, 40, 40, 90] });
+    const { id } = await start();
+    const live = subscribe(me, { query: WATCH, variables: { id } });
+    const first = field<Job>(await live.next(), "generationProgress");
+    open();
+
+    const rest = (await live.rest()).map((answer) => field<Job>(answer, "generationProgress"));
+
+    expect(first).toMatchObject({ id, status: "RUNNING", progress: 0 });
+    const steps = rest.map(({ progress }) => progress);
+    expect(steps).toEqual([...steps].sort((a, b) => a - b));
+    expect(new Set(steps).size).toBe(steps.length);
+    expect(steps.length).toBeGreaterThan(1);
+    expect(rest.at(-1)).toMatchObject({ status: "SUCCEEDED", progress: 100, receipt: { cost: "0.3" } });
+  });
+
+  it("tells a finished one once, and does not stop one that it leaves", async () => {
+    const { open } = fakeGated();
+    const { id } = await start();
+    const left = subscribe(me, { query: WATCH, variables: { id } });
+    await left.next();
+    left.leave();
+    open();
+    await ended(id);
+
+    const answers = await subscribe(me, { query: WATCH, variables: { id } }).rest();
+
+    expect(answers.map((answer) => field<Job>(answer, "generationProgress").status)).toEqual(["SUCCEEDED"]);
+  });
+
+  it("answers NOT_FOUND for another account's", async () => {
+    const { id } = await start();
+
+    const answers = await subscribe(app, { query: WATCH, variables: { id } }).rest();
+
+    expect(answers.flatMap(codes)).toEqual(["NOT_FOUND"]);
+    await ended(id);
+  });
+});
+
+describe("cancelGeneration", () => {
+  it("stops the job and the upstream's, at no cost", async () => {
+    fake({ progress: Array(1_000).fill(5) });
+    const { id } = await start();
+    await vi.waitFor(() => expect(videos.forms.length).toBe(1));
+
+    const cancelled = field(await execute(me, CANCEL, { id }), "cancelGeneration");
+
+    expect(cancelled).toMatchObject({ status: "CANCELLED", error: null, receipt: null });
+    await vi.waitFor(() => expect(videos.deleted).toEqual(["video_1"]));
+    const { rows, account } = await closeBooks(app, payer);
+    expect([rows, account.buckets.pack]).toEqual([[], 10n * CREDIT]);
+    expect(await ended(id)).toMatchObject({ status: "CANCELLED" });
+  });
+
+  it("leaves a finished one as it is", async () => {
+    const { id } = await start();
+    await ended(id);
+
+    expect(field(await execute(me, CANCEL, { id }), "cancelGeneration")).toMatchObject({ status: "SUCCEEDED", receipt: { cost: "0.3" } });
+  });
+});
+
+describe("who may see a job", () => {
+  it("is its account alone", async () => {
+    const { id } = await start();
+    await ended(id);
+
+    for (const document of [GET, CANCEL]) {
+      expect(codes(await execute(app, document, { id }))).toEqual(["NOT_FOUND"]);
+      expect(codes(await execute({ ...app, key: null }, document, { id }))).toEqual(["UNAUTHORIZED"]);
+      expect(codes(await execute(me, document, { id: "00000000-0000-7000-8000-000000000000" }))).toEqual(["NOT_FOUND"]);
+      expect(codes(await execute(me, document, { id: "nonsense" }))).toEqual(["NOT_FOUND"]);
+    }
+  });
+
+  it("is, of publishable keys, the one that it was started with", async () => {
+    const own = { ...app, key: (await createKey(app, { type: "publishable" })).key };
+    const other = { ...app, key: (await createKey(app, { type: "publishable" })).key };
+    const { id } = await start({}, own);
+    await ended(id, own);
+
+    expect(field(await execute(own, GET, { id }), "generation").status).toBe("SUCCEEDED");
+    expect(codes(await execute(other, GET, { id }))).toEqual(["NOT_FOUND"]);
+    expect(codes(await execute(own, LIST))).toEqual(["FORBIDDEN"]);
+    expect(field(await execute(app, GET, { id }), "generation").status).toBe("SUCCEEDED");
+  });
+
+  it("finds those of the account in pages, newest first", async () => {
+    const ids: unknown[] = [];
+    for (let job = 0; job < 3; job += 1) ids.unshift((await start()).id);
+    await Promise.all(ids.map((id) => ended(id)));
+
+    const first = field<Page>(await execute(me, LIST, { first: 2 }), "me").generations;
+    const second = field<Page>(await execute(me, LIST, { first: 2, after: first.pageInfo.endCursor }), "me").generations;
+
+    const edges = (page: Page["generations"]) => page.edges.map(({ node }) => node.id);
+    expect([edges(first), edges(second)]).toEqual([ids.slice(0, 2), ids.slice(2)]);
+    expect([first.pageInfo.hasNextPage, second.pageInfo.hasNextPage]).toEqual([true, false]);
+  });
+});
+
+describe("startMusic", () => {
+  const MUSIC = `mutation ($input: StartMusicInput!) { startMusic(input: $input) { ${JOB} } }`;
+  /** A second of silence: 16-bit mono at 8 kHz. */
+  const wav = Buffer.concat([
+    Buffer.from(
+      "RIFF\xa4\x3e\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x80\x3e\x00\x00\x02\x00\x10\x00data\x80\x3e\x00\x00",
+      "latin1",
+    ),
+    Buffer.alloc(16_000),
+  ]);
+
+  it("is a job too, charged by the second that came", async () => {
+    app.upstream.replyAlways(raw(wav, { headers: { "content-type": "audio/wav" } }));
+
+    const job = field<Job>(
+      await execute(me, MUSIC, { input: { prompt: "A slow waltz", duration: 5, responseFormat: "WAV" } }),
+      "startMusic",
+    );
+    const done = await ended(job.id);
+
+    expect(done).toMatchObject({
+      modality: "MUSIC",
+      status: "SUCCEEDED",
+      result: { contentType: "audio/wav" },
+      receipt: { cost: "0.01", held: "0.05" },
+    });
+    expect(Buffer.from(await (await fetchContent(here(done.result.url))).arrayBuffer())).toEqual(wav);
+    expect((await booksWith(app, payer, 1)).rows[0]).toMatchObject({ id: job.id, modality: "music", outputAudioMilliseconds: 1_000 });
+  });
+
+  it("is refused at once when it asks for what there is not", async () => {
+    const answer = await execute(me, MUSIC, { input: { prompt: " ", extra: [1] } });
+
+    expect(codes(answer)).toEqual(["BAD_REQUEST"]);
+  });
+});
+
+describe("an Idempotency-Key", () => {
+  it("answers the same job again, started and charged once", async () => {
+    const send = async () => {
+      const variables = { input: { prompt: "A heron", duration: 4 } };
+      const response = await post(me, { query: START, variables }, { "idempotency-key": `job-of-${payer.accountId}` });
+      return field<Job>((await response.json()) as Answer, "generateVideo");
+    };
+
+    const [first, again] = [await send(), await send()];
+    await ended(first.id);
+
+    expect(again.id).toBe(first.id);
+    expect(videos.forms.length).toBe(1);
+    await booksWith(app, payer, 1);
+  });
+});

@@ -1,0 +1,117 @@
+/** Idempotency-Key over GraphQL: the HTTP header, for a generation that is its operation's only field. */
+import { randomUUID } from "node:crypto";
+import { type GraphQLNamedType, getNamedType, isObjectType } from "graphql";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { GENERATION_MUTATIONS } from "../../src/graphql/plugins/use-idempotency.js";
+import { createSchema } from "../../src/graphql/schema.js";
+import type { Database } from "../../src/store/database.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { findBrokenInvariants } from "../support/invariants.js";
+import { chatCompletion } from "../support/openai-bodies.js";
+import { errorReply, json } from "../support/upstream-replies.js";
+import { type Answer, codes, post } from "./client.js";
+
+let app: TestApp;
+let database: Database;
+let key: string;
+
+beforeAll(async () => {
+  app = await createTestApp();
+  database = Reflect.get(app.services.usage, "database") as Database;
+});
+afterAll(async () => {
+  const broken = await findBrokenInvariants(database.pool, { isIdle: true });
+  await app.close();
+  expect(broken).toEqual({});
+});
+beforeEach(() => {
+  key = randomUUID();
+});
+
+const CHAT = `mutation ($content: String) {
+  createChatCompletion(input: { messages: [{ role: USER, content: $content }] }) { completion { choices { message { content } } } receipt { generationId cost } }
+}`;
+
+interface Replayed extends Answer {
+  readonly extensions?: { readonly idempotentReplay?: boolean };
+}
+
+async function ask(query = CHAT, variables: Record<string, unknown> = { content: "Hello" }): Promise<Replayed> {
+  const response = await post(app, { query, variables }, { "Idempotency-Key": key });
+  return (await response.json()) as Replayed;
+}
+
+async function counted<Result>(work: () => Promise<Result>): Promise<{ result: Result; charges: number }> {
+  const before = await database.prisma.usageRecord.count();
+  const result = await work();
+  return { result, charges: (await database.prisma.usageRecord.count()) - before };
+}
+
+describe("an Idempotency-Key on GraphQL", () => {
+  it("has the same data replayed, unbilled", async () => {
+    app.upstream.replyNext(json(chatCompletion({ content: "Once." })));
+
+    const { result, charges } = await counted(async () => [await ask(), await ask()]);
+
+    const [first, replayed] = result;
+    expect(first?.data).toMatchObject({ createChatCompletion: { completion: { choices: [{ message: { content: "Once." } }] } } });
+    expect(first?.extensions?.idempotentReplay).toBeUndefined();
+    expect(replayed).toEqual({ data: first?.data, extensions: { idempotentReplay: true } });
+    expect(charges).toBe(1);
+  });
+
+  it("is charged once for twenty operations at once", async () => {
+    app.upstream.replyNext(json(chatCompletion(), { delayMs: 50 }));
+
+    const { result, charges } = await counted(() => Promise.all(Array.from({ length: 20 }, () => ask())));
+
+    expect(result.filter(({ data }) => data?.createChatCompletion).length).toBeGreaterThanOrEqual(1);
+    for (const answer of result.filter(({ errors }) => errors)) expect(codes(answer)).toEqual(["CONFLICT"]);
+    expect(charges).toBe(1);
+  });
+
+  it("is a conflict for other variables, and free after a failure that cost nothing", async () => {
+    app.upstream.replyNext(errorReply(500));
+
+    expect(codes(await ask())).toEqual(["UPSTREAM_ERROR"]);
+    expect((await ask(CHAT, { content: "Other" })).errors).toBeUndefined();
+    expect(codes(await ask())).toEqual(["CONFLICT"]);
+  });
+
+  it("is refused with a second root field, whatever hides it, and with a key that is none", async () => {
+    const chat = 'createChatCompletion(input: { messages: [{ role: USER, content: "Hi" }] }) { receipt { generationId } }';
+    const { charges } = await counted(async () => {
+      expect(codes(await ask(`mutation { one: ${chat} two: ${chat} }`, {}))).toEqual(["BAD_REQUEST"]);
+      expect(codes(await ask(`mutation { ...Two } fragment Two on Mutation { one: ${chat} ... { two: ${chat} } }`, {}))).toEqual([
+        "BAD_REQUEST",
+      ]);
+      key = "k".repeat(256);
+      expect(codes(await ask())).toEqual(["BAD_REQUEST"]);
+    });
+    expect(charges).toBe(0);
+  });
+
+  it("means nothing to other operations", async () => {
+    const create = 'mutation { createApiKey(input: { name: "a" }) { key } }';
+
+    const [first, second] = [await ask(create, {}), await ask(create, {})];
+    const query = await ask("{ me { id } }", {});
+
+    expect(first.data?.createApiKey).toBeTruthy();
+    expect(second.data).not.toEqual(first.data);
+    expect(query.data?.me).toBeTruthy();
+    expect(await database.prisma.idempotentRequest.count({ where: { key } })).toBe(0);
+  });
+});
+
+describe("the list of mutations that generate", () => {
+  const isGeneration = (type: GraphQLNamedType) =>
+    isObjectType(type) && (type.name === "Generation" || type.getFields().receipt !== undefined);
+
+  it("holds every mutation that answers a receipt or a job", () => {
+    const mutations = Object.values(createSchema().getMutationType()?.getFields() ?? {});
+    const generating = mutations.filter(({ name, type }) => isGeneration(getNamedType(type)) && name !== "cancelGeneration");
+
+    expect(generating.map(({ name }) => name).filter((name) => !GENERATION_MUTATIONS.has(name))).toEqual([]);
+  });
+});

@@ -1,0 +1,204 @@
+import { getIntrospectionQuery } from "graphql";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { type Answer, codes, type Document, execute, field, post, subscribeWebSocket, type Target } from "./client.js";
+
+let app: TestApp;
+let closedApp: TestApp;
+
+beforeAll(async () => {
+  app = await createTestApp();
+  closedApp = await createTestApp({ config: { graphql: { introspection: false, graphiql: false } } });
+});
+
+afterAll(async () => {
+  await app.close();
+  await closedApp.close();
+});
+
+/** One operation on each transport; what one refuses, the other must. */
+const WAYS: readonly (readonly [string, (target: Target, document: Document) => Promise<Answer>])[] = [
+  ["HTTP", async (target, document) => (await (await post(target, document)).json()) as Answer],
+  ["a WebSocket", async (target, document) => (await subscribeWebSocket(target, document).next()) as Answer],
+];
+
+const repeat = (count: number, text: (index: number) => string) => Array.from({ length: count }, (_, index) => text(index)).join(" ");
+const nested = (levels: number) => `{ me { ${"a: __typename ... on Account { ".repeat(levels)} id ${"}".repeat(levels)} } }`;
+
+const HOSTILE: readonly (readonly [string, Document, RegExp])[] = [
+  ["11 levels", { query: nested(9) }, /depth limit of 10/],
+  ["1,000 levels", { query: `{ ${"me { ".repeat(900)} id ${"} ".repeat(900)} }` }, /Token limit|depth limit/],
+  ["16 aliases", { query: `{ ${repeat(16, (index) => `a${index}: __type(name: "Query") { name }`)} }` }, /Aliases limit of 15/],
+  ["1,000 aliases", { query: `{ ${repeat(1_000, (index) => `a${index}: apiKey { name }`)} }` }, /limit/],
+  ["21 directives", { query: `{ me { id ${repeat(21, () => "@skip(if: false)")} } }` }, /Directives limit of 20/],
+  ["2,001 tokens", { query: `{ ${repeat(2_000, () => "me")} }` }, /Token limit of 2000/],
+  [
+    "fragments that double at each of 30 levels",
+    {
+      query: `{ me { ...f0 } } ${repeat(30, (index) => `fragment f${index} on Account { ...f${index + 1} ...f${index + 1} }`)} fragment f30 on Account { id }`,
+    },
+    /limit/,
+  ],
+  [
+    "fragments of a mutation that double at each of 30 levels",
+    {
+      query: `mutation { ...f0 } ${repeat(30, (index) => `fragment f${index} on Mutation { ...f${index + 1} ...f${index + 1} }`)} fragment f30 on Mutation { __typename }`,
+    },
+    /limit/,
+  ],
+  [
+    "fragments that spread each other",
+    { query: "{ me { ...a } } fragment a on Account { ...b } fragment b on Account { ...a }" },
+    /within itself/,
+  ],
+  [
+    "two full pages of usage",
+    { query: `{ me { one: usage(first: 100) { ...page } two: usage(first: 100) { ...page } } } ${pageOfUsage()}` },
+    /costs \d+, and at most 5000/,
+  ],
+  [
+    "two full pages of usage asked for by a variable",
+    {
+      query: `query ($n: Int) { me { one: usage(first: $n) { ...page } two: usage(first: $n) { ...page } } } ${pageOfUsage()}`,
+      variables: { n: 100 },
+    },
+    /costs \d+, and at most 5000/,
+  ],
+  [
+    "two keys in one operation",
+    { query: `mutation { a: createApiKey(input: { name: "a" }) { key } b: createApiKey(input: { name: "b" }) { key } }` },
+    /only one/,
+  ],
+  [
+    "two account changes behind fragments",
+    {
+      query: `mutation { ...a ... on Mutation { b: createApiKey(input: { name: "b" }) { key } } } fragment a on Mutation { a: revokeApiKey(input: { id: "x" }) { id } }`,
+    },
+    /only one/,
+  ],
+  [
+    "introspection that goes in circles",
+    { query: `{ __schema { types { ${"fields { type { ".repeat(6)} name ${"} } ".repeat(6)} } } }` },
+    /introspection depth/i,
+  ],
+];
+
+function pageOfUsage(): string {
+  return `fragment page on UsageRecordConnection { pageInfo { hasNextPage hasPreviousPage startCursor endCursor } edges { cursor node {
+    id timestamp modality model modelUsed apiKeyId apiKeyName apiKeyType meterSource cost responseTimeMs timeToFirstTokenMs status usageSource parentRequestId
+    usage { inputTextTokens inputCachedTokens inputCacheWriteTokens inputAudioTokens inputImageTokens outputTextTokens outputReasoningTokens
+      outputAudioTokens outputImageTokens outputVideoSeconds outputAudioSeconds } } } }`;
+}
+
+describe.each(WAYS)("hostile documents over %s", (_name, ask) => {
+  it.each(HOSTILE)("refuses %s as BAD_REQUEST before anything runs", async (_what, document, message) => {
+    const answer = await ask(app, document);
+
+    expect(codes(answer)).toContain("BAD_REQUEST");
+    expect(new Set(codes(answer))).toEqual(new Set(["BAD_REQUEST"]));
+    expect(answer.errors?.map((error) => error.message).join("\n")).toMatch(message);
+    expect(answer.data ?? null).toBeNull();
+  });
+
+  it.each([
+    ["a document that is not GraphQL", { query: "{ me { id }" }],
+    ["an empty document", { query: "" }],
+    ["a field that does not exist", { query: "{ me { nonsense } }" }],
+    ["an operation that does not exist", { query: "query A { me { id } }", operationName: "B" }],
+    ["variables of a wrong type", { query: "query ($n: Int!) { me { usage(first: $n) { edges { cursor } } } }", variables: { n: "ten" } }],
+    ["a missing variable", { query: "query ($n: Int!) { me { usage(first: $n) { edges { cursor } } } }" }],
+    [
+      "an unknown input field",
+      { query: "mutation ($i: CreateApiKeyInput!) { createApiKey(input: $i) { key } }", variables: { i: { name: "a", nam: 1 } } },
+    ],
+    [
+      "credits as a number",
+      { query: "mutation ($i: CreateApiKeyInput!) { createApiKey(input: $i) { key } }", variables: { i: { name: "a", creditBudget: 1 } } },
+    ],
+    [
+      "JSON that is nested 101 levels deep",
+      {
+        query: "mutation ($i: CreateChatCompletionInput!) { createChatCompletion(input: $i) { raw } }",
+        variables: { i: { messages: [], extra: JSON.parse(`${'{"a":'.repeat(101)}1${"}".repeat(101)}`) } },
+      },
+    ],
+  ] as readonly (readonly [string, Document])[])("refuses %s as BAD_REQUEST", async (_what, document) => {
+    const answer = await ask(app, document);
+
+    expect(codes(answer)).toEqual(["BAD_REQUEST"]);
+    expect(answer.data ?? null).toBeNull();
+  });
+
+  it.each([
+    ["first", "first: 0"],
+    ["first", "first: -1"],
+    ["first", "first: 101"],
+    ["after", 'after: "hand-made"'],
+    ["after", 'after: ""'],
+    ["days", "days: 0"],
+    ["days", "days: 91"],
+  ])("refuses a page with a wrong %s (%s)", async (param, args) => {
+    const answer = await ask(app, { query: `{ me { usage(${args}) { edges { cursor } } } }` });
+
+    expect(answer.errors?.map(({ extensions }) => extensions)).toEqual([expect.objectContaining({ code: "BAD_REQUEST", param })]);
+  });
+
+  it("does not help a guesser with suggestions", async () => {
+    const answers = [
+      await ask(app, { query: "{ mee { id } }" }),
+      await ask(app, { query: "{ models(modalit: TEXT) { id } }" }),
+      await ask(app, { query: "query ($i: CreateApiKeyInput!) { me { id } }", variables: { i: { name: "a", expiresI: 1 } } }),
+    ];
+
+    expect(JSON.stringify(answers)).not.toContain("Did you mean");
+    expect(answers.flatMap(codes)).toHaveLength(3);
+  });
+
+  it("answers introspection when the configuration allows it", async () => {
+    const answer = await ask(app, { query: getIntrospectionQuery() });
+
+    expect(answer.errors).toBeUndefined();
+    expect(field(answer, "__schema").queryType).toMatchObject({ name: "Query" });
+  });
+
+  it("refuses introspection when the configuration forbids it", async () => {
+    const answers = [
+      await ask(closedApp, { query: getIntrospectionQuery() }),
+      await ask(closedApp, { query: '{ __type(name: "Query") { name } }' }),
+    ];
+
+    for (const answer of answers) expect(new Set(codes(answer))).toEqual(new Set(["BAD_REQUEST"]));
+  });
+
+  it("tells every error its code, request id and time, and nothing of HTTP", async () => {
+    const { errors = [] } = await ask(app, { query: "{ nonsense }" });
+
+    expect(errors[0]?.extensions).toEqual({ code: "BAD_REQUEST", requestId: expect.any(String), timestamp: expect.any(String) });
+  });
+});
+
+describe("honest documents", () => {
+  it("lets a whole page of usage with every field through", async () => {
+    const answer = await execute(app, `{ me { usage(first: 100) { ...page } } } ${pageOfUsage()}`);
+
+    expect(answer.errors).toBeUndefined();
+  });
+
+  it("lets every field of the account, the keys and the catalog through in one document", async () => {
+    const answer = await execute(
+      app,
+      `{ me { id handle image isOperator name email githubUsername tier createdAt nextResetAt
+          balance { available tier crypto pack held isKeyBudget }
+          apiKeys(first: 50) { pageInfo { endCursor hasNextPage } edges { node { ...key } } }
+          usageDaily { asOf days { date model meterSource requests cost } }
+          usage(first: 20) { ...page } }
+        apiKey { ...key valid expiresIn rateLimitEnabled }
+        models { id aliases publisher brandUrl title description modality category inputModalities outputModalities capabilities flags { paid alpha }
+          pricing { inputTextTokens inputCachedTokens outputTextTokens } contextLength voices paidOnly perUserRpm isDefault fallbacks addedAt } }
+        fragment key on ApiKeyDetails { id name type prefix start permissions allowedModels creditBudget expiresAt createdAt lastUsedAt revokedAt }
+        ${pageOfUsage()}`,
+    );
+
+    expect(answer.errors).toBeUndefined();
+  });
+});

@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
+import { json, sse } from "../support/upstream-replies.js";
+import { codes, execute, field, type Subscribe, TRANSPORTS } from "./client.js";
+
+const CREATE = /* GraphQL */ `
+  mutation ($input: CreateResponseInput!) {
+    createResponse(input: $input) {
+      response { id status outputText output raw }
+      receipt { generationId cost }
+    }
+  }
+`;
+const STREAM = /* GraphQL */ `
+  subscription ($input: ResponseInput!) { response(input: $input) { generationId type event receipt { cost status } } }
+`;
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp();
+});
+afterAll(() => app.close());
+
+describe("createResponse", () => {
+  it("answers what POST /v1/responses answers, with its receipt", async () => {
+    app.upstream.replyNext(json(chatCompletion({ content: "Hi.", usage: wireUsage(1000, 500) })));
+
+    const answer = await execute(app, CREATE, { input: { model: "acme/chat", input: "Hello", maxOutputTokens: 9, metadata: { a: "b" } } });
+
+    expect(field(answer, "createResponse")).toMatchObject({
+      response: {
+        status: "completed",
+        outputText: "Hi.",
+        output: [{ type: "message" }],
+        raw: { object: "response", max_output_tokens: 9 },
+      },
+      receipt: { cost: "0.002" },
+    });
+  });
+
+  it("refuses with the words and the parameter of the REST route", async () => {
+    const answer = await execute(app, CREATE, { input: { model: "acme/chat", input: [], temperature: 3 } });
+
+    expect(codes(answer)).toEqual(["BAD_REQUEST"]);
+    expect(answer.errors?.[0]?.extensions.details).toMatchObject({
+      fieldErrors: { input: expect.any(Array), temperature: expect.any(Array) },
+    });
+  });
+});
+
+describe.each(TRANSPORTS)("subscription response over %s", (_name, subscribe: Subscribe) => {
+  it("streams the events, and the receipt at the end", async () => {
+    app.upstream.replyNext(sse(chatChunks(["One", " two"], { usage: wireUsage(10, 2) })));
+
+    const live = subscribe(app, { query: STREAM, variables: { input: { model: "acme/chat", input: "Count" } } });
+    const events = (await live.rest()).map((answer) => field(answer, "response"));
+
+    expect(events.map(({ type }) => type)).toEqual([
+      "response.created",
+      "response.in_progress",
+      "response.output_item.added",
+      "response.content_part.added",
+      "response.output_text.delta",
+      "response.output_text.delta",
+      "response.output_text.done",
+      "response.content_part.done",
+      "response.output_item.done",
+      "response.completed",
+      null,
+    ]);
+    expect(events.at(-1)).toMatchObject({ event: null, receipt: { cost: "0.000014", status: "OK" } });
+  });
+
+  it("stops the upstream when the subscriber leaves", async () => {
+    const request = app.upstream.requests.length;
+    app.upstream.answer.paceMs = 50;
+    const live = subscribe(app, { query: STREAM, variables: { input: { model: "acme/chat", input: "Slowly" } } });
+    for (let event = await live.next(); field(event, "response").type !== ("response.output_text.delta" as unknown); )
+      event = await live.next();
+
+    live.leave();
+
+    await app.upstream.requests[request]?.closedByClient;
+    app.upstream.answer.paceMs = 0;
+  });
+});

@@ -1,0 +1,505 @@
+import { once } from "node:events";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { auditServer } from "graphql-http";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { chatChunk } from "../support/openai-bodies.js";
+import { hang, sse, waitFor } from "../support/upstream-replies.js";
+import {
+  type Answer,
+  authorization,
+  codes,
+  connect,
+  execute,
+  field,
+  post,
+  subscribeSse,
+  subscribeWith,
+  type Target,
+  TRANSPORTS,
+} from "./client.js";
+
+const TYPENAME = { query: "{ __typename }" };
+const PREFLIGHTED = { "apollo-require-preflight": "true" };
+
+let app: TestApp;
+
+beforeAll(async () => {
+  app = await createTestApp();
+});
+
+afterAll(async () => {
+  await app.close();
+});
+
+function url(search = ""): string {
+  return `${app.baseUrl}/graphql${search}`;
+}
+
+async function refusal(response: Response): Promise<{ status: number; codes: string[] }> {
+  return { status: response.status, codes: codes((await response.json()) as Answer) };
+}
+
+function send(body: BodyInit, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(url(), { method: "POST", headers: { ...authorization(app), ...headers }, body });
+}
+
+describe("the GraphQL endpoint", () => {
+  it("speaks GraphQL over HTTP as its audit wants it", async () => {
+    const results = await auditServer({
+      url: url(),
+      fetchFn: (input: string, init: RequestInit = {}) =>
+        fetch(input, { ...init, headers: { ...PREFLIGHTED, ...(init.headers as Record<string, string>) } }),
+    });
+
+    expect(results.length).toBeGreaterThan(50);
+    expect(results.filter(({ status }) => status !== "ok").map(({ name, status }) => `${status}: ${name}`)).toEqual([]);
+  }, 60_000);
+
+  it("answers with the request id that it was sent, in the header and in errors", async () => {
+    const response = await post(app, { query: "{ nonsense }" }, { "x-request-id": "my-request.1" });
+
+    expect(response.headers.get("x-request-id")).toBe("my-request.1");
+    expect(((await response.json()) as Answer).errors?.[0]?.extensions.requestId).toBe("my-request.1");
+  });
+
+  it("makes a request id when the one sent is not well-formed", async () => {
+    const response = await post(app, TYPENAME, { "x-request-id": "no spaces" });
+
+    expect(response.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  it.each([
+    ["an unknown key", { authorization: "Bearer sk_0000000000000000000000000000000000000000000" }],
+    ["another scheme", { authorization: "Basic dXNlcjpwYXNz" }],
+  ])("refuses %s with 401", async (_what, headers) => {
+    const response = await fetch(url(), {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify(TYPENAME),
+    });
+
+    expect(response.headers.get("www-authenticate")).toBe("Bearer");
+    expect(await refusal(response)).toEqual({ status: 401, codes: ["UNAUTHORIZED"] });
+  });
+
+  it.each([
+    ["Bearer with two keys", "", { authorization: "Bearer sk_a sk_b" }],
+    ["two keys in the URL", "?key=sk_a&key=sk_b", {}],
+  ])("refuses %s with 400", async (_what, search, headers) => {
+    const response = await fetch(url(search), {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify(TYPENAME),
+    });
+
+    expect(await refusal(response)).toEqual({ status: 400, codes: ["BAD_REQUEST"] });
+  });
+
+  it("takes the key from the URL, and from the header when there are both", async () => {
+    const query = { query: "{ apiKey { name } }" };
+    const ask = (key: string, headers = {}) =>
+      fetch(url(`?key=${key}`), {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body: JSON.stringify(query),
+      });
+
+    const byUrl = (await (await ask(app.key)).json()) as Answer;
+    const byHeader = (await (await ask("sk_wrong", authorization(app))).json()) as Answer;
+
+    expect(byUrl.data?.apiKey).toEqual(byHeader.data?.apiKey);
+    expect(byUrl.errors).toBeUndefined();
+  });
+
+  it("keeps answers out of caches and readable by any page", async () => {
+    const { headers } = await post(app, TYPENAME);
+
+    expect(headers.get("cache-control")).toBe("private, no-store");
+    expect(headers.get("access-control-allow-origin")).toBe("*");
+    expect(headers.get("access-control-allow-credentials")).toBeNull();
+  });
+
+  it.each(["/graphql/below", "/GraphQL"])("leaves %s to REST, which knows no such path", async (path) => {
+    const response = await fetch(`${app.baseUrl}${path}`, { method: "POST", headers: authorization(app) });
+
+    expect(response.status).toBe(404);
+    expect(await response.json()).toMatchObject({ error: { code: "NOT_FOUND" } });
+  });
+
+  it("answers a browser's preflight", async () => {
+    const response = await fetch(url(), {
+      method: "OPTIONS",
+      headers: { origin: "https://page.example", "access-control-request-headers": "authorization" },
+    });
+
+    expect(response.status).toBe(204);
+    expect(response.headers.get("access-control-allow-methods")).toBe("GET, POST");
+    expect(response.headers.get("access-control-allow-headers")).toBe("authorization");
+  });
+
+  it("shows a browser the explorer, all of it from here", async () => {
+    const response = await fetch(url(), { headers: { accept: "text/html" } });
+    const page = await response.text();
+
+    expect(response.headers.get("content-type")).toContain("text/html");
+    expect(page).toContain("renderYogaGraphiQL");
+    expect(page).not.toMatch(/<(?:script|link)[^>]+(?:src|href)=["']?https?:/);
+  });
+});
+
+describe("what a page of somebody else could send without asking", () => {
+  it.each([
+    ["application/x-www-form-urlencoded", "query=%7B__typename%7D"],
+    [
+      "multipart/form-data; boundary=x",
+      '--x\r\nContent-Disposition: form-data; name="operations"\r\n\r\n{"query":"{__typename}"}\r\n--x--\r\n',
+    ],
+    ["text/plain", JSON.stringify(TYPENAME)],
+  ])("is refused as %s with 403", async (contentType, body) => {
+    expect(await refusal(await send(body, { "content-type": contentType }))).toEqual({ status: 403, codes: ["FORBIDDEN"] });
+  });
+
+  it("is refused as GET with 403", async () => {
+    expect(await refusal(await fetch(url(`?query=%7B__typename%7D&key=${app.key}`)))).toEqual({ status: 403, codes: ["FORBIDDEN"] });
+  });
+
+  it("is answered as GET with a header that a browser asks about first", async () => {
+    const response = await fetch(url("?query=%7B__typename%7D"), { headers: PREFLIGHTED });
+
+    expect(await response.json()).toEqual({ data: { __typename: "Query" } });
+  });
+});
+
+describe("requests that are not as they should be", () => {
+  it("refuses a mutation over GET with 405", async () => {
+    const query = encodeURIComponent('mutation { revokeApiKey(input: { id: "x" }) { id } }');
+
+    const response = await fetch(url(`?query=${query}`), { headers: { ...PREFLIGHTED, ...authorization(app) } });
+
+    expect(response.headers.get("allow")).toBe("POST");
+    expect(await refusal(response)).toEqual({ status: 405, codes: ["METHOD_NOT_ALLOWED"] });
+  });
+
+  it.each(["PUT", "DELETE", "PATCH"])("refuses %s with 405", async (method) => {
+    const response = await fetch(url(), { method, headers: authorization(app) });
+
+    expect(response.headers.get("allow")).toBe("GET, POST, OPTIONS");
+    expect(await refusal(response)).toEqual({ status: 405, codes: ["METHOD_NOT_ALLOWED"] });
+  });
+
+  it.each([
+    ["JSON that does not parse", "{"],
+    ["a JSON string", '"x"'],
+    ["null", "null"],
+    ["a batch", JSON.stringify([TYPENAME, TYPENAME])],
+    ["JSON without a query", "{}"],
+    ["a query that is no text", '{"query":1}'],
+    ["variables that are no object", '{"query":"{__typename}","variables":"x"}'],
+    ["bytes that are not UTF-8", Buffer.from([0x7b, 0xff, 0x7d])],
+    ["JSON nested 20,000 levels deep", `${"[".repeat(20_000)}${"]".repeat(20_000)}`],
+  ] as const)("refuses %s with 400", async (_what, body) => {
+    expect(await refusal(await send(body, { "content-type": "application/json" }))).toEqual({ status: 400, codes: ["BAD_REQUEST"] });
+  });
+
+  it("refuses query parameters that are not JSON with 400", async () => {
+    const response = await fetch(url("?query=%7B__typename%7D&variables=%7B"), {
+      headers: { ...PREFLIGHTED, accept: "application/graphql-response+json" },
+    });
+
+    expect(await refusal(response)).toEqual({ status: 400, codes: ["BAD_REQUEST"] });
+  });
+
+  it.each([
+    ["of an unknown type", { "content-type": "application/xml" }],
+    ["that is compressed", { "content-type": "application/json", "content-encoding": "gzip" }],
+  ])("refuses a body %s with 415", async (_what, headers) => {
+    expect(await refusal(await send("{}", headers))).toEqual({ status: 415, codes: ["UNSUPPORTED_MEDIA_TYPE"] });
+  });
+
+  it("refuses a subscription that is asked for as JSON with 406", async () => {
+    const response = await post(app, { query: "subscription { usageRecorded { id } }" }, { accept: "application/json" });
+
+    expect(await refusal(response)).toEqual({ status: 406, codes: ["BAD_REQUEST"] });
+  });
+
+  it("refuses a body that is declared too large before it is sent", async () => {
+    const response = await answerTo({ "content-length": String(32 * 1024 * 1024 + 1), ...authorization(app) }, () => undefined);
+
+    expect(response).toMatchObject({ status: 413, codes: ["PAYLOAD_TOO_LARGE"], connection: "close" });
+  });
+
+  it("refuses a body that turns out too large, and closes the connection", async () => {
+    const response = await answerTo({}, (outgoing) => outgoing.write(Buffer.alloc(100 * 1024 + 1, " ")));
+
+    expect(response).toMatchObject({ status: 413, codes: ["PAYLOAD_TOO_LARGE"], connection: "close" });
+  });
+
+  it("takes more than that from a key", async () => {
+    const body = JSON.stringify({ ...TYPENAME, extensions: { padding: "x".repeat(200 * 1024) } });
+
+    expect(await (await send(body, { "content-type": "application/json" })).json()).toEqual({ data: { __typename: "Query" } });
+  });
+
+  /** A request whose body may never be finished. */
+  async function answerTo(headers: Record<string, string>, write: (outgoing: ReturnType<typeof httpRequest>) => void) {
+    const outgoing = httpRequest(url(), { method: "POST", headers: { "content-type": "application/json", ...headers } });
+    outgoing.on("error", () => undefined);
+    outgoing.flushHeaders();
+    write(outgoing);
+    const [response] = (await once(outgoing, "response")) as [IncomingMessage];
+    let text = "";
+    for await (const chunk of response) text += chunk;
+    outgoing.destroy();
+    return { status: response.statusCode, codes: codes(JSON.parse(text) as Answer), connection: response.headers.connection };
+  }
+});
+
+describe("failures that are nobody's to read", () => {
+  it("tells a failing resolver as INTERNAL_ERROR on both transports, and logs it once", async () => {
+    const broken = await createTestApp({ upstream: app.upstream });
+    const secret = "a detail of the database";
+    broken.services.accounts.me = () => Promise.reject(new Error(secret));
+    broken.services.live.usageRecorded = () => failingStream(secret);
+    const client = connect(broken);
+    const subscription = { query: "subscription { usageRecorded { id } }" };
+
+    const answers = [
+      await execute(broken, "{ me { id } }"),
+      ...(await subscribeWith(client, { query: "{ me { id } }" }).rest()),
+      ...(await subscribeSse(broken, subscription).rest()),
+      ...(await subscribeWith(client, subscription).rest()),
+    ];
+
+    expect(answers.flatMap(codes)).toEqual(["INTERNAL_ERROR", "INTERNAL_ERROR", "INTERNAL_ERROR", "INTERNAL_ERROR"]);
+    expect(JSON.stringify(answers)).not.toContain(secret);
+    expect(broken.logs.filter((line) => JSON.stringify(line).includes(secret))).toHaveLength(4);
+    await client.dispose();
+    await broken.close();
+  });
+
+  // biome-ignore lint/correctness/useYield: it fails before it has anything to say
+  async function* failingStream(message: string): AsyncGenerator<never> {
+    throw new Error(message);
+  }
+});
+
+/** The code with which a socket was closed. */
+async function closeCode(socket: WebSocket): Promise<number> {
+  socket.on("error", () => undefined);
+  const [code] = (await once(socket, "close")) as [number];
+  return code;
+}
+
+function open(protocol = "graphql-transport-ws", path = "/graphql"): WebSocket {
+  return new WebSocket(`${app.wsUrl.replace("/graphql", path)}`, protocol);
+}
+
+describe("a WebSocket", () => {
+  it("is closed with 4403 when its key is not good", async () => {
+    const socket = open();
+    await once(socket, "open");
+    socket.send(JSON.stringify({ type: "connection_init", payload: { authorization: "Bearer sk_wrong" } }));
+
+    expect(await closeCode(socket)).toBe(4403);
+  });
+
+  it("takes the key from its URL", async () => {
+    const client = connect({ ...app, wsUrl: `${app.wsUrl}?key=${app.key}`, key: null });
+
+    const answers = await subscribeWith(client, { query: "{ apiKey { name } }" }).rest();
+
+    expect(answers.flatMap(codes)).toEqual([]);
+    await client.dispose();
+  });
+
+  it("answers the public catalog without a key", async () => {
+    const client = connect({ ...app, key: null });
+
+    const answers = await subscribeWith(client, { query: '{ model(id: "chat") { id } }' }).rest();
+
+    expect(answers).toEqual([{ data: { model: { id: "acme/chat" } } }]);
+    await client.dispose();
+  });
+
+  it("is closed with 4408 when it says nothing", async () => {
+    expect(await closeCode(open())).toBe(4408);
+  });
+
+  it("is closed with 4401 when it subscribes before it has said who it is", async () => {
+    const socket = open();
+    await once(socket, "open");
+    socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: TYPENAME }));
+
+    expect(await closeCode(socket)).toBe(4401);
+  });
+
+  it("is closed with 4406 when it speaks another protocol", async () => {
+    const socket = new WebSocket(app.wsUrl);
+
+    expect(await closeCode(socket)).toBe(4406);
+  });
+
+  it("is closed with 4400 when it sends what is not a message", async () => {
+    const socket = open();
+    await once(socket, "open");
+    socket.send("nonsense");
+
+    expect(await closeCode(socket)).toBe(4400);
+  });
+
+  it("is closed when it sends too much without a key", async () => {
+    const socket = open();
+    await once(socket, "open");
+    socket.send(JSON.stringify({ type: "connection_init", payload: { padding: "x".repeat(200 * 1024) } }));
+
+    expect(await closeCode(socket)).not.toBe(1000);
+  });
+
+  it("runs ten operations at once and refuses the eleventh", async () => {
+    app.upstream.replyAlways(hang());
+    const client = connect(app);
+    const chat = {
+      query: 'subscription { chatCompletion(input: { model: "acme/chat", messages: [{ role: USER, content: "Hi" }] }) { generationId } }',
+    };
+    const running = Array.from({ length: 10 }, () => subscribeWith(client, chat));
+
+    const eleventh = await subscribeWith(client, chat).rest();
+
+    expect(eleventh.flatMap(codes)).toEqual(["RATE_LIMITED"]);
+    for (const live of running) live.leave();
+    app.upstream.replyAlways(null);
+    await client.dispose();
+  });
+
+  it("is one of at most 100 of a key and of an address", async () => {
+    const proxied = await createTestApp({ upstream: app.upstream, config: { trustProxyHops: 1 } });
+    const from = async (address: string): Promise<WebSocket> => {
+      const socket = new WebSocket(proxied.wsUrl, "graphql-transport-ws", { headers: { "x-forwarded-for": `spoofed, ${address}` } });
+      await once(socket, "open");
+      socket.send(JSON.stringify({ type: "connection_init", payload: { authorization: `Bearer ${app.key}` } }));
+      await once(socket, "message");
+      return socket;
+    };
+    for (let index = 0; index < 100; index += 1) await from("203.0.113.1");
+
+    const [refused] = (await once(new WebSocket(proxied.wsUrl, { headers: { "x-forwarded-for": "203.0.113.1" } }), "error")) as [Error];
+    const elsewhere = new WebSocket(proxied.wsUrl, "graphql-transport-ws", { headers: { "x-forwarded-for": "203.0.113.2" } });
+    await once(elsewhere, "open");
+    elsewhere.send(JSON.stringify({ type: "connection_init", payload: { authorization: `Bearer ${app.key}` } }));
+
+    expect(refused.message).toContain("429");
+    expect(await closeCode(elsewhere)).toBe(4429);
+    await proxied.close();
+  });
+
+  it("ends its operations when it breaks", async () => {
+    app.upstream.replyNext(sse([chatChunk({ content: "One" })], { end: "hang" }));
+    const seen = app.upstream.requests.length;
+    const client = connect(app);
+    const live = subscribeWith(client, {
+      query: 'subscription { chatCompletion(input: { model: "acme/chat", messages: [{ role: USER, content: "Hi" }] }) { generationId } }',
+    });
+    await live.next();
+
+    client.terminate();
+
+    await expect(app.upstream.requests[seen]?.closedByClient).resolves.toBeGreaterThan(0);
+    await client.dispose();
+  });
+
+  it("is refused with 404 at a path that has none", async () => {
+    const socket = open("graphql-transport-ws", "/elsewhere");
+    const [error] = (await once(socket, "error")) as [Error];
+
+    expect(error.message).toContain("404");
+  });
+});
+
+describe.each(TRANSPORTS)("a source that never waits, over %s", (_name, subscribe) => {
+  it("is pulled no further than its reader reads, and ends when that leaves", async () => {
+    const endless = await createTestApp({ upstream: app.upstream });
+    const left = new Promise<void>((resolve) => {
+      endless.services.live.balanceChanged = () => endlessBalances(resolve);
+    });
+
+    const live = subscribe(endless, { query: "subscription { balanceChanged { available } }" });
+    await live.next();
+    live.leave();
+
+    await left;
+    await endless.close();
+  });
+
+  function endlessBalances(onReturn: () => void): ReturnType<TestApp["services"]["live"]["balanceChanged"]> {
+    const value = { balance: 1n, tier: 0n, crypto: 0n, pack: 1n, held: 0n, isKeyBudget: false };
+    return {
+      next: () => Promise.resolve({ done: false, value }),
+      return: () => {
+        onReturn();
+        return Promise.resolve({ done: true, value: undefined });
+      },
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
+  }
+});
+
+describe("closing the gateway", () => {
+  it("completes what would go on for ever and closes sockets with 1001", async () => {
+    const closing = await createTestApp({ upstream: app.upstream });
+    const subscription = { query: "subscription { balanceChanged { available } }" };
+    const streamed = subscribeSse(closing, subscription);
+    const client = connect(closing);
+    const closed = new Promise((resolve) => client.on("closed", resolve));
+    const live = subscribeWith(client, subscription);
+    await grantUntil(closing, Promise.all([streamed.next(), live.next()]));
+
+    const ends = [streamed.rest(), live.rest()];
+    await closing.close();
+
+    expect((await Promise.all(ends)).flat().flatMap(codes)).toEqual([]);
+    expect(await closed).toMatchObject({ code: 1001 });
+  });
+
+  it("lets generations finish on both transports", async () => {
+    const closing = await createTestApp({ upstream: app.upstream });
+    let goOn = () => {};
+    const gate = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const reply = sse([chatChunk({ content: "One" }), waitFor(gate), chatChunk({ content: " two" }, "stop")]);
+    app.upstream.replyNext(reply, reply);
+    const chat = {
+      query: `subscription { chatCompletion(input: { model: "acme/chat", messages: [{ role: USER, content: "Hi" }] }) {
+        __typename ... on ChatCompletionEnd { receipt { status } } } }`,
+    };
+    const client = connect(closing);
+    const running = [subscribeSse(closing, chat), subscribeWith(client, chat)];
+    await Promise.all(running.map((live) => live.next()));
+
+    const ends = Promise.all(running.map((live) => live.rest()));
+    const isClosed = closing.close();
+    goOn();
+
+    for (const answers of await ends) {
+      expect(field(answers.at(-1), "chatCompletion")).toEqual({ __typename: "ChatCompletionEnd", receipt: { status: "OK" } });
+    }
+    await isClosed;
+  });
+
+  async function grantUntil(target: Target, until: Promise<unknown>): Promise<void> {
+    const { id } = field(await execute(target, "{ me { id } }"), "me");
+    let isSettled = false;
+    void until.then(() => {
+      isSettled = true;
+    });
+    while (!isSettled) {
+      await execute(target, 'mutation ($id: ID!) { grantCredits(input: { accountId: $id, bucket: PACK, credits: "1" }) { balance } }', {
+        id,
+      });
+    }
+  }
+});

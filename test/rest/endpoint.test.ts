@@ -1,0 +1,370 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
+import type { Caller } from "../../src/context.js";
+import { AppError, rateLimited, unauthenticated } from "../../src/errors.js";
+import type { Authenticator } from "../../src/rest/endpoint.js";
+import { queryInteger } from "../../src/rest/query.js";
+import { queryFlag } from "../../src/services/query-values.js";
+import { bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
+
+const KNOWN_KEY = "sk_known";
+
+/** Knows one key; a wrong one is refused and nobody is nobody. */
+const oneKey: Authenticator = {
+  authenticate: (token): Caller => {
+    if (token === null) return { kind: "anonymous" };
+    if (token !== KNOWN_KEY) throw unauthenticated("This API key is not valid.");
+    return { kind: "session", accountId: "a", isOperator: false, sessionId: "s" };
+  },
+};
+
+const itemInput = z.strictObject({
+  name: z.string(),
+  parts: z
+    .array(
+      z.union([
+        z.string(),
+        z.strictObject({ type: z.literal("text"), text: z.string() }),
+        z.strictObject({ type: z.literal("image"), url: z.url() }),
+      ]),
+    )
+    .optional(),
+});
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await serve((route, endpoint) => {
+    route("/whoami", { GET: endpoint({ handler: (ctx) => ({ kind: ctx.caller.kind, requestId: ctx.requestId }) }) });
+    route("/public", { GET: endpoint({ isPublic: true, handler: (ctx) => ({ kind: ctx.caller.kind }) }) });
+    route("/items", {
+      GET: endpoint({
+        isPublic: true,
+        query: z.strictObject({ days: queryInteger(1, 90).default(30), all: queryFlag.optional() }),
+        handler: (_ctx, { query }) => ({ query }),
+      }),
+      POST: endpoint({ body: itemInput, handler: (_ctx, { body }) => ({ body }) }),
+    });
+    route("/own-cache", {
+      GET: endpoint({
+        handler: (_ctx, { exchange }) => {
+          exchange.setHeaders({ "Cache-Control": "private, max-age=60" });
+          return {};
+        },
+      }),
+    });
+    route("/fails/:how", {
+      GET: endpoint({
+        isPublic: true,
+        handler: (_ctx, { exchange }) => {
+          const how = exchange.parameter("how");
+          if (how === "unknown") throw new Error("password is hunter2");
+          if (how === "internal") throw new AppError("INTERNAL_ERROR", "the pepper is missing");
+          if (how === "limit") throw rateLimited("Slow down.", 1.2);
+          if (how === "final") throw new AppError("UPSTREAM_ERROR", "Cut.", { isFinal: true });
+          if (how === "upstream") throw new AppError("UPSTREAM_ERROR", "Away.", { cause: new Error("connect refused") });
+          if (how === "upgrade") throw new AppError("UPGRADE_REQUIRED", "Connect with a WebSocket.");
+          if (how === "falsy") throw undefined;
+          throw new AppError(how.toUpperCase() as AppError["code"], "No.");
+        },
+      }),
+    });
+  }, oneKey);
+});
+afterAll(() => server.close());
+
+async function get(path: string, headers: Record<string, string> = {}, method = "GET") {
+  const response = await fetch(server.baseUrl + path, { method, headers });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, json: text === "" ? null : JSON.parse(text) };
+}
+
+async function post(body: unknown) {
+  const response = await fetch(`${server.baseUrl}/items`, {
+    method: "POST",
+    body: JSON.stringify(body),
+    headers: { "Content-Type": "application/json", Authorization: `Bearer ${KNOWN_KEY}` },
+  });
+  return { status: response.status, json: JSON.parse(await response.text()) };
+}
+
+describe("credentials", () => {
+  it("takes the key from the Authorization header, in any case of the scheme", async () => {
+    for (const authorization of [`Bearer ${KNOWN_KEY}`, `bearer ${KNOWN_KEY}`, `Bearer  ${KNOWN_KEY}`]) {
+      expect(await get("/whoami", { Authorization: authorization })).toMatchObject({ status: 200, json: { kind: "session" } });
+    }
+  });
+
+  it("takes the key from the query", async () => {
+    expect(await get(`/whoami?key=${KNOWN_KEY}`)).toMatchObject({ status: 200, json: { kind: "session" } });
+  });
+
+  it("lets the header win over the query", async () => {
+    expect(await get("/whoami?key=sk_wrong", { Authorization: `Bearer ${KNOWN_KEY}` })).toMatchObject({ status: 200 });
+    expect(await get(`/whoami?key=${KNOWN_KEY}`, { Authorization: "Bearer sk_wrong" })).toMatchObject({ status: 401 });
+  });
+
+  it("answers 401 with WWW-Authenticate to no key, another scheme, an empty one and a wrong one", async () => {
+    const headers: Record<string, string>[] = [
+      {},
+      { Authorization: "Basic abc" },
+      { Authorization: KNOWN_KEY },
+      { Authorization: "Bearer" },
+      { Authorization: "Bearer sk_wrong" },
+    ];
+    for (const sent of headers) {
+      const answer = await get("/whoami", sent);
+
+      expect(answer).toMatchObject({
+        status: 401,
+        json: { status: 401, success: false, error: { code: "UNAUTHORIZED", type: "authentication_error" } },
+      });
+      expect(answer.headers.get("www-authenticate")).toBe("Bearer");
+    }
+    expect(await get("/whoami?key=")).toMatchObject({ status: 401 });
+  });
+
+  it("answers 401 to a key with a NUL in the query and one that is not ASCII in the header", async () => {
+    expect(await get("/whoami?key=sk_%00")).toMatchObject({ status: 401 });
+    expect(
+      bodyOf(await sendRaw(server.port, "GET /whoami HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer sk_\xe9\r\n\r\n")),
+    ).toMatchObject({
+      status: 401,
+    });
+  });
+
+  it("answers 401 to a key of 10 KB", async () => {
+    expect(await get("/whoami", { Authorization: `Bearer sk_${"x".repeat(10 * 1024)}` })).toMatchObject({ status: 401 });
+  });
+
+  it("answers 400 to a credential that was given twice", async () => {
+    const twice = `GET /whoami HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${KNOWN_KEY}\r\nauthorization: Bearer ${KNOWN_KEY}\r\n\r\n`;
+
+    expect(bodyOf(await sendRaw(server.port, twice))).toMatchObject({
+      status: 400,
+      error: { code: "BAD_REQUEST", param: "Authorization" },
+    });
+    expect(await get("/whoami", { Authorization: `Bearer Bearer ${KNOWN_KEY}` })).toMatchObject({ status: 400 });
+    expect(await get(`/whoami?key=${KNOWN_KEY}&key=${KNOWN_KEY}`)).toMatchObject({ status: 400, json: { error: { param: "key" } } });
+  });
+
+  it("lets nobody in on a public route, and refuses a wrong key there", async () => {
+    expect(await get("/public")).toMatchObject({ status: 200, json: { kind: "anonymous" } });
+    expect(await get("/public?key=sk_wrong")).toMatchObject({ status: 401 });
+  });
+
+  it("refuses a caller without a key before it looks at the body", async () => {
+    const response = await fetch(`${server.baseUrl}/items`, { method: "POST", body: "not JSON" });
+
+    expect(response.status).toBe(401);
+    expect(await response.json()).toMatchObject({ error: { code: "UNAUTHORIZED" } });
+  });
+
+  it("keeps the answer to a key in the URL out of caches and referrers, errors included", async () => {
+    for (const path of [`/whoami?key=${KNOWN_KEY}`, "/whoami?key=sk_wrong", `/nowhere?a=1&key=${KNOWN_KEY}`]) {
+      const { headers } = await get(path);
+
+      expect(headers.get("referrer-policy")).toBe("no-referrer");
+      expect(headers.get("cache-control")).toBe("private, no-store");
+    }
+    expect((await get(`/own-cache?key=${KNOWN_KEY}`)).headers.get("cache-control")).toBe("private, max-age=60");
+    expect((await get("/public")).headers.get("referrer-policy")).toBeNull();
+  });
+});
+
+describe("the request id", () => {
+  it("echoes the caller's when it is well-formed, up to 128 characters", async () => {
+    for (const id of ["a", "Abc-1._x", "x".repeat(128)]) {
+      const answer = await get("/whoami", { Authorization: `Bearer ${KNOWN_KEY}`, "X-Request-Id": id });
+
+      expect(answer.headers.get("x-request-id")).toBe(id);
+      expect(answer.json.requestId).toBe(id);
+    }
+  });
+
+  it("makes one otherwise", async () => {
+    for (const id of ["x".repeat(129), "a b", "a/b", undefined]) {
+      const answer = await get("/nowhere", id === undefined ? {} : { "X-Request-Id": id });
+
+      expect(answer.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
+      expect(answer.json.error.requestId).toBe(answer.headers.get("x-request-id"));
+    }
+  });
+});
+
+describe("input", () => {
+  it("names every wrong field by its path, and the first one as param", async () => {
+    const answer = await post({ name: 5, parts: ["ok", { type: "text", text: 1 }, { type: "image", url: "x" }], extra: true });
+
+    expect(answer).toMatchObject({
+      status: 400,
+      json: {
+        success: false,
+        error: {
+          code: "BAD_REQUEST",
+          type: "invalid_request_error",
+          param: "name",
+          message: "name: Invalid input: expected string, received number (and 3 more)",
+          details: {
+            fieldErrors: {
+              name: ["Invalid input: expected string, received number"],
+              "parts.1.text": ["Invalid input: expected string, received number"],
+              "parts.2.url": ["Invalid URL"],
+              extra: ["Unknown field"],
+            },
+            formErrors: [],
+          },
+        },
+      },
+    });
+  });
+
+  it("tells at most twenty fields of a thousand", async () => {
+    const answer = await post({ name: "x", parts: Array.from({ length: 1000 }, () => 5) });
+
+    expect(Object.keys(answer.json.error.details.fieldErrors)).toHaveLength(20);
+    expect(answer.json.error.message).toMatch(/^parts\.0: .* \(and 999 more\)$/);
+  });
+
+  it("refuses a field named __proto__ like any unknown one", async () => {
+    const response = await fetch(`${server.baseUrl}/items`, {
+      method: "POST",
+      body: '{"name":"x","__proto__":{"admin":true}}',
+      headers: { "Content-Type": "application/json", Authorization: `Bearer ${KNOWN_KEY}` },
+    });
+
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { param: "__proto__" } });
+    expect(Reflect.get({}, "admin")).toBeUndefined();
+  });
+
+  it("reads query parameters, with defaults", async () => {
+    expect(await get("/items?days=90&all=1")).toMatchObject({ status: 200, json: { query: { days: 90, all: true } } });
+    expect(await get("/items")).toMatchObject({ status: 200, json: { query: { days: 30 } } });
+  });
+
+  for (const query of [
+    "days=0",
+    "days=91",
+    "days=1e1",
+    "days=%205",
+    "days=",
+    "days=-1",
+    "days=5.0",
+    "all=yes",
+    "all=TRUE",
+    "days=1&days=2",
+    "other=1",
+    "days=5%zz",
+    "all=%00",
+    "__proto__=1",
+  ]) {
+    it(`answers 400 to ?${query}`, async () => {
+      expect(await get(`/items?${query}`)).toMatchObject({ status: 400, json: { error: { code: "BAD_REQUEST" } } });
+    });
+  }
+});
+
+describe("errors", () => {
+  it("tells nothing of an unknown error, and logs it once with the request id and without the query", async () => {
+    const before = server.logged.length;
+
+    const answer = await get("/fails/unknown?key=sk_known&token=abc");
+
+    expect(answer).toMatchObject({
+      status: 500,
+      json: { status: 500, success: false, error: { code: "INTERNAL_ERROR", type: "api_error" } },
+    });
+    expect(JSON.stringify(answer.json)).not.toContain("hunter2");
+    const lines = server.logged.slice(before);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatchObject({
+      requestId: answer.json.error.requestId,
+      method: "GET",
+      path: "/fails/unknown",
+      err: { message: "password is hunter2" },
+    });
+    expect(JSON.stringify(lines)).not.toMatch(/sk_known|token/);
+  });
+
+  it("tells nothing of an internal error either", async () => {
+    expect(JSON.stringify((await get("/fails/internal")).json)).not.toContain("pepper");
+  });
+
+  it("answers 500 when nothing at all was thrown", async () => {
+    expect(await get("/fails/falsy")).toMatchObject({ status: 500 });
+  });
+
+  it("logs the cause of a 5xx and does not tell it", async () => {
+    const before = server.logged.length;
+
+    const answer = await get("/fails/upstream");
+
+    expect(answer).toMatchObject({ status: 502, json: { error: { message: "Away." } } });
+    expect(JSON.stringify(answer.json)).not.toContain("refused");
+    expect(JSON.stringify(server.logged.slice(before))).toContain("connect refused");
+  });
+
+  it("does not log what the caller did wrong", async () => {
+    const before = server.logged.length;
+
+    await get("/fails/forbidden");
+
+    expect(server.logged.slice(before)).toEqual([]);
+  });
+
+  it("sends Retry-After in whole seconds with 429", async () => {
+    const answer = await get("/fails/limit");
+
+    expect(answer).toMatchObject({ status: 429, json: { error: { code: "RATE_LIMITED", type: "rate_limit_error" } } });
+    expect(answer.headers.get("retry-after")).toBe("2");
+  });
+
+  it("tells SDKs not to repeat 402, 403, 409 and whatever fails after an upstream began", async () => {
+    for (const how of ["insufficient_balance", "key_budget_exhausted", "forbidden", "conflict", "final"]) {
+      expect((await get(`/fails/${how}`)).headers.get("x-should-retry")).toBe("false");
+    }
+    for (const how of ["limit", "upstream", "unknown", "not_found"]) {
+      expect((await get(`/fails/${how}`)).headers.get("x-should-retry")).toBeNull();
+    }
+  });
+
+  it("gives every code its status", async () => {
+    const statuses: Record<string, number> = {
+      bad_request: 400,
+      content_blocked: 400,
+      unauthorized: 401,
+      insufficient_balance: 402,
+      key_budget_exhausted: 402,
+      forbidden: 403,
+      not_found: 404,
+      method_not_allowed: 405,
+      conflict: 409,
+      payload_too_large: 413,
+      unsupported_media_type: 415,
+      upgrade_required: 426,
+      rate_limited: 429,
+      internal_error: 500,
+      upstream_error: 502,
+      service_unavailable: 503,
+      upstream_timeout: 504,
+    };
+    for (const [how, status] of Object.entries(statuses)) {
+      const answer = await get(`/fails/${how}`);
+
+      expect(answer.status).toBe(status);
+      expect(answer.json).toEqual({
+        status,
+        success: false,
+        error: {
+          code: how.toUpperCase(),
+          message: expect.any(String),
+          type: expect.any(String),
+          param: null,
+          requestId: answer.headers.get("x-request-id"),
+          timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+        },
+      });
+    }
+  });
+});

@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await serve((route, endpoint) => {
+    route("/public", { GET: endpoint({ isPublic: true, handler: (ctx) => ({ kind: ctx.caller.kind }) }) });
+    route("/private", { GET: endpoint({ handler: () => ({}) }) });
+    route("/items", { GET: endpoint({ isPublic: true, handler: () => [] }), POST: endpoint({ isPublic: true, handler: () => ({}) }) });
+    route("/items/:id", { DELETE: endpoint({ isPublic: true, handler: (_ctx, { exchange }) => ({ id: exchange.parameter("id") }) }) });
+    route("/files/*path", { GET: endpoint({ isPublic: true, handler: (_ctx, { exchange }) => ({ path: exchange.parameter("path") }) }) });
+  });
+});
+afterAll(() => server.close());
+
+async function send(path: string, headers: Record<string, string> = {}, method = "GET") {
+  const response = await fetch(server.baseUrl + path, { method, headers });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, json: text === "" ? null : JSON.parse(text) };
+}
+
+describe("paths and methods", () => {
+  it("answers 404 in the envelope", async () => {
+    const answer = await send("/nowhere");
+
+    expect(answer).toMatchObject({ status: 404, json: { status: 404, success: false, error: { code: "NOT_FOUND", param: null } } });
+    expect(answer.headers.get("content-type")).toBe("application/json; charset=utf-8");
+  });
+
+  it("answers 405 with Allow to another method", async () => {
+    const answer = await send("/items", {}, "PUT");
+
+    expect(answer).toMatchObject({ status: 405, json: { error: { code: "METHOD_NOT_ALLOWED" } } });
+    expect(answer.headers.get("allow")).toBe("GET, POST, HEAD, OPTIONS");
+  });
+
+  it("answers HEAD like GET, without a body", async () => {
+    const answer = await send("/public", {}, "HEAD");
+
+    expect(answer).toMatchObject({ status: 200, json: null });
+    expect(answer.headers.get("content-length")).toBe(String('{"kind":"anonymous"}'.length));
+    expect((await send("/items/5", {}, "HEAD")).status).toBe(405);
+  });
+
+  it("answers with and without a slash at the end", async () => {
+    expect((await send("/public/")).status).toBe(200);
+  });
+
+  it("takes slashes in a path's rest raw and encoded", async () => {
+    expect((await send("/files/a/b")).json).toEqual({ path: "a/b" });
+    expect((await send("/files/a%2Fb")).json).toEqual({ path: "a/b" });
+    expect((await send("/files/..%2f..%2fetc%2fpasswd")).json).toEqual({ path: "../../etc/passwd" });
+  });
+
+  for (const path of ["/files/%zz", "/files/%00", "/files/a%", "/files/%ff", "/nowhere/%zz", "/%00"]) {
+    it(`answers 400 to ${path}`, async () => {
+      const answer = await sendRaw(server.port, `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+
+      expect(bodyOf(answer)).toMatchObject({ status: 400, success: false, error: { code: "BAD_REQUEST" } });
+    });
+  }
+
+  it("answers 400 in the envelope to what is not HTTP and to a path of 1 MB", async () => {
+    for (const request of [
+      "NONSENSE\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \0\r\n\r\n",
+      `GET /${"a".repeat(1024 * 1024)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+    ]) {
+      const answer = await sendRaw(server.port, request);
+
+      expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+      expect(answer).toMatch(/\r\nX-Request-Id: [0-9a-f-]{36}\r\n/);
+      expect(bodyOf(answer)).toMatchObject({ status: 400, success: false, error: { code: "BAD_REQUEST", type: "invalid_request_error" } });
+    }
+  });
+
+  it("answers a request target that names no path with 404", async () => {
+    expect(bodyOf(await sendRaw(server.port, "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))).toMatchObject({ status: 404 });
+  });
+});
+
+describe("browsers", () => {
+  it("may read every answer, and send no cookies", async () => {
+    for (const path of ["/public", "/private", "/nowhere"]) {
+      const { headers } = await send(path, { Origin: "https://page.example" });
+
+      expect(headers.get("access-control-allow-origin")).toBe("*");
+      expect(headers.get("access-control-expose-headers")).toBe("*");
+      expect(headers.get("access-control-allow-credentials")).toBeNull();
+    }
+  });
+
+  it("are told in a preflight what they may send", async () => {
+    const asked = "authorization, x-stainless-os,x-stainless-retry-count";
+
+    const answer = await send(
+      "/items",
+      { Origin: "https://page.example", "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": asked },
+      "OPTIONS",
+    );
+
+    expect(answer.status).toBe(204);
+    expect(answer.headers.get("access-control-allow-methods")).toBe("GET, POST, HEAD, OPTIONS");
+    expect(answer.headers.get("access-control-allow-headers")).toBe(
+      "Authorization, Content-Type, Idempotency-Key, X-Request-Id, authorization, x-stainless-os, x-stainless-retry-count",
+    );
+    expect(answer.headers.get("vary")).toBe("Access-Control-Request-Headers");
+  });
+
+  it("get only header names reflected", async () => {
+    const answer = await send("/items", { "Access-Control-Request-Headers": "x-fine, <script>, a:b, x y" }, "OPTIONS");
+
+    expect(answer.headers.get("access-control-allow-headers")).toBe("Authorization, Content-Type, Idempotency-Key, X-Request-Id, x-fine");
+  });
+});

@@ -1,0 +1,66 @@
+/** A REST application of a test's own routes on a real socket, and requests written byte by byte. */
+import { once } from "node:events";
+import { createServer, type ServerOptions } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import express, { Router } from "express";
+import { type Logger, pino } from "pino";
+import { answerClientError } from "../../src/rest/client-error.js";
+import { type Authenticator, createEndpoint, type Endpoint } from "../../src/rest/endpoint.js";
+import { messageClassesOf } from "../../src/rest/message-classes.js";
+import { createRoute, type Route, toRequestHandler } from "../../src/rest/route.js";
+
+export interface TestServer {
+  readonly baseUrl: string;
+  readonly port: number;
+  /** Every line logged, parsed. */
+  readonly logged: readonly Record<string, unknown>[];
+  readonly close: () => Promise<void>;
+}
+
+/** Lets everybody in as nobody, whatever the token. */
+export const anybody: Authenticator = { authenticate: () => ({ kind: "anonymous" }) };
+
+export async function serve(
+  addRoutes: (route: Route, endpoint: Endpoint) => void,
+  authenticator: Authenticator = anybody,
+  options: ServerOptions = {},
+): Promise<TestServer> {
+  const logged: Record<string, unknown>[] = [];
+  const log: Logger = pino({ level: "debug" }, { write: (line: string) => void logged.push(JSON.parse(line)) });
+  const router = Router({ caseSensitive: true });
+  addRoutes(createRoute(router, log), createEndpoint(authenticator, 0));
+  const app = express().disable("x-powered-by").use(toRequestHandler(router, log));
+  const server = createServer({ ...messageClassesOf(app), ...options }, app);
+  server.on("clientError", answerClientError);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    baseUrl: `http://127.0.0.1:${port}`,
+    port,
+    logged,
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+/** Sends these bytes on a connection of their own; resolves with all that comes until the server closes it. */
+export async function sendRaw(port: number, ...pieces: (string | Uint8Array)[]): Promise<string> {
+  const socket = connect(port, "127.0.0.1");
+  await once(socket, "connect");
+  const received: Buffer[] = [];
+  socket.on("data", (bytes) => received.push(bytes));
+  // A server that refuses a body may reset the connection; what it said before that counts.
+  socket.on("error", () => {});
+  for (const piece of pieces) socket.write(piece);
+  await new Promise((resolve) => socket.once("close", resolve));
+  return Buffer.concat(received).toString("latin1");
+}
+
+/** The JSON body of a raw answer. */
+export function bodyOf(answer: string): { status: number; success: boolean; error: Record<string, unknown> } {
+  return JSON.parse(answer.slice(answer.indexOf("\r\n\r\n") + 4));
+}

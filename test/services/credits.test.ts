@@ -1,0 +1,520 @@
+/** What one generation may spend: its hold, its meter, its charge. */
+import { randomUUID } from "node:crypto";
+import { rm } from "node:fs/promises";
+import type pg from "pg";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { COMFORT_FACTOR, METER_NOTE_MS, OUTPUT_TOKENS_ASSUMED } from "../../src/limits.js";
+import { type ChargeRequest, Credits, createCommitListener, type OpenCharge } from "../../src/services/credits/credits.js";
+import { KnownBalances } from "../../src/services/credits/known-balances.js";
+import { OutputEstimates } from "../../src/services/credits/output-estimates.js";
+import { Settler } from "../../src/services/credits/settler.js";
+import { createMemoryEvents, type Events } from "../../src/store/events.js";
+import type { Ledger } from "../../src/store/ledger.js";
+import { openSettlementSpool } from "../../src/store/settlement-spool.js";
+import { createEmptyDir, createTestDatabase, silentLog, type TestDatabase } from "../support/database.js";
+import { findBrokenInvariants } from "../support/invariants.js";
+import { countHolds, createPayer, createTestLedger, readAccount, readUsage, type TestPayer, usageRecord } from "../support/ledger.js";
+import { type SteeredLedger, steer } from "../support/steered-ledger.js";
+
+let test: TestDatabase;
+let pool: pg.Pool;
+let real: Ledger;
+let ledger: SteeredLedger;
+let settler: Settler;
+let credits: Credits;
+let events: Events;
+let dataDir: string;
+
+beforeAll(async () => {
+  test = await createTestDatabase();
+  pool = test.database.pool;
+  real = createTestLedger(test.database);
+});
+beforeEach(async () => {
+  dataDir = await createEmptyDir();
+  ledger = steer(real);
+  const known = new KnownBalances();
+  events = createMemoryEvents(silentLog);
+  const onCommitted = createCommitListener(known, events);
+  settler = new Settler({ ledger, spool: await openSettlementSpool(dataDir), log: silentLog, onCommitted });
+  credits = new Credits(settler, known);
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  await settler.close();
+  await rm(dataDir, { recursive: true });
+  expect(await findBrokenInvariants(pool)).toEqual({});
+});
+afterAll(() => test.close());
+
+const payerWith = (pack: bigint, budget: bigint | null = null) => createPayer(pool, real, { pack }, budget);
+const backInService = () => vi.waitFor(() => expect(settler.isUnavailable).toBe(false), { timeout: 10_000, interval: 10 });
+
+/** Has the gateway know what the payer can hold, as after any commit of theirs. */
+async function learnBalance(payer: TestPayer, more: Partial<ChargeRequest> = {}): Promise<void> {
+  const charge = open(payer, 1n, more);
+  await charge.held;
+  await charge.release();
+}
+
+function open(payer: TestPayer, estimate: bigint, more: Partial<ChargeRequest> = {}): OpenCharge {
+  return credits.open({
+    generationId: randomUUID(),
+    payer: { ...payer, hasBudget: false },
+    estimate,
+    paidOnly: false,
+    isFree: false,
+    isWhole: false,
+    record: usageRecord({ status: "cancelled", usageSource: "partial" }),
+    ...more,
+  });
+}
+
+/** Every extension that was asked for so far has been decided, and its charge knows. */
+async function extended(): Promise<void> {
+  await settler.submit({ kind: "release", id: randomUUID(), accountId: randomUUID(), apiKeyId: null });
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+describe("A charge", () => {
+  it("holds its estimate, then charges its cost", async () => {
+    const payer = await payerWith(100n);
+    const generationId = randomUUID();
+    const charge = open(payer, 60n, { generationId });
+    await charge.held;
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ held: { pack: 60n } });
+
+    expect(await charge.settle(45n, usageRecord())).toEqual({ chargedNanocredits: 45n, meterSource: "pack" });
+
+    expect(await readUsage(pool, generationId)).toMatchObject({ cost: 45n, status: "ok" });
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 55n }, held: { pack: 0n } });
+  });
+
+  it("charges nothing and records nothing when it is released", async () => {
+    const payer = await payerWith(100n);
+    const generationId = randomUUID();
+    const charge = open(payer, 60n, { generationId });
+
+    await charge.release();
+
+    expect(await readUsage(pool, generationId)).toBeNull();
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 100n }, held: { pack: 0n } });
+  });
+
+  it("is refused in the words of what is lacking", async () => {
+    const poor = await payerWith(5n);
+    const limited = await payerWith(100n, 5n);
+
+    await expect(open(poor, 6n).held).rejects.toMatchObject({ code: "INSUFFICIENT_BALANCE" });
+    await expect(open(limited, 6n).held).rejects.toMatchObject({ code: "KEY_BUDGET_EXHAUSTED" });
+    ledger.lose("network");
+    await expect(open(limited, 1n).held).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
+    ledger.heal();
+    await backInService();
+  });
+
+  it("has nothing to release when its hold was refused", async () => {
+    const payer = await payerWith(5n);
+    const charge = open(payer, 6n);
+    await expect(charge.held).rejects.toThrow();
+    const flushes = ledger.batches.length;
+
+    await charge.release();
+
+    expect(ledger.batches).toHaveLength(flushes);
+  });
+
+  it("is settled or released once", async () => {
+    const payer = await payerWith(100n);
+    const charge = open(payer, 10n);
+    expect(charge.isConcluded).toBe(false);
+    await charge.settle(5n, usageRecord());
+
+    expect(charge.isConcluded).toBe(true);
+    await expect(charge.settle(5n, usageRecord())).rejects.toThrow(/twice/);
+    await expect(charge.release()).rejects.toThrow(/twice/);
+
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 95n }, held: { pack: 0n } });
+  });
+
+  it("takes an absurd estimate for one that nobody can pay, and an absurd cost for all that there is", async () => {
+    const payer = await payerWith(100n);
+
+    await expect(open(payer, 10n ** 40n).held).rejects.toMatchObject({ code: "INSUFFICIENT_BALANCE" });
+    expect(await open(payer, 10n).settle(10n ** 40n, usageRecord())).toMatchObject({ chargedNanocredits: 100n });
+  });
+
+  it("holds nothing for free work, and records it", async () => {
+    const payer = await payerWith(0n);
+    const generationId = randomUUID();
+    const charge = open(payer, 0n, { isFree: true, generationId });
+    expect(charge.isComfortable).toBe(true);
+    await charge.held;
+    charge.meter(0n, false, () => usageRecord());
+
+    expect(await charge.settle(0n, usageRecord())).toMatchObject({ chargedNanocredits: 0n });
+
+    expect(ledger.batches.flat().map(({ kind }) => kind)).toEqual(["settle"]);
+    expect(await readUsage(pool, generationId)).toMatchObject({ cost: 0n });
+  });
+
+  it("does free work only while it can be recorded", async () => {
+    const payer = await payerWith(0n);
+    ledger.lose("network");
+    await settler.submit({ kind: "release", id: randomUUID(), accountId: payer.accountId, apiKeyId: null });
+
+    await expect(open(payer, 0n, { isFree: true }).held).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
+
+    ledger.heal();
+    await backInService();
+  });
+});
+
+describe("The upstream is called beside the hold's commit", () => {
+  it("for a caller who is known to have ten times the estimate, and for no other", async () => {
+    const payer = await payerWith(1_000n);
+
+    const unknown = open(payer, 1n);
+    expect(unknown.isComfortable).toBe(false);
+    await unknown.held;
+    await unknown.release();
+
+    for (const [estimate, isComfortable] of [
+      [1_000n / COMFORT_FACTOR, true],
+      [1_000n / COMFORT_FACTOR + 1n, false],
+    ] as const) {
+      const charge = open(payer, estimate);
+      expect(charge.isComfortable).toBe(isComfortable);
+      await charge.release();
+    }
+  });
+
+  it("only while the key's budget is that large too", async () => {
+    const payer = await payerWith(1_000n, 50n);
+    const withBudget = { payer: { ...payer, hasBudget: true } };
+    await learnBalance(payer, withBudget);
+
+    expect(open(payer, 5n, withBudget).isComfortable).toBe(true);
+    expect(open(payer, 6n, withBudget).isComfortable).toBe(false);
+  });
+
+  it("counting holds that have not been committed yet", async () => {
+    const payer = await payerWith(1_000n);
+    await learnBalance(payer);
+
+    const charges = Array.from({ length: 20 }, () => open(payer, 50n));
+
+    // 1,000 - 50 n >= 500 for the first eleven.
+    expect(charges.map(({ isComfortable }) => isComfortable)).toEqual([...Array(11).fill(true), ...Array(9).fill(false)]);
+    await Promise.all(charges.map(({ held }) => held));
+  });
+
+  it("counting charges that have taken the place of their holds and have not been committed yet", async () => {
+    const payer = await payerWith(1_000n);
+    await learnBalance(payer);
+    const isWaiting = ledger.pause();
+    const opening = open(await payerWith(1n), 1n);
+    await isWaiting;
+
+    const comfortable: boolean[] = [];
+    const settlements: Promise<unknown>[] = [];
+    for (let index = 0; index < 20; index++) {
+      const charge = open(payer, 50n);
+      comfortable.push(charge.isComfortable);
+      if (!charge.isComfortable) continue;
+      await charge.concludeHold();
+      settlements.push(charge.settle(50n, usageRecord()));
+    }
+    ledger.resume();
+    await Promise.all([...settlements, opening.held]);
+
+    expect(comfortable).toEqual([...Array(11).fill(true), ...Array(9).fill(false)]);
+    expect(open(payer, 45n).isComfortable).toBe(true);
+  });
+});
+
+it("forgets a hold that was taken back and then released", async () => {
+  const payer = await payerWith(100n);
+  await learnBalance(payer);
+  const isWaiting = ledger.pause();
+  const opening = open(await payerWith(1n), 1n);
+  await isWaiting;
+  const charge = open(payer, 10n);
+
+  await charge.concludeHold();
+  expect(open(payer, 10n).isComfortable).toBe(false);
+  await charge.release();
+  ledger.resume();
+  await opening.held;
+
+  expect(ledger.batches.flat().filter(({ kind }) => kind === "release")).toHaveLength(1);
+});
+
+describe("The hold of a caller with plenty who is given a whole answer", () => {
+  it("is left out when the answer comes soon", async () => {
+    const payer = await payerWith(1_000n);
+    await learnBalance(payer);
+    const before = ledger.batches.length;
+    const charge = open(payer, 50n, { isWhole: true });
+
+    await charge.concludeHold();
+    await charge.settle(40n, usageRecord());
+
+    expect(
+      ledger.batches
+        .slice(before)
+        .flat()
+        .map(({ kind }) => kind),
+    ).not.toContain("hold");
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 960n }, held: { pack: 0n } });
+  });
+
+  it("is committed when the answer takes long", async () => {
+    const payer = await payerWith(1_000n);
+    await learnBalance(payer);
+    const charge = open(payer, 50n, { isWhole: true });
+
+    await charge.held;
+
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ held: { pack: 50n } });
+    await charge.settle(40n, usageRecord());
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 960n }, held: { pack: 0n } });
+  });
+
+  it("needs no commit to be released soon", async () => {
+    const payer = await payerWith(1_000n);
+    await learnBalance(payer);
+    const before = ledger.batches.length;
+
+    await open(payer, 50n, { isWhole: true }).release();
+
+    expect(ledger.batches.length).toBe(before);
+    expect(open(payer, 100n).isComfortable).toBe(true);
+  });
+
+  it("is committed at once for a caller without plenty", async () => {
+    const payer = await payerWith(100n);
+    await learnBalance(payer);
+    const before = ledger.batches.length;
+
+    const charge = open(payer, 50n, { isWhole: true });
+    await charge.held;
+
+    expect(charge.isComfortable).toBe(false);
+    expect(
+      ledger.batches
+        .slice(before)
+        .flat()
+        .map(({ kind }) => kind),
+    ).toEqual(["hold"]);
+  });
+});
+
+describe("The meter", () => {
+  it("asks for as much again at 80% of the hold", async () => {
+    const payer = await payerWith(1_000n);
+    const charge = open(payer, 100n);
+    await charge.held;
+
+    await charge.meter(79n, false, () => usageRecord());
+    await extended();
+    expect(charge.heldAmount).toBe(100n);
+    await charge.meter(80n, false, () => usageRecord());
+    await extended();
+    expect(charge.heldAmount).toBe(200n);
+    await charge.meter(160n, false, () => usageRecord());
+    await extended();
+    expect(charge.heldAmount).toBe(400n);
+
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ held: { pack: 400n } });
+    expect(await charge.settle(170n, usageRecord())).toMatchObject({ chargedNanocredits: 170n });
+  });
+
+  it("asks for what has been delivered when that is more than the hold", async () => {
+    const payer = await payerWith(1_000n);
+    const charge = open(payer, 10n);
+    await charge.held;
+
+    await charge.meter(300n, false, () => usageRecord());
+
+    expect(charge.heldAmount).toBe(310n);
+    await charge.release();
+  });
+
+  it("asks for nothing when the hold covers all that can come", async () => {
+    const payer = await payerWith(1_000n);
+    const charge = open(payer, 100n);
+    await charge.held;
+    const flushes = ledger.batches.length;
+
+    expect(await charge.meter(100n, true, () => usageRecord())).toBeNull();
+
+    expect(ledger.batches).toHaveLength(flushes);
+    await charge.release();
+  });
+
+  it("answers at once while the hold is not used up, and then waits to know whether there is more", async () => {
+    const payer = await payerWith(1_000n);
+    const charge = open(payer, 100n);
+    await charge.held;
+    const isWaiting = ledger.pause();
+    let answered = false;
+
+    expect(await charge.meter(99n, false, () => usageRecord())).toBeNull();
+    const metering = charge
+      .meter(100n, false, () => usageRecord())
+      .then((refusal) => {
+        answered = true;
+        return refusal;
+      });
+    await isWaiting;
+    expect(answered).toBe(false);
+    ledger.resume();
+
+    expect(await metering).toBeNull();
+    expect(charge.heldAmount).toBe(200n);
+    await charge.release();
+  });
+
+  it("writes down where the stream stands, once a second", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const payer = await payerWith(1_000n);
+    const generationId = randomUUID();
+    const charge = open(payer, 100n, { generationId });
+    await charge.held;
+    const metered = async () => (await test.database.prisma.hold.findUniqueOrThrow({ where: { id: generationId } })).meteredNanocredits;
+
+    vi.setSystemTime(Date.now() + METER_NOTE_MS - 1);
+    await charge.meter(7n, true, () => usageRecord());
+    await extended();
+    expect(await metered()).toBe(0n);
+    vi.setSystemTime(Date.now() + 1);
+    expect(charge.isNoteDue).toBe(true);
+    await charge.meter(8n, true, () => usageRecord());
+    await extended();
+    expect(await metered()).toBe(8n);
+    await charge.meter(9n, true, () => usageRecord());
+    await extended();
+    expect(await metered()).toBe(8n);
+
+    expect(charge.heldAmount).toBe(100n);
+    await charge.release();
+  });
+
+  it("takes what is left when there is less than it asks for, and stops the stream when that is used up", async () => {
+    const payer = await payerWith(150n);
+    const charge = open(payer, 100n);
+    await charge.held;
+
+    await charge.meter(80n, false, () => usageRecord());
+    // Refused once, then granted.
+    await extended();
+    await extended();
+    expect(charge.heldAmount).toBe(150n);
+    expect(await charge.meter(149n, false, () => usageRecord())).toBeNull();
+    await extended();
+    expect(await charge.meter(150n, false, () => usageRecord())).toMatchObject({ code: "INSUFFICIENT_BALANCE" });
+
+    expect(await charge.settle(160n, usageRecord())).toMatchObject({ chargedNanocredits: 150n });
+  });
+
+  it("stops the stream when the key's budget is used up", async () => {
+    const payer = await payerWith(1_000n, 150n);
+    const charge = open(payer, 100n);
+    await charge.held;
+
+    expect(await charge.meter(120n, false, () => usageRecord())).toBeNull();
+    expect(charge.heldAmount).toBe(150n);
+    expect(await charge.meter(150n, false, () => usageRecord())).toMatchObject({ code: "KEY_BUDGET_EXHAUSTED" });
+
+    expect(await charge.settle(155n, usageRecord())).toMatchObject({ chargedNanocredits: 150n });
+  });
+
+  it("asks once more after a second, and lets the stream go on when there is money again", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const payer = await payerWith(100n);
+    const charge = open(payer, 100n);
+    await charge.held;
+    await charge.meter(80n, false, () => usageRecord());
+    await extended();
+    const flushes = ledger.batches.length;
+    await charge.meter(81n, false, () => usageRecord());
+    expect(ledger.batches).toHaveLength(flushes);
+
+    await ledger.grant({ id: randomUUID(), accountId: payer.accountId, bucket: "crypto", amount: 100n, note: null });
+    vi.setSystemTime(Date.now() + METER_NOTE_MS);
+
+    expect(await charge.meter(100n, false, () => usageRecord())).toBeNull();
+    expect(charge.heldAmount).toBe(200n);
+    await charge.release();
+  });
+
+  it("lets the stream go on while the database is away", async () => {
+    const payer = await payerWith(150n);
+    const charge = open(payer, 100n);
+    await charge.held;
+    ledger.lose("network");
+
+    expect(await charge.meter(100n, false, () => usageRecord())).toBeNull();
+    expect(await charge.meter(120n, false, () => usageRecord())).toBeNull();
+
+    expect(await charge.settle(120n, usageRecord())).toMatchObject({ chargedNanocredits: 120n });
+    ledger.heal();
+    await backInService();
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 30n }, held: { pack: 0n } });
+  });
+
+  it("does not keep the charge from being made when the ledger cannot take a note", async () => {
+    const payer = await payerWith(150n);
+    const charge = open(payer, 100n);
+    await charge.held;
+    // PostgreSQL's JSON knows no NUL.
+    const impossible = () => usageRecord({ model: "\0" });
+
+    expect(await charge.meter(90n, false, impossible)).toBeNull();
+    await extended();
+    expect(await charge.meter(100n, false, impossible)).toMatchObject({ code: "SERVICE_UNAVAILABLE" });
+    expect(await charge.settle(105n, usageRecord())).toMatchObject({ chargedNanocredits: 105n });
+
+    expect(await countHolds(pool, payer.accountId)).toBe(0);
+  });
+});
+
+describe("What is committed", () => {
+  it("is told to those who listen: the row once, the balance when it changed", async () => {
+    const payer = await payerWith(100n);
+    const told: [string, unknown][] = [];
+    events.listen("usage-recorded", (event) => told.push(["usage", event]));
+    events.listen("balance-changed", (event) => told.push(["balance", event]));
+    const [paid, free] = [randomUUID(), randomUUID()];
+
+    await open(payer, 10n).release();
+    expect(told).toEqual([]);
+    await open(payer, 10n, { generationId: paid }).settle(5n, usageRecord());
+    await open(payer, 0n, { generationId: free, isFree: true }).settle(0n, usageRecord());
+
+    expect(told).toEqual([
+      ["usage", { accountId: payer.accountId, usageId: paid }],
+      ["balance", { accountId: payer.accountId }],
+      ["usage", { accountId: payer.accountId, usageId: free }],
+    ]);
+  });
+});
+
+describe("The estimate of a request that states no limit", () => {
+  it("is assumed at first, then the mean of what the model wrote, the newest counting most", () => {
+    const estimates = new OutputEstimates();
+    expect(estimates.meanOf("acme/chat")).toBe(OUTPUT_TOKENS_ASSUMED);
+
+    estimates.learn("acme/chat", 100);
+    expect(estimates.meanOf("acme/chat")).toBe(100);
+    estimates.learn("acme/chat", 205);
+    // 100 + 0.1 x 105 = 110.5, rounded up.
+    expect(estimates.meanOf("acme/chat")).toBe(111);
+    estimates.learn("acme/chat", 0);
+    // 110.5 - 11.05 = 99.45
+    expect(estimates.meanOf("acme/chat")).toBe(100);
+
+    expect(estimates.meanOf("acme/other")).toBe(OUTPUT_TOKENS_ASSUMED);
+  });
+});

@@ -1,0 +1,139 @@
+/** The house rules that can be read off the sources: who may import whom, and what must not be there at all. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join, posix } from "node:path";
+
+/** Path from the project's root, with slashes, to the file's text. */
+export type Sources = ReadonlyMap<string, string>;
+
+interface Import {
+  readonly target: string;
+  readonly isTypeOnly: boolean;
+}
+
+const LINES_MAX = 320;
+
+/** errors.ts, context.ts and the files of limits: importable anywhere but in lib, which knows nothing of the project. */
+const COMMON = "common";
+
+/** Each layer, and the layers that it may import besides itself. */
+const ALLOWED: Readonly<Record<string, readonly string[]>> = {
+  main: ["app", "config", "lib", COMMON],
+  app: ["config", "graphql", "rest", "services", "providers", "store", "lib", COMMON],
+  config: ["lib", COMMON],
+  graphql: ["services", "lib", COMMON],
+  rest: ["services", "lib", COMMON],
+  services: ["providers", "store", "lib", COMMON],
+  providers: ["lib", COMMON],
+  store: ["lib", COMMON],
+  lib: [],
+  common: ["lib"],
+  dashboard: [],
+};
+
+const COMMON_FILE = /^src\/(?:errors|context|limits(?:-[a-z]+)?)\.ts$/;
+const CONFIG_FILE = /^src\/config(?:-[a-z-]+)?\.ts$/;
+
+interface PackageRule {
+  readonly packages: RegExp;
+  readonly forbiddenIn: readonly string[];
+}
+
+const PACKAGE_RULES: readonly PackageRule[] = [
+  { packages: /^(?:express|multer)(?:\/|$)/, forbiddenIn: ["services", "providers", "store", "lib", COMMON] },
+  {
+    packages: /^(?:graphql|graphql-.+|@graphql-yoga\/.+|@pothos\/.+|@escape\.tech\/.+)$/,
+    forbiddenIn: ["rest", "services", "providers", "lib", COMMON],
+  },
+  {
+    packages: /^(?:@prisma\/.+|prisma|pg|@electric-sql\/.+)$/,
+    forbiddenIn: ["main", "app", "config", "rest", "providers", "lib", COMMON, "dashboard"],
+  },
+];
+
+const STATIC_IMPORT = /^(?:import|export)\s+(type\s)?(?:[^"';]*?\sfrom\s+)?["']([^"']+)["']/gm;
+const DYNAMIC_IMPORT = /\bimport\(\s*["']([^"']+)["']\s*\)/g;
+const RE_EXPORT = /^export\s+(?:type\s+)?(?:\*|\{[^}]*\})(?:\s+as\s+\w+)?\s+from\s/m;
+const ENVIRONMENT = /\bprocess\s*(?:\?\.|\.)\s*env\b|\bprocess\[|\{[^}]*\benv\b[^}]*\}\s*=\s*process\b|\bfrom\s+["'](?:node:)?process["']/;
+
+/** Reads every TypeScript file of the given folders; generated code is not ours to judge. */
+export function readSources(root: string, folders: readonly string[]): Sources {
+  const files = folders.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((name) => posix.join(folder, name.replaceAll("\\", "/"))),
+  );
+  return new Map(
+    files
+      .filter((file) => /\.tsx?$/.test(file) && !file.includes("/generated/") && !file.includes("/node_modules/"))
+      .map((file) => [file, readFileSync(join(root, file), "utf8")]),
+  );
+}
+
+/** Every breach, as `file: what is wrong`. */
+export function findBreaches(sources: Sources): string[] {
+  const perFile = [...sources].flatMap(([file, text]) => findFileBreaches(file, text).map((breach) => `${file}: ${breach}`));
+  return [...perFile, ...findCycles(sources)];
+}
+
+function findFileBreaches(file: string, text: string): string[] {
+  const layer = layerOf(file);
+  if (!(layer in ALLOWED)) return [`is in no layer of the architecture`];
+  const breaches = readImports(text).flatMap(({ target }) => judgeImport(file, layer, target));
+  if (RE_EXPORT.test(text)) breaches.push("re-exports: import from the file that defines the thing");
+  if (ENVIRONMENT.test(text) && layer !== "config" && layer !== "main") breaches.push("reads the environment: only src/config.ts does");
+  const lines = text.trimEnd().split("\n").length;
+  if (lines > LINES_MAX) breaches.push(`has ${lines} lines, more than ${LINES_MAX}: split it by sub-domain`);
+  return breaches;
+}
+
+function judgeImport(file: string, layer: string, target: string): string[] {
+  if (!target.startsWith(".")) {
+    const isForbidden = PACKAGE_RULES.some(({ packages, forbiddenIn }) => packages.test(target) && forbiddenIn.includes(layer));
+    return isForbidden ? [`${layer} must not import the package ${target}`] : [];
+  }
+  const targetLayer = layerOf(resolveImport(file, target));
+  const isAllowed = targetLayer === layer || ALLOWED[layer]?.includes(targetLayer);
+  return isAllowed ? [] : [`${layer} must not import ${targetLayer} (${target})`];
+}
+
+/** `src/rest/usage.ts` is of `rest`; a file in the middle of src is of the layer that bears its name. */
+function layerOf(file: string): string {
+  if (COMMON_FILE.test(file)) return COMMON;
+  if (CONFIG_FILE.test(file)) return "config";
+  const [top = "", second = ""] = file.split("/");
+  return top === "src" ? second.replace(/\.ts$/, "") : top;
+}
+
+function resolveImport(file: string, target: string): string {
+  return posix.join(posix.dirname(file), target).replace(/\.js(x?)$/, ".ts$1");
+}
+
+function readImports(text: string): Import[] {
+  const fixed = [...text.matchAll(STATIC_IMPORT)].map(([, type, target = ""]) => ({ target, isTypeOnly: type !== undefined }));
+  const dynamic = [...text.matchAll(DYNAMIC_IMPORT)].map(([, target = ""]) => ({ target, isTypeOnly: false }));
+  return [...fixed, ...dynamic];
+}
+
+/** Circles of imports that are there at run time; types may refer to each other. */
+function findCycles(sources: Sources): string[] {
+  const graph = new Map(
+    [...sources].map(([file, text]) => [
+      file,
+      readImports(text)
+        .filter(({ target, isTypeOnly }) => target.startsWith(".") && !isTypeOnly)
+        .map(({ target }) => resolveImport(file, target))
+        .filter((target) => sources.has(target)),
+    ]),
+  );
+  const done = new Set<string>();
+  const cycles: string[] = [];
+  const visit = (file: string, path: readonly string[]): void => {
+    if (path.includes(file)) {
+      cycles.push(`${file}: imports itself in a circle: ${[...path.slice(path.indexOf(file)), file].join(" -> ")}`);
+      return;
+    }
+    if (done.has(file)) return;
+    for (const target of graph.get(file) ?? []) visit(target, [...path, file]);
+    done.add(file);
+  };
+  for (const file of graph.keys()) visit(file, []);
+  return cycles;
+}

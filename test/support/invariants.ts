@@ -1,0 +1,62 @@
+/**
+ * The invariants of the books, each a query that must find nothing. Run after every test that moves money, and by the fault
+ * harness.
+ */
+import type pg from "pg";
+
+export const INVARIANTS: Readonly<Record<string, string>> = {
+  "I1 a bucket is the sum of its ledger entries": `
+    SELECT a.id, b.book, b.amount, coalesce(l.amount, 0) AS ledger FROM account a
+    CROSS JOIN LATERAL (VALUES ('tier'::"LedgerBook", a.tier_nanocredits), ('crypto', a.crypto_nanocredits), ('pack', a.pack_nanocredits)) b(book, amount)
+    LEFT JOIN (SELECT account_id, book, sum(amount_nanocredits) AS amount FROM ledger_entry GROUP BY 1, 2) l ON l.account_id = a.id AND l.book = b.book
+    WHERE b.amount <> coalesce(l.amount, 0)`,
+  "I2 what is held of a bucket is the sum of its open holds": `
+    SELECT a.id FROM account a
+    LEFT JOIN (SELECT account_id, sum(tier_nanocredits) AS tier, sum(crypto_nanocredits) AS crypto, sum(pack_nanocredits) AS pack FROM hold GROUP BY 1) h ON h.account_id = a.id
+    WHERE (a.tier_held_nanocredits, a.crypto_held_nanocredits, a.pack_held_nanocredits)
+      IS DISTINCT FROM (coalesce(h.tier, 0)::bigint, coalesce(h.crypto, 0)::bigint, coalesce(h.pack, 0)::bigint)`,
+  "I3 a key's spent and held agree with its usage and holds, within its budget": `
+    SELECT k.id FROM api_key k
+    LEFT JOIN (SELECT api_key_id, sum(tier_nanocredits + crypto_nanocredits + pack_nanocredits) AS amount FROM hold GROUP BY 1) h ON h.api_key_id = k.id
+    LEFT JOIN (SELECT api_key_id, sum(cost_nanocredits) AS amount FROM usage_record GROUP BY 1) u ON u.api_key_id = k.id
+    WHERE k.held_nanocredits <> coalesce(h.amount, 0) OR k.spent_nanocredits <> coalesce(u.amount, 0)
+      OR k.spent_nanocredits + k.held_nanocredits > k.budget_nanocredits`,
+  "I4 no bucket less what is held of it is negative": `
+    SELECT id FROM account WHERE least(tier_nanocredits - tier_held_nanocredits, crypto_nanocredits - crypto_held_nanocredits,
+      pack_nanocredits - pack_held_nanocredits, tier_held_nanocredits, crypto_held_nanocredits, pack_held_nanocredits) < 0`,
+  "I5 no hold is long expired": `SELECT id FROM hold WHERE expires_at < now() - interval '2 minutes'`,
+  "I6 a usage row's cost is what the account's buckets paid for it, and every charge has its usage row": `
+    SELECT coalesce(u.id, c.transaction_id) AS id, u.cost_nanocredits, c.paid FROM usage_record u
+    FULL JOIN (SELECT transaction_id, coalesce(-sum(amount_nanocredits) FILTER (WHERE book IN ('tier', 'crypto', 'pack')), 0) AS paid
+               FROM ledger_entry WHERE kind = 'charge' GROUP BY 1) c ON c.transaction_id = u.id
+    WHERE u.id IS NULL OR u.cost_nanocredits <> coalesce(c.paid, 0)`,
+  "I7 nothing is both held and charged": `SELECT h.id FROM hold h JOIN usage_record u ON u.id = h.id`,
+  "I8 the entries of a transaction sum to zero": `SELECT transaction_id FROM ledger_entry GROUP BY 1 HAVING sum(amount_nanocredits) <> 0`,
+  "I9 the daily roll-up is the sum of the usage rows": `
+    SELECT * FROM (SELECT account_id, day, model, meter_source, requests::bigint, cost_nanocredits::numeric FROM usage_daily) d
+    FULL JOIN (SELECT account_id, (timestamp AT TIME ZONE 'UTC')::date AS day, model, meter_source, count(*) AS requests, sum(cost_nanocredits) AS cost
+               FROM usage_record GROUP BY 1, 2, 3, 4) u USING (account_id, day, model, meter_source)
+    WHERE d.requests IS DISTINCT FROM u.requests OR d.cost_nanocredits IS DISTINCT FROM u.cost`,
+};
+
+const NOTHING_HELD = "nothing is held when nothing is under way";
+
+/** The rows that break each invariant, by its name; empty when the books are right. */
+export async function findBrokenInvariants(pool: pg.Pool, options: { readonly isIdle?: boolean } = {}): Promise<Record<string, unknown[]>> {
+  const broken: Record<string, unknown[]> = {};
+  const checks = options.isIdle ? { ...INVARIANTS, [NOTHING_HELD]: "SELECT id FROM hold" } : INVARIANTS;
+  for (const [name, query] of Object.entries(checks)) {
+    const { rows } = await pool.query(query);
+    if (rows.length > 0) broken[name] = rows;
+  }
+  return broken;
+}
+
+/** I10: the generations of `ids`, each of which a client had received in full, that have no usage row. */
+export async function findUnbilled(pool: pg.Pool, ids: readonly string[]): Promise<string[]> {
+  const { rows } = await pool.query<{ id: string }>(
+    "SELECT a.id::text FROM unnest($1::uuid[]) AS a(id) LEFT JOIN usage_record u ON u.id = a.id WHERE u.id IS NULL",
+    [ids],
+  );
+  return rows.map((row) => row.id);
+}

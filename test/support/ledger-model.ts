@@ -1,0 +1,203 @@
+/**
+ * The ledger as plain arithmetic on maps, written from its rules and not from its SQL: what is free is always worked out
+ * anew from balances and open holds. The property test compares the database with it, outcome by outcome and row by row.
+ */
+import type { BucketName, Grant, LedgerOperation, LedgerOutcome, LedgerOutcomeName } from "../../src/store/ledger.js";
+
+const DRAW_ORDER: readonly BucketName[] = ["tier", "crypto", "pack"];
+
+type Parts = Record<BucketName, bigint>;
+
+interface ModelHold {
+  readonly accountId: string;
+  readonly apiKeyId: string | null;
+  readonly paidOnly: boolean;
+  readonly parts: Parts;
+  metered: bigint;
+}
+
+interface ModelUsage {
+  readonly accountId: string;
+  readonly apiKeyId: string | null;
+  readonly cost: bigint;
+  readonly writtenOff: bigint;
+  readonly source: BucketName;
+  readonly paid: Parts;
+}
+
+export class LedgerModel {
+  readonly balances = new Map<string, Parts>();
+  /** Null: no budget. */
+  readonly budgets = new Map<string, bigint | null>();
+  readonly holds = new Map<string, ModelHold>();
+  readonly usage = new Map<string, ModelUsage>();
+  private readonly grants = new Set<string>();
+
+  addAccount(id: string): void {
+    this.balances.set(id, noParts());
+  }
+
+  addKey(id: string, budget: bigint | null): void {
+    this.budgets.set(id, budget);
+  }
+
+  grant({ id, accountId, bucket, amount }: Grant): boolean {
+    if (this.grants.has(id)) return false;
+    this.grants.add(id);
+    this.balanceOf(accountId)[bucket] += amount;
+    return true;
+  }
+
+  /** Within an account, key by key; within a key, what frees money comes before what takes it. */
+  flush(operations: readonly LedgerOperation[]): LedgerOutcome[] {
+    const outcomes = new Map<LedgerOperation, LedgerOutcome>();
+    const rank = { settle: 1, release: 1, extend: 2, hold: 3 };
+    const inOrder = operations.toSorted(
+      (a, b) => compare(a.accountId, b.accountId) || compare(a.apiKeyId ?? "", b.apiKeyId ?? "") || rank[a.kind] - rank[b.kind], // toSorted is stable
+    );
+    for (const operation of inOrder) outcomes.set(operation, this.apply(operation));
+    return operations.map((operation) => outcomes.get(operation) as LedgerOutcome);
+  }
+
+  heldOf(accountId: string): Parts {
+    const held = noParts();
+    for (const hold of this.holds.values()) if (hold.accountId === accountId) addTo(held, hold.parts);
+    return held;
+  }
+
+  keyHeld(apiKeyId: string): bigint {
+    return sum([...this.holds.values()].filter((hold) => hold.apiKeyId === apiKeyId).map((hold) => total(hold.parts)));
+  }
+
+  keySpent(apiKeyId: string): bigint {
+    return sum([...this.usage.values()].filter((usage) => usage.apiKeyId === apiKeyId).map((usage) => usage.cost));
+  }
+
+  private apply(operation: LedgerOperation): LedgerOutcome {
+    if (!this.balances.has(operation.accountId)) return this.outcome(operation, "missing");
+    switch (operation.kind) {
+      case "release":
+        return this.outcome(operation, this.holds.delete(operation.id) ? "ok" : "missing");
+      case "settle":
+        return this.settle(operation);
+      case "hold":
+        if (this.usage.has(operation.id)) return this.outcome(operation, "duplicate");
+        if (this.holds.has(operation.id)) return this.outcome(operation, "ok");
+        return this.setAside(operation);
+      case "extend":
+        if (!this.holds.has(operation.id)) return this.outcome(operation, "missing");
+        return this.setAside(operation);
+    }
+  }
+
+  private settle(operation: LedgerOperation & { kind: "settle" }): LedgerOutcome {
+    const { id, accountId, apiKeyId, amount, paidOnly } = operation;
+    this.holds.delete(id);
+    const before = this.usage.get(id);
+    if (before) return this.outcome(operation, "duplicate", { charged: before.cost, meterSource: before.source });
+    const { parts: paid, missing } = draw(this.freeOf(accountId), smallest(amount, this.keyFree(apiKeyId)), paidOnly);
+    const cost = total(paid);
+    const writtenOff = amount - cost;
+    const balance = this.balanceOf(accountId);
+    for (const bucket of DRAW_ORDER) balance[bucket] -= paid[bucket];
+    const source = cost > 0n ? largest(paid) : firstFilled(balance, paidOnly);
+    this.usage.set(id, { accountId, apiKeyId, cost, writtenOff, source, paid });
+    if (missing < 0n) throw new Error("drew more than was asked for");
+    return this.outcome(operation, "ok", { charged: cost, writtenOff, meterSource: source });
+  }
+
+  /** A new hold, or more of one that is there. */
+  private setAside(operation: LedgerOperation & { kind: "hold" | "extend" }): LedgerOutcome {
+    const { id, accountId, apiKeyId, amount, paidOnly } = operation;
+    const open = this.holds.get(id);
+    if (open && operation.kind === "extend" && operation.metered > open.metered) open.metered = operation.metered;
+    const keyFree = this.keyFree(apiKeyId);
+    if (amount > 0n && keyFree !== null && keyFree < amount) {
+      const isContended = keyFree + this.keyHeld(apiKeyId ?? "") >= amount;
+      return this.outcome(operation, "key_budget_exhausted", { isContended });
+    }
+    const { parts, missing } = draw(this.freeOf(accountId), amount, paidOnly);
+    if (missing > 0n) {
+      const isContended = draw(this.balanceOf(accountId), amount, paidOnly).missing === 0n;
+      return this.outcome(operation, "insufficient_balance", { isContended });
+    }
+    if (open) addTo(open.parts, parts);
+    else this.holds.set(id, { accountId, apiKeyId, paidOnly, parts, metered: 0n });
+    return this.outcome(operation, "ok");
+  }
+
+  private outcome(operation: LedgerOperation, outcome: LedgerOutcomeName, more: Partial<LedgerOutcome> = {}): LedgerOutcome {
+    const isKnown = this.balances.has(operation.accountId);
+    return {
+      outcome,
+      isContended: false,
+      charged: 0n,
+      writtenOff: 0n,
+      meterSource: null,
+      available: isKnown ? total(this.freeOf(operation.accountId)) : 0n,
+      keyAvailable: isKnown ? this.keyFree(operation.apiKeyId) : null,
+      ...more,
+    };
+  }
+
+  private balanceOf(accountId: string): Parts {
+    const balance = this.balances.get(accountId);
+    if (!balance) throw new Error(`no account ${accountId}`);
+    return balance;
+  }
+
+  private freeOf(accountId: string): Parts {
+    const free = { ...this.balanceOf(accountId) };
+    const held = this.heldOf(accountId);
+    for (const bucket of DRAW_ORDER) free[bucket] -= held[bucket];
+    return free;
+  }
+
+  private keyFree(apiKeyId: string | null): bigint | null {
+    const budget = apiKeyId === null ? null : (this.budgets.get(apiKeyId) ?? null);
+    return budget === null || apiKeyId === null ? null : budget - this.keySpent(apiKeyId) - this.keyHeld(apiKeyId);
+  }
+}
+
+function draw(from: Parts, amount: bigint, paidOnly: boolean): { parts: Parts; missing: bigint } {
+  const parts = noParts();
+  let missing = amount;
+  for (const bucket of DRAW_ORDER) {
+    if (bucket === "tier" && paidOnly) continue;
+    parts[bucket] = smallest(missing, from[bucket]);
+    missing -= parts[bucket];
+  }
+  return { parts, missing };
+}
+
+function largest(parts: Parts): BucketName {
+  return DRAW_ORDER.reduce((best, bucket) => (parts[bucket] > parts[best] ? bucket : best));
+}
+
+function firstFilled(balance: Parts, paidOnly: boolean): BucketName {
+  return DRAW_ORDER.find((bucket) => balance[bucket] > 0n && !(bucket === "tier" && paidOnly)) ?? "pack";
+}
+
+function noParts(): Parts {
+  return { tier: 0n, crypto: 0n, pack: 0n };
+}
+
+function addTo(target: Parts, more: Parts): void {
+  for (const bucket of DRAW_ORDER) target[bucket] += more[bucket];
+}
+
+export function total(parts: Parts): bigint {
+  return parts.tier + parts.crypto + parts.pack;
+}
+
+function sum(amounts: readonly bigint[]): bigint {
+  return amounts.reduce((all, amount) => all + amount, 0n);
+}
+
+function smallest(amount: bigint, limit: bigint | null): bigint {
+  return limit !== null && limit < amount ? limit : amount;
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,72 @@
+/** A real ledger that a test steers: its flushes are recorded, can be held back, and can get lost on the way. */
+import { type Ledger, type LedgerOperation, LedgerUnavailable } from "../../src/store/ledger.js";
+
+export interface SteeredLedger extends Ledger {
+  /** The operations of each flush that was tried, in order. */
+  readonly batches: readonly (readonly LedgerOperation[])[];
+  /** The most flushes that were under way at once. */
+  readonly concurrencyMax: () => number;
+  /** Flushes wait, from now on. Resolves when one does. */
+  pause(): Promise<void>;
+  resume(): void;
+  /**
+   * From the next flush on, or from a later one: `network` keeps flushes from the database; `answer` lets the first be
+   * committed without anybody knowing. Lasts until healed.
+   */
+  lose(what: "network" | "answer", options?: { readonly afterFlushes: number }): void;
+  heal(): void;
+}
+
+export function steer(real: Ledger): SteeredLedger {
+  const batches: LedgerOperation[][] = [];
+  let underWay = 0;
+  let concurrencyMax = 0;
+  let gate: { readonly opened: Promise<void>; readonly open: () => void; readonly announce: () => void } | null = null;
+  let lost: "network" | "answer" | null = null;
+  let flushesBeforeLoss = 0;
+  return {
+    batches,
+    concurrencyMax: () => concurrencyMax,
+    grant: (grant) => real.grant(grant),
+    async flush(operations) {
+      underWay += 1;
+      concurrencyMax = Math.max(concurrencyMax, underWay);
+      try {
+        gate?.announce();
+        await gate?.opened;
+        batches.push([...operations]);
+        if (lost === null || flushesBeforeLoss-- > 0) return await real.flush(operations);
+        if (lost === "answer") await real.flush(operations);
+        lost = "network";
+        throw new LedgerUnavailable("lost on the way");
+      } finally {
+        underWay -= 1;
+      }
+    },
+    pause: () => {
+      const opened = defer();
+      const waiting = defer();
+      gate = { opened: opened.promise, open: opened.resolve, announce: waiting.resolve };
+      return waiting.promise;
+    },
+    resume: () => {
+      gate?.open();
+      gate = null;
+    },
+    lose: (what, { afterFlushes } = { afterFlushes: 0 }) => {
+      lost = what;
+      flushesBeforeLoss = afterFlushes;
+    },
+    heal: () => {
+      lost = null;
+    },
+  };
+}
+
+function defer(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = () => {};
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}
