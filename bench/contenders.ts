@@ -1,0 +1,279 @@
+/** What is measured: each contender in a process of its own, in front of the same upstream, answering the same request. */
+import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { build, stop } from "esbuild";
+import { createApiKeyText } from "../src/lib/api-key-format.js";
+import { type Books, readBooks } from "./support/books.js";
+import { pathOf, requestBody, SLUICE_PREFIX, UPSTREAM_PREFIX, type Workload } from "./support/documents.js";
+import type { Target } from "./support/load.js";
+import { findPostgres, startPostgres } from "./support/postgres.js";
+import { freePort, killTree, type Started, startProcess, stopProcess, waitForHttp, waitForPort } from "./support/process.js";
+
+export interface Running {
+  readonly name: string;
+  readonly pid: number;
+  /** The database server beside it, when it is a process of its own. */
+  readonly databasePid: number | null;
+  target(workload: Workload): Target;
+  /** Stops it. A contender that keeps books answers with them; the others with null. */
+  stop(): Promise<Books | null>;
+}
+
+export interface Contender {
+  readonly id: "upstream" | "bare" | "sluice" | "sluice-postgres" | "portkey";
+  readonly name: string;
+  /** `directory` is empty and the contender's own. */
+  start(directory: string, upstreamPort: number): Promise<Running>;
+}
+
+export interface UpstreamOptions {
+  readonly chunks: number;
+  readonly paceMs: number;
+  readonly delayMs: number;
+}
+
+export interface Upstream {
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+const projectRoot = process.cwd();
+/** Below the project, so that the programs find its packages. */
+const programs = join(projectRoot, "node_modules", ".cache", "sluice", "bench");
+const peersDirectory = join(projectRoot, "bench", "peers");
+const portkeyProgram = join(peersDirectory, "node_modules", "@portkey-ai", "gateway", "build", "start-server.js");
+
+/** Bundles the programs of this folder that run as processes of their own, without anything that would weigh on them. */
+export async function buildPrograms(): Promise<void> {
+  await build({
+    entryPoints: ["upstream.ts", "passthrough.ts"].map((file) => join(projectRoot, "bench", file)),
+    outdir: programs,
+    bundle: true,
+    packages: "external",
+    platform: "node",
+    target: "node20",
+    format: "esm",
+    logLevel: "warning",
+  });
+  await stop();
+}
+
+export async function startUpstream(directory: string, options: UpstreamOptions): Promise<Upstream> {
+  const args = ["--chunks", String(options.chunks), "--pace", String(options.paceMs), "--delay", String(options.delayMs)];
+  const started = startProgram("upstream", args, directory);
+  return { port: await waitForPort(started, "The upstream"), stop: () => stopProcess(started) };
+}
+
+/** No gateway at all: what the load generator and the upstream are good for, the bound of every other figure. */
+export const upstreamAlone: Contender = {
+  id: "upstream",
+  name: "upstream alone",
+  start: async (_directory, upstreamPort) => ({
+    name: upstreamAlone.name,
+    pid: 0,
+    databasePid: null,
+    target: (workload) => toTarget(upstreamPort, UPSTREAM_PREFIX, workload, { authorization: "Bearer bench" }),
+    stop: async () => null,
+  }),
+};
+
+export const barePassThrough: Contender = {
+  id: "bare",
+  name: "bare node:http + undici",
+  start: async (directory, upstreamPort) => {
+    const started = startProgram("passthrough", ["--upstream", `http://127.0.0.1:${upstreamPort}`], directory);
+    const port = await waitForPort(started, "The pass-through");
+    return {
+      name: barePassThrough.name,
+      pid: started.pid,
+      databasePid: null,
+      target: (workload) => toTarget(port, UPSTREAM_PREFIX, workload, { authorization: "Bearer bench" }),
+      stop: async () => {
+        await stopProcess(started);
+        return null;
+      },
+    };
+  },
+};
+
+export const portkey: Contender = {
+  id: "portkey",
+  name: "@portkey-ai/gateway 1.15.2",
+  start: async (directory, upstreamPort) => {
+    const port = await freePort();
+    const environment = { ...process.env, NODE_ENV: "production" };
+    const started = startProcess(process.execPath, [portkeyProgram, "--headless", `--port=${port}`], join(directory, "portkey.log"), {
+      env: environment,
+      cwd: directory,
+    });
+    await waitForHttp(started, "@portkey-ai/gateway", `http://127.0.0.1:${port}/`);
+    const headers = {
+      authorization: "Bearer bench",
+      "x-portkey-provider": "openai",
+      "x-portkey-custom-host": `http://127.0.0.1:${upstreamPort}/v1`,
+    };
+    return {
+      name: portkey.name,
+      pid: started.pid,
+      databasePid: null,
+      target: (workload) => toTarget(port, UPSTREAM_PREFIX, workload, headers),
+      stop: async () => {
+        await stopProcess(started);
+        return null;
+      },
+    };
+  },
+};
+
+export const sluiceEmbedded: Contender = {
+  id: "sluice",
+  name: "Sluice, embedded database",
+  start: async (directory, upstreamPort) => {
+    const gateway = await startSluiceAgain({ directory, upstreamPort });
+    return { ...gateway, name: sluiceEmbedded.name, databasePid: null };
+  },
+};
+
+/** Null when PostgreSQL is not installed. */
+export function sluiceOnPostgres(): Contender | null {
+  const binaries = findPostgres();
+  if (binaries === null) return null;
+  const name = "Sluice, PostgreSQL";
+  return {
+    id: "sluice-postgres",
+    name,
+    start: async (directory, upstreamPort) => {
+      const postgres = await startPostgres(binaries);
+      const gateway = await startSluiceAgain({ directory, upstreamPort, databaseUrl: postgres.url() }).catch(async (error: unknown) => {
+        await postgres.stop();
+        throw error;
+      });
+      return {
+        ...gateway,
+        name,
+        databasePid: postgres.pid,
+        stop: async () => {
+          const books = await gateway.stop();
+          await postgres.stop();
+          return books;
+        },
+      };
+    },
+  };
+}
+
+export interface SluiceOptions {
+  readonly directory: string;
+  readonly upstreamPort: number;
+  /** Absent: the embedded database. */
+  readonly databaseUrl?: string;
+  readonly ownerKey?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+export interface Sluice extends Omit<Running, "name" | "databasePid"> {
+  readonly port: number;
+  readonly ownerKey: string;
+  /** SIGKILL to it and all it started; resolves when they are gone. */
+  kill(): Promise<void>;
+  /** An orderly stop that leaves the books unread. */
+  shutDown(): Promise<void>;
+}
+
+/** A first start, which builds and makes the database, then the one that is measured: as it runs every day but the first. */
+async function startSluiceAgain(options: SluiceOptions): Promise<Sluice> {
+  const first = await startSluice(options);
+  await first.shutDown();
+  return startSluice({ ...options, ownerKey: first.ownerKey });
+}
+
+/** Sluice as an operator starts it, every answer checked, held, metered, charged and durable. A restart on the same directory goes on with its data. */
+export async function startSluice(options: SluiceOptions): Promise<Sluice> {
+  const { directory, upstreamPort, databaseUrl, ownerKey = createApiKeyText("sk") } = options;
+  const port = await freePort();
+  const dataDirectory = join(directory, "data");
+  const modelsFile = join(directory, "models.json");
+  writeFileSync(modelsFile, JSON.stringify(toCatalog(upstreamPort)));
+  const environment = {
+    ...inheritedEnvironment(),
+    NODE_ENV: "production",
+    HOST: "127.0.0.1",
+    PORT: String(port),
+    DATA_DIR: dataDirectory,
+    MODELS_FILE: modelsFile,
+    UPSTREAM_ALLOW_HOSTS: "127.0.0.1",
+    OWNER_API_KEY: ownerKey,
+    OWNER_CREDITS: "1000000",
+    ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
+    ...options.environment,
+  };
+  const started = startProcess(process.execPath, [join(projectRoot, "scripts", "start.mjs")], join(directory, "sluice.log"), {
+    env: environment,
+    cwd: projectRoot,
+  });
+  await waitForHttp(started, "Sluice", `http://127.0.0.1:${port}/readyz`);
+  return {
+    port,
+    ownerKey,
+    pid: started.pid,
+    target: (workload) => toTarget(port, SLUICE_PREFIX, workload, { authorization: `Bearer ${ownerKey}` }),
+    kill: async () => {
+      const ended = once(started.child, "exit");
+      killTree(started.pid);
+      await ended;
+    },
+    shutDown: () => stopProcess(started),
+    stop: async () => {
+      await stopProcess(started);
+      return readBooks({ dataDirectory, databaseUrl: databaseUrl ?? null });
+    },
+  };
+}
+
+/** Installs the peer's own lock file once; false, with the reason printed, when that is not possible. */
+export function installPortkey(): boolean {
+  if (existsSync(portkeyProgram)) return true;
+  console.log("Installing @portkey-ai/gateway under bench/peers ...");
+  const { status, stderr } = spawnSync("npm", ["ci", "--no-audit", "--no-fund"], { cwd: peersDirectory, encoding: "utf8" });
+  if (status === 0 && existsSync(portkeyProgram)) return true;
+  console.log(`@portkey-ai/gateway could not be installed, so it is left out:\n${(stderr ?? "").trim()}`);
+  return false;
+}
+
+function startProgram(name: string, args: readonly string[], directory: string): Started {
+  return startProcess(process.execPath, [join(programs, `${name}.js`), ...args], join(directory, `${name}.log`));
+}
+
+function toTarget(port: number, modelPrefix: string, workload: Workload, headers: Record<string, string>): Target {
+  const allHeaders = { "content-type": "application/json", ...headers };
+  return { url: `http://127.0.0.1:${port}${pathOf(workload)}`, headers: allHeaders, body: requestBody(workload, modelPrefix) };
+}
+
+function toCatalog(upstreamPort: number): object {
+  const model = (name: string, modality: string, prices: object) => ({
+    id: `${SLUICE_PREFIX}${name}`,
+    modality,
+    upstream: "bench",
+    upstreamModel: `${UPSTREAM_PREFIX}${name}`,
+    title: `Bench ${name}`,
+    default: true,
+    prices,
+  });
+  const chatPrices = { promptTextPrice: "0.00000015", promptCachedPrice: "0.000000075", completionTextPrice: "0.0000006" };
+  return {
+    upstreams: [{ id: "bench", wireFormat: "openai", baseUrl: `http://127.0.0.1:${upstreamPort}/v1`, apiKey: "bench" }],
+    models: [
+      { ...model("chat", "text", chatPrices), contextLength: 128_000 },
+      model("image", "image", { completionImagePrice: "0.0001" }),
+      model("speech", "speech", { completionAudioPrice: "0.000001" }),
+    ],
+  };
+}
+
+/** Only what a program needs to run: a vendor's key in the caller's shell would change the catalog. */
+function inheritedEnvironment(): Record<string, string> {
+  const names = ["PATH", "HOME", "LANG", "TMPDIR", "SystemRoot"];
+  return Object.fromEntries(names.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])));
+}
