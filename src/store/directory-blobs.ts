@@ -7,54 +7,69 @@
  *   blobs/<folder>/<aa>/<name>    a blob; aa is the beginning of the name's hash, which keeps folders small
  */
 import { createHash, randomUUID } from "node:crypto";
-import { type FileHandle, mkdir, open, opendir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { link, mkdir, open, opendir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
-import { type BlobInfo, type BlobStore, type ByteRange, type PutOptions, splitBlobKey } from "./blobs.js";
+import { BlobDrafts, readableRange } from "./blob-drafts.js";
+import type { BlobUrls } from "./blob-urls.js";
+import {
+  type BlobDraft,
+  BlobExists,
+  type BlobInfo,
+  type BlobStore,
+  type ByteRange,
+  type PresignedUpload,
+  type PresignGetOptions,
+  type PresignPutOptions,
+  type PutOptions,
+  splitBlobKey,
+} from "./blobs.js";
 import { syncToDisk } from "./sync-to-disk.js";
 
-/** Opens the store of a data directory that this process has to itself, making it when absent. */
-export async function openDirectoryBlobs(dataDir: string): Promise<BlobStore> {
+/**
+ * Opens the store of a data directory that this process has to itself, making it when absent. `urls` are the addresses at which the
+ * gateway itself takes and gives blobs; without them none can be made.
+ */
+export async function openDirectoryBlobs(dataDir: string, urls: BlobUrls | null = null): Promise<BlobStore> {
   const root = join(dataDir, "blobs");
-  const drafts = join(root, ".drafts");
-  await rm(drafts, { recursive: true, force: true });
-  await mkdir(drafts, { recursive: true, mode: 0o700 });
-  return new DirectoryBlobs(root, drafts, await readStoreId(root));
+  const drafts = await BlobDrafts.open(join(root, ".drafts"));
+  return new DirectoryBlobs(root, drafts, await readStoreId(root), urls);
 }
 
 class DirectoryBlobs implements BlobStore {
   constructor(
     private readonly root: string,
-    private readonly drafts: string,
+    private readonly drafts: BlobDrafts,
     readonly id: string,
+    private readonly urls: BlobUrls | null,
   ) {}
 
   async put(key: string, content: Uint8Array | AsyncIterable<Uint8Array>, { isDurable = true }: PutOptions = {}): Promise<number> {
-    const { folder, path } = this.locate(key);
-    const draft = join(this.drafts, randomUUID());
-    try {
-      const sizeBytes = await writeDraft(draft, content, isDurable);
-      if ((await unlessAbsent(rename(draft, path))) === null) {
-        await this.makeFolder(folder);
-        await rename(draft, path);
-      }
-      if (isDurable) await syncFolder(folder);
-      return sizeBytes;
-    } catch (error) {
-      await rm(draft, { force: true });
-      throw error;
-    }
+    splitBlobKey(key);
+    const { path, sizeBytes } = await this.drafts.write(content, isDurable);
+    await this.moveIn(path, key, { isDurable, isNew: false });
+    return sizeBytes;
+  }
+
+  async receive(content: AsyncIterable<Uint8Array>, { sizeBytesMax }: { readonly sizeBytesMax: number }): Promise<BlobDraft> {
+    const draft = await this.drafts.receive(content, sizeBytesMax);
+    return {
+      ...draft,
+      save: async (key, { isDurable = true, isNew = false } = {}) => {
+        if (isDurable) await syncPath(draft.path);
+        await this.moveIn(draft.path, key, { isDurable, isNew });
+      },
+    };
   }
 
   async head(key: string): Promise<BlobInfo | null> {
     const info = await unlessAbsent(stat(this.locate(key).path));
-    return info && { key, sizeBytes: info.size, writtenAt: info.mtime };
+    return info && { key, sizeBytes: info.size, writtenAt: info.mtime, contentType: null };
   }
 
   async open(key: string, range?: ByteRange): Promise<Readable | null> {
     const file = await unlessAbsent(open(this.locate(key).path, "r"));
-    // A file without a byte has no range either.
-    return file?.createReadStream(range && range.end >= range.start ? range : {}) ?? null;
+    return file?.createReadStream(readableRange(range)) ?? null;
   }
 
   read(key: string): Promise<Buffer | null> {
@@ -74,6 +89,37 @@ class DirectoryBlobs implements BlobStore {
     }
   }
 
+  async presignPut(key: string, options: PresignPutOptions): Promise<PresignedUpload> {
+    return this.ownUrls().upload(key, options);
+  }
+
+  async presignGet(key: string, options: PresignGetOptions): Promise<string> {
+    return this.ownUrls().download(key, options);
+  }
+
+  private ownUrls(): BlobUrls {
+    if (!this.urls) throw new Error("These blobs have no addresses.");
+    return this.urls;
+  }
+
+  /** The draft's file under its own name; the draft is gone afterwards, whatever happens. */
+  private async moveIn(draft: string, key: string, { isDurable, isNew }: { isDurable: boolean; isNew: boolean }): Promise<void> {
+    const { folder, path } = this.locate(key);
+    try {
+      // Unlike a rename, a link fails when the name is taken, however many try at once.
+      const name = () => (isNew ? link(draft, path) : rename(draft, path));
+      if ((await unlessAbsent(name().then(() => true))) === null) {
+        await this.makeFolder(folder);
+        await name();
+      }
+      if (isDurable) await syncPath(folder);
+    } catch (error) {
+      throw (error as NodeJS.ErrnoException).code === "EEXIST" ? new BlobExists(`There is a blob ${key} already.`) : error;
+    } finally {
+      await rm(draft, { force: true });
+    }
+  }
+
   private locate(key: string): { readonly folder: string; readonly path: string } {
     const { folder, name } = splitBlobKey(key);
     const fan = createHash("sha256").update(name).digest("hex").slice(0, 2);
@@ -83,38 +129,18 @@ class DirectoryBlobs implements BlobStore {
 
   private async makeFolder(folder: string): Promise<void> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    await syncFolder(join(folder, ".."));
-    await syncFolder(this.root);
+    await syncPath(join(folder, ".."));
+    await syncPath(this.root);
   }
 }
 
-async function writeDraft(path: string, content: Uint8Array | AsyncIterable<Uint8Array>, isDurable: boolean): Promise<number> {
-  const file = await open(path, "wx", 0o600);
+/** Waits until a file or a folder's list of names is on disk, without keeping others waiting. */
+async function syncPath(path: string): Promise<void> {
+  const handle = await open(path, "r");
   try {
-    let size = 0;
-    for await (const chunk of content instanceof Uint8Array ? [content] : content) {
-      await writeAll(file, chunk);
-      size += chunk.byteLength;
-    }
-    if (isDurable) await file.sync();
-    return size;
+    await handle.sync();
   } finally {
-    await file.close();
-  }
-}
-
-/** A single write may take less than it is given. */
-async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
-  let written = 0;
-  while (written < bytes.byteLength) written += (await file.write(bytes, written)).bytesWritten;
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, "r");
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
+    await handle.close();
   }
 }
 

@@ -1,0 +1,79 @@
+/**
+ * Addresses at the gateway itself that stand in for an object store's presigned ones, where blobs are files: whoever has one may do
+ * the one thing that it was signed for, until it expires. The signature covers every part but the host.
+ *
+ *   <media host>/blobs/<folder>/<name>?expires=<seconds since 1970>&type=...&size=...&signature=...              PUT
+ *   <media host>/blobs/<folder>/<name>?expires=...&type=...&disposition=...&cache=...&signature=...     GET and HEAD
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { Clock } from "../lib/clock.js";
+import { type PresignedUpload, type PresignGetOptions, type PresignPutOptions, splitBlobKey } from "./blobs.js";
+
+export interface SignedUpload {
+  readonly contentType: string;
+  readonly sizeBytes: number;
+}
+
+export interface SignedDownload {
+  readonly contentType: string;
+  readonly disposition: string;
+  readonly cacheControl: string | null;
+}
+
+/** What is wrong with an address: it was good once, or never. */
+export type BadBlobUrl = "expired" | "forged";
+
+/** Of the parameters that are signed, in this order; one that is not there is signed as such. */
+const SIGNED_PARAMETERS = ["expires", "type", "size", "disposition", "cache"] as const;
+const SIGNATURE_BYTES = 32;
+
+export class BlobUrls {
+  constructor(
+    private readonly secret: Buffer,
+    /** Where the media host is reached, without a slash at its end; asked when an address is made. */
+    private readonly mediaUrl: () => string,
+    private readonly clock: Clock,
+  ) {}
+
+  upload(key: string, { contentType, sizeBytes, expiresInSeconds }: PresignPutOptions): PresignedUpload {
+    const url = this.sign("PUT", key, expiresInSeconds, { type: contentType, size: String(sizeBytes) });
+    return { url, method: "PUT", headers: { "Content-Type": contentType } };
+  }
+
+  download(key: string, { expiresInSeconds, contentType, disposition, cacheControl }: PresignGetOptions): string {
+    const parameters = { type: contentType, disposition, ...(cacheControl !== undefined && { cache: cacheControl }) };
+    return this.sign("GET", key, expiresInSeconds, parameters);
+  }
+
+  /** What a PUT at this address may bring. */
+  readUpload(key: string, query: URLSearchParams): SignedUpload | BadBlobUrl {
+    return this.check("PUT", key, query) ?? { contentType: query.get("type") ?? "", sizeBytes: Number(query.get("size")) };
+  }
+
+  /** What a GET at this address is answered with. */
+  readDownload(key: string, query: URLSearchParams): SignedDownload | BadBlobUrl {
+    const bad = this.check("GET", key, query);
+    if (bad) return bad;
+    return { contentType: query.get("type") ?? "", disposition: query.get("disposition") ?? "", cacheControl: query.get("cache") };
+  }
+
+  private sign(method: "PUT" | "GET", key: string, expiresInSeconds: number, parameters: Readonly<Record<string, string>>): string {
+    splitBlobKey(key);
+    const expires = Math.floor(this.clock.now().getTime() / 1000) + expiresInSeconds;
+    const query = new URLSearchParams({ expires: String(expires), ...parameters });
+    query.set("signature", this.signatureOf(method, key, query).toString("base64url"));
+    return `${this.mediaUrl()}/blobs/${key}?${query}`;
+  }
+
+  private check(method: "PUT" | "GET", key: string, query: URLSearchParams): BadBlobUrl | null {
+    const given = Buffer.from(query.get("signature") ?? "", "base64url");
+    if (given.length !== SIGNATURE_BYTES || !timingSafeEqual(given, this.signatureOf(method, key, query))) return "forged";
+    return Number(query.get("expires")) * 1000 > this.clock.now().getTime() ? null : "expired";
+  }
+
+  /** JSON keeps the parts apart: no two lists of them read the same. */
+  private signatureOf(method: "PUT" | "GET", key: string, query: URLSearchParams): Buffer {
+    const parts = [method, key, ...SIGNED_PARAMETERS.map((name) => query.get(name))];
+    return createHmac("sha256", this.secret).update(JSON.stringify(parts)).digest();
+  }
+}
