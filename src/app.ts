@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
 import { type Addresses, addressesOf, type Config } from "./config.js";
-import { mediaMountOf } from "./config-media.js";
+import { authMountOf, mediaMountOf } from "./config-hosts.js";
 import { type Clock, systemClock } from "./lib/clock.js";
 import { trackRequests } from "./lib/http-drain.js";
 import { DRAIN_TIMEOUT_MS, HTTP_HEADERS_TIMEOUT_MS, HTTP_KEEP_ALIVE_MS, HTTP_REQUEST_TIMEOUT_MS } from "./limits.js";
@@ -24,16 +24,19 @@ export async function createApp(config: Config, log: Logger, clock: Clock = syst
   const addresses = (): Addresses => addressesOf(config, portOf(http, config));
   const [platform, faces] = await Promise.all([openPlatform(config, clock, log, addresses), loadFaces()]);
   const { express, GRAPHQL_PATH, createGraphQLServer, routeUpgrades } = faces;
-  const { answerClientError, createRestRouter, isMediaHost, messageClassesOf, toErrorRequestHandler, REALTIME_PATH, createRealtimeFace } =
+  const { answerClientError, createRestRouter, isOwnHost, messageClassesOf, toErrorRequestHandler, REALTIME_PATH, createRealtimeFace } =
     faces;
   const graphql = createGraphQLServer({ services: platform.services, log, config });
   const media = mediaMountOf(config);
+  const auth = authMountOf(config);
   const rest = createRestRouter({
     services: platform.services,
     log,
     isReady: () => platform.isReady(),
     trustProxyHops: config.trustProxyHops,
     media,
+    auth,
+    isSecure: () => addresses().authUrl.startsWith("https:"),
   });
 
   const realtime = createRealtimeFace({ services: platform.services, log, trustProxyHops: config.trustProxyHops });
@@ -41,7 +44,7 @@ export async function createApp(config: Config, log: Logger, clock: Clock = syst
   const app = express();
   app.disable("x-powered-by");
   app.disable("etag");
-  app.use(GRAPHQL_PATH, (req, res, next) => (isMediaHost(req, media) ? next() : graphql.handler(req, res, next)));
+  app.use(GRAPHQL_PATH, (req, res, next) => (isOwnHost(req, media) || isOwnHost(req, auth) ? next() : graphql.handler(req, res, next)));
   app.use(rest);
   app.use(toErrorRequestHandler(log));
 
@@ -76,20 +79,21 @@ export async function createApp(config: Config, log: Logger, clock: Clock = syst
  * in a thread of its own and leaves this one with nothing else to do.
  */
 async function loadFaces() {
-  const [{ default: express }, server, upgrades, yoga, clientError, mediaMount, messageClasses, realtime, route, router] =
-    await Promise.all([
+  const [{ default: express }, server, upgrades, yoga, clientError, hostMount, messageClasses, realtime, route, router] = await Promise.all(
+    [
       import("express"),
       import("./graphql/server.js"),
       import("./graphql/upgrades.js"),
       import("./graphql/yoga.js"),
       import("./rest/client-error.js"),
-      import("./rest/media-mount.js"),
+      import("./rest/host-mount.js"),
       import("./rest/message-classes.js"),
       import("./rest/realtime.js"),
       import("./rest/route.js"),
       import("./rest/router.js"),
-    ]);
-  return { express, ...server, ...upgrades, ...yoga, ...clientError, ...mediaMount, ...messageClasses, ...realtime, ...route, ...router };
+    ],
+  );
+  return { express, ...server, ...upgrades, ...yoga, ...clientError, ...hostMount, ...messageClasses, ...realtime, ...route, ...router };
 }
 
 async function listen(http: Server, config: Config): Promise<Addresses & { port: number }> {

@@ -5,7 +5,7 @@
 
 import { resolve } from "node:path";
 import * as z from "zod";
-import { isMediaUrlAmbiguous } from "./config-media.js";
+import { isMediaUrlAmbiguous } from "./config-hosts.js";
 import { boolean, credits, hosts, httpUrl, json, url, wholeNumber } from "./config-values.js";
 import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "./config-vendors.js";
 import { isWellFormedApiKey } from "./lib/api-key-format.js";

@@ -6,7 +6,7 @@ import { AppError, type ErrorCode } from "../errors.js";
 import { BodyAborted } from "./body.js";
 import type { Exchange } from "./exchange.js";
 
-const STATUSES: Record<ErrorCode, number> = {
+export const STATUSES: Record<ErrorCode, number> = {
   BAD_REQUEST: 400,
   CONTENT_BLOCKED: 400,
   UNAUTHORIZED: 401,

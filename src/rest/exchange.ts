@@ -15,6 +15,8 @@ export class Exchange {
   readonly #log: Logger;
   #query: Query | undefined;
   #headers: OutgoingHttpHeaders | undefined;
+  #cookies: string[] | undefined;
+  #isHiddenFromScripts = false;
 
   constructor(
     readonly req: Request,
@@ -60,6 +62,16 @@ export class Exchange {
     this.#headers = this.#headers === undefined ? headers : { ...this.#headers, ...headers };
   }
 
+  /** A `Set-Cookie` line of the answer to come, be it an error. */
+  addCookie(line: string): void {
+    this.#cookies = [...(this.#cookies ?? []), line];
+  }
+
+  /** Pages of other sites may not read the answer: it is for whoever is signed in. */
+  hideFromScripts(): void {
+    this.#isHiddenFromScripts = true;
+  }
+
   /** An error is not answered with the headers of the success that it prevented. */
   clearHeaders(): void {
     this.#headers = undefined;
@@ -89,12 +101,15 @@ export class Exchange {
 
   /** One call with every header: Node then writes them in a single pass. */
   writeHead(status: number, headers: OutgoingHttpHeaders): void {
-    const all: OutgoingHttpHeaders = {
-      "X-Request-Id": this.requestId,
-      // Keys authenticate, never cookies alone, so any page may read an answer that it could ask for (reliability 3).
-      "Access-Control-Allow-Origin": "*",
-      "Access-Control-Expose-Headers": "*",
-    };
+    const all: OutgoingHttpHeaders = this.#isHiddenFromScripts
+      ? { "X-Request-Id": this.requestId }
+      : {
+          "X-Request-Id": this.requestId,
+          // Any page may read an answer that it could ask for with a key; browsers keep cookies out of such requests (reliability 3).
+          "Access-Control-Allow-Origin": "*",
+          "Access-Control-Expose-Headers": "*",
+        };
+    if (this.#cookies) all["Set-Cookie"] = this.#cookies;
     if (mentionsKey(this.req.originalUrl)) {
       all["Referrer-Policy"] = "no-referrer";
       all["Cache-Control"] = "private, no-store";

@@ -5,19 +5,21 @@ import type { Services } from "../services/services.js";
 import { addAccountRoutes } from "./account.js";
 import { addApiKeyRoutes } from "./api-keys.js";
 import { addAudioRoutes } from "./audio.js";
+import { addAuthRoutes } from "./auth.js";
 import { addChatCompletionRoutes } from "./chat-completions.js";
 import { addDocsRoutes } from "./docs.js";
 import { addEmbeddingRoutes } from "./embeddings.js";
 import { createEndpoint } from "./endpoint.js";
 import { addGenerationRoutes } from "./generations.js";
+import { type HostMount, mountHost } from "./host-mount.js";
 import { addImageRoutes } from "./images.js";
 import { addMediaRoutes } from "./media.js";
-import { type MediaMount, mountMedia } from "./media-mount.js";
 import { addModelRoutes } from "./models.js";
 import { addModerationRoutes } from "./moderations.js";
 import { addOpenAiVideoRoutes } from "./openai-videos.js";
 import { createOpenApiDocument } from "./openapi/document.js";
 import { type RecordedRoute, recordingEndpoint, recordingRoute } from "./openapi/record.js";
+import { createPageEndpoint } from "./pages/page-endpoint.js";
 import { addRealtimeRoutes } from "./realtime.js";
 import { addResponseRoutes } from "./responses.js";
 import { createRoute, toRequestHandler } from "./route.js";
@@ -35,7 +37,11 @@ export interface RestRouterOptions {
   /** How many hops of X-Forwarded-For are our own. */
   readonly trustProxyHops: number;
   /** Where the media host is; below /media unless said. */
-  readonly media?: MediaMount;
+  readonly media?: HostMount;
+  /** Where people sign in and consent; at the gateway's own addresses unless said. */
+  readonly auth?: HostMount;
+  /** Asked for each page: a port that the system chooses is known by then. */
+  readonly isSecure?: () => boolean;
 }
 
 /** Answers every request that reaches it, with 404 when it knows no such path: mount it last. */
@@ -56,13 +62,27 @@ export function recordRoutes(): readonly RecordedRoute[] {
 }
 
 /** Every route, remembered in `recorded`. */
-function createRouter({ services, log, isReady, trustProxyHops, media }: RestRouterOptions, recorded: RecordedRoute[]): Router {
+function createRouter(
+  { services, log, isReady, trustProxyHops, media, auth, isSecure }: RestRouterOptions,
+  recorded: RecordedRoute[],
+): Router {
   const endpoint = recordingEndpoint(createEndpoint(services.access, trustProxyHops, services.idempotency));
   const router = Router({ caseSensitive: true });
   const route = recordingRoute(createRoute(router, log), recorded);
   const mediaRouter = Router({ caseSensitive: true });
   addMediaRoutes(recordingRoute(createRoute(mediaRouter, log), recorded, "/media"), endpoint, services);
-  mountMedia(router, mediaRouter, media ?? { host: null, path: "/media" }, log);
+  mountHost(router, mediaRouter, media ?? { host: null, path: "/media" }, log);
+  const authRouter = Router({ caseSensitive: true });
+  const page = createPageEndpoint({
+    sessions: services.access,
+    formTokens: services.formTokens,
+    trustProxyHops,
+    isSecure: isSecure ?? (() => false),
+  });
+  addAuthRoutes(recordingRoute(createRoute(authRouter, log), recorded), { endpoint, page }, services);
+  // A host of its own comes first; below the gateway's own addresses the busier routes do.
+  const authMount = auth ?? { host: null, path: "" };
+  if (authMount.host !== null) mountHost(router, authRouter, authMount, log);
   addChatCompletionRoutes(route, endpoint, services);
   addResponseRoutes(route, endpoint, services);
   addRealtimeRoutes(route, endpoint);
@@ -86,6 +106,7 @@ function createRouter({ services, log, isReady, trustProxyHops, media }: RestRou
   addUsageRoutes(accountRoute, endpoint, services);
   addAccountRoutes(accountRoute, endpoint, services);
   router.use(["/account", "/api/account"], account);
+  if (authMount.host === null) mountHost(router, authRouter, authMount, log);
   addDocsRoutes(route, recorded);
   return router;
 }

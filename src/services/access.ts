@@ -7,9 +7,15 @@ import { AppError } from "../errors.js";
 import type { ApiKeys } from "./api-keys.js";
 import type { RateLimits } from "./rate-limits.js";
 
+/** Who is signed in, by the Cookie header of a request; nobody when it holds no session that is good. */
+export interface SessionAuthenticator {
+  authenticate(cookies: string | undefined): Promise<Caller>;
+}
+
 export class Access {
   constructor(
     private readonly apiKeys: Pick<ApiKeys, "authenticate">,
+    private readonly sessions: SessionAuthenticator,
     private readonly limits: RateLimits,
   ) {}
 
@@ -25,6 +31,13 @@ export class Access {
     } catch (error) {
       return this.refuse(error, clientAddress);
     }
+  }
+
+  /** For pages, which look at no key. Rejects with RATE_LIMITED when nobody in particular asks too often. */
+  async identifySession(cookies: string | undefined, clientAddress: string): Promise<Caller> {
+    const caller = await this.sessions.authenticate(cookies);
+    if (caller.kind === "anonymous") await this.limits.countAnonymous(clientAddress);
+    return caller;
   }
 
   /** A wrong key is counted like none: guessing must not be cheaper. */

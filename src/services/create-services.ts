@@ -8,6 +8,7 @@ import type { Catalog } from "./catalog.js";
 import { Credits } from "./credits/credits.js";
 import { OutputEstimates } from "./credits/output-estimates.js";
 import { DiskSweeper } from "./disk-sweeper.js";
+import { FormTokens } from "./form-tokens.js";
 import type { Foundations } from "./foundations.js";
 import { Admission } from "./generation/admission.js";
 import { AudioGeneration } from "./generation/audio.js";
@@ -109,13 +110,14 @@ export function createServices(
     log,
   );
   const services: Services = {
-    access: new Access(apiKeys, limits),
+    access: new Access(apiKeys, { authenticate: async () => ({ kind: "anonymous" }) }, limits),
     accounts,
     apiKeys,
     audio: new AudioGeneration({ catalog, contentCache, speech, music }),
     catalog,
     chat,
     embeddings: new Embeddings(generations, upstreams),
+    formTokens: new FormTokens(foundations.deriveSecret("form tokens"), clock),
     jobs,
     images: new Images({ catalog, generations, upstreams, contentCache, references, chat, mediaLinks, videos }),
     idempotency,

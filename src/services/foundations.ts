@@ -47,11 +47,15 @@ export interface Foundations {
   readonly upstreams: Upstreams;
   readonly blobs: BlobStore;
   readonly counters: Counters;
+  /** 32 bytes that only this deployment knows, others for each purpose; the same in each of its processes. */
+  readonly deriveSecret: DeriveSecret;
   /** Commits what the last process could not, and looks for its holds. Call before anything is generated. */
   recover(): Promise<void>;
   /** Call when no service is at work any more. */
   close(): Promise<void>;
 }
+
+export type DeriveSecret = (purpose: string) => Buffer;
 
 export async function openFoundations(settings: PlatformSettings, clock: Clock, log: Logger): Promise<Foundations> {
   // A catalog that is not valid must stop the start before anything is touched.
@@ -61,7 +65,8 @@ export async function openFoundations(settings: PlatformSettings, clock: Clock, 
   const localModelsAsked = localModels?.start();
   const dataDir = await openDataDir(settings.dataDir);
   const database = await openMigrated(settings, dataDir, log);
-  const pepper = await pepperOf(settings, dataDir, database);
+  const deriveSecret = secretsOf(settings.encryptionKey ?? dataDir.secret("encryptionKey"));
+  const pepper = await pepperOf(deriveSecret, database);
   const events = await openEvents({ redisUrl: settings.redisUrl, database, log });
   const processId = createId();
   const ledger = createLedger(database.pool, {
@@ -94,6 +99,7 @@ export async function openFoundations(settings: PlatformSettings, clock: Clock, 
     upstreams,
     blobs,
     counters,
+    deriveSecret,
     recover: async () => {
       await settler.replaySpool();
       await localModelsAsked;
@@ -125,13 +131,16 @@ async function openMigrated(settings: PlatformSettings, dataDir: DataDir, log: L
 
 const PEPPER_FINGERPRINT = "api-key-pepper-fingerprint";
 
+function secretsOf(encryptionKey: string): DeriveSecret {
+  return (purpose) => Buffer.from(hkdfSync("sha256", encryptionKey, "", `sluice ${purpose}`, 32));
+}
+
 /**
  * The secret that API keys are hashed under, derived from ENCRYPTION_KEY. The database remembers its fingerprint: under
  * another key every API key would be unknown, which is better said at the start.
  */
-async function pepperOf(settings: PlatformSettings, dataDir: DataDir, database: Database): Promise<Buffer> {
-  const encryptionKey = settings.encryptionKey ?? dataDir.secret("encryptionKey");
-  const pepper = Buffer.from(hkdfSync("sha256", encryptionKey, "", "sluice api key pepper", 32));
+async function pepperOf(deriveSecret: DeriveSecret, database: Database): Promise<Buffer> {
+  const pepper = deriveSecret("api key pepper");
   const fingerprint = createHash("sha256").update(pepper).digest("hex").slice(0, 16);
   const { deploymentSetting } = database.prisma;
   // Of several processes that start on one empty database at once, one writes it.

@@ -3,6 +3,7 @@ import type { Access } from "./access.js";
 import type { Accounts } from "./accounts.js";
 import type { ApiKeys } from "./api-keys.js";
 import type { Catalog } from "./catalog.js";
+import type { FormTokens } from "./form-tokens.js";
 import type { AudioGeneration } from "./generation/audio.js";
 import type { ChatCompletions } from "./generation/chat.js";
 import type { Embeddings } from "./generation/embeddings.js";
@@ -29,6 +30,7 @@ export interface Services {
   readonly catalog: Catalog;
   readonly chat: ChatCompletions;
   readonly embeddings: Embeddings;
+  readonly formTokens: FormTokens;
   readonly jobs: GenerationJobs;
   readonly images: Images;
   readonly idempotency: Idempotency;

@@ -117,7 +117,8 @@ describe("limits by a moved clock", () => {
         if (key === "looked up") return Promise.reject(unauthenticated("no"));
         throw unauthenticated("no");
       });
-      const access = new Access({ authenticate }, limits);
+      const nobody = { authenticate: async (): Promise<Caller> => ({ kind: "anonymous" }) };
+      const access = new Access({ authenticate }, nobody, limits);
       const outcome = (key: string | null) =>
         Promise.resolve(access.authenticate(key, "203.0.113.1")).then(
           () => "ok",

@@ -1,33 +1,33 @@
-/** Where the media host is reached: MEDIA_URL may name a host of its own, a path, or both (decisions "Addresses"). */
+/** Where the media host and the authorization host are reached: a host of its own, a path, or both (decisions "Addresses"). */
 import type { IncomingMessage } from "node:http";
 import { Router } from "express";
 import type { Logger } from "pino";
 import { toRequestHandler } from "./route.js";
 
-export interface MediaMount {
+export interface HostMount {
   /** In lower case, with its port unless that is the scheme's own; null when it is the host of everything else. */
   readonly host: string | null;
-  /** Without a slash at its end; not empty when the host is shared. */
+  /** Without a slash at its end; empty for the host as a whole. */
   readonly path: string;
 }
 
 /**
- * Adds the media host's routes to `router`; call it before other routes are added. A host of its own answers nothing else: what
- * strangers upload must not share an origin with the API.
+ * Adds a host's routes to `router`; call it before other routes are added. A host of its own answers nothing else: what strangers
+ * upload, and where people sign in, must not share an origin with the rest.
  */
-export function mountMedia(router: Router, media: Router, { host, path }: MediaMount, log: Logger): void {
+export function mountHost(router: Router, hosted: Router, { host, path }: HostMount, log: Logger): void {
   if (host === null) {
-    router.use(path, media);
+    router.use(path === "" ? "/" : path, hosted);
     return;
   }
   const own = Router({ caseSensitive: true });
-  own.use(path === "" ? "/" : path, media);
+  own.use(path === "" ? "/" : path, hosted);
   const handle = toRequestHandler(own, log);
   router.use((req, res, next) => (isHost(req, host) ? handle(req, res, next) : next()));
 }
 
-/** True for requests to a media host that is no other host, too. */
-export function isMediaHost(req: IncomingMessage, { host }: MediaMount): boolean {
+/** True for requests to a host that answers nothing else. */
+export function isOwnHost(req: IncomingMessage, { host }: HostMount): boolean {
   return host !== null && isHost(req, host);
 }
 

@@ -1,0 +1,32 @@
+/** Where requests to the media host and to the authorization host arrive: at a host of their own, or below a path of the gateway's (decisions "Addresses"). */
+
+export interface Mount {
+  /** Null: the gateway's own. */
+  readonly host: string | null;
+  readonly path: string;
+}
+
+export function mediaMountOf(config: { readonly baseUrl: string | null; readonly mediaUrl: string | null }): Mount {
+  return config.mediaUrl === null ? { host: null, path: "/media" } : mountOf(config.mediaUrl, config.baseUrl);
+}
+
+export function authMountOf(config: { readonly baseUrl: string | null; readonly authUrl: string | null }): Mount {
+  return config.authUrl === null ? { host: null, path: "" } : mountOf(config.authUrl, config.baseUrl);
+}
+
+function mountOf(url: string, baseUrl: string | null): Mount {
+  const own = new URL(url);
+  return { host: sharesHost(own, baseUrl) ? null : own.host, path: own.pathname.replace(/\/+$/, "") };
+}
+
+/** True when the API and the media host would have to answer the same addresses. */
+export function isMediaUrlAmbiguous(mediaUrl: string | undefined, baseUrl: string | undefined): boolean {
+  if (mediaUrl === undefined) return false;
+  const media = new URL(mediaUrl);
+  return media.pathname === "/" && sharesHost(media, baseUrl ?? null);
+}
+
+/** Without a base URL the gateway is at localhost, at a port that is not known yet. */
+function sharesHost(url: URL, baseUrl: string | null): boolean {
+  return baseUrl === null ? url.hostname === "localhost" : new URL(baseUrl).host === url.host;
+}

@@ -1,0 +1,34 @@
+/** Bodies of HTML forms and of OAuth requests: application/x-www-form-urlencoded. */
+import type { IncomingMessage } from "node:http";
+import { AppError, invalidInput } from "../../errors.js";
+import { URLENCODED_BODY_BYTES_MAX, URLENCODED_FIELDS_MAX } from "../../limits-pages.js";
+import { readBytesBody } from "../body.js";
+
+/** A field that is given more than once is a list; without a prototype. */
+export type FormFields = Readonly<Record<string, string | readonly string[]>>;
+
+const MEDIA_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
+const MALFORMED_ESCAPE = /%(?![0-9A-Fa-f]{2})/;
+
+export function isUrlencoded(req: IncomingMessage): boolean {
+  return MEDIA_TYPE.test(req.headers["content-type"] ?? "");
+}
+
+/** Throws UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, or BAD_REQUEST for a broken escape, a NUL or too many fields. */
+export async function readFormFields(req: IncomingMessage): Promise<FormFields> {
+  if (!isUrlencoded(req)) {
+    throw new AppError("UNSUPPORTED_MEDIA_TYPE", "The body must be a form: send Content-Type: application/x-www-form-urlencoded.");
+  }
+  const text = (await readBytesBody(req, URLENCODED_BODY_BYTES_MAX)).toString("utf8");
+  if (MALFORMED_ESCAPE.test(text)) throw invalidInput("The form holds a malformed percent escape.");
+  const fields: Record<string, string | string[]> = Object.create(null);
+  let count = 0;
+  for (const [name, value] of new URLSearchParams(text)) {
+    count += 1;
+    if (count > URLENCODED_FIELDS_MAX) throw invalidInput(`A form has at most ${URLENCODED_FIELDS_MAX} fields.`);
+    if (value.includes("\0")) throw invalidInput("A NUL character is not allowed.", name);
+    const before = fields[name];
+    fields[name] = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value];
+  }
+  return fields;
+}

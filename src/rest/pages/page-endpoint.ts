@@ -1,0 +1,169 @@
+/**
+ * What every page does once: who is signed in, input, the form's token, errors as pages. A handler is a service call and a
+ * presenter; it holds no `try`.
+ *
+ * A form is taken from our own pages only: browsers say where a request comes from, and a token that is bound to the session (or,
+ * before sign-in, to a cookie of its own) must come along (reliability 7).
+ */
+import { randomBytes } from "node:crypto";
+import type { OutgoingHttpHeaders } from "node:http";
+import type * as z from "zod";
+import type { Caller, RequestContext, SessionCaller } from "../../context.js";
+import { AppError } from "../../errors.js";
+import { clientAddressOf } from "../../lib/client-address.js";
+import type { FormTokens } from "../../services/form-tokens.js";
+import { parseInput } from "../../services/input.js";
+import { BodyAborted } from "../body.js";
+import { explain, headersOf, STATUSES } from "../error-handler.js";
+import type { Exchange } from "../exchange.js";
+import { RestRequestContext } from "../request-context.js";
+import type { RouteHandler } from "../route.js";
+import { type FormFields, readFormFields } from "./form.js";
+import { html } from "./html.js";
+import { type Page, type PageAnswer, sendPageAnswer } from "./page.js";
+
+export interface PageRequest<Form, Query> {
+  readonly form: Form;
+  readonly query: Query;
+  /** Who is signed in; null is nobody. */
+  readonly session: SessionCaller | null;
+  /** Goes into every form as the hidden field `form_token`. */
+  readonly formToken: string;
+  /** Where the pages are, without a slash at the end: put before each path of a link or a form. */
+  readonly base: string;
+  readonly exchange: Exchange;
+}
+
+export interface PageOptions<Form, Query> {
+  /** The fields of the form that is posted, other than `form_token`. */
+  readonly form?: z.ZodType<Form>;
+  readonly query?: z.ZodType<Query>;
+  /** True: whoever is not signed in is sent to sign in, and comes back to this page. */
+  readonly isSignedIn?: boolean;
+  readonly handler: (ctx: RequestContext, request: PageRequest<Form, Query>) => PageAnswer | Promise<PageAnswer>;
+  /** The page again, with what is wrong: for what the person can put right. Without it an error has a page of its own. */
+  readonly onRefused?: (
+    ctx: RequestContext,
+    refusal: { readonly error: AppError; readonly fields: FormFields; readonly request: Omit<PageRequest<unknown, unknown>, "form"> },
+  ) => Page | Promise<Page>;
+}
+
+export type PageEndpoint = <Form = undefined, Query = undefined>(options: PageOptions<Form, Query>) => RouteHandler;
+
+/** Who is signed in, by the session cookie alone. */
+export interface SessionReader {
+  identifySession(cookies: string | undefined, clientAddress: string): Promise<Caller>;
+}
+
+export interface PageSettings {
+  readonly sessions: SessionReader;
+  readonly formTokens: FormTokens;
+  readonly trustProxyHops: number;
+  /** Cookies are kept from the network: the pages are reached over https. */
+  readonly isSecure: () => boolean;
+}
+
+/** Codes that a person can do something about in the same form. */
+const CORRECTABLE: ReadonlySet<AppError["code"]> = new Set([
+  "BAD_REQUEST",
+  "UNAUTHORIZED",
+  "FORBIDDEN",
+  "CONFLICT",
+  "NOT_FOUND",
+  "RATE_LIMITED",
+]);
+
+export function createPageEndpoint(settings: PageSettings): PageEndpoint {
+  return ({ form, query, isSignedIn = false, handler, onRefused }) =>
+    async (exchange) => {
+      try {
+        const clientAddress = clientAddressOf(exchange.req, settings.trustProxyHops);
+        const caller = await settings.sessions.identifySession(exchange.req.headers.cookie, clientAddress);
+        const session = caller.kind === "session" ? caller : null;
+        const ctx = new RestRequestContext(caller, exchange, clientAddress);
+        if (isSignedIn && !session) return await sendPageAnswer(exchange, toSignIn(exchange));
+        const binding = session ? session.sessionId : formCookieOf(exchange, settings.isSecure());
+        const base = { session, formToken: settings.formTokens.create(binding), base: exchange.req.baseUrl, exchange };
+        const fields = form ? await readOwnForm(exchange, settings.formTokens, binding) : {};
+        const parsedQuery = (query ? parseInput(query, exchange.query.parameters) : undefined) as never;
+        const refused = (error: unknown): Promise<Page> | Page => {
+          if (!onRefused || !(error instanceof AppError) || !CORRECTABLE.has(error.code)) throw error;
+          return onRefused(ctx, { error, fields, request: { ...base, query: parsedQuery } });
+        };
+        const answer = await answerOf(() => handler(ctx, { ...base, form: parseForm(form, fields), query: parsedQuery })).catch(
+          async (error: unknown) => withStatus(await refused(error), error),
+        );
+        await sendPageAnswer(exchange, answer);
+      } catch (error) {
+        await sendErrorPage(exchange, error);
+      }
+    };
+}
+
+async function answerOf(answer: () => PageAnswer | Promise<PageAnswer>): Promise<PageAnswer> {
+  return answer();
+}
+
+function parseForm<Form>(schema: z.ZodType<Form> | undefined, fields: FormFields): Form {
+  return schema ? parseInput(schema, fields) : (undefined as Form);
+}
+
+function withStatus(page: Page, error: unknown): Page {
+  return error instanceof AppError
+    ? { status: STATUSES[error.code], ...page, headers: { ...headersOfPage(error), ...page.headers } }
+    : page;
+}
+
+/** A page asks nobody for a bearer token. */
+function headersOfPage(error: AppError): OutgoingHttpHeaders {
+  const { "WWW-Authenticate": _, ...headers } = headersOf(error);
+  return headers;
+}
+
+function toSignIn(exchange: Exchange): PageAnswer {
+  const { baseUrl, method, originalUrl } = exchange.req;
+  const back = method === "GET" || method === "HEAD" ? `?return_to=${encodeURIComponent(originalUrl)}` : "";
+  return { redirectTo: `${baseUrl}/sign-in${back}` };
+}
+
+async function readOwnForm(exchange: Exchange, formTokens: FormTokens, binding: string): Promise<FormFields> {
+  if (!isSameOrigin(exchange)) throw new AppError("FORBIDDEN", "This form was sent from another site.");
+  const { form_token: token, ...fields } = await readFormFields(exchange.req);
+  formTokens.verify(binding, typeof token === "string" ? token : "");
+  return fields;
+}
+
+/** What the browser says: Sec-Fetch-Site where it knows it, else Origin. The token is checked in any case. */
+function isSameOrigin({ req }: Exchange): boolean {
+  const site = req.headers["sec-fetch-site"];
+  if (site !== undefined) return site === "same-origin" || site === "none";
+  const { origin, host } = req.headers;
+  return origin === undefined || (URL.canParse(origin) && new URL(origin).host === host);
+}
+
+const FORM_COOKIE = "sluice_form";
+const FORM_COOKIE_PATTERN = /(?:^|;\s*)(?:__Host-)?sluice_form=([A-Za-z0-9_-]{22})(?:;|$)/;
+
+/** Before sign-in there is no session to bind a token to: a random cookie stands in for it. */
+function formCookieOf(exchange: Exchange, isSecure: boolean): string {
+  const known = FORM_COOKIE_PATTERN.exec(exchange.req.headers.cookie ?? "")?.[1];
+  if (known !== undefined) return known;
+  const made = randomBytes(16).toString("base64url");
+  const [name, secure] = isSecure ? [`__Host-${FORM_COOKIE}`, "; Secure"] : [FORM_COOKIE, ""];
+  exchange.addCookie(`${name}=${made}; Path=/; HttpOnly; SameSite=Lax${secure}`);
+  return made;
+}
+
+async function sendErrorPage(exchange: Exchange, error: unknown): Promise<void> {
+  if (error instanceof BodyAborted || exchange.isGone) return;
+  const told = explain(error, exchange);
+  if (exchange.res.headersSent) {
+    exchange.res.destroy();
+    return;
+  }
+  const title = STATUSES[told.code] >= 500 ? "Something went wrong" : "This did not work";
+  const body = html`<h1>${title}</h1>
+<p class="error" role="alert">${told.message}</p>
+<p class="soft">Request ${exchange.requestId}</p>`;
+  await sendPageAnswer(exchange, { title, body, status: STATUSES[told.code], headers: { ...headersOfPage(told), Connection: "close" } });
+}
