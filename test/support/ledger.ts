@@ -159,6 +159,6 @@ export async function countHolds(pool: pg.Pool, accountId: string): Promise<numb
 export async function emptyBooks(pool: pg.Pool): Promise<void> {
   await pool.query(`
     ALTER TABLE ledger_entry DISABLE TRIGGER ledger_entry_append_only;
-    TRUNCATE ledger_entry, usage_record, usage_daily, hold, api_key, account;
+    TRUNCATE ledger_entry, usage_record, usage_daily, hold, api_key, account CASCADE;
     ALTER TABLE ledger_entry ENABLE ALWAYS TRIGGER ledger_entry_append_only`);
 }
