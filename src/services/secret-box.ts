@@ -1,0 +1,80 @@
+/**
+ * Secrets in database columns: AES-256-GCM under a key that only this deployment has (reliability 3, "Upstream credentials").
+ *
+ * What is stored, in bytes: 1 version, 4 key id, 12 random IV, 16 tag, then the ciphertext. The place that it was sealed for is
+ * authenticated with it, so that a ciphertext which is moved to another row, column or table cannot be opened there.
+ */
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+
+/** Where a sealed value is stored. */
+export interface SecretPlace {
+  readonly table: string;
+  readonly rowId: string;
+  readonly column: string;
+}
+
+const VERSION = 1;
+const KEY_ID_BYTES = 4;
+/** NIST SP 800-38D: 96 bits, and the full tag. */
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+const KEY_BYTES = 32;
+const HEAD_BYTES = 1 + KEY_ID_BYTES + IV_BYTES + TAG_BYTES;
+
+export class SecretBox {
+  private readonly keys: ReadonlyMap<string, Buffer>;
+  private readonly currentId: Buffer;
+
+  /** Keys of 32 bytes. The first seals; what was sealed with the others can still be opened. */
+  constructor(
+    private readonly current: Buffer,
+    earlier: readonly Buffer[] = [],
+  ) {
+    const keys = [current, ...earlier];
+    if (keys.some((key) => key.length !== KEY_BYTES)) throw new TypeError(`A key has ${KEY_BYTES} bytes.`);
+    this.currentId = keyIdOf(current);
+    this.keys = new Map(keys.map((key) => [keyIdOf(key).toString("hex"), key]));
+  }
+
+  seal(place: SecretPlace, text: string): Uint8Array<ArrayBuffer> {
+    const iv = randomBytes(IV_BYTES);
+    const cipher = createCipheriv("aes-256-gcm", this.current, iv, { authTagLength: TAG_BYTES });
+    cipher.setAAD(associatedData(place));
+    const ciphertext = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
+    return new Uint8Array(Buffer.concat([Buffer.of(VERSION), this.currentId, iv, cipher.getAuthTag(), ciphertext]));
+  }
+
+  /** Throws when it was changed, was sealed for another place, or with a key that is not known. */
+  open(place: SecretPlace, sealed: Uint8Array): string {
+    const blob = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
+    if (blob.length < HEAD_BYTES || blob[0] !== VERSION) throw new Error(`${describe(place)} holds nothing that was sealed.`);
+    const [ivStart, tagStart] = [1 + KEY_ID_BYTES, 1 + KEY_ID_BYTES + IV_BYTES];
+    const key = this.keys.get(blob.subarray(1, ivStart).toString("hex"));
+    if (!key) throw new Error(`${describe(place)} was sealed with a key that is not known.`);
+    const decipher = createDecipheriv("aes-256-gcm", key, blob.subarray(ivStart, tagStart), { authTagLength: TAG_BYTES });
+    decipher.setAAD(associatedData(place));
+    decipher.setAuthTag(blob.subarray(tagStart, HEAD_BYTES));
+    try {
+      return Buffer.concat([decipher.update(blob.subarray(HEAD_BYTES)), decipher.final()]).toString("utf8");
+    } catch (cause) {
+      throw new Error(`${describe(place)} was changed, or sealed for another place.`, { cause });
+    }
+  }
+
+  /** True when it should be sealed anew: it was sealed with an earlier key. */
+  isOutdated(sealed: Uint8Array): boolean {
+    return !Buffer.from(sealed.subarray(1, 1 + KEY_ID_BYTES)).equals(this.currentId);
+  }
+}
+
+function keyIdOf(key: Buffer): Buffer {
+  return createHash("sha256").update("key id").update(key).digest().subarray(0, KEY_ID_BYTES);
+}
+
+function associatedData({ table, rowId, column }: SecretPlace): Buffer {
+  return Buffer.from(`${table}|${rowId}|${column}|${VERSION}`);
+}
+
+function describe({ table, column, rowId }: SecretPlace): string {
+  return `${table}.${column} of ${rowId}`;
+}
