@@ -18,7 +18,9 @@ export interface Page<Item> {
   readonly hasNextPage: boolean;
 }
 
-const CURSOR_PATTERN = /^(\d{1,16})\.([0-9a-f-]{36})$/;
+const CURSOR_PATTERN = /^(\d{1,15})\.([0-9a-f-]{36})$/;
+/** The last moment that every database writes as a date. */
+const TIMESTAMP_MAX = Date.UTC(9999, 11, 31);
 
 export function encodeCursor(position: PagePosition): string {
   return Buffer.from(`${position.timestamp.getTime()}.${position.id}`).toString("base64url");
@@ -27,10 +29,10 @@ export function encodeCursor(position: PagePosition): string {
 /** Null when the cursor was not made by `encodeCursor`. */
 export function decodeCursor(cursor: string): PagePosition | null {
   const match = CURSOR_PATTERN.exec(Buffer.from(cursor, "base64url").toString("latin1"));
-  if (!match) return null;
-  const timestamp = new Date(Number(match[1]));
-  if (Number.isNaN(timestamp.getTime())) return null;
-  return { timestamp, id: match[2] as string };
+  if (!match || Number(match[1]) > TIMESTAMP_MAX) return null;
+  const position = { timestamp: new Date(Number(match[1])), id: match[2] as string };
+  // Node reads over what is not base64url.
+  return encodeCursor(position) === cursor ? position : null;
 }
 
 /** Cuts the one row too many that a list query asks for to learn whether there is a next page. */

@@ -50,6 +50,9 @@ export interface StoredMedia {
   readonly contentType: string;
   readonly sizeBytes: number;
   readonly name: string | null;
+  /** When it was first brought. */
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
   /** The bytes, or a part of them; null when they were removed meanwhile. */
   readonly open: (range?: ByteRange) => Promise<Readable | null>;
 }
@@ -104,12 +107,12 @@ export class MediaLinks {
 
   /** Open to all. Throws NOT_FOUND for what is not there, or no more. */
   async get(id: string): Promise<StoredMedia> {
-    const row = ID_PATTERN.test(id) ? await this.database.prisma.mediaFile.findUnique({ where: { id } }) : null;
+    const row = isMediaFileId(id) ? await this.database.prisma.mediaFile.findUnique({ where: { id } }) : null;
     if (!row || row.expiresAt <= this.clock.now()) throw notFound("media file");
     const sha256 = Buffer.from(row.sha256).toString("hex");
     if (!(await this.blobs.head(keyOf(sha256)))) throw notFound("media file");
-    const { contentType, sizeBytes, name } = row;
-    return { id, sha256, contentType, sizeBytes, name, open: (range) => this.blobs.open(keyOf(sha256), range) };
+    const { contentType, sizeBytes, name, createdAt, expiresAt } = row;
+    return { id, sha256, contentType, sizeBytes, name, createdAt, expiresAt, open: (range) => this.blobs.open(keyOf(sha256), range) };
   }
 
   /** Removes what has expired. Returns how many files. */
@@ -174,6 +177,10 @@ function assertSize({ bytes, field }: MediaUpload): void {
     `The file is larger than ${MEDIA_UPLOAD_BYTES_MAX} bytes.`,
     field === null ? {} : { param: field },
   );
+}
+
+export function isMediaFileId(id: string): boolean {
+  return ID_PATTERN.test(id);
 }
 
 function keyOf(sha256: string): string {

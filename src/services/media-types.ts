@@ -14,7 +14,28 @@ const CONTAINERS: readonly (readonly string[])[] = [
   ["video/mp4", "audio/mp4", "audio/x-m4a", "video/x-m4v", "video/quicktime"],
   ["audio/ogg", "video/ogg", "audio/opus"],
   ["audio/aac", "audio/x-aac", "audio/aacp"],
+  ["video/mpeg", "video/mp1s", "video/mp2p"],
+  ["video/3gpp", "video/3gpp2", "audio/3gpp"],
+  ["image/png", "image/apng"],
+  ["image/heic", "image/heif"],
 ];
+/** Other names of types, to the one by which they are found. */
+const ALIASES: Readonly<Record<string, string>> = {
+  "image/jpg": "image/jpeg",
+  "image/pjpeg": "image/jpeg",
+  "image/vnd.microsoft.icon": "image/x-icon",
+  "image/x-ms-bmp": "image/bmp",
+  "audio/mp3": "audio/mpeg",
+  "audio/x-wav": "audio/wav",
+  "audio/wave": "audio/wav",
+  "audio/vnd.wave": "audio/wav",
+  "audio/x-flac": "audio/flac",
+  "audio/x-aiff": "audio/aiff",
+  "audio/m4a": "audio/x-m4a",
+  "video/avi": "video/vnd.avi",
+  "video/x-msvideo": "video/vnd.avi",
+  "video/x-matroska": "video/matroska",
+};
 /** Markup that browsers run, and that is found by its beginning. */
 const ACTIVE_TYPE = /\b(?:html|xml|svg|javascript|ecmascript|x-shockwave-flash)\b/i;
 const INLINE_TYPE = /^(?:image|video|audio)\/|^text\/plain$/;
@@ -43,6 +64,27 @@ export async function inspectGenerated(bytes: Uint8Array, declared: string): Pro
   return /^(?:image|video|audio)\//.test(claim) || TEXT_TYPES.has(claim) ? passive(claim) : UNKNOWN_TYPE;
 }
 
+/**
+ * What a file may be stored as that goes straight to the blob store: the declared type when it is a picture, video, sound, PDF or
+ * text that can be known by its bytes, else UNKNOWN_TYPE (reliability 9).
+ */
+export async function storableType(declared: string): Promise<string> {
+  const claim = canonical(bareMediaType(declared));
+  if (TEXT_TYPES.has(claim)) return claim;
+  if (ACTIVE_TYPE.test(claim) || !/^(?:image|video|audio)\/|^application\/pdf$/.test(claim)) return UNKNOWN_TYPE;
+  const { supportedMimeTypes } = await import("file-type");
+  return supportedMimeTypes.has(claim) || CONTAINERS.some((types) => types.includes(claim)) ? claim : UNKNOWN_TYPE;
+}
+
+/** True when a file that begins with these bytes may be served as `type`, which `storableType` answered. */
+export async function beginsLike(head: Uint8Array, type: string): Promise<boolean> {
+  if (type === UNKNOWN_TYPE) return true;
+  const found = await detect(head);
+  if (!TEXT_TYPES.has(type)) return found !== null && areAlike(found, type);
+  // The text of a page is a text, as long as nobody calls it a page.
+  return (found === null || ACTIVE_TYPE.test(found)) && isText(head, true);
+}
+
 /** Shown by a browser, instead of saved. */
 export function isInline(contentType: string): boolean {
   return INLINE_TYPE.test(contentType) && !ACTIVE_TYPE.test(contentType);
@@ -62,9 +104,14 @@ function passive(contentType: string): string {
   return ACTIVE_TYPE.test(contentType) ? UNKNOWN_TYPE : contentType;
 }
 
-function isText(bytes: Uint8Array): boolean {
+function canonical(type: string): string {
+  return (Object.hasOwn(ALIASES, type) && ALIASES[type]) || type;
+}
+
+/** `isCut`: more may follow, so that the last character may be a part of one. */
+function isText(bytes: Uint8Array, isCut = false): boolean {
   try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: isCut });
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
     return !/[\x00-\x08\x0e-\x1a\x1c-\x1f]/.test(text.slice(0, TEXT_SAMPLE_BYTES));
   } catch {

@@ -1,0 +1,101 @@
+/**
+ * How much an account may keep on the media host, and whether the disk has room for more (reliability 9). Counted are the files that
+ * the account brought first and its uploads to the blob store, from the moment on at which their addresses are given out: whoever has
+ * one may use it. What somebody else brought already costs nobody anything again.
+ */
+import type { RequestContext } from "../context.js";
+import { AppError, serviceUnavailable } from "../errors.js";
+import type { Clock } from "../lib/clock.js";
+import type { Database, DatabaseClient } from "../store/database.js";
+import { requireCaller } from "./permissions.js";
+
+export interface MediaQuotaSettings {
+  /** Of one account. */
+  readonly bytesMax: number;
+  readonly filesMax: number;
+  /** Bytes that must stay free on the disk. */
+  readonly freeBytesMin: number;
+}
+
+export interface MediaQuota {
+  readonly usedBytes: number;
+  readonly limitBytes: number;
+  readonly files: number;
+  readonly limitFiles: number;
+}
+
+/** As much of a transaction as uploads need. */
+export type MediaTransaction = Pick<DatabaseClient, "$queryRaw" | "mediaObject">;
+
+/** Milliseconds: to get a connection while many upload, and to hold it. */
+const TRANSACTION = { maxWait: 10_000, timeout: 10_000 };
+
+interface Used {
+  readonly bytes: bigint;
+  readonly files: bigint;
+}
+
+export class MediaQuotas {
+  constructor(
+    private readonly database: Database,
+    private readonly settings: MediaQuotaSettings,
+    /** Of the disk that files come to. */
+    private readonly freeBytes: () => Promise<number>,
+    private readonly clock: Clock,
+  ) {}
+
+  /** The caller's account's. Any key may ask: whoever uploads must know whether it is worth it. */
+  async get(ctx: RequestContext): Promise<MediaQuota> {
+    const { accountId } = requireCaller(ctx);
+    const { bytes, files } = await this.usedBy(accountId, this.database.prisma);
+    const { bytesMax, filesMax } = this.settings;
+    return { usedBytes: Number(bytes), limitBytes: bytesMax, files: Number(files), limitFiles: filesMax };
+  }
+
+  /**
+   * Throws PAYLOAD_TOO_LARGE when one more file of that size does not fit. Files that are on their way at the same time are not seen:
+   * for a promise use `reserve`.
+   */
+  async assertRoom(accountId: string, sizeBytes: number): Promise<void> {
+    this.assertFits(await this.usedBy(accountId, this.database.prisma), sizeBytes);
+  }
+
+  /** Runs `write`, which adds one file of that size to the account, when it fits; one at a time of an account. Throws as above. */
+  reserve<Result>(accountId: string, sizeBytes: number, write: (transaction: MediaTransaction) => Promise<Result>): Promise<Result> {
+    return this.database.prisma.$transaction(async (transaction) => {
+      // Not the account's row, which charges wait for.
+      await transaction.$queryRaw`SELECT 1 FROM pg_advisory_xact_lock(hashtextextended(${`media-quota ${accountId}`}, 0))`;
+      this.assertFits(await this.usedBy(accountId, transaction), sizeBytes);
+      return write(transaction);
+    }, TRANSACTION);
+  }
+
+  /** Throws SERVICE_UNAVAILABLE when the disk would be too full afterwards. */
+  async assertSpace(sizeBytes: number): Promise<void> {
+    if ((await this.freeBytes()) - sizeBytes >= this.settings.freeBytesMin) return;
+    throw serviceUnavailable("There is no room for files at the moment.", { retryAfterSeconds: 60 });
+  }
+
+  private assertFits({ bytes, files }: Used, sizeBytes: number): void {
+    const { bytesMax, filesMax } = this.settings;
+    if (Number(files) >= filesMax) throw overQuota(`The account keeps ${files} files; ${filesMax} are the most.`);
+    const left = Math.max(0, bytesMax - Number(bytes));
+    if (sizeBytes > left) throw overQuota(`The account's files may have ${bytesMax} bytes together, of which ${left} are left.`);
+  }
+
+  private async usedBy(accountId: string, client: Pick<MediaTransaction, "$queryRaw">): Promise<Used> {
+    const rows = await client.$queryRaw<Used[]>`
+      SELECT coalesce(sum(size_bytes), 0)::bigint AS bytes, count(*) AS files
+      FROM (
+        SELECT size_bytes FROM media_file WHERE account_id = ${accountId}::uuid AND expires_at > ${this.clock.now()}
+        UNION ALL
+        SELECT size_bytes FROM media_object WHERE account_id = ${accountId}::uuid
+      ) AS kept`;
+    return rows[0] as Used;
+  }
+}
+
+/** Unspecified: not a matter of money, so not 402. */
+function overQuota(message: string): AppError {
+  return new AppError("PAYLOAD_TOO_LARGE", `${message} Delete some, or wait until they expire.`);
+}
