@@ -14,6 +14,14 @@ export function wholeNumber(min: number, max: number) {
     .refine((value) => value >= min && value <= max, message);
 }
 
+/** Up to a petabyte less one. */
+export function byteCount() {
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, "must be a whole number of bytes")
+    .transform(Number);
+}
+
 export function boolean() {
   return z.enum(["true", "false", "1", "0"], "must be true, false, 1 or 0").transform((value) => value === "true" || value === "1");
 }

@@ -6,12 +6,13 @@
 import { resolve } from "node:path";
 import * as z from "zod";
 import { isMediaUrlAmbiguous } from "./config-hosts.js";
-import { boolean, credits, hosts, httpUrl, json, url, wholeNumber } from "./config-values.js";
+import { boolean, byteCount, credits, hosts, httpUrl, json, url, wholeNumber } from "./config-values.js";
 import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "./config-vendors.js";
 import { isWellFormedApiKey } from "./lib/api-key-format.js";
 import { toPlainDecimal } from "./lib/money.js";
 import { StartError } from "./lib/start-error.js";
 import { GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "./limits.js";
+import { DISK_FREE_BYTES_MIN_DEFAULT, MEDIA_QUOTA_BYTES_DEFAULT, MEDIA_QUOTA_FILES_DEFAULT } from "./limits-media.js";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -60,6 +61,13 @@ export interface Config {
     readonly region: string;
     readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string } | null;
   } | null;
+  readonly mediaQuota: {
+    /** Of one account. */
+    readonly bytesMax: number;
+    readonly filesMax: number;
+    /** Bytes that must stay free on the disk. */
+    readonly freeBytesMin: number;
+  };
   readonly ownerApiKey: string | null;
   /** Nanocredits in the owner's pack on the first start. */
   readonly ownerCredits: bigint;
@@ -118,6 +126,9 @@ const environment = z.object({
   S3_BUCKET: text.optional(),
   S3_ACCESS_KEY_ID: text.optional(),
   S3_SECRET_ACCESS_KEY: text.optional(),
+  MEDIA_QUOTA_BYTES: byteCount().default(MEDIA_QUOTA_BYTES_DEFAULT),
+  MEDIA_QUOTA_FILES: wholeNumber(0, 999_999_999).default(MEDIA_QUOTA_FILES_DEFAULT),
+  DISK_FREE_BYTES_MIN: byteCount().default(DISK_FREE_BYTES_MIN_DEFAULT),
   OWNER_API_KEY: text.refine((key) => key.startsWith("sk_") && isWellFormedApiKey(key), "must be a well-formed sk_ key").optional(),
   OWNER_CREDITS: credits().default(100n * 10n ** 9n),
   ENCRYPTION_KEY: text.min(16, "must have at least 16 characters").optional(),
@@ -175,6 +186,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     databaseUrl: values.DATABASE_URL ?? null,
     redisUrl: values.REDIS_URL ?? null,
     s3: toS3(values),
+    mediaQuota: { bytesMax: values.MEDIA_QUOTA_BYTES, filesMax: values.MEDIA_QUOTA_FILES, freeBytesMin: values.DISK_FREE_BYTES_MIN },
     ownerApiKey: values.OWNER_API_KEY ?? null,
     ownerCredits: values.OWNER_CREDITS,
     encryptionKey: values.ENCRYPTION_KEY ?? null,

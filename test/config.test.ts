@@ -27,6 +27,7 @@ describe("parseConfig", () => {
       databaseUrl: null,
       redisUrl: null,
       s3: null,
+      mediaQuota: { bytesMax: 5 * 2 ** 30, filesMax: 10_000, freeBytesMin: 512 * 2 ** 20 },
       ownerApiKey: null,
       ownerCredits: 100_000_000_000n,
       encryptionKey: null,

@@ -37,7 +37,10 @@ import type { Upstreams } from "./generation/upstreams.js";
 import { Videos } from "./generation/videos.js";
 import { IDEMPOTENCY_FOLDER, Idempotency } from "./idempotency.js";
 import { LiveAccount } from "./live.js";
+import { Media } from "./media.js";
 import { MEDIA_FOLDER, MediaLinks } from "./media-links.js";
+import { MEDIA_OBJECT_FOLDER, MediaObjects } from "./media-objects.js";
+import { MediaQuotas } from "./media-quotas.js";
 import type { Addresses, PlatformSettings } from "./platform-settings.js";
 import { RateLimits } from "./rate-limits.js";
 import { Moderation, type Moderator } from "./safety/moderation.js";
@@ -64,7 +67,11 @@ export function createServices(
   const { catalog, database, events, processId, ledger, settler, known, directory, outbound, upstreams, blobs, counters } = foundations;
   const { totalMs } = settings.timeouts;
   const idempotency = new Idempotency(database, blobs, clock, processId, log);
-  const mediaLinks = new MediaLinks(database, blobs, clock, () => addresses().mediaUrl);
+  const mediaUrl = () => addresses().mediaUrl;
+  const mediaQuotas = new MediaQuotas(database, settings.mediaQuota, foundations.freeBytes, clock);
+  const mediaLinks = new MediaLinks(database, blobs, clock, mediaUrl);
+  const mediaObjects = new MediaObjects({ database, blobs, quotas: mediaQuotas, isOnDisk: true, clock, mediaUrl });
+  const media = new Media(mediaLinks, mediaObjects, mediaUrl);
   const accounts = new Accounts(database, ledger, events);
   const usage = new UsageRecords(database, clock);
   const credits = new Credits(settler, known);
@@ -92,8 +99,7 @@ export function createServices(
     log,
     baseUrl: () => addresses().baseUrl,
   });
-  const ownFiles = { mediaUrl: () => addresses().mediaUrl, get: (id: string) => mediaLinks.get(id) };
-  const references = new ImageReferences(outbound, ownFiles);
+  const references = new ImageReferences(outbound, media);
   const inspector = new MediaInspector();
   const videos = new Videos({ catalog, inspector, generations, upstreams, contentCache, references, chat, jobs });
   const speech = new Speech({ generations, upstreams, totalMs });
@@ -102,6 +108,7 @@ export function createServices(
     blobs,
     [
       { folder: MEDIA_FOLDER, findNamed: (keys) => mediaLinks.findNamed(keys), sweep: () => mediaLinks.sweep() },
+      { folder: MEDIA_OBJECT_FOLDER, findNamed: (keys) => mediaObjects.findNamed(keys), sweep: () => mediaObjects.sweep() },
       { folder: CONTENT_CACHE_FOLDER, findNamed: (keys) => cachedAnswers.findNamed(keys), sweep: () => cachedAnswers.sweep() },
       { folder: IDEMPOTENCY_FOLDER, findNamed: (keys) => idempotency.findNamed(keys), sweep: () => idempotency.sweep() },
       { folder: JOB_BLOB_FOLDER, findNamed: (keys) => findJobBlobs(database, keys) },
@@ -122,7 +129,10 @@ export function createServices(
     images: new Images({ catalog, generations, upstreams, contentCache, references, chat, mediaLinks, videos }),
     idempotency,
     live: new LiveAccount(events, accounts, usage),
+    media,
     mediaLinks,
+    mediaObjects,
+    mediaQuotas,
     moderations: new Moderations(generations, upstreams),
     music,
     realtime: new RealtimeSessions({ generations, admission, upstreams }),

@@ -17,6 +17,7 @@ import { type Database, openDatabase } from "../store/database.js";
 import { openDirectoryBlobs } from "../store/directory-blobs.js";
 import { openEvents } from "../store/events/open.js";
 import type { Events } from "../store/events.js";
+import { freeBytesOf } from "../store/free-space.js";
 import type { Ledger } from "../store/ledger.js";
 import { createLedger } from "../store/ledger.js";
 import { migrate } from "../store/migrations.js";
@@ -46,6 +47,8 @@ export interface Foundations {
   readonly outbound: OutboundGuard;
   readonly upstreams: Upstreams;
   readonly blobs: BlobStore;
+  /** Of the data directory's disk. */
+  readonly freeBytes: () => Promise<number>;
   readonly counters: Counters;
   /** 32 bytes that only this deployment knows, others for each purpose; the same in each of its processes. */
   readonly deriveSecret: DeriveSecret;
@@ -98,6 +101,7 @@ export async function openFoundations(settings: PlatformSettings, clock: Clock, 
     outbound,
     upstreams,
     blobs,
+    freeBytes: () => freeBytesOf(dataDir.path),
     counters,
     deriveSecret,
     recover: async () => {

@@ -1,6 +1,7 @@
 /** What the platform is configured with, and where it is reached. */
 import type { UpstreamTimeouts } from "../providers/provider.js";
 import type { CatalogSettings } from "./catalog.js";
+import type { MediaQuotaSettings } from "./media-quotas.js";
 import type { RateLimitSettings } from "./rate-limits.js";
 
 export interface PlatformSettings extends CatalogSettings {
@@ -17,6 +18,7 @@ export interface PlatformSettings extends CatalogSettings {
   /** Hosts that the outbound guard lets users name. */
   readonly upstreamAllowHosts: readonly string[];
   readonly rateLimits: RateLimitSettings;
+  readonly mediaQuota: MediaQuotaSettings;
   /** An id or alias; null when there is none. */
   readonly moderationModel: string | null;
 }

@@ -19,7 +19,10 @@ import type { Transcriptions } from "./generation/transcriptions.js";
 import type { Videos } from "./generation/videos.js";
 import type { Idempotency } from "./idempotency.js";
 import type { LiveAccount } from "./live.js";
+import type { Media } from "./media.js";
 import type { MediaLinks } from "./media-links.js";
+import type { MediaObjects } from "./media-objects.js";
+import type { MediaQuotas } from "./media-quotas.js";
 import type { UsageRecords } from "./usage.js";
 
 export interface Services {
@@ -35,7 +38,10 @@ export interface Services {
   readonly images: Images;
   readonly idempotency: Idempotency;
   readonly live: LiveAccount;
+  readonly media: Media;
   readonly mediaLinks: MediaLinks;
+  readonly mediaObjects: MediaObjects;
+  readonly mediaQuotas: MediaQuotas;
   readonly moderations: Moderations;
   readonly music: Music;
   readonly realtime: RealtimeSessions;

@@ -9,32 +9,24 @@ import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
 import { measurePicture, pictureTypeOf } from "../../lib/pictures.js";
 import { IMAGE_FETCH_TIMEOUT_MS, IMAGE_INPUT_BYTES_MAX, IMAGE_INPUT_PIXELS_MAX, IMAGE_INPUTS_BYTES_MAX } from "../../limits.js";
 import type { InputFile } from "../../providers/media.js";
-import type { MediaLinks } from "../media-links.js";
+import type { Media } from "../media.js";
 
 /** Fetched at the same time: few enough for their bytes together to stay within the bound. */
 const FETCHED_AT_ONCE = 3;
 const DATA_URL_HEAD = /^data:[^,]{0,200};base64,/i;
 const BASE64_CHARS_PER_BYTE = 4 / 3;
 
-/** The media host's files. */
-export interface OwnFiles {
-  /** Where they are reached, without a slash at its end. */
-  readonly mediaUrl: () => string;
-  readonly get: MediaLinks["get"];
-}
-
-const OWN_FILE_ID = /^[0-9a-f]{16}$/;
-
 export class ImageReferences {
   constructor(
     private readonly guard: OutboundGuard,
-    private readonly own: OwnFiles,
+    /** The media host's files. */
+    private readonly own: Pick<Media, "idOf" | "read">,
   ) {}
 
   /** Nothing is fetched as long as one of them may not be. Throws BAD_REQUEST. */
   check(urls: readonly string[], param = "image"): void {
     for (const url of urls) {
-      if (!isDataUrl(url) && this.ownId(url) === null) this.guarded(() => this.guard.parse(url), param);
+      if (!isDataUrl(url) && this.own.idOf(url) === null) this.guarded(() => this.guard.parse(url), param);
     }
   }
 
@@ -60,18 +52,12 @@ export class ImageReferences {
 
   private async read(url: string, signal: AbortSignal, param: string): Promise<Uint8Array> {
     if (isDataUrl(url)) return readDataUrl(url, param);
-    const id = this.ownId(url);
+    const id = this.own.idOf(url);
     return id === null ? this.fetch(url, signal, param) : this.readOwn(id, param);
   }
 
-  private ownId(url: string): string | null {
-    const base = `${this.own.mediaUrl()}/`;
-    const id = url.startsWith(base) ? url.slice(base.length) : "";
-    return OWN_FILE_ID.test(id) ? id : null;
-  }
-
   private async readOwn(id: string, param: string): Promise<Uint8Array> {
-    const file = await this.own.get(id).catch((error: unknown) => {
+    const file = await this.own.read(id).catch((error: unknown) => {
       throw error instanceof AppError && error.code === "NOT_FOUND" ? invalidInput("There is no such media file any more.", param) : error;
     });
     if (file.sizeBytes > IMAGE_INPUT_BYTES_MAX) throw tooLarge(param);
