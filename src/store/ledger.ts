@@ -1,6 +1,6 @@
 /**
  * The ledger's one door: a batch of money operations in, their outcomes out, committed together by the SQL function
- * `credit_flush`. Amounts are bigint nanocredits of 0 or more.
+ * `credit_flush`; and beside it what fills buckets. Amounts are bigint nanocredits of 0 or more.
  */
 import pg from "pg";
 import { NO_USAGE, USAGE_KINDS, type UsageQuantities } from "../lib/usage.js";
@@ -90,11 +90,44 @@ export interface Grant {
   readonly note: string | null;
 }
 
+export interface TierChange {
+  /** The transaction's, should anything be written. */
+  readonly id: string;
+  readonly accountId: string;
+  /** Null: none. */
+  readonly tier: string | null;
+  /** What the tier gives. */
+  readonly amount: bigint;
+  /** The tier's next boundary; null: it refills nothing. */
+  readonly nextReset: Date | null;
+}
+
+/** `tier` is the one that the account is thought to have. */
+export interface TierRefill extends TierChange {
+  readonly asOf: Date;
+}
+
+export interface TierOutcome {
+  /** refilled and set: written. tier_changed: the account has another tier than was thought. Otherwise there was nothing to do. */
+  readonly outcome: "refilled" | "set" | "not_due" | "unchanged" | "tier_changed" | "missing";
+  /** What came into the tier bucket, or went when it is negative. */
+  readonly change: bigint;
+  /** As they are now. */
+  readonly tier: string | null;
+  readonly resetsAt: Date | null;
+  /** What the account can still hold. */
+  readonly available: bigint;
+}
+
 export interface Ledger {
   /** One transaction. The outcomes stand in the order of the operations; ids must not repeat in a batch. */
   flush(operations: readonly LedgerOperation[]): Promise<readonly LedgerOutcome[]>;
   /** True when it was added now, false when it had been before. */
   grant(grant: Grant): Promise<boolean>;
+  /** Sets the tier bucket, when its boundary has come; once for each, however many processes ask. */
+  refill(refill: TierRefill): Promise<TierOutcome>;
+  /** Fills the bucket up to what the new tier gives, at once; what is there beyond that stays until the next boundary. */
+  setTier(change: TierChange): Promise<TierOutcome>;
 }
 
 /** The database is away: nothing is known of whether the batch was applied. Anything else is the batch's own fault. */
@@ -130,7 +163,22 @@ const PARAMETER_TYPES = [
 ];
 const FLUSH_TEXT = `SELECT * FROM credit_flush(${PARAMETER_TYPES.map((type, index) => `$${index + 1}::${type}`).join(", ")})`;
 
+interface TierRow extends Omit<TierOutcome, "change" | "available" | "resetsAt"> {
+  readonly change: string;
+  readonly resets_at: Date | null;
+  readonly available: string;
+}
+
+const REFILL_TEXT = "SELECT * FROM credit_refill($1::uuid, $2::uuid, $3::text, $4::bigint, $5::timestamptz, $6::timestamptz)";
+const SET_TIER_TEXT = "SELECT * FROM credit_set_tier($1::uuid, $2::uuid, $3::text, $4::bigint, $5::timestamptz)";
+
 export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
+  const changeTier = async (text: string, values: readonly unknown[]): Promise<TierOutcome> => {
+    const [row] = await queryWithin<TierRow>(pool, { text, values: [...values] }, options.timeoutMs);
+    if (!row) throw new Error("The ledger answered nothing");
+    const { outcome, change, tier, resets_at: resetsAt, available } = row;
+    return { outcome, change: BigInt(change), tier, resetsAt, available: BigInt(available) };
+  };
   return {
     async flush(operations) {
       const values = toParameters(operations, options);
@@ -143,6 +191,12 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
       const values = [id, accountId, bucket, amount.toString(), note];
       const [row] = await queryWithin<{ granted: boolean }>(pool, { text, values }, options.timeoutMs);
       return row?.granted ?? false;
+    },
+    refill({ id, accountId, tier, amount, asOf, nextReset }) {
+      return changeTier(REFILL_TEXT, [id, accountId, tier, amount.toString(), asOf.toISOString(), nextReset?.toISOString() ?? null]);
+    },
+    setTier({ id, accountId, tier, amount, nextReset }) {
+      return changeTier(SET_TIER_TEXT, [id, accountId, tier, amount.toString(), nextReset?.toISOString() ?? null]);
     },
   };
 }

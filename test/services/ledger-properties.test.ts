@@ -62,6 +62,19 @@ const known = fc.record({
 });
 const operation = fc.record({ target: fc.oneof(fresh, known), amount, metered: upTo(9) });
 
+const HOUR_MS = 3_600_000;
+const DAWN = Date.UTC(2026, 10, 22);
+const tier = fc.constantFrom(null, "free", "plus");
+/** Hours; clocks of processes need not agree. A refill is mostly asked for by who knows the tier. */
+const tierStep = fc.record({
+  do: fc.constantFrom("refill" as const, "refill" as const, "set-tier" as const),
+  account: fc.nat(2),
+  tier: fc.option(tier, { nil: "as it is" as const }),
+  amount: upTo(25),
+  hour: fc.nat(9),
+  hours: fc.option(fc.integer({ min: 1, max: 4 }), { nil: null }),
+});
+
 const step = fc.oneof(
   {
     weight: 12,
@@ -72,6 +85,7 @@ const step = fc.oneof(
     weight: 2,
     arbitrary: fc.record({ do: fc.constant("grant" as const), grant: fc.nat(6), account: fc.nat(1), bucket, amount: upTo(20) }),
   },
+  { weight: 4, arbitrary: tierStep },
 );
 
 const world = fc.record({
@@ -82,6 +96,7 @@ const world = fc.record({
 });
 type Kind = LedgerOperation["kind"];
 type World = typeof world extends fc.Arbitrary<infer Value> ? Value : never;
+type TierStep = typeof tierStep extends fc.Arbitrary<infer Value> ? Value : never;
 type Plan = typeof operation extends fc.Arbitrary<infer Value> ? Value : never;
 
 interface Generation {
@@ -115,12 +130,26 @@ async function play({ balances, budgets, steps }: World): Promise<void> {
       const { accountId } = at(payers, current.account);
       const grant = { id: at(grantIds, current.grant), accountId, bucket: current.bucket, amount: current.amount + 1n, note: null };
       expect(await ledger.grant(grant)).toBe(model.grant(grant));
+    } else if (current.do === "refill" || current.do === "set-tier") {
+      await changeTier(current, model, nextId(), at(payers, TIER_PAYERS[current.account] ?? 0).accountId);
     } else {
       if (current.do === "flush") last = toBatch(current.operations, generations, payers, model, nextId);
       expect(await ledger.flush(last)).toEqual(model.flush(last));
     }
     expect(await readBooks()).toEqual({ books: expectedBooks(model), brokenInvariants: {} });
   }
+}
+
+/** Payers of the two accounts, and of the one that does not exist. */
+const TIER_PAYERS = [0, 1, 5];
+
+async function changeTier(step: TierStep, model: LedgerModel, id: string, accountId: string): Promise<void> {
+  const asOf = new Date(DAWN + step.hour * HOUR_MS);
+  const nextReset = step.hours === null ? null : new Date(asOf.getTime() + step.hours * HOUR_MS);
+  const tierName = step.tier === "as it is" ? (model.tiers.get(accountId)?.tier ?? null) : step.tier;
+  const change = { id, accountId, tier: tierName, amount: step.amount, nextReset };
+  if (step.do === "set-tier") expect(await ledger.setTier(change)).toEqual(model.setTier(change));
+  else expect(await ledger.refill({ ...change, asOf })).toEqual(model.refill({ ...change, asOf }));
 }
 
 /** Two accounts; of the keys two belong to the first. The last payer is an account that does not exist. */
@@ -142,8 +171,10 @@ async function createPayers(
   }
   const [first, second] = accounts as [string, string];
   const keys: string[] = [];
+  const app = nextId();
   for (const [index, accountId] of [first, second, first].entries()) {
-    const key = await createKey(pool, accountId, at(budgets, index), nextId());
+    // Two keys of two accounts were granted to one app.
+    const key = await createKey(pool, accountId, at(budgets, index), nextId(), index < 2 ? app : null);
     model.addKey(key, at(budgets, index));
     keys.push(key);
   }
@@ -201,14 +232,17 @@ function at<Item>(items: readonly Item[], index: number): Item {
 /** What the database holds, by table and id, in the form that `expectedBooks` gives the model. */
 const BOOKS = {
   account: `SELECT id, ARRAY[tier_nanocredits, crypto_nanocredits, pack_nanocredits,
-    tier_held_nanocredits, crypto_held_nanocredits, pack_held_nanocredits]::text[] AS value FROM account`,
+    tier_held_nanocredits, crypto_held_nanocredits, pack_held_nanocredits]::text[] || tier || (extract(epoch FROM tier_resets_at) * 1000)::bigint::text
+    AS value FROM account`,
+  refill: `SELECT transaction_id AS id, array_agg(book || ' ' || amount_nanocredits ORDER BY line) AS value
+    FROM ledger_entry WHERE kind = 'refill' GROUP BY 1`,
   key: "SELECT id, ARRAY[spent_nanocredits, held_nanocredits]::text[] AS value FROM api_key",
   hold: `SELECT id, ARRAY[tier_nanocredits, crypto_nanocredits, pack_nanocredits, metered_nanocredits]::text[] AS value FROM hold`,
   usage: "SELECT id, ARRAY[cost_nanocredits::text, meter_source::text] AS value FROM usage_record",
   charge: `SELECT transaction_id AS id, array_agg(book || ' ' || amount_nanocredits ORDER BY line) AS value
     FROM ledger_entry WHERE kind = 'charge' GROUP BY 1`,
 };
-type Books = Record<keyof typeof BOOKS, Record<string, readonly string[]>>;
+type Books = Record<keyof typeof BOOKS, Record<string, readonly (string | null)[]>>;
 
 /** Prepared by name, which the embedded database keeps for all of its connections: planning is most of what these cost. */
 async function prepareChecks(): Promise<void> {
@@ -227,13 +261,15 @@ async function readBooks(): Promise<{ books: Books; brokenInvariants: Record<str
 }
 
 function expectedBooks(model: LedgerModel): Books {
-  const table = <Value>(map: ReadonlyMap<string, Value>, toRow: (value: Value, id: string) => readonly (bigint | string)[]) =>
-    Object.fromEntries([...map].map(([id, value]) => [id, toRow(value, id).map(String)]));
+  const table = <Value>(map: ReadonlyMap<string, Value>, toRow: (value: Value, id: string) => readonly (bigint | string | null)[]) =>
+    Object.fromEntries([...map].map(([id, value]) => [id, toRow(value, id).map((cell) => (cell === null ? null : String(cell)))]));
   return {
     account: table(model.balances, ({ tier, crypto, pack }, id) => {
       const held = model.heldOf(id);
-      return [tier, crypto, pack, held.tier, held.crypto, held.pack];
+      const { tier: name = null, resetsAt = null } = model.tiers.get(id) ?? {};
+      return [tier, crypto, pack, held.tier, held.crypto, held.pack, name, resetsAt && BigInt(resetsAt.getTime())];
     }),
+    refill: table(model.refills, (change) => [`tier ${change}`, `issued ${-change}`]),
     key: table(model.budgets, (_, id) => [model.keySpent(id), model.keyHeld(id)]),
     hold: table(model.holds, ({ parts, metered }) => [parts.tier, parts.crypto, parts.pack, metered]),
     usage: table(model.usage, ({ cost, source }) => [cost, source]),

@@ -37,6 +37,16 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
     FULL JOIN (SELECT account_id, (timestamp AT TIME ZONE 'UTC')::date AS day, model, meter_source, count(*) AS requests, sum(cost_nanocredits) AS cost
                FROM usage_record GROUP BY 1, 2, 3, 4) u USING (account_id, day, model, meter_source)
     WHERE d.requests IS DISTINCT FROM u.requests OR d.cost_nanocredits IS DISTINCT FROM u.cost`,
+  "I11 an app's daily roll-up is the sum of the usage rows of the keys that were granted to it": `
+    SELECT * FROM (SELECT app_key_id, day, model, requests::bigint, cost_nanocredits::numeric FROM app_usage_daily) d
+    FULL JOIN (SELECT k.app_key_id, (r.timestamp AT TIME ZONE 'UTC')::date AS day, r.model, count(*) AS requests, sum(r.cost_nanocredits) AS cost
+               FROM usage_record r JOIN api_key k ON k.id = r.api_key_id WHERE k.app_key_id IS NOT NULL GROUP BY 1, 2, 3) u USING (app_key_id, day, model)
+    WHERE d.requests IS DISTINCT FROM u.requests OR d.cost_nanocredits IS DISTINCT FROM u.cost`,
+  "I12 a transaction is of one kind and of one account": `
+    SELECT transaction_id FROM ledger_entry GROUP BY 1 HAVING count(DISTINCT kind) > 1 OR count(DISTINCT account_id) > 1`,
+  "I13 a refill is what the tier bucket gained or lost, issued for it": `
+    SELECT transaction_id FROM ledger_entry WHERE kind = 'refill' GROUP BY 1
+    HAVING array_agg(book ORDER BY line) <> ARRAY['tier', 'issued']::"LedgerBook"[] OR bool_or(amount_nanocredits = 0)`,
 };
 
 const NOTHING_HELD = "nothing is held when nothing is under way";

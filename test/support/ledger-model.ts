@@ -2,7 +2,16 @@
  * The ledger as plain arithmetic on maps, written from its rules and not from its SQL: what is free is always worked out
  * anew from balances and open holds. The property test compares the database with it, outcome by outcome and row by row.
  */
-import type { BucketName, Grant, LedgerOperation, LedgerOutcome, LedgerOutcomeName } from "../../src/store/ledger.js";
+import type {
+  BucketName,
+  Grant,
+  LedgerOperation,
+  LedgerOutcome,
+  LedgerOutcomeName,
+  TierChange,
+  TierOutcome,
+  TierRefill,
+} from "../../src/store/ledger.js";
 
 const DRAW_ORDER: readonly BucketName[] = ["tier", "crypto", "pack"];
 
@@ -25,8 +34,16 @@ interface ModelUsage {
   readonly paid: Parts;
 }
 
+interface ModelTier {
+  readonly tier: string | null;
+  readonly resetsAt: Date | null;
+}
+
 export class LedgerModel {
   readonly balances = new Map<string, Parts>();
+  readonly tiers = new Map<string, ModelTier>();
+  /** What the tier bucket gained or lost, by transaction. */
+  readonly refills = new Map<string, bigint>();
   /** Null: no budget. */
   readonly budgets = new Map<string, bigint | null>();
   readonly holds = new Map<string, ModelHold>();
@@ -35,6 +52,7 @@ export class LedgerModel {
 
   addAccount(id: string): void {
     this.balances.set(id, noParts());
+    this.tiers.set(id, { tier: null, resetsAt: null });
   }
 
   addKey(id: string, budget: bigint | null): void {
@@ -46,6 +64,39 @@ export class LedgerModel {
     this.grants.add(id);
     this.balanceOf(accountId)[bucket] += amount;
     return true;
+  }
+
+  refill({ id, accountId, tier, amount, asOf, nextReset }: TierRefill): TierOutcome {
+    const known = this.tiers.get(accountId);
+    if (!known) return missingTier();
+    if (known.tier !== tier) return this.tierOutcome(accountId, "tier_changed", 0n);
+    const isDue = known.resetsAt === null ? nextReset !== null : known.resetsAt <= asOf;
+    if (!isDue) return this.tierOutcome(accountId, "not_due", 0n);
+    const held = this.heldOf(accountId).tier;
+    this.tiers.set(accountId, { tier, resetsAt: nextReset });
+    return this.tierOutcome(accountId, "refilled", this.setTierBucket(id, accountId, amount > held ? amount : held));
+  }
+
+  setTier({ id, accountId, tier, amount, nextReset }: TierChange): TierOutcome {
+    const known = this.tiers.get(accountId);
+    if (!known) return missingTier();
+    if (known.tier === tier) return this.tierOutcome(accountId, "unchanged", 0n);
+    const has = this.balanceOf(accountId).tier;
+    this.tiers.set(accountId, { tier, resetsAt: nextReset ?? known.resetsAt });
+    return this.tierOutcome(accountId, "set", this.setTierBucket(id, accountId, nextReset !== null && amount > has ? amount : has));
+  }
+
+  private setTierBucket(id: string, accountId: string, target: bigint): bigint {
+    const balance = this.balanceOf(accountId);
+    const change = target - balance.tier;
+    balance.tier = target;
+    if (change !== 0n) this.refills.set(id, change);
+    return change;
+  }
+
+  private tierOutcome(accountId: string, outcome: TierOutcome["outcome"], change: bigint): TierOutcome {
+    const { tier = null, resetsAt = null } = this.tiers.get(accountId) ?? {};
+    return { outcome, change, tier, resetsAt, available: total(this.freeOf(accountId)) };
   }
 
   /** Within an account, key by key; within a key, what frees money comes before what takes it. */
@@ -157,6 +208,10 @@ export class LedgerModel {
     const budget = apiKeyId === null ? null : (this.budgets.get(apiKeyId) ?? null);
     return budget === null || apiKeyId === null ? null : budget - this.keySpent(apiKeyId) - this.keyHeld(apiKeyId);
   }
+}
+
+function missingTier(): TierOutcome {
+  return { outcome: "missing", change: 0n, tier: null, resetsAt: null, available: 0n };
 }
 
 function draw(from: Parts, amount: bigint, paidOnly: boolean): { parts: Parts; missing: bigint } {

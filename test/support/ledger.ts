@@ -44,11 +44,17 @@ export async function createAccount(pool: pg.Pool, ledger: Ledger, balances: Bal
   return id;
 }
 
-/** A key of the account; null: without a budget. */
-export async function createKey(pool: pg.Pool, accountId: string, budget: bigint | null, id: string = randomUUID()): Promise<string> {
+/** A key of the account; null: without a budget, and granted to no app. */
+export async function createKey(
+  pool: pg.Pool,
+  accountId: string,
+  budget: bigint | null,
+  id: string = randomUUID(),
+  appKeyId: string | null = null,
+): Promise<string> {
   await pool.query(
-    "INSERT INTO api_key (id, account_id, hash, type, name, start, budget_nanocredits) VALUES ($1, $2, $3, 'secret', 'Test', 'sk_test', $4)",
-    [id, accountId, randomBytes(32), budget?.toString() ?? null],
+    "INSERT INTO api_key (id, account_id, hash, type, name, start, budget_nanocredits, app_key_id) VALUES ($1, $2, $3, 'secret', 'Test', 'sk_test', $4, $5)",
+    [id, accountId, randomBytes(32), budget?.toString() ?? null, appKeyId],
   );
   return id;
 }
@@ -159,6 +165,6 @@ export async function countHolds(pool: pg.Pool, accountId: string): Promise<numb
 export async function emptyBooks(pool: pg.Pool): Promise<void> {
   await pool.query(`
     ALTER TABLE ledger_entry DISABLE TRIGGER ledger_entry_append_only;
-    TRUNCATE ledger_entry, usage_record, usage_daily, hold, api_key, account CASCADE;
+    TRUNCATE ledger_entry, usage_record, usage_daily, app_usage_daily, hold, api_key, account CASCADE;
     ALTER TABLE ledger_entry ENABLE ALWAYS TRIGGER ledger_entry_append_only`);
 }

@@ -28,6 +28,8 @@ export function steer(real: Ledger): SteeredLedger {
     batches,
     concurrencyMax: () => concurrencyMax,
     grant: (grant) => real.grant(grant),
+    refill: (refill) => real.refill(refill),
+    setTier: (change) => real.setTier(change),
     async flush(operations) {
       underWay += 1;
       concurrencyMax = Math.max(concurrencyMax, underWay);
