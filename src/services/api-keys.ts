@@ -8,10 +8,11 @@ import type { Clock } from "../lib/clock.js";
 import { createId } from "../lib/ids.js";
 import { type Page, type PageRequest, toPage } from "../lib/pagination.js";
 import { API_KEY_ALLOWED_MODELS_MAX, API_KEY_EXPIRES_IN_SECONDS_MAX, API_KEY_NAME_CHARS_MAX, API_KEYS_PER_ACCOUNT_MAX } from "../limits.js";
-import type { Database } from "../store/database.js";
+import type { Database, DatabaseClient } from "../store/database.js";
 import type { Events } from "../store/events.js";
 import type { ApiKeyModel } from "../store/generated/prisma/models.js";
 import type { ApiKeyDirectory } from "./api-key-directory.js";
+import type { GrantTerms } from "./authorizations/grant-terms.js";
 import { creditsAmount } from "./credits/credits-amount.js";
 import { storableText } from "./input.js";
 import { isKeyCaller, requireCaller, requireKeyManager } from "./permissions.js";
@@ -54,12 +55,37 @@ export interface ApiKeyRow {
   readonly revokedAt: Date | null;
 }
 
+/** A key that is about to be made. */
+interface NewKey extends Pick<ApiKeyRow, "name" | "type" | "permissions" | "allowedModels" | "creditBudget"> {
+  readonly accountId: string;
+  /** Seconds; null: never. */
+  readonly expiresIn: number | null;
+  readonly origin?: KeyGrant["origin"];
+  readonly appKeyId?: string | null;
+}
+
 export interface CurrentApiKey extends ApiKeyRow {
   readonly valid: true;
   /** Whole seconds left; null: does not expire. */
   readonly expiresIn: number | null;
   readonly rateLimitEnabled: boolean;
 }
+
+/** What a person has granted to an app. */
+export interface KeyGrant {
+  readonly accountId: string;
+  readonly origin: "redirect_flow" | "device_flow";
+  /** Null: the app has named none. */
+  readonly appKeyId: string | null;
+  /** The app's name, or the host that it is reached at. */
+  readonly name: string;
+  readonly terms: GrantTerms;
+}
+
+/** As much of a database client, or of a transaction, as making a key takes. */
+export type KeyWriter = Pick<DatabaseClient, "apiKey">;
+
+const SECONDS_PER_DAY = 24 * 60 * 60;
 
 export class ApiKeys {
   constructor(
@@ -104,27 +130,26 @@ export class ApiKeys {
   /** The key's text is in this answer and nowhere else. */
   async create(ctx: RequestContext, input: CreateApiKeyInput): Promise<{ apiKey: ApiKeyRow; key: string }> {
     const caller = requireKeyManager(ctx);
-    const key = createApiKeyText(input.type === "secret" ? "sk" : "pk");
-    const live = await this.database.prisma.apiKey.count({ where: { accountId: caller.accountId, revokedAt: null } });
-    if (live >= API_KEYS_PER_ACCOUNT_MAX) throw conflict(`An account has at most ${API_KEYS_PER_ACCOUNT_MAX} keys.`);
-    const { allowedModels = null, creditBudget = null, expiresIn = null } = input;
+    const { name, type, allowedModels = null, creditBudget = null, expiresIn = null } = input;
     if (isKeyCaller(caller)) await this.assertNotWider(caller.apiKeyId, { allowedModels, creditBudget, expiresIn });
-    const row = await this.database.prisma.apiKey.create({
-      data: {
-        id: createId(),
-        accountId: caller.accountId,
-        hash: new Uint8Array(this.directory.hash(key)),
-        type: input.type,
-        name: input.name,
-        start: startOfApiKey(key),
-        permissions: grantablePermissions(input.accountPermissions ?? [], caller),
-        restrictsModels: allowedModels !== null,
-        allowedModels: allowedModels ?? [],
-        budgetNanocredits: creditBudget,
-        expiresAt: this.expiry(expiresIn),
-      },
-    });
-    return { apiKey: toApiKeyRow(row), key };
+    const permissions = grantablePermissions(input.accountPermissions ?? [], caller);
+    return this.insert(
+      { accountId: caller.accountId, name, type, permissions, allowedModels, creditBudget, expiresIn },
+      this.database.prisma,
+    );
+  }
+
+  /** Makes the key of a grant. Not for faces: the flows call it once a person has agreed, and see to it that it is once. */
+  mintGranted({ terms, ...grant }: KeyGrant, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
+    const { models: allowedModels, creditBudget, expiresInDays, permissions } = terms;
+    const expiresIn = expiresInDays * SECONDS_PER_DAY;
+    return this.insert({ ...grant, type: "secret", permissions, allowedModels, creditBudget, expiresIn }, writer);
+  }
+
+  /** Takes back the key of a grant that turns out to be stolen. Not for faces. */
+  async revokeGranted(apiKeyId: string): Promise<void> {
+    await this.database.prisma.apiKey.updateMany({ where: { id: apiKeyId, revokedAt: null }, data: { revokedAt: this.clock.now() } });
+    this.events.publish("api-key-changed", { apiKeyId });
   }
 
   async update(ctx: RequestContext, id: string, input: UpdateApiKeyInput): Promise<ApiKeyRow> {
@@ -168,6 +193,27 @@ export class ApiKeys {
     const millisecondsLeft = row.expiresAt === null ? null : row.expiresAt.getTime() - this.clock.now().getTime();
     const expiresIn = millisecondsLeft === null ? null : Math.max(0, Math.floor(millisecondsLeft / 1000));
     return { ...row, valid: true, expiresIn, rateLimitEnabled: row.type === "publishable" };
+  }
+
+  private async insert(key: NewKey, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
+    const { allowedModels, creditBudget, expiresIn, permissions, ...columns } = key;
+    const live = await writer.apiKey.count({ where: { accountId: key.accountId, revokedAt: null } });
+    if (live >= API_KEYS_PER_ACCOUNT_MAX) throw conflict(`An account has at most ${API_KEYS_PER_ACCOUNT_MAX} keys.`);
+    const text = createApiKeyText(key.type === "secret" ? "sk" : "pk");
+    const row = await writer.apiKey.create({
+      data: {
+        ...columns,
+        id: createId(),
+        hash: new Uint8Array(this.directory.hash(text)),
+        start: startOfApiKey(text),
+        permissions: [...permissions],
+        restrictsModels: allowedModels !== null,
+        allowedModels: [...(allowedModels ?? [])],
+        budgetNanocredits: creditBudget,
+        expiresAt: this.expiry(expiresIn),
+      },
+    });
+    return { apiKey: toApiKeyRow(row), key: text };
   }
 
   /** What remains is budget - spent; holds that are open are paid first, so it is never set below them. */

@@ -1,0 +1,167 @@
+/**
+ * The terms of a grant: what an app asks for in either flow, what a person leaves of it, and what the key is then made with (Spec
+ * 4.9, decisions "Authorization"). A person narrows: what was not asked for is never granted, whatever a form says.
+ */
+import * as z from "zod";
+import { invalidInput } from "../../errors.js";
+import { formatNanocredits, parseNanocredits } from "../../lib/money.js";
+import { API_KEY_ALLOWED_MODELS_MAX, CREDITS_MAX } from "../../limits.js";
+import { GRANT_BUDGET_DEFAULT, GRANT_DAYS_DEFAULT, GRANT_DAYS_MAX } from "../../limits-authorization.js";
+import type { Catalog } from "../catalog.js";
+import { creditsAmount } from "../credits/credits-amount.js";
+import { storableText } from "../input.js";
+
+/** `keys` is not among them: no app manages keys (Spec 5.4). */
+export const GRANTABLE_PERMISSIONS = ["profile", "balance", "usage"] as const;
+export type GrantablePermission = (typeof GRANTABLE_PERMISSIONS)[number];
+
+export interface GrantTerms {
+  /** Canonical ids, at least one; null: every model, those to come included. */
+  readonly models: readonly string[] | null;
+  /** Nanocredits, more than 0. A key that is granted always has a budget. */
+  readonly creditBudget: bigint;
+  /** 1 to 365, counted from when the key is made. */
+  readonly expiresInDays: number;
+  readonly permissions: readonly GrantablePermission[];
+}
+
+const days = z.int().min(1).max(GRANT_DAYS_MAX);
+const budget = creditsAmount.refine((nanocredits) => nanocredits > 0n, "must be more than 0");
+const permission = z.enum(GRANTABLE_PERMISSIONS, `must be one of ${GRANTABLE_PERMISSIONS.join(", ")}`);
+const modelNames = z.array(storableText.min(1).max(253)).max(API_KEY_ALLOWED_MODELS_MAX);
+
+/** `profile,balance` or `profile balance`, as a query parameter or an OAuth scope; empty is none. */
+export const permissionList = z
+  .string()
+  .transform((text) => [...new Set(text.split(/[\s,]+/).filter(Boolean))])
+  .pipe(z.array(permission));
+
+const dayCount = z
+  .string()
+  .trim()
+  .regex(/^\d{1,4}$/, `must be a whole number of days from 1 to ${GRANT_DAYS_MAX}`)
+  .transform(Number)
+  .pipe(days);
+
+const creditsText = z.string().transform((text, issues) => {
+  const nanocredits = parseNanocredits(text.trim());
+  if (nanocredits !== null && nanocredits > 0n && nanocredits <= BigInt(CREDITS_MAX) * 10n ** 9n) return nanocredits;
+  issues.addIssue(`must be an amount of credits above 0 and up to ${CREDITS_MAX}, such as 2.5`);
+  return z.NEVER;
+});
+
+/** The four parameters in which an app states its wishes, as text (Spec 4.9). */
+export const termsQuery = {
+  models: z
+    .string()
+    .transform((text) => [...new Set(text.split(",").map((name) => name.trim()))].filter(Boolean))
+    .pipe(modelNames)
+    .optional(),
+  budget: creditsText.optional(),
+  expiry: dayCount.optional(),
+  permissions: permissionList.optional(),
+};
+export type TermsQuery = z.output<z.ZodObject<typeof termsQuery>>;
+
+/** What is asked for, with the defaults of what is not stated. Throws BAD_REQUEST for a model that there is not. */
+export function toAskedTerms(catalog: Pick<Catalog, "find">, asked: TermsQuery): GrantTerms {
+  const { models = [], budget: creditBudget = GRANT_BUDGET_DEFAULT, expiry: expiresInDays = GRANT_DAYS_DEFAULT, permissions = [] } = asked;
+  return { models: models.length === 0 ? null : toModelIds(catalog, models), creditBudget, expiresInDays, permissions };
+}
+
+/** What a person leaves of the terms; what is not stated stays as it was asked for. */
+export const grantChoice = z.strictObject({
+  models: modelNames.nullable().optional(),
+  creditBudget: budget.optional(),
+  expiresInDays: days.optional(),
+  permissions: z.array(permission).optional(),
+});
+export type GrantChoice = z.output<typeof grantChoice>;
+
+/** One field of a form: absent, once or several times. */
+const checkboxes = z
+  .union([z.string(), z.array(z.string())])
+  .optional()
+  .transform((value) => (value === undefined ? [] : typeof value === "string" ? [value] : value));
+
+/**
+ * The same as the fields of a form: `model_choice` (`all` or `chosen`; where there is none, `chosen`) with the checkboxes `models`,
+ * `budget` in credits, `expiry` in days, the checkboxes `permissions`. What is not ticked is not granted.
+ */
+export const grantFormFields = {
+  model_choice: z.enum(["all", "chosen"]).default("chosen"),
+  models: checkboxes.pipe(modelNames),
+  budget: creditsText,
+  expiry: dayCount,
+  permissions: checkboxes.pipe(z.array(permission)),
+};
+export type GrantForm = z.output<z.ZodObject<typeof grantFormFields>>;
+
+export function toGrantChoice({ model_choice, models, budget: creditBudget, expiry: expiresInDays, permissions }: GrantForm): GrantChoice {
+  return { models: model_choice === "all" ? null : models, creditBudget, expiresInDays, permissions };
+}
+
+/** The terms that are granted. Throws BAD_REQUEST, naming the field, for anything wider than what was asked for. */
+export function narrowTerms(catalog: Pick<Catalog, "find">, asked: GrantTerms, choice: GrantChoice): GrantTerms {
+  const { creditBudget = asked.creditBudget, expiresInDays = asked.expiresInDays, permissions = asked.permissions } = choice;
+  if (creditBudget > asked.creditBudget) {
+    throw invalidInput(
+      `The budget can be at most the ${formatNanocredits(asked.creditBudget)} credits that were asked for.`,
+      "creditBudget",
+    );
+  }
+  if (expiresInDays > asked.expiresInDays) {
+    throw invalidInput(`Access can last for at most the ${asked.expiresInDays} days that were asked for.`, "expiresInDays");
+  }
+  if (permissions.some((name) => !asked.permissions.includes(name))) {
+    throw invalidInput("A permission that was not asked for cannot be granted.", "permissions");
+  }
+  return {
+    models: narrowModels(catalog, asked.models, choice.models),
+    creditBudget,
+    expiresInDays,
+    permissions: [...new Set(permissions)],
+  };
+}
+
+function narrowModels(
+  catalog: Pick<Catalog, "find">,
+  asked: GrantTerms["models"],
+  chosen: readonly string[] | null | undefined,
+): GrantTerms["models"] {
+  if (chosen === undefined) return asked;
+  if (chosen === null) {
+    if (asked !== null) throw invalidInput("Only models that were asked for can be granted.", "models");
+    return null;
+  }
+  if (chosen.length === 0) throw invalidInput("Choose at least one model, or deny.", "models");
+  const ids = toModelIds(catalog, chosen);
+  if (asked !== null && ids.some((id) => !asked.includes(id)))
+    throw invalidInput("Only models that were asked for can be granted.", "models");
+  return ids;
+}
+
+function toModelIds(catalog: Pick<Catalog, "find">, names: readonly string[]): string[] {
+  const ids = names.map((name) => {
+    const model = catalog.find(name);
+    if (!model) throw invalidInput(`There is no model ${JSON.stringify(name.slice(0, 100))}.`, "models");
+    return model.id;
+  });
+  return [...new Set(ids)];
+}
+
+/** As terms are kept in a JSON column: nanocredits are digits. */
+export interface StoredTerms {
+  readonly models: readonly string[] | null;
+  readonly creditBudget: string;
+  readonly expiresInDays: number;
+  readonly permissions: readonly GrantablePermission[];
+}
+
+export function toStoredTerms({ creditBudget, ...terms }: GrantTerms): StoredTerms {
+  return { ...terms, creditBudget: String(creditBudget) };
+}
+
+export function fromStoredTerms({ models, creditBudget, expiresInDays, permissions }: StoredTerms): GrantTerms {
+  return { models, creditBudget: BigInt(creditBudget), expiresInDays, permissions };
+}
