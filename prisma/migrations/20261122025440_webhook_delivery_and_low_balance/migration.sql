@@ -14,8 +14,14 @@ ADD COLUMN     "previous_secret_expires_at" TIMESTAMPTZ(3);
 -- CreateIndex
 CREATE INDEX "account_is_low_balance_told_idx" ON "account"("is_low_balance_told");
 
+-- DropIndex
+DROP INDEX "webhook_delivery_status_next_attempt_at_idx";
+
 -- CreateIndex
 CREATE INDEX "webhook_delivery_finished_at_idx" ON "webhook_delivery"("finished_at");
+
+-- CreateIndex
+CREATE INDEX "webhook_delivery_status_endpoint_id_next_attempt_at_idx" ON "webhook_delivery"("status", "endpoint_id", "next_attempt_at");
 
 -- Whether the balance, which is the sum of the buckets, is below what its account wants to be told of. A row-level trigger, so
 -- that charges, grants, refills and whatever else moves credits need not know of it; it is not called for accounts without a
