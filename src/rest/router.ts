@@ -16,9 +16,10 @@ import { addImageRoutes } from "./images.js";
 import { addMediaRoutes } from "./media.js";
 import { addModelRoutes } from "./models.js";
 import { addModerationRoutes } from "./moderations.js";
+import { createOAuthEndpoint } from "./oauth-endpoint.js";
 import { addOpenAiVideoRoutes } from "./openai-videos.js";
 import { createOpenApiDocument } from "./openapi/document.js";
-import { type RecordedRoute, recordingEndpoint, recordingRoute } from "./openapi/record.js";
+import { type RecordedRoute, recordingEndpoint, recordingOAuthEndpoint, recordingRoute } from "./openapi/record.js";
 import { createPageEndpoint } from "./pages/page-endpoint.js";
 import { addRealtimeRoutes } from "./realtime.js";
 import { addResponseRoutes } from "./responses.js";
@@ -79,7 +80,8 @@ function createRouter(
     trustProxyHops,
     isSecure: isSecure ?? (() => false),
   });
-  addAuthRoutes(recordingRoute(createRoute(authRouter, log), recorded), { endpoint, page }, services);
+  const oauth = recordingOAuthEndpoint(createOAuthEndpoint(services.access, trustProxyHops));
+  addAuthRoutes(recordingRoute(createRoute(authRouter, log), recorded), { endpoint, page, oauth }, services);
   // A host of its own comes first; below the gateway's own addresses the busier routes do.
   const authMount = auth ?? { host: null, path: "" };
   if (authMount.host !== null) mountHost(router, authRouter, authMount, log);

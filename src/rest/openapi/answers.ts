@@ -119,6 +119,7 @@ export const ANSWERS = {
       details: z.looseObject({}).optional(),
     }),
   }),
+  OAuthError: z.object({ error: z.string().describe("By its name in RFC 6749 or RFC 8628."), error_description: z.string() }),
   ChatCompletion: z.looseObject({
     id: z.string().optional(),
     object: z.string().optional(),
@@ -221,7 +222,24 @@ export const ANSWERS = {
   Service: z.looseObject({ name: z.string(), description: z.string(), links: z.record(z.string(), z.string()) }),
   Status: z.object({ status: z.string() }),
   MediaHost: z.looseObject({ name: z.string(), version: z.string() }),
-  UploadedMedia: z.looseObject({ id: z.string(), url: z.string(), contentType: z.string(), size: amount, duplicate: z.boolean() }),
+  MediaUpload: z.union([
+    z.looseObject({ id: z.string(), url: z.string(), contentType: z.string(), size: amount, duplicate: z.boolean() }),
+    z.looseObject({
+      id: z.string(),
+      uploadUrl: z.string(),
+      method: z.literal("PUT"),
+      headers: z.record(z.string(), z.string()),
+      expiresAt: z.iso.datetime(),
+    }),
+  ]),
+  MediaObject: z.looseObject({ ...mediaFile, url: z.string() }),
+  MediaMetadata: z.looseObject(mediaMetadata),
+  MediaList: z.looseObject({
+    items: z.array(z.looseObject({ ...mediaMetadata, url: z.string() })),
+    nextCursor: z.string().nullable(),
+    hasMore: z.boolean(),
+  }),
+  DeletedMedia: z.looseObject({ id: z.string(), deleted: z.literal(true) }),
   OpenApi: z.looseObject({ openapi: z.string() }),
 } as const satisfies Record<string, z.ZodType>;
 

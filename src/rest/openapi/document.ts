@@ -47,7 +47,7 @@ export function createOpenApiDocument(routes: readonly RecordedRoute[]): OpenApi
     paths,
     components: {
       schemas: Object.fromEntries(Object.entries(ANSWERS).map(([name, schema]) => [name, toSchema(schema, "output")])),
-      responses: { Error: jsonContent("What went wrong.", "Error") },
+      responses: { Error: jsonContent("What went wrong.", "Error"), OAuthError: jsonContent("What went wrong.", "OAuthError") },
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer", description: "An API key, `sk_...` or `pk_...`." },
         query: { type: "apiKey", in: "query", name: "key", description: "An API key. The header wins when both are given." },
@@ -79,12 +79,17 @@ function toOperation(method: string, path: string, endpoint: RecordedEndpoint, o
     ...(operation.description !== undefined && { description: operation.description }),
     tags: [operation.tag],
     // Anybody may call it, but a key that is sent must be good.
-    ...(endpoint.isPublic && { security: [{}, { bearer: [] }, { query: [] }] }),
+    ...(endpoint.isPublic && { security: endpoint.isOAuth ? [{}] : [{}, { bearer: [] }, { query: [] }] }),
     ...(parameters.length > 0 && { parameters }),
     ...(body !== null && { requestBody: body }),
     responses: {
       "200": toSuccess(operation),
-      ...Object.fromEntries(ERROR_STATUSES.filter((status) => mayAnswer(status, method, endpoint, path)).map((status) => [status, ERROR])),
+      ...Object.fromEntries(
+        ERROR_STATUSES.filter((status) => mayAnswer(status, method, endpoint, path)).map((status) => [
+          status,
+          endpoint.isOAuth ? OAUTH_ERROR : ERROR,
+        ]),
+      ),
     },
   };
 }
@@ -98,11 +103,13 @@ const IDEMPOTENCY_KEY = {
 };
 
 const ERROR = { $ref: "#/components/responses/Error" };
+const OAUTH_ERROR = { $ref: "#/components/responses/OAuthError" };
 
 function mayAnswer(status: string, method: string, endpoint: RecordedEndpoint, path: string): boolean {
   const hasBody = endpoint.body !== undefined || endpoint.form !== undefined;
   if (status === "413" || status === "415") return hasBody;
   if (status === "404") return path.includes("{");
+  if (endpoint.isOAuth && ["401", "403"].includes(status)) return false;
   if (["402", "409", "502", "504"].includes(status))
     return !endpoint.isPublic && !path.startsWith("/account") && (hasBody || method === "GET");
   return true;
@@ -140,10 +147,11 @@ function queryParameters({ query }: RecordedEndpoint): Json[] {
   }));
 }
 
-function requestBody({ body, form }: RecordedEndpoint): Json | null {
+function requestBody({ body, form, isOAuth }: RecordedEndpoint): Json | null {
   if (!body && !form) return null;
   const content: Record<string, Json> = {};
   if (body) content["application/json"] = { schema: toSchema(body, "input") };
+  if (body && isOAuth) content["application/x-www-form-urlencoded"] = { schema: toSchema(body, "input") };
   if (form) content["multipart/form-data"] = { schema: toFormSchema(form) };
   return { required: true, content };
 }

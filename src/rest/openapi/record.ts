@@ -1,9 +1,13 @@
 /** What a router was given, remembered for the OpenAPI document: the schemas there are the ones that parse the requests. */
 import type { Endpoint, EndpointOptions } from "../endpoint.js";
+import type { OAuthEndpoint } from "../oauth-endpoint.js";
 import type { Route, RouteHandler, RouteMethods } from "../route.js";
 
 /** As much of an endpoint as its callers must know. */
-export type RecordedEndpoint = Pick<EndpointOptions<unknown, unknown>, "isPublic" | "isGeneration" | "body" | "form" | "query">;
+export interface RecordedEndpoint extends Pick<EndpointOptions<unknown, unknown>, "isPublic" | "isGeneration" | "body" | "form" | "query"> {
+  /** Takes its body as a form too, looks at no key, and has the errors of OAuth. */
+  readonly isOAuth?: true;
+}
 
 export interface RecordedRoute {
   /** As it is written for Express: `/keys/:id`, `/text/*prompt`. */
@@ -18,6 +22,15 @@ export function recordingEndpoint(endpoint: Endpoint): Endpoint {
   return (options) => {
     const handler = endpoint(options);
     endpoints.set(handler, options as RecordedEndpoint);
+    return handler;
+  };
+}
+
+/** The same for the endpoints of OAuth clients. */
+export function recordingOAuthEndpoint(endpoint: OAuthEndpoint): OAuthEndpoint {
+  return (options) => {
+    const handler = endpoint(options);
+    endpoints.set(handler, { isPublic: true, isOAuth: true, body: options.body });
     return handler;
   };
 }

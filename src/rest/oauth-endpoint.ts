@@ -1,0 +1,66 @@
+/**
+ * What the endpoints that OAuth clients call have in common: bodies as JSON or as a form, answers that nobody keeps, and errors as
+ * `{ error, error_description }` (RFC 6749 5, RFC 8628 3.5), which is not the envelope of the other routes (decisions "Errors").
+ * They look at no key: what they are sent is the credential.
+ */
+import type * as z from "zod";
+import type { Caller, RequestContext } from "../context.js";
+import type { AppError } from "../errors.js";
+import { clientAddressOf } from "../lib/client-address.js";
+import { OAuthError } from "../services/authorizations/oauth-error.js";
+import { parseInput } from "../services/input.js";
+import { BodyAborted, readJsonBody } from "./body.js";
+import { explain, headersOf, STATUSES } from "./error-handler.js";
+import type { Exchange } from "./exchange.js";
+import { isUrlencoded, readFormFields } from "./pages/form.js";
+import { RestRequestContext } from "./request-context.js";
+import type { RouteHandler } from "./route.js";
+
+export interface OAuthEndpointOptions<Body> {
+  readonly body: z.ZodType<Body>;
+  /** Resolves to the JSON value to answer with 200. */
+  readonly handler: (ctx: RequestContext, body: Body) => unknown;
+}
+
+export type OAuthEndpoint = <Body>(options: OAuthEndpointOptions<Body>) => RouteHandler;
+
+/** Counts who asks; rejects with RATE_LIMITED. */
+export interface AnonymousAccess {
+  authenticate(token: null, clientAddress: string): Caller | Promise<Caller>;
+}
+
+/** RFC 6749 5.1. */
+const UNKEPT = { "Cache-Control": "no-store", Pragma: "no-cache" };
+
+export function createOAuthEndpoint(access: AnonymousAccess, trustProxyHops: number): OAuthEndpoint {
+  return ({ body, handler }) =>
+    async (exchange) => {
+      try {
+        const clientAddress = clientAddressOf(exchange.req, trustProxyHops);
+        const ctx = new RestRequestContext(await access.authenticate(null, clientAddress), exchange, clientAddress);
+        const { req } = exchange;
+        const answer = await handler(ctx, parseInput(body, isUrlencoded(req) ? await readFormFields(req) : await readJsonBody(req)));
+        exchange.setHeaders(UNKEPT);
+        exchange.sendJson(answer);
+      } catch (error) {
+        sendOAuthError(exchange, error);
+      }
+    };
+}
+
+function sendOAuthError(exchange: Exchange, error: unknown): void {
+  if (error instanceof BodyAborted || exchange.isGone) return;
+  const told = explain(error, exchange);
+  const isBodyRefused = !exchange.req.complete;
+  exchange.clearHeaders();
+  exchange.setHeaders({ ...headersOf(told), ...UNKEPT, ...(isBodyRefused && { Connection: "close" }) });
+  exchange.sendJson({ error: nameOf(told), error_description: told.message }, STATUSES[told.code]);
+}
+
+/** RFC 6749 has no names for what is not the client's fault at this endpoint; these are those of 4.1.2.1. */
+function nameOf(error: AppError): string {
+  if (error instanceof OAuthError) return error.error;
+  const status = STATUSES[error.code];
+  if (status === 429 || status === 503) return "temporarily_unavailable";
+  return status >= 500 ? "server_error" : "invalid_request";
+}

@@ -1,0 +1,41 @@
+/** Apps, by their app keys (Spec 5.7): what a person is told of whoever asks them. */
+import { invalidInput } from "../../errors.js";
+import { isWellFormedApiKey } from "../../lib/api-key-format.js";
+import type { Clock } from "../../lib/clock.js";
+import type { Database } from "../../store/database.js";
+import type { ApiKeyDirectory } from "../api-key-directory.js";
+
+export interface App {
+  readonly appKeyId: string;
+  readonly name: string;
+  readonly owner: { readonly handle: string; readonly githubUsername: string | null };
+  /** Empty: none is registered. */
+  readonly redirectUrls: readonly string[];
+}
+
+export class Apps {
+  constructor(
+    private readonly database: Database,
+    private readonly directory: Pick<ApiKeyDirectory, "hash">,
+    private readonly clock: Clock,
+  ) {}
+
+  /** The app behind an app key. Throws BAD_REQUEST, the same for a key that is not publishable, unknown, expired or revoked. */
+  async identify(appKey: string): Promise<App> {
+    const isPossible = appKey.startsWith("pk_") && isWellFormedApiKey(appKey);
+    const app = isPossible ? await this.find({ hash: new Uint8Array(this.directory.hash(appKey)) }) : null;
+    if (!app)
+      throw invalidInput("The app key is not valid: it must be a publishable key (`pk_`) that is not expired or revoked.", "app_key");
+    return app;
+  }
+
+  /** The app as it is now; null when its key has expired or been revoked since. */
+  async find(where: { readonly hash: Uint8Array<ArrayBuffer> } | { readonly id: string }): Promise<App | null> {
+    const row = await this.database.prisma.apiKey.findUnique({
+      where: { ...where, type: "publishable", revokedAt: null },
+      include: { account: { select: { handle: true, githubUsername: true } } },
+    });
+    if (!row || (row.expiresAt !== null && row.expiresAt <= this.clock.now())) return null;
+    return { appKeyId: row.id, name: row.name, owner: row.account, redirectUrls: row.redirectUrls };
+  }
+}

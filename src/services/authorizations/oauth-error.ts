@@ -1,0 +1,22 @@
+/** What OAuth clients are refused with: an error by its registered name (RFC 6749 5.2, RFC 8628 3.5). Elsewhere it is a BAD_REQUEST. */
+import { AppError } from "../../errors.js";
+
+export type OAuthErrorName =
+  | "invalid_request"
+  | "invalid_client"
+  | "invalid_grant"
+  | "unsupported_grant_type"
+  | "invalid_scope"
+  | "authorization_pending"
+  | "slow_down"
+  | "access_denied"
+  | "expired_token";
+
+export class OAuthError extends AppError {
+  constructor(
+    readonly error: OAuthErrorName,
+    description: string,
+  ) {
+    super("BAD_REQUEST", description);
+  }
+}
