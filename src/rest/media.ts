@@ -1,4 +1,7 @@
-/** The media host (Spec 4.8, variant A; decisions "Media"): uploads need a key, reading needs none. */
+/**
+ * The media host (Spec 4.8; decisions "Media"): uploads need a key, reading needs none. Both variants share its addresses; what only
+ * variant B has is in media-objects.ts.
+ */
 import type { OutgoingHttpHeaders } from "node:http";
 import * as z from "zod";
 import type { RequestContext } from "../context.js";
@@ -6,12 +9,13 @@ import { invalidInput } from "../errors.js";
 import { MEDIA_NAME_CHARS_MAX, MEDIA_UPLOAD_BYTES_MAX } from "../limits-disk.js";
 import { parseInput, storableText } from "../services/input.js";
 import type { MediaUpload, StoredMedia } from "../services/media-links.js";
+import { createUploadInput } from "../services/media-objects-input.js";
 import { isInline } from "../services/media-types.js";
 import type { Services } from "../services/services.js";
-import { isJson, readBytesBody, readJsonBody } from "./body.js";
+import { isJson, type JsonObject, readBytesBody, readJsonBody } from "./body.js";
 import type { Endpoint } from "./endpoint.js";
-import { sendError } from "./error-handler.js";
 import type { Exchange } from "./exchange.js";
+import { addMediaObjectRoutes, openHandler, sendMediaObject } from "./media-objects.js";
 import type { Route } from "./route.js";
 import { sendStoredFile } from "./stored-file.js";
 import { isForm, readForm } from "./uploads.js";
@@ -32,37 +36,40 @@ const uploadInput = z.strictObject({
   name: storableText.min(1).max(MEDIA_NAME_CHARS_MAX).optional(),
 });
 
-export function addMediaRoutes(route: Route, endpoint: Endpoint, { mediaLinks }: Pick<Services, "mediaLinks">): void {
+type MediaServices = Pick<Services, "media" | "mediaLinks" | "mediaObjects">;
+
+export function addMediaRoutes(route: Route, endpoint: Endpoint, services: MediaServices): void {
+  const { media, mediaLinks, mediaObjects } = services;
   route("/", {
     GET: (exchange) => exchange.sendJson({ name: "Sluice media", version: VERSION }),
   });
   route("/upload", {
     POST: endpoint({
       handler: async (ctx: RequestContext, { exchange }) => {
-        const { id, url, contentType, size, duplicate } = await mediaLinks.upload(ctx, await readUpload(exchange));
+        const json = isJson(exchange.req) ? await readJsonBody(exchange.req, JSON_BYTES_MAX) : null;
+        if (json && !Object.hasOwn(json, "data")) return mediaObjects.createUpload(ctx, parseInput(createUploadInput, json));
+        const { id, url, contentType, size, duplicate } = await mediaLinks.upload(ctx, await readUpload(exchange, json));
         return { id, url, contentType, size, duplicate };
       },
     }),
   });
-  route("/:hash", {
-    GET: async (exchange) => {
-      try {
-        await sendMedia(exchange, await mediaLinks.get(exchange.parameter("hash")));
-      } catch (error) {
-        sendError(exchange, error);
-      }
-    },
+  addMediaObjectRoutes(route, endpoint, services);
+  route("/:media", {
+    GET: openHandler(async (exchange) => {
+      const item = await media.get(exchange.parameter("media"));
+      await (item.kind === "file" ? sendMedia(exchange, item.file) : sendMediaObject(exchange, item.object, mediaObjects));
+    }),
   });
 }
 
-async function readUpload({ req }: Exchange): Promise<MediaUpload> {
+async function readUpload({ req }: Exchange, json: JsonObject | null): Promise<MediaUpload> {
   if (isForm(req)) {
     const [file] = (await readForm(req, FORM_RULES)).files.file ?? [];
     if (!file) throw invalidInput("The form has no file.", "file");
     return { bytes: file.bytes, field: "file", contentType: file.contentType || null, name: file.name || null };
   }
-  if (isJson(req)) {
-    const { data, contentType, name } = parseInput(uploadInput, await readJsonBody(req, JSON_BYTES_MAX));
+  if (json) {
+    const { data, contentType, name } = parseInput(uploadInput, json);
     const bytes = Buffer.from(data, "base64");
     if (bytes.toString("base64") !== data) throw invalidInput("The data is not base64 with its padding.", "data");
     return { bytes, field: "data", contentType: contentType ?? null, name: name ?? null };

@@ -105,6 +105,9 @@ const catalogEntry = z.looseObject({
   context_length: amount.nullable(),
 });
 
+const mediaFile = { id: z.string(), contentType: z.string(), size: amount, tags: z.array(z.string()), createdAt: z.string() };
+const mediaMetadata = { ...mediaFile, name: nullableText, expiresAt: nullableText.describe("Null: kept until it is deleted.") };
+
 export const ANSWERS = {
   Error: z.object({
     status: z.int(),
@@ -229,7 +232,7 @@ export const ANSWERS = {
       uploadUrl: z.string(),
       method: z.literal("PUT"),
       headers: z.record(z.string(), z.string()),
-      expiresAt: z.iso.datetime(),
+      expiresAt: z.string(),
     }),
   ]),
   MediaObject: z.looseObject({ ...mediaFile, url: z.string() }),
