@@ -5,9 +5,10 @@ import type { Page, PagePosition } from "../lib/pagination.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT, USAGE_DAYS_MAX, USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../limits.js";
 import type { Services } from "../services/services.js";
 import type { UsageRow } from "../services/usage.js";
+import { toJsonRow, USAGE_COLUMNS } from "../services/usage-columns.js";
 import { sendCsv } from "./csv.js";
 import type { Endpoint } from "./endpoint.js";
-import { toCsvHeader, toCsvRows, toJsonRow, USAGE_COLUMNS, USAGE_DAILY_COLUMNS } from "./presenters/usage.js";
+import { toCsvHeader, toCsvRows, USAGE_DAILY_COLUMNS } from "./presenters/usage.js";
 import { queryInteger } from "./query.js";
 import type { Route } from "./route.js";
 
