@@ -1,8 +1,10 @@
 /** The schema: every domain, once. */
 import { type GraphQLSchema, printSchema } from "graphql";
 import { builder } from "./builder.js";
+import "./types/account-administration.js";
 import "./types/accounts.js";
 import "./types/api-keys.js";
+import "./types/app-usage.js";
 import "./types/audio.js";
 import "./types/chat.js";
 import "./types/embeddings.js";
@@ -10,6 +12,7 @@ import "./types/generations.js";
 import "./types/images.js";
 import "./types/live.js";
 import "./types/media.js";
+import "./types/media-objects.js";
 import "./types/models.js";
 import "./types/moderations.js";
 import "./types/responses.js";

@@ -101,6 +101,6 @@ function toList({ items, hasNextPage }: Page<MediaObject>) {
   };
 }
 
-function toMetadata({ id, contentType, size, name, tags, createdAt, expiresAt }: MediaMetadata) {
+function toMetadata({ id, contentType, size, name, tags, createdAt, expiresAt }: Omit<MediaMetadata, "kind">) {
   return { id, contentType, size, name, tags, createdAt, expiresAt };
 }

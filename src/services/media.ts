@@ -11,7 +11,9 @@ export type MediaItem =
 
 /** What is known of a file, whichever it is. */
 export interface MediaMetadata {
+  readonly kind: MediaItem["kind"];
   readonly id: string;
+  readonly url: string;
   readonly contentType: string;
   readonly size: number;
   readonly name: string | null;
@@ -46,9 +48,9 @@ export class Media {
   /** Open to all, as above. */
   async describe(id: string): Promise<MediaMetadata> {
     const item = await this.get(id);
-    if (item.kind === "object") return item.object;
+    if (item.kind === "object") return { kind: "object", ...item.object };
     const { contentType, sizeBytes, name, createdAt, expiresAt } = item.file;
-    return { id, contentType, size: sizeBytes, name, tags: [], createdAt, expiresAt };
+    return { kind: "file", id, url: item.url, contentType, size: sizeBytes, name, tags: [], createdAt, expiresAt };
   }
 
   /** The bytes, for the gateway itself. Throws NOT_FOUND. */
