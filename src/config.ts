@@ -13,6 +13,7 @@ import { toPlainDecimal } from "./lib/money.js";
 import { StartError } from "./lib/start-error.js";
 import { GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "./limits.js";
 import { DISK_FREE_BYTES_MIN_DEFAULT, MEDIA_QUOTA_BYTES_DEFAULT, MEDIA_QUOTA_FILES_DEFAULT } from "./limits-media.js";
+import { SIGN_IN_ATTEMPTS_PER_MINUTE } from "./limits-sessions.js";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -79,7 +80,15 @@ export interface Config {
   readonly upstreamAllowHosts: readonly string[];
   readonly trustProxyHops: number;
   readonly logLevel: (typeof LOG_LEVELS)[number];
-  readonly github: { readonly clientId: string; readonly clientSecret: string } | null;
+  readonly github: {
+    readonly clientId: string;
+    readonly clientSecret: string;
+    /** Not from the environment. */
+    readonly webUrl: string;
+    readonly apiUrl: string;
+  } | null;
+  /** Not from the environment. */
+  readonly signInAttemptsPerMinute: number;
   readonly mcpServers: Readonly<Partial<Record<McpServerId, string>>>;
   /** A model's id or alias. */
   readonly moderationModel: string | null;
@@ -110,6 +119,8 @@ export class ConfigError extends StartError {
 
 const DEFAULT_TIERS =
   '[{"name":"free","credits":1,"period":"day"},{"name":"plus","credits":5,"period":"day"},{"name":"pro","credits":20,"period":"day"}]';
+
+const GITHUB_URLS = { webUrl: "https://github.com", apiUrl: "https://api.github.com" };
 
 const text = z.string();
 const environment = z.object({
@@ -197,8 +208,9 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     logLevel: values.LOG_LEVEL,
     github:
       values.GITHUB_CLIENT_ID && values.GITHUB_CLIENT_SECRET
-        ? { clientId: values.GITHUB_CLIENT_ID, clientSecret: values.GITHUB_CLIENT_SECRET }
+        ? { clientId: values.GITHUB_CLIENT_ID, clientSecret: values.GITHUB_CLIENT_SECRET, ...GITHUB_URLS }
         : null,
+    signInAttemptsPerMinute: SIGN_IN_ATTEMPTS_PER_MINUTE,
     mcpServers: values.MCP_SERVERS,
     moderationModel: values.MODERATION_MODEL ?? null,
     integrations: toIntegrations(values),

@@ -8,6 +8,7 @@ import { clientAddressOf } from "../lib/client-address.js";
 import type { Idempotency } from "../services/idempotency.js";
 import { parseInput } from "../services/input.js";
 import { requireCaller } from "../services/permissions.js";
+import type { BrowserRequest } from "../services/sessions/session-cookie.js";
 import { readJsonBody } from "./body.js";
 import { readToken } from "./credentials.js";
 import { sendError } from "./error-handler.js";
@@ -42,9 +43,9 @@ export interface EndpointRequest<Body, Query> {
 
 export type Endpoint = <Body = undefined, Query = undefined>(options: EndpointOptions<Body, Query>) => RouteHandler;
 
-/** Who a credential stands for; null is nobody. Throws UNAUTHORIZED for one that is not good, RATE_LIMITED when there were too many. */
+/** Who a credential stands for; null is whoever is signed in in the browser that asks, or nobody. Throws UNAUTHORIZED for one that is not good, RATE_LIMITED when there were too many. */
 export interface Authenticator {
-  authenticate(token: string | null, clientAddress: string): Caller | Promise<Caller>;
+  authenticate(token: string | null, clientAddress: string, request?: BrowserRequest): Caller | Promise<Caller>;
 }
 
 /** The `endpoint()` of one application. */
@@ -55,6 +56,8 @@ export function createEndpoint(authenticator: Authenticator, trustProxyHops: num
         const clientAddress = clientAddressOf(exchange.req, trustProxyHops);
         const caller = await identify(authenticator, exchange, clientAddress);
         const ctx = new RestRequestContext(caller, exchange, clientAddress);
+        // A cache in between knows that an answer to a key is private, not that one to a cookie is.
+        if (caller.kind === "session") exchange.setHeaders(PRIVATE);
         // Before the body is read: nobody's megabytes are not worth parsing.
         if (!isPublic) requireCaller(ctx);
         const request = {
@@ -75,6 +78,8 @@ export function createEndpoint(authenticator: Authenticator, trustProxyHops: num
     };
 }
 
+const PRIVATE = { "Cache-Control": "private, no-store" };
+
 /** What decides an answer, whatever the key and the exchange. */
 function toInput<Body, Query>({ query, body, files }: EndpointRequest<Body, Query>): unknown {
   return { query, body, files };
@@ -88,7 +93,7 @@ function identify(authenticator: Authenticator, exchange: Exchange, clientAddres
   } catch (error) {
     return refuseUnread(authenticator, clientAddress, error);
   }
-  return authenticator.authenticate(token, clientAddress);
+  return authenticator.authenticate(token, clientAddress, exchange.req);
 }
 
 /** A credential that cannot be read is counted like none. */

@@ -1,29 +1,36 @@
 /**
  * Access: who makes a request. Both faces ask here, so that requests of nobody in particular are counted by their client
- * address wherever they arrive, before any work is done for them (decisions "Rate limits").
+ * address wherever they arrive, before any work is done for them (decisions "Rate limits"). A key wins over a session's cookie.
  */
-import type { Caller } from "../context.js";
+import type { Caller, SessionCaller } from "../context.js";
 import { AppError } from "../errors.js";
 import type { ApiKeys } from "./api-keys.js";
 import type { RateLimits } from "./rate-limits.js";
+import type { BrowserRequest, SessionCookie } from "./sessions/session-cookie.js";
 
-/** Who is signed in, by the Cookie header of a request; nobody when it holds no session that is good. */
-export interface SessionAuthenticator {
-  authenticate(cookies: string | undefined): Promise<Caller>;
+export interface SessionFinder {
+  /** Null for a token that is not good. */
+  find(token: string): Promise<SessionCaller | null>;
 }
+
+const ANONYMOUS: Caller = { kind: "anonymous" };
 
 export class Access {
   constructor(
     private readonly apiKeys: Pick<ApiKeys, "authenticate">,
-    private readonly sessions: SessionAuthenticator,
+    private readonly sessions: SessionFinder,
+    private readonly cookie: Pick<SessionCookie, "read" | "tokenOf" | "tokenOfUpgrade">,
     private readonly limits: RateLimits,
   ) {}
 
   /**
-   * The caller behind a key; null is nobody. At once for a key that is known, else a promise. Throws or rejects with
-   * UNAUTHORIZED for a key that is not good, and with RATE_LIMITED instead of either when there were too many.
+   * The caller behind a key, or, without one, behind the session cookie of `request`. At once for a key that is known, else a
+   * promise. Throws or rejects with UNAUTHORIZED for a key that is not good, and with RATE_LIMITED instead of either when
+   * there were too many; a session that is not good is nobody.
    */
-  authenticate(key: string | null, clientAddress: string): Caller | Promise<Caller> {
+  authenticate(key: string | null, clientAddress: string, request?: BrowserRequest): Caller | Promise<Caller> {
+    const token = key === null && request ? this.cookie.tokenOf(request) : null;
+    if (token !== null) return this.authenticateSession(token, clientAddress);
     try {
       const caller = this.apiKeys.authenticate(key);
       if (caller instanceof Promise) return caller.catch((error: unknown) => this.refuse(error, clientAddress));
@@ -33,11 +40,26 @@ export class Access {
     }
   }
 
-  /** For pages, which look at no key. Rejects with RATE_LIMITED when nobody in particular asks too often. */
-  async identifySession(cookies: string | undefined, clientAddress: string): Promise<Caller> {
-    const caller = await this.sessions.authenticate(cookies);
-    if (caller.kind === "anonymous") await this.limits.countAnonymous(clientAddress);
-    return caller;
+  /** For what outlives a request: the token by which its caller can be looked up again. Null without a cookie that counts. */
+  sessionTokenOf(request: BrowserRequest): string | null {
+    return this.cookie.tokenOf(request);
+  }
+
+  /** As `sessionTokenOf`, for the upgrade to a WebSocket. */
+  sessionTokenOfUpgrade(request: BrowserRequest): string | null {
+    return this.cookie.tokenOfUpgrade(request);
+  }
+
+  /** Nobody for a token that is not good. Rejects with RATE_LIMITED when nobody in particular asks too often. */
+  async authenticateSession(token: string | null, clientAddress: string): Promise<Caller> {
+    const caller = token === null ? null : await this.sessions.find(token);
+    if (caller === null) await this.limits.countAnonymous(clientAddress);
+    return caller ?? ANONYMOUS;
+  }
+
+  /** For pages, which look at no key and check by themselves where a form comes from. Rejects as `authenticateSession` does. */
+  identifySession(cookies: string | undefined, clientAddress: string): Promise<Caller> {
+    return this.authenticateSession(this.cookie.read(cookies), clientAddress);
   }
 
   /** A wrong key is counted like none: guessing must not be cheaper. */

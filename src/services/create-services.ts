@@ -49,6 +49,7 @@ import type { Services } from "./services.js";
 import { UsageRecords } from "./usage.js";
 
 /** Everything that the faces may call, and what has to be started and ended with it. */
+import { createSessionServices } from "./sessions/create-session-services.js";
 export interface CreatedServices {
   readonly services: Services;
   readonly cachedAnswers: CachedAnswers;
@@ -121,6 +122,7 @@ export function createServices(
     accounts,
     apiKeys,
     audio: new AudioGeneration({ catalog, contentCache, speech, music }),
+  const { sessions, signIn, sessionCookie } = createSessionServices(foundations, settings, clock, log, addresses);
     catalog,
     chat,
     embeddings: new Embeddings(generations, upstreams),
@@ -145,6 +147,8 @@ export function createServices(
   };
   return { services, cachedAnswers, inspector, sweeper };
 }
+    sessions,
+    signIn,
 
 /** The models that the safety features ask, where the configuration names one that there is. */
 function moderatorsOf(catalog: Catalog, upstreams: Upstreams, name: string | null): readonly Moderator[] {

@@ -24,6 +24,13 @@ export function requireKeyManager(ctx: RequestContext): KeyCaller | SessionCalle
   return requirePermission(ctx, "keys");
 }
 
+/** A signed-in person; 403 for a key, whatever it holds. */
+export function requireSession(ctx: RequestContext): SessionCaller {
+  const { caller } = ctx;
+  if (caller.kind === "session") return caller;
+  throw caller.kind === "key" ? permissionDenied("Only a signed-in person may do this, not a key.") : unauthenticated("Sign in first.");
+}
+
 export function requireOperator(ctx: RequestContext): KeyCaller | SessionCaller {
   const caller = requireKeyManager(ctx);
   if (!caller.isOperator) throw permissionDenied("Only an operator may do this.");

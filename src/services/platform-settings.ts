@@ -3,6 +3,7 @@ import type { UpstreamTimeouts } from "../providers/provider.js";
 import type { CatalogSettings } from "./catalog.js";
 import type { MediaQuotaSettings } from "./media-quotas.js";
 import type { RateLimitSettings } from "./rate-limits.js";
+import type { GitHubSettings } from "./sessions/github.js";
 
 export interface PlatformSettings extends CatalogSettings {
   readonly dataDir: string;
@@ -21,6 +22,10 @@ export interface PlatformSettings extends CatalogSettings {
   readonly mediaQuota: MediaQuotaSettings;
   /** An id or alias; null when there is none. */
   readonly moderationModel: string | null;
+  /** Of one address, of one e-mail address, and of sign-ups of one address. */
+  readonly signInAttemptsPerMinute: number;
+  /** Null: nobody signs in with it. */
+  readonly github: GitHubSettings | null;
 }
 
 /** Where the gateway is reached, without a slash at the end. */
@@ -28,3 +33,4 @@ export interface Addresses {
   readonly baseUrl: string;
   readonly mediaUrl: string;
 }
+  readonly authUrl: string;

@@ -26,6 +26,8 @@ import type { MediaQuotas } from "./media-quotas.js";
 import type { UsageRecords } from "./usage.js";
 
 export interface Services {
+import type { Sessions } from "./sessions.js";
+import type { SignIn } from "./sign-in.js";
   readonly access: Access;
   readonly accounts: Accounts;
   readonly apiKeys: ApiKeys;
@@ -52,3 +54,5 @@ export interface Services {
   readonly usage: UsageRecords;
   readonly videos: Videos;
 }
+  readonly sessions: Sessions;
+  readonly signIn: SignIn;

@@ -9,10 +9,14 @@ import type { Logger } from "pino";
 export interface EventChannels {
   /** A key was revoked, changed or deleted: caches drop it. */
   "api-key-changed": { readonly apiKeyId: string };
+  /** A session ended: caches drop it. */
+  "session-changed": { readonly accountId: string; readonly sessionId: string };
   /** A usage row was written. */
   "usage-recorded": { readonly accountId: string; readonly usageId: string };
   /** A bucket or what is held of it changed. */
   "balance-changed": { readonly accountId: string };
+  /** Somebody decided on a device, or it fetched its key. */
+  "device-authorization-changed": { readonly deviceAuthorizationId: string };
   /** A generation job got further or came to its end. */
   "generation-changed": { readonly accountId: string; readonly generationId: string; readonly status: string };
 }

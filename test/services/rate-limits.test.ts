@@ -8,6 +8,7 @@ import { COUNTERS_MAX } from "../../src/limits.js";
 import { Access } from "../../src/services/access.js";
 import type { Model } from "../../src/services/catalog/model.js";
 import { type RateLimitSettings, RateLimits } from "../../src/services/rate-limits.js";
+import { SessionCookie } from "../../src/services/sessions/session-cookie.js";
 import { BUCKET_PER_HOUR_MAX, fullBucket, refill, take } from "../../src/store/counters/bucket.js";
 import { type Counters, openCounters } from "../../src/store/counters.js";
 import { isRedisInstalled, REDIS_ABSENT, startRedis, type TestRedis } from "../support/redis.js";
@@ -117,8 +118,7 @@ describe("limits by a moved clock", () => {
         if (key === "looked up") return Promise.reject(unauthenticated("no"));
         throw unauthenticated("no");
       });
-      const nobody = { authenticate: async (): Promise<Caller> => ({ kind: "anonymous" }) };
-      const access = new Access({ authenticate }, nobody, limits);
+      const access = new Access({ authenticate }, { find: async () => null }, new SessionCookie(() => []), limits);
       const outcome = (key: string | null) =>
         Promise.resolve(access.authenticate(key, "203.0.113.1")).then(
           () => "ok",

@@ -11,8 +11,10 @@ export const EVENT_MESSAGE_BYTES_MAX = 7_999;
 /** Fields that are not listed are from a newer version and are left out. */
 const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]> } = {
   "api-key-changed": z.object({ apiKeyId: z.string() }),
+  "session-changed": z.object({ accountId: z.string(), sessionId: z.string() }),
   "usage-recorded": z.object({ accountId: z.string(), usageId: z.string() }),
   "balance-changed": z.object({ accountId: z.string() }),
+  "device-authorization-changed": z.object({ deviceAuthorizationId: z.string() }),
   "generation-changed": z.object({ accountId: z.string(), generationId: z.string(), status: z.string() }),
 };
 

@@ -1,0 +1,51 @@
+/** Sessions and sign-in, with what only they use. */
+import type { Logger } from "pino";
+import type { Clock } from "../../lib/clock.js";
+import type { Foundations } from "../foundations.js";
+import type { Addresses, PlatformSettings } from "../platform-settings.js";
+import { Sessions } from "../sessions.js";
+import { SignIn } from "../sign-in.js";
+import { Passwords } from "./passwords.js";
+import { SessionCookie } from "./session-cookie.js";
+import { SessionDirectory } from "./session-directory.js";
+import { loadSignInLibrary, type SignInLibrary } from "./sign-in-library.js";
+import { SignInLimits } from "./sign-in-limits.js";
+
+export function createSessionServices(
+  { database, events, counters, deriveSecret }: Pick<Foundations, "database" | "events" | "counters" | "deriveSecret">,
+  settings: Pick<PlatformSettings, "github" | "signInAttemptsPerMinute">,
+  clock: Clock,
+  log: Logger,
+  addresses: () => Addresses,
+): { readonly sessions: Sessions; readonly signIn: SignIn; readonly sessionCookie: SessionCookie } {
+  const sessionCookie = new SessionCookie(() => {
+    const { baseUrl, authUrl } = addresses();
+    return [baseUrl, authUrl];
+  });
+  const directory = new SessionDirectory(database, deriveSecret("session tokens"), clock, events);
+  const sessions = new Sessions(database, directory, sessionCookie, events, clock);
+  const passwords = new Passwords();
+  let library: Promise<SignInLibrary> | null = null;
+  const signIn = new SignIn({
+    database,
+    sessions,
+    directory,
+    cookie: sessionCookie,
+    passwords,
+    limits: new SignInLimits(counters, settings.signInAttemptsPerMinute),
+    library: () => {
+      library ??= loadSignInLibrary({
+        database,
+        passwords,
+        clock,
+        log,
+        secret: deriveSecret("sign-in"),
+        authUrl: addresses().authUrl,
+        github: settings.github,
+        hashToken: (token) => directory.hash(token),
+      });
+      return library;
+    },
+  });
+  return { sessions, signIn, sessionCookie };
+}

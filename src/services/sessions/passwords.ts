@@ -1,0 +1,66 @@
+/**
+ * Passwords as they are stored: scrypt, in the library's own format and with its parameters, but on the system's threads instead of
+ * the event loop, and a few at once: a flood of sign-ins waits for itself and for nobody else.
+ */
+import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
+import { serviceUnavailable } from "../../errors.js";
+import { PASSWORD_HASHES_AT_ONCE, PASSWORD_HASHES_WAITING_MAX } from "../../limits-sessions.js";
+
+/** OWASP Password Storage Cheat Sheet: N=2^14, r=16 costs as much as its N=2^15, r=8. */
+const COST = { N: 16_384, r: 16, p: 1, maxmem: 2 * 128 * 16_384 * 16 };
+const KEY_BYTES = 64;
+const SALT_BYTES = 16;
+/** Nobody waits long enough for more. */
+const RETRY_AFTER_SECONDS = 5;
+
+export class Passwords {
+  #running = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  /** `<salt>:<key>` in hexadecimal. Rejects with SERVICE_UNAVAILABLE when too many wait. */
+  async hash(password: string): Promise<string> {
+    const salt = randomBytes(SALT_BYTES).toString("hex");
+    return `${salt}:${(await this.derive(password, salt)).toString("hex")}`;
+  }
+
+  /** Takes as long for a wrong password as for the right one, and as `hash`. */
+  async verify(password: string, hash: string): Promise<boolean> {
+    const [salt = "", key = ""] = hash.split(":");
+    const stored = Buffer.from(key, "hex");
+    const derived = await this.derive(password, salt);
+    return stored.length === derived.length && timingSafeEqual(stored, derived);
+  }
+
+  private async derive(password: string, salt: string): Promise<Buffer> {
+    await this.enter();
+    try {
+      // Of a letter and its accent typed as one character or as two, the same password.
+      const text = password.normalize("NFKC");
+      return await new Promise<Buffer>((resolve, reject) => {
+        scrypt(text, salt, KEY_BYTES, COST, (error, key) => (error ? reject(error) : resolve(key)));
+      });
+    } finally {
+      this.leave();
+    }
+  }
+
+  private async enter(): Promise<void> {
+    if (this.#running < PASSWORD_HASHES_AT_ONCE) {
+      this.#running += 1;
+      return;
+    }
+    if (this.#waiting.length >= PASSWORD_HASHES_WAITING_MAX) {
+      throw serviceUnavailable("Too many people are signing in at once. Try again in a moment.", {
+        retryAfterSeconds: RETRY_AFTER_SECONDS,
+      });
+    }
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** Whoever waits takes the place over. */
+  private leave(): void {
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#running -= 1;
+  }
+}

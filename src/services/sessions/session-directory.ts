@@ -1,0 +1,99 @@
+/**
+ * Who is behind a session's token, as `ApiKeyDirectory` is for keys: the database knows tokens by their HMAC, a cache in memory by
+ * their digest. The cache is bounded, short, and drops a session at once everywhere when it ends.
+ */
+import { createHmac, hash as digest } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import type { SessionCaller } from "../../context.js";
+import type { Clock } from "../../lib/clock.js";
+import { SESSION_CACHE_ENTRIES_MAX, SESSION_CACHE_MS, SESSION_RENEWAL_SECONDS, SESSION_SECONDS } from "../../limits-sessions.js";
+import type { Database } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
+
+const UNKNOWN = Symbol("unknown session");
+type CacheEntry = { readonly caller: SessionCaller; readonly expiresAt: Date } | typeof UNKNOWN;
+
+export class SessionDirectory {
+  private readonly cache = new LRUCache<string, CacheEntry>({ max: SESSION_CACHE_ENTRIES_MAX, ttl: SESSION_CACHE_MS });
+  /** By session id, so that its end finds the entry. */
+  private readonly cacheKeys = new LRUCache<string, string>({ max: SESSION_CACHE_ENTRIES_MAX });
+  private readonly pending = new Map<string, Promise<CacheEntry>>();
+  /** Counts drops: an answer that was asked for before a drop must not be cached after it. */
+  private generation = 0;
+
+  constructor(
+    private readonly database: Database,
+    private readonly secret: Buffer,
+    private readonly clock: Clock,
+    events: Events,
+  ) {
+    events.listen("session-changed", ({ sessionId }) => this.drop(sessionId));
+    events.onGap(() => this.dropAll());
+  }
+
+  /** A token as it is stored. */
+  hash(token: string): string {
+    return createHmac("sha256", this.secret).update(token).digest("base64url");
+  }
+
+  /** Null for a token that is unknown, expired or revoked. */
+  async find(token: string): Promise<SessionCaller | null> {
+    const cacheKey = digest("sha256", token, "base64");
+    const entry = this.cache.get(cacheKey) ?? (await this.lookUp(token, cacheKey));
+    return entry === UNKNOWN || entry.expiresAt <= this.clock.now() ? null : entry.caller;
+  }
+
+  private lookUp(token: string, cacheKey: string): Promise<CacheEntry> {
+    const running = this.pending.get(cacheKey);
+    if (running) return running;
+    const generation = this.generation;
+    const started = this.load(this.hash(token))
+      .then((entry) => {
+        if (generation !== this.generation) return entry;
+        this.cache.set(cacheKey, entry);
+        if (entry !== UNKNOWN) this.cacheKeys.set(entry.caller.sessionId, cacheKey);
+        return entry;
+      })
+      .finally(() => this.pending.delete(cacheKey));
+    this.pending.set(cacheKey, started);
+    return started;
+  }
+
+  private async load(token: string): Promise<CacheEntry> {
+    const now = this.clock.now();
+    const row = await this.database.prisma.session.findUnique({
+      where: { token },
+      include: { account: { select: { isOperator: true } } },
+    });
+    if (!row || row.expiresAt <= now) return UNKNOWN;
+    const caller: SessionCaller = {
+      kind: "session",
+      accountId: row.accountId,
+      isOperator: row.account.isOperator,
+      sessionId: row.id,
+    };
+    return { caller, expiresAt: await this.renew(row, now) };
+  }
+
+  /** A session that is used lasts on; one that ended meanwhile stays ended. */
+  private async renew(row: { readonly id: string; readonly expiresAt: Date }, now: Date): Promise<Date> {
+    const renewed = new Date(now.getTime() + SESSION_SECONDS * 1000);
+    if (renewed.getTime() - row.expiresAt.getTime() < SESSION_RENEWAL_SECONDS * 1000) return row.expiresAt;
+    await this.database.prisma.session.updateMany({ where: { id: row.id }, data: { expiresAt: renewed } });
+    return renewed;
+  }
+
+  private drop(sessionId: string): void {
+    this.generation += 1;
+    const cacheKey = this.cacheKeys.get(sessionId);
+    if (cacheKey === undefined) return;
+    this.cacheKeys.delete(sessionId);
+    this.cache.delete(cacheKey);
+  }
+
+  private dropAll(): void {
+    this.generation += 1;
+    this.cacheKeys.clear();
+    this.cache.clear();
+  }
+}

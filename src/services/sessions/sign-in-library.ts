@@ -1,0 +1,137 @@
+/**
+ * The library that signs people in (better-auth), on our tables: it checks passwords, makes sessions, and speaks OAuth with GitHub.
+ * It is loaded when somebody first signs in. What it is not left to do, and why, is in docs/decisions/sign-in-library.md.
+ */
+import type { BetterAuthOptions, DBAdapter } from "better-auth";
+import type { Logger } from "pino";
+import type { Clock } from "../../lib/clock.js";
+import { createId } from "../../lib/ids.js";
+import { SESSION_SECONDS } from "../../limits-sessions.js";
+import type { Database } from "../../store/database.js";
+import { type GitHubSettings, githubProvider } from "./github.js";
+import { chooseHandle } from "./handles.js";
+import type { Passwords } from "./passwords.js";
+
+export interface SignInLibraryOptions {
+  readonly database: Database;
+  readonly passwords: Passwords;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** What its cookies are signed and the tokens of other providers encrypted with. */
+  readonly secret: Buffer;
+  /** Where people sign in, without a slash at the end. */
+  readonly authUrl: string;
+  readonly github: GitHubSettings | null;
+  /** A session's token as it is stored. */
+  readonly hashToken: (token: string) => string;
+}
+
+/** Where the address of whoever signs in is told to the library, which knows requests only. */
+export const CLIENT_ADDRESS_HEADER = "x-sluice-client-address";
+export const AUTH_PATH = "/api/auth";
+
+export type SignInLibrary = Awaited<ReturnType<typeof loadSignInLibrary>>;
+
+export async function loadSignInLibrary(options: SignInLibraryOptions) {
+  const [{ betterAuth }, { prismaAdapter }] = await Promise.all([import("better-auth/minimal"), import("better-auth/adapters/prisma")]);
+  const { authUrl, passwords, secret, hashToken, database, log } = options;
+  const { account, session, signInMethod, verification } = database.prisma;
+  // Its own `account` is what we call a sign-in method, and it looks models up under either name.
+  const adapter = prismaAdapter({ person: account, session, signInMethod, verification }, { provider: "postgresql" });
+  return betterAuth({
+    baseURL: authUrl,
+    basePath: AUTH_PATH,
+    // A list, because the library would read another one from the environment.
+    secrets: [{ version: 1, value: secret.toString("base64") }],
+    database: (all: BetterAuthOptions) => withHashedTokens(adapter(all), hashToken),
+    telemetry: { enabled: false },
+    // It logs the e-mail addresses of those who fail to sign in.
+    logger: { log: (level, message) => log.debug({ level }, `sign-in: ${message}`) },
+    ...tables,
+    advanced: {
+      database: { generateId: () => createId() },
+      cookiePrefix: "sluice",
+      useSecureCookies: authUrl.startsWith("https:"),
+      ipAddress: { ipAddressHeaders: [CLIENT_ADDRESS_HEADER] },
+    },
+    emailAndPassword: {
+      enabled: true,
+      // Accounts with a password are made by `SignIn`, in one transaction.
+      disableSignUp: true,
+      password: { hash: (password) => passwords.hash(password), verify: ({ password, hash }) => passwords.verify(password, hash) },
+    },
+    databaseHooks: hooks(options),
+    plugins: options.github ? [gitHubPlugin(options.github, database)] : [],
+  });
+}
+
+/** The library's names for our tables and columns, where they differ. */
+const tables = {
+  user: {
+    modelName: "person",
+    fields: { emailVerified: "isEmailVerified" },
+    additionalFields: {
+      handle: { type: "string", required: false, input: false },
+      tier: { type: "string", required: false, input: false },
+      githubUsername: { type: "string", required: false, input: false },
+    },
+  },
+  session: { modelName: "session", fields: { userId: "accountId" } },
+  account: {
+    modelName: "signInMethod",
+    fields: { userId: "accountId", accountId: "providerAccountId" },
+    encryptOAuthTokens: true,
+  },
+  verification: { modelName: "verification" },
+} as const satisfies Partial<BetterAuthOptions>;
+
+/** What every new account is given beside what its owner says. */
+export const NEW_ACCOUNT = { tier: "free" } as const;
+
+function hooks({ database, clock }: SignInLibraryOptions): BetterAuthOptions["databaseHooks"] {
+  const { prisma } = database;
+  return {
+    user: {
+      create: {
+        before: async (user) => {
+          const source = "githubUsername" in user ? String(user.githubUsername) : user.email;
+          const handle = await chooseHandle(source, async (taken) => (await prisma.account.count({ where: { handle: taken } })) > 0);
+          return { data: { ...user, ...NEW_ACCOUNT, handle } };
+        },
+      },
+    },
+    session: {
+      create: {
+        before: async (session) => ({
+          data: {
+            ...session,
+            ipAddress: session.ipAddress || null,
+            userAgent: session.userAgent || null,
+            expiresAt: new Date(clock.now().getTime() + SESSION_SECONDS * 1000),
+            createdAt: clock.now(),
+          },
+        }),
+      },
+    },
+  };
+}
+
+/** The library makes tokens and puts them into the database as they are; it never looks for one here. */
+function withHashedTokens(adapter: DBAdapter<BetterAuthOptions>, hashToken: (token: string) => string): DBAdapter<BetterAuthOptions> {
+  const hashing: DBAdapter<BetterAuthOptions> = {
+    ...adapter,
+    transaction: (work) => work(hashing),
+    create: async (call) => {
+      const { data } = call;
+      const token = call.model === "session" && "token" in data && typeof data.token === "string" ? data.token : null;
+      if (token === null) return adapter.create(call);
+      return { ...(await adapter.create({ ...call, data: { ...data, token: hashToken(token) } })), token };
+    },
+  };
+  return hashing;
+}
+
+/** The library's own provider for GitHub knows one address. */
+function gitHubPlugin(settings: GitHubSettings, database: Database) {
+  return { id: "github", init: () => ({ context: { socialProviders: [githubProvider(settings, database)] } }) };
+}

@@ -1,0 +1,182 @@
+/**
+ * Signing up and in (decisions "Authorization"): with an e-mail address and a password, and with GitHub where it is configured.
+ *
+ * 1. Attempts are counted before anything is looked up.
+ * 2. The library says who it is; it takes as long for an address that is not known as for a wrong password.
+ * 3. A session is made, always a new one: what the browser brought along before is worth nothing, and ends.
+ * 4. The answer sets its cookie. The database keeps an HMAC of the token and nothing that could be sent as a cookie.
+ */
+import * as z from "zod";
+import type { RequestContext } from "../context.js";
+import { conflict, invalidInput, unauthenticated } from "../errors.js";
+import { createId } from "../lib/ids.js";
+import {
+  EMAIL_CHARS_MAX,
+  PASSWORD_CHARS_MAX,
+  PASSWORD_CHARS_MIN,
+  PROFILE_NAME_CHARS_MAX,
+  USER_AGENT_CHARS_MAX,
+} from "../limits-sessions.js";
+import type { Database } from "../store/database.js";
+import { storableText } from "./input.js";
+import { requireSession } from "./permissions.js";
+import { chooseHandle } from "./sessions/handles.js";
+import type { Passwords } from "./sessions/passwords.js";
+import type { SessionCookie } from "./sessions/session-cookie.js";
+import type { SessionDirectory } from "./sessions/session-directory.js";
+import { CLIENT_ADDRESS_HEADER, NEW_ACCOUNT, type SignInLibrary } from "./sessions/sign-in-library.js";
+import type { SignInLimits } from "./sessions/sign-in-limits.js";
+import type { Sessions } from "./sessions.js";
+
+/** Unspecified: ASCII only, so that no two addresses look alike, and in lower case. */
+const emailInput = z.string().trim().pipe(z.email().max(EMAIL_CHARS_MAX).toLowerCase());
+const newPasswordInput = z.string().min(PASSWORD_CHARS_MIN).max(PASSWORD_CHARS_MAX);
+const passwordInput = z.string().min(1).max(PASSWORD_CHARS_MAX);
+
+export const signUpInput = z.strictObject({
+  email: emailInput,
+  password: newPasswordInput,
+  name: storableText.trim().max(PROFILE_NAME_CHARS_MAX).nullish(),
+});
+export type SignUpInput = z.output<typeof signUpInput>;
+
+export const signInInput = z.strictObject({ email: emailInput, password: passwordInput });
+export type SignInInput = z.output<typeof signInInput>;
+
+export const changePasswordInput = z.strictObject({ currentPassword: passwordInput, newPassword: newPasswordInput });
+export type ChangePasswordInput = z.output<typeof changePasswordInput>;
+
+/** The browser that signs in, as it calls itself. */
+export interface Browser {
+  readonly userAgent: string | undefined;
+}
+
+export interface SignedIn {
+  readonly accountId: string;
+  readonly sessionId: string;
+  /** `Set-Cookie` lines of the answer. */
+  readonly cookies: readonly string[];
+}
+
+export interface SignInParts {
+  readonly database: Database;
+  readonly sessions: Sessions;
+  readonly directory: SessionDirectory;
+  readonly cookie: SessionCookie;
+  readonly passwords: Passwords;
+  readonly limits: SignInLimits;
+  /** Loaded when it is first asked for. */
+  readonly library: () => Promise<SignInLibrary>;
+}
+
+const CREDENTIAL = "credential";
+
+export class SignIn {
+  constructor(private readonly parts: SignInParts) {}
+
+  /** Makes an account and signs in. Rejects with CONFLICT when the address has one, RATE_LIMITED. */
+  async signUp(ctx: RequestContext, input: SignUpInput, browser: Browser): Promise<SignedIn> {
+    const { limits, passwords, database } = this.parts;
+    await limits.countSignUp(ctx.clientAddress);
+    const { email, name } = input;
+    if ((await database.prisma.account.count({ where: { email } })) > 0) throw emailTaken();
+    const accountId = await this.createAccount({ email, name: name || null, password: await passwords.hash(input.password) });
+    return this.open(ctx, accountId, browser);
+  }
+
+  /** Rejects with UNAUTHORIZED, in the same words for whatever is wrong, or RATE_LIMITED. */
+  async signIn(ctx: RequestContext, input: SignInInput, browser: Browser): Promise<SignedIn> {
+    const { limits, library } = this.parts;
+    await limits.countSignIn(ctx.clientAddress, input.email);
+    const { api } = await library();
+    const { token, user } = await api.signInEmail({ body: input, headers: headersOf(ctx, browser) }).catch(refuse);
+    return this.admit(ctx, user.id, token);
+  }
+
+  /** Ends every session of the account and opens a new one. Rejects with BAD_REQUEST for a wrong current password, or RATE_LIMITED. */
+  async changePassword(ctx: RequestContext, input: ChangePasswordInput, browser: Browser): Promise<SignedIn> {
+    const { accountId } = requireSession(ctx);
+    const { limits, passwords, database, sessions } = this.parts;
+    await limits.countPasswordCheck(accountId);
+    const method = await database.prisma.signInMethod.findFirst({ where: { accountId, providerId: CREDENTIAL } });
+    if (!method?.password) throw conflict("This account has no password: it is signed in to with GitHub.");
+    if (!(await passwords.verify(input.currentPassword, method.password))) {
+      throw invalidInput("This is not the account's password.", "currentPassword");
+    }
+    const password = await passwords.hash(input.newPassword);
+    // Of two changes at once, the one that knew the password as it is.
+    const changed = await database.prisma.signInMethod.updateMany({
+      where: { id: method.id, password: method.password },
+      data: { password },
+    });
+    if (changed.count === 0) throw conflict("The password has just been changed.");
+    await sessions.end(accountId);
+    return this.open(ctx, accountId, browser);
+  }
+
+  /** One statement for the account and its password: there is never one without the other. */
+  private async createAccount(account: { email: string; name: string | null; password: string }): Promise<string> {
+    const { prisma } = this.parts.database;
+    const { email, name, password } = account;
+    const id = createId();
+    for (let attemptsLeft = 3; ; attemptsLeft -= 1) {
+      const handle = await chooseHandle(email, async (taken) => (await prisma.account.count({ where: { handle: taken } })) > 0);
+      const method = { id: createId(), providerId: CREDENTIAL, providerAccountId: id, password };
+      try {
+        await prisma.account.create({ data: { id, email, name, handle, ...NEW_ACCOUNT, signInMethods: { create: method } } });
+        return id;
+      } catch (error) {
+        if (!isTaken(error)) throw error;
+        if ((await prisma.account.count({ where: { email } })) > 0) throw emailTaken();
+        // Somebody else was given the handle in between.
+        if (attemptsLeft === 0) throw error;
+      }
+    }
+  }
+
+  private async open(ctx: RequestContext, accountId: string, { userAgent }: Browser): Promise<SignedIn> {
+    const { internalAdapter } = await (await this.parts.library()).$context;
+    const ipAddress = ctx.clientAddress;
+    const { token } = await internalAdapter.createSession(accountId, false, { ipAddress, userAgent: shortened(userAgent) });
+    return this.admit(ctx, accountId, token);
+  }
+
+  /** The session is there: its cookie, and the end of the one that the browser had. */
+  private async admit(ctx: RequestContext, accountId: string, token: string): Promise<SignedIn> {
+    const { database, directory, sessions, cookie } = this.parts;
+    const { id: sessionId } = await database.prisma.session.findUniqueOrThrow({
+      where: { token: directory.hash(token) },
+      select: { id: true },
+    });
+    const { caller } = ctx;
+    if (caller.kind === "session") await sessions.end(caller.accountId, { id: caller.sessionId });
+    await sessions.tidy(accountId);
+    return { accountId, sessionId, cookies: [cookie.create(token)] };
+  }
+}
+
+function headersOf({ clientAddress }: RequestContext, { userAgent }: Browser): Headers {
+  return new Headers({ [CLIENT_ADDRESS_HEADER]: clientAddress, "user-agent": shortened(userAgent) });
+}
+
+/** As it can be stored, and sent on as a header. */
+function shortened(userAgent = ""): string {
+  return userAgent.replace(/[^\x20-\x7e]/g, "").slice(0, USER_AGENT_CHARS_MAX);
+}
+
+/** The library says what exactly was wrong; whoever asks is not told. */
+function refuse(error: unknown): never {
+  if (error instanceof Error && "statusCode" in error && error.statusCode === 401) {
+    throw unauthenticated("The e-mail address or the password is wrong.");
+  }
+  throw error;
+}
+
+/** Prisma's code for a value that must be unique and is not. */
+function isTaken(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "P2002";
+}
+
+function emailTaken(): Error {
+  return conflict("There is an account with this e-mail address already. Sign in instead.");
+}
