@@ -1,0 +1,22 @@
+/** The blob store that is configured: a bucket that processes share, or a directory of this one's own. */
+import { join } from "node:path";
+import { BlobDrafts } from "./blob-drafts.js";
+import type { BlobUrls } from "./blob-urls.js";
+import type { BlobStore } from "./blobs.js";
+import { openDirectoryBlobs } from "./directory-blobs.js";
+import type { S3Settings } from "./s3-client.js";
+
+export interface OpenedBlobs {
+  readonly blobs: BlobStore;
+  /** The addresses at which the gateway itself takes and gives blobs; null when the store has its own. */
+  readonly urls: BlobUrls | null;
+  close(): void;
+}
+
+/** Throws a StartError for a store that cannot be used. */
+export async function openBlobs(s3: S3Settings | null, dataDir: string, urls: BlobUrls): Promise<OpenedBlobs> {
+  if (s3 === null) return { blobs: await openDirectoryBlobs(dataDir, urls), urls, close: () => undefined };
+  const { openS3Blobs } = await import("./s3-blobs.js");
+  const blobs = await openS3Blobs(s3, await BlobDrafts.open(join(dataDir, "blobs", ".drafts")));
+  return { blobs, urls: null, close: () => blobs.close() };
+}
