@@ -40,5 +40,6 @@ dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
 ul.plain { list-style: none; margin: 0; padding: 0; }
 ul.plain > li { padding: 0.75rem 0; border-top: 1px solid var(--line); }
 .who { display: flex; flex-wrap: wrap; gap: 0.5rem 1rem; align-items: center; justify-content: space-between; border-bottom: 1px solid var(--line); padding-bottom: 0.75rem; margin-bottom: 1rem; }
+.models:has(input[value="all"]:checked) .list { display: none; }
 .scroll { max-height: 14rem; overflow: auto; }
 `;

@@ -22,11 +22,14 @@ export class Apps {
 
   /** The app behind an app key. Throws BAD_REQUEST, the same for a key that is not publishable, unknown, expired or revoked. */
   async identify(appKey: string): Promise<App> {
-    const isPossible = appKey.startsWith("pk_") && isWellFormedApiKey(appKey);
-    const app = isPossible ? await this.find({ hash: new Uint8Array(this.directory.hash(appKey)) }) : null;
-    if (!app)
-      throw invalidInput("The app key is not valid: it must be a publishable key (`pk_`) that is not expired or revoked.", "app_key");
-    return app;
+    const app = await this.findByKey(appKey);
+    if (app) return app;
+    throw invalidInput("The app key is not valid: it must be a publishable key (`pk_`) that is not expired or revoked.", "app_key");
+  }
+
+  async findByKey(appKey: string): Promise<App | null> {
+    if (!appKey.startsWith("pk_") || !isWellFormedApiKey(appKey)) return null;
+    return this.find({ hash: new Uint8Array(this.directory.hash(appKey)) });
   }
 
   /** The app as it is now; null when its key has expired or been revoked since. */

@@ -30,10 +30,17 @@ const budget = creditsAmount.refine((nanocredits) => nanocredits > 0n, "must be 
 const permission = z.enum(GRANTABLE_PERMISSIONS, `must be one of ${GRANTABLE_PERMISSIONS.join(", ")}`);
 const modelNames = z.array(storableText.min(1).max(253)).max(API_KEY_ALLOWED_MODELS_MAX);
 
-/** `profile,balance` or `profile balance`, as a query parameter or an OAuth scope; empty is none. */
+/** `profile,balance` or `profile balance`, as a query parameter or an OAuth scope; empty is none. `account:profile` is `profile`. */
 export const permissionList = z
   .string()
-  .transform((text) => [...new Set(text.split(/[\s,]+/).filter(Boolean))])
+  .transform((text) => [
+    ...new Set(
+      text
+        .split(/[\s,]+/)
+        .filter(Boolean)
+        .map((name) => name.replace(/^account:/, "")),
+    ),
+  ])
   .pipe(z.array(permission));
 
 const dayCount = z

@@ -1,0 +1,150 @@
+/**
+ * Authorization codes: what an app with a challenge is given instead of a key, to be exchanged for one by whoever has the verifier
+ * (RFC 6749 4.1.3, RFC 7636). A code is kept as an HMAC, works once, and ends the key that it was exchanged for when it comes again.
+ */
+import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import * as z from "zod";
+import type { RequestContext } from "../../context.js";
+import type { Clock } from "../../lib/clock.js";
+import { AUTHORIZATION_CODE_ATTEMPTS_MAX, AUTHORIZATION_CODE_KEPT_HOURS, AUTHORIZATION_CODE_SECONDS } from "../../limits-authorization.js";
+import type { Database, DatabaseClient } from "../../store/database.js";
+import type { AuthorizationCodeModel } from "../../store/generated/prisma/models.js";
+import type { ApiKeys, KeyGrant, KeyWriter } from "../api-keys.js";
+import type { Apps } from "./apps.js";
+import { fromStoredTerms, type GrantablePermission, type StoredTerms, toStoredTerms } from "./grant-terms.js";
+import { OAuthError } from "./oauth-error.js";
+import { pkceText } from "./request-input.js";
+
+const CODE_BYTES = 32;
+const TEXT_CHARS_MAX = 4_096;
+
+/** As RFC 6749 4.1.3 names them; what else a client sends is ignored. */
+export const exchangeCodeInput = z.object({
+  code: z.string().min(1).max(TEXT_CHARS_MAX),
+  redirect_uri: z.string().min(1).max(TEXT_CHARS_MAX),
+  client_id: z.string().max(TEXT_CHARS_MAX).optional(),
+  code_verifier: pkceText,
+});
+export type ExchangeCodeInput = z.output<typeof exchangeCodeInput>;
+
+export interface CodeGrant {
+  readonly grant: KeyGrant;
+  readonly redirectUrl: string;
+  readonly codeChallenge: string;
+}
+
+export interface IssuedToken {
+  readonly accessToken: string;
+  readonly scope: readonly GrantablePermission[];
+  /** Seconds. */
+  readonly expiresIn: number;
+}
+
+type CodeTransaction = Pick<DatabaseClient, "authorizationCode" | "$queryRaw"> & KeyWriter;
+type Outcome =
+  | { readonly kind: "issued"; readonly token: IssuedToken }
+  | { readonly kind: "refused"; readonly error: OAuthError; readonly stolenKeyId?: string | null };
+
+export class AuthorizationCodes {
+  constructor(
+    private readonly database: Database,
+    private readonly secret: Buffer,
+    private readonly apiKeys: ApiKeys,
+    private readonly apps: Apps,
+    private readonly clock: Clock,
+  ) {}
+
+  /** The code's text, which is kept nowhere. Not for faces: a person has agreed. */
+  async issue({ grant, redirectUrl, codeChallenge }: CodeGrant, writer: Pick<DatabaseClient, "authorizationCode">): Promise<string> {
+    const code = randomBytes(CODE_BYTES).toString("base64url");
+    const now = this.clock.now();
+    await writer.authorizationCode.deleteMany({ where: { expiresAt: { lt: later(now, -AUTHORIZATION_CODE_KEPT_HOURS * 3600) } } });
+    await writer.authorizationCode.create({
+      data: {
+        hash: this.hash(code),
+        accountId: grant.accountId,
+        appKeyId: grant.appKeyId,
+        redirectUrl,
+        codeChallenge,
+        grant: { name: grant.name, terms: toStoredTerms(grant.terms) } satisfies StoredGrant as object,
+        createdAt: now,
+        expiresAt: later(now, AUTHORIZATION_CODE_SECONDS),
+      },
+    });
+    return code;
+  }
+
+  /** Open to all: the code and its verifier are the credential. Rejects with an OAuthError. */
+  async exchange(_ctx: RequestContext, input: ExchangeCodeInput): Promise<IssuedToken> {
+    // Before the transaction: within one, another connection of the embedded database would wait for its end.
+    const app = input.client_id === undefined ? null : await this.apps.findByKey(input.client_id);
+    const client = app?.appKeyId ?? null;
+    const outcome = await this.database.prisma.$transaction((transaction) => this.decide(input, client, transaction));
+    if (outcome.kind === "issued") return outcome.token;
+    if (outcome.stolenKeyId) await this.apiKeys.revokeGranted(outcome.stolenKeyId);
+    throw outcome.error;
+  }
+
+  /** What is refused is returned and not thrown, so that the attempt is written down. */
+  private async decide(input: ExchangeCodeInput, client: string | null, transaction: CodeTransaction): Promise<Outcome> {
+    const hash = this.hash(input.code);
+    // Of several exchanges at once, one at a time.
+    await transaction.$queryRaw`SELECT 1 FROM authorization_code WHERE hash = ${hash} FOR UPDATE`;
+    const row = await transaction.authorizationCode.findUnique({ where: { hash } });
+    if (!row) return refused("The code is unknown.");
+    if (row.usedAt !== null)
+      return { ...refused("The code has been used. The key that it was exchanged for is revoked."), stolenKeyId: row.apiKeyId };
+    if (row.expiresAt <= this.clock.now()) return refused("The code has expired.");
+    if (row.failedAttempts >= AUTHORIZATION_CODE_ATTEMPTS_MAX) return refused("The code has been tried too often.");
+    const objection = objectionTo(row, input, client);
+    if (objection !== null) {
+      await transaction.authorizationCode.update({ where: { hash }, data: { failedAttempts: { increment: 1 } } });
+      return { kind: "refused", error: objection };
+    }
+    const { accountId, appKeyId } = row;
+    const { name, terms: stored } = row.grant as unknown as StoredGrant;
+    const terms = fromStoredTerms(stored);
+    const { apiKey, key } = await this.apiKeys.mintGranted({ accountId, appKeyId, origin: "redirect_flow", name, terms }, transaction);
+    await transaction.authorizationCode.update({ where: { hash }, data: { usedAt: this.clock.now(), apiKeyId: apiKey.id } });
+    return { kind: "issued", token: { accessToken: key, scope: terms.permissions, expiresIn: terms.expiresInDays * 24 * 3600 } };
+  }
+
+  private hash(code: string): Uint8Array<ArrayBuffer> {
+    return new Uint8Array(createHmac("sha256", this.secret).update(code).digest());
+  }
+}
+
+/** What is left to say of the key that is to be made, beside the columns. */
+interface StoredGrant {
+  readonly name: string;
+  readonly terms: StoredTerms;
+}
+
+function refused(description: string): { readonly kind: "refused"; readonly error: OAuthError } {
+  return { kind: "refused", error: new OAuthError("invalid_grant", description) };
+}
+
+/** `client` is the app that asks, by its app key. */
+function objectionTo(row: AuthorizationCodeModel, input: ExchangeCodeInput, client: string | null): OAuthError | null {
+  if (row.appKeyId !== null && row.appKeyId !== client) {
+    return new OAuthError("invalid_client", "client_id is not the app key that the code was asked for with.");
+  }
+  if (row.redirectUrl !== input.redirect_uri) {
+    return new OAuthError("invalid_grant", "redirect_uri is not the address that the code was asked for with.");
+  }
+  if (!answersChallenge(input.code_verifier, row.codeChallenge)) {
+    return new OAuthError("invalid_grant", "code_verifier does not fit the code_challenge.");
+  }
+  return null;
+}
+
+/** RFC 7636 4.6, S256. */
+function answersChallenge(verifier: string, challenge: string): boolean {
+  const computed = Buffer.from(createHash("sha256").update(verifier).digest("base64url"));
+  const expected = Buffer.from(challenge);
+  return computed.length === expected.length && timingSafeEqual(computed, expected);
+}
+
+function later(time: Date, seconds: number): Date {
+  return new Date(time.getTime() + seconds * 1000);
+}

@@ -1,0 +1,20 @@
+/** The redirect flow's services, each with what it uses. */
+import type { Clock } from "../../lib/clock.js";
+import type { ApiKeys } from "../api-keys.js";
+import { Authorizations } from "../authorizations.js";
+import type { Foundations } from "../foundations.js";
+import type { Addresses } from "../platform-settings.js";
+import { Apps } from "./apps.js";
+import { AuthorizationCodes } from "./authorization-codes.js";
+
+export function createAuthorizations(
+  { database, directory, catalog, deriveSecret }: Foundations,
+  apiKeys: ApiKeys,
+  clock: Clock,
+  addresses: () => Addresses,
+): { readonly authorizations: Authorizations; readonly authorizationCodes: AuthorizationCodes } {
+  const apps = new Apps(database, directory, clock);
+  const codes = new AuthorizationCodes(database, deriveSecret("authorization codes"), apiKeys, apps, clock);
+  const issuer = () => addresses().authUrl;
+  return { authorizations: new Authorizations({ database, apiKeys, apps, codes, catalog, clock, issuer }), authorizationCodes: codes };
+}

@@ -1,0 +1,62 @@
+/**
+ * Where a consent flow may return to: https, or http on this machine's own addresses (decisions "Authorization", reliability 7).
+ *
+ * The text is taken only when it says plainly what a browser will make of it: what the URL parser would repair, decode or drop is
+ * refused, so that what was compared and shown is what the browser goes to.
+ */
+import { invalidInput } from "../../errors.js";
+import { REDIRECT_URL_CHARS_MAX } from "../../limits-authorization.js";
+
+export interface RedirectUrl {
+  /** As it was given; parameters are added to this. */
+  readonly text: string;
+  /** For `form-action`. */
+  readonly origin: string;
+  /** In punycode, with a port that is not the scheme's own. */
+  readonly host: string;
+  readonly isLoopback: boolean;
+}
+
+const FORM = /^(https?):\/\/([^/?#]+)([/?][^#]*)?$/;
+/** Printable ASCII but for the space, `"`, `<`, `>`, `\`, `^`, backtick, `{`, `|` and `}`: what RFC 3986 has no place for. */
+const CHARACTERS = /^[!#-;=?-[\]_a-z~]+$/;
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
+
+/** Throws BAD_REQUEST with `param` saying what is wrong. */
+export function parseRedirectUrl(text: string, param: string): RedirectUrl {
+  const refuse = (why: string) => invalidInput(`The redirect URL ${why}.`, param);
+  if (text.length > REDIRECT_URL_CHARS_MAX) throw refuse(`is longer than ${REDIRECT_URL_CHARS_MAX} characters`);
+  if (text.includes("#")) throw refuse("must not have a fragment");
+  if (!CHARACTERS.test(text))
+    throw refuse("holds a character that must be percent-encoded; a host in other letters is written in punycode");
+  const [, scheme, authority = ""] = FORM.exec(text) ?? [];
+  if (scheme === undefined || !URL.canParse(text)) throw refuse("must be a whole https URL, or an http URL on localhost");
+  if (authority.includes("@")) throw refuse("must not hold a name or password");
+  const url = new URL(text);
+  const ownPort = scheme === "https" ? ":443" : ":80";
+  if (authority.replace(new RegExp(`${ownPort}$`), "") !== url.host) throw refuse("must have its host written as browsers write it");
+  const isLoopback = LOOPBACK.test(url.hostname);
+  if (scheme === "http" && !isLoopback) throw refuse("must be https; http is for localhost, 127.0.0.1 and [::1] only");
+  return { text, origin: url.origin, host: url.host, isLoopback };
+}
+
+/** Whether an app has registered this address: as it stands, but for the port on a loopback address (RFC 8252 7.3). */
+export function isRegistered(registered: readonly string[], asked: RedirectUrl): boolean {
+  const key = asked.isLoopback ? withoutPort : (text: string) => text;
+  return registered.some((text) => key(text) === key(asked.text));
+}
+
+/** Of a loopback address; any other has a port that matters. */
+function withoutPort(text: string): string {
+  return text.replace(/^(https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])):\d{1,5}(?=[/?]|$)/, "$1");
+}
+
+/** Parameters in the query, beside those that are there. */
+export function withQuery(text: string, parameters: string): string {
+  const glue = !text.includes("?") ? "?" : /[?&]$/.test(text) ? "" : "&";
+  return `${text}${glue}${parameters}`;
+}
+
+export function withFragment(text: string, parameters: string): string {
+  return `${text}#${parameters}`;
+}

@@ -1,0 +1,72 @@
+/** What an app asks in the redirect flow, as query parameters (Spec 4.9) under the names of either the specification or OAuth (decisions "Authorization"). */
+import * as z from "zod";
+import { STATE_CHARS_MAX } from "../../limits-authorization.js";
+import { type TermsQuery, termsQuery } from "./grant-terms.js";
+
+/** RFC 7636 4.1 and 4.2: unreserved characters. */
+const PKCE_TEXT = /^[A-Za-z0-9._~-]{43,128}$/;
+/** Any app key is shorter. */
+const APP_KEY_CHARS_MAX = 256;
+
+export const pkceText = z.string().regex(PKCE_TEXT, "must have 43 to 128 letters, digits and -._~");
+
+export interface AuthorizationInput {
+  readonly redirectUrl: string;
+  /** Null: the app does not say who it is. */
+  readonly appKey: string | null;
+  readonly terms: TermsQuery;
+  /** Echoed. */
+  readonly state: string | null;
+  /** Of S256. Null: the key comes in the fragment. */
+  readonly codeChallenge: string | null;
+}
+
+const parameters = z.object({
+  redirect_url: z.string().optional(),
+  redirect_uri: z.string().optional(),
+  app_key: z.string().max(APP_KEY_CHARS_MAX).optional(),
+  client_id: z.string().max(APP_KEY_CHARS_MAX).optional(),
+  ...termsQuery,
+  scope: termsQuery.permissions,
+  // A control character would not survive the way there and back.
+  state: z
+    .string()
+    .max(STATE_CHARS_MAX)
+    .regex(/^\P{Cc}*$/u, "must not hold control characters")
+    .optional(),
+  response_type: z.literal("code", "must be `code`, or left out for a key in the fragment").optional(),
+  code_challenge: pkceText.optional(),
+  code_challenge_method: z.literal("S256", "must be S256").optional(),
+});
+
+/** RFC 6749 3.1: a parameter without a value is as good as none, and one that nobody knows is ignored. */
+function dropEmpty(query: unknown): unknown {
+  return typeof query === "object" && query !== null
+    ? Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ""))
+    : query;
+}
+
+export const authorizationQuery = z.preprocess(dropEmpty, parameters).transform((query, issues): AuthorizationInput => {
+  const complain = (path: keyof typeof query, message: string) => {
+    issues.addIssue({ code: "custom", path: [path], message });
+    return z.NEVER;
+  };
+  if (query.redirect_url !== undefined && query.redirect_uri !== undefined)
+    return complain("redirect_uri", "is another name of redirect_url");
+  if (query.app_key !== undefined && query.client_id !== undefined) return complain("client_id", "is another name of app_key");
+  if (query.permissions && query.scope) return complain("scope", "is another name of permissions");
+  const redirectUrl = query.redirect_url ?? query.redirect_uri;
+  if (redirectUrl === undefined) return complain("redirect_url", "is missing: it says where you return to");
+  const codeChallenge = query.code_challenge ?? null;
+  if (codeChallenge === null && (query.response_type ?? query.code_challenge_method) !== undefined) {
+    return complain("code_challenge", "is missing: a code is only given with PKCE");
+  }
+  const { models, budget, expiry, permissions = query.scope, state = null } = query;
+  return {
+    redirectUrl,
+    appKey: query.app_key ?? query.client_id ?? null,
+    terms: { models, budget, expiry, permissions },
+    state,
+    codeChallenge,
+  };
+});
