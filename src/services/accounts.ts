@@ -1,16 +1,9 @@
-/** Accounts: profile and balance (Spec 2.3, 2.4, 4.5), the owner's first account, and operators' grants. */
-
-import { z } from "zod";
+/** The caller's own account: profile and balance (Spec 2.3, 2.4, 4.5). Reading it refills its tier when that is due. */
 import type { RequestContext } from "../context.js";
-import { notFound } from "../errors.js";
-import { createId } from "../lib/ids.js";
 import type { Database } from "../store/database.js";
-import type { Events } from "../store/events.js";
 import type { AccountModel } from "../store/generated/prisma/models.js";
-import type { Ledger } from "../store/ledger.js";
-import { creditsAmount } from "./credits/credits-amount.js";
-import { storableText } from "./input.js";
-import { isKeyCaller, requireCaller, requireOperator, requirePermission } from "./permissions.js";
+import type { TierRefills } from "./credits/tier-refills.js";
+import { isKeyCaller, requireCaller, requirePermission } from "./permissions.js";
 
 export interface AccountRow {
   readonly id: string;
@@ -22,6 +15,7 @@ export interface AccountRow {
   readonly tier: string | null;
   readonly isOperator: boolean;
   readonly createdAt: Date;
+  /** When the tier's bucket is next filled; null when it never is. */
   readonly nextResetAt: Date | null;
 }
 
@@ -37,52 +31,28 @@ export interface Balance {
   readonly isKeyBudget: boolean;
 }
 
-export const grantCreditsInput = z.strictObject({
-  accountId: z.uuid(),
-  bucket: z.enum(["tier", "crypto", "pack"]),
-  credits: creditsAmount.refine((nanocredits) => nanocredits > 0n, "must be more than 0"),
-  note: storableText.max(500).nullish(),
-  /** Makes the grant happen once, however often it is asked for. */
-  grantId: z.uuid().nullish(),
-});
-export type GrantCreditsInput = z.output<typeof grantCreditsInput>;
-
 export class Accounts {
   constructor(
     private readonly database: Database,
-    private readonly ledger: Ledger,
-    private readonly events: Events,
+    private readonly refills: TierRefills,
   ) {}
 
   /** The caller's own account: any key or session. */
   async me(ctx: RequestContext): Promise<AccountRow> {
     const { accountId } = requireCaller(ctx);
-    return toAccountRow(await this.load(accountId));
+    return toAccountRow(await this.load(accountId), this.refills);
   }
 
   async profile(ctx: RequestContext): Promise<AccountRow> {
     const { accountId } = requirePermission(ctx, "profile");
-    return toAccountRow(await this.load(accountId));
+    return toAccountRow(await this.load(accountId), this.refills);
   }
 
   async balance(ctx: RequestContext): Promise<Balance> {
     const caller = requirePermission(ctx, "balance");
     const account = await this.load(caller.accountId);
-    const buckets = { tier: account.tierNanocredits, crypto: account.cryptoNanocredits, pack: account.packNanocredits };
-    const held = account.tierHeldNanocredits + account.cryptoHeldNanocredits + account.packHeldNanocredits;
     const keyBudget = isKeyCaller(caller) ? await this.remainingBudget(caller.apiKeyId) : null;
-    return { balance: keyBudget ?? buckets.tier + buckets.crypto + buckets.pack, ...buckets, held, isKeyBudget: keyBudget !== null };
-  }
-
-  /** Operators only: adds bought or given credits to an account. */
-  async grantCredits(ctx: RequestContext, input: GrantCreditsInput): Promise<{ account: AccountRow; balance: bigint }> {
-    requireOperator(ctx);
-    const { accountId, bucket, credits, note, grantId } = input;
-    if ((await this.database.prisma.account.count({ where: { id: accountId } })) === 0) throw notFound("account");
-    await this.ledger.grant({ id: grantId ?? createId(), accountId, bucket, amount: credits, note: note ?? null });
-    this.events.publish("balance-changed", { accountId });
-    const account = await this.load(accountId);
-    return { account: toAccountRow(account), balance: account.tierNanocredits + account.cryptoNanocredits + account.packNanocredits };
+    return { ...toBalance(account), ...(keyBudget !== null && { balance: keyBudget, isKeyBudget: true }) };
   }
 
   private async remainingBudget(apiKeyId: string): Promise<bigint | null> {
@@ -93,12 +63,21 @@ export class Accounts {
     return key.budgetNanocredits === null ? null : key.budgetNanocredits - key.spentNanocredits;
   }
 
-  private load(id: string): Promise<AccountModel> {
-    return this.database.prisma.account.findUniqueOrThrow({ where: { id } });
+  private async load(id: string): Promise<AccountModel> {
+    const account = await this.database.prisma.account.findUniqueOrThrow({ where: { id } });
+    const isRefilled = await this.refills.bringUpToDate(account);
+    return isRefilled ? this.database.prisma.account.findUniqueOrThrow({ where: { id } }) : account;
   }
 }
 
-function toAccountRow(row: AccountModel): AccountRow {
-  const { id, handle, name, email, githubUsername, image, tier, isOperator, createdAt, tierResetsAt } = row;
-  return { id, handle, name, email, githubUsername, image, tier, isOperator, createdAt, nextResetAt: tierResetsAt };
+export function toAccountRow(row: AccountModel, refills: Pick<TierRefills, "nextResetOf">): AccountRow {
+  const { id, handle, name, email, githubUsername, image, tier, isOperator, createdAt } = row;
+  return { id, handle, name, email, githubUsername, image, tier, isOperator, createdAt, nextResetAt: refills.nextResetOf(row) };
+}
+
+/** The account's own, whichever key asks. */
+export function toBalance(account: AccountModel): Balance {
+  const buckets = { tier: account.tierNanocredits, crypto: account.cryptoNanocredits, pack: account.packNanocredits };
+  const held = account.tierHeldNanocredits + account.cryptoHeldNanocredits + account.packHeldNanocredits;
+  return { balance: buckets.tier + buckets.crypto + buckets.pack, ...buckets, held, isKeyBudget: false };
 }

@@ -11,6 +11,7 @@ import type { Clock } from "../lib/clock.js";
 import { API_KEY_CACHE_ENTRIES_MAX, API_KEY_CACHE_MS, API_KEY_UNKNOWN_CACHE_MS } from "../limits.js";
 import type { Database } from "../store/database.js";
 import type { Events } from "../store/events.js";
+import type { TierStanding } from "./credits/tier-refills.js";
 
 const ANONYMOUS: Caller = { kind: "anonymous" };
 const UNKNOWN = Symbol("unknown key");
@@ -32,6 +33,8 @@ export class ApiKeyDirectory {
     events: Events,
     /** Throws while the database is known to be away: no look-up then has to find out by itself. */
     private readonly assertAvailable: () => void,
+    /** Told of the account behind each key that is looked up, so that nobody has to ask when its tier is next refilled. */
+    private readonly learnTier: (account: TierStanding) => void,
   ) {
     events.listen("api-key-changed", ({ apiKeyId }) => this.drop(apiKeyId));
     events.onGap(() => this.dropAll());
@@ -81,9 +84,10 @@ export class ApiKeyDirectory {
   private async load(hash: Buffer): Promise<CacheEntry> {
     const row = await this.database.prisma.apiKey.findUnique({
       where: { hash: new Uint8Array(hash) },
-      include: { account: { select: { isOperator: true } } },
+      include: { account: { select: { id: true, isOperator: true, tier: true, tierResetsAt: true } } },
     });
     if (!row || row.revokedAt !== null) return UNKNOWN;
+    this.learnTier(row.account);
     return {
       kind: "key",
       accountId: row.accountId,

@@ -82,13 +82,17 @@ export class UsageRecords {
   async daily(ctx: RequestContext, query: { readonly days?: number | undefined }): Promise<{ rows: UsageDailyRow[]; asOf: Date }> {
     const { accountId } = requirePermission(ctx, "usage");
     const asOf = this.clock.now();
-    const since = new Date(asOf.getTime() - ((query.days ?? USAGE_DAILY_DAYS_DEFAULT) - 1) * DAY_MS);
     const rows = await this.database.prisma.usageDaily.findMany({
-      where: { accountId, day: { gte: new Date(since.toISOString().slice(0, 10)) } },
+      where: { accountId, day: { gte: firstDayOf(asOf, query.days ?? USAGE_DAILY_DAYS_DEFAULT) } },
       orderBy: [{ day: "desc" }, { model: "asc" }, { meterSource: "asc" }],
     });
     return { asOf, rows: rows.map(({ day, accountId: _, ...row }) => ({ date: day.toISOString().slice(0, 10), ...row })) };
   }
+}
+
+/** The first of so many UTC days, of which the last is today. */
+export function firstDayOf(now: Date, days: number): Date {
+  return new Date(new Date(now.getTime() - (days - 1) * DAY_MS).toISOString().slice(0, 10));
 }
 
 function ownKey(ctx: RequestContext): { accountId: string; apiKeyId: string } {

@@ -188,7 +188,7 @@ async function createAccount(app: TestApp, pool: pg.Pool, nanocredits: bigint): 
   );
   const accountId = rows[0]?.id ?? "";
   const operator = await contextOf(app, OWNER_KEY, new AbortController().signal);
-  await app.services.accounts.grantCredits(operator, { accountId, bucket: "pack", credits: nanocredits });
+  await app.services.accountAdministration.grantCredits(operator, { accountId, bucket: "pack", credits: nanocredits });
   const caller = { kind: "session", accountId, isOperator: false, sessionId: "test" } as const;
   const { key } = await app.services.apiKeys.create({ ...operator, caller }, { name: "spender's", type: "secret" });
   return key;

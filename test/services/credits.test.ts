@@ -37,7 +37,7 @@ beforeEach(async () => {
   events = createMemoryEvents(silentLog);
   const onCommitted = createCommitListener(known, events);
   settler = new Settler({ ledger, spool: await openSettlementSpool(dataDir), log: silentLog, onCommitted });
-  credits = new Credits(settler, known);
+  credits = new Credits(settler, known, { refillIfDue: () => null });
 });
 afterEach(async () => {
   vi.useRealTimers();

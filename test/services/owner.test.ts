@@ -17,7 +17,14 @@ const HUNDRED_CREDITS = 100_000_000_000n;
 const PEPPER = Buffer.alloc(32, 7);
 
 function directoryOf(database: Database): ApiKeyDirectory {
-  return new ApiKeyDirectory(database, PEPPER, systemClock, createMemoryEvents(silentLog), () => undefined);
+  return new ApiKeyDirectory(
+    database,
+    PEPPER,
+    systemClock,
+    createMemoryEvents(silentLog),
+    () => undefined,
+    () => undefined,
+  );
 }
 
 /** As a process that starts does. */

@@ -1,12 +1,11 @@
 /** The caller's account: who it is, what it can spend, its keys and its usage (Spec 2.3, 2.4). */
 import { formatNanocredits } from "../../lib/money.js";
-import { type Balance as AccountBalance, type AccountRow, grantCreditsInput } from "../../services/accounts.js";
-import { parseInput } from "../../services/input.js";
+import type { Balance as AccountBalance, AccountRow } from "../../services/accounts.js";
 import { builder } from "../builder.js";
 import type { GraphQLContext } from "../context.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { ApiKey } from "./api-keys.js";
-import { MeterSourceEnum, toDays, UsageDaily, UsageRecord, usageDailyDaysArg, usageDaysArg } from "./usage.js";
+import { toDays, UsageDaily, UsageRecord, usageDailyDaysArg, usageDaysArg } from "./usage.js";
 
 export const Balance = builder.objectRef<AccountBalance>("Balance").implement({
   description: "What the caller can spend.",
@@ -122,51 +121,5 @@ builder.queryField("me", (t) =>
     nullable: true,
     description: "The account behind this request.",
     resolve: (_root, _args, ctx) => ctx.services.accounts.me(ctx),
-  }),
-);
-
-const GrantCreditsInput = builder.inputType("GrantCreditsInput", {
-  fields: (t) => ({
-    accountId: t.id({ required: true }),
-    bucket: t.field({ type: MeterSourceEnum, required: true }),
-    credits: t.field({ type: "Credits", required: true }),
-    note: t.string({ description: "Kept in the ledger." }),
-    grantId: t.id({ description: "A UUID of your own: the same grant sent twice is granted once." }),
-  }),
-});
-
-interface GrantedCredits {
-  readonly account: AccountRow;
-  readonly balance: bigint;
-}
-
-const GrantedAccount = builder.objectRef<AccountRow>("GrantedAccount").implement({
-  description: "The account that credits were granted to.",
-  fields: (t) => ({
-    id: t.exposeID("id"),
-    handle: t.exposeString("handle"),
-    tier: t.exposeString("tier", { nullable: true }),
-  }),
-});
-
-const GrantCreditsPayload = builder.objectRef<GrantedCredits>("GrantCreditsPayload").implement({
-  fields: (t) => ({
-    account: t.field({ type: GrantedAccount, resolve: ({ account }) => account }),
-    balance: t.field({
-      type: "Credits",
-      description: "The sum of its buckets after the grant.",
-      resolve: ({ balance }) => formatNanocredits(balance),
-    }),
-  }),
-});
-
-builder.mutationField("grantCredits", (t) =>
-  t.field({
-    type: GrantCreditsPayload,
-    nullable: true,
-    description: "Gives credits to an account. Operators only.",
-    extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: GrantCreditsInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.accounts.grantCredits(ctx, parseInput(grantCreditsInput, input)),
   }),
 );

@@ -1,7 +1,8 @@
 /**
  * Credits: what a generation may spend, and what it has spent (architecture, steps 3, 5, 6).
  *
- * 1. `open` sets the estimated cost aside. A caller with plenty goes on at once; any other waits for the commit.
+ * 1. `open` sets the estimated cost aside, after a refill of the account's tier when one is due. A caller with plenty goes on at
+ *    once; any other waits for the commit.
  * 2. `meter` is told of what has been delivered; at 80% of the hold it asks for more, and each second it writes down where
  *    the stream stands, so that a killed process is settled at what it delivered.
  * 3. `settle` charges the real cost, or `release` nothing. Exactly one of them, once.
@@ -14,6 +15,7 @@ import type { Events } from "../../store/events.js";
 import type { BucketName, LedgerOperation, LedgerOutcome, LedgerOutcomeName, LedgerRecord } from "../../store/ledger.js";
 import type { KnownBalances } from "./known-balances.js";
 import type { Settler } from "./settler.js";
+import type { TierRefills } from "./tier-refills.js";
 
 /** The ledger's columns end at 2^63; no honest charge comes near. A hold of this much is refused by any balance. */
 const AMOUNT_MAX = 2n ** 62n;
@@ -49,10 +51,13 @@ export class Credits {
   constructor(
     private readonly settler: Settler,
     private readonly known: KnownBalances,
+    private readonly refills: Pick<TierRefills, "refillIfDue">,
   ) {}
 
   open(request: ChargeRequest): OpenCharge {
-    return new OpenCharge(this.settler, this.known, request);
+    // The database is not asked while it is known to be away: the hold is refused for that.
+    const refill = this.settler.isUnavailable ? null : this.refills.refillIfDue(request.payer.accountId);
+    return new OpenCharge(this.settler, this.known, request, refill);
   }
 }
 
@@ -73,10 +78,13 @@ export class OpenCharge {
     private readonly settler: Settler,
     private readonly known: KnownBalances,
     private readonly request: ChargeRequest,
+    /** Of the tier bucket, and under way; nothing is held before it. Null when none is due. */
+    refill: Promise<void> | null,
   ) {
     this.heldNanocredits = request.isFree ? 0n : smaller(request.estimate, AMOUNT_MAX);
-    this.isComfortable = request.isFree || known.isComfortable(this.fundIds, this.heldNanocredits);
-    this.held = request.isFree ? this.requireDatabase() : this.hold();
+    this.isComfortable = request.isFree || (refill === null && known.isComfortable(this.fundIds, this.heldNanocredits));
+    const begin = () => (request.isFree ? this.requireDatabase() : this.hold());
+    this.held = refill ? refill.then(begin) : begin();
     // The one who opened looks at it when it is time; until then a refusal is not an unhandled rejection.
     this.held.catch(() => undefined);
   }

@@ -1,0 +1,131 @@
+/** What operators do with any account: find it, grant credits, set its tier, let it publish. */
+import { formatNanocredits } from "../../lib/money.js";
+import {
+  accountSearch,
+  grantCreditsInput,
+  type ManagedAccount as ManagedAccountRow,
+  setPublisherInput,
+  setTierInput,
+} from "../../services/account-administration.js";
+import { parseInput } from "../../services/input.js";
+import { builder } from "../builder.js";
+import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
+import { Balance } from "./accounts.js";
+import { MeterSourceEnum } from "./usage.js";
+
+const ManagedAccount = builder.objectRef<ManagedAccountRow>("ManagedAccount").implement({
+  description: "Any account, as operators see it.",
+  fields: (t) => ({
+    id: t.exposeID("id"),
+    handle: t.exposeString("handle"),
+    name: t.exposeString("name", { nullable: true }),
+    email: t.exposeString("email", { nullable: true }),
+    githubUsername: t.exposeString("githubUsername", { nullable: true }),
+    tier: t.exposeString("tier", { nullable: true, description: "Null: no tier, nothing is refilled." }),
+    nextResetAt: t.expose("nextResetAt", {
+      type: "DateTime",
+      nullable: true,
+      description: "When the tier's credits are next refilled; null: never, or not before the account is next used.",
+    }),
+    isOperator: t.exposeBoolean("isOperator"),
+    isPublisher: t.exposeBoolean("isPublisher", { description: "May publish community models and agents. Operators may." }),
+    createdAt: t.expose("createdAt", { type: "DateTime" }),
+    balance: t.expose("balance", { type: Balance }),
+  }),
+});
+
+builder.queryField("accounts", (t) =>
+  t.field({
+    type: builder.connectionObject({ type: ManagedAccount, name: "ManagedAccountConnection" }, { name: "ManagedAccountEdge" }),
+    nullable: true,
+    description: "Accounts, newest first. Operators only.",
+    args: { ...pageArgs, search: t.arg.string({ description: "Part of a handle, name, e-mail address or GitHub user name; or an id." }) },
+    complexity: pageCost,
+    resolve: async (_root, args, ctx) => {
+      const { search = null } = parseInput(accountSearch, { search: args.search });
+      const page = await ctx.services.accountAdministration.list(ctx, toPageRequest(args), search);
+      return toConnection(page, args, ({ id, createdAt }) => ({ id, timestamp: createdAt }));
+    },
+  }),
+);
+
+builder.queryField("account", (t) =>
+  t.field({
+    type: ManagedAccount,
+    nullable: true,
+    description: "One account. Operators only.",
+    args: { id: t.arg.id({ required: true }) },
+    resolve: (_root, { id }, ctx) => ctx.services.accountAdministration.get(ctx, id),
+  }),
+);
+
+const GrantCreditsInput = builder.inputType("GrantCreditsInput", {
+  fields: (t) => ({
+    accountId: t.id({ required: true }),
+    bucket: t.field({ type: MeterSourceEnum, required: true }),
+    credits: t.field({ type: "Credits", required: true }),
+    note: t.string({ description: "Kept in the ledger." }),
+    grantId: t.id({ description: "A UUID of your own: the same grant sent twice is granted once." }),
+  }),
+});
+
+interface GrantedCredits {
+  readonly account: ManagedAccountRow;
+  readonly balance: bigint;
+}
+
+const GrantCreditsPayload = builder.objectRef<GrantedCredits>("GrantCreditsPayload").implement({
+  fields: (t) => ({
+    account: t.field({ type: ManagedAccount, resolve: ({ account }) => account }),
+    balance: t.field({
+      type: "Credits",
+      description: "The sum of its buckets after the grant.",
+      resolve: ({ balance }) => formatNanocredits(balance),
+    }),
+  }),
+});
+
+builder.mutationField("grantCredits", (t) =>
+  t.field({
+    type: GrantCreditsPayload,
+    nullable: true,
+    description: "Gives credits to an account. Operators only.",
+    extensions: { isOnePerOperation: true },
+    args: { input: t.arg({ type: GrantCreditsInput, required: true }) },
+    resolve: (_root, { input }, ctx) => ctx.services.accountAdministration.grantCredits(ctx, parseInput(grantCreditsInput, input)),
+  }),
+);
+
+const SetTierInput = builder.inputType("SetTierInput", {
+  fields: (t) => ({
+    accountId: t.id({ required: true }),
+    tier: t.string({ description: "The name of a configured tier, or null for none. Must be stated." }),
+  }),
+});
+
+builder.mutationField("setTier", (t) =>
+  t.field({
+    type: ManagedAccount,
+    nullable: true,
+    description:
+      "Gives an account another tier. Its bucket is filled up to what the tier gives at once, and is never emptied before its next boundary. Operators only.",
+    extensions: { isOnePerOperation: true },
+    args: { input: t.arg({ type: SetTierInput, required: true }) },
+    resolve: (_root, { input }, ctx) => ctx.services.accountAdministration.setTier(ctx, parseInput(setTierInput, input)),
+  }),
+);
+
+const SetPublisherInput = builder.inputType("SetPublisherInput", {
+  fields: (t) => ({ accountId: t.id({ required: true }), allowed: t.boolean({ required: true }) }),
+});
+
+builder.mutationField("setPublisher", (t) =>
+  t.field({
+    type: ManagedAccount,
+    nullable: true,
+    description: "Says whether an account may publish community models and agents. Operators only.",
+    extensions: { isOnePerOperation: true },
+    args: { input: t.arg({ type: SetPublisherInput, required: true }) },
+    resolve: (_root, { input }, ctx) => ctx.services.accountAdministration.setPublisher(ctx, parseInput(setPublisherInput, input)),
+  }),
+);
