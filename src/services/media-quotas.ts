@@ -60,6 +60,13 @@ export class MediaQuotas {
     this.assertFits(await this.usedBy(accountId, this.database.prisma), sizeBytes);
   }
 
+  /** Before a file is made whose size nobody knows: it is stored whatever it turns out to have. Throws as above and as below. */
+  async assertNotFull(ctx: RequestContext): Promise<void> {
+    const { accountId } = requireCaller(ctx);
+    await this.assertSpace(0);
+    await this.assertRoom(accountId, 1);
+  }
+
   /** Runs `write`, which adds one file of that size to the account, when it fits; one at a time of an account. Throws as above. */
   reserve<Result>(accountId: string, sizeBytes: number, write: (transaction: MediaTransaction) => Promise<Result>): Promise<Result> {
     return this.database.prisma.$transaction(async (transaction) => {

@@ -50,7 +50,7 @@ function quotasOf(settings: Partial<MediaQuotaSettings> = {}, freeBytes = 1e12):
   return new MediaQuotas(test.database, all, async () => freeBytes, clock);
 }
 
-function contextOf(caller: Partial<Caller>): RequestContext {
+function contextOf(caller: object): RequestContext {
   return { caller: caller as Caller, requestId: "test", clientAddress: "", signal: AbortSignal.any([]), log: silentLog };
 }
 

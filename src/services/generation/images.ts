@@ -17,6 +17,7 @@ import { ProviderError } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 import type { Catalog } from "../catalog.js";
 import type { MediaLinks } from "../media-links.js";
+import type { MediaQuotas } from "../media-quotas.js";
 import { requireCaller } from "../permissions.js";
 import type { ChatCompletions } from "./chat.js";
 import type { CachedAnswer, ContentCache } from "./content-cache.js";
@@ -38,6 +39,7 @@ export interface ImagesDependencies {
   readonly references: ImageReferences;
   readonly chat: ChatCompletions;
   readonly mediaLinks: MediaLinks;
+  readonly mediaQuotas: MediaQuotas;
   readonly videos: Videos;
 }
 
@@ -110,10 +112,11 @@ export class Images {
   }
 
   private async run(ctx: RequestContext, request: ImageRequest): Promise<GeneratedImages> {
-    const { generations, references } = this.deps;
+    const { generations, mediaQuotas, references } = this.deps;
     const plan = generations.plan(ctx, "image", request.model, () => estimateImages(request));
     references.check(request.imageUrls);
     references.check(request.maskUrl === null ? [] : [request.maskUrl], "mask");
+    if (request.isPublished) await mediaQuotas.assertNotFull(ctx);
     let preparing: Promise<Prepared> | undefined;
     const { answer, receipt } = await generations.run(ctx, plan, {
       texts: [request.prompt, request.negativePrompt ?? ""],
