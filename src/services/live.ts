@@ -4,6 +4,7 @@ import type { AccountChannel, EventChannels, Events } from "../store/events.js";
 import type { Accounts, Balance } from "./accounts.js";
 import { requirePermission } from "./permissions.js";
 import type { UsageRecords, UsageRow } from "./usage.js";
+import type { LowBalanceNotice } from "./webhooks/messages.js";
 
 /** Events that a slow subscriber may fall behind by; of more the oldest are dropped. */
 const BACKLOG_MAX = 1_000;
@@ -29,6 +30,16 @@ export class LiveAccount {
     // What was missed may have been a change.
     source.onClose(this.events.onGap(() => source.push({ accountId })));
     return mapEvents(source, () => this.accounts.balance(ctx));
+  }
+
+  /** Each fall of the balance below what the account wants to be told of, once. */
+  balanceLow(ctx: RequestContext): AsyncIterableIterator<LowBalanceNotice> {
+    const { accountId } = requirePermission(ctx, "balance");
+    const source = this.eventsOf(ctx, "balance-low", accountId, BACKLOG_MAX);
+    return mapEvents(source, async ({ balance, threshold, since }) => ({
+      ...{ accountId, balance: BigInt(balance), threshold: BigInt(threshold) },
+      since: new Date(since),
+    }));
   }
 
   private eventsOf<C extends AccountChannel>(

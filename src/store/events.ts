@@ -17,6 +17,10 @@ export interface EventChannels {
   "balance-changed": { readonly accountId: string };
   /** Somebody decided on a device, or it fetched its key. */
   "device-authorization-changed": { readonly deviceAuthorizationId: string };
+  /** A balance fell below what its account wants to be told of. Amounts in nanocredits, `since` as ISO 8601. */
+  "balance-low": { readonly accountId: string; readonly balance: string; readonly threshold: string; readonly since: string };
+  /** Somebody has begun or ended to listen to an account's webhooks. */
+  "webhooks-changed": { readonly accountId: string };
   /** A generation job got further or came to its end. */
   "generation-changed": { readonly accountId: string; readonly generationId: string; readonly status: string };
 }

@@ -229,13 +229,19 @@ export class OpenCharge {
   }
 }
 
-/** Keeps what is known of balances up to date, and tells listeners what was charged. */
-export function createCommitListener(known: KnownBalances, events: Events): (operation: LedgerOperation, outcome: LedgerOutcome) => void {
+/** Keeps what is known of balances up to date, and tells listeners what was charged; `ownEvents` are told to this process alone. */
+export function createCommitListener(
+  known: KnownBalances,
+  events: Events,
+  ownEvents?: Events,
+): (operation: LedgerOperation, outcome: LedgerOutcome) => void {
   return (operation, outcome) => {
     known.learn(operation.accountId, outcome.available);
     if (operation.apiKeyId && outcome.keyAvailable !== null) known.learn(operation.apiKeyId, outcome.keyAvailable);
     if (operation.kind !== "settle" || outcome.outcome !== "ok") return;
-    events.publish("usage-recorded", { accountId: operation.accountId, usageId: operation.id });
+    const recorded = { accountId: operation.accountId, usageId: operation.id };
+    events.publish("usage-recorded", recorded);
+    ownEvents?.publish("usage-recorded", recorded);
     if (outcome.charged > 0n) events.publish("balance-changed", { accountId: operation.accountId });
   };
 }

@@ -15,6 +15,8 @@ const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]
   "usage-recorded": z.object({ accountId: z.string(), usageId: z.string() }),
   "balance-changed": z.object({ accountId: z.string() }),
   "device-authorization-changed": z.object({ deviceAuthorizationId: z.string() }),
+  "balance-low": z.object({ accountId: z.string(), balance: z.string(), threshold: z.string(), since: z.string() }),
+  "webhooks-changed": z.object({ accountId: z.string() }),
   "generation-changed": z.object({ accountId: z.string(), generationId: z.string(), status: z.string() }),
 };
 

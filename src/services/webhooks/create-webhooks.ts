@@ -1,0 +1,77 @@
+/** Webhooks and the telling of low balances, each part with what it uses. */
+import type { Logger } from "pino";
+import type { Clock } from "../../lib/clock.js";
+import { WEBHOOK_SWEEP_MS } from "../../limits-webhooks.js";
+import type { Foundations } from "../foundations.js";
+import { LowBalance } from "../low-balance.js";
+import { LowBalanceWatch } from "../low-balance-watch.js";
+import type { SecretBox } from "../secret-box.js";
+import { WebhookCatchUp } from "./catch-up.js";
+import { WebhookDispatcher } from "./dispatcher.js";
+import { WebhookListeners } from "./listeners.js";
+import { WebhookNotices } from "./notices.js";
+import { WebhookQueue } from "./queue.js";
+import { EndpointSecrets } from "./secrets.js";
+import { WebhookSender } from "./sender.js";
+import { Webhooks } from "./webhooks.js";
+
+export interface WebhookServices {
+  readonly webhooks: Webhooks;
+  readonly lowBalance: LowBalance;
+  readonly webhookWork: WebhookWork;
+}
+
+/** What goes on by itself. */
+export interface WebhookWork {
+  readonly notices: WebhookNotices;
+  readonly dispatcher: WebhookDispatcher;
+  open(): Promise<void>;
+  /** Queues what has been noticed and lets what is being sent arrive, for a bounded time. */
+  close(): Promise<void>;
+}
+
+export type WebhookFoundations = Pick<Foundations, "database" | "events" | "ownEvents" | "outbound">;
+
+export function createWebhooks(
+  { database, events, ownEvents, outbound }: WebhookFoundations,
+  box: SecretBox,
+  clock: Clock,
+  log: Logger,
+  /** For one try, in milliseconds. */
+  timeoutMs?: number,
+): WebhookServices {
+  const queue = new WebhookQueue(database, clock);
+  const sender = new WebhookSender(outbound, timeoutMs);
+  const secrets = new EndpointSecrets(box, clock);
+  const listeners = new WebhookListeners(database, events, log);
+  const dispatcher = new WebhookDispatcher({ queue, sender, secrets, events, clock, log, isIdle: () => listeners.isEmpty });
+  const onQueued = () => dispatcher.wake();
+  const catchUp = new WebhookCatchUp(database, queue, clock);
+  const notices = new WebhookNotices({ database, listeners, queue, catchUp, events, ownEvents, log, onQueued });
+  const watch = new LowBalanceWatch({ database, events, clock, log, onQueued });
+  let sweep: NodeJS.Timeout | null = null;
+  return {
+    webhooks: new Webhooks({ database, queue, sender, secrets, listeners, events, clock, onQueued }),
+    lowBalance: new LowBalance(database),
+    webhookWork: {
+      notices,
+      dispatcher,
+      open: async () => {
+        await listeners.open();
+        notices.start();
+        watch.start();
+        dispatcher.start();
+        sweep = setInterval(() => {
+          queue.sweep().catch((error: unknown) => log.warn({ err: error }, "could not sweep the log of webhooks; it is tried again"));
+        }, WEBHOOK_SWEEP_MS).unref();
+      },
+      close: async () => {
+        if (sweep) clearInterval(sweep);
+        await watch.close();
+        await notices.close();
+        await listeners.close();
+        await dispatcher.close();
+      },
+    },
+  };
+}

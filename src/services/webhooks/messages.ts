@@ -1,0 +1,68 @@
+/** What webhooks tell: the events, and their messages by the names of the REST face. Never a prompt, an answer or a key's value. */
+import { toCreditsNumber } from "../../lib/money.js";
+import type { ApiKeyRow } from "../api-keys.js";
+import type { UsageRow } from "../usage.js";
+import { toJsonRow, USAGE_COLUMNS } from "../usage-columns.js";
+
+export const WEBHOOK_EVENTS = ["usage.recorded", "balance.low", "api_key.created", "api_key.revoked"] as const;
+export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number];
+/** Sent when the owner asks for it, whatever the endpoint listens to. */
+export const TEST_EVENT = "webhook.test";
+
+type JsonValue = string | number | boolean | null | readonly string[];
+
+export interface WebhookMessage {
+  readonly event: WebhookEvent | typeof TEST_EVENT;
+  /** What it is about: an event is queued once for each endpoint, however often it is noticed. */
+  readonly key: string;
+  /** When it happened. */
+  readonly timestamp: Date;
+  readonly data: Readonly<Record<string, JsonValue>>;
+}
+
+/** The body as it is stored, and sent at every try (Standard Webhooks, "Payload structure"). */
+export interface WebhookBody {
+  readonly type: string;
+  readonly timestamp: string;
+  readonly data: Readonly<Record<string, JsonValue>>;
+}
+
+export function toBody({ event, timestamp, data }: WebhookMessage): WebhookBody {
+  return { type: event, timestamp: timestamp.toISOString(), data };
+}
+
+/** As GET /account/usage shows the row. */
+export function usageMessage(row: UsageRow): WebhookMessage {
+  return { event: "usage.recorded", key: row.id, timestamp: row.timestamp, data: toJsonRow(USAGE_COLUMNS, row) };
+}
+
+/** The key without its value. */
+export function apiKeyMessage(event: "api_key.created" | "api_key.revoked", row: ApiKeyRow): WebhookMessage {
+  const { id, name, type, prefix, start, permissions, allowedModels, creditBudget, expiresAt, createdAt, revokedAt } = row;
+  const data = {
+    ...{ id, name, type, prefix, start, permissions, allowedModels },
+    creditBudget: creditBudget === null ? null : toCreditsNumber(creditBudget),
+    expiresAt: expiresAt?.toISOString() ?? null,
+    createdAt: createdAt.toISOString(),
+    ...(event === "api_key.revoked" && { revokedAt: revokedAt?.toISOString() ?? null }),
+  };
+  return { event, key: id, timestamp: event === "api_key.created" ? createdAt : (revokedAt ?? createdAt), data };
+}
+
+export interface LowBalanceNotice {
+  readonly accountId: string;
+  /** Nanocredits: what the buckets held together when it was told, and what it is below. */
+  readonly balance: bigint;
+  readonly threshold: bigint;
+  /** When it fell below. */
+  readonly since: Date;
+}
+
+export function lowBalanceMessage({ balance, threshold, since }: LowBalanceNotice): WebhookMessage {
+  const data = { balance: toCreditsNumber(balance), threshold: toCreditsNumber(threshold) };
+  return { event: "balance.low", key: since.toISOString(), timestamp: since, data };
+}
+
+export function testMessage(id: string, endpointId: string, timestamp: Date): WebhookMessage {
+  return { event: TEST_EVENT, key: id, timestamp, data: { endpointId } };
+}

@@ -1,0 +1,143 @@
+/**
+ * From what happened to what is queued: noticed at least once, queued exactly once.
+ *
+ * 1. What this process commits itself, and what is told of keys, is noticed at once. Noticing waits for nothing and costs an account
+ *    to which nobody listens one look into a map.
+ * 2. What was noticed within a moment is read and queued together.
+ * 3. Every so often the books themselves are looked through for what has not been queued, since the last time that any process did
+ *    so: a process that is killed between a charge and its queueing loses nothing.
+ */
+import type { Logger } from "pino";
+import {
+  WEBHOOK_CATCH_UP_MS,
+  WEBHOOK_CATCH_UP_START_MS,
+  WEBHOOK_NOTICE_MS,
+  WEBHOOK_NOTICED_MAX,
+  WEBHOOK_QUEUED_AT_ONCE_MAX,
+} from "../../limits-webhooks.js";
+import type { Database } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
+import { toApiKeyRow } from "../api-keys.js";
+import type { WebhookCatchUp } from "./catch-up.js";
+import type { WebhookListeners } from "./listeners.js";
+import { apiKeyMessage, usageMessage, type WebhookMessage } from "./messages.js";
+import type { QueuedMessage, WebhookQueue } from "./queue.js";
+
+export interface NoticesDependencies {
+  readonly database: Database;
+  readonly listeners: WebhookListeners;
+  readonly queue: WebhookQueue;
+  readonly catchUp: WebhookCatchUp;
+  /** Of every process. */
+  readonly events: Events;
+  /** What this process itself has committed. */
+  readonly ownEvents: Events;
+  readonly log: Logger;
+  /** Something was queued. */
+  readonly onQueued: () => void;
+}
+
+export class WebhookNotices {
+  private readonly usage = new Set<string>();
+  private readonly apiKeys = new Set<string>();
+  private timer: NodeJS.Timeout | null = null;
+  private working: Promise<void> = Promise.resolve();
+  private enders: (() => void)[] = [];
+
+  constructor(private readonly deps: NoticesDependencies) {}
+
+  start(): void {
+    const { events, ownEvents } = this.deps;
+    const catchUpTimer = setInterval(() => this.catchUp(0), WEBHOOK_CATCH_UP_MS).unref();
+    this.enders = [
+      ownEvents.listen("usage-recorded", ({ accountId, usageId }) => this.noticeUsage(accountId, usageId)),
+      events.listen("api-key-changed", ({ apiKeyId }) => this.noticeApiKey(apiKeyId)),
+      () => clearInterval(catchUpTimer),
+    ];
+    this.catchUp(WEBHOOK_CATCH_UP_START_MS);
+  }
+
+  /** Queues what it has noticed, and notices nothing more. */
+  async close(): Promise<void> {
+    for (const end of this.enders) end();
+    if (this.timer) clearTimeout(this.timer);
+    this.work(() => this.queueNoticed());
+    await this.working;
+  }
+
+  /** Resolves when everything that was noticed so far is queued. */
+  async settled(): Promise<void> {
+    this.work(() => this.queueNoticed());
+    await this.working;
+  }
+
+  /** Looks through the books; `sinceMs` ago at least. */
+  catchUp(sinceMs: number): void {
+    if (this.deps.listeners.isEmpty) return;
+    this.work(async () => {
+      if ((await this.deps.catchUp.run(sinceMs)) > 0) this.deps.onQueued();
+    });
+  }
+
+  private noticeUsage(accountId: string, usageId: string): void {
+    if (this.deps.listeners.has(accountId)) this.notice(this.usage, usageId);
+  }
+
+  private noticeApiKey(apiKeyId: string): void {
+    if (!this.deps.listeners.isEmpty) this.notice(this.apiKeys, apiKeyId);
+  }
+
+  private notice(noticed: Set<string>, id: string): void {
+    noticed.add(id);
+    if (noticed.size > WEBHOOK_NOTICED_MAX) noticed.delete(noticed.values().next().value as string);
+    this.timer ??= setTimeout(() => {
+      this.timer = null;
+      this.work(() => this.queueNoticed());
+    }, WEBHOOK_NOTICE_MS).unref();
+  }
+
+  /** One thing after the other. What fails is found again by the catching up. */
+  private work(task: () => Promise<void>): void {
+    this.working = this.working
+      .then(task)
+      .catch((error: unknown) => this.deps.log.warn({ err: error }, "webhooks could not be queued; it is caught up with"));
+  }
+
+  private async queueNoticed(): Promise<void> {
+    const { queue, listeners, onQueued } = this.deps;
+    await listeners.settled();
+    let added = 0;
+    while (this.usage.size + this.apiKeys.size > 0) {
+      added += await queue.add(await this.usageMessages(take(this.usage)));
+      added += await queue.add(await this.apiKeyMessages(take(this.apiKeys)));
+    }
+    if (added > 0) onQueued();
+  }
+
+  private async usageMessages(ids: string[]): Promise<QueuedMessage[]> {
+    if (ids.length === 0) return [];
+    const rows = await this.deps.database.prisma.usageRecord.findMany({ where: { id: { in: ids } } });
+    return rows.flatMap((row) => this.addressed(row.accountId, usageMessage(row)));
+  }
+
+  private async apiKeyMessages(ids: string[]): Promise<QueuedMessage[]> {
+    if (ids.length === 0) return [];
+    const rows = await this.deps.database.prisma.apiKey.findMany({ where: { id: { in: ids } } });
+    return rows.flatMap((row) => {
+      const key = toApiKeyRow(row);
+      const revoked = row.revokedAt ? this.addressed(row.accountId, apiKeyMessage("api_key.revoked", key)) : [];
+      return [...this.addressed(row.accountId, apiKeyMessage("api_key.created", key)), ...revoked];
+    });
+  }
+
+  private addressed(accountId: string, message: WebhookMessage): QueuedMessage[] {
+    if (message.event === "webhook.test") return [];
+    return this.deps.listeners.of(accountId, message.event, message.timestamp).map(({ id }) => ({ endpointId: id, message }));
+  }
+}
+
+function take(noticed: Set<string>): string[] {
+  const taken = [...noticed].slice(0, WEBHOOK_QUEUED_AT_ONCE_MAX);
+  for (const id of taken) noticed.delete(id);
+  return taken;
+}

@@ -1,0 +1,88 @@
+/** One try: a POST to an address that a user named, through the outbound guard (decisions "Upstream URLs"). */
+import { Agent } from "undici";
+import { invalidInput } from "../../errors.js";
+import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
+import { WEBHOOK_ANSWER_BYTES_MAX, WEBHOOK_TIMEOUT_MS, WEBHOOK_TRIES_PER_HOST_MAX } from "../../limits-webhooks.js";
+import type { SignedHeaders } from "./signature.js";
+
+export interface TryResult {
+  /** Null: there was no answer. */
+  readonly status: number | null;
+  /** Why it has failed; null when it has not. Tells nothing of the network between, and nothing that the receiver wrote. */
+  readonly error: string | null;
+}
+
+const KEEP_ALIVE_MS = 4_000;
+const NO_ANSWER = "The host of the URL is unknown, is not public, or does not answer.";
+
+export class WebhookSender {
+  private readonly agent: Agent;
+
+  constructor(
+    private readonly outbound: OutboundGuard,
+    private readonly timeoutMs: number = WEBHOOK_TIMEOUT_MS,
+  ) {
+    this.agent = new Agent({
+      connect: outbound.connect,
+      connections: WEBHOOK_TRIES_PER_HOST_MAX,
+      pipelining: 1,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      headersTimeout: timeoutMs,
+      bodyTimeout: timeoutMs,
+    });
+  }
+
+  /** The URL as it is stored; BAD_REQUEST when it may not be asked for, or its host is not public at this moment. */
+  async check(url: string): Promise<string> {
+    try {
+      return (await this.outbound.check(url)).href;
+    } catch (error) {
+      throw error instanceof OutboundError ? invalidInput(error.message, "url") : error;
+    }
+  }
+
+  /** Never rejects, but with the signal's reason when that is aborted. */
+  async send(url: string, body: string, headers: SignedHeaders, signal: AbortSignal): Promise<TryResult> {
+    const deadline = AbortSignal.timeout(this.timeoutMs);
+    try {
+      const status = await this.post(url, body, headers, AbortSignal.any([signal, deadline]));
+      return { status, error: failureOf(status) };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (deadline.aborted || isTimeout(error)) return { status: null, error: `No answer within ${this.timeoutMs} ms.` };
+      return { status: null, error: error instanceof OutboundError && error.problem === "url" ? error.message : NO_ANSWER };
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.agent.destroy();
+  }
+
+  private async post(url: string, text: string, headers: SignedHeaders, signal: AbortSignal): Promise<number> {
+    // Judged again: the operator may have changed which hosts are exempt since it was registered.
+    const { origin, pathname, search } = this.outbound.parse(url);
+    const { statusCode, body } = await this.agent.request({
+      origin,
+      path: pathname + search,
+      method: "POST",
+      headers: { ...headers, "content-type": "application/json", "accept-encoding": "identity", "user-agent": "sluice-webhooks" },
+      body: text,
+      signal,
+    });
+    // Leaving a body unread is an error to the stream, and to nobody else.
+    body.on("error", () => undefined);
+    await body.dump({ limit: WEBHOOK_ANSWER_BYTES_MAX, signal }).catch(() => undefined);
+    return statusCode;
+  }
+}
+
+function failureOf(status: number): string | null {
+  if (status >= 200 && status < 300) return null;
+  if (status >= 300 && status < 400) return `The URL answers a redirect (${status}), which is not followed.`;
+  return `The URL answers with the status ${status}.`;
+}
+
+function isTimeout(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : "";
+  return code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT";
+}

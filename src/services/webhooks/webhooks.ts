@@ -1,0 +1,233 @@
+/**
+ * Webhooks: addresses of an account that are told what happens, and the log of what they were told. Managed by whoever manages its
+ * keys. What is sent follows Standard Webhooks; `docs/webhooks.md` says it to receivers.
+ */
+import { z } from "zod";
+import type { RequestContext } from "../../context.js";
+import { conflict, notFound, rateLimited } from "../../errors.js";
+import type { Clock } from "../../lib/clock.js";
+import { createId } from "../../lib/ids.js";
+import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX, WEBHOOK_TEST_INTERVAL_MS } from "../../limits-webhooks.js";
+import type { Database } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
+import type { WebhookDeliveryModel, WebhookEndpointModel } from "../../store/generated/prisma/models.js";
+import { requireKeyManager } from "../permissions.js";
+import type { CreateWebhookEndpointInput, UpdateWebhookEndpointInput } from "./endpoints-input.js";
+import type { WebhookListeners } from "./listeners.js";
+import { TEST_EVENT, testMessage, type WebhookBody, type WebhookEvent } from "./messages.js";
+import type { DisabledReason, WebhookQueue } from "./queue.js";
+import type { EndpointSecrets } from "./secrets.js";
+import type { WebhookSender } from "./sender.js";
+
+export interface WebhookEndpointRow {
+  readonly id: string;
+  readonly url: string;
+  readonly events: readonly WebhookEvent[];
+  readonly isEnabled: boolean;
+  /** Why the gateway disabled it; null when it did not. */
+  readonly disabledReason: DisabledReason | null;
+  /** Since when every try has failed; null when the last one did not. */
+  readonly failingSince: Date | null;
+  readonly createdAt: Date;
+}
+
+export interface WebhookDeliveryRow {
+  /** The message's id: `webhook-id`. */
+  readonly id: string;
+  readonly event: string;
+  readonly status: "pending" | "delivered" | "failed";
+  /** Tries that have been begun since it was queued or sent anew. */
+  readonly attempts: number;
+  /** Null when nothing more is tried. */
+  readonly nextAttemptAt: Date | null;
+  /** What the last try was answered; null when it was not. */
+  readonly lastStatus: number | null;
+  readonly lastError: string | null;
+  readonly message: WebhookBody;
+  readonly createdAt: Date;
+  readonly finishedAt: Date | null;
+}
+
+export interface WebhooksDependencies {
+  readonly database: Database;
+  readonly queue: WebhookQueue;
+  readonly sender: Pick<WebhookSender, "check">;
+  readonly secrets: EndpointSecrets;
+  readonly listeners: WebhookListeners;
+  readonly events: Events;
+  readonly clock: Clock;
+  /** Something is due at once. */
+  readonly onQueued: () => void;
+}
+
+export class Webhooks {
+  constructor(private readonly deps: WebhooksDependencies) {}
+
+  /** Oldest first. */
+  async listEndpoints(ctx: RequestContext): Promise<readonly WebhookEndpointRow[]> {
+    const { accountId } = requireKeyManager(ctx);
+    const rows = await this.endpoints.findMany({ where: { accountId }, orderBy: [{ createdAt: "asc" }, { id: "asc" }] });
+    return rows.map(toEndpointRow);
+  }
+
+  /** The secret is in this answer and in that of a rotation, and nowhere else. */
+  async createEndpoint(ctx: RequestContext, input: CreateWebhookEndpointInput): Promise<{ endpoint: WebhookEndpointRow; secret: string }> {
+    const { accountId } = requireKeyManager(ctx);
+    const url = await this.deps.sender.check(input.url);
+    const id = createId();
+    const { text, sealed } = this.deps.secrets.create(id);
+    const now = this.deps.clock.now();
+    const row = await this.deps.database.prisma.$transaction(async (transaction) => {
+      // Two at once must not both be the tenth.
+      await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('webhook endpoints of ' || ${accountId}, 0))::text`;
+      const there = await transaction.webhookEndpoint.count({ where: { accountId } });
+      if (there >= WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX) {
+        throw conflict(`An account has at most ${WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX} webhook endpoints.`);
+      }
+      return transaction.webhookEndpoint.create({
+        data: { id, accountId, url, secret: sealed, events: input.events, listensSince: now, createdAt: now },
+      });
+    });
+    await this.tell(accountId);
+    return { endpoint: toEndpointRow(row), secret: text };
+  }
+
+  /** Enabled again it starts afresh: what happened meanwhile is not sent. */
+  async updateEndpoint(ctx: RequestContext, id: string, input: UpdateWebhookEndpointInput): Promise<WebhookEndpointRow> {
+    const { accountId } = requireKeyManager(ctx);
+    const endpoint = await this.findOwned(accountId, id);
+    const { url, events, isEnabled } = input;
+    const isListeningAnew = events !== undefined || (isEnabled === true && !endpoint.isEnabled);
+    const row = await this.endpoints.update({
+      where: { id, accountId },
+      data: {
+        ...(url !== undefined && { url: await this.deps.sender.check(url), failingSince: null }),
+        ...(events !== undefined && { events }),
+        ...(isEnabled !== undefined && { isEnabled, disabledReason: null, failingSince: null }),
+        ...(isListeningAnew && { listensSince: this.deps.clock.now() }),
+      },
+    });
+    if (isEnabled === false) await this.deps.queue.failPending(id);
+    await this.tell(accountId);
+    return toEndpointRow(row);
+  }
+
+  /** With its log, and with what still was to be sent. */
+  async deleteEndpoint(ctx: RequestContext, id: string): Promise<string> {
+    const { accountId } = requireKeyManager(ctx);
+    await this.findOwned(accountId, id);
+    await this.endpoints.deleteMany({ where: { id, accountId } });
+    await this.tell(accountId);
+    return id;
+  }
+
+  async rotateSecret(ctx: RequestContext, id: string): Promise<{ endpoint: WebhookEndpointRow; secret: string }> {
+    const { accountId } = requireKeyManager(ctx);
+    const { secret } = await this.findOwned(accountId, id);
+    const { text, sealed } = this.deps.secrets.create(id);
+    const previous = this.deps.secrets.retire(id, secret);
+    // Of two rotations at once one replaces what the other has not seen.
+    const { count } = await this.endpoints.updateMany({
+      where: { id, accountId, secret },
+      data: { secret: sealed, previousSecret: previous.sealed, previousSecretExpiresAt: previous.expiresAt },
+    });
+    if (count === 0) throw conflict("The secret has just been rotated by another request.");
+    return { endpoint: toEndpointRow(await this.findOwned(accountId, id)), secret: text };
+  }
+
+  /** Queues a message that says nothing, to see whether it arrives. */
+  async sendTest(ctx: RequestContext, id: string): Promise<WebhookDeliveryRow> {
+    const { accountId } = requireKeyManager(ctx);
+    const endpoint = await this.findOwned(accountId, id);
+    if (!endpoint.isEnabled) throw conflict("This endpoint is disabled: enable it first.");
+    const now = this.deps.clock.now();
+    const recent = { endpointId: id, event: TEST_EVENT, createdAt: { gt: new Date(now.getTime() - WEBHOOK_TEST_INTERVAL_MS) } };
+    if ((await this.deliveries.count({ where: recent })) > 0) {
+      throw rateLimited("An endpoint is sent one test event at a time.", WEBHOOK_TEST_INTERVAL_MS / 1000);
+    }
+    const key = createId();
+    await this.deps.queue.add([{ endpointId: id, message: testMessage(key, id, now) }]);
+    this.deps.onQueued();
+    const row = await this.deliveries.findFirst({ where: { endpointId: id, event: TEST_EVENT, eventKey: key } });
+    if (!row) throw notFound("webhook endpoint");
+    return toDeliveryRow(row);
+  }
+
+  /** Newest first. */
+  async listDeliveries(ctx: RequestContext, endpointId: string, page: PageRequest): Promise<Page<WebhookDeliveryRow>> {
+    const { accountId } = requireKeyManager(ctx);
+    await this.findOwned(accountId, endpointId);
+    const { first, after } = page;
+    const rows = await this.deliveries.findMany({
+      where: {
+        endpointId,
+        ...(after && { OR: [{ createdAt: { lt: after.timestamp } }, { createdAt: after.timestamp, id: { lt: after.id } }] }),
+      },
+      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
+      take: first + 1,
+    });
+    return toPage(rows.map(toDeliveryRow), first);
+  }
+
+  /** Sends it anew, at once and with every try that a new message has; the id stays. */
+  async redeliver(ctx: RequestContext, endpointId: string, deliveryId: string): Promise<WebhookDeliveryRow> {
+    const { accountId } = requireKeyManager(ctx);
+    const endpoint = await this.findOwned(accountId, endpointId);
+    if (!endpoint.isEnabled) throw conflict("This endpoint is disabled: enable it first.");
+    if (!isUuid(deliveryId)) throw notFound("webhook delivery");
+    const now = this.deps.clock.now();
+    const { count } = await this.deliveries.updateMany({
+      where: { id: deliveryId, endpointId, OR: [{ leasedUntil: null }, { leasedUntil: { lte: now } }] },
+      data: { status: "pending", attempts: 0, nextAttemptAt: now, finishedAt: null, leasedUntil: null },
+    });
+    const row = await this.deliveries.findUnique({ where: { id: deliveryId, endpointId } });
+    if (!row) throw notFound("webhook delivery");
+    if (count === 0) throw conflict("This message is being sent at this moment.");
+    this.deps.onQueued();
+    return toDeliveryRow(row);
+  }
+
+  /** Who listens has changed: this process knows it when it answers, the others a moment later. */
+  private async tell(accountId: string): Promise<void> {
+    this.deps.events.publish("webhooks-changed", { accountId });
+    await this.deps.listeners.settled();
+  }
+
+  private get endpoints() {
+    return this.deps.database.prisma.webhookEndpoint;
+  }
+
+  private get deliveries() {
+    return this.deps.database.prisma.webhookDelivery;
+  }
+
+  private async findOwned(accountId: string, id: string): Promise<WebhookEndpointModel> {
+    const row = isUuid(id) ? await this.endpoints.findUnique({ where: { id, accountId } }) : null;
+    if (!row) throw notFound("webhook endpoint");
+    return row;
+  }
+}
+
+function isUuid(id: string): boolean {
+  return z.uuid().safeParse(id).success;
+}
+
+function toEndpointRow(row: WebhookEndpointModel): WebhookEndpointRow {
+  const { id, url, events, isEnabled, disabledReason, failingSince, createdAt } = row;
+  return {
+    ...{ id, url, isEnabled, failingSince, createdAt },
+    events: events as WebhookEvent[],
+    disabledReason: disabledReason as DisabledReason | null,
+  };
+}
+
+function toDeliveryRow(row: WebhookDeliveryModel): WebhookDeliveryRow {
+  const { id, event, status, attempts, nextAttemptAt, lastStatus, lastError, payload, createdAt, finishedAt } = row;
+  const { type, timestamp, data } = payload as unknown as WebhookBody;
+  return {
+    ...{ id, event, status, attempts, lastStatus, lastError, createdAt, finishedAt },
+    nextAttemptAt: status === "pending" ? nextAttemptAt : null,
+    message: { type, timestamp, data },
+  };
+}
