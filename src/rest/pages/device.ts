@@ -1,0 +1,123 @@
+/** The device page: who it is that shows this code, and what it may spend (Spec 4.9; decisions "Authorization"; RFC 8628 3.3, 5.4). */
+import type { AppError } from "../../errors.js";
+import { formatNanocredits } from "../../lib/money.js";
+import type { AccountRow } from "../../services/accounts.js";
+import type { DeviceAuthorization } from "../../services/device-authorizations.js";
+import type { FormFields } from "./form.js";
+import { type Html, html } from "./html.js";
+import type { Page } from "./page.js";
+import { type ListedModel, termsFields } from "./terms-fields.js";
+
+/** What each of the pages needs. */
+export interface DevicePage {
+  readonly person: AccountRow;
+  readonly formToken: string;
+  readonly base: string;
+}
+
+/** Where the code is typed. One that came with a link is there already, and is not taken for granted. */
+export function codePage(shown: DevicePage, userCode: string, error?: AppError): Page {
+  const { formToken, base } = shown;
+  const body = html`<h1>Connect a device</h1>
+${whoIsAsked(shown)}
+${error ? html`<p class="error" role="alert" id="wrong">${error.message}</p>` : ""}
+<form method="post" action="${base}/device">
+<input type="hidden" name="form_token" value="${formToken}">
+<label for="user_code">Code that your device shows</label>
+<input type="text" class="code" id="user_code" name="user_code" value="${userCode}" required autofocus maxlength="40" autocomplete="off" autocapitalize="characters" spellcheck="false" placeholder="XXXX-XXXX" aria-describedby="${error ? "wrong code-hint" : "code-hint"}">
+<small id="code-hint">Eight letters. Type them from your own device: never a code that somebody has sent you.</small>
+<div class="buttons"><button type="submit" class="primary">Continue</button></div>
+</form>`;
+  return { title: "Connect a device", body };
+}
+
+export interface Confirmation extends DevicePage {
+  readonly device: DeviceAuthorization;
+  /** Those that there are. */
+  readonly models: readonly ListedModel[];
+  /** What was entered, and what is wrong with it. */
+  readonly refused?: { readonly message: string; readonly fields: FormFields };
+}
+
+export function confirmationPage({ device, models, refused, ...shown }: Confirmation): Page {
+  const { formToken, base } = shown;
+  const { app, userCode, asked } = device;
+  const body = html`<h1>${app ? html`Let <bdi>${app.name}</bdi> spend your credits?` : "Let this device spend your credits?"}</h1>
+${whoIsAsked(shown)}
+<p class="code-shown" aria-label="Code">${userCode}</p>
+<p class="note"><strong>Continue only if you started this yourself</strong> and your own device shows this code. If somebody sent you here, deny: the device is theirs, and the credits are yours.</p>
+${whoAsks(device)}
+${refused ? html`<p class="error" role="alert">${refused.message}</p>` : ""}
+<form method="post" action="${base}/device/decision">
+<button type="submit" disabled hidden></button>
+<input type="hidden" name="form_token" value="${formToken}">
+<input type="hidden" name="user_code" value="${userCode}">
+<p>It asks for a key to generate with, paid by you. Leave out whatever you do not want it to have.</p>
+${termsFields(asked, models, refused?.fields ?? null)}
+<p class="soft">You can end its access at any time: its key is among your API keys.</p>
+<div class="buttons">
+<button type="submit" name="decision" value="approve" class="primary">Allow</button>
+<button type="submit" name="decision" value="deny" formnovalidate>Deny</button>
+</div>
+</form>`;
+  return { title: app ? `Let ${app.name} spend your credits?` : "Let this device spend your credits?", body };
+}
+
+/** What has become of a device that this person has decided on. */
+export function donePage(device: DeviceAuthorization): Page {
+  const [title, text] = outcomeOf(device);
+  const body = html`<h1>${title}</h1>
+<p role="status">${text}</p>
+${device.status === "denied" ? "" : grantedOf(device)}
+<p class="soft">You can close this page.</p>`;
+  return { title, body };
+}
+
+function outcomeOf({ status, app }: DeviceAuthorization): [title: string, text: string] {
+  const name = app?.name ?? "The device";
+  if (status === "denied") return ["Denied", `${name} gets nothing.`];
+  if (status === "expired") return ["Too late", `The code expired before ${name} fetched its key. Ask for another code on the device.`];
+  if (status === "used") return ["Connected", `${name} has fetched its key.`];
+  return ["Allowed", `${name} fetches its key within seconds. Go back to it.`];
+}
+
+function grantedOf({ granted }: DeviceAuthorization): Html | "" {
+  if (granted === null) return "";
+  const { creditBudget, expiresInDays, models, permissions } = granted;
+  return html`<dl>
+<dt>Budget</dt><dd>${formatNanocredits(creditBudget)} credits</dd>
+<dt>Ends</dt><dd>after ${expiresInDays} ${expiresInDays === 1 ? "day" : "days"}</dd>
+<dt>Models</dt><dd>${models === null ? "every model" : models.join(", ")}</dd>
+<dt>May read</dt><dd>${permissions.length === 0 ? "nothing" : permissions.join(", ")}</dd>
+</dl>`;
+}
+
+function whoIsAsked({ person: { handle, email }, formToken, base }: DevicePage): Html {
+  return html`<div class="who"><span>Signed in as <strong>${handle}</strong>${email === null ? "" : html` <small>${email}</small>`}</span>
+<form method="post" action="${base}/sign-out">
+<input type="hidden" name="form_token" value="${formToken}">
+<input type="hidden" name="return_to" value="${base}/device">
+<button type="submit" class="plain">Use another account</button>
+</form></div>`;
+}
+
+function whoAsks({ app, clientAddress, createdAt, age }: DeviceAuthorization): Html {
+  const asked = html`<dt>Asked from</dt><dd>${clientAddress || "an unknown address"}</dd>
+<dt>Asked</dt><dd>${agoOf(age)} <small>(<time datetime="${createdAt.toISOString()}">${timeOf(createdAt)}</time>)</small></dd>`;
+  if (app === null) return html`<dl><dt>App</dt><dd><strong>Unverified app:</strong> it does not say who it is.</dd>${asked}</dl>`;
+  const { handle, githubUsername } = app.owner;
+  return html`<dl><dt>App</dt><dd><bdi>${app.name}</bdi></dd>
+<dt>Made by</dt><dd>${handle}${githubUsername === null ? "" : html` (GitHub: ${githubUsername})`}</dd>${asked}</dl>`;
+}
+
+function agoOf(seconds: number): string {
+  const minutes = Math.floor(seconds / 60);
+  if (minutes === 0) return "less than a minute ago";
+  return minutes === 1 ? "a minute ago" : `${minutes} minutes ago`;
+}
+
+/** 22 November 2026, 03:10 UTC. */
+function timeOf(date: Date): string {
+  const day = date.toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
+  return `${day}, ${date.toISOString().slice(11, 16)} UTC`;
+}

@@ -1,0 +1,129 @@
+/** Device authorizations as they are kept: made, found by either code, and forgotten. */
+import { createHmac, randomBytes } from "node:crypto";
+import ipaddr from "ipaddr.js";
+import { rateLimited } from "../../errors.js";
+import { addressGroupOf } from "../../lib/address-group.js";
+import type { Clock } from "../../lib/clock.js";
+import { createId } from "../../lib/ids.js";
+import {
+  DEVICE_CODE_SECONDS,
+  DEVICE_CODES_SWEPT_AT_ONCE_MAX,
+  DEVICE_POLL_SECONDS,
+  EXPIRED_DEVICE_CODE_KEPT_SECONDS,
+  LIVE_DEVICE_CODES_MAX,
+  LIVE_DEVICE_CODES_PER_ADDRESS_MAX,
+} from "../../limits-device.js";
+import type { Database } from "../../store/database.js";
+import type { DeviceAuthorizationModel } from "../../store/generated/prisma/models.js";
+import { createUserCode } from "./user-codes.js";
+
+/** Somebody may still decide, or the device still fetch its key. */
+const LIVE_STATUSES = ["pending", "approved"] as const;
+
+/** How often a user code is drawn that another device has; among 20^8 codes once is rare. */
+const DRAWS_MAX = 5;
+
+export interface NewDeviceAuthorization {
+  readonly clientAddress: string;
+  readonly appKeyId: string | null;
+  readonly scope: readonly string[];
+}
+
+export class DeviceCodes {
+  constructor(
+    private readonly database: Database,
+    private readonly secret: Buffer,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Rejects with RATE_LIMITED while too many codes are live. */
+  async create(wanted: NewDeviceAuthorization): Promise<{ row: DeviceAuthorizationModel; deviceCode: string }> {
+    await this.sweep();
+    const deviceCode = randomBytes(32).toString("base64url");
+    const clientAddress = toStoredAddress(wanted.clientAddress);
+    for (let draw = 1; ; draw += 1) {
+      const row = await this.insert({ ...wanted, clientAddress }, deviceCode, createUserCode());
+      if (row !== null) return { row, deviceCode };
+      if (draw === DRAWS_MAX) throw new Error(`No free user code in ${DRAWS_MAX} draws.`);
+    }
+  }
+
+  findByDeviceCode(deviceCode: string): Promise<DeviceAuthorizationModel | null> {
+    return this.database.prisma.deviceAuthorization.findUnique({ where: { deviceCodeHash: this.hash(deviceCode) } });
+  }
+
+  findByUserCode(userCode: string): Promise<DeviceAuthorizationModel | null> {
+    return this.database.prisma.deviceAuthorization.findUnique({ where: { userCode } });
+  }
+
+  /** Forgets those that expired a while ago; resolves with how many there were. */
+  async sweep(): Promise<number> {
+    const before = new Date(this.clock.now().getTime() - EXPIRED_DEVICE_CODE_KEPT_SECONDS * 1000);
+    return this.database.prisma.$executeRaw`
+      DELETE FROM device_authorization WHERE id IN (
+        SELECT id FROM device_authorization WHERE expires_at < ${before} ORDER BY expires_at LIMIT ${DEVICE_CODES_SWEPT_AT_ONCE_MAX}
+        FOR UPDATE SKIP LOCKED)`;
+  }
+
+  /** Null when another device has the user code. */
+  private async insert(
+    { clientAddress, appKeyId, scope }: NewDeviceAuthorization,
+    deviceCode: string,
+    userCode: string,
+  ): Promise<DeviceAuthorizationModel | null> {
+    const now = this.clock.now();
+    const group = addressPrefixOf(clientAddress);
+    return this.database.prisma.$transaction(async (transaction) => {
+      // One at a time for each address, so that many requests at once do not get past the count.
+      await transaction.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`device-codes ${group.text}`}, 0))`;
+      const live = { expiresAt: { gt: now }, status: { in: [...LIVE_STATUSES] } };
+      const ofAddress = group.isPrefix ? { clientAddress: { startsWith: group.text } } : { clientAddress };
+      const own = await transaction.deviceAuthorization.findMany({
+        where: { ...live, ...ofAddress },
+        select: { expiresAt: true },
+        orderBy: { expiresAt: "asc" },
+        take: LIVE_DEVICE_CODES_PER_ADDRESS_MAX,
+      });
+      if (own.length >= LIVE_DEVICE_CODES_PER_ADDRESS_MAX) {
+        throw tooMany("This address has as many devices waiting as it may have.", own[0]?.expiresAt, now);
+      }
+      const others = await transaction.deviceAuthorization.count({ where: live, take: LIVE_DEVICE_CODES_MAX });
+      if (others >= LIVE_DEVICE_CODES_MAX) throw tooMany("Too many devices are waiting.", undefined, now);
+      const [row] = await transaction.deviceAuthorization.createManyAndReturn({
+        data: {
+          id: createId(),
+          deviceCodeHash: this.hash(deviceCode),
+          userCode,
+          appKeyId,
+          scope: [...scope],
+          intervalSeconds: DEVICE_POLL_SECONDS,
+          clientAddress,
+          createdAt: now,
+          expiresAt: new Date(now.getTime() + DEVICE_CODE_SECONDS * 1000),
+        },
+        skipDuplicates: true,
+      });
+      return row ?? null;
+    });
+  }
+
+  private hash(deviceCode: string): Uint8Array<ArrayBuffer> {
+    return new Uint8Array(createHmac("sha256", this.secret).update(deviceCode).digest());
+  }
+}
+
+function tooMany(message: string, freeAt: Date | undefined, now: Date): Error {
+  return rateLimited(message, freeAt ? (freeAt.getTime() - now.getTime()) / 1000 : 60);
+}
+
+/** One text for one address: an IPv4 address as such, an IPv6 address with all of its eight parts. */
+function toStoredAddress(address: string): string {
+  if (!ipaddr.isValid(address)) return address.replaceAll("\0", "").slice(0, 100);
+  return ipaddr.process(address).toNormalizedString();
+}
+
+/** What the stored addresses begin with that are counted together; see `addressGroupOf`. */
+function addressPrefixOf(stored: string): { text: string; isPrefix: boolean } {
+  const group = addressGroupOf(stored);
+  return group.endsWith("::/64") ? { text: `${group.slice(0, -"::/64".length)}:`, isPrefix: true } : { text: group, isPrefix: false };
+}
