@@ -1,6 +1,6 @@
 /** API keys of the account, and what the calling key is (Spec 4.5, decisions "Keys"). */
 import { API_KEYS_PER_ACCOUNT_MAX } from "../limits.js";
-import { createApiKeyInput, updateApiKeyInput } from "../services/api-keys.js";
+import { createApiKeyInput, updateApiKeyInput } from "../services/api-keys-input.js";
 import type { Services } from "../services/services.js";
 import type { Endpoint } from "./endpoint.js";
 import { toApiKey, toCreatedApiKey, toCurrentApiKey } from "./presenters/api-keys.js";

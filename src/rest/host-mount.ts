@@ -13,14 +13,16 @@ export interface HostMount {
 
 /**
  * Adds a host's routes to `router`; call it before other routes are added. A host of its own answers nothing else: what strangers
- * upload, and where people sign in, must not share an origin with the rest.
+ * upload, and where people sign in, must not share an origin with the rest. `root` is what the host answers beside its path.
  */
-export function mountHost(router: Router, hosted: Router, { host, path }: HostMount, log: Logger): void {
+export function mountHost(router: Router, hosted: Router, { host, path }: HostMount, log: Logger, root?: Router): void {
   if (host === null) {
+    if (root) router.use(root);
     router.use(path === "" ? "/" : path, hosted);
     return;
   }
   const own = Router({ caseSensitive: true });
+  if (root) own.use(root);
   own.use(path === "" ? "/" : path, hosted);
   const handle = toRequestHandler(own, log);
   router.use((req, res, next) => (isHost(req, host) ? handle(req, res, next) : next()));

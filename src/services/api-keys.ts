@@ -7,36 +7,14 @@ import { createApiKeyText, startOfApiKey } from "../lib/api-key-format.js";
 import type { Clock } from "../lib/clock.js";
 import { createId } from "../lib/ids.js";
 import { type Page, type PageRequest, toPage } from "../lib/pagination.js";
-import { API_KEY_ALLOWED_MODELS_MAX, API_KEY_EXPIRES_IN_SECONDS_MAX, API_KEY_NAME_CHARS_MAX, API_KEYS_PER_ACCOUNT_MAX } from "../limits.js";
+import { API_KEYS_PER_ACCOUNT_MAX } from "../limits.js";
 import type { Database, DatabaseClient } from "../store/database.js";
 import type { Events } from "../store/events.js";
 import type { ApiKeyModel } from "../store/generated/prisma/models.js";
 import type { ApiKeyDirectory } from "./api-key-directory.js";
+import type { CreateApiKeyInput, UpdateApiKeyInput } from "./api-keys-input.js";
 import type { GrantTerms } from "./authorizations/grant-terms.js";
-import { creditsAmount } from "./credits/credits-amount.js";
-import { storableText } from "./input.js";
 import { isKeyCaller, requireCaller, requireKeyManager } from "./permissions.js";
-
-const permissionName = z.enum(["profile", "balance", "usage", "keys"]);
-const editableFields = {
-  name: storableText.trim().min(1).max(API_KEY_NAME_CHARS_MAX),
-  expiresIn: z.int().min(1).max(API_KEY_EXPIRES_IN_SECONDS_MAX).nullable(),
-  allowedModels: z.array(storableText.min(1).max(253)).max(API_KEY_ALLOWED_MODELS_MAX).nullable(),
-  creditBudget: creditsAmount.nullable(),
-};
-
-export const createApiKeyInput = z.strictObject({
-  name: editableFields.name,
-  type: z.enum(["secret", "publishable"]).default("secret"),
-  expiresIn: editableFields.expiresIn.optional(),
-  allowedModels: editableFields.allowedModels.optional(),
-  creditBudget: editableFields.creditBudget.optional(),
-  accountPermissions: z.array(permissionName).nullable().optional(),
-});
-export type CreateApiKeyInput = z.output<typeof createApiKeyInput>;
-
-export const updateApiKeyInput = z.strictObject(editableFields).partial();
-export type UpdateApiKeyInput = z.output<typeof updateApiKeyInput>;
 
 export interface ApiKeyRow {
   readonly id: string;
@@ -53,10 +31,15 @@ export interface ApiKeyRow {
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
   readonly revokedAt: Date | null;
+  readonly origin: "created" | KeyGrant["origin"];
+  /** The app that it was granted to, by its app key; null: none, or one that does not say who it is. */
+  readonly app: { readonly id: string; readonly name: string } | null;
+  /** Of an app key: where its flows may return to. Empty: anywhere that is safe. */
+  readonly redirectUrls: readonly string[];
 }
 
 /** A key that is about to be made. */
-interface NewKey extends Pick<ApiKeyRow, "name" | "type" | "permissions" | "allowedModels" | "creditBudget"> {
+interface NewKey extends Pick<ApiKeyRow, "name" | "type" | "permissions" | "allowedModels" | "creditBudget" | "redirectUrls"> {
   readonly accountId: string;
   /** Seconds; null: never. */
   readonly expiresIn: number | null;
@@ -124,7 +107,7 @@ export class ApiKeys {
       orderBy: [{ createdAt: "desc" }, { id: "desc" }],
       take: page.first + 1,
     });
-    return toPage(rows.map(toApiKeyRow), page.first);
+    return toPage(await this.toRows(rows), page.first);
   }
 
   /** The key's text is in this answer and nowhere else. */
@@ -133,8 +116,9 @@ export class ApiKeys {
     const { name, type, allowedModels = null, creditBudget = null, expiresIn = null } = input;
     if (isKeyCaller(caller)) await this.assertNotWider(caller.apiKeyId, { allowedModels, creditBudget, expiresIn });
     const permissions = grantablePermissions(input.accountPermissions ?? [], caller);
+    const registered = registrableUrls(type, input.redirectUrls ?? []);
     return this.insert(
-      { accountId: caller.accountId, name, type, permissions, allowedModels, creditBudget, expiresIn },
+      { accountId: caller.accountId, name, type, permissions, allowedModels, creditBudget, expiresIn, redirectUrls: registered },
       this.database.prisma,
     );
   }
@@ -143,7 +127,7 @@ export class ApiKeys {
   mintGranted({ terms, ...grant }: KeyGrant, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
     const { models: allowedModels, creditBudget, expiresInDays, permissions } = terms;
     const expiresIn = expiresInDays * SECONDS_PER_DAY;
-    return this.insert({ ...grant, type: "secret", permissions, allowedModels, creditBudget, expiresIn }, writer);
+    return this.insert({ ...grant, type: "secret", permissions, allowedModels, creditBudget, expiresIn, redirectUrls: [] }, writer);
   }
 
   /** Takes back the key of a grant that turns out to be stolen. Not for faces. */
@@ -154,12 +138,13 @@ export class ApiKeys {
 
   async update(ctx: RequestContext, id: string, input: UpdateApiKeyInput): Promise<ApiKeyRow> {
     const caller = requireKeyManager(ctx);
-    await this.findOwned(caller.accountId, id);
+    const { type } = await this.findOwned(caller.accountId, id);
     if (isKeyCaller(caller)) {
       if (caller.apiKeyId === id) throw permissionDenied("A key cannot change itself.");
       await this.assertNotWider(caller.apiKeyId, input);
     }
     const { name, allowedModels, creditBudget, expiresIn } = input;
+    const registered = input.redirectUrls === undefined ? undefined : registrableUrls(type, input.redirectUrls ?? []);
     const [row] = await this.database.prisma.$transaction([
       this.database.prisma.apiKey.update({
         where: { id },
@@ -167,12 +152,13 @@ export class ApiKeys {
           ...(name !== undefined && { name }),
           ...(allowedModels !== undefined && { restrictsModels: allowedModels !== null, allowedModels: allowedModels ?? [] }),
           ...(expiresIn !== undefined && { expiresAt: this.expiry(expiresIn) }),
+          ...(registered !== undefined && { redirectUrls: [...registered] }),
         },
       }),
       ...(creditBudget === undefined ? [] : [this.setBudget(id, creditBudget)]),
     ]);
     this.events.publish("api-key-changed", { apiKeyId: id });
-    return creditBudget === undefined ? toApiKeyRow(row) : toApiKeyRow(await this.findOwned(caller.accountId, id));
+    return this.toRow(creditBudget === undefined ? row : await this.findOwned(caller.accountId, id));
   }
 
   async revoke(ctx: RequestContext, id: string): Promise<ApiKeyRow> {
@@ -182,21 +168,21 @@ export class ApiKeys {
       throw invalidInput("The key that authenticates the request cannot be revoked.", "id");
     const row = await this.database.prisma.apiKey.update({ where: { id }, data: { revokedAt: this.clock.now() } });
     this.events.publish("api-key-changed", { apiKeyId: id });
-    return toApiKeyRow(row);
+    return this.toRow(row);
   }
 
   /** The calling key itself; any type, no permission (Spec 5.5). */
   async current(ctx: RequestContext): Promise<CurrentApiKey> {
     const caller = requireCaller(ctx);
     if (!isKeyCaller(caller)) throw invalidInput("This request is authenticated by a session, not by a key.");
-    const row = toApiKeyRow(await this.findOwned(caller.accountId, caller.apiKeyId));
+    const row = await this.toRow(await this.findOwned(caller.accountId, caller.apiKeyId));
     const millisecondsLeft = row.expiresAt === null ? null : row.expiresAt.getTime() - this.clock.now().getTime();
     const expiresIn = millisecondsLeft === null ? null : Math.max(0, Math.floor(millisecondsLeft / 1000));
     return { ...row, valid: true, expiresIn, rateLimitEnabled: row.type === "publishable" };
   }
 
   private async insert(key: NewKey, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
-    const { allowedModels, creditBudget, expiresIn, permissions, ...columns } = key;
+    const { allowedModels, creditBudget, expiresIn, permissions, redirectUrls, ...columns } = key;
     const live = await writer.apiKey.count({ where: { accountId: key.accountId, revokedAt: null } });
     if (live >= API_KEYS_PER_ACCOUNT_MAX) throw conflict(`An account has at most ${API_KEYS_PER_ACCOUNT_MAX} keys.`);
     const text = createApiKeyText(key.type === "secret" ? "sk" : "pk");
@@ -209,11 +195,27 @@ export class ApiKeys {
         permissions: [...permissions],
         restrictsModels: allowedModels !== null,
         allowedModels: [...(allowedModels ?? [])],
+        redirectUrls: [...redirectUrls],
         budgetNanocredits: creditBudget,
         expiresAt: this.expiry(expiresIn),
       },
     });
     return { apiKey: toApiKeyRow(row), key: text };
+  }
+
+  private async toRow(row: ApiKeyModel): Promise<ApiKeyRow> {
+    const [shown] = await this.toRows([row]);
+    if (!shown) throw new Error("One row in, none out.");
+    return shown;
+  }
+
+  /** Apps are called as they are called now. */
+  private async toRows(rows: readonly ApiKeyModel[]): Promise<ApiKeyRow[]> {
+    const ids = [...new Set(rows.flatMap(({ appKeyId }) => appKeyId ?? []))];
+    const apps =
+      ids.length === 0 ? [] : await this.database.prisma.apiKey.findMany({ where: { id: { in: ids } }, select: { id: true, name: true } });
+    const names = new Map(apps.map(({ id, name }) => [id, name]));
+    return rows.map((row) => toApiKeyRow(row, names));
   }
 
   /** What remains is budget - spent; holds that are open are paid first, so it is never set below them. */
@@ -265,7 +267,15 @@ function grantablePermissions(asked: readonly AccountPermission[], caller: Calle
   return [...granted];
 }
 
-export function toApiKeyRow(row: ApiKeyModel): ApiKeyRow {
+/** Only an app key is asked for by apps. */
+function registrableUrls(type: ApiKeyRow["type"], urls: readonly string[]): readonly string[] {
+  if (type === "publishable" || urls.length === 0) return urls;
+  throw invalidInput("Redirect URLs are registered with a publishable key, which is what apps show.", "redirectUrls");
+}
+
+/** `appNames` by app key; an app that is not among them is called as the key is. */
+export function toApiKeyRow(row: ApiKeyModel, appNames: ReadonlyMap<string, string> = new Map()): ApiKeyRow {
+  const { appKeyId } = row;
   return {
     id: row.id,
     name: row.name,
@@ -279,5 +289,8 @@ export function toApiKeyRow(row: ApiKeyModel): ApiKeyRow {
     createdAt: row.createdAt,
     lastUsedAt: row.lastUsedAt,
     revokedAt: row.revokedAt,
+    origin: row.origin,
+    app: appKeyId === null ? null : { id: appKeyId, name: appNames.get(appKeyId) ?? row.name },
+    redirectUrls: row.redirectUrls,
   };
 }

@@ -1,7 +1,8 @@
 /** API keys (Spec 2.1, 5): the caller's own, and the one that it calls with. */
 import type { AccountPermission, ApiKeyType as ApiKeyTypeName } from "../../context.js";
 import { formatNanocredits } from "../../lib/money.js";
-import { type ApiKeyRow, type CurrentApiKey, createApiKeyInput, updateApiKeyInput } from "../../services/api-keys.js";
+import type { ApiKeyRow, CurrentApiKey } from "../../services/api-keys.js";
+import { createApiKeyInput, updateApiKeyInput } from "../../services/api-keys-input.js";
 import { parseInput } from "../../services/input.js";
 import { builder, enumValues } from "../builder.js";
 
@@ -13,6 +14,19 @@ export const ApiKeyType = builder.enumType("ApiKeyType", {
 const AccountPermissionEnum = builder.enumType("AccountPermission", {
   description: "What a key may do with the account that it belongs to.",
   values: enumValues<AccountPermission>(["profile", "balance", "usage", "keys"]),
+});
+
+const ApiKeyOrigin = builder.enumType("ApiKeyOrigin", {
+  description: "CREATED by the account. REDIRECT_FLOW, DEVICE_FLOW: granted to an app.",
+  values: enumValues<ApiKeyRow["origin"]>(["created", "redirect_flow", "device_flow"]),
+});
+
+const ApiKeyApp = builder.objectRef<NonNullable<ApiKeyRow["app"]>>("ApiKeyApp").implement({
+  description: "The app that a key was granted to.",
+  fields: (t) => ({
+    id: t.exposeID("id", { description: "The id of its app key." }),
+    name: t.exposeString("name"),
+  }),
 });
 
 const ApiKeyDetails = builder.interfaceRef<ApiKeyRow>("ApiKeyDetails").implement({
@@ -40,6 +54,12 @@ const ApiKeyDetails = builder.interfaceRef<ApiKeyRow>("ApiKeyDetails").implement
     createdAt: t.expose("createdAt", { type: "DateTime" }),
     lastUsedAt: t.expose("lastUsedAt", { type: "DateTime", nullable: true }),
     revokedAt: t.expose("revokedAt", { type: "DateTime", nullable: true }),
+    origin: t.expose("origin", { type: ApiKeyOrigin }),
+    app: t.expose("app", { type: ApiKeyApp, nullable: true, description: "Null: none, or one that does not say who it is." }),
+    redirectUrls: t.stringList({
+      description: "Of an app key: where its consent flow may return to. Empty: anywhere that is safe.",
+      resolve: (row) => [...row.redirectUrls],
+    }),
   }),
 });
 
@@ -74,6 +94,10 @@ const CreateApiKeyInput = builder.inputType("CreateApiKeyInput", {
     expiresIn: t.int({ description: "Seconds from now, at most 365 days. Omitted: never." }),
     allowedModels: t.stringList({ description: "Ids or aliases. Omitted or null: all. Empty: none." }),
     creditBudget: t.field({ type: "Credits", description: "Omitted or null: no limit of its own." }),
+    redirectUrls: t.stringList({
+      description:
+        "Of a publishable key that an app shows: where its consent flow may return to, exactly; at most 10. Omitted or null: anywhere that is safe.",
+    }),
     accountPermissions: t.field({ type: [AccountPermissionEnum], description: "None unless stated. KEYS cannot be given through a key." }),
   }),
 });
@@ -109,6 +133,7 @@ const UpdateApiKeyInput = builder.inputType("UpdateApiKeyInput", {
     allowedModels: t.stringList({ description: "Null: all. Empty: none." }),
     creditBudget: t.field({ type: "Credits", description: "What remains from now on. Null: no limit of its own." }),
     expiresIn: t.int({ description: "Seconds from now. Null: never." }),
+    redirectUrls: t.stringList({ description: "Instead of those that are registered. Null or empty: anywhere that is safe." }),
   }),
 });
 

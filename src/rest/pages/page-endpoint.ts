@@ -120,7 +120,8 @@ function headersOfPage(error: AppError): OutgoingHttpHeaders {
   return headers;
 }
 
-function toSignIn(exchange: Exchange): PageAnswer {
+/** To where people sign in, and from there back to this page. */
+export function toSignIn(exchange: Exchange): PageAnswer {
   const { baseUrl, method, originalUrl } = exchange.req;
   const back = method === "GET" || method === "HEAD" ? `?return_to=${encodeURIComponent(originalUrl)}` : "";
   return { redirectTo: `${baseUrl}/sign-in${back}` };

@@ -31,6 +31,7 @@ input.code { font: 600 1.5rem/1.2 ui-monospace, monospace; letter-spacing: 0.12e
 .buttons > * { flex: 1 1 9rem; }
 button, .button { min-height: 2.75rem; padding: 0.5rem 1rem; font: inherit; font-weight: 600; text-align: center; text-decoration: none; cursor: pointer; color: var(--ink); background: transparent; border: 1px solid var(--soft); border-radius: 0.5rem; display: inline-block; }
 button.primary, .button.primary { color: var(--on-strong); background: var(--strong); border-color: var(--strong); }
+button.small { min-height: 2.25rem; padding: 0.25rem 0.75rem; font-size: 0.9rem; font-weight: 500; }
 button.danger { color: var(--bad); border-color: var(--bad); }
 :focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }
 a { color: var(--strong); }

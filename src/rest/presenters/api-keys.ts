@@ -9,8 +9,12 @@ export function toCreatedApiKey(row: ApiKeyRow, key: string) {
 }
 
 export function toApiKey(row: ApiKeyRow) {
-  const { id, name, type, prefix, start, expiresAt, permissions, allowedModels, createdAt, lastUsedAt } = row;
-  return { id, name, type, prefix, start, expiresAt, permissions, creditBudget: toCreditBudget(row), allowedModels, createdAt, lastUsedAt };
+  const { id, name, type, prefix, start, expiresAt, permissions, allowedModels, createdAt, lastUsedAt, origin, app, redirectUrls } = row;
+  const creditBudget = toCreditBudget(row);
+  return {
+    ...{ id, name, type, prefix, start, expiresAt, permissions, creditBudget, allowedModels },
+    ...{ createdAt, lastUsedAt, origin, app, redirectUrls },
+  };
 }
 
 export function toCurrentApiKey(row: CurrentApiKey) {

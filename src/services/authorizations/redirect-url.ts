@@ -4,8 +4,9 @@
  * The text is taken only when it says plainly what a browser will make of it: what the URL parser would repair, decode or drop is
  * refused, so that what was compared and shown is what the browser goes to.
  */
+import * as z from "zod";
 import { invalidInput } from "../../errors.js";
-import { REDIRECT_URL_CHARS_MAX } from "../../limits-authorization.js";
+import { REDIRECT_URL_CHARS_MAX, REDIRECT_URLS_MAX } from "../../limits-authorization.js";
 
 export interface RedirectUrl {
   /** As it was given; parameters are added to this. */
@@ -22,21 +23,38 @@ const FORM = /^(https?):\/\/([^/?#]+)([/?][^#]*)?$/;
 const CHARACTERS = /^[!#-;=?-[\]_a-z~]+$/;
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
-/** Throws BAD_REQUEST with `param` saying what is wrong. */
+/** Throws BAD_REQUEST saying what is wrong. */
 export function parseRedirectUrl(text: string, param: string): RedirectUrl {
-  const refuse = (why: string) => invalidInput(`The redirect URL ${why}.`, param);
-  if (text.length > REDIRECT_URL_CHARS_MAX) throw refuse(`is longer than ${REDIRECT_URL_CHARS_MAX} characters`);
-  if (text.includes("#")) throw refuse("must not have a fragment");
-  if (!CHARACTERS.test(text))
-    throw refuse("holds a character that must be percent-encoded; a host in other letters is written in punycode");
+  const url = readRedirectUrl(text);
+  if (typeof url === "string") throw invalidInput(`The redirect URL ${url}.`, param);
+  return url;
+}
+
+/** Those that an app key's owner registers. */
+export const redirectUrls = z
+  .array(
+    z.string().superRefine((text, issues) => {
+      const url = readRedirectUrl(text);
+      if (typeof url === "string") issues.addIssue(url);
+    }),
+  )
+  .max(REDIRECT_URLS_MAX)
+  .transform((texts) => [...new Set(texts)]);
+
+/** What is wrong with it, where it is text. */
+function readRedirectUrl(text: string): RedirectUrl | string {
+  if (text.length > REDIRECT_URL_CHARS_MAX) return `is longer than ${REDIRECT_URL_CHARS_MAX} characters`;
+  if (text.includes("#")) return "must not have a fragment";
+  if (!CHARACTERS.test(text)) return "holds a character that must be percent-encoded; a host in other letters is written in punycode";
   const [, scheme, authority = ""] = FORM.exec(text) ?? [];
-  if (scheme === undefined || !URL.canParse(text)) throw refuse("must be a whole https URL, or an http URL on localhost");
-  if (authority.includes("@")) throw refuse("must not hold a name or password");
+  if (scheme === undefined || !URL.canParse(text)) return "must be a whole https URL, or an http URL on localhost";
+  if (authority.includes("@")) return "must not hold a name or password";
   const url = new URL(text);
   const ownPort = scheme === "https" ? ":443" : ":80";
-  if (authority.replace(new RegExp(`${ownPort}$`), "") !== url.host) throw refuse("must have its host written as browsers write it");
+  const written = authority.endsWith(ownPort) ? authority.slice(0, -ownPort.length) : authority;
+  if (written !== url.host) return "must have its host written as browsers write it";
   const isLoopback = LOOPBACK.test(url.hostname);
-  if (scheme === "http" && !isLoopback) throw refuse("must be https; http is for localhost, 127.0.0.1 and [::1] only");
+  if (scheme === "http" && !isLoopback) return "must be https; http is for localhost, 127.0.0.1 and [::1] only";
   return { text, origin: url.origin, host: url.host, isLoopback };
 }
 

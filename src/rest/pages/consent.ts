@@ -1,0 +1,63 @@
+/** The consent page: who asks, for what, where the answer goes, and who is asked (Spec 4.9, 5.7; decisions "Authorization"). */
+import type { AccountRow } from "../../services/accounts.js";
+import type { AuthorizationRequest } from "../../services/authorizations.js";
+import type { FormFields } from "./form.js";
+import { type Html, html } from "./html.js";
+import type { Page } from "./page.js";
+import { hiddenFields } from "./sign-in.js";
+import { type ListedModel, termsFields } from "./terms-fields.js";
+
+export interface Consent {
+  readonly request: AuthorizationRequest;
+  readonly person: AccountRow;
+  /** Those that there are. */
+  readonly models: readonly ListedModel[];
+  readonly formToken: string;
+  readonly base: string;
+  /** The path that the app sent the person to: whoever signs in as somebody else comes back to it. */
+  readonly returnTo: string | undefined;
+  /** What was entered, and what is wrong with it. */
+  readonly refused?: { readonly message: string; readonly fields: FormFields };
+}
+
+/** The form's first button is the one that Enter presses in a field: consent is a button of its own. */
+const NO_DEFAULT = html`<button type="submit" disabled hidden></button>`;
+
+export function consentPage({ request, person, models, formToken, base, returnTo, refused }: Consent): Page {
+  const { app, redirect, asked } = request;
+  const name = app?.name ?? redirect.host;
+  const body = html`<h1>Let <bdi>${name}</bdi> spend your credits?</h1>
+<div class="who"><span>Signed in as ${whoIsAsked(person)}</span>
+<form method="post" action="${base}/sign-out">${hiddenFields(formToken, returnTo)}<button type="submit" class="small">Use another account</button></form></div>
+${whoAsks(request)}
+${refused ? html`<p class="error" role="alert">${refused.message}</p>` : ""}
+<form method="post" action="${base}/authorize">
+${NO_DEFAULT}
+${hiddenFields(formToken, returnTo)}
+<input type="hidden" name="request_id" value="${request.id}">
+<p>It asks for a key to generate with, paid by you. Leave out whatever you do not want it to have.</p>
+${termsFields(asked, models, refused?.fields ?? null)}
+<p class="soft">You can end its access at any time: its key is among your API keys.</p>
+<div class="buttons">
+<button type="submit" name="decision" value="approve" class="primary">Allow</button>
+<button type="submit" name="decision" value="deny" formnovalidate>Deny</button>
+</div>
+</form>`;
+  return { title: `Let ${name} spend your credits?`, body, formTargets: [redirect.origin] };
+}
+
+function whoIsAsked({ handle, email }: AccountRow): Html {
+  return html`<strong>${handle}</strong>${email === null ? "" : html` <small>${email}</small>`}`;
+}
+
+function whoAsks({ app, redirect, isRedirectRegistered }: AuthorizationRequest): Html {
+  const destination = redirect.isLoopback ? html`this device (<strong>${redirect.host}</strong>)` : html`<strong>${redirect.host}</strong>`;
+  const rows = html`<dt>Sends you to</dt><dd>${redirect.origin}</dd>`;
+  if (app === null) {
+    return html`<dl>${rows}</dl>
+<p class="note"><strong>Unverified app.</strong> It does not say who it is. The key goes to ${destination}: continue only if you have just come from there.</p>`;
+  }
+  const { handle, githubUsername } = app.owner;
+  return html`<dl><dt>Made by</dt><dd>${handle}${githubUsername === null ? "" : html` (GitHub: ${githubUsername})`}</dd>${rows}</dl>
+${isRedirectRegistered ? "" : html`<p class="note">This app has not registered where it sends you. The key goes to ${destination}: continue only if you trust that.</p>`}`;
+}
