@@ -2,8 +2,17 @@
 import type { RequestContext } from "../context.js";
 import type { Services } from "../services/services.js";
 
+/** The browser that asks, and the way to set a cookie in it. */
+export interface BrowserAnswer {
+  readonly userAgent: string | undefined;
+  /** A `Set-Cookie` line of the answer to come. */
+  addCookie(line: string): void;
+}
+
 export interface GraphQLContext extends RequestContext {
   readonly services: Services;
   /** Aborted when the gateway stops: what would go on for ever ends then, what ends by itself may finish. */
   readonly closing: AbortSignal;
+  /** Null on a WebSocket, whose answer has long been given. */
+  readonly browser: BrowserAnswer | null;
 }

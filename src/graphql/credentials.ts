@@ -1,5 +1,13 @@
-/** The key in the URL of a request or a socket (Spec 5.2, decisions "Keys"). */
+/** What requests and sockets come with: a key (Spec 5.2, decisions "Keys"), or the cookie of a signed-in browser. */
+import type { Caller } from "../context.js";
 import { invalidInput } from "../errors.js";
+import type { Access } from "../services/access.js";
+import type { Credential } from "../services/key-watch.js";
+
+/** Who that is. A session that is not good is nobody. */
+export function authenticate(access: Access, { key, sessionToken }: Credential, clientAddress: string): Caller | Promise<Caller> {
+  return sessionToken === null ? access.authenticate(key, clientAddress) : access.authenticateSession(sessionToken, clientAddress);
+}
 
 /** The key in `?key=`; null when there is none. Throws BAD_REQUEST when there are two. */
 export function readQueryKey(url: string): string | null {

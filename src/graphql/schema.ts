@@ -16,6 +16,7 @@ import "./types/media-objects.js";
 import "./types/models.js";
 import "./types/moderations.js";
 import "./types/responses.js";
+import "./types/sessions.js";
 import "./types/usage.js";
 
 export function createSchema(): GraphQLSchema {

@@ -16,10 +16,10 @@ import { AppError } from "../errors.js";
 import { clientAddressOf } from "../lib/client-address.js";
 import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX, REQUEST_ID_PATTERN } from "../limits.js";
 import { assertOneAuthorization, readBearer } from "../services/bearer.js";
-import { watchKey } from "../services/key-watch.js";
+import { type Credential, watchCaller } from "../services/key-watch.js";
 import type { Services } from "../services/services.js";
 import type { GraphQLContext } from "./context.js";
-import { readQueryKey } from "./credentials.js";
+import { authenticate, readQueryKey } from "./credentials.js";
 import { CallerGone, isEventStream, readBody, sendEventStream, sendWhole } from "./http.js";
 import { HTTP_STATUSES, toPublicError } from "./public-errors.js";
 import type { UpgradeHandler } from "./upgrades.js";
@@ -66,14 +66,11 @@ export function createGraphQLServer({ services, log, config }: GraphQLServerOpti
   };
 }
 
-/** Any page may ask with a key of its own; cookies are never looked at (reliability 3). */
+/** Any page may ask with a key of its own; cookies count for our own pages only (reliability 3). */
 const CORS_HEADERS = { "access-control-allow-origin": "*", "access-control-expose-headers": "*" };
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
 
-interface Credential {
-  readonly key: string | null;
-  readonly caller: Caller;
-}
+type LiveContext = GraphQLContext & { readonly credential: Credential };
 
 class HttpFace {
   constructor(
@@ -92,26 +89,30 @@ class HttpFace {
       if (req.method !== "GET" && req.method !== "POST") throw methodNotAllowed(req.method);
       const url = req.originalUrl ?? req.url ?? "";
       const clientAddress = clientAddressOf(req, this.trustProxyHops);
-      const { key, caller } = await this.authenticate(req, url, clientAddress);
-      const context: GraphQLContext = { services, closing, caller, requestId, clientAddress, log, signal: leaving.signal };
+      const credential = await this.readCredential(req, url, clientAddress);
+      const caller = await authenticate(services.access, credential, clientAddress);
+      const cookies: string[] = [];
+      const browser = { userAgent: req.headers["user-agent"], addCookie: (line: string) => void cookies.push(line) };
+      const context: GraphQLContext = { services, closing, caller, requestId, clientAddress, log, signal: leaving.signal, browser };
       const response = await yoga.handleRequest(await this.toRequest(req, url, caller, leaving.signal), context);
-      await this.send(req, res, response, { ...context, key });
+      // Before anything is written of the answer.
+      if (cookies.length > 0) res.setHeader("set-cookie", cookies);
+      await this.send(req, res, response, { ...context, credential });
     } catch (error) {
       if (!(error instanceof CallerGone)) sendFailure(req, res, error, { requestId, log, signal: leaving.signal });
     }
   }
 
-  private async authenticate(req: IncomingMessage, url: string, clientAddress: string): Promise<Credential> {
+  private async readCredential(req: IncomingMessage, url: string, clientAddress: string): Promise<Credential> {
     const { access } = this.face.services;
-    let key: string | null;
     try {
-      key = readKey(req, url);
+      const key = readKey(req, url);
+      return { key, sessionToken: key === null ? access.sessionTokenOf(req) : null };
     } catch (error) {
       // A credential that cannot be read is counted like none.
       await access.authenticate(null, clientAddress);
       throw error;
     }
-    return { key, caller: await access.authenticate(key, clientAddress) };
   }
 
   private async toRequest(req: IncomingMessage, url: string, caller: Caller, signal: AbortSignal): Promise<Request> {
@@ -123,12 +124,7 @@ class HttpFace {
     return new this.face.yoga.fetchAPI.Request(address, { ...init, body: await readBody(req, bytesMax) });
   }
 
-  private async send(
-    req: IncomingMessage,
-    res: ServerResponse,
-    response: Response,
-    context: GraphQLContext & Pick<Credential, "key">,
-  ): Promise<void> {
+  private async send(req: IncomingMessage, res: ServerResponse, response: Response, context: LiveContext): Promise<void> {
     const headers = answerHeaders(context.requestId);
     response.headers.forEach((value, name) => {
       headers[name] = value;
@@ -142,18 +138,11 @@ class HttpFace {
     await this.sendLive(res, response.body, context);
   }
 
-  /** Until it ends by itself, its reader leaves, or its key is revoked. */
-  private async sendLive(
-    res: ServerResponse,
-    body: ReadableStream<Uint8Array>,
-    context: GraphQLContext & Pick<Credential, "key">,
-  ): Promise<void> {
+  /** Until it ends by itself, its reader leaves, or its key or session is revoked. */
+  private async sendLive(res: ServerResponse, body: ReadableStream<Uint8Array>, context: LiveContext): Promise<void> {
     const revoking = new AbortController();
-    const { caller, key } = context;
-    const stopWatching =
-      caller.kind === "key" && key !== null
-        ? watchKey(this.face.services.apiKeys, key, caller.apiKeyId, (error) => revoking.abort(error))
-        : () => undefined;
+    const { caller, credential } = context;
+    const stopWatching = watchCaller(this.face.services, caller, credential, (error) => revoking.abort(error));
     const last = () => {
       const errors = [toPublicError(revoking.signal.reason, context)];
       return `event: next\ndata: ${JSON.stringify({ errors })}\n\nevent: complete\ndata:\n\n`;

@@ -4,7 +4,9 @@ import { type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLFor
 import type { SubscribePayload } from "graphql-ws";
 import { AppError, serviceUnavailable } from "../errors.js";
 import { WEBSOCKET_OPERATIONS_MAX } from "../limits.js";
+import { type Credential, sessionEnded } from "../services/key-watch.js";
 import type { GraphQLContext } from "./context.js";
+import { authenticate } from "./credentials.js";
 import { toPublicError, toPublicErrors } from "./public-errors.js";
 import type { Face } from "./yoga.js";
 
@@ -24,7 +26,7 @@ const COMPLETE_CHARS_MAX = 256;
 
 export class SocketOperations {
   readonly #running = new Map<SubscribePayload, Operation>();
-  #key: string | null = null;
+  #credential: Credential = { key: null, sessionToken: null };
   #onStopped: (() => void) | null = null;
 
   constructor(
@@ -33,9 +35,8 @@ export class SocketOperations {
     private readonly onKeyRefused: () => void,
   ) {}
 
-  /** Null: nobody. */
-  authenticateAs(key: string | null): void {
-    this.#key = key;
+  authenticateAs(credential: Credential): void {
+    this.#credential = credential;
   }
 
   /** What graphql-ws is to execute, or the errors that it is to answer instead. */
@@ -48,8 +49,9 @@ export class SocketOperations {
       if (this.#onStopped) throw serviceUnavailable("The gateway is stopping.");
       if (this.#running.size >= WEBSOCKET_OPERATIONS_MAX) throw tooManyOperations();
       this.#running.set(payload, { id, leaving });
-      const caller = await services.access.authenticate(this.#key, this.clientAddress);
-      const prepared = await this.envelop({ ...scope, caller, services, closing }, payload);
+      const caller = await authenticate(services.access, this.#credential, this.clientAddress);
+      if (caller.kind === "anonymous" && this.#credential.sessionToken !== null) throw sessionEnded();
+      const prepared = await this.envelop({ ...scope, caller, services, closing, browser: null }, payload);
       if (Array.isArray(prepared)) this.finish(payload);
       return prepared;
     } catch (error) {

@@ -1,7 +1,8 @@
 /**
  * GraphQL over WebSocket: the graphql-ws protocol on ws, executed through Yoga's own envelope, so that every limit and the
  * error mapping apply here too (reliability 6). The key comes in `connectionParams.authorization` as `Bearer <key>`, in
- * the Authorization header of the upgrade, or in `?key=`; the first of these that is there counts.
+ * the Authorization header of the upgrade, or in `?key=`; the first of these that is there counts. Without any, the cookie of a
+ * signed-in browser does, on our own pages.
  */
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
@@ -21,9 +22,9 @@ import {
   WEBSOCKETS_PER_KEY_MAX,
 } from "../limits.js";
 import { readBearer } from "../services/bearer.js";
-import { watchKey } from "../services/key-watch.js";
+import { watchCaller } from "../services/key-watch.js";
 import type { Services } from "../services/services.js";
-import { readQueryKey } from "./credentials.js";
+import { authenticate, readQueryKey } from "./credentials.js";
 import { refuseUpgrade, type UpgradeHandler } from "./upgrades.js";
 import { type PreparedOperation, SocketOperations, toMessageError } from "./websocket-operations.js";
 import type { Face } from "./yoga.js";
@@ -102,16 +103,19 @@ async function admit(
   const { socket, request, clientAddress, operations, cleanups } = connection;
   try {
     const key = keyOf(connectionParams, request);
-    const caller = await services.access.authenticate(key, clientAddress);
+    const credential = { key, sessionToken: key === null ? services.access.sessionTokenOfUpgrade(request) : null };
+    const caller = await authenticate(services.access, credential, clientAddress);
     if (socket.readyState !== socket.OPEN) return false;
-    operations.authenticateAs(key);
-    if (caller.kind !== "key" || key === null) return true;
-    if (!perKey.add(caller.apiKeyId)) {
+    // A session that was over before is nobody; one that ends later closes the socket.
+    if (caller.kind === "anonymous") return true;
+    operations.authenticateAs(credential);
+    const holder = caller.kind === "key" ? caller.apiKeyId : caller.sessionId;
+    if (!perKey.add(holder)) {
       socket.close(CloseCode.TooManyInitialisationRequests, "Too many connections with this key");
       return false;
     }
-    cleanups.push(() => perKey.remove(caller.apiKeyId));
-    cleanups.push(watchKey(services.apiKeys, key, caller.apiKeyId, () => socket.close(CloseCode.Forbidden, "Forbidden")));
+    cleanups.push(() => perKey.remove(holder));
+    cleanups.push(watchCaller(services, caller, credential, () => socket.close(CloseCode.Forbidden, "Forbidden")));
     connection.trust();
     return true;
   } catch (error) {

@@ -75,11 +75,14 @@ export class Sessions {
     return (await this.end(accountId, { id: { not: sessionId } })).length;
   }
 
-  /** Answers the `Set-Cookie` line that makes the browser forget, too. */
-  async signOut(ctx: RequestContext): Promise<{ readonly cookies: readonly string[] }> {
+  /** Ends the session that asks, or all of the account's. Answers the `Set-Cookie` line that makes the browser forget, too. */
+  async signOut(
+    ctx: RequestContext,
+    { isEverywhere = false } = {},
+  ): Promise<{ readonly ended: number; readonly cookies: readonly string[] }> {
     const { accountId, sessionId } = requireSession(ctx);
-    await this.end(accountId, { id: sessionId });
-    return { cookies: [this.cookie.clear()] };
+    const ended = await this.end(accountId, isEverywhere ? {} : { id: sessionId });
+    return { ended: ended.length, cookies: [this.cookie.clear()] };
   }
 
   /** For what ends sessions by its own rules: those of the account that `which` selects, all of them unless it says. */

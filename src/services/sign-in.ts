@@ -10,28 +10,26 @@ import * as z from "zod";
 import type { RequestContext } from "../context.js";
 import { conflict, invalidInput, unauthenticated } from "../errors.js";
 import { createId } from "../lib/ids.js";
-import {
-  EMAIL_CHARS_MAX,
-  PASSWORD_CHARS_MAX,
-  PASSWORD_CHARS_MIN,
-  PROFILE_NAME_CHARS_MAX,
-  USER_AGENT_CHARS_MAX,
-} from "../limits-sessions.js";
-import type { Database } from "../store/database.js";
+import { EMAIL_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, PROFILE_NAME_CHARS_MAX } from "../limits-sessions.js";
+import { type Database, isUniqueViolation } from "../store/database.js";
 import { storableText } from "./input.js";
 import { requireSession } from "./permissions.js";
 import { chooseHandle } from "./sessions/handles.js";
 import type { Passwords } from "./sessions/passwords.js";
 import type { SessionCookie } from "./sessions/session-cookie.js";
 import type { SessionDirectory } from "./sessions/session-directory.js";
-import { CLIENT_ADDRESS_HEADER, NEW_ACCOUNT, type SignInLibrary } from "./sessions/sign-in-library.js";
+import { NEW_ACCOUNT, type SignInLibrary, toLibraryHeaders, toStoredUserAgent } from "./sessions/sign-in-library.js";
 import type { SignInLimits } from "./sessions/sign-in-limits.js";
 import type { Sessions } from "./sessions.js";
 
 /** Unspecified: ASCII only, so that no two addresses look alike, and in lower case. */
 const emailInput = z.string().trim().pipe(z.email().max(EMAIL_CHARS_MAX).toLowerCase());
-const newPasswordInput = z.string().min(PASSWORD_CHARS_MIN).max(PASSWORD_CHARS_MAX);
-const passwordInput = z.string().min(1).max(PASSWORD_CHARS_MAX);
+const tooLong = `must have at most ${PASSWORD_CHARS_MAX} characters`;
+const newPasswordInput = z
+  .string()
+  .min(PASSWORD_CHARS_MIN, `must have at least ${PASSWORD_CHARS_MIN} characters`)
+  .max(PASSWORD_CHARS_MAX, tooLong);
+const passwordInput = z.string().min(1, "must not be empty").max(PASSWORD_CHARS_MAX, tooLong);
 
 export const signUpInput = z.strictObject({
   email: emailInput,
@@ -89,8 +87,8 @@ export class SignIn {
     const { limits, library } = this.parts;
     await limits.countSignIn(ctx.clientAddress, input.email);
     const { api } = await library();
-    const { token, user } = await api.signInEmail({ body: input, headers: headersOf(ctx, browser) }).catch(refuse);
-    return this.admit(ctx, user.id, token);
+    const { token } = await api.signInEmail({ body: input, headers: toLibraryHeaders(ctx.clientAddress, browser.userAgent) }).catch(refuse);
+    return this.admit(ctx, token);
   }
 
   /** Ends every session of the account and opens a new one. Rejects with BAD_REQUEST for a wrong current password, or RATE_LIMITED. */
@@ -126,7 +124,7 @@ export class SignIn {
         await prisma.account.create({ data: { id, email, name, handle, ...NEW_ACCOUNT, signInMethods: { create: method } } });
         return id;
       } catch (error) {
-        if (!isTaken(error)) throw error;
+        if (!isUniqueViolation(error)) throw error;
         if ((await prisma.account.count({ where: { email } })) > 0) throw emailTaken();
         // Somebody else was given the handle in between.
         if (attemptsLeft === 0) throw error;
@@ -137,16 +135,16 @@ export class SignIn {
   private async open(ctx: RequestContext, accountId: string, { userAgent }: Browser): Promise<SignedIn> {
     const { internalAdapter } = await (await this.parts.library()).$context;
     const ipAddress = ctx.clientAddress;
-    const { token } = await internalAdapter.createSession(accountId, false, { ipAddress, userAgent: shortened(userAgent) });
-    return this.admit(ctx, accountId, token);
+    const { token } = await internalAdapter.createSession(accountId, false, { ipAddress, userAgent: toStoredUserAgent(userAgent) });
+    return this.admit(ctx, token);
   }
 
-  /** The session is there: its cookie, and the end of the one that the browser had. */
-  private async admit(ctx: RequestContext, accountId: string, token: string): Promise<SignedIn> {
+  /** For a session that has just been made: its cookie, and the end of the one that the browser had. */
+  async admit(ctx: RequestContext, token: string): Promise<SignedIn> {
     const { database, directory, sessions, cookie } = this.parts;
-    const { id: sessionId } = await database.prisma.session.findUniqueOrThrow({
+    const { id: sessionId, accountId } = await database.prisma.session.findUniqueOrThrow({
       where: { token: directory.hash(token) },
-      select: { id: true },
+      select: { id: true, accountId: true },
     });
     const { caller } = ctx;
     if (caller.kind === "session") await sessions.end(caller.accountId, { id: caller.sessionId });
@@ -155,26 +153,12 @@ export class SignIn {
   }
 }
 
-function headersOf({ clientAddress }: RequestContext, { userAgent }: Browser): Headers {
-  return new Headers({ [CLIENT_ADDRESS_HEADER]: clientAddress, "user-agent": shortened(userAgent) });
-}
-
-/** As it can be stored, and sent on as a header. */
-function shortened(userAgent = ""): string {
-  return userAgent.replace(/[^\x20-\x7e]/g, "").slice(0, USER_AGENT_CHARS_MAX);
-}
-
 /** The library says what exactly was wrong; whoever asks is not told. */
 function refuse(error: unknown): never {
   if (error instanceof Error && "statusCode" in error && error.statusCode === 401) {
     throw unauthenticated("The e-mail address or the password is wrong.");
   }
   throw error;
-}
-
-/** Prisma's code for a value that must be unique and is not. */
-function isTaken(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "P2002";
 }
 
 function emailTaken(): Error {

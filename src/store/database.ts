@@ -128,6 +128,11 @@ function isAway(error: unknown): boolean {
   );
 }
 
+/** Prisma's code for a value that must be unique and is not. */
+export function isUniqueViolation(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "P2002";
+}
+
 interface ConnectOptions {
   readonly isExclusive: boolean;
   readonly connectionsMax: number;

@@ -5,11 +5,19 @@ import type { Foundations } from "../foundations.js";
 import type { Addresses, PlatformSettings } from "../platform-settings.js";
 import { Sessions } from "../sessions.js";
 import { SignIn } from "../sign-in.js";
+import { GitHubSignIn } from "./github-sign-in.js";
 import { Passwords } from "./passwords.js";
 import { SessionCookie } from "./session-cookie.js";
 import { SessionDirectory } from "./session-directory.js";
 import { loadSignInLibrary, type SignInLibrary } from "./sign-in-library.js";
 import { SignInLimits } from "./sign-in-limits.js";
+
+export interface SessionServices {
+  readonly sessions: Sessions;
+  readonly signIn: SignIn;
+  readonly gitHubSignIn: GitHubSignIn;
+  readonly sessionCookie: SessionCookie;
+}
 
 export function createSessionServices(
   { database, events, counters, deriveSecret }: Pick<Foundations, "database" | "events" | "counters" | "deriveSecret">,
@@ -17,7 +25,7 @@ export function createSessionServices(
   clock: Clock,
   log: Logger,
   addresses: () => Addresses,
-): { readonly sessions: Sessions; readonly signIn: SignIn; readonly sessionCookie: SessionCookie } {
+): SessionServices {
   const sessionCookie = new SessionCookie(() => {
     const { baseUrl, authUrl } = addresses();
     return [baseUrl, authUrl];
@@ -25,27 +33,22 @@ export function createSessionServices(
   const directory = new SessionDirectory(database, deriveSecret("session tokens"), clock, events);
   const sessions = new Sessions(database, directory, sessionCookie, events, clock);
   const passwords = new Passwords();
-  let library: Promise<SignInLibrary> | null = null;
-  const signIn = new SignIn({
-    database,
-    sessions,
-    directory,
-    cookie: sessionCookie,
-    passwords,
-    limits: new SignInLimits(counters, settings.signInAttemptsPerMinute),
-    library: () => {
-      library ??= loadSignInLibrary({
-        database,
-        passwords,
-        clock,
-        log,
-        secret: deriveSecret("sign-in"),
-        authUrl: addresses().authUrl,
-        github: settings.github,
-        hashToken: (token) => directory.hash(token),
-      });
-      return library;
-    },
-  });
-  return { sessions, signIn, sessionCookie };
+  const limits = new SignInLimits(counters, settings.signInAttemptsPerMinute);
+  let loaded: Promise<SignInLibrary> | null = null;
+  const library = () => {
+    loaded ??= loadSignInLibrary({
+      database,
+      passwords,
+      clock,
+      log,
+      secret: deriveSecret("sign-in"),
+      authUrl: addresses().authUrl,
+      github: settings.github,
+      hashToken: (token) => directory.hash(token),
+    });
+    return loaded;
+  };
+  const signIn = new SignIn({ database, sessions, directory, cookie: sessionCookie, passwords, limits, library });
+  const gitHubSignIn = new GitHubSignIn({ signIn, limits, library, webUrl: settings.github?.webUrl ?? null });
+  return { sessions, signIn, gitHubSignIn, sessionCookie };
 }

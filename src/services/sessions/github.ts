@@ -45,7 +45,7 @@ export function githubProvider(settings: GitHubSettings, database: Database): OA
     validateAuthorizationCode: ({ code, codeVerifier, redirectURI }) => exchange(settings, { code, codeVerifier, redirectURI }),
     getUserInfo: async ({ accessToken }) => {
       const user = await readPerson(settings, accessToken ?? "");
-      await assertNobodyElses(database, user);
+      await match(database, user);
       return { user, data: {} };
     },
   };
@@ -109,16 +109,21 @@ async function readPerson({ apiUrl }: GitHubSettings, accessToken: string): Prom
   };
 }
 
-async function assertNobodyElses({ prisma }: Database, { id, email }: GitHubPerson): Promise<void> {
-  const known = await prisma.signInMethod.findUnique({
+/** Whom it is, by the id that never changes, and else by the address. Their name at GitHub may have changed since. */
+async function match({ prisma }: Database, { id, email = null, githubUsername }: GitHubPerson): Promise<void> {
+  const method = await prisma.signInMethod.findUnique({
     where: { providerId_providerAccountId: { providerId: GITHUB, providerAccountId: String(id) } },
-    select: { id: true },
+    select: { accountId: true },
   });
-  if (known || !email) return;
-  const account = await prisma.account.findUnique({ where: { email }, select: { isEmailVerified: true } });
-  if (account && !account.isEmailVerified) {
+  const account = await prisma.account.findUnique({
+    where: method ? { id: method.accountId } : { email: email ?? "" },
+    select: { id: true, isEmailVerified: true },
+  });
+  if (!account) return;
+  if (!method && !account.isEmailVerified) {
     throw conflict("There is an account with this e-mail address already. Sign in to it with its password.");
   }
+  await prisma.account.update({ where: { id: account.id }, data: { githubUsername } });
 }
 
 async function ask(url: string, init: RequestInit): Promise<unknown> {

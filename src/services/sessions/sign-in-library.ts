@@ -6,7 +6,7 @@ import type { BetterAuthOptions, DBAdapter } from "better-auth";
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
-import { SESSION_SECONDS } from "../../limits-sessions.js";
+import { SESSION_SECONDS, USER_AGENT_CHARS_MAX } from "../../limits-sessions.js";
 import type { Database } from "../../store/database.js";
 import { type GitHubSettings, githubProvider } from "./github.js";
 import { chooseHandle } from "./handles.js";
@@ -27,20 +27,25 @@ export interface SignInLibraryOptions {
 }
 
 /** Where the address of whoever signs in is told to the library, which knows requests only. */
-export const CLIENT_ADDRESS_HEADER = "x-sluice-client-address";
-export const AUTH_PATH = "/api/auth";
+const CLIENT_ADDRESS_HEADER = "x-sluice-client-address";
+/** Where its routes would be, below the address of the authorization host. Only GitHub's way back is served. */
+const AUTH_PATH = "/api/auth";
+export const GITHUB_CALLBACK_PATH = `${AUTH_PATH}/callback/github`;
 
 export type SignInLibrary = Awaited<ReturnType<typeof loadSignInLibrary>>;
 
 export async function loadSignInLibrary(options: SignInLibraryOptions) {
   const [{ betterAuth }, { prismaAdapter }] = await Promise.all([import("better-auth/minimal"), import("better-auth/adapters/prisma")]);
-  const { authUrl, passwords, secret, hashToken, database, log } = options;
+  const { passwords, secret, hashToken, database, log } = options;
+  const authUrl = new URL(options.authUrl);
   const { account, session, signInMethod, verification } = database.prisma;
   // Its own `account` is what we call a sign-in method, and it looks models up under either name.
   const adapter = prismaAdapter({ person: account, session, signInMethod, verification }, { provider: "postgresql" });
   return betterAuth({
-    baseURL: authUrl,
-    basePath: AUTH_PATH,
+    baseURL: authUrl.origin,
+    basePath: `${authUrl.pathname.replace(/\/+$/, "")}${AUTH_PATH}`,
+    // Where it would send browsers; `GitHubSignIn` reads it instead.
+    onAPIError: { errorURL: "/refused" },
     // A list, because the library would read another one from the environment.
     secrets: [{ version: 1, value: secret.toString("base64") }],
     database: (all: BetterAuthOptions) => withHashedTokens(adapter(all), hashToken),
@@ -51,7 +56,7 @@ export async function loadSignInLibrary(options: SignInLibraryOptions) {
     advanced: {
       database: { generateId: () => createId() },
       cookiePrefix: "sluice",
-      useSecureCookies: authUrl.startsWith("https:"),
+      useSecureCookies: authUrl.protocol === "https:",
       ipAddress: { ipAddressHeaders: [CLIENT_ADDRESS_HEADER] },
     },
     emailAndPassword: {
@@ -134,4 +139,14 @@ function withHashedTokens(adapter: DBAdapter<BetterAuthOptions>, hashToken: (tok
 /** The library's own provider for GitHub knows one address. */
 function gitHubPlugin(settings: GitHubSettings, database: Database) {
   return { id: "github", init: () => ({ context: { socialProviders: [githubProvider(settings, database)] } }) };
+}
+
+/** What the library is told of a request. */
+export function toLibraryHeaders(clientAddress: string, userAgent: string | undefined): Headers {
+  return new Headers({ [CLIENT_ADDRESS_HEADER]: clientAddress, "user-agent": toStoredUserAgent(userAgent) });
+}
+
+/** As it can be stored, and sent on as a header. */
+export function toStoredUserAgent(userAgent = ""): string {
+  return userAgent.replace(/[^\x20-\x7e]/g, "").slice(0, USER_AGENT_CHARS_MAX);
 }

@@ -27,6 +27,11 @@ export class SignInLimits {
     await this.count("sign-up address", addressGroupOf(clientAddress));
   }
 
+  /** A way to GitHub and back. */
+  async countStart(clientAddress: string): Promise<void> {
+    await this.count("sign-in elsewhere address", addressGroupOf(clientAddress));
+  }
+
   private async count(name: string, who: string): Promise<void> {
     const rule: WindowRule = { name, max: this.attemptsPerMinute, seconds: WINDOW_SECONDS };
     const waitMs = await this.counters.count(rule, who);

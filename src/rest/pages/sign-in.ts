@@ -1,0 +1,177 @@
+/** The pages on which people sign up, in and out (decisions "Authorization"). */
+import * as z from "zod";
+import type { AppError } from "../../errors.js";
+import { EMAIL_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, PROFILE_NAME_CHARS_MAX } from "../../limits-sessions.js";
+import type { Services } from "../../services/services.js";
+import { type Browser, signInInput, signUpInput } from "../../services/sign-in.js";
+import type { AuthEndpoints } from "../auth.js";
+import type { Exchange } from "../exchange.js";
+import type { Route } from "../route.js";
+import type { FormFields } from "./form.js";
+import { type Html, html } from "./html.js";
+import type { Page, PageAnswer } from "./page.js";
+import { returnToInput, returnToQuery } from "./return-to.js";
+
+const pageQuery = z.object({ return_to: returnToInput });
+const signInForm = signInInput.extend({ return_to: returnToInput });
+const signUpForm = signUpInput.extend({ return_to: returnToInput });
+const parameter = z.string().max(2_048).optional();
+const gitHubAnswer = z.object({ code: parameter, state: parameter, error: parameter });
+
+type SignInServices = Pick<Services, "signIn" | "gitHubSignIn" | "sessions">;
+
+export function addSignInPages(route: Route, { page }: Pick<AuthEndpoints, "page">, services: SignInServices): void {
+  const { signIn, gitHubSignIn, sessions } = services;
+  const gitHubOrigin = () => gitHubSignIn.origin;
+
+  route("/sign-in", {
+    GET: page({
+      query: pageQuery,
+      handler: (_ctx, { query, ...shown }) =>
+        shown.session
+          ? { redirectTo: homeOf(shown, query.return_to) }
+          : signInPage({ ...shown, returnTo: query.return_to, gitHubOrigin: gitHubOrigin() }),
+    }),
+    POST: page({
+      form: signInForm,
+      handler: async (ctx, { form: { return_to, ...input }, ...shown }) =>
+        leave(shown, return_to, await signIn.signIn(ctx, input, browserOf(shown.exchange))),
+      onRefused: (_ctx, { error, fields, request }) => signInPage({ ...request, ...again(fields), error, gitHubOrigin: gitHubOrigin() }),
+    }),
+  });
+  route("/sign-up", {
+    GET: page({ query: pageQuery, handler: (_ctx, { query, ...shown }) => signUpPage({ ...shown, returnTo: query.return_to }) }),
+    POST: page({
+      form: signUpForm,
+      handler: async (ctx, { form: { return_to, ...input }, ...shown }) =>
+        leave(shown, return_to, await signIn.signUp(ctx, input, browserOf(shown.exchange))),
+      onRefused: (_ctx, { error, fields, request }) => signUpPage({ ...request, ...again(fields), error }),
+    }),
+  });
+  route("/sign-out", {
+    POST: page({
+      form: pageQuery,
+      handler: async (ctx, { form, ...shown }) => {
+        const { cookies } = shown.session ? await sessions.signOut(ctx) : { cookies: [] };
+        for (const line of cookies) shown.exchange.addCookie(line);
+        return { redirectTo: form.return_to ?? `${shown.base}/sign-in` };
+      },
+    }),
+  });
+  route("/sign-in/github", {
+    POST: page({
+      form: pageQuery,
+      handler: async (ctx, { form, ...shown }) => {
+        const { redirectTo, cookies } = await gitHubSignIn.start(ctx, homeOf(shown, form.return_to));
+        for (const line of cookies) shown.exchange.addCookie(line);
+        return { redirectTo };
+      },
+      onRefused: (_ctx, { error, fields, request }) => signInPage({ ...request, ...again(fields), error, gitHubOrigin: gitHubOrigin() }),
+    }),
+  });
+  route("/api/auth/callback/github", {
+    GET: page({
+      query: gitHubAnswer,
+      handler: async (ctx, { query, ...shown }) => {
+        const browser = { ...browserOf(shown.exchange), cookies: shown.exchange.req.headers.cookie };
+        const signedIn = await gitHubSignIn.finish(ctx, query, browser);
+        return leave(shown, signedIn.returnTo, signedIn);
+      },
+      onRefused: (_ctx, { error, request }) => signInPage({ ...request, error, gitHubOrigin: gitHubOrigin() }),
+    }),
+  });
+}
+
+interface Shown {
+  readonly base: string;
+  readonly exchange: Exchange;
+}
+
+interface FormPage {
+  readonly base: string;
+  readonly formToken: string;
+  readonly returnTo?: string | undefined;
+  readonly email?: string;
+  readonly name?: string;
+  readonly error?: AppError;
+}
+
+export function browserOf({ req }: Exchange): Browser {
+  return { userAgent: req.headers["user-agent"] };
+}
+
+/** Signed in: the answer sets the cookie. */
+function leave({ base, exchange }: Shown, returnTo: string | undefined, { cookies }: { readonly cookies: readonly string[] }): PageAnswer {
+  for (const line of cookies) exchange.addCookie(line);
+  return { redirectTo: homeOf({ base }, returnTo) };
+}
+
+function homeOf({ base }: Pick<Shown, "base">, returnTo: string | undefined): string {
+  return returnTo ?? `${base}/sessions`;
+}
+
+/** What was typed, other than the password. */
+function again({ email, name, return_to }: FormFields) {
+  return {
+    email: typeof email === "string" ? email : "",
+    name: typeof name === "string" ? name : "",
+    returnTo: returnToInput.parse(return_to),
+  };
+}
+
+function signInPage({
+  base,
+  formToken,
+  returnTo,
+  email = "",
+  error,
+  gitHubOrigin,
+}: FormPage & { readonly gitHubOrigin: string | null }): Page {
+  const onward = returnToQuery(returnTo);
+  const body = html`<h1>Sign in</h1>
+${error ? errorNote(error) : ""}
+<form method="post" action="${base}/sign-in">
+${hiddenFields(formToken, returnTo)}
+<label for="email">E-mail address</label>
+<input id="email" name="email" type="email" value="${email}" autocomplete="username" maxlength="${EMAIL_CHARS_MAX}" required autofocus>
+<label for="password">Password</label>
+<input id="password" name="password" type="password" autocomplete="current-password" maxlength="${PASSWORD_CHARS_MAX}" required>
+<div class="buttons"><button class="primary">Sign in</button></div>
+</form>
+${gitHubOrigin === null ? "" : gitHubForm(base, formToken, returnTo)}
+<p class="soft">No account yet? <a href="${base}/sign-up${onward}">Sign up</a></p>`;
+  return { title: "Sign in", body, ...(gitHubOrigin !== null && { formTargets: [gitHubOrigin] }) };
+}
+
+function gitHubForm(base: string, formToken: string, returnTo: string | undefined): Html {
+  return html`<form method="post" action="${base}/sign-in/github">
+${hiddenFields(formToken, returnTo)}
+<div class="buttons"><button>Sign in with GitHub</button></div>
+</form>`;
+}
+
+function signUpPage({ base, formToken, returnTo, email = "", name = "", error }: FormPage): Page {
+  const body = html`<h1>Create an account</h1>
+${error ? errorNote(error) : ""}
+<form method="post" action="${base}/sign-up">
+${hiddenFields(formToken, returnTo)}
+<label for="name">Name <small>(may be left empty)</small></label>
+<input id="name" name="name" type="text" value="${name}" autocomplete="name" maxlength="${PROFILE_NAME_CHARS_MAX}">
+<label for="email">E-mail address</label>
+<input id="email" name="email" type="email" value="${email}" autocomplete="username" maxlength="${EMAIL_CHARS_MAX}" required>
+<label for="password">Password <small>(${PASSWORD_CHARS_MIN} characters or more)</small></label>
+<input id="password" name="password" type="password" autocomplete="new-password" minlength="${PASSWORD_CHARS_MIN}" maxlength="${PASSWORD_CHARS_MAX}" required>
+<div class="buttons"><button class="primary">Sign up</button></div>
+</form>
+<p class="soft">Do you have an account? <a href="${base}/sign-in${returnToQuery(returnTo)}">Sign in</a></p>`;
+  return { title: "Sign up", body };
+}
+
+export function hiddenFields(formToken: string, returnTo?: string): Html {
+  return html`<input type="hidden" name="form_token" value="${formToken}">
+${returnTo === undefined ? "" : html`<input type="hidden" name="return_to" value="${returnTo}">`}`;
+}
+
+export function errorNote({ message }: AppError): Html {
+  return html`<p class="error" role="alert">${message}</p>`;
+}

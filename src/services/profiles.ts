@@ -1,0 +1,39 @@
+/** Profiles: how a person and their account are called (Spec 2.3). */
+import * as z from "zod";
+import type { RequestContext } from "../context.js";
+import { AppError } from "../errors.js";
+import { PROFILE_IMAGE_CHARS_MAX, PROFILE_NAME_CHARS_MAX } from "../limits-sessions.js";
+import { type Database, isUniqueViolation } from "../store/database.js";
+import { storableText } from "./input.js";
+import { requireSession } from "./permissions.js";
+import { handleInput } from "./sessions/handles.js";
+
+/** Only the fields that are sent change. */
+export const updateProfileInput = z
+  .strictObject({
+    name: storableText.trim().min(1).max(PROFILE_NAME_CHARS_MAX).nullable(),
+    handle: handleInput,
+    image: z
+      .url({ protocol: /^https$/, error: "must be an https URL" })
+      .max(PROFILE_IMAGE_CHARS_MAX)
+      .nullable(),
+  })
+  .partial();
+export type UpdateProfileInput = z.output<typeof updateProfileInput>;
+
+export class Profiles {
+  constructor(private readonly database: Database) {}
+
+  /** Sessions only. Rejects with CONFLICT for a handle that somebody else has. */
+  async update(ctx: RequestContext, input: UpdateProfileInput): Promise<void> {
+    const { accountId } = requireSession(ctx);
+    const { name, handle, image } = input;
+    const data = { ...(name !== undefined && { name }), ...(handle !== undefined && { handle }), ...(image !== undefined && { image }) };
+    try {
+      await this.database.prisma.account.update({ where: { id: accountId }, data });
+    } catch (error) {
+      if (!isUniqueViolation(error)) throw error;
+      throw new AppError("CONFLICT", `The handle ${handle} is taken.`, { param: "handle" });
+    }
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * Signing in with GitHub (decisions "Authorization"): the library keeps the state between the two steps, binds it to the browser with a
+ * signed cookie, and exchanges the code.
+ *
+ * 1. `start`: the browser is sent to GitHub with a state that is good once, for ten minutes.
+ * 2. `finish`: it comes back with a code. The person is matched or made, and a session opened.
+ */
+import type { RequestContext } from "../../context.js";
+import { type AppError, conflict, invalidInput, permissionDenied, upstreamFailed } from "../../errors.js";
+import type { Browser, SignedIn, SignIn } from "../sign-in.js";
+import { GITHUB } from "./github.js";
+import type { SignInLibrary } from "./sign-in-library.js";
+import { toLibraryHeaders } from "./sign-in-library.js";
+import type { SignInLimits } from "./sign-in-limits.js";
+
+export interface GitHubSignInParts {
+  readonly signIn: SignIn;
+  readonly limits: SignInLimits;
+  readonly library: () => Promise<SignInLibrary>;
+  /** Null: not configured. */
+  readonly webUrl: string | null;
+}
+
+/** What GitHub sends the browser back with. */
+export interface GitHubAnswer {
+  readonly code?: string | undefined;
+  readonly state?: string | undefined;
+  readonly error?: string | undefined;
+}
+
+export class GitHubSignIn {
+  constructor(private readonly parts: GitHubSignInParts) {}
+
+  /** Where browsers are sent; null when nobody signs in with GitHub here. */
+  get origin(): string | null {
+    return this.parts.webUrl && new URL(this.parts.webUrl).origin;
+  }
+
+  /** Where to send the browser, which is to come back to `returnTo`, a path of ours. Rejects with RATE_LIMITED. */
+  async start(ctx: RequestContext, returnTo: string): Promise<{ readonly redirectTo: string; readonly cookies: readonly string[] }> {
+    this.assertConfigured();
+    await this.parts.limits.countStart(ctx.clientAddress);
+    const { api } = await this.parts.library();
+    const body = { provider: GITHUB, callbackURL: returnTo, disableRedirect: true };
+    const { headers, response } = await api.signInSocial({ body, returnHeaders: true });
+    return { redirectTo: response.url ?? "", cookies: headers.getSetCookie() };
+  }
+
+  /** Rejects with BAD_REQUEST for an answer that this browser did not ask for, FORBIDDEN, CONFLICT or UPSTREAM_ERROR. */
+  async finish(
+    ctx: RequestContext,
+    answer: GitHubAnswer,
+    browser: Browser & { readonly cookies: string | undefined },
+  ): Promise<SignedIn & { readonly returnTo: string }> {
+    this.assertConfigured();
+    const { api, $context } = await this.parts.library();
+    const headers = toLibraryHeaders(ctx.clientAddress, browser.userAgent);
+    if (browser.cookies !== undefined) headers.set("cookie", browser.cookies);
+    const response = await api.callbackOAuth({ method: "GET", params: { id: GITHUB }, query: { ...answer }, headers, asResponse: true });
+    const cookies = response.headers.getSetCookie();
+    const sessionCookie = `${(await $context).authCookies.sessionToken.name}=`;
+    const made = cookies.find((line) => line.startsWith(sessionCookie));
+    const location = response.headers.get("location") ?? "";
+    if (made === undefined) throw toRefusal(location);
+    const signedIn = await this.parts.signIn.admit(ctx, readToken(made.slice(sessionCookie.length)));
+    return {
+      ...signedIn,
+      cookies: [...signedIn.cookies, ...cookies.filter((line) => line !== made)],
+      returnTo: location,
+    };
+  }
+
+  private assertConfigured(): void {
+    if (this.parts.webUrl === null) throw invalidInput("Signing in with GitHub is not configured here.");
+  }
+}
+
+/** The library's own cookie is `<token>.<signature>`; it is not sent on. */
+function readToken(value: string): string {
+  const signed = decodeURIComponent(value.split(";", 1)[0] ?? "");
+  return signed.slice(0, signed.lastIndexOf("."));
+}
+
+function toRefusal(location: string): AppError {
+  const reason = new URL(location, "http://localhost").searchParams.get("error") ?? "";
+  if (reason === "access_denied") return permissionDenied("You have not let GitHub say who you are.");
+  if (reason === "account_not_linked") {
+    return conflict("There is an account with this e-mail address already. Sign in to it with its password.");
+  }
+  if (/^(?:state_|please_restart|invalid_callback|invalid_code|no_code)/.test(reason) || reason === "") {
+    return invalidInput("This sign-in with GitHub did not begin in this browser, or took too long. Start again.");
+  }
+  return upstreamFailed("Signing in with GitHub failed. Try again in a moment.", { cause: new Error(reason) });
+}
