@@ -4,6 +4,7 @@ import { type Logger, pino } from "pino";
 import type { Services } from "../services/services.js";
 import { addAccountRoutes } from "./account.js";
 import { addApiKeyRoutes } from "./api-keys.js";
+import { addAppUsageRoutes } from "./app-usage.js";
 import { addAudioRoutes } from "./audio.js";
 import { addAuthRoutes } from "./auth.js";
 import { addChatCompletionRoutes } from "./chat-completions.js";
@@ -17,6 +18,7 @@ import { addMediaRoutes } from "./media.js";
 import { addModelRoutes } from "./models.js";
 import { addModerationRoutes } from "./moderations.js";
 import { createOAuthEndpoint } from "./oauth-endpoint.js";
+import { addMetadataRoutes } from "./oauth-metadata.js";
 import { addOpenAiVideoRoutes } from "./openai-videos.js";
 import { createOpenApiDocument } from "./openapi/document.js";
 import { type RecordedRoute, recordingEndpoint, recordingOAuthEndpoint, recordingRoute } from "./openapi/record.js";
@@ -25,6 +27,7 @@ import { addRealtimeRoutes } from "./realtime.js";
 import { addResponseRoutes } from "./responses.js";
 import { createRoute, toRequestHandler } from "./route.js";
 import { addServiceRoutes, type ServiceInfo } from "./service.js";
+import { addSessionRoutes } from "./sessions.js";
 import { addSpeechRoutes } from "./speech.js";
 import { addTextRoutes } from "./text.js";
 import { addTranscriptionRoutes } from "./transcriptions.js";
@@ -84,7 +87,10 @@ function createRouter(
   addAuthRoutes(recordingRoute(createRoute(authRouter, log), recorded), { endpoint, page, oauth }, services);
   // A host of its own comes first; below the gateway's own addresses the busier routes do.
   const authMount = auth ?? { host: null, path: "" };
-  if (authMount.host !== null) mountHost(router, authRouter, authMount, log);
+  const authRoot = Router({ caseSensitive: true });
+  // Some clients look below the path of the host, as the rest of its routes are; RFC 8414 looks above it.
+  if (authMount.path !== "") addMetadataRoutes(createRoute(authRoot, log), services, authMount.path);
+  if (authMount.host !== null) mountHost(router, authRouter, authMount, log, authRoot);
   addChatCompletionRoutes(route, endpoint, services);
   addResponseRoutes(route, endpoint, services);
   addRealtimeRoutes(route, endpoint);
@@ -106,9 +112,11 @@ function createRouter(
   const accountRoute = recordingRoute(createRoute(account, log), recorded, "/account");
   addApiKeyRoutes(accountRoute, endpoint, services);
   addUsageRoutes(accountRoute, endpoint, services);
+  addAppUsageRoutes(accountRoute, endpoint, services);
   addAccountRoutes(accountRoute, endpoint, services);
+  addSessionRoutes(accountRoute, endpoint, services);
   router.use(["/account", "/api/account"], account);
-  if (authMount.host === null) mountHost(router, authRouter, authMount, log);
+  if (authMount.host === null) mountHost(router, authRouter, authMount, log, authRoot);
   addDocsRoutes(route, recorded);
   return router;
 }

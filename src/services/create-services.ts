@@ -2,11 +2,16 @@
 import type { Logger } from "pino";
 import type { Clock } from "../lib/clock.js";
 import { Access } from "./access.js";
+import { AccountAdministration } from "./account-administration.js";
 import { Accounts } from "./accounts.js";
 import { ApiKeys } from "./api-keys.js";
+import { AppUsages } from "./app-usage.js";
+import { createAuthorizations } from "./authorizations/create-authorizations.js";
+import { BlobTransfers } from "./blob-transfers.js";
 import type { Catalog } from "./catalog.js";
 import { Credits } from "./credits/credits.js";
 import { OutputEstimates } from "./credits/output-estimates.js";
+import { createDeviceAuthorizations } from "./device-authorizations/create-device-authorizations.js";
 import { DiskSweeper } from "./disk-sweeper.js";
 import { FormTokens } from "./form-tokens.js";
 import type { Foundations } from "./foundations.js";
@@ -42,19 +47,24 @@ import { MEDIA_FOLDER, MediaLinks } from "./media-links.js";
 import { MEDIA_OBJECT_FOLDER, MediaObjects } from "./media-objects.js";
 import { MediaQuotas } from "./media-quotas.js";
 import type { Addresses, PlatformSettings } from "./platform-settings.js";
+import { Profiles } from "./profiles.js";
 import { RateLimits } from "./rate-limits.js";
 import { Moderation, type Moderator } from "./safety/moderation.js";
 import { Safety } from "./safety/safety.js";
+import { SecretBox } from "./secret-box.js";
 import type { Services } from "./services.js";
+import { createSessionServices } from "./sessions/create-session-services.js";
 import { UsageRecords } from "./usage.js";
+import { UserInfo } from "./user-info.js";
+import { createWebhooks, type WebhookWork } from "./webhooks/create-webhooks.js";
 
 /** Everything that the faces may call, and what has to be started and ended with it. */
-import { createSessionServices } from "./sessions/create-session-services.js";
 export interface CreatedServices {
   readonly services: Services;
   readonly cachedAnswers: CachedAnswers;
   readonly inspector: MediaInspector;
   readonly sweeper: DiskSweeper;
+  readonly webhookWork: WebhookWork;
 }
 
 /** `addresses` is asked when something is generated: a port that the system chooses is known by then. */
@@ -65,17 +75,18 @@ export function createServices(
   log: Logger,
   addresses: () => Addresses,
 ): CreatedServices {
-  const { catalog, database, events, processId, ledger, settler, known, directory, outbound, upstreams, blobs, counters } = foundations;
+  const { catalog, database, events, processId, ledger, settler, known, tiers, refills, directory, outbound, upstreams, blobs, counters } =
+    foundations;
   const { totalMs } = settings.timeouts;
   const idempotency = new Idempotency(database, blobs, clock, processId, log);
   const mediaUrl = () => addresses().mediaUrl;
   const mediaQuotas = new MediaQuotas(database, settings.mediaQuota, foundations.freeBytes, clock);
-  const mediaLinks = new MediaLinks(database, blobs, clock, mediaUrl);
-  const mediaObjects = new MediaObjects({ database, blobs, quotas: mediaQuotas, isOnDisk: true, clock, mediaUrl });
+  const mediaLinks = new MediaLinks({ database, blobs, quotas: mediaQuotas, clock, mediaUrl });
+  const mediaObjects = new MediaObjects({ database, blobs, quotas: mediaQuotas, isOnDisk: foundations.blobUrls !== null, clock, mediaUrl });
   const media = new Media(mediaLinks, mediaObjects, mediaUrl);
-  const accounts = new Accounts(database, ledger, events);
+  const accounts = new Accounts(database, refills);
   const usage = new UsageRecords(database, clock);
-  const credits = new Credits(settler, known);
+  const credits = new Credits(settler, known, refills);
   const estimates = new OutputEstimates();
   const limits = new RateLimits(counters, settings.rateLimits);
   const moderation = new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel));
@@ -117,20 +128,27 @@ export function createServices(
     clock,
     log,
   );
+  const { sessions, signIn, gitHubSignIn, sessionCookie } = createSessionServices(foundations, settings, clock, log, addresses);
+  const { webhooks, lowBalance, webhookWork } = createWebhooks(foundations, new SecretBox(foundations.deriveSecret("columns")), clock, log);
   const services: Services = {
-    access: new Access(apiKeys, { authenticate: async () => ({ kind: "anonymous" }) }, limits),
+    access: new Access(apiKeys, sessions, sessionCookie, limits),
+    accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills),
     accounts,
     apiKeys,
+    appUsage: new AppUsages(database, clock),
     audio: new AudioGeneration({ catalog, contentCache, speech, music }),
-  const { sessions, signIn, sessionCookie } = createSessionServices(foundations, settings, clock, log, addresses);
+    ...createAuthorizations(foundations, apiKeys, clock, addresses),
+    blobTransfers: new BlobTransfers(blobs, foundations.blobUrls),
     catalog,
     chat,
+    deviceAuthorizations: createDeviceAuthorizations(foundations, apiKeys, clock, addresses),
     embeddings: new Embeddings(generations, upstreams),
     formTokens: new FormTokens(foundations.deriveSecret("form tokens"), clock),
     jobs,
-    images: new Images({ catalog, generations, upstreams, contentCache, references, chat, mediaLinks, videos }),
+    images: new Images({ catalog, generations, upstreams, contentCache, references, chat, mediaLinks, mediaQuotas, videos }),
     idempotency,
     live: new LiveAccount(events, accounts, usage),
+    lowBalance,
     media,
     mediaLinks,
     mediaObjects,
@@ -139,16 +157,20 @@ export function createServices(
     music,
     realtime: new RealtimeSessions({ generations, admission, upstreams }),
     responses: new Responses(chat),
+    sessions,
+    signIn,
+    gitHubSignIn,
+    profiles: new Profiles(database),
     speech,
     text: new TextGeneration(chat, catalog, contentCache),
     transcriptions: new Transcriptions({ catalog, generations, upstreams, inspector }),
     usage,
+    userInfo: new UserInfo(database),
     videos,
+    webhooks,
   };
-  return { services, cachedAnswers, inspector, sweeper };
+  return { services, cachedAnswers, inspector, sweeper, webhookWork };
 }
-    sessions,
-    signIn,
 
 /** The models that the safety features ask, where the configuration names one that there is. */
 function moderatorsOf(catalog: Catalog, upstreams: Upstreams, name: string | null): readonly Moderator[] {

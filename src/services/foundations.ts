@@ -9,18 +9,19 @@ import { createId } from "../lib/ids.js";
 import { OutboundGuard } from "../lib/outbound-guard.js";
 import { StartError } from "../lib/start-error.js";
 import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../limits.js";
+import { BlobUrls } from "../store/blob-urls.js";
 import type { BlobStore } from "../store/blobs.js";
 import type { Counters } from "../store/counters.js";
 import { openCounters } from "../store/counters.js";
 import { type DataDir, openDataDir } from "../store/data-dir.js";
 import { type Database, openDatabase } from "../store/database.js";
-import { openDirectoryBlobs } from "../store/directory-blobs.js";
 import { openEvents } from "../store/events/open.js";
-import type { Events } from "../store/events.js";
+import { createMemoryEvents, type Events } from "../store/events.js";
 import { freeBytesOf } from "../store/free-space.js";
 import type { Ledger } from "../store/ledger.js";
 import { createLedger } from "../store/ledger.js";
 import { migrate } from "../store/migrations.js";
+import { type OpenedBlobs, openBlobs } from "../store/open-blobs.js";
 import { openSettlementSpool } from "../store/settlement-spool.js";
 import { ApiKeyDirectory } from "./api-key-directory.js";
 import { type Catalog, loadCatalog } from "./catalog.js";
@@ -28,9 +29,11 @@ import { createCommitListener } from "./credits/credits.js";
 import { KnownBalances } from "./credits/known-balances.js";
 import { HoldRecovery } from "./credits/recovery.js";
 import { Settler } from "./credits/settler.js";
+import { TierRefills } from "./credits/tier-refills.js";
 import { Upstreams } from "./generation/upstreams.js";
 import { LocalModels } from "./local-models.js";
-import type { PlatformSettings } from "./platform-settings.js";
+import type { Addresses, PlatformSettings } from "./platform-settings.js";
+import { Tiers } from "./tiers.js";
 
 export interface Foundations {
   readonly catalog: Catalog;
@@ -38,15 +41,21 @@ export interface Foundations {
   readonly localModels: LocalModels | null;
   readonly database: Database;
   readonly events: Events;
+  /** Of `events`, what this process itself has recorded: for work that one process must do and not each. */
+  readonly ownEvents: Events;
   readonly processId: string;
   readonly ledger: Ledger;
   readonly settler: Settler;
   readonly known: KnownBalances;
+  readonly tiers: Tiers;
+  readonly refills: TierRefills;
   readonly recovery: HoldRecovery;
   readonly directory: ApiKeyDirectory;
   readonly outbound: OutboundGuard;
   readonly upstreams: Upstreams;
   readonly blobs: BlobStore;
+  /** The addresses at which the gateway itself takes and gives blobs; null when they are not on this machine's disk. */
+  readonly blobUrls: BlobUrls | null;
   /** Of the data directory's disk. */
   readonly freeBytes: () => Promise<number>;
   readonly counters: Counters;
@@ -60,17 +69,25 @@ export interface Foundations {
 
 export type DeriveSecret = (purpose: string) => Buffer;
 
-export async function openFoundations(settings: PlatformSettings, clock: Clock, log: Logger): Promise<Foundations> {
+export async function openFoundations(
+  settings: PlatformSettings,
+  clock: Clock,
+  log: Logger,
+  addresses: () => Addresses,
+): Promise<Foundations> {
   // A catalog that is not valid must stop the start before anything is touched.
   const catalog = await loadCatalog(settings, clock);
   const localUrl = settings.vendors.ollama?.baseUrl;
   const localModels = localUrl ? new LocalModels(localUrl, catalog, log) : null;
   const localModelsAsked = localModels?.start();
   const dataDir = await openDataDir(settings.dataDir);
-  const database = await openMigrated(settings, dataDir, log);
   const deriveSecret = secretsOf(settings.encryptionKey ?? dataDir.secret("encryptionKey"));
+  const blobUrls = new BlobUrls(deriveSecret("blob addresses"), () => addresses().mediaUrl, clock);
+  const opened = await openStore(settings, dataDir, blobUrls);
+  const database = await openMigrated(settings, dataDir, log);
   const pepper = await pepperOf(deriveSecret, database);
   const events = await openEvents({ redisUrl: settings.redisUrl, database, log });
+  const ownEvents = createMemoryEvents(log);
   const processId = createId();
   const ledger = createLedger(database.pool, {
     isPrepared: !database.isExclusive,
@@ -80,27 +97,39 @@ export async function openFoundations(settings: PlatformSettings, clock: Clock, 
   });
   const known = new KnownBalances();
   const spool = await openSettlementSpool(dataDir.path);
-  const settler = new Settler({ ledger, spool, log, onCommitted: createCommitListener(known, events) });
+  const settler = new Settler({ ledger, spool, log, onCommitted: createCommitListener(known, events, ownEvents) });
   const recovery = new HoldRecovery(database, settler, { processId, instanceId: dataDir.instanceId }, log);
-  const directory = new ApiKeyDirectory(database, pepper, clock, events, () => settler.assertAvailable());
+  const tiers = new Tiers(settings.tiers);
+  const refills = new TierRefills({ tiers, ledger, database, known, events, clock, log });
+  const directory = new ApiKeyDirectory(
+    database,
+    pepper,
+    clock,
+    events,
+    () => settler.assertAvailable(),
+    (account) => refills.learn(account),
+  );
   const outbound = new OutboundGuard({ allowHosts: settings.upstreamAllowHosts });
   const upstreams = new Upstreams(catalog, settings.timeouts, outbound);
-  const blobs = await openDirectoryBlobs(dataDir.path);
   const counters = await openCounters({ redisUrl: settings.redisUrl, clock, log });
   return {
     catalog,
     localModels,
     database,
     events,
+    ownEvents,
     processId,
     ledger,
     settler,
     known,
+    tiers,
+    refills,
     recovery,
     directory,
     outbound,
     upstreams,
-    blobs,
+    blobs: opened.blobs,
+    blobUrls: opened.urls,
     freeBytes: () => freeBytesOf(dataDir.path),
     counters,
     deriveSecret,
@@ -115,10 +144,20 @@ export async function openFoundations(settings: PlatformSettings, clock: Clock, 
       await recovery.stop().catch((error: unknown) => log.warn({ err: error }, "could not say goodbye to the database"));
       counters.close();
       await events.close();
+      opened.close();
       await database.close();
       await dataDir.release();
     },
   };
+}
+
+async function openStore(settings: PlatformSettings, dataDir: DataDir, urls: BlobUrls): Promise<OpenedBlobs> {
+  try {
+    return await openBlobs(settings.s3, dataDir.path, urls);
+  } catch (error) {
+    await dataDir.release();
+    throw error;
+  }
 }
 
 async function openMigrated(settings: PlatformSettings, dataDir: DataDir, log: Logger): Promise<Database> {

@@ -1,9 +1,11 @@
 /** What the platform is configured with, and where it is reached. */
 import type { UpstreamTimeouts } from "../providers/provider.js";
+import type { S3Settings } from "../store/s3-client.js";
 import type { CatalogSettings } from "./catalog.js";
 import type { MediaQuotaSettings } from "./media-quotas.js";
 import type { RateLimitSettings } from "./rate-limits.js";
 import type { GitHubSettings } from "./sessions/github.js";
+import type { Tier } from "./tiers.js";
 
 export interface PlatformSettings extends CatalogSettings {
   readonly dataDir: string;
@@ -11,6 +13,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly databaseUrl: string | null;
   /** Null: events between processes go through the database. */
   readonly redisUrl: string | null;
+  /** Null: blobs are files under the data directory. */
+  readonly s3: S3Settings | null;
   /** Null: made and kept under the data directory. */
   readonly encryptionKey: string | null;
   readonly ownerApiKey: string | null;
@@ -19,18 +23,19 @@ export interface PlatformSettings extends CatalogSettings {
   /** Hosts that the outbound guard lets users name. */
   readonly upstreamAllowHosts: readonly string[];
   readonly rateLimits: RateLimitSettings;
+  readonly tiers: readonly Tier[];
   readonly mediaQuota: MediaQuotaSettings;
-  /** An id or alias; null when there is none. */
-  readonly moderationModel: string | null;
   /** Of one address, of one e-mail address, and of sign-ups of one address. */
   readonly signInAttemptsPerMinute: number;
   /** Null: nobody signs in with it. */
   readonly github: GitHubSettings | null;
+  /** An id or alias; null when there is none. */
+  readonly moderationModel: string | null;
 }
 
 /** Where the gateway is reached, without a slash at the end. */
 export interface Addresses {
   readonly baseUrl: string;
+  readonly authUrl: string;
   readonly mediaUrl: string;
 }
-  readonly authUrl: string;

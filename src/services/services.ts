@@ -1,8 +1,14 @@
 /** Everything that the faces may call: built once in `app.ts`. */
 import type { Access } from "./access.js";
+import type { AccountAdministration } from "./account-administration.js";
 import type { Accounts } from "./accounts.js";
 import type { ApiKeys } from "./api-keys.js";
+import type { AppUsages } from "./app-usage.js";
+import type { AuthorizationCodes } from "./authorizations/authorization-codes.js";
+import type { Authorizations } from "./authorizations.js";
+import type { BlobTransfers } from "./blob-transfers.js";
 import type { Catalog } from "./catalog.js";
+import type { DeviceAuthorizations } from "./device-authorizations.js";
 import type { FormTokens } from "./form-tokens.js";
 import type { AudioGeneration } from "./generation/audio.js";
 import type { ChatCompletions } from "./generation/chat.js";
@@ -19,27 +25,39 @@ import type { Transcriptions } from "./generation/transcriptions.js";
 import type { Videos } from "./generation/videos.js";
 import type { Idempotency } from "./idempotency.js";
 import type { LiveAccount } from "./live.js";
+import type { LowBalance } from "./low-balance.js";
 import type { Media } from "./media.js";
 import type { MediaLinks } from "./media-links.js";
 import type { MediaObjects } from "./media-objects.js";
 import type { MediaQuotas } from "./media-quotas.js";
-import type { UsageRecords } from "./usage.js";
-
-export interface Services {
+import type { Profiles } from "./profiles.js";
+import type { GitHubSignIn } from "./sessions/github-sign-in.js";
 import type { Sessions } from "./sessions.js";
 import type { SignIn } from "./sign-in.js";
+import type { UsageRecords } from "./usage.js";
+import type { UserInfo } from "./user-info.js";
+import type { Webhooks } from "./webhooks/webhooks.js";
+
+export interface Services {
   readonly access: Access;
+  readonly accountAdministration: AccountAdministration;
   readonly accounts: Accounts;
   readonly apiKeys: ApiKeys;
+  readonly appUsage: AppUsages;
   readonly audio: AudioGeneration;
+  readonly authorizationCodes: AuthorizationCodes;
+  readonly authorizations: Authorizations;
+  readonly blobTransfers: BlobTransfers;
   readonly catalog: Catalog;
   readonly chat: ChatCompletions;
+  readonly deviceAuthorizations: DeviceAuthorizations;
   readonly embeddings: Embeddings;
   readonly formTokens: FormTokens;
   readonly jobs: GenerationJobs;
   readonly images: Images;
   readonly idempotency: Idempotency;
   readonly live: LiveAccount;
+  readonly lowBalance: LowBalance;
   readonly media: Media;
   readonly mediaLinks: MediaLinks;
   readonly mediaObjects: MediaObjects;
@@ -48,11 +66,15 @@ import type { SignIn } from "./sign-in.js";
   readonly music: Music;
   readonly realtime: RealtimeSessions;
   readonly responses: Responses;
+  readonly sessions: Sessions;
+  readonly signIn: SignIn;
+  readonly gitHubSignIn: GitHubSignIn;
+  readonly profiles: Profiles;
   readonly speech: Speech;
   readonly text: TextGeneration;
   readonly transcriptions: Transcriptions;
   readonly usage: UsageRecords;
+  readonly userInfo: UserInfo;
   readonly videos: Videos;
+  readonly webhooks: Webhooks;
 }
-  readonly sessions: Sessions;
-  readonly signIn: SignIn;

@@ -7,12 +7,16 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { type App, createApp } from "../../src/app.js";
 import { type Config, parseConfig } from "../../src/config.js";
+import type { Clock } from "../../src/lib/clock.js";
 import type { Services } from "../../src/services/services.js";
 import { createTestDataDir } from "./database.js";
 import { type FakeUpstream, startFakeUpstream } from "./fake-upstream.js";
 
 /** Preset, so that a restart on the same directory has it too. */
 export const OWNER_KEY = "sk_OwnerOfAllTests0123456789abcdefghijkl1q7bOw";
+
+/** Tests sign in more often than a person does. */
+const ROOMY = { signInAttemptsPerMinute: 1_000 } as const;
 
 export interface TestApp {
   readonly baseUrl: string;
@@ -37,6 +41,8 @@ export interface TestAppOptions {
   /** A directory of an earlier test app: a restart. It is left in place when the app closes. */
   readonly dataDir?: string;
   readonly upstream?: FakeUpstream;
+  /** One that a test moves. */
+  readonly clock?: Clock;
 }
 
 /** Models of the upstream `acme`. Prices in credits per token. `acme/chat` has a price of its own for every kind, no two alike. */
@@ -93,7 +99,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   const logs: Record<string, unknown>[] = [];
   const log = pino({ level: "debug" }, { write: (line: string) => void logs.push(JSON.parse(line)) });
   const env = { PORT: "0", DATA_DIR: dataDir, MODELS_FILE: modelsFile, OWNER_API_KEY: OWNER_KEY, ACME_KEY: "acme-secret-key" };
-  const app = await createApp({ ...parseConfig(env), ...options.config }, log);
+  const app = await createApp({ ...parseConfig(env), ...ROOMY, ...options.config }, log, options.clock);
   const { port } = await app.listen();
   return {
     baseUrl: `http://127.0.0.1:${port}`,

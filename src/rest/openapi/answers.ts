@@ -41,6 +41,16 @@ const apiKey = {
   creditBudget: credits.nullable().describe("Credits that remain; null means unlimited."),
 };
 
+const listedApiKey = {
+  ...apiKey,
+  allowedModels: z.array(z.string()).nullable(),
+  createdAt: z.string(),
+  lastUsedAt: nullableText,
+  origin: z.enum(["created", "redirect_flow", "device_flow"]),
+  app: z.object({ id: z.string(), name: z.string() }).nullable().describe("The app that it was granted to, by its app key."),
+  redirectUrls: z.array(z.string()).describe("Of an app key: where its consent flow may return to. Empty: anywhere that is safe."),
+};
+
 const tokenColumns = Object.fromEntries(
   [
     "input_text_tokens",
@@ -198,12 +208,24 @@ export const ANSWERS = {
     nextResetAt: nullableText,
   }),
   Balance: z.object({ balance: credits }),
-  ApiKeyList: z.object({
+  Sessions: z.object({
     data: z.array(
-      z.looseObject({ ...apiKey, allowedModels: z.array(z.string()).nullable(), createdAt: z.string(), lastUsedAt: nullableText }),
+      z.looseObject({
+        id: z.string(),
+        createdAt: z.string(),
+        expiresAt: z.string(),
+        userAgent: nullableText,
+        ipAddress: nullableText,
+        isCurrent: z.boolean(),
+      }),
     ),
   }),
-  ApiKey: z.looseObject({ ...apiKey, allowedModels: z.array(z.string()).nullable(), createdAt: z.string(), lastUsedAt: nullableText }),
+  EndedSessions: z.object({ ended: amount }),
+  RevokedSession: z.object({ id: z.string(), revoked: z.literal(true) }),
+  ApiKeyList: z.object({
+    data: z.array(z.looseObject(listedApiKey)),
+  }),
+  ApiKey: z.looseObject(listedApiKey),
   CreatedApiKey: z.looseObject({ ...apiKey, key: z.string().describe("The whole key, shown this once.") }),
   RevokedApiKey: z.object({ id: z.string(), revoked: z.literal(true) }),
   CurrentApiKey: z.looseObject({
@@ -221,6 +243,34 @@ export const ANSWERS = {
     usage: z.array(z.looseObject({ date: z.string(), model: z.string(), meter_source: z.string(), requests: amount, cost_usd: credits })),
     count: amount,
     as_of: z.string(),
+  }),
+  AppUsageDaily: z.looseObject({
+    usage: z.array(z.looseObject({ date: z.string(), model: z.string(), requests: amount, cost_usd: credits })),
+    count: amount,
+    total: z.looseObject({ requests: amount, cost_usd: credits }),
+    as_of: z.string(),
+  }),
+  Token: z.object({
+    access_token: z.string().describe("A secret key, shown this once."),
+    token_type: z.literal("bearer"),
+    scope: z.string().describe("The permissions that were granted, with spaces between them."),
+    expires_in: amount.describe("Seconds until the key expires."),
+  }),
+  DeviceCode: z.object({
+    device_code: z.string().describe("The device's own; nobody else sees it."),
+    user_code: z.string().describe("XXXX-XXXX, to be shown."),
+    verification_uri: z.string(),
+    verification_uri_complete: z.string().describe("With the user code in it, for a QR code."),
+    expires_in: amount.describe("Seconds."),
+    interval: amount.describe("Seconds to wait between two polls."),
+  }),
+  UserInfo: z.looseObject({
+    sub: z.string(),
+    preferred_username: z.string(),
+    picture: nullableText,
+    name: nullableText.optional(),
+    email: nullableText.optional(),
+    email_verified: z.boolean().optional(),
   }),
   Service: z.looseObject({ name: z.string(), description: z.string(), links: z.record(z.string(), z.string()) }),
   Status: z.object({ status: z.string() }),

@@ -1,5 +1,6 @@
 /** What each operation of the REST face is called and does, in the words of the specification. */
 import type { AnswerName } from "./answers.js";
+import { SESSION_OPERATIONS } from "./session-operations.js";
 
 export const TAGS = {
   Text: "Chat completions, responses and plain text.",
@@ -11,6 +12,7 @@ export const TAGS = {
   Models: "The catalog. Open to all.",
   Account: "Profile, balance and usage. A key needs the permission that the operation names.",
   Keys: "API keys. A secret key with the permission `account:keys` is needed, except for the key's own data.",
+  Authorization: "How an app gets a key that its user pays for.",
   Media: "Files.",
   Service: "Whether it works.",
 } as const;
@@ -173,6 +175,14 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     answer: "UsageDaily",
     contentTypes: ["text/csv"],
   },
+  "GET /account/apps/{id}/usage/daily": {
+    id: "listAppDailyUsage",
+    tag: "Account",
+    summary: "What the users of an app have spent, by day and model (`account:usage`).",
+    description: "The id is that of the app's publishable key. Nothing tells who the users are.",
+    answer: "AppUsageDaily",
+    contentTypes: ["text/csv"],
+  },
   "GET /account/keys": { id: "listKeys", tag: "Keys", summary: "The account's keys, without their values.", answer: "ApiKeyList" },
   "POST /account/keys": { id: "createKey", tag: "Keys", summary: "Makes a key. Its value is shown this once.", answer: "CreatedApiKey" },
   "PATCH /account/keys/{id}": { id: "updateKey", tag: "Keys", summary: "Changes a key.", answer: "ApiKey" },
@@ -231,11 +241,36 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     summary: "Deletes a tagged file of the account. Needs a secret key.",
     answer: "DeletedMedia",
   },
+  "POST /api/device/code": {
+    id: "createDeviceCode",
+    tag: "Authorization",
+    summary: "Begins to connect a device (RFC 8628).",
+    description: "`client_id` is an app key; `scope` holds permissions: profile, balance, usage. Show the user code, and poll for the key.",
+    answer: "DeviceCode",
+  },
+  "POST /api/device/token": {
+    id: "createDeviceToken",
+    tag: "Authorization",
+    summary: "The key of a device, once somebody has allowed it.",
+    description: "Until then 400 with the error `authorization_pending`; wait the interval between two polls. A device code works once.",
+    answer: "Token",
+  },
+  "GET /api/device/userinfo": {
+    id: "getUserInfo",
+    tag: "Authorization",
+    summary: "Whose key this is, as OpenID Connect tells it. Any key may ask.",
+    description: "`name` and `email` with the permission `account:profile` only.",
+    answer: "UserInfo",
+  },
+  "GET /device": { id: "getDevicePage", tag: "Authorization", summary: "Where a person types a user code.", isHidden: true },
+  "POST /device": { id: "postDevicePage", tag: "Authorization", summary: "What asks with this user code.", isHidden: true },
+  "POST /device/decision": { id: "postDeviceDecision", tag: "Authorization", summary: "Allows or denies it.", isHidden: true },
   "GET /": { id: "getService", tag: "Service", summary: "What this is, and where everything is.", answer: "Service" },
   "GET /healthz": { id: "getHealth", tag: "Service", summary: "Answers while the process lives.", answer: "Status" },
   "GET /readyz": { id: "getReadiness", tag: "Service", summary: "Answers when generations can be served.", answer: "Status" },
   "GET /openapi.json": { id: "getOpenApi", tag: "Service", summary: "This description.", answer: "OpenApi" },
   "GET /docs": { id: "getReference", tag: "Service", summary: "This description as a page.", isHidden: true },
+  ...SESSION_OPERATIONS,
   "GET /docs/{asset}": { id: "getReferenceAsset", tag: "Service", summary: "What the page is made of.", isHidden: true },
 };
 
