@@ -53,6 +53,7 @@ export async function openWebhookProcess(database: Database, options: WebhookPro
   const created = createWebhooks({ database, events, ownEvents, outbound }, new SecretBox(KEY), clock, silentLog, timeoutMs);
   const { notices, dispatcher } = created.webhookWork;
   if (isOpen) await created.webhookWork.open();
+  let closing: Promise<void> | null = null;
   return {
     ...created,
     queue: new WebhookQueue(database, clock),
@@ -64,9 +65,9 @@ export async function openWebhookProcess(database: Database, options: WebhookPro
       dispatcher.wake();
       await dispatcher.settled();
     },
-    close: async () => {
-      await created.webhookWork.close();
-      await outbound.close();
+    close: () => {
+      closing ??= created.webhookWork.close().then(() => outbound.close());
+      return closing;
     },
   };
 }
