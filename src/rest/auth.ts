@@ -1,8 +1,15 @@
 /** The authorization host: where people sign in and decide what apps may spend (Spec 4.9). */
 import type { Services } from "../services/services.js";
+import { addAuthorizeRoutes } from "./authorize.js";
+import { addDeviceRoutes } from "./device.js";
+import { addDevicePages } from "./device-page.js";
 import type { Endpoint } from "./endpoint.js";
 import type { OAuthEndpoint } from "./oauth-endpoint.js";
+import { addMetadataRoutes } from "./oauth-metadata.js";
+import { addTokenRoutes } from "./oauth-token.js";
 import type { PageEndpoint } from "./pages/page-endpoint.js";
+import { addSessionPages } from "./pages/sessions.js";
+import { addSignInPages } from "./pages/sign-in.js";
 import type { Route } from "./route.js";
 
 export interface AuthEndpoints {
@@ -12,4 +19,12 @@ export interface AuthEndpoints {
 }
 
 /** Each domain of the host adds its routes here. */
-export function addAuthRoutes(_route: Route, _endpoints: AuthEndpoints, _services: Services): void {}
+export function addAuthRoutes(route: Route, endpoints: AuthEndpoints, services: Services): void {
+  addSignInPages(route, endpoints, services);
+  addSessionPages(route, endpoints, services);
+  addAuthorizeRoutes(route, endpoints.page, services);
+  addTokenRoutes(route, endpoints.oauth, services);
+  addMetadataRoutes(route, services);
+  addDeviceRoutes(route, endpoints, services);
+  addDevicePages(route, endpoints.page, services);
+}

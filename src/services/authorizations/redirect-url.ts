@@ -20,7 +20,7 @@ export interface RedirectUrl {
 
 const FORM = /^(https?):\/\/([^/?#]+)([/?][^#]*)?$/;
 /** Printable ASCII but for the space, `"`, `<`, `>`, `\`, `^`, backtick, `{`, `|` and `}`: what RFC 3986 has no place for. */
-const CHARACTERS = /^[!#-;=?-[\]_a-z~]+$/;
+const CHARACTERS = /^[!#-;=?-[\]_a-z~]*$/;
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 /** Throws BAD_REQUEST saying what is wrong. */
