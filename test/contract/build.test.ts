@@ -1,63 +1,85 @@
-/** The build and the migration command, on a copy of the project. */
+/** The build and the migration command, on copies of the project. */
 import { execFile } from "node:child_process";
 import { appendFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createEmptyDir } from "../support/database.js";
+import { isMigrationName, writeMigration } from "../../scripts/write-migration.js";
+import { createEmptyDir, createTestDatabase } from "../support/database.js";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
+/** The whole project. */
 let project: string;
+/** The project with hardly any source to bundle: what is built again, and when, does not depend on how much that is. */
+let sketch: string;
 
 beforeAll(async () => {
-  project = await createEmptyDir();
-  for (const name of ["src", "scripts", "prisma", "prisma.config.ts", "package.json", "tsconfig.json"]) {
-    cpSync(join(root, name), join(project, name), { recursive: true, filter: (file) => !file.includes("/generated") });
+  project = await copyProject(["src", "scripts", "prisma", "prisma.config.ts", "package.json", "tsconfig.json"]);
+  sketch = await copyProject(["scripts", "prisma", "prisma.config.ts", "package.json", "tsconfig.json"]);
+  for (const entry of bundleEntries()) {
+    mkdirSync(dirname(join(sketch, entry)), { recursive: true });
+    writeFileSync(join(sketch, entry), "export {};\n");
   }
-  symlinkSync(join(root, "node_modules"), join(project, "node_modules"));
 });
 
-afterAll(() => rmSync(project, { recursive: true }));
+afterAll(() => {
+  for (const copy of [project, sketch]) rmSync(copy, { recursive: true });
+});
+
+async function copyProject(names: readonly string[]): Promise<string> {
+  const copy = await createEmptyDir();
+  for (const name of names) cpSync(join(root, name), join(copy, name), { recursive: true, filter: (file) => !file.includes("/generated") });
+  symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
+  return copy;
+}
+
+/** The source files that scripts/build.mjs begins with. */
+function bundleEntries(): string[] {
+  return readFileSync(join(root, "scripts/build.mjs"), "utf8").match(/src\/[\w/-]+\.ts(?=")/g) ?? [];
+}
 
 /** What a command of the project prints. */
-async function run(...args: string[]): Promise<string> {
-  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: project });
+async function run(cwd: string, ...args: string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd });
   return stdout;
 }
 
-const build = async () => (await run("scripts/build.mjs")).replaceAll(/\d+ ms/g, "some time");
+const build = async (cwd: string) => (await run(cwd, "scripts/build.mjs")).replaceAll(/\d+ ms/g, "some time");
 const BUILT_CLIENT = "built the database client in some time\n";
 const BUILT_SERVER = "built the server in some time\n";
 
-describe("the build", () => {
+describe("the build", { timeout: 120_000 }, () => {
   it("makes everything the first time, and nothing when nothing has changed", async () => {
-    expect(await build()).toBe(BUILT_CLIENT + BUILT_SERVER);
-    expect(await build()).toBe("");
+    expect(await build(project)).toBe(BUILT_CLIENT + BUILT_SERVER);
+    expect(await build(project)).toBe("");
     expect(readdirSync(join(project, "dist"))).toEqual(expect.arrayContaining(["main.js", "embedded-worker.js", "embedded-initialize.js"]));
   });
 
   it("goes by what files contain, not by when they were written", async () => {
-    utimesSync(join(project, "src/main.ts"), new Date(), new Date());
-    expect(await build()).toBe("");
+    expect(await build(sketch)).toBe(BUILT_CLIENT + BUILT_SERVER);
+    utimesSync(join(sketch, "src/main.ts"), new Date(), new Date());
+    expect(await build(sketch)).toBe("");
 
-    appendFileSync(join(project, "src/main.ts"), "\n// changed\n");
-    expect(await build()).toBe(BUILT_SERVER);
+    appendFileSync(join(sketch, "src/main.ts"), "\n// changed\n");
+    expect(await build(sketch)).toBe(BUILT_SERVER);
   });
 
   it("sees files that come and go", async () => {
-    const file = join(project, "src/lib/added.ts");
+    const file = join(sketch, "src/added.ts");
+    await build(sketch);
     writeFileSync(file, "export const added = 1;\n");
-    expect(await build()).toBe(BUILT_SERVER);
+    expect(await build(sketch)).toBe(BUILT_SERVER);
 
     rmSync(file);
-    expect(await build()).toBe(BUILT_SERVER);
+    expect(await build(sketch)).toBe(BUILT_SERVER);
   });
 
   it("begins again after a build that was interrupted", async () => {
-    rmSync(join(project, "dist/.fingerprint"));
+    await build(sketch);
+    rmSync(join(sketch, "dist/.fingerprint"));
 
-    expect(await build()).toBe(BUILT_SERVER);
+    expect(await build(sketch)).toBe(BUILT_SERVER);
   });
 
   it("says what to do when the packages are not installed", async () => {
@@ -70,10 +92,10 @@ describe("the build", () => {
   });
 });
 
-describe("db:migration", () => {
-  const writeMigration = (...args: string[]) => run("scripts/run-ts.mjs", "scripts/db-migration.ts", ...args);
+describe("db:migration", { timeout: 120_000 }, () => {
+  const runMigration = (...args: string[]) => run(project, "scripts/run-ts.mjs", "scripts/db-migration.ts", ...args);
 
-  it("writes the next migration from the schema, and nothing when there is nothing to write", { timeout: 120_000 }, async () => {
+  it("writes the next migration from the schema, and nothing when there is nothing to write", async () => {
     const schema = join(project, "prisma/schema.prisma");
     const changed = readFileSync(schema, "utf8").replace(
       "model DeploymentSetting {",
@@ -81,17 +103,26 @@ describe("db:migration", () => {
     );
     writeFileSync(schema, changed);
 
-    expect(await writeMigration("added-at")).toMatch(/wrote prisma\/migrations\/\d{14}_added_at\/migration\.sql/);
+    expect(await runMigration("added-at")).toMatch(/wrote prisma\/migrations\/\d{14}_added_at\/migration\.sql/);
 
-    const name = readdirSync(join(project, "prisma/migrations")).find((candidate) => candidate.endsWith("_added_at")) ?? "";
-    expect(readFileSync(join(project, "prisma/migrations", name, "migration.sql"), "utf8")).toBe(
+    const migrations = join(project, "prisma/migrations");
+    const names = readdirSync(migrations);
+    const name = names.find((candidate) => candidate.endsWith("_added_at")) ?? "";
+    expect(readFileSync(join(migrations, name, "migration.sql"), "utf8")).toBe(
       '-- AlterTable\nALTER TABLE "deployment_setting" ADD COLUMN     "added_at" TIMESTAMP(3);\n',
     );
-    expect(await writeMigration("again")).toContain("there is nothing to write");
+    const { database, close } = await createTestDatabase();
+    expect(await writeMigration(database, join(project, "prisma"), "again")).toBeNull();
+    expect(readdirSync(migrations)).toEqual(names);
+    await close();
+  });
+
+  it.each(["../elsewhere", "Added", "added at", "-added", ""])("takes no name that is not a folder's: %j", (name) => {
+    expect(isMigrationName(name)).toBe(false);
   });
 
   it("wants a name that can be a folder's", async () => {
-    await expect(writeMigration("../elsewhere")).rejects.toMatchObject({ code: 2 });
-    await expect(writeMigration()).rejects.toMatchObject({ code: 2 });
+    await expect(runMigration("../elsewhere")).rejects.toMatchObject({ code: 2 });
+    await expect(runMigration()).rejects.toMatchObject({ code: 2 });
   });
 });
