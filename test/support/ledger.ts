@@ -161,10 +161,16 @@ export async function countHolds(pool: pg.Pool, accountId: string): Promise<numb
   return rows[0].n;
 }
 
-/** Removes every account and all that there is of it. The ledger refuses to be emptied, so its guard is taken off for a moment. */
+/** From what refers to what it refers to. */
+const BOOK_TABLES = ["ledger_entry", "usage_record", "usage_daily", "app_usage_daily", "hold", "api_key", "account"];
+
+/**
+ * Removes every account and all that there is of it. The ledger refuses to be emptied, so its guard is taken off for a moment.
+ * DELETE, because TRUNCATE makes new files for each table and index: ten times the time of the few rows that a test has made.
+ */
 export async function emptyBooks(pool: pg.Pool): Promise<void> {
   await pool.query(`
     ALTER TABLE ledger_entry DISABLE TRIGGER ledger_entry_append_only;
-    TRUNCATE ledger_entry, usage_record, usage_daily, app_usage_daily, hold, api_key, account CASCADE;
+    ${BOOK_TABLES.map((table) => `DELETE FROM ${table};`).join("\n")}
     ALTER TABLE ledger_entry ENABLE ALWAYS TRIGGER ledger_entry_append_only`);
 }
