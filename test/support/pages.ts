@@ -1,65 +1,100 @@
-/** Pages as a browser without scripts sees and sends them: the fields of a form as they stand, and cookies that are kept. */
-import { signedIn } from "./sign-in.js";
+/** Pages as a browser without script shows and sends them: the fields of a form as they stand, and what is changed in them. */
+
+export interface PageChoice {
+  readonly name: string;
+  readonly value: string;
+  readonly isChecked: boolean;
+}
 
 export interface PageForm {
   readonly action: string;
-  /** What would be sent if nothing were touched; of a checkbox group every value that is ticked. */
+  /** What is sent when nothing is touched, other than the button. */
   readonly fields: readonly (readonly [name: string, value: string])[];
+  /** Checkboxes and radio buttons. */
+  readonly choices: readonly PageChoice[];
+  readonly buttons: readonly { readonly name: string; readonly value: string }[];
 }
 
-export interface Page {
+export interface ShownPage {
   readonly status: number;
   readonly headers: Headers;
+  /** Where it sends the browser; null when it does not. */
+  readonly location: string | null;
   readonly html: string;
-  /** The text without its markup, on one line. */
+  /** What is read on it, on one line. */
   readonly text: string;
   readonly forms: readonly PageForm[];
 }
 
-/** A field to fill in; a list ticks exactly these, null leaves the field out. */
-export type Filled = Readonly<Record<string, string | readonly string[] | null>>;
-
-export interface Visitor {
-  open(path: string, headers?: Readonly<Record<string, string>>): Promise<Page>;
-  /** Sends the form of `page` that goes to `action`, with some of its fields changed. */
-  send(page: Page, action: string, filled?: Filled, headers?: Readonly<Record<string, string>>): Promise<Page>;
+export interface Submission {
+  readonly cookie?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The one that is pressed. */
+  readonly button?: readonly [name: string, value: string];
+  /** Fields that are filled in anew or added; an empty list leaves one out. */
+  readonly set?: Readonly<Record<string, string | readonly string[]>>;
 }
 
-export function visit(baseUrl: string, person: { readonly cookie: string } | null): Visitor {
-  const own = person === null ? {} : signedIn(person);
-  const read = async (path: string, init: RequestInit): Promise<Page> => {
-    const response = await fetch(new URL(path, baseUrl), { redirect: "manual", ...init });
-    const html = await response.text();
-    return { status: response.status, headers: response.headers, html, text: textOf(html), forms: formsOf(html) };
-  };
-  return {
-    open: (path, headers = {}) => read(path, { headers: { ...own, ...headers } }),
-    send: (page, action, filled = {}, headers = {}) => {
-      const form = page.forms.find((candidate) => candidate.action === action);
-      if (!form) throw new Error(`No form goes to ${action}: ${page.text}`);
-      const kept = form.fields.filter(([name]) => !(name in filled));
-      const added = Object.entries(filled).flatMap(([name, value]) => [value ?? []].flat().map((one): [string, string] => [name, one]));
-      const body = new URLSearchParams([...kept, ...added].map(([name, value]): [string, string] => [name, value]));
-      return read(action, { method: "POST", headers: { ...own, ...headers }, body });
-    },
-  };
+/** Follows no redirect. */
+export async function openPage(baseUrl: string, path: string, options: Pick<Submission, "cookie" | "headers"> = {}): Promise<ShownPage> {
+  return show(baseUrl, path, { headers: headersOf(options) });
+}
+
+/** Presses a button of a form. */
+export async function submitForm(baseUrl: string, { action, fields }: PageForm, submission: Submission = {}): Promise<ShownPage> {
+  const { set = {}, button } = submission;
+  const body = new URLSearchParams();
+  for (const [name, value] of fields) if (!Object.hasOwn(set, name)) body.append(name, value);
+  for (const [name, values] of Object.entries(set)) for (const value of [values].flat()) body.append(name, value);
+  if (button) body.append(...(button as [string, string]));
+  return show(baseUrl, action, { method: "POST", body, headers: headersOf(submission) });
+}
+
+/** The form that goes to a path. */
+export function formTo({ forms, text }: ShownPage, action: string): PageForm {
+  const form = forms.find((candidate) => candidate.action === action);
+  if (!form) throw new Error(`No form goes to ${action}: ${text}`);
+  return form;
+}
+
+/** Browsers say that a page of ours asks. */
+function headersOf({ cookie, headers }: Pick<Submission, "cookie" | "headers">): Record<string, string> {
+  return { ...(cookie !== undefined && { Cookie: cookie }), "Sec-Fetch-Site": "same-origin", ...headers };
+}
+
+async function show(baseUrl: string, path: string, init: RequestInit): Promise<ShownPage> {
+  const response = await fetch(new URL(path, baseUrl), { ...init, redirect: "manual" });
+  const html = await response.text();
+  const { status, headers } = response;
+  return { status, headers, location: headers.get("location"), html, text: textOf(html), forms: formsOf(html) };
 }
 
 function textOf(html: string): string {
-  const body = html.slice(html.indexOf("<main>"));
-  return decode(body.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ")).trim();
+  const body = html.slice(Math.max(0, html.indexOf("<main>")));
+  return decode(body.replace(/<\/?(?:b|bdi|em|small|span|strong|time)\b[^>]*>/g, "").replace(/<[^>]*>/g, " "))
+    .replace(/\s+/g, " ")
+    .trim();
 }
 
 function formsOf(html: string): PageForm[] {
-  return [...html.matchAll(/<form\b([^>]*)>([\s\S]*?)<\/form>/g)].map(([, attributes = "", inside = ""]) => ({
-    action: attributeOf(attributes, "action") ?? "",
-    fields: [...inside.matchAll(/<input\b([^>]*)>/g)].flatMap(([, input = ""]): [string, string][] => {
-      const name = attributeOf(input, "name");
-      const isChoice = /type="(?:checkbox|radio)"/.test(input);
-      if (name === null || (isChoice && !/\schecked(?:\s|$)/.test(input))) return [];
-      return [[name, attributeOf(input, "value") ?? ""]];
-    }),
-  }));
+  return [...html.matchAll(/<form\b([^>]*)>([\s\S]*?)<\/form>/g)].map(([, attributes = "", inside = ""]) => {
+    const inputs = [...inside.matchAll(/<input\b([^>]*)>/g)].map(([, input = ""]) => ({
+      name: attributeOf(input, "name") ?? "",
+      value: attributeOf(input, "value") ?? "",
+      isChoice: /\stype="(?:checkbox|radio)"/.test(input),
+      isChecked: /\schecked(?:\s|$)/.test(input),
+    }));
+    const buttons = [...inside.matchAll(/<button\b([^>]*)>/g)].flatMap(([, button = ""]) => {
+      const name = attributeOf(button, "name");
+      return name === null ? [] : [{ name, value: attributeOf(button, "value") ?? "" }];
+    });
+    return {
+      action: attributeOf(attributes, "action") ?? "",
+      fields: inputs.flatMap(({ name, value, isChoice, isChecked }) => (isChoice && !isChecked ? [] : [[name, value] as const])),
+      choices: inputs.flatMap(({ name, value, isChoice, isChecked }) => (isChoice ? [{ name, value, isChecked }] : [])),
+      buttons,
+    };
+  });
 }
 
 function attributeOf(tag: string, name: string): string | null {
@@ -67,9 +102,10 @@ function attributeOf(tag: string, name: string): string | null {
   return value === undefined ? null : decode(value);
 }
 
+const NAMED: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"' };
+
 function decode(text: string): string {
-  const names: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"' };
   return text.replace(/&(?:#(\d+)|(\w+));/g, (whole, number: string | undefined, name = "") =>
-    number === undefined ? (names[name] ?? whole) : String.fromCodePoint(Number(number)),
+    number === undefined ? (NAMED[name] ?? whole) : String.fromCodePoint(Number(number)),
   );
 }
