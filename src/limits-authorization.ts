@@ -11,6 +11,8 @@ export const GRANT_BUDGET_DEFAULT = 5_000_000_000n;
 export const REDIRECT_URL_CHARS_MAX = 2_048;
 /** Reliability 7: registered with one app key. */
 export const REDIRECT_URLS_MAX = 10;
+/** An app key has 25; more than these is read by nobody. */
+export const APP_KEY_CHARS_MAX = 256;
 /** Reliability 7: echoed as it came. */
 export const STATE_CHARS_MAX = 512;
 

@@ -162,7 +162,7 @@ export class Authorizations {
   }
 
   private async examine({ redirectUrl, appKey, terms }: AuthorizationInput): Promise<Checked> {
-    const redirect = parseRedirectUrl(redirectUrl, "redirect_url");
+    const redirect = parseRedirectUrl(redirectUrl, "redirectUrl");
     const app = appKey === null ? null : await this.parts.apps.identify(appKey);
     return { ...trusted(app, redirect), asked: toAskedTerms(this.parts.catalog, terms) };
   }
@@ -171,7 +171,7 @@ export class Authorizations {
   private async examineAgain({ redirectUrl, appKeyId, terms }: StoredRequest): Promise<Checked> {
     const app = appKeyId === null ? null : await this.parts.apps.find({ id: appKeyId });
     if (appKeyId !== null && app === null) throw invalidInput("The app has withdrawn its app key. Go back to the app and begin again.");
-    return { ...trusted(app, parseRedirectUrl(redirectUrl, "redirect_url")), asked: fromStoredTerms(terms) };
+    return { ...trusted(app, parseRedirectUrl(redirectUrl, "redirectUrl")), asked: fromStoredTerms(terms) };
   }
 
   private async findOpen({ accountId, sessionId }: SessionCaller, id: string): Promise<AuthorizationRequestModel> {
@@ -203,7 +203,7 @@ function trusted(app: App | null, redirect: RedirectUrl): Pick<Checked, "app" | 
   const registered = app?.redirectUrls ?? [];
   const isRedirectRegistered = isRegistered(registered, redirect);
   if (registered.length > 0 && !isRedirectRegistered) {
-    throw invalidInput("The redirect URL is not one that this app has registered.", "redirect_url");
+    throw invalidInput("The redirect URL is not one that this app has registered.", "redirectUrl");
   }
   return { app, redirect, isRedirectRegistered };
 }

@@ -24,7 +24,7 @@ export class Apps {
   async identify(appKey: string): Promise<App> {
     const app = await this.findByKey(appKey);
     if (app) return app;
-    throw invalidInput("The app key is not valid: it must be a publishable key (`pk_`) that is not expired or revoked.", "app_key");
+    throw invalidInput("The app key is not valid: it must be a publishable key (`pk_`) that is not expired or revoked.", "appKey");
   }
 
   async findByKey(appKey: string): Promise<App | null> {

@@ -1,12 +1,16 @@
 /** What an app asks in the redirect flow, as query parameters (Spec 4.9) under the names of either the specification or OAuth (decisions "Authorization"). */
 import * as z from "zod";
-import { STATE_CHARS_MAX } from "../../limits-authorization.js";
-import { type TermsQuery, termsQuery } from "./grant-terms.js";
+import { APP_KEY_CHARS_MAX, STATE_CHARS_MAX } from "../../limits-authorization.js";
+import { budget, days, modelNames, permission, type TermsQuery, termsQuery } from "./grant-terms.js";
 
 /** RFC 7636 4.1 and 4.2: unreserved characters. */
 const PKCE_TEXT = /^[A-Za-z0-9._~-]{43,128}$/;
-/** Any app key is shorter. */
-const APP_KEY_CHARS_MAX = 256;
+const appKeyText = z.string().max(APP_KEY_CHARS_MAX);
+/** A control character would not survive the way there and back. */
+const stateText = z
+  .string()
+  .max(STATE_CHARS_MAX)
+  .regex(/^\P{Cc}*$/u, "must not hold control characters");
 
 export const pkceText = z.string().regex(PKCE_TEXT, "must have 43 to 128 letters, digits and -._~");
 
@@ -24,16 +28,11 @@ export interface AuthorizationInput {
 const parameters = z.object({
   redirect_url: z.string().optional(),
   redirect_uri: z.string().optional(),
-  app_key: z.string().max(APP_KEY_CHARS_MAX).optional(),
-  client_id: z.string().max(APP_KEY_CHARS_MAX).optional(),
+  app_key: appKeyText.optional(),
+  client_id: appKeyText.optional(),
   ...termsQuery,
   scope: termsQuery.permissions,
-  // A control character would not survive the way there and back.
-  state: z
-    .string()
-    .max(STATE_CHARS_MAX)
-    .regex(/^\P{Cc}*$/u, "must not hold control characters")
-    .optional(),
+  state: stateText.optional(),
   response_type: z.literal("code", "must be `code`, or left out for a key in the fragment").optional(),
   code_challenge: pkceText.optional(),
   code_challenge_method: z.literal("S256", "must be S256").optional(),
@@ -70,3 +69,25 @@ export const authorizationQuery = z.preprocess(dropEmpty, parameters).transform(
     codeChallenge,
   };
 });
+
+/** The same in the words of the services, for clients that show a consent page of their own. */
+export const createAuthorizationRequestInput = z
+  .strictObject({
+    redirectUrl: z.string(),
+    appKey: appKeyText.nullish(),
+    models: modelNames.nullish(),
+    creditBudget: budget.nullish(),
+    expiresInDays: days.nullish(),
+    permissions: z.array(permission).nullish(),
+    state: stateText.nullish(),
+    codeChallenge: pkceText.nullish(),
+  })
+  .transform(({ redirectUrl, appKey, models, creditBudget, expiresInDays, permissions, state, codeChallenge }): AuthorizationInput => {
+    const terms = {
+      models: models ?? [],
+      budget: creditBudget ?? undefined,
+      expiry: expiresInDays ?? undefined,
+      permissions: permissions ?? [],
+    };
+    return { redirectUrl, appKey: appKey ?? null, terms, state: state ?? null, codeChallenge: codeChallenge ?? null };
+  });

@@ -1,0 +1,247 @@
+/** Codes and what they are exchanged for (RFC 6749 4.1.3 and 5, RFC 7636, RFC 8414; decisions "Authorization"). */
+import { createHash, randomBytes } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { authorizationQuery } from "../../src/services/authorizations/request-input.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { createMovableClock } from "../support/clock.js";
+import { nobody, type Person, signUp } from "../support/sign-in.js";
+import { createClient, createKey } from "./client.js";
+
+const REDIRECT = "https://app.example/cb?x=1";
+
+const clock = createMovableClock();
+let app: TestApp;
+let person: Person;
+
+beforeAll(async () => {
+  app = await createTestApp({ clock });
+  person = await signUp(app);
+});
+afterAll(() => app.close());
+
+interface Issued {
+  readonly code: string;
+  readonly verifier: string;
+}
+
+/** A code that the person has just granted. */
+async function grant(query: Readonly<Record<string, string>> = {}): Promise<Issued> {
+  const { accountId, sessionId } = person;
+  const ctx = { ...nobody(), caller: { kind: "session", accountId, sessionId, isOperator: false } as const };
+  const verifier = randomBytes(32).toString("base64url");
+  const code_challenge = createHash("sha256").update(verifier).digest("base64url");
+  const { authorizations } = app.services;
+  const { id } = await authorizations.create(
+    ctx,
+    authorizationQuery.parse({ redirect_uri: REDIRECT, code_challenge, state: "s 1", ...query }),
+  );
+  const { redirectTo } = await authorizations.approve(ctx, { id });
+  const url = new URL(redirectTo);
+  expect({ hash: url.hash, x: url.searchParams.get("x"), state: url.searchParams.get("state") }).toEqual({
+    hash: "",
+    x: "1",
+    state: "s 1",
+  });
+  expect(url.searchParams.get("iss")).toBe(authorizations.issuer);
+  return { code: url.searchParams.get("code") ?? "", verifier };
+}
+
+function toFields({ code, verifier }: Issued, more: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return { grant_type: "authorization_code", code, redirect_uri: REDIRECT, code_verifier: verifier, ...more };
+}
+
+function post(fields: Readonly<Record<string, string>>, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
+  return fetch(`${app.baseUrl}/api/oauth/token`, { method: "POST", body: new URLSearchParams(fields), headers });
+}
+
+async function exchange(fields: Readonly<Record<string, string>>): Promise<{ status: number; body: Record<string, unknown> }> {
+  const response = await post(fields);
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+
+async function expectOAuthError(fields: Readonly<Record<string, string>>, error: string, description = /\S/): Promise<void> {
+  expect(await exchange(fields)).toEqual({ status: 400, body: { error, error_description: expect.stringMatching(description) } });
+}
+
+async function statusOf(key: unknown): Promise<number> {
+  return (await createClient(app.baseUrl, String(key)).get("/account/key")).status;
+}
+
+describe("a code", () => {
+  it("is exchanged for a key that is what was granted", async () => {
+    const issued = await grant({ permissions: "profile,balance", budget: "2.5", expiry: "7", models: "chat" });
+
+    const response = await post(toFields(issued));
+
+    expect(response.status).toBe(200);
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    expect(response.headers.get("access-control-allow-origin")).toBe("*");
+    const body = (await response.json()) as Record<string, string>;
+    expect(body).toEqual({
+      access_token: expect.stringMatching(/^sk_[0-9A-Za-z]{43}$/),
+      token_type: "bearer",
+      scope: "profile balance",
+      expires_in: 7 * 86_400,
+    });
+    const key = (await createClient(app.baseUrl, String(body.access_token)).get("/account/key")).json();
+    expect(key).toMatchObject({ name: "app.example", permissions: ["profile", "balance"], creditBudget: 2.5, expiresIn: 7 * 86_400 });
+  });
+
+  it("is exchanged as JSON too", async () => {
+    const response = await fetch(`${app.baseUrl}/api/oauth/token`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(toFields(await grant())),
+    });
+
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({ token_type: "bearer", scope: "", expires_in: 30 * 86_400 });
+  });
+
+  it("works once: a second time it is refused, and its key ends", async () => {
+    const issued = await grant();
+    const { body } = await exchange(toFields(issued));
+    expect(await statusOf(body.access_token)).toBe(200);
+
+    await expectOAuthError(toFields(issued), "invalid_grant", /has been used/);
+
+    expect(await statusOf(body.access_token)).toBe(401);
+  });
+
+  it("works once, however many come at once", async () => {
+    const issued = await grant();
+
+    const answers = await Promise.all(Array.from({ length: 6 }, () => exchange(toFields(issued))));
+
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400, 400, 400]);
+    const key = answers.find(({ status }) => status === 200)?.body.access_token;
+    expect(await statusOf(key)).toBe(401);
+  });
+
+  it("ends the key of its app even when it comes again with another verifier, long after", async () => {
+    const issued = await grant();
+    const { body } = await exchange(toFields(issued));
+    clock.advance(3600);
+
+    await expectOAuthError(toFields(issued, { code_verifier: "w".repeat(43) }), "invalid_grant");
+
+    expect(await statusOf(body.access_token)).toBe(401);
+  });
+
+  it("is good for 10 minutes and no longer", async () => {
+    const [early, late] = [await grant(), await grant()];
+
+    clock.advance(599);
+    expect((await exchange(toFields(early))).status).toBe(200);
+    clock.advance(1);
+
+    await expectOAuthError(toFields(late), "invalid_grant", /expired/);
+  });
+
+  it.each([
+    ["another verifier", { code_verifier: "w".repeat(43) }, "invalid_grant", /code_verifier/],
+    ["a verifier of another length", { code_verifier: "w".repeat(128) }, "invalid_grant", /code_verifier/],
+    ["another address", { redirect_uri: "https://app.example/cb" }, "invalid_grant", /redirect_uri/],
+  ])("is refused with %s, and good still with the right one", async (_what, wrong, error, description) => {
+    const issued = await grant();
+
+    await expectOAuthError(toFields(issued, wrong as Record<string, string>), error, description);
+
+    expect((await exchange(toFields(issued))).status).toBe(200);
+  });
+
+  it("bears five wrong tries", async () => {
+    const [tried, overtried] = [await grant(), await grant()];
+    const wrong = { code_verifier: "w".repeat(43) };
+    for (let count = 0; count < 4; count += 1) await expectOAuthError(toFields(tried, wrong), "invalid_grant");
+    await Promise.all(Array.from({ length: 5 }, () => expectOAuthError(toFields(overtried, wrong), "invalid_grant")));
+
+    expect((await exchange(toFields(tried))).status).toBe(200);
+    await expectOAuthError(toFields(overtried), "invalid_grant", /too often/);
+  });
+
+  it("is the app's that asked for it", async () => {
+    const [own, other, secret] = [
+      await createKey(app, { type: "publishable", name: "Own" }),
+      await createKey(app, { type: "publishable" }),
+      await createKey(app),
+    ];
+    const issued = await grant({ client_id: own.key });
+
+    for (const client of [{ client_id: other.key }, { client_id: secret.key }, { client_id: "app" }, {}]) {
+      await expectOAuthError(toFields(issued, client as Record<string, string>), "invalid_client");
+    }
+    const { body } = await exchange(toFields(issued, { client_id: own.key }));
+
+    const name = (await createClient(app.baseUrl, String(body.access_token)).get("/account/key")).json().name;
+    expect(name).toBe("Own");
+  });
+
+  it("is nobody's any more when the app has been revoked", async () => {
+    const own = await createKey(app, { type: "publishable" });
+    const issued = await grant({ client_id: own.key });
+    await createClient(app.baseUrl, app.key).request("DELETE", `/account/keys/${own.id}`);
+
+    await expectOAuthError(toFields(issued, { client_id: own.key }), "invalid_client");
+  });
+
+  it("is not kept as it is", async () => {
+    const { code } = await grant();
+    const { prisma } = Reflect.get(app.services.usage, "database") as { prisma: { authorizationCode: { findMany(): Promise<unknown[]> } } };
+
+    expect(code).toMatch(/^[A-Za-z0-9_-]{43}$/);
+    expect(JSON.stringify(await prisma.authorizationCode.findMany())).not.toContain(code);
+    expect(JSON.stringify(app.logs)).not.toContain(code);
+  });
+});
+
+describe("the token endpoint", () => {
+  it.each([
+    ["no grant type", { grant_type: "" }, "unsupported_grant_type"],
+    ["another grant type", { grant_type: "password" }, "unsupported_grant_type"],
+    ["a name that objects have", { grant_type: "constructor" }, "unsupported_grant_type"],
+    ["an unknown code", { code: "x" }, "invalid_grant"],
+    ["a very long code", { code: "x".repeat(4_097) }, "invalid_request"],
+    ["a short verifier", { code_verifier: "v".repeat(42) }, "invalid_request"],
+    ["a long verifier", { code_verifier: "v".repeat(129) }, "invalid_request"],
+  ])("refuses %s in the words of RFC 6749", async (_what, wrong, error) => {
+    await expectOAuthError(toFields(await grant(), wrong as Record<string, string>), error);
+  });
+
+  it("names what is missing", async () => {
+    await expectOAuthError({}, "invalid_request", /grant_type/);
+    await expectOAuthError({ grant_type: "authorization_code" }, "invalid_request", /code/);
+  });
+
+  it("looks at no credentials", async () => {
+    const issued = await grant();
+
+    expect((await post(toFields(issued), { Authorization: "Basic eDp5" })).status).toBe(200);
+  });
+
+  it.each([
+    ["another type", "text/plain", "x", 415],
+    ["broken JSON", "application/json", "{", 400],
+    ["a list", "application/json", "[]", 400],
+    ["a broken escape", "application/x-www-form-urlencoded", "code=%zz", 400],
+    ["a code given twice", "application/x-www-form-urlencoded", "grant_type=authorization_code&code=a&code=b", 400],
+  ])("refuses %s", async (_what, type, body, status) => {
+    const response = await fetch(`${app.baseUrl}/api/oauth/token`, { method: "POST", headers: { "Content-Type": type }, body });
+
+    expect(response.status).toBe(status);
+    expect(await response.json()).toEqual({ error: "invalid_request", error_description: expect.stringMatching(/\S/) });
+    expect(response.headers.get("cache-control")).toBe("no-store");
+  });
+
+  it("answers browsers' preflight requests, and other methods with 405", async () => {
+    const url = `${app.baseUrl}/api/oauth/token`;
+    const preflight = await fetch(url, {
+      method: "OPTIONS",
+      headers: { Origin: "https://app.example", "Access-Control-Request-Method": "POST" },
+    });
+
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get("access-control-allow-origin")).toBe("*");
+    expect((await fetch(url)).status).toBe(405);
+  });
+});
