@@ -17,6 +17,11 @@ export class Passwords {
   #running = 0;
   readonly #waiting: (() => void)[] = [];
 
+  constructor(
+    private readonly atOnceMax = PASSWORD_HASHES_AT_ONCE,
+    private readonly waitingMax = PASSWORD_HASHES_WAITING_MAX,
+  ) {}
+
   /** `<salt>:<key>` in hexadecimal. Rejects with SERVICE_UNAVAILABLE when too many wait. */
   async hash(password: string): Promise<string> {
     const salt = randomBytes(SALT_BYTES).toString("hex");
@@ -45,11 +50,11 @@ export class Passwords {
   }
 
   private async enter(): Promise<void> {
-    if (this.#running < PASSWORD_HASHES_AT_ONCE) {
+    if (this.#running < this.atOnceMax) {
       this.#running += 1;
       return;
     }
-    if (this.#waiting.length >= PASSWORD_HASHES_WAITING_MAX) {
+    if (this.#waiting.length >= this.waitingMax) {
       throw serviceUnavailable("Too many people are signing in at once. Try again in a moment.", {
         retryAfterSeconds: RETRY_AFTER_SECONDS,
       });

@@ -48,7 +48,7 @@ export async function loadSignInLibrary(options: SignInLibraryOptions) {
     onAPIError: { errorURL: "/refused" },
     // A list, because the library would read another one from the environment.
     secrets: [{ version: 1, value: secret.toString("base64") }],
-    database: (all: BetterAuthOptions) => withHashedTokens(adapter(all), hashToken),
+    database: (all: BetterAuthOptions) => adapt(adapter(all), hashToken),
     telemetry: { enabled: false },
     // It logs the e-mail addresses of those who fail to sign in.
     logger: { log: (level, message) => log.debug({ level }, `sign-in: ${message}`) },
@@ -121,19 +121,27 @@ function hooks({ database, clock }: SignInLibraryOptions): BetterAuthOptions["da
   };
 }
 
-/** The library makes tokens and puts them into the database as they are; it never looks for one here. */
-function withHashedTokens(adapter: DBAdapter<BetterAuthOptions>, hashToken: (token: string) => string): DBAdapter<BetterAuthOptions> {
-  const hashing: DBAdapter<BetterAuthOptions> = {
+/**
+ * The adapter, with two differences. The library makes tokens and puts them into the database as they are; it never looks for one
+ * here. And it joins a sign-in method with its person by `accountId`, its own name for another column.
+ */
+function adapt(adapter: DBAdapter<BetterAuthOptions>, hashToken: (token: string) => string): DBAdapter<BetterAuthOptions> {
+  const adapted: DBAdapter<BetterAuthOptions> = {
     ...adapter,
-    transaction: (work) => work(hashing),
+    transaction: (work) => work(adapted),
     create: async (call) => {
       const { data } = call;
       const token = call.model === "session" && "token" in data && typeof data.token === "string" ? data.token : null;
       if (token === null) return adapter.create(call);
       return { ...(await adapter.create({ ...call, data: { ...data, token: hashToken(token) } })), token };
     },
+    findOne: async <Row>({ join, ...call }: Parameters<typeof adapter.findOne>[0]): Promise<Row | null> => {
+      if (call.model !== "account" || !join?.user) return adapter.findOne<Row>({ ...call, ...(join && { join }) });
+      const method = await adapter.findOne<Row & { readonly userId: string }>(call);
+      return method && { ...method, user: await adapter.findOne({ model: "user", where: [{ field: "id", value: method.userId }] }) };
+    },
   };
-  return hashing;
+  return adapted;
 }
 
 /** The library's own provider for GitHub knows one address. */
