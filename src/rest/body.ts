@@ -40,6 +40,42 @@ export async function readBytesBody(req: IncomingMessage, bytesMax: number): Pro
   return readBytes(req, bytesMax);
 }
 
+/**
+ * A body of any type, piece by piece, as fast as it is taken; whoever stops early leaves the rest unread. Throws
+ * UNSUPPORTED_MEDIA_TYPE when it is compressed, PAYLOAD_TOO_LARGE at the first byte too many, or BodyAborted.
+ */
+export async function* streamBody(req: IncomingMessage, bytesMax = Number.POSITIVE_INFINITY): AsyncGenerator<Buffer> {
+  assertPlain(req);
+  if (Number(req.headers["content-length"] ?? 0) > bytesMax) throw payloadTooLarge(bytesMax);
+  // The request itself stays as it is, for the answer goes over the same connection.
+  const pieces: AsyncIterator<Buffer> = req.iterator({ destroyOnReturn: false });
+  try {
+    for (let size = 0; ; ) {
+      const { value, done } = await nextPiece(req, pieces);
+      if (done) return;
+      size += value.length;
+      if (size > bytesMax) throw payloadTooLarge(bytesMax);
+      yield value;
+    }
+  } finally {
+    await pieces.return?.();
+  }
+}
+
+async function nextPiece(req: IncomingMessage, pieces: AsyncIterator<Buffer>): Promise<IteratorResult<Buffer>> {
+  try {
+    return await pieces.next();
+  } catch (error) {
+    throw req.complete ? error : new BodyAborted();
+  }
+}
+
+/** As above, of a body that must say it is JSON. */
+export function streamJsonBody(req: IncomingMessage, bytesMax: number): AsyncGenerator<Buffer> {
+  assertJson(req);
+  return streamBody(req, bytesMax);
+}
+
 function assertJson(req: IncomingMessage): void {
   const contentType = req.headers["content-type"];
   if (contentType === undefined) throw unsupported("The Content-Type header is missing: send application/json.");
@@ -92,7 +128,8 @@ function readBytes(req: IncomingMessage, bytesMax: number): Promise<Buffer> {
   });
 }
 
-function parseJsonObject(bytes: Buffer): JsonObject {
+/** Throws BAD_REQUEST for what is not a JSON object in UTF-8. */
+export function parseJsonObject(bytes: Buffer): JsonObject {
   if (bytes.length === 0) throw invalidInput("The body is empty; a JSON object was expected.");
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf)
     throw invalidInput("The body begins with a byte order mark; send plain UTF-8.");

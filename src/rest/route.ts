@@ -6,7 +6,7 @@ import { sendError } from "./error-handler.js";
 import { Exchange } from "./exchange.js";
 
 export type RouteHandler = (exchange: Exchange) => void | Promise<void>;
-export type RouteMethods = Partial<Record<"GET" | "HEAD" | "POST" | "PATCH" | "DELETE", RouteHandler>>;
+export type RouteMethods = Partial<Record<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE", RouteHandler>>;
 
 export type Route = (path: string, methods: RouteMethods) => void;
 

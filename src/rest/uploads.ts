@@ -1,11 +1,12 @@
 /**
- * multipart/form-data bodies, held in memory and bounded in every direction. multer reads them from a stream of our own, so that
- * a body which is refused is left unread at once; what becomes of the rest is the error handler's business, as with JSON.
+ * multipart/form-data bodies, bounded in every direction: their files are held in memory, or handed on as they arrive. multer reads
+ * them from a stream of our own, so that a body which is refused is left unread at once; what becomes of the rest is the error
+ * handler's business, as with JSON.
  */
 import type { IncomingMessage } from "node:http";
 import { type Readable, Transform, type Writable } from "node:stream";
 import type { Request, Response } from "express";
-import type { MulterError } from "multer";
+import type { MulterError, StorageEngine } from "multer";
 import type * as z from "zod";
 import { AppError, invalidInput, payloadTooLarge } from "../errors.js";
 import { FORM_FIELD_BYTES_MAX, FORM_FIELD_DEPTH_MAX, FORM_FIELD_NAME_BYTES_MAX, FORM_FIELDS_MAX, FORM_LIST_ITEMS_MAX } from "../limits.js";
@@ -49,6 +50,19 @@ export interface Form {
   readonly files: UploadedFiles;
 }
 
+/** Where files go as they arrive. */
+export interface FileSink<Received> {
+  /** Reads `content` to its end, or rejects. */
+  receive(content: AsyncIterable<Uint8Array>, field: string): Promise<Received>;
+  /** For what was received of a form that is refused. */
+  discard(received: Received): Promise<void>;
+}
+
+export interface ReceivedFile<Received> extends Omit<UploadedFile, "bytes"> {
+  readonly field: string;
+  readonly received: Received;
+}
+
 const FORM_MEDIA_TYPE = /^multipart\/form-data\s*(?:;|$)/i;
 
 export function isForm(req: IncomingMessage): boolean {
@@ -60,17 +74,47 @@ export function isForm(req: IncomingMessage): boolean {
  * that is given twice, a form that ends too soon.
  */
 export async function readForm(req: IncomingMessage, rules: FormRules): Promise<Form> {
+  const { default: multer } = await import("multer");
+  const { fields, files } = await parse(req, rules, multer.memoryStorage());
+  return { fields, files: groupByField(files) };
+}
+
+/** As above, with the files where the sink brought them. Nothing is left there of a form that is refused. */
+export async function receiveForm<Received>(
+  req: IncomingMessage,
+  rules: FormRules,
+  sink: FileSink<Received>,
+): Promise<{ readonly fields: Form["fields"]; readonly files: readonly ReceivedFile<Received>[] }> {
+  const storage = new SinkStorage(sink);
+  try {
+    const { fields, files } = await parse(req, rules, storage);
+    const received = await Promise.all(
+      files.map(async (file) => ({
+        field: bareName(file.fieldname),
+        name: file.originalname,
+        contentType: file.mimetype,
+        received: await storage.takeReceived(file),
+      })),
+    );
+    return { fields, files: received };
+  } catch (error) {
+    await storage.discardAll();
+    throw error;
+  }
+}
+
+async function parse(req: IncomingMessage, rules: FormRules, storage: StorageEngine): Promise<Parsed> {
   const { "content-encoding": encoding, "content-length": length } = req.headers;
   if (!isForm(req)) throw new AppError("UNSUPPORTED_MEDIA_TYPE", "The body must be a form: send Content-Type: multipart/form-data.");
   if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
     throw new AppError("UNSUPPORTED_MEDIA_TYPE", "The body must not be compressed.");
   }
   if (Number(length ?? 0) > rules.bytesMax) throw payloadTooLarge(rules.bytesMax);
-  const { fields, files } = await parse(req, rules);
+  const parsed = await readParts(req, rules, storage);
   for (const [name, { mayBeText }] of Object.entries(rules.files)) {
-    if (name in fields && !mayBeText) throw invalidInput("This field must be a file.", name);
+    if (name in parsed.fields && !mayBeText) throw invalidInput("This field must be a file.", name);
   }
-  return { fields, files: groupByField(files) };
+  return parsed;
 }
 
 type MulterFile = Express.Multer.File;
@@ -80,11 +124,11 @@ interface Parsed {
   readonly files: readonly MulterFile[];
 }
 
-async function parse(req: IncomingMessage, rules: FormRules): Promise<Parsed> {
+async function readParts(req: IncomingMessage, rules: FormRules, storage: StorageEngine): Promise<Parsed> {
   const { default: multer } = await import("multer");
   const feed = new Feed(rules.bytesMax);
   const read = multer({
-    storage: multer.memoryStorage(),
+    storage,
     defParamCharset: "utf8",
     limits: {
       fileSize: rules.fileBytesMax,
@@ -123,6 +167,7 @@ async function parse(req: IncomingMessage, rules: FormRules): Promise<Parsed> {
 /** Stands between the request and the parser: counts bytes, and ends when the parser has given up. */
 class Feed extends Transform {
   private size = 0;
+  private readonly unread = new Set<Readable>();
   private readonly names = new Set<string>();
 
   constructor(private readonly bytesMax: number) {
@@ -132,7 +177,11 @@ class Feed extends Transform {
   into(parser: Writable): void {
     parser.on("field", (name: unknown) => this.see(name));
     // multer refuses a file that is too long, and would first read it to its end.
-    parser.on("file", (_name: unknown, file: Readable) => file.once("limit", () => this.destroy()));
+    parser.on("file", (_name: unknown, file: Readable) => {
+      this.unread.add(file);
+      file.once("close", () => this.unread.delete(file));
+      file.once("limit", () => this.destroy());
+    });
     // multer unpipes when it is done, also when it refuses; it must not wait for the rest of the body then.
     parser.once("unpipe", () => this.destroy());
     this.pipe(parser);
@@ -144,11 +193,46 @@ class Feed extends Transform {
     else done(null, chunk);
   }
 
+  /** Whoever reads a file that will not be read to its end must not wait for it. */
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    if (!this.readableEnded) for (const file of this.unread) file.destroy(error ?? new Error("the form was cut"));
+    done(error);
+  }
+
   /** Only lists repeat their name. */
   private see(name: unknown): void {
     if (typeof name !== "string" || name.endsWith("[]")) return;
     if (this.names.has(name)) this.destroy(invalidInput("This field may be given only once.", name));
     this.names.add(name);
+  }
+}
+
+/** multer's place for files that go on as they arrive. */
+class SinkStorage<Received> implements StorageEngine {
+  private readonly received: Promise<Received>[] = [];
+
+  constructor(private readonly sink: FileSink<Received>) {}
+
+  _handleFile(_req: unknown, file: MulterFile, done: (error?: unknown, info?: Partial<MulterFile>) => void): void {
+    const received = this.sink.receive(file.stream, bareName(file.fieldname));
+    // The only thing that stays with the file: multer answers copies.
+    const path = String(this.received.push(received) - 1);
+    received.then(() => done(null, { path }), done);
+  }
+
+  /** What is received is discarded with the form. */
+  _removeFile(_req: unknown, _file: MulterFile, done: (error: Error | null) => void): void {
+    done(null);
+  }
+
+  takeReceived({ path }: MulterFile): Promise<Received> {
+    return this.received[Number(path)] ?? Promise.reject(new Error("The file was not received."));
+  }
+
+  async discardAll(): Promise<void> {
+    for (const outcome of await Promise.allSettled(this.received)) {
+      if (outcome.status === "fulfilled") await this.sink.discard(outcome.value);
+    }
   }
 }
 

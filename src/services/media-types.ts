@@ -41,18 +41,26 @@ const ACTIVE_TYPE = /\b(?:html|xml|svg|javascript|ecmascript|x-shockwave-flash)\
 const INLINE_TYPE = /^(?:image|video|audio)\/|^text\/plain$/;
 /** Looked at for control characters; a text has none. */
 const TEXT_SAMPLE_BYTES = 64 * 1024;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+const CONTROL_CHARACTER = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
 
 /** `Image/PNG; foo=bar` to `image/png`. */
 export function bareMediaType(contentType: string): string {
   return (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
 }
 
+/** A file on this process's disk. */
+export interface FileOnDisk {
+  readonly path: string;
+  open(): AsyncIterable<Uint8Array>;
+}
+
 /** The type of a file that a stranger brought: declared, as far as the bytes agree. */
-export async function inspectUpload(bytes: Uint8Array, declared: string | null): Promise<string> {
+export async function inspectUpload(file: FileOnDisk, declared: string | null): Promise<string> {
   const claim = declared === null ? null : bareMediaType(declared);
-  const found = await detect(bytes);
+  const found = await detectFile(file.path);
   if (found !== null) return claim !== null && areAlike(found, claim) ? claim : passive(found);
-  if (!isText(bytes)) return UNKNOWN_TYPE;
+  if (!(await isTextFile(file))) return UNKNOWN_TYPE;
   return claim !== null && TEXT_TYPES.has(claim) ? claim : "text/plain";
 }
 
@@ -96,6 +104,12 @@ async function detect(bytes: Uint8Array): Promise<string | null> {
   return found ? bareMediaType(found.mime) : null;
 }
 
+async function detectFile(path: string): Promise<string | null> {
+  const { fileTypeFromFile } = await import("file-type");
+  const found = await fileTypeFromFile(path);
+  return found ? bareMediaType(found.mime) : null;
+}
+
 function areAlike(found: string, claim: string): boolean {
   return found === claim || CONTAINERS.some((types) => types.includes(found) && types.includes(claim));
 }
@@ -112,9 +126,25 @@ function canonical(type: string): string {
 function isText(bytes: Uint8Array, isCut = false): boolean {
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: isCut });
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-    return !/[\x00-\x08\x0e-\x1a\x1c-\x1f]/.test(text.slice(0, TEXT_SAMPLE_BYTES));
+    return !CONTROL_CHARACTER.test(text.slice(0, TEXT_SAMPLE_BYTES));
   } catch {
     return false;
+  }
+}
+
+async function isTextFile(file: FileOnDisk): Promise<boolean> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let sampled = 0;
+  try {
+    for await (const piece of file.open()) {
+      const text = decoder.decode(piece, { stream: true });
+      if (sampled < TEXT_SAMPLE_BYTES && CONTROL_CHARACTER.test(text.slice(0, TEXT_SAMPLE_BYTES - sampled))) return false;
+      sampled += text.length;
+    }
+    decoder.decode();
+    return true;
+  } catch (error) {
+    if (error instanceof TypeError) return false;
+    throw error;
   }
 }

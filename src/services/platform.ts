@@ -24,11 +24,12 @@ export interface Platform {
 }
 
 export async function openPlatform(settings: PlatformSettings, clock: Clock, log: Logger, addresses: () => Addresses): Promise<Platform> {
-  const foundations = await openFoundations(settings, clock, log);
+  const foundations = await openFoundations(settings, clock, log, addresses);
   const { database, directory, ledger, localModels, settler, upstreams } = foundations;
-  const { services, cachedAnswers, inspector, sweeper } = createServices(foundations, settings, clock, log, addresses);
+  const { services, cachedAnswers, inspector, sweeper, webhookWork } = createServices(foundations, settings, clock, log, addresses);
   await foundations.recover();
   await services.jobs.open();
+  await webhookWork.open();
   const owner = { apiKey: settings.ownerApiKey, nanocredits: settings.ownerCredits };
   const newOwnerKey = await ensureOwner(database, ledger, directory, owner);
   setImmediate(warmUpTokenizer);
@@ -43,6 +44,7 @@ export async function openPlatform(settings: PlatformSettings, clock: Clock, log
       await upstreams.close();
       await inspector.close();
       await sweeper.stop();
+      await webhookWork.close();
       await cachedAnswers.close().catch((error: unknown) => log.warn({ err: error }, "could not note which cached answers were used"));
       await foundations.close();
     },

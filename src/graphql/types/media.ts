@@ -10,6 +10,11 @@ const UploadMediaInput = builder.inputType("UploadMediaInput", {
       required: true,
       description: `At most ${MEDIA_UPLOAD_BYTES_MAX / 1024 / 1024} MiB; kept for 14 days after its last upload.`,
     }),
+    strip: t.boolean({
+      required: false,
+      defaultValue: false,
+      description: "Without the metadata of a JPEG, PNG, WebP or GIF picture, such as where it was taken.",
+    }),
   }),
 });
 
@@ -30,9 +35,10 @@ builder.mutationField("uploadMedia", (t) =>
     nullable: true,
     description: "Stores a file under its content; uploading it again begins its time anew.",
     args: { input: t.arg({ type: UploadMediaInput, required: true }) },
-    resolve: (_root, { input: { file } }, ctx) => {
+    resolve: (_root, { input: { file, strip } }, ctx) => {
       const { bytes, contentType, name } = file;
-      return ctx.services.mediaLinks.upload(ctx, { bytes, field: "file", contentType: contentType || null, name: name || null });
+      const about = { field: "file", contentType: contentType || null, name: name || null, strip: strip ?? false };
+      return ctx.services.mediaLinks.uploadBytes(ctx, bytes, about);
     },
   }),
 );

@@ -1,0 +1,82 @@
+/**
+ * What POST {media_url}/upload takes: a file as a form, as the body itself, or as base64 in JSON, brought on its way while it arrives;
+ * or the announcement of a file that goes straight to the blob store (decisions "Media").
+ */
+import type { IncomingMessage } from "node:http";
+import * as z from "zod";
+import { invalidInput } from "../errors.js";
+import { MEDIA_NAME_CHARS_MAX, MEDIA_UPLOAD_BYTES_MAX } from "../limits-disk.js";
+import { parseInput, storableText } from "../services/input.js";
+import { isJson, type JsonObject, parseJsonObject, streamBody, streamJsonBody } from "./body.js";
+import { JsonFileReader } from "./json-file.js";
+import { type FileSink, isForm, receiveForm } from "./uploads.js";
+
+/** Beside the file: the boundaries and headers of a form, the other fields of a JSON body. */
+const OVERHEAD_BYTES = 64 * 1024;
+/** Some encoders escape a character of base64 with another one; the file itself is counted when it is decoded. */
+const JSON_BYTES_MAX = Math.ceil(MEDIA_UPLOAD_BYTES_MAX / 3) * 4 * 2 + OVERHEAD_BYTES;
+const FORM_RULES = {
+  files: { file: { countMax: 1 } },
+  fileBytesMax: MEDIA_UPLOAD_BYTES_MAX,
+  bytesMax: MEDIA_UPLOAD_BYTES_MAX + OVERHEAD_BYTES,
+};
+const uploadInput = z.strictObject({
+  data: z.string(),
+  contentType: storableText.max(MEDIA_NAME_CHARS_MAX).optional(),
+  name: storableText.min(1).max(MEDIA_NAME_CHARS_MAX).optional(),
+});
+
+export type UploadBody<Received> =
+  | {
+      readonly kind: "file";
+      readonly received: Received;
+      /** The field that it came in; null when it was the whole body. */
+      readonly field: string | null;
+      /** Null: not said. */
+      readonly contentType: string | null;
+      readonly name: string | null;
+    }
+  | { readonly kind: "announcement"; readonly body: JsonObject };
+
+/** As a form's sink; the field is null when the file is the whole body. */
+export interface UploadSink<Received> extends Omit<FileSink<Received>, "receive"> {
+  receive(content: AsyncIterable<Uint8Array>, field: string | null): Promise<Received>;
+}
+
+/** Throws what the sink does, UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE or BAD_REQUEST; nothing is left with the sink then. */
+export function readUploadBody<Received>(req: IncomingMessage, sink: UploadSink<Received>): Promise<UploadBody<Received>> {
+  if (isForm(req)) return readFormFile(req, sink);
+  return isJson(req) ? readJsonFile(req, sink) : readWhole(req, sink);
+}
+
+async function readFormFile<Received>(req: IncomingMessage, sink: UploadSink<Received>): Promise<UploadBody<Received>> {
+  const { files } = await receiveForm(req, FORM_RULES, sink);
+  const [file] = files;
+  if (!file) throw invalidInput("The form has no file.", "file");
+  const { field, received, contentType, name } = file;
+  return { kind: "file", received, field, contentType: contentType || null, name: name || null };
+}
+
+async function readJsonFile<Received>(req: IncomingMessage, sink: UploadSink<Received>): Promise<UploadBody<Received>> {
+  const reader = new JsonFileReader("data", OVERHEAD_BYTES);
+  const content = reader.read(streamJsonBody(req, JSON_BYTES_MAX));
+  const first = await content.next();
+  if (first.done) {
+    const body = parseJsonObject(reader.rest());
+    if (!Object.hasOwn(body, "data")) return { kind: "announcement", body };
+    throw invalidInput("Expected a text.", "data");
+  }
+  const received = await sink.receive(content, "data");
+  try {
+    const { contentType, name } = parseInput(uploadInput, parseJsonObject(reader.rest()));
+    return { kind: "file", received, field: "data", contentType: contentType ?? null, name: name ?? null };
+  } catch (error) {
+    await sink.discard(received);
+    throw error;
+  }
+}
+
+async function readWhole<Received>(req: IncomingMessage, sink: UploadSink<Received>): Promise<UploadBody<Received>> {
+  const received = await sink.receive(streamBody(req, MEDIA_UPLOAD_BYTES_MAX), null);
+  return { kind: "file", received, field: null, contentType: req.headers["content-type"] ?? null, name: null };
+}
