@@ -117,10 +117,12 @@ export class ApiKeys {
     if (isKeyCaller(caller)) await this.assertNotWider(caller.apiKeyId, { allowedModels, creditBudget, expiresIn });
     const permissions = grantablePermissions(input.accountPermissions ?? [], caller);
     const registered = registrableUrls(type, input.redirectUrls ?? []);
-    return this.insert(
+    const created = await this.insert(
       { accountId: caller.accountId, name, type, permissions, allowedModels, creditBudget, expiresIn, redirectUrls: registered },
       this.database.prisma,
     );
+    this.events.publish("api-key-changed", { apiKeyId: created.apiKey.id });
+    return created;
   }
 
   /** Makes the key of a grant. Not for faces: the flows call it once a person has agreed, and see to it that it is once. */
@@ -128,6 +130,11 @@ export class ApiKeys {
     const { models: allowedModels, creditBudget, expiresInDays, permissions } = terms;
     const expiresIn = expiresInDays * SECONDS_PER_DAY;
     return this.insert({ ...grant, type: "secret", permissions, allowedModels, creditBudget, expiresIn, redirectUrls: [] }, writer);
+  }
+
+  /** Tells whoever listens of a granted key, once the transaction that made it has been committed. */
+  announceGranted(apiKeyId: string): void {
+    this.events.publish("api-key-changed", { apiKeyId });
   }
 
   /** Takes back the key of a grant that turns out to be stolen. Not for faces. */

@@ -137,12 +137,13 @@ export class Authorizations {
     };
     const { codes, apiKeys } = this.parts;
     const { codeChallenge, state } = request;
-    const answer = await this.decide(id, async (transaction): Promise<[string, string]> => {
-      if (codeChallenge !== null) return ["code", await codes.issue({ grant, redirectUrl: redirect.text, codeChallenge }, transaction)];
-      return ["api_key", (await apiKeys.mintGranted(grant, transaction)).key];
-    });
-    if (codeChallenge === null) return { redirectTo: withFragment(redirect.text, toParameters([answer, ["state", state]])) };
-    return { redirectTo: withQuery(redirect.text, toParameters([answer, ["state", state], ["iss", this.issuer]])) };
+    if (codeChallenge !== null) {
+      const code = await this.decide(id, (transaction) => codes.issue({ grant, redirectUrl: redirect.text, codeChallenge }, transaction));
+      return { redirectTo: withQuery(redirect.text, toParameters({ code, state, iss: this.issuer })) };
+    }
+    const { apiKey, key } = await this.decide(id, (transaction) => apiKeys.mintGranted(grant, transaction));
+    apiKeys.announceGranted(apiKey.id);
+    return { redirectTo: withFragment(redirect.text, toParameters({ api_key: key, state })) };
   }
 
   /** Step 3. Rejects as `approve` does. */
@@ -151,14 +152,11 @@ export class Authorizations {
     const { redirect } = await this.examineAgain(request);
     await this.decide(id, async () => undefined);
     const { codeChallenge, state } = request;
-    const refusal = [
-      ["error", "access_denied"],
-      ["state", state],
-    ] as const;
+    const refusal = { error: "access_denied", state };
     const told = withFragment("", toParameters(refusal));
     // Decisions have it in the fragment, OAuth clients look for it in the query (RFC 6749 4.1.2.1): those are told there too.
     if (codeChallenge === null) return { redirectTo: redirect.text + told };
-    return { redirectTo: withQuery(redirect.text, toParameters([...refusal, ["iss", this.issuer]])) + told };
+    return { redirectTo: withQuery(redirect.text, toParameters({ ...refusal, iss: this.issuer })) + told };
   }
 
   private async examine({ redirectUrl, appKey, terms }: AuthorizationInput): Promise<Checked> {
@@ -212,9 +210,10 @@ function toStoredRequest({ request }: AuthorizationRequestModel): StoredRequest 
   return request as unknown as StoredRequest;
 }
 
-/** Spaces as `%20`, which every reader decodes alike. */
-function toParameters(pairs: readonly (readonly [string, string | null])[]): string {
-  return pairs.flatMap(([name, value]) => (value === null ? [] : [`${name}=${encodeURIComponent(value)}`])).join("&");
+/** Without those that are null. Spaces as `%20`, which every reader decodes alike. */
+function toParameters(parameters: Readonly<Record<string, string | null>>): string {
+  const stated = Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== null);
+  return stated.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
 }
 
 function decided(): Error {

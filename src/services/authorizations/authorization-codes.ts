@@ -42,7 +42,7 @@ export interface IssuedToken {
 
 type CodeTransaction = Pick<DatabaseClient, "authorizationCode" | "$queryRaw"> & KeyWriter;
 type Outcome =
-  | { readonly kind: "issued"; readonly token: IssuedToken }
+  | { readonly kind: "issued"; readonly token: IssuedToken; readonly apiKeyId: string }
   | { readonly kind: "refused"; readonly error: OAuthError; readonly stolenKeyId?: string | null };
 
 export class AuthorizationCodes {
@@ -80,7 +80,10 @@ export class AuthorizationCodes {
     const app = input.client_id === undefined ? null : await this.apps.findByKey(input.client_id);
     const client = app?.appKeyId ?? null;
     const outcome = await this.database.prisma.$transaction((transaction) => this.decide(input, client, transaction));
-    if (outcome.kind === "issued") return outcome.token;
+    if (outcome.kind === "issued") {
+      this.apiKeys.announceGranted(outcome.apiKeyId);
+      return outcome.token;
+    }
     if (outcome.stolenKeyId) await this.apiKeys.revokeGranted(outcome.stolenKeyId);
     throw outcome.error;
   }
@@ -106,7 +109,11 @@ export class AuthorizationCodes {
     const terms = fromStoredTerms(stored);
     const { apiKey, key } = await this.apiKeys.mintGranted({ accountId, appKeyId, origin: "redirect_flow", name, terms }, transaction);
     await transaction.authorizationCode.update({ where: { hash }, data: { usedAt: this.clock.now(), apiKeyId: apiKey.id } });
-    return { kind: "issued", token: { accessToken: key, scope: terms.permissions, expiresIn: terms.expiresInDays * 24 * 3600 } };
+    return {
+      kind: "issued",
+      apiKeyId: apiKey.id,
+      token: { accessToken: key, scope: terms.permissions, expiresIn: terms.expiresInDays * 24 * 3600 },
+    };
   }
 
   private hash(code: string): Uint8Array<ArrayBuffer> {
