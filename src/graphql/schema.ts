@@ -6,11 +6,14 @@ import "./types/accounts.js";
 import "./types/api-keys.js";
 import "./types/app-usage.js";
 import "./types/audio.js";
+import "./types/authorizations.js";
 import "./types/chat.js";
+import "./types/device-authorizations.js";
 import "./types/embeddings.js";
 import "./types/generations.js";
 import "./types/images.js";
 import "./types/live.js";
+import "./types/low-balance.js";
 import "./types/media.js";
 import "./types/media-objects.js";
 import "./types/models.js";
@@ -18,6 +21,8 @@ import "./types/moderations.js";
 import "./types/responses.js";
 import "./types/sessions.js";
 import "./types/usage.js";
+import "./types/user-info.js";
+import "./types/webhooks.js";
 
 export function createSchema(): GraphQLSchema {
   return builder.toSchema({ sortSchema: false });

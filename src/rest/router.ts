@@ -14,6 +14,7 @@ import { createEndpoint } from "./endpoint.js";
 import { addGenerationRoutes } from "./generations.js";
 import { type HostMount, mountHost } from "./host-mount.js";
 import { addImageRoutes } from "./images.js";
+import { addLowBalanceRoutes } from "./low-balance.js";
 import { addMediaRoutes } from "./media.js";
 import { addModelRoutes } from "./models.js";
 import { addModerationRoutes } from "./moderations.js";
@@ -33,6 +34,7 @@ import { addTextRoutes } from "./text.js";
 import { addTranscriptionRoutes } from "./transcriptions.js";
 import { addUsageRoutes } from "./usage.js";
 import { addVideoRoutes } from "./videos.js";
+import { addWebhookRoutes } from "./webhooks.js";
 
 export interface RestRouterOptions {
   readonly services: Services;
@@ -114,6 +116,8 @@ function createRouter(
   addUsageRoutes(accountRoute, endpoint, services);
   addAppUsageRoutes(accountRoute, endpoint, services);
   addAccountRoutes(accountRoute, endpoint, services);
+  addLowBalanceRoutes(accountRoute, endpoint, services);
+  addWebhookRoutes(accountRoute, endpoint, services);
   addSessionRoutes(accountRoute, endpoint, services);
   router.use(["/account", "/api/account"], account);
   if (authMount.host === null) mountHost(router, authRouter, authMount, log, authRoot);

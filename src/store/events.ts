@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 
 /** Every channel and what it carries. Payloads are JSON values, because they are sent to other processes. */
 export interface EventChannels {
-  /** A key was revoked, changed or deleted: caches drop it. */
+  /** A key was made, changed or revoked: caches drop it. */
   "api-key-changed": { readonly apiKeyId: string };
   /** A session ended: caches drop it. */
   "session-changed": { readonly accountId: string; readonly sessionId: string };

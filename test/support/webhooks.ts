@@ -13,15 +13,25 @@ import { silentLog } from "./database.js";
 /** The same for every process of a test, as in a deployment. */
 const KEY = Buffer.alloc(32, 7);
 
+/** Goes by itself until it is stopped. */
 export class MovedClock {
   private movedMs = 0;
+  private stoppedAt: number | null = null;
 
   now(): Date {
-    return new Date(Date.now() + this.movedMs);
+    return new Date((this.stoppedAt ?? Date.now()) + this.movedMs);
   }
 
   move(ms: number): void {
     this.movedMs += ms;
+  }
+
+  stop(): void {
+    this.stoppedAt = Date.now();
+  }
+
+  goOn(): void {
+    this.stoppedAt = null;
   }
 }
 

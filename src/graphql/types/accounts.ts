@@ -5,6 +5,7 @@ import { builder } from "../builder.js";
 import type { GraphQLContext } from "../context.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { ApiKey } from "./api-keys.js";
+import { LowBalance } from "./low-balance.js";
 import { toDays, UsageDaily, UsageRecord, usageDailyDaysArg, usageDaysArg } from "./usage.js";
 
 export const Balance = builder.objectRef<AccountBalance>("Balance").implement({
@@ -83,6 +84,12 @@ export const Account = builder.objectRef<AccountRow>("Account").implement({
       nullable: true,
       description: "Permission BALANCE.",
       resolve: (_row, _args, ctx) => ctx.services.accounts.balance(ctx),
+    }),
+    lowBalance: t.field({
+      type: LowBalance,
+      nullable: true,
+      description: "The balance below which the account wants to be told. Permission BALANCE.",
+      resolve: (_row, _args, ctx) => ctx.services.lowBalance.get(ctx),
     }),
     apiKeys: t.field({
       type: builder.connectionObject({ type: ApiKey, name: "ApiKeyConnection" }, { name: "ApiKeyEdge" }),

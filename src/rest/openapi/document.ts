@@ -6,7 +6,8 @@
 import * as z from "zod";
 import { IDEMPOTENCY_KEY_CHARS_MAX } from "../../limits-disk.js";
 import { ANSWERS, type AnswerName } from "./answers.js";
-import { OPERATIONS, type Operation, PARAMETERS, TAGS } from "./operations.js";
+import { OPERATIONS, type Operation, TAGS } from "./operations.js";
+import { PARAMETERS } from "./parameters.js";
 import type { RecordedEndpoint, RecordedRoute } from "./record.js";
 
 type Json = Record<string, unknown>;

@@ -1,6 +1,7 @@
 /** What each operation of the REST face is called and does, in the words of the specification. */
 import type { AnswerName } from "./answers.js";
 import { SESSION_OPERATIONS } from "./session-operations.js";
+import { WEBHOOK_OPERATIONS } from "./webhook-operations.js";
 
 export const TAGS = {
   Text: "Chat completions, responses and plain text.",
@@ -14,6 +15,7 @@ export const TAGS = {
   Keys: "API keys. A secret key with the permission `account:keys` is needed, except for the key's own data.",
   Authorization: "How an app gets a key that its user pays for.",
   Media: "Files.",
+  Webhooks: "Addresses that are told what happens to the account. A secret key with the permission `account:keys` is needed.",
   Service: "Whether it works.",
 } as const;
 export type Tag = keyof typeof TAGS;
@@ -200,6 +202,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     answer: "Usage",
     contentTypes: ["text/csv"],
   },
+  ...WEBHOOK_OPERATIONS,
   "GET /media/": { id: "getMediaHost", tag: "Media", summary: "What the media host is.", answer: "MediaHost" },
   "POST /media/upload": {
     id: "uploadMedia",
@@ -241,6 +244,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     summary: "Deletes a tagged file of the account. Needs a secret key.",
     answer: "DeletedMedia",
   },
+  "PUT /media/blobs/{folder}/{name}": { id: "putBlob", tag: "Media", summary: "One upload, at an address that was signed.", isHidden: true },
+  "GET /media/blobs/{folder}/{name}": { id: "getBlob", tag: "Media", summary: "A file, at an address that was signed.", isHidden: true },
   "POST /api/device/code": {
     id: "createDeviceCode",
     tag: "Authorization",
@@ -272,48 +277,4 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /docs": { id: "getReference", tag: "Service", summary: "This description as a page.", isHidden: true },
   ...SESSION_OPERATIONS,
   "GET /docs/{asset}": { id: "getReferenceAsset", tag: "Service", summary: "What the page is made of.", isHidden: true },
-};
-
-/** Parameters of paths and queries, by name. */
-export const PARAMETERS: Readonly<Record<string, string>> = {
-  prompt: "What to make. May hold slashes.",
-  text: "What to read out, or the music to make. May hold slashes.",
-  media: "The id of a file: the first 16 hexadecimal digits of its SHA-256, or a UUID when it went straight to the blob store.",
-  tag: "Everybody's files with this tag.",
-  cursor: "The `nextCursor` of the page before.",
-  id: "Ids of models hold a slash, raw or encoded.",
-  generation: "The id of a generation job.",
-  model: "An id or alias; omitted, the default of the operation.",
-  seed: "0 unless stated; -1 draws one.",
-  system: "Instructions that come before the prompt.",
-  json: "Asks for a JSON object.",
-  temperature: "0 to 2.",
-  stream: "Answers as server-sent events.",
-  width: "Pixels, 64 to 4096.",
-  height: "Pixels, 64 to 4096.",
-  enhance: "Has a text model improve the prompt first.",
-  negative_prompt: "What should not be seen. Honoured by some models.",
-  safe: "`true`, or safety features separated by commas: privacy, secrets, sexual, violence, shield.",
-  quality: "low, medium, high or hd.",
-  image: "Addresses of reference images, separated by `|` or `,`.",
-  transparent: "A picture without background.",
-  reasoning: "Has the model think about text and layout.",
-  duration: "Seconds: of a video 1 to 10.",
-  aspectRatio: "16:9 or 9:16.",
-  audio: "A video with sound.",
-  nologo: "Accepted for clients that send it; no picture bears a logo.",
-  response_format: "mp3, opus, aac, flac, wav or pcm.",
-  speed: "0.25 to 4; 1 is the voice's own.",
-  instructions: "How to speak. Honoured by some models.",
-  voice: "One of the voices that the model lists.",
-  "no-cache": "Makes the answer anew.",
-  days: "How far back.",
-  limit: "The most rows that are answered.",
-  before: "Only rows older than this ISO 8601 time.",
-  before_id: "Breaks ties of `before`: the id of the last row seen.",
-  format: "json or csv.",
-  search: "Words that must all occur.",
-  capability: "One of tools, reasoning, search, code_exec, vision.",
-  community: "Only models that accounts have registered, or none of them.",
-  reliability: "`all` shows unreliable community models too.",
 };

@@ -90,7 +90,8 @@ export class WebhookDispatcher {
     if (chosen.length === 0 || this.isClosed) return false;
     const leased = await queue.lease(chosen.map(({ id }) => id));
     for (const delivery of leased) this.begin(delivery);
-    return leased.length > 0;
+    // What another process has taken meanwhile is not due any more: the next look finds something else, or nothing.
+    return true;
   }
 
   /** Several endpoints may have one host. */

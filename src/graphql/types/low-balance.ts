@@ -1,0 +1,58 @@
+/** The balance below which the account wants to be told, and the telling. */
+import { formatNanocredits } from "../../lib/money.js";
+import { parseInput } from "../../services/input.js";
+import { type LowBalanceRow, setLowBalanceThresholdInput } from "../../services/low-balance.js";
+import type { LowBalanceNotice } from "../../services/webhooks/messages.js";
+import { builder } from "../builder.js";
+import { cancellable } from "../cancellable.js";
+
+export const LowBalance = builder.objectRef<LowBalanceRow>("LowBalance").implement({
+  description: "The balance below which the account wants to be told, by `balanceLow` and the webhook `balance.low`.",
+  fields: (t) => ({
+    threshold: t.field({
+      type: "Credits",
+      nullable: true,
+      description: "Null: not to be told.",
+      resolve: ({ threshold }) => (threshold === null ? null : formatNanocredits(threshold)),
+    }),
+    since: t.expose("since", {
+      type: "DateTime",
+      nullable: true,
+      description: "Since when the account's buckets together have held less; null when they do not.",
+    }),
+  }),
+});
+
+const SetLowBalanceThresholdInput = builder.inputType("SetLowBalanceThresholdInput", {
+  fields: (t) => ({ threshold: t.field({ type: "Credits", description: "Null: not to be told." }) }),
+});
+
+builder.mutationField("setLowBalanceThreshold", (t) =>
+  t.field({
+    type: LowBalance,
+    nullable: true,
+    description:
+      "Changes the balance below which the account is told. One above the balance is told of after the next fall below it. Needs a secret key with the permission KEYS.",
+    extensions: { isOnePerOperation: true },
+    args: { input: t.arg({ type: SetLowBalanceThresholdInput, required: true }) },
+    resolve: (_root, { input }, ctx) => ctx.services.lowBalance.setThreshold(ctx, parseInput(setLowBalanceThresholdInput, input)),
+  }),
+);
+
+const BalanceFall = builder.objectRef<LowBalanceNotice>("BalanceFall").implement({
+  description: "The balance fell below the threshold.",
+  fields: (t) => ({
+    balance: t.field({ type: "Credits", description: "The sum of the buckets.", resolve: ({ balance }) => formatNanocredits(balance) }),
+    threshold: t.field({ type: "Credits", resolve: ({ threshold }) => formatNanocredits(threshold) }),
+    since: t.expose("since", { type: "DateTime", description: "When it fell." }),
+  }),
+});
+
+builder.subscriptionField("balanceLow", (t) =>
+  t.field({
+    type: BalanceFall,
+    description: "Each fall of the account's balance below the threshold, once. Permission BALANCE.",
+    subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.live.balanceLow(live), ctx.closing),
+    resolve: (notice) => notice,
+  }),
+);

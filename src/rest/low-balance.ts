@@ -1,0 +1,16 @@
+/** The balance below which the account wants to be told. */
+import { setLowBalanceThresholdInput } from "../services/low-balance.js";
+import type { Services } from "../services/services.js";
+import type { Endpoint } from "./endpoint.js";
+import { toLowBalance } from "./presenters/webhooks.js";
+import type { Route } from "./route.js";
+
+export function addLowBalanceRoutes(route: Route, endpoint: Endpoint, { lowBalance }: Pick<Services, "lowBalance">): void {
+  route("/balance/threshold", {
+    GET: endpoint({ handler: async (ctx) => toLowBalance(await lowBalance.get(ctx)) }),
+    PATCH: endpoint({
+      body: setLowBalanceThresholdInput,
+      handler: async (ctx, { body }) => toLowBalance(await lowBalance.setThreshold(ctx, body)),
+    }),
+  });
+}
