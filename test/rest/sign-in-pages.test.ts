@@ -1,0 +1,259 @@
+/** The pages on which people sign up, in and out, as a browser without scripts uses them. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { PageBrowser } from "../support/page-browser.js";
+import { type Person, signIn, signUp } from "../support/sign-in.js";
+
+const PASSWORD = "correct horse battery";
+
+let app: TestApp;
+let person: Person;
+beforeAll(async () => {
+  app = await createTestApp();
+  person = await signUp(app);
+});
+afterAll(() => app.close());
+
+function open(headers: Record<string, string> = {}): PageBrowser {
+  return new PageBrowser(app.baseUrl, { "User-Agent": "Page Browser/1.0", ...headers });
+}
+
+async function openSignedIn(as: Person = person): Promise<PageBrowser> {
+  const browser = open();
+  await browser.get("/sign-in");
+  const answer = await browser.submit("/sign-in", { email: as.email, password: as.password });
+  expect([answer.status, answer.location]).toEqual([303, "/sessions"]);
+  return browser;
+}
+
+describe("Signing up and in", () => {
+  it("leads to where somebody wanted to go", async () => {
+    const browser = open();
+    const email = "page@example.com";
+
+    const wanted = await browser.get("/sessions?x=1");
+    const signInPage = await browser.get(wanted.location ?? "");
+    const signUpLink = /href="([^"]*sign-up[^"]*)"/.exec(signInPage.text)?.[1] ?? "";
+    const signUpPage = await browser.get(signUpLink);
+    const returnTo = /name="return_to" value="([^"]*)"/.exec(signUpPage.text)?.[1] ?? "";
+    const signedUp = await browser.submit("/sign-up", { email, password: PASSWORD, name: "<b>Page</b>", return_to: returnTo });
+    const reached = await browser.get(signedUp.location ?? "");
+
+    expect(wanted.location).toBe("/sign-in?return_to=%2Fsessions%3Fx%3D1");
+    expect([signedUp.status, signedUp.location]).toEqual([303, "/sessions?x=1"]);
+    expect(reached.status).toBe(200);
+    expect(reached.text).toContain(email);
+    expect(reached.text).toContain("Page Browser/1.0");
+    expect(reached.text).toContain("(this one)");
+  });
+
+  it("cannot be framed, cached or read by other sites", async () => {
+    const page = await open().get("/sign-in");
+
+    expect(Object.fromEntries(page.headers)).toMatchObject({
+      "content-security-policy": expect.stringContaining("frame-ancestors 'none'"),
+      "x-frame-options": "DENY",
+      "cache-control": "no-store",
+    });
+    expect(page.headers.get("access-control-allow-origin")).toBeNull();
+  });
+
+  it("says in the same words that the address or the password is wrong, and keeps the address", async () => {
+    const browser = open();
+    await browser.get("/sign-in");
+
+    const wrong = await browser.submit("/sign-in", { email: person.email, password: "not the password" });
+    const unknown = await browser.submit("/sign-in", { email: "nobody@example.com", password: "not the password" });
+
+    for (const answer of [wrong, unknown]) {
+      expect(answer.status).toBe(401);
+      expect(answer.headers.get("www-authenticate")).toBeNull();
+      expect(answer.text).toContain("The e-mail address or the password is wrong.");
+      expect(answer.text).not.toContain("not the password");
+    }
+    expect(wrong.text).toContain(`value="${person.email}"`);
+    expect(browser.cookies.has("sluice_session")).toBe(false);
+  });
+
+  it.each([
+    ["an address that is none", { email: "page", password: PASSWORD }, 400],
+    ["a short password", { email: "short@example.com", password: "1234567" }, 400],
+    ["a long password", { email: "long@example.com", password: "p".repeat(129) }, 400],
+    ["a field too many", { email: "more@example.com", password: PASSWORD, isOperator: "true" }, 400],
+  ])("refuses %s on the form itself", async (_name, fields, status) => {
+    const browser = open();
+    await browser.get("/sign-up");
+
+    const answer = await browser.submit("/sign-up", fields);
+
+    expect(answer.status).toBe(status);
+    expect(answer.text).toContain('role="alert"');
+    expect(answer.text).toContain("<h1>Create an account</h1>");
+  });
+
+  it("refuses an address that has an account", async () => {
+    const browser = open();
+    await browser.get("/sign-up");
+
+    const answer = await browser.submit("/sign-up", { email: person.email.toUpperCase(), password: PASSWORD });
+
+    expect(answer.status).toBe(409);
+    expect(answer.text).toContain("Sign in instead.");
+  });
+
+  it.each([
+    "//evil.example",
+    "/\\evil.example",
+    "https://evil.example",
+    "/a\\..\\evil",
+    "/\tevil",
+    "evil",
+    "javascript:alert(1)",
+    "/ä",
+    `/${"a".repeat(8_192)}`,
+  ])("never leads to %s", async (returnTo) => {
+    const browser = open();
+    await browser.get(`/sign-in?return_to=${encodeURIComponent(returnTo)}`);
+
+    const answer = await browser.submit("/sign-in", { email: person.email, password: person.password, return_to: returnTo });
+
+    expect([answer.status, answer.location]).toEqual([303, "/sessions"]);
+  });
+
+  it("gives the browser a session that it did not bring along", async () => {
+    const browser = open();
+    const planted = (await signIn(app, person)).cookie;
+    browser.cookies.set("sluice_session", planted.slice("sluice_session=".length));
+    await browser.get("/password");
+    await browser.submit("/sign-out");
+    browser.cookies.set("sluice_session", planted.slice("sluice_session=".length));
+    await browser.get("/sign-in");
+
+    await browser.submit("/sign-in", { email: person.email, password: person.password });
+
+    expect(browser.cookies.get("sluice_session")).toMatch(/^[A-Za-z0-9]{32}$/);
+    expect(`sluice_session=${browser.cookies.get("sluice_session")}`).not.toBe(planted);
+    const attacker = open({ Cookie: planted });
+    expect((await attacker.get("/sessions")).status).toBe(303);
+  });
+
+  it("shows no form to somebody who is signed in", async () => {
+    const browser = await openSignedIn();
+
+    expect((await browser.get("/sign-in?return_to=%2Fpassword")).location).toBe("/password");
+  });
+
+  it("tells how long to wait when there were too many attempts", async () => {
+    const limited = await createTestApp({ config: { signInAttemptsPerMinute: 1 } });
+    try {
+      const browser = new PageBrowser(limited.baseUrl);
+      await browser.get("/sign-in");
+      await browser.submit("/sign-in", { email: "a@example.com", password: PASSWORD });
+
+      const answer = await browser.submit("/sign-in", { email: "a@example.com", password: PASSWORD });
+
+      expect(answer.status).toBe(429);
+      expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+      expect(answer.text).toContain("Too many attempts");
+    } finally {
+      await limited.close();
+    }
+  });
+});
+
+describe("A form", () => {
+  const fields = () => ({ email: person.email, password: person.password });
+
+  it("is taken from our own pages only", async () => {
+    const browser = open();
+    await browser.get("/sign-in");
+
+    const cross = await browser.submit("/sign-in", fields(), { "Sec-Fetch-Site": "cross-site" });
+    const old = await browser.submit("/sign-in", fields(), { "Sec-Fetch-Site": "same-site", Origin: "https://evil.example" });
+
+    expect([cross.status, old.status]).toEqual([403, 403]);
+    expect(browser.cookies.has("sluice_session")).toBe(false);
+  });
+
+  it("is taken with the token of the browser that it was shown to", async () => {
+    const browser = open();
+    const other = open();
+    await browser.get("/sign-in");
+    await other.get("/sign-in");
+    browser.cookies.set("sluice_form", other.cookies.get("sluice_form") ?? "");
+
+    const answers = [await browser.submit("/sign-in", fields()), await open().submit("/sign-in", fields())];
+
+    expect(answers.map(({ status }) => status)).toEqual([403, 403]);
+  });
+
+  it("ends a session only with that session's token", async () => {
+    const mine = await openSignedIn();
+    const token = /value="([^"]+)"/.exec((await mine.get("/sessions")).text)?.[1] ?? "";
+    const theirs = await openSignedIn(await signUp(app));
+
+    const answer = await theirs.submit("/sessions/revoke-others", { form_token: token });
+
+    expect(answer.status).toBe(403);
+  });
+});
+
+describe("The sessions page", () => {
+  it("signs out of this browser, for good", async () => {
+    const browser = await openSignedIn();
+    const cookie = browser.cookie;
+    await browser.get("/sessions");
+
+    const left = await browser.submit("/sign-out");
+    const replayed = await open({ Cookie: cookie }).get("/sessions");
+
+    expect([left.status, left.location]).toEqual([303, "/sign-in"]);
+    expect(browser.cookies.has("sluice_session")).toBe(false);
+    expect(replayed.location).toBe("/sign-in?return_to=%2Fsessions");
+  });
+
+  it("ends another session, and all the others", async () => {
+    const who = await signUp(app);
+    const browser = await openSignedIn(who);
+    const [second, third] = [await signIn(app, who), await signIn(app, who)];
+    await browser.get("/sessions");
+
+    const one = await browser.submit(`/sessions/${second.sessionId}/revoke`);
+    const afterOne = await browser.get("/sessions");
+    const others = await browser.submit("/sessions/revoke-others");
+    const afterAll = await browser.get("/sessions");
+
+    expect([one.status, others.status]).toEqual([303, 303]);
+    expect(afterOne.text).not.toContain(second.sessionId);
+    expect(afterOne.text).toContain(third.sessionId);
+    expect(afterAll.text.match(/<li>/g)).toHaveLength(1);
+    expect((await open({ Cookie: third.cookie }).get("/sessions")).status).toBe(303);
+  });
+
+  it("knows nobody else's sessions", async () => {
+    const browser = await openSignedIn();
+    const stranger = await signUp(app);
+    await browser.get("/sessions");
+
+    expect((await browser.submit(`/sessions/${stranger.sessionId}/revoke`)).status).toBe(404);
+    expect((await open({ Cookie: stranger.cookie }).get("/sessions")).status).toBe(200);
+  });
+
+  it("changes the password, which ends every other session", async () => {
+    const who = await signUp(app);
+    const browser = await openSignedIn(who);
+    const before = browser.cookies.get("sluice_session");
+    await browser.get("/password");
+
+    const wrong = await browser.submit("/password", { currentPassword: "not the password", newPassword: "another password" });
+    const short = await browser.submit("/password", { currentPassword: who.password, newPassword: "1234567" });
+    const changed = await browser.submit("/password", { currentPassword: who.password, newPassword: "another password" });
+
+    expect([wrong.status, short.status, changed.status]).toEqual([400, 400, 303]);
+    expect(browser.cookies.get("sluice_session")).not.toBe(before);
+    expect((await browser.get("/sessions")).text.match(/<li>/g)).toHaveLength(1);
+    expect((await open({ Cookie: who.cookie }).get("/sessions")).status).toBe(303);
+    await expect(signIn(app, who)).rejects.toMatchObject({ code: "UNAUTHORIZED" });
+    await signIn(app, { ...who, password: "another password" });
+  });
+});
