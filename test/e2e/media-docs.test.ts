@@ -15,6 +15,8 @@ import { picture } from "../support/pictures.js";
 
 const DOCUMENT = fileURLToPath(new URL("../../docs/media.md", import.meta.url));
 const FORM = fileURLToPath(new URL("../../examples/upload.html", import.meta.url));
+/** pino's. */
+const ERROR_LEVEL = 50;
 const CHROMIUM = "/usr/bin/chromium";
 
 let app: TestApp;
@@ -41,6 +43,7 @@ describe("docs/media.md", () => {
 
     const { code, output } = await run(script);
 
+    expect(app.logs.filter(({ level }) => Number(level) >= ERROR_LEVEL)).toEqual([]);
     expect([code, output]).toEqual([0, expect.stringContaining("Hello from the mill.")]);
     const answers = output.split("\n").flatMap((line) => (line.startsWith("{") ? [JSON.parse(line) as Record<string, unknown>] : []));
     expect(answers.filter(({ duplicate }) => duplicate === true)).toHaveLength(2);
@@ -87,9 +90,9 @@ describe.skipIf(!existsSync(CHROMIUM))("examples/upload.html", () => {
 
     await page.getByLabel("Media host").fill(`${app.baseUrl}/media`);
     await page.getByLabel("Publishable key").fill(key);
-    await page.getByLabel("File").setInputFiles(file);
+    await page.getByLabel("File, up to").setInputFiles(file);
     await page.getByLabel("Tags").fill("Browser, mill");
-    await page.getByRole("button").click();
+    await page.getByRole("button", { name: "Upload" }).click();
     const link = page.getByRole("link");
     await link.waitFor();
 
@@ -99,8 +102,8 @@ describe.skipIf(!existsSync(CHROMIUM))("examples/upload.html", () => {
     expect(await stored.json()).toMatchObject({ name: "mill.png", size: png.length, tags: ["browser", "mill"] });
 
     await writeFile(file, "<script>alert(1)</script>");
-    await page.getByLabel("File").setInputFiles(file);
-    await page.getByRole("button").click();
+    await page.getByLabel("File, up to").setInputFiles(file);
+    await page.getByRole("button", { name: "Upload" }).click();
     await page.getByText("is not image/png").waitFor();
   });
 });
