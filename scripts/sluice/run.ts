@@ -1,0 +1,145 @@
+/** The commands: each asks the gateway and tells what came of it. */
+import { type Command, HELP, isId, readCommandLine, UsageError } from "./command-line.js";
+import { connectGateway, type Gateway, GatewayError } from "./gateway.js";
+import { type Account, printable, toLines, toTable } from "./present.js";
+
+export interface Terminal {
+  readonly out: (text: string) => void;
+  readonly error: (text: string) => void;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const EXIT_DONE = 0;
+const EXIT_REFUSED = 1;
+const EXIT_USAGE = 2;
+
+/** Of the gateway's own pages. */
+const PAGE_SIZE_MAX = 100;
+
+const FIELDS = `id handle name email githubUsername tier nextResetAt isOperator isPublisher createdAt
+  balance { available tier crypto pack held }`;
+
+/** Resolves with the exit code. Nothing is thrown that an operator can do something about. */
+export async function runSluice(args: readonly string[], env: Environment, terminal: Terminal): Promise<number> {
+  try {
+    const { command, isJson } = readCommandLine(args);
+    if (command.name === "help") {
+      terminal.out(HELP);
+      return EXIT_DONE;
+    }
+    const { answer, words } = await run(openGateway(env), command);
+    terminal.out(isJson ? JSON.stringify(answer, null, 2) : words);
+    return EXIT_DONE;
+  } catch (error) {
+    if (error instanceof UsageError) {
+      terminal.error(`sluice: ${printable(error.message)}\nsluice: \`npm run sluice -- help\` lists the commands.`);
+      return EXIT_USAGE;
+    }
+    if (!(error instanceof GatewayError)) throw error;
+    for (const line of error.message.split("\n")) terminal.error(`sluice: ${printable(line)}`);
+    return EXIT_REFUSED;
+  }
+}
+
+interface Told {
+  readonly answer: unknown;
+  readonly words: string;
+}
+
+function openGateway(env: Environment): Gateway {
+  const url = env.SLUICE_URL || "http://localhost:4000";
+  const key = env.SLUICE_API_KEY || env.OWNER_API_KEY;
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) throw new UsageError("SLUICE_URL must be an http or https URL.");
+  if (!key) throw new UsageError("SLUICE_API_KEY (or OWNER_API_KEY) must hold an operator's key.");
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new UsageError("SLUICE_API_KEY holds characters that no key has.");
+  return connectGateway(url, key);
+}
+
+function run(gateway: Gateway, command: Exclude<Command, { name: "help" }>): Promise<Told> {
+  switch (command.name) {
+    case "account list":
+      return list(gateway, command);
+    case "account show":
+      return show(gateway, command.account);
+    case "account tier":
+      return setTier(gateway, command);
+    case "credits grant":
+      return grant(gateway, command);
+    case "publisher":
+      return setPublisher(gateway, command);
+  }
+}
+
+async function list(gateway: Gateway, { search, limit }: Command & { name: "account list" }): Promise<Told> {
+  const accounts: Account[] = [];
+  for await (const page of pages(gateway, search, limit)) accounts.push(...page);
+  return { answer: accounts, words: accounts.length === 0 ? "No account was found." : toTable(accounts) };
+}
+
+async function show(gateway: Gateway, account: string): Promise<Told> {
+  const id = await resolve(gateway, account);
+  const { account: found } = await gateway.ask<{ account: Account }>(`query ($id: ID!) { account(id: $id) { ${FIELDS} } }`, { id });
+  return { answer: found, words: toLines(found) };
+}
+
+async function setTier(gateway: Gateway, { account, tier }: Command & { name: "account tier" }): Promise<Told> {
+  const input = { accountId: await resolve(gateway, account), tier };
+  const query = `mutation ($input: SetTierInput!) { setTier(input: $input) { ${FIELDS} } }`;
+  const { setTier: changed } = await gateway.ask<{ setTier: Account }>(query, { input });
+  return { answer: changed, words: toLines(changed) };
+}
+
+async function setPublisher(gateway: Gateway, { account, allowed }: Command & { name: "publisher" }): Promise<Told> {
+  const input = { accountId: await resolve(gateway, account), allowed };
+  const query = `mutation ($input: SetPublisherInput!) { setPublisher(input: $input) { ${FIELDS} } }`;
+  const { setPublisher: changed } = await gateway.ask<{ setPublisher: Account }>(query, { input });
+  return { answer: changed, words: toLines(changed) };
+}
+
+async function grant(gateway: Gateway, command: Command & { name: "credits grant" }): Promise<Told> {
+  const { credits, note, grantId } = command;
+  const bucket = command.bucket.toUpperCase();
+  const input = { accountId: await resolve(gateway, command.account), bucket, credits, note, grantId };
+  const query = `mutation ($input: GrantCreditsInput!) { grantCredits(input: $input) { balance account { ${FIELDS} } } }`;
+  const { grantCredits: granted } = await gateway
+    .ask<{ grantCredits: { balance: string; account: Account } }>(query, { input })
+    .catch((error: unknown) => {
+      if (!(error instanceof GatewayError && error.isOutcomeUnknown)) throw error;
+      const advice = `Whether the credits were granted is not known. With --grant-id ${grantId} the same grant is made once, however often.`;
+      throw new GatewayError(`${error.message}\n${advice}`, true);
+    });
+  const words = `Granted ${credits} credits to ${printable(granted.account.handle)} (${command.bucket}); the balance is ${granted.balance}. Grant id: ${grantId}`;
+  return { answer: { ...granted, grantId }, words };
+}
+
+/** The id of an account that is named by its id, handle or e-mail address. */
+async function resolve(gateway: Gateway, account: string): Promise<string> {
+  if (isId(account)) return account;
+  for await (const page of pages(gateway, account, Number.POSITIVE_INFINITY)) {
+    // Handles that differ in case alone are two accounts'.
+    const found = page.find(({ handle, email }) => handle === account || email?.toLowerCase() === account.toLowerCase());
+    if (found) return found.id;
+  }
+  throw new GatewayError(`No account has the id, handle or e-mail address ${JSON.stringify(account)}.`, false);
+}
+
+interface AccountsPage {
+  readonly accounts: {
+    readonly edges: readonly { readonly node: Account }[];
+    readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string | null };
+  };
+}
+
+async function* pages(gateway: Gateway, search: string | null, limit: number): AsyncGenerator<readonly Account[]> {
+  const query = `query ($first: Int, $after: String, $search: String) {
+    accounts(first: $first, after: $after, search: $search) { edges { node { ${FIELDS} } } pageInfo { hasNextPage endCursor } }
+  }`;
+  let after: string | null = null;
+  for (let left = limit; left > 0; left -= PAGE_SIZE_MAX) {
+    const { accounts }: AccountsPage = await gateway.ask(query, { first: Math.min(left, PAGE_SIZE_MAX), after, search });
+    yield accounts.edges.map(({ node }) => node);
+    if (!accounts.pageInfo.hasNextPage) return;
+    after = accounts.pageInfo.endCursor;
+  }
+}
