@@ -11,7 +11,7 @@ export const ApiKeyType = builder.enumType("ApiKeyType", {
   values: enumValues<ApiKeyTypeName>(["secret", "publishable"]),
 });
 
-const AccountPermissionEnum = builder.enumType("AccountPermission", {
+export const AccountPermissionEnum = builder.enumType("AccountPermission", {
   description: "What a key may do with the account that it belongs to.",
   values: enumValues<AccountPermission>(["profile", "balance", "usage", "keys"]),
 });

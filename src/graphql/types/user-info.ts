@@ -1,0 +1,35 @@
+/** Who stands behind a key, as OpenID Connect tells it (Spec 4.9). */
+import type { UserInfoClaims } from "../../services/user-info.js";
+import { builder } from "../builder.js";
+
+const UserInfo = builder.objectRef<UserInfoClaims>("UserInfo").implement({
+  fields: (t) => ({
+    sub: t.exposeString("sub", { description: "The account's id, the same for every app." }),
+    preferredUsername: t.exposeString("preferredUsername", { description: "The handle." }),
+    picture: t.exposeString("picture", { nullable: true }),
+    name: t.string({
+      nullable: true,
+      description: "Null without the permission PROFILE.",
+      resolve: ({ profile }) => profile?.name ?? null,
+    }),
+    email: t.string({
+      nullable: true,
+      description: "Null without the permission PROFILE.",
+      resolve: ({ profile }) => profile?.email ?? null,
+    }),
+    emailVerified: t.boolean({
+      nullable: true,
+      description: "Null without the permission PROFILE.",
+      resolve: ({ profile }) => profile?.isEmailVerified ?? null,
+    }),
+  }),
+});
+
+builder.queryField("userInfo", (t) =>
+  t.field({
+    type: UserInfo,
+    nullable: true,
+    description: "Whose key this is. Any key may ask, publishable ones included.",
+    resolve: (_root, _args, ctx) => ctx.services.userInfo.get(ctx),
+  }),
+);

@@ -1,0 +1,260 @@
+/** The device flow over GraphQL: what a dashboard needs for a device page of its own, and what a device needs. */
+import { createClient } from "graphql-ws";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { USER_CODE_GUESSES_PER_MINUTE } from "../../src/limits-device.js";
+import { createUserCode } from "../../src/services/device-authorizations/user-codes.js";
+import { databaseOf } from "../e2e/money.js";
+import { createKey } from "../rest/client.js";
+import { createStranger } from "../rest/seed.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { type Person, signedIn, signUp } from "../support/sign-in.js";
+import { type Answer, codes, execute, field, type Loose, post, subscribeWith, type Target, TRANSPORTS } from "./client.js";
+
+let app: TestApp;
+let nobody: Target;
+let person: Person;
+
+beforeAll(async () => {
+  app = await createTestApp();
+  nobody = { ...app, key: null };
+  person = await signUp(app, { name: "Ada" });
+});
+afterAll(() => app.close());
+// They all come from one address.
+beforeEach(() => databaseOf(app).prisma.deviceAuthorization.deleteMany());
+
+const CREATE = `mutation ($input: CreateDeviceAuthorizationInput!) {
+  createDeviceAuthorization(input: $input) { deviceCode userCode verificationUri verificationUriComplete expiresIn interval }
+}`;
+const REDEEM = `mutation ($input: RedeemDeviceCodeInput!) {
+  redeemDeviceCode(input: $input) {
+    __typename
+    ... on DeviceToken { accessToken scope expiresIn }
+    ... on DeviceTokenRefusal { error description interval }
+  }
+}`;
+const DEVICE = `userCode status clientAddress createdAt expiresAt decidedAt
+  app { appKeyId name owner { handle githubUsername } }
+  asked { models creditBudget expiresInDays permissions }
+  granted { models creditBudget expiresInDays permissions }`;
+const FIND = `query ($userCode: String!) { deviceAuthorization(userCode: $userCode) { ${DEVICE} } }`;
+const APPROVE = `mutation ($input: ApproveDeviceAuthorizationInput!) { approveDeviceAuthorization(input: $input) { ${DEVICE} } }`;
+const DENY = `mutation ($input: DenyDeviceAuthorizationInput!) { denyDeviceAuthorization(input: $input) { status } }`;
+const WATCH = `subscription ($userCode: String!) { deviceAuthorizationChanged(userCode: $userCode) { status granted { creditBudget } } }`;
+
+async function as(who: Person, query: string, variables: Record<string, unknown>): Promise<Answer> {
+  return (await (await post(nobody, { query, variables }, signedIn(who))).json()) as Answer;
+}
+
+async function ask(input: object = {}): Promise<Loose> {
+  return field(await execute(nobody, CREATE, { input }), "createDeviceAuthorization");
+}
+
+async function redeem(deviceCode: unknown): Promise<Loose> {
+  return field(await execute(nobody, REDEEM, { input: { deviceCode } }), "redeemDeviceCode");
+}
+
+it("begins, shows, narrows, approves and hands the key over", async () => {
+  const { key: clientId, id } = await createKey(app, { name: "Notebook", type: "publishable" });
+  const device = await ask({ clientId, scope: "usage balance" });
+  expect(device).toMatchObject({
+    expiresIn: 1_800,
+    interval: 5,
+    verificationUriComplete: `${String(device.verificationUri)}?user_code=${String(device.userCode)}`,
+  });
+  expect(await redeem(device.deviceCode)).toEqual({
+    __typename: "DeviceTokenRefusal",
+    error: "AUTHORIZATION_PENDING",
+    description: expect.stringMatching(/\S/),
+    interval: 5,
+  });
+  expect(await redeem(device.deviceCode)).toMatchObject({ error: "SLOW_DOWN", interval: 10 });
+
+  const seen = field(await as(person, FIND, { userCode: device.userCode }), "deviceAuthorization");
+  const approved = await as(person, APPROVE, {
+    input: { userCode: device.userCode, models: ["chat"], creditBudget: "0.5", expiresInDays: 2, permissions: ["USAGE"] },
+  });
+
+  expect(seen).toMatchObject({
+    status: "PENDING",
+    clientAddress: "127.0.0.1",
+    app: { appKeyId: id, name: "Notebook", owner: { handle: "owner", githubUsername: null } },
+    asked: { models: null, creditBudget: "5", expiresInDays: 30, permissions: ["USAGE", "BALANCE"] },
+    granted: null,
+    decidedAt: null,
+  });
+  expect(field(approved, "approveDeviceAuthorization")).toMatchObject({
+    status: "APPROVED",
+    granted: { models: ["acme/chat"], creditBudget: "0.5", expiresInDays: 2, permissions: ["USAGE"] },
+  });
+  const token = await redeem(device.deviceCode);
+  expect(token).toEqual({ __typename: "DeviceToken", accessToken: expect.stringMatching(/^sk_/), scope: ["USAGE"], expiresIn: 172_800 });
+  expect(await redeem(device.deviceCode)).toMatchObject({ error: "INVALID_GRANT", interval: null });
+  const { data } = await execute({ ...app, key: String(token.accessToken) }, "{ apiKey { name creditBudget } }");
+  expect(data).toEqual({ apiKey: { name: "Notebook", creditBudget: "0.5" } });
+});
+
+it("denies, and takes null for what is left out", async () => {
+  const [denied, approved] = [await ask(), await ask({ scope: null, clientId: null })];
+
+  expect(field(await as(person, DENY, { input: { userCode: denied.userCode } }), "denyDeviceAuthorization")).toEqual({ status: "DENIED" });
+  const input = { userCode: approved.userCode, models: null, creditBudget: null, expiresInDays: null, permissions: null };
+  expect(field(await as(person, APPROVE, { input }), "approveDeviceAuthorization")).toMatchObject({
+    app: null,
+    granted: { models: null, creditBudget: "5", expiresInDays: 30, permissions: [] },
+  });
+  expect(await redeem(denied.deviceCode)).toMatchObject({ error: "ACCESS_DENIED", interval: null });
+});
+
+it("refuses with the codes of the errors that REST has", async () => {
+  const { userCode } = await ask({ scope: "usage" });
+
+  expect(codes(await execute(nobody, CREATE, { input: { clientId: "pk_unknown" } }))).toEqual(["BAD_REQUEST"]);
+  expect(codes(await execute(nobody, CREATE, { input: { scope: "keys" } }))).toEqual(["BAD_REQUEST"]);
+  expect(await redeem("unknown")).toMatchObject({ error: "INVALID_GRANT" });
+  expect(codes(await as(person, FIND, { userCode: "BCDF-GHJKL" }))).toEqual(["BAD_REQUEST"]);
+  expect(codes(await as(person, FIND, { userCode: createUserCode() }))).toEqual(["NOT_FOUND"]);
+  expect(codes(await as(person, APPROVE, { input: { userCode, creditBudget: "5.000000001" } }))).toEqual(["BAD_REQUEST"]);
+  expect(codes(await as(person, APPROVE, { input: { userCode, permissions: ["KEYS"] } }))).toEqual(["BAD_REQUEST"]);
+  expect(codes(await as(person, APPROVE, { input: { userCode, models: [] } }))).toEqual(["BAD_REQUEST"]);
+  expect(codes(await as(person, DENY, { input: { userCode } }))).toEqual([]);
+  expect(codes(await as(person, APPROVE, { input: { userCode } }))).toEqual(["CONFLICT"]);
+});
+
+it("lets people decide and nobody else, and asks one thing at a time", async () => {
+  const { userCode } = await ask();
+  const stranger = await createStranger(app);
+  const publishable = await createKey(app, { type: "publishable" });
+
+  for (const [key, code] of [
+    [null, "UNAUTHORIZED"],
+    [app.key, "FORBIDDEN"],
+    [stranger.key, "FORBIDDEN"],
+    [publishable.key, "FORBIDDEN"],
+  ] as const) {
+    const target = { ...app, key };
+    expect(codes(await execute(target, FIND, { userCode }))).toEqual([code]);
+    expect(codes(await execute(target, APPROVE, { input: { userCode } }))).toEqual([code]);
+    expect(codes(await execute(target, DENY, { input: { userCode } }))).toEqual([code]);
+  }
+  const twice = await as(
+    person,
+    `{ a: deviceAuthorization(userCode: "${userCode}") { status } b: deviceAuthorization(userCode: "BCDFGHJK") { status } }`,
+    {},
+  );
+  expect(twice.errors?.[0]?.message).toContain("only one of");
+  expect(field(await as(person, FIND, { userCode }), "deviceAuthorization").status).toBe("PENDING");
+});
+
+it("counts wrong codes, whatever they are sent to, for that account alone", async () => {
+  const [guesser, { userCode }] = [await signUp(app), await ask()];
+  for (let index = 0; index < USER_CODE_GUESSES_PER_MINUTE - 2; index += 1) {
+    expect(codes(await as(guesser, FIND, { userCode: createUserCode() }))).toEqual(["NOT_FOUND"]);
+  }
+  expect(codes(await as(guesser, DENY, { input: { userCode: createUserCode() } }))).toEqual(["NOT_FOUND"]);
+  expect(codes(await as(guesser, APPROVE, { input: { userCode: createUserCode() } }))).toEqual(["NOT_FOUND"]);
+
+  const refused = await as(guesser, FIND, { userCode });
+
+  expect(codes(refused)).toEqual(["RATE_LIMITED"]);
+  expect(refused.errors?.[0]?.extensions.retryAfterSeconds).toBeGreaterThan(0);
+  expect(codes(await as(person, FIND, { userCode }))).toEqual([]);
+});
+
+describe("deviceAuthorizationChanged", () => {
+  /** A signed-in browser's socket: the cookie, and the origin that browsers state. */
+  function connectAs(who: Person) {
+    class BrowserSocket extends WebSocket {
+      constructor(address: string | URL, protocols?: string | string[]) {
+        super(address, protocols, { headers: { Cookie: who.cookie }, origin: app.baseUrl });
+      }
+    }
+    return createClient({ url: app.wsUrl, webSocketImpl: BrowserSocket, retryAttempts: 0 });
+  }
+
+  it("tells a signed-in person's page each change, until the device has its key", async () => {
+    const device = await ask();
+    const client = connectAs(person);
+    const live = subscribeWith(client, { query: WATCH, variables: { userCode: device.userCode } });
+    const first = live.next();
+    await untilWatched(device.userCode);
+
+    await as(person, APPROVE, { input: { userCode: device.userCode, creditBudget: "1" } });
+    expect(field(await first, "deviceAuthorizationChanged")).toEqual({ status: "APPROVED", granted: { creditBudget: "1" } });
+    await redeem(device.deviceCode);
+
+    expect(field(await live.next(), "deviceAuthorizationChanged").status).toBe("USED");
+    expect(await live.next()).toBeNull();
+    await client.dispose();
+  });
+
+  it("refuses a person who guesses", async () => {
+    const guesser = await signUp(app);
+    const { userCode } = await ask();
+    const client = connectAs(guesser);
+    const answer = async (code: string) =>
+      codes((await subscribeWith(client, { query: WATCH, variables: { userCode: code } }).next()) ?? {});
+
+    for (let index = 0; index < USER_CODE_GUESSES_PER_MINUTE; index += 1) expect(await answer(createUserCode())).toEqual(["NOT_FOUND"]);
+    expect(await answer(createUserCode())).toEqual(["RATE_LIMITED"]);
+    expect(await answer(String(userCode))).toEqual(["RATE_LIMITED"]);
+    await client.dispose();
+  });
+
+  describe.each(TRANSPORTS)("over %s", (_name, subscribe) => {
+    it("tells a key that manages keys of a denial, and of no grant of somebody else's", async () => {
+      const [denied, approved] = [await ask(), await ask()];
+      const watch = (device: Loose) => subscribe(app, { query: WATCH, variables: { userCode: device.userCode } });
+      const [first, second] = [watch(denied), watch(approved)];
+      const [next, other] = [first.next(), second.next()];
+      await untilWatched(denied.userCode, 2);
+
+      await as(person, DENY, { input: { userCode: denied.userCode } });
+      await as(person, APPROVE, { input: { userCode: approved.userCode } });
+
+      expect(field(await next, "deviceAuthorizationChanged")).toEqual({ status: "DENIED", granted: null });
+      expect(await first.next()).toBeNull();
+      expect(field(await other, "deviceAuthorizationChanged")).toEqual({ status: "APPROVED", granted: null });
+      second.leave();
+    });
+
+    it("refuses nobody, and keys that may not", async () => {
+      const { userCode } = await ask();
+      const weak = await createKey(app, { accountPermissions: ["profile", "balance", "usage"] });
+      const publishable = await createKey(app, { type: "publishable" });
+
+      for (const [key, code] of [
+        [null, "UNAUTHORIZED"],
+        [weak.key, "FORBIDDEN"],
+        [publishable.key, "FORBIDDEN"],
+      ] as const) {
+        const answers = await subscribe({ ...app, key }, { query: WATCH, variables: { userCode } }).rest();
+        expect(answers.flatMap(codes)).toEqual([code]);
+      }
+    });
+  });
+});
+
+it("tells whose key it is, and more to those that may know", async () => {
+  const QUERY = "{ userInfo { sub preferredUsername picture name email emailVerified } }";
+  const keyOf = async (input: object) => {
+    const mutation = "mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key } }";
+    return String(field(await as(person, mutation, { input: { name: "info", ...input } }), "createApiKey").key);
+  };
+  const always = { sub: person.accountId, preferredUsername: expect.stringMatching(/\S/), picture: null };
+
+  const known = await execute({ ...app, key: await keyOf({ accountPermissions: ["PROFILE"] }) }, QUERY);
+  const unknown = await execute({ ...app, key: await keyOf({ type: "PUBLISHABLE" }) }, QUERY);
+
+  expect(known.data).toEqual({ userInfo: { ...always, name: "Ada", email: person.email, emailVerified: false } });
+  expect(unknown.data).toEqual({ userInfo: { ...always, name: null, email: null, emailVerified: null } });
+  expect(codes(await execute(nobody, QUERY))).toEqual(["UNAUTHORIZED"]);
+});
+
+/** Until `count` subscriptions listen and have looked at how it stands. */
+async function untilWatched(userCode: unknown, count = 1): Promise<void> {
+  const events = Reflect.get(app.services.live, "events") as { emitter: { listenerCount(name: string): number } };
+  await expect.poll(() => events.emitter.listenerCount("device-authorization-changed"), { timeout: 10_000 }).toBe(count);
+  await as(person, FIND, { userCode });
+}
