@@ -185,7 +185,7 @@ describe("a request that is in order", () => {
     const page = await ask();
 
     expect(page.headers.get("content-security-policy")).toMatch(
-      /default-src 'none'.*form-action 'self' https:\/\/app\.example;.*frame-ancestors 'none'/,
+      /default-src 'none'.*form-action 'self' https:\/\/app\.example https:;.*frame-ancestors 'none'/,
     );
     expect(page.headers.get("x-frame-options")).toBe("DENY");
     expect(page.headers.get("cross-origin-opener-policy")).toBe("same-origin");

@@ -1,5 +1,6 @@
 /** The consent page: who asks, for what, where the answer goes, and who is asked (Spec 4.9, 5.7; decisions "Authorization"). */
 import type { AccountRow } from "../../services/accounts.js";
+import type { RedirectUrl } from "../../services/authorizations/redirect-url.js";
 import type { AuthorizationRequest } from "../../services/authorizations.js";
 import type { FormFields } from "./form.js";
 import { type Html, html } from "./html.js";
@@ -43,7 +44,15 @@ ${termsFields(asked, models, refused?.fields ?? null)}
 <button type="submit" name="decision" value="deny" formnovalidate>Deny</button>
 </div>
 </form>`;
-  return { title: `Let ${name} spend your credits?`, body, formTargets: [redirect.origin] };
+  return { title: `Let ${name} spend your credits?`, body, formTargets: formTargetsOf(redirect) };
+}
+
+/**
+ * Browsers hold not only our redirect to `form-action` but every further one: an app that sends the person on from where it is
+ * returned to, to another of its origins, would lead nowhere (docs/decisions/consent-form-targets.md).
+ */
+function formTargetsOf({ origin, isLoopback }: RedirectUrl): string[] {
+  return [origin, "https:", ...(isLoopback ? ["http:"] : [])];
 }
 
 function whoIsAsked({ handle, email }: AccountRow): Html {

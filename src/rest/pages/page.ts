@@ -14,7 +14,7 @@ export interface Page {
   /** What stands inside `<main>`; it begins with the page's `<h1>`. */
   readonly body: Html;
   readonly status?: number;
-  /** Origins that an answer to one of its forms may redirect to: browsers hold redirects to `form-action` too. */
+  /** What an answer to one of its forms may redirect to, as sources of `form-action`, to which browsers hold every redirect that follows. */
   readonly formTargets?: readonly string[];
   readonly headers?: OutgoingHttpHeaders;
 }

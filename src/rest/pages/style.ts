@@ -5,6 +5,7 @@ export const PAGE_STYLE = `
   :root { --ink: #e8edf4; --soft: #a3b1c4; --paper: #10161e; --card: #19212c; --line: #36424f; --strong: #6fb1f5; --on-strong: #0b1622; --bad: #ff9a92; --note: #33290f; --focus: #9cccff; }
 }
 * { box-sizing: border-box; }
+[hidden] { display: none !important; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
 header { max-width: 34rem; margin: 0 auto; padding: 1.25rem 1rem 0.5rem; font-weight: 650; display: flex; align-items: center; gap: 0.5rem; }
 .mark { width: 1.1rem; height: 1.1rem; border-radius: 0.3rem; background: linear-gradient(180deg, var(--strong) 55%, var(--line) 55%); }
