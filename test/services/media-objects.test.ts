@@ -1,5 +1,6 @@
 /** Files that go straight to the blob store, beside HTTP: what is announced, what arrives, who may do what, and for how long. */
 import { randomBytes, randomUUID } from "node:crypto";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Caller, RequestContext } from "../../src/context.js";
 import { AppError } from "../../src/errors.js";
@@ -9,10 +10,13 @@ import { parseInput } from "../../src/services/input.js";
 import { MEDIA_OBJECT_FOLDER, type MediaObject, MediaObjects } from "../../src/services/media-objects.js";
 import { createUploadInput } from "../../src/services/media-objects-input.js";
 import { type MediaQuotaSettings, MediaQuotas } from "../../src/services/media-quotas.js";
+import { BlobDrafts } from "../../src/store/blob-drafts.js";
 import { BlobUrls } from "../../src/store/blob-urls.js";
 import type { BlobStore } from "../../src/store/blobs.js";
 import { openDirectoryBlobs } from "../../src/store/directory-blobs.js";
+import { openS3Blobs } from "../../src/store/s3-blobs.js";
 import { createTestDatabase, silentLog, type TestDatabase } from "../support/database.js";
+import { isS3Installed, startS3, type TestS3 } from "../support/s3.js";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -26,13 +30,17 @@ const clock = { now: () => now };
 
 beforeAll(async () => {
   test = await createTestDatabase();
-  blobs = await openDirectoryBlobs(test.dataDir, new BlobUrls(randomBytes(32), () => "http://media.test", clock));
+  blobs = await openDirectory();
   objects = open();
 });
 afterAll(() => test.close());
 beforeEach(() => {
   now = new Date();
 });
+
+function openDirectory(): Promise<BlobStore> {
+  return openDirectoryBlobs(test.dataDir, new BlobUrls(randomBytes(32), () => "http://media.test", clock));
+}
 
 function open(settings: Partial<MediaQuotaSettings> = {}, freeBytes = 1e12, isOnDisk = true): MediaObjects {
   return new MediaObjects({
@@ -168,119 +176,6 @@ describe("createUpload", () => {
   });
 });
 
-describe("complete", () => {
-  it("answers the file, and the same when it is repeated", async () => {
-    const ctx = someone();
-    const { id } = await announce(ctx, { name: "a.png", tags: ["one", "two"] });
-    await bring(id);
-    now = new Date(now.getTime() + MINUTE_MS);
-
-    const first = await objects.complete(ctx, id);
-    now = new Date(now.getTime() + MINUTE_MS);
-    const again = await Promise.all([objects.complete(ctx, id), objects.complete(ctx, id)]);
-
-    expect(first).toEqual({
-      id,
-      url: `http://media.test/${id}`,
-      contentType: "image/png",
-      size: PNG.length,
-      name: "a.png",
-      tags: ["one", "two"],
-      createdAt: new Date(now.getTime() - MINUTE_MS),
-      expiresAt: null,
-    });
-    expect(again).toEqual([first, first]);
-    expect(await objects.find(id)).toEqual(first);
-  });
-
-  it("is done once by ten at the same time", async () => {
-    const ctx = someone();
-    const { id } = await announce(ctx, { tags: ["race"] });
-    await bring(id);
-
-    const all = await Promise.all(Array.from({ length: 10 }, () => objects.complete(ctx, id)));
-
-    expect(new Set(all.map(({ createdAt }) => createdAt.getTime())).size).toBe(1);
-    expect(await test.database.prisma.mediaTag.count({ where: { mediaId: id } })).toBe(1);
-  });
-
-  it("is a conflict before anything has arrived, and works afterwards", async () => {
-    const ctx = someone();
-    const { id } = await announce(ctx);
-
-    expect(await codeOf(objects.complete(ctx, id))).toEqual(["CONFLICT", undefined]);
-
-    await bring(id);
-    expect(await objects.complete(ctx, id)).toMatchObject({ id });
-  });
-
-  it("removes what has another length, and takes the right one after it", async () => {
-    const ctx = someone();
-    const { id } = await announce(ctx);
-    for (const wrong of [PNG.subarray(0, -1), Buffer.concat([PNG, Buffer.alloc(1)])]) {
-      await bring(id, wrong);
-
-      expect(await codeOf(objects.complete(ctx, id))).toEqual(["BAD_REQUEST", "size"]);
-
-      expect(await blobs.head(keyOf(id))).toBeNull();
-      expect(await objects.find(id)).toBeNull();
-    }
-    await bring(id);
-    expect(await objects.complete(ctx, id)).toMatchObject({ id });
-  });
-
-  it.each<[string, string, Buffer | string]>([
-    ["a page that is called a picture", "image/png", "<!doctype html><script>alert(1)</script>"],
-    ["a JPEG that is called a PNG", "image/png", Buffer.from("ffd8ffe000104a46494600010100000100010000", "hex")],
-    ["noise that is called a video", "video/mp4", randomBytes(64).fill(1, 0, 8)],
-    ["a picture that is called a text", "text/plain", PNG],
-    ["noise that is called a text", "text/plain", Buffer.from([0, 1, 2, 3])],
-    ["a PDF that is called a text", "text/plain", "%PDF-1.7\n1"],
-    ["text that is called a PDF", "application/pdf", "PDF"],
-  ])("removes %s", async (_, contentType, content) => {
-    const ctx = someone();
-    const bytes = Buffer.from(content);
-    const { id } = await announce(ctx, { contentType, size: bytes.length });
-    await bring(id, bytes);
-
-    expect(await codeOf(objects.complete(ctx, id))).toEqual(["BAD_REQUEST", "contentType"]);
-
-    expect(await blobs.head(keyOf(id))).toBeNull();
-  });
-
-  it.each<[string, string, Buffer | string, string]>([
-    ["a page that is called one", "text/html", "<!doctype html><script>alert(1)</script>", "application/octet-stream"],
-    ["a drawing", "image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>", "application/octet-stream"],
-    ["the source of a page", "text/plain", "<?xml version='1.0'?><svg/>", "text/plain"],
-    ["a table", "text/csv", "a,ü\n1,2\n", "text/csv"],
-    ["text whose head ends within a character", "text/plain", `${"a".repeat(64 * 1024 - 1)}ü`, "text/plain"],
-    [
-      "sound in a container of films",
-      "audio/webm",
-      Buffer.from("1a45dfa39f4286810142f7810142f2810442f381084282847765626d", "hex"),
-      "audio/webm",
-    ],
-  ])("keeps %s", async (_, contentType, content, stored) => {
-    const file = await addFile(someone(), { contentType }, Buffer.from(content));
-
-    expect(file.contentType).toBe(stored);
-  });
-
-  it("is 404 for another account, for made-up ids, and when the upload's time is over", async () => {
-    const ctx = someone();
-    const { id } = await announce(ctx);
-    await bring(id);
-
-    for (const made of [randomUUID(), id.toUpperCase(), "../secrets.json", "", "0123456789abcdef", `${id}\n`]) {
-      expect(await codeOf(objects.complete(ctx, made))).toEqual(["NOT_FOUND", undefined]);
-    }
-    expect(await codeOf(objects.complete(someone(), id))).toEqual(["NOT_FOUND", undefined]);
-    expect(await codeOf(objects.complete(nobody, id))).toEqual(["UNAUTHORIZED", undefined]);
-    now = new Date(now.getTime() + 60 * MINUTE_MS);
-    expect(await codeOf(objects.complete(ctx, id))).toEqual(["NOT_FOUND", undefined]);
-  });
-});
-
 describe("the gallery", () => {
   const idsOf = ({ items }: Page<MediaObject>) => items.map(({ id }) => id);
 
@@ -329,41 +224,6 @@ describe("the gallery", () => {
       expect(seen.filter((id) => old.includes(id)).sort()).toEqual([...old].sort());
       expect(new Set(seen).size).toBe(seen.length);
     }
-  });
-});
-
-describe("delete", () => {
-  it("takes the owner's tagged file away, from every list", async () => {
-    const owner = someone();
-    const tag = `t-${randomUUID()}`;
-    const { id } = await addFile(owner, { tags: [tag] });
-    now = new Date(now.getTime() + 60 * MINUTE_MS);
-
-    expect(await objects.delete(owner, id)).toEqual({ id });
-
-    expect(await objects.find(id)).toBeNull();
-    expect((await objects.listTagged(tag, { first: 1 })).items).toEqual([]);
-    expect(await blobs.head(keyOf(id))).toBeNull();
-    expect(await test.database.prisma.mediaObject.count({ where: { id } })).toBe(0);
-    expect(await codeOf(objects.delete(owner, id))).toEqual(["NOT_FOUND", undefined]);
-  });
-
-  it("is refused to publishable keys, other accounts and nobody, and 404 for what has no tag", async () => {
-    const owner = someone();
-    const { id } = await addFile(owner, { tags: ["mine"] });
-    const untagged = await addFile(owner);
-    const pending = await announce(owner, { tags: ["mine"] });
-    const publishable = contextOf({ ...owner.caller, apiKeyType: "publishable" });
-
-    expect(await codeOf(objects.delete(publishable, id))).toEqual(["FORBIDDEN", undefined]);
-    expect(await codeOf(objects.delete(someone(), id))).toEqual(["FORBIDDEN", undefined]);
-    expect(await codeOf(objects.delete(nobody, id))).toEqual(["UNAUTHORIZED", undefined]);
-    for (const other of [untagged.id, pending.id, randomUUID(), "0123456789abcdef", "..%2fid"]) {
-      expect(await codeOf(objects.delete(owner, other))).toEqual(["NOT_FOUND", undefined]);
-    }
-    expect(await objects.find(id)).not.toBeNull();
-    const session = contextOf({ kind: "session", accountId: owner.caller.accountId });
-    expect(await objects.delete(session, id)).toEqual({ id });
   });
 });
 
@@ -438,40 +298,6 @@ describe("the quota", () => {
   });
 });
 
-describe("time", () => {
-  it("takes away what was not completed within the hour, rows and bytes, and no more than that", async () => {
-    const owner = someone();
-    const [brought, empty, tagged] = [await announce(owner), await announce(owner), await addFile(owner, { tags: ["kept"] })];
-    await bring(brought.id);
-    now = new Date(now.getTime() + 60 * MINUTE_MS - 1);
-    await objects.sweep();
-    expect(await blobs.head(keyOf(brought.id))).not.toBeNull();
-
-    now = new Date(now.getTime() + 1);
-    await objects.sweep();
-
-    expect(await blobs.head(keyOf(brought.id))).toBeNull();
-    const { prisma } = test.database;
-    expect(await prisma.mediaObject.count({ where: { id: { in: [brought.id, empty.id] } } })).toBe(0);
-    now = new Date(now.getTime() + 400 * DAY_MS);
-    await objects.sweep();
-    expect(await objects.find(tagged.id)).toMatchObject({ expiresAt: null });
-    expect(await objects.findNamed([keyOf(tagged.id), keyOf(brought.id)])).toEqual(new Set([keyOf(tagged.id)]));
-  });
-
-  it("takes an untagged file away after 14 days, because nobody else can", async () => {
-    const { id, expiresAt, createdAt } = await addFile(someone());
-
-    expect(expiresAt?.getTime()).toBe(createdAt.getTime() + 14 * DAY_MS);
-    now = new Date((expiresAt?.getTime() ?? 0) - 1);
-    expect(await objects.find(id)).toMatchObject({ id });
-    now = new Date(now.getTime() + 1);
-    expect(await objects.find(id)).toBeNull();
-    await objects.sweep();
-    expect(await blobs.head(keyOf(id))).toBeNull();
-  });
-});
-
 describe("linkTo", () => {
   it("shows pictures, saves what a browser should not show, and names both", async () => {
     const picture = await addFile(someone(), { name: 'Mühle "1".png' });
@@ -484,5 +310,237 @@ describe("linkTo", () => {
     expect(saved.searchParams.get("disposition")).toBe('attachment; filename="a.html"');
     expect(saved.searchParams.get("type")).toBe("application/octet-stream");
     expect(Number(shown.searchParams.get("expires"))).toBe(Math.floor(now.getTime() / 1000) + 300);
+  });
+});
+
+/** What has to do with bytes, on every kind of store. */
+function storeTests(): void {
+  describe("complete", () => {
+    it("answers the file, and the same when it is repeated", async () => {
+      const ctx = someone();
+      const { id } = await announce(ctx, { name: "a.png", tags: ["one", "two"] });
+      await bring(id);
+      now = new Date(now.getTime() + MINUTE_MS);
+
+      const first = await objects.complete(ctx, id);
+      now = new Date(now.getTime() + MINUTE_MS);
+      const again = await Promise.all([objects.complete(ctx, id), objects.complete(ctx, id)]);
+
+      expect(first).toEqual({
+        id,
+        url: `http://media.test/${id}`,
+        contentType: "image/png",
+        size: PNG.length,
+        name: "a.png",
+        tags: ["one", "two"],
+        createdAt: new Date(now.getTime() - MINUTE_MS),
+        expiresAt: null,
+      });
+      expect(again).toEqual([first, first]);
+      expect(await objects.find(id)).toEqual(first);
+    });
+
+    it("is done once by ten at the same time", async () => {
+      const ctx = someone();
+      const { id } = await announce(ctx, { tags: ["race"] });
+      await bring(id);
+
+      const all = await Promise.all(Array.from({ length: 10 }, () => objects.complete(ctx, id)));
+
+      expect(new Set(all.map(({ createdAt }) => createdAt.getTime())).size).toBe(1);
+      expect(await test.database.prisma.mediaTag.count({ where: { mediaId: id } })).toBe(1);
+    });
+
+    it("is a conflict before anything has arrived, and works afterwards", async () => {
+      const ctx = someone();
+      const { id } = await announce(ctx);
+
+      expect(await codeOf(objects.complete(ctx, id))).toEqual(["CONFLICT", undefined]);
+
+      await bring(id);
+      expect(await objects.complete(ctx, id)).toMatchObject({ id });
+    });
+
+    it("removes what has another length, and takes the right one after it", async () => {
+      const ctx = someone();
+      const { id } = await announce(ctx);
+      for (const wrong of [PNG.subarray(0, -1), Buffer.concat([PNG, Buffer.alloc(1)])]) {
+        await bring(id, wrong);
+
+        expect(await codeOf(objects.complete(ctx, id))).toEqual(["BAD_REQUEST", "size"]);
+
+        expect(await blobs.head(keyOf(id))).toBeNull();
+        expect(await objects.find(id)).toBeNull();
+      }
+      await bring(id);
+      expect(await objects.complete(ctx, id)).toMatchObject({ id });
+    });
+
+    it.each<[string, string, Buffer | string]>([
+      ["a page that is called a picture", "image/png", "<!doctype html><script>alert(1)</script>"],
+      ["a JPEG that is called a PNG", "image/png", Buffer.from("ffd8ffe000104a46494600010100000100010000", "hex")],
+      ["noise that is called a video", "video/mp4", randomBytes(64).fill(1, 0, 8)],
+      ["a picture that is called a text", "text/plain", PNG],
+      ["noise that is called a text", "text/plain", Buffer.from([0, 1, 2, 3])],
+      ["a PDF that is called a text", "text/plain", "%PDF-1.7\n1"],
+      ["text that is called a PDF", "application/pdf", "PDF"],
+    ])("removes %s", async (_, contentType, content) => {
+      const ctx = someone();
+      const bytes = Buffer.from(content);
+      const { id } = await announce(ctx, { contentType, size: bytes.length });
+      await bring(id, bytes);
+
+      expect(await codeOf(objects.complete(ctx, id))).toEqual(["BAD_REQUEST", "contentType"]);
+
+      expect(await blobs.head(keyOf(id))).toBeNull();
+    });
+
+    it.each<[string, string, Buffer | string, string]>([
+      ["a page that is called one", "text/html", "<!doctype html><script>alert(1)</script>", "application/octet-stream"],
+      ["a drawing", "image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>", "application/octet-stream"],
+      ["the source of a page", "text/plain", "<?xml version='1.0'?><svg/>", "text/plain"],
+      ["a table", "text/csv", "a,ü\n1,2\n", "text/csv"],
+      ["text whose head ends within a character", "text/plain", `${"a".repeat(64 * 1024 - 1)}ü`, "text/plain"],
+      [
+        "sound in a container of films",
+        "audio/webm",
+        Buffer.from("1a45dfa39f4286810142f7810142f2810442f381084282847765626d", "hex"),
+        "audio/webm",
+      ],
+    ])("keeps %s", async (_, contentType, content, stored) => {
+      const file = await addFile(someone(), { contentType }, Buffer.from(content));
+
+      expect(file.contentType).toBe(stored);
+    });
+
+    it("is 404 for another account, for made-up ids, and when the upload's time is over", async () => {
+      const ctx = someone();
+      const { id } = await announce(ctx);
+      await bring(id);
+
+      for (const made of [randomUUID(), id.toUpperCase(), "../secrets.json", "", "0123456789abcdef", `${id}\n`]) {
+        expect(await codeOf(objects.complete(ctx, made))).toEqual(["NOT_FOUND", undefined]);
+      }
+      expect(await codeOf(objects.complete(someone(), id))).toEqual(["NOT_FOUND", undefined]);
+      expect(await codeOf(objects.complete(nobody, id))).toEqual(["UNAUTHORIZED", undefined]);
+      now = new Date(now.getTime() + 60 * MINUTE_MS);
+      expect(await codeOf(objects.complete(ctx, id))).toEqual(["NOT_FOUND", undefined]);
+    });
+  });
+
+  describe("delete", () => {
+    it("takes the owner's tagged file away, from every list", async () => {
+      const owner = someone();
+      const tag = `t-${randomUUID()}`;
+      const { id } = await addFile(owner, { tags: [tag] });
+      now = new Date(now.getTime() + 60 * MINUTE_MS);
+
+      expect(await objects.delete(owner, id)).toEqual({ id });
+
+      expect(await objects.find(id)).toBeNull();
+      expect((await objects.listTagged(tag, { first: 1 })).items).toEqual([]);
+      expect(await blobs.head(keyOf(id))).toBeNull();
+      expect(await test.database.prisma.mediaObject.count({ where: { id } })).toBe(0);
+      expect(await codeOf(objects.delete(owner, id))).toEqual(["NOT_FOUND", undefined]);
+    });
+
+    it("is refused to publishable keys, other accounts and nobody, and 404 for what has no tag", async () => {
+      const owner = someone();
+      const { id } = await addFile(owner, { tags: ["mine"] });
+      const untagged = await addFile(owner);
+      const pending = await announce(owner, { tags: ["mine"] });
+      const publishable = contextOf({ ...owner.caller, apiKeyType: "publishable" });
+
+      expect(await codeOf(objects.delete(publishable, id))).toEqual(["FORBIDDEN", undefined]);
+      expect(await codeOf(objects.delete(someone(), id))).toEqual(["FORBIDDEN", undefined]);
+      expect(await codeOf(objects.delete(nobody, id))).toEqual(["UNAUTHORIZED", undefined]);
+      for (const other of [untagged.id, pending.id, randomUUID(), "0123456789abcdef", "..%2fid"]) {
+        expect(await codeOf(objects.delete(owner, other))).toEqual(["NOT_FOUND", undefined]);
+      }
+      expect(await objects.find(id)).not.toBeNull();
+      const session = contextOf({ kind: "session", accountId: owner.caller.accountId });
+      expect(await objects.delete(session, id)).toEqual({ id });
+    });
+  });
+
+  describe("time", () => {
+    it("takes away what was not completed within the hour, rows and bytes, and no more than that", async () => {
+      const owner = someone();
+      const [brought, empty, tagged] = [await announce(owner), await announce(owner), await addFile(owner, { tags: ["kept"] })];
+      await bring(brought.id);
+      now = new Date(now.getTime() + 60 * MINUTE_MS - 1);
+      await objects.sweep();
+      expect(await blobs.head(keyOf(brought.id))).not.toBeNull();
+
+      now = new Date(now.getTime() + 1);
+      await objects.sweep();
+
+      expect(await blobs.head(keyOf(brought.id))).toBeNull();
+      const { prisma } = test.database;
+      expect(await prisma.mediaObject.count({ where: { id: { in: [brought.id, empty.id] } } })).toBe(0);
+      now = new Date(now.getTime() + 400 * DAY_MS);
+      await objects.sweep();
+      expect(await objects.find(tagged.id)).toMatchObject({ expiresAt: null });
+      expect(await objects.findNamed([keyOf(tagged.id), keyOf(brought.id)])).toEqual(new Set([keyOf(tagged.id)]));
+    });
+
+    it("takes an untagged file away after 14 days, because nobody else can", async () => {
+      const { id, expiresAt, createdAt } = await addFile(someone());
+
+      expect(expiresAt?.getTime()).toBe(createdAt.getTime() + 14 * DAY_MS);
+      now = new Date((expiresAt?.getTime() ?? 0) - 1);
+      expect(await objects.find(id)).toMatchObject({ id });
+      now = new Date(now.getTime() + 1);
+      expect(await objects.find(id)).toBeNull();
+      await objects.sweep();
+      expect(await blobs.head(keyOf(id))).toBeNull();
+    });
+  });
+}
+
+describe("on a directory", storeTests);
+
+describe.skipIf(!isS3Installed)("on a bucket", () => {
+  let server: TestS3 | null;
+  let bucket: BlobStore & { close(): void };
+  beforeAll(async () => {
+    server = await startS3();
+    if (!server) throw new Error("The S3 server did not start.");
+    bucket = await openS3Blobs(await server.createBucket(), await BlobDrafts.open(join(test.dataDir, "s3-drafts")));
+    blobs = bucket;
+    objects = open();
+  }, 60_000);
+  afterAll(async () => {
+    bucket.close();
+    await server?.stop();
+    blobs = await openDirectory();
+    objects = open();
+  });
+
+  storeTests();
+
+  it("lets an upload's address take one file of its type and length, and shows it as the row says", async () => {
+    const owner = someone();
+    const upload = await announce(owner, { name: "mill.png", tags: ["s3"] });
+    const send = (body: Buffer, headers: Record<string, string>) =>
+      fetch(upload.uploadUrl, { method: upload.method, headers, body: new Uint8Array(body) });
+
+    expect((await send(PNG, { ...upload.headers, "Content-Type": "text/html" })).status).toBe(403);
+    expect((await send(PNG.subarray(1), upload.headers)).status).toBe(403);
+    expect(await codeOf(objects.complete(owner, upload.id))).toEqual(["CONFLICT", undefined]);
+    expect((await send(PNG, upload.headers)).status).toBe(200);
+    expect((await send(PNG, upload.headers)).status).toBe(412);
+    const file = await objects.complete(owner, upload.id);
+
+    const link = await objects.linkTo(file);
+    const [shown, part] = [await fetch(link), await fetch(link, { headers: { Range: "bytes=0-7" } })];
+    expect(Object.fromEntries(shown.headers)).toMatchObject({
+      "content-type": "image/png",
+      "content-disposition": 'inline; filename="mill.png"',
+    });
+    expect(Buffer.from(await shown.arrayBuffer()).equals(PNG)).toBe(true);
+    expect([part.status, (await part.arrayBuffer()).byteLength]).toEqual([206, 8]);
+    await objects.delete(owner, upload.id);
+    expect((await fetch(link)).status).toBe(404);
   });
 });
