@@ -107,6 +107,8 @@ describe("The served answers", () => {
     ["GET", "/account/keys"],
     ["POST", "/account/keys", { name: "described" }],
     ["GET", "/account/key"],
+    ["GET", "/media/media"],
+    ["POST", "/media/upload", { contentType: "image/png", size: 1 }],
     ["GET", "/healthz"],
     ["GET", "/"],
     ["GET", "/openapi.json"],

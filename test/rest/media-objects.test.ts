@@ -381,24 +381,40 @@ describe("the host", () => {
 });
 
 describe("an account that is full", () => {
-  it("may bring nothing more, and is told before a picture is made for it", async () => {
-    const tight = await createTestApp({
-      upstream: app.upstream,
-      config: { mediaQuota: { bytesMax: png.length + 10, filesMax: 10, freeBytesMin: 0 } },
-    });
+  it("may bring nothing more but what is there already, and is told before a picture is made for it", async () => {
+    const mediaQuota = { bytesMax: png.length + 10, filesMax: 10, freeBytesMin: 0 };
+    const tight = await createTestApp({ upstream: app.upstream, config: { mediaQuota } });
     const owner = createClient(tight.baseUrl, tight.key);
+    const bring = (bytes: Buffer) => owner.post("/media/upload", { data: bytes.toString("base64") });
     try {
-      expect((await owner.post("/media/upload", { contentType: "image/png", size: png.length + 10 })).status).toBe(200);
+      expect((await bring(png)).status).toBe(200);
+      expect((await owner.post("/media/upload", { contentType: "image/png", size: 10 })).status).toBe(200);
       const calls = app.upstream.requests.length;
 
-      const upload = await owner.post("/media/upload", { contentType: "image/png", size: 1 });
+      const announced = await owner.post("/media/upload", { contentType: "image/png", size: 1 });
+      const brought = await bring(Buffer.from("a"));
       const drawn = await owner.post("/v1/images/generations", { model: "acme/image", prompt: "A mill", response_format: "url" });
 
-      expectEnvelope(upload, 413, "PAYLOAD_TOO_LARGE");
-      expectEnvelope(drawn, 413, "PAYLOAD_TOO_LARGE");
+      for (const refused of [announced, brought, drawn]) expectEnvelope(refused, 413, "PAYLOAD_TOO_LARGE");
       expect(app.upstream.requests.length).toBe(calls);
+      expect((await bring(png)).json()).toMatchObject({ duplicate: true });
     } finally {
       await tight.close();
+    }
+  });
+
+  it("is no matter when the disk is: that is 503, both ways", async () => {
+    const mediaQuota = { bytesMax: 1e9, filesMax: 10, freeBytesMin: Number.MAX_SAFE_INTEGER };
+    const crowded = await createTestApp({ upstream: app.upstream, config: { mediaQuota } });
+    const owner = createClient(crowded.baseUrl, crowded.key);
+    try {
+      for (const body of [{ contentType: "image/png", size: 1 }, { data: "YQ==" }]) {
+        const answer = await owner.post("/media/upload", body);
+        expectEnvelope(answer, 503, "SERVICE_UNAVAILABLE");
+        expect(answer.headers.get("retry-after")).toBe("60");
+      }
+    } finally {
+      await crowded.close();
     }
   });
 
