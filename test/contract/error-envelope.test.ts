@@ -17,7 +17,9 @@ const ACCOUNT_ROUTES: readonly RestRoute[] = [
   { path: "/key", methods: ["GET"] },
   { path: "/key/usage", methods: ["GET"] },
   { path: "/balance", methods: ["GET"] },
-  { path: "/profile", methods: ["GET"] },
+  { path: "/profile", methods: ["GET", "PATCH"] },
+  { path: "/sessions", methods: ["GET", "DELETE"] },
+  { path: "/sessions/00000000-0000-4000-8000-000000000000", methods: ["DELETE"] },
   { path: "/usage", methods: ["GET"] },
   { path: "/usage/daily", methods: ["GET"] },
 ];
