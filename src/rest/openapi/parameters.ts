@@ -5,6 +5,7 @@ export const PARAMETERS: Readonly<Record<string, string>> = {
   media: "The id of a file: the first 16 hexadecimal digits of its SHA-256, or a UUID when it went straight to the blob store.",
   tag: "Everybody's files with this tag.",
   cursor: "The `nextCursor` of the page before.",
+  strip: "Takes out of a picture what tells where, when and with what it was taken.",
   id: "Ids of models hold a slash, raw or encoded.",
   generation: "The id of a generation job.",
   model: "An id or alias; omitted, the default of the operation.",
