@@ -1,25 +1,48 @@
-/** Blobs as files: whole or not there, whatever happens to the process that writes them. */
+/** Blobs: whole or not there, whatever happens to the process that writes them. The same of both kinds of store. */
 import { spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { readdir, rm, truncate } from "node:fs/promises";
+import { mkdir, readdir, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { BlobInfo, BlobStore } from "../../src/store/blobs.js";
+import { BlobDrafts } from "../../src/store/blob-drafts.js";
+import { BlobExists, type BlobInfo, type BlobStore, BlobTooLarge } from "../../src/store/blobs.js";
 import { openDirectoryBlobs } from "../../src/store/directory-blobs.js";
+import { openS3Blobs } from "../../src/store/s3-blobs.js";
+import type { S3Settings } from "../../src/store/s3-client.js";
 import { compile } from "../support/compile.js";
 import { createEmptyDir } from "../support/database.js";
+import { isS3Installed, S3_ABSENT, startS3, type TestS3 } from "../support/s3.js";
 
 let dataDir: string;
-let blobs: BlobStore;
+let s3: TestS3 | null = null;
+let bucket: S3Settings | null = null;
 
 beforeAll(async () => {
   dataDir = await createEmptyDir();
-  blobs = await openDirectoryBlobs(dataDir);
+  s3 = await startS3();
+  bucket = s3 && (await s3.createBucket());
 });
-afterAll(() => rm(dataDir, { recursive: true }));
+afterAll(async () => {
+  await s3?.stop();
+  await rm(dataDir, { recursive: true });
+});
+
+const KINDS = [
+  { kind: "directory", isHere: true, drafts: "blobs/.drafts", open: (): Promise<BlobStore> => openDirectoryBlobs(dataDir) },
+  { kind: "bucket", isHere: isS3Installed, drafts: "bucket-drafts", open: (): Promise<BlobStore> => openBucket() },
+];
+
+async function openBucket(settings: Partial<S3Settings> = {}) {
+  if (!bucket) throw new Error(S3_ABSENT);
+  return openS3Blobs({ ...bucket, ...settings }, await BlobDrafts.open(join(dataDir, "bucket-drafts")));
+}
+
+async function* inPieces(...pieces: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
+  for (const piece of pieces) yield Buffer.from(piece);
+}
 
 async function listed(store: BlobStore, folder: string): Promise<BlobInfo[]> {
   const all: BlobInfo[] = [];
@@ -34,7 +57,13 @@ async function readAll(stream: AsyncIterable<Buffer> | null): Promise<Buffer | n
   return Buffer.concat(chunks);
 }
 
-describe("a blob", () => {
+describe.each(KINDS.filter(({ isHere }) => isHere))("a blob of a $kind", ({ drafts, open }) => {
+  let blobs: BlobStore;
+  beforeAll(async () => {
+    blobs = await open();
+  });
+  const draftsLeft = () => readdir(join(dataDir, drafts));
+
   it("is read as it was written, whole and in parts", async () => {
     const bytes = randomBytes(200_000);
 
@@ -79,7 +108,46 @@ describe("a blob", () => {
     await expect(blobs.put("media/kept", failing())).rejects.toThrow("cut");
 
     expect(String(await blobs.read("media/kept"))).toBe("old");
-    expect(await readdir(join(dataDir, "blobs/.drafts"))).toEqual([]);
+    expect(await draftsLeft()).toEqual([]);
+  });
+
+  it("has no name before it was received, and is hashed by then", async () => {
+    const bytes = randomBytes(300_000);
+
+    const draft = await blobs.receive(inPieces(bytes.subarray(0, 7), bytes.subarray(7)), { sizeBytesMax: bytes.length });
+
+    expect(draft).toMatchObject({ sizeBytes: bytes.length, sha256: createHash("sha256").update(bytes).digest("hex") });
+    expect((await readAll(draft.open({ start: 5, end: 9 })))?.equals(bytes.subarray(5, 10))).toBe(true);
+    await draft.save("media/received", { contentType: "image/png" });
+    expect((await blobs.read("media/received"))?.equals(bytes)).toBe(true);
+    expect([null, "image/png"]).toContain((await blobs.head("media/received"))?.contentType);
+    expect(await draftsLeft()).toEqual([]);
+  });
+
+  it("leaves nothing behind when it is refused, cut, or discarded", async () => {
+    async function* cut() {
+      yield Buffer.from("abc");
+      throw new Error("cut");
+    }
+
+    await expect(blobs.receive(inPieces("abc", "d"), { sizeBytesMax: 3 })).rejects.toThrow(BlobTooLarge);
+    await expect(blobs.receive(cut(), { sizeBytesMax: 3 })).rejects.toThrow("cut");
+    const draft = await blobs.receive(inPieces("abc"), { sizeBytesMax: 3 });
+    await draft.discard();
+    await draft.discard();
+
+    expect(await draftsLeft()).toEqual([]);
+  });
+
+  it("may have to be the first of its name, of however many at once", async () => {
+    const received = await Promise.all(["a", "b", "c"].map((text) => blobs.receive(inPieces(text), { sizeBytesMax: 1 })));
+
+    const outcomes = await Promise.allSettled(received.map((draft) => draft.save("media/first", { isNew: true })));
+
+    const refused = outcomes.filter((outcome) => outcome.status === "rejected");
+    expect(refused.map(({ reason }) => (reason as Error).name)).toEqual([BlobExists.name, BlobExists.name]);
+    expect(outcomes.findIndex(({ status }) => status === "fulfilled")).toBe("abc".indexOf(String(await blobs.read("media/first"))));
+    expect(await draftsLeft()).toEqual([]);
   });
 
   it("is gone when it is deleted, and deleting it again is no failure", async () => {
@@ -103,6 +171,13 @@ describe("a blob", () => {
     expect(await listed(blobs, "nothing")).toEqual([]);
   });
 
+  it("is in a store that keeps its id", async () => {
+    const again = await open();
+
+    expect(again.id).toMatch(/^[0-9a-f-]{36}$/);
+    expect(again.id).toBe(blobs.id);
+  });
+
   it.each(["", "media", "media/", "/media/a", "media/../secrets.json", "media/a/b", "Media/a", "media/.a", "media/a\0", "../a/b"])(
     "has no key like %j",
     async (key) => {
@@ -112,7 +187,12 @@ describe("a blob", () => {
   );
 });
 
-describe("a store", () => {
+describe("a directory", () => {
+  let blobs: BlobStore;
+  beforeAll(async () => {
+    blobs = await openDirectoryBlobs(dataDir);
+  });
+
   it("keeps its id and its blobs, and drops what was being written", async () => {
     await blobs.put("media/kept", Buffer.from("kept"));
     const again = await openDirectoryBlobs(dataDir);
@@ -163,5 +243,55 @@ describe("a store", () => {
       await rm(killed, { recursive: true });
       await rm(folder, { recursive: true });
     }
+  });
+});
+
+describe.skipIf(!isS3Installed)("a bucket", () => {
+  it("has one id for all who open it at once", async () => {
+    const empty = (await s3?.createBucket()) as S3Settings;
+
+    const stores = await Promise.all([1, 2, 3].map(() => openBucket({ bucket: empty.bucket })));
+
+    expect(new Set(stores.map(({ id }) => id)).size).toBe(1);
+    for (const store of stores) store.close();
+  });
+
+  it("is listed over more than one page", async () => {
+    const store = await openBucket();
+    const names = Array.from({ length: 1_050 }, (_, index) => `pages/${String(index).padStart(5, "0")}`);
+    const folder = join(s3?.directory ?? "", bucket?.bucket ?? "");
+    await mkdir(join(folder, "pages"));
+    // The server's own way to hold objects: a thousand requests would take their time.
+    for (const name of names) await writeFile(join(folder, name), "x");
+
+    const found = await listed(store, "pages");
+
+    expect(found.map(({ key }) => key)).toEqual(names);
+    store.close();
+  });
+
+  it.each([
+    ["is not there", { bucket: "no-such-bucket" }, /S3_BUCKET: there is no bucket no-such-bucket at http/],
+    ["is not ours", { credentials: { accessKeyId: "tests", secretAccessKey: "wrong" } }, /S3_BUCKET: .* refuses access to tests-1/],
+    [
+      "does not answer",
+      { endpoint: "http://127.0.0.1:9" },
+      /S3_ENDPOINT: the store at http:\/\/127.0.0.1:9 does not answer \(ECONNREFUSED\)/,
+    ],
+  ])("that %s stops the start with words for the operator", async (_, settings, message) => {
+    await expect(openBucket(settings)).rejects.toThrow(message);
+    await expect(openBucket(settings)).rejects.toMatchObject({ name: "StartError" });
+  });
+
+  it("that goes away answers callers 503", async () => {
+    const other = await startS3();
+    const store = await openS3Blobs((await other?.createBucket()) as S3Settings, await BlobDrafts.open(join(dataDir, "other-drafts")));
+    await other?.stop();
+
+    const draft = await store.receive(inPieces("abc"), { sizeBytesMax: 3 });
+    await expect(store.read("media/a")).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
+    await expect(draft.save("media/a")).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
+    expect(await readdir(join(dataDir, "other-drafts"))).toEqual([]);
+    store.close();
   });
 });
