@@ -1,5 +1,32 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** They take longest: begun last, they would be waited for alone. */
+const LONGEST = [
+  "contract/build",
+  "store/embedded",
+  "e2e/crash",
+  "store/events",
+  "e2e/idempotency",
+  "services/jobs",
+  "rest/speech",
+  "providers/sandbox-speech",
+  "graphql/transport",
+  "services/ledger-properties",
+  "store/migrations",
+  "providers/http",
+  "providers/sandbox-video",
+  "services/settler-outage",
+];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLong = ({ moduleId }: TestSpecification) => LONGEST.some((name) => moduleId.endsWith(`/test/${name}.test.ts`));
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
 
 export default defineConfig({
   // Vite would load graphql's ESM build beside the CommonJS one that every library shares in Node: two sets of classes.
@@ -12,8 +39,11 @@ export default defineConfig({
     isolate: false,
     // One more than the smallest machine has cores, because a third of the time is spent waiting for time-outs and processes.
     maxWorkers: 3,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    sequence: { sequencer: LongestFirst },
+    // These end what hangs; what is merely slow on a busy machine must not fail.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     teardownTimeout: 20_000,
+    expect: { poll: { timeout: 20_000, interval: 20 } },
   },
 });

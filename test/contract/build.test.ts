@@ -49,7 +49,7 @@ const build = async (cwd: string) => (await run(cwd, "scripts/build.mjs")).repla
 const BUILT_CLIENT = "built the database client in some time\n";
 const BUILT_SERVER = "built the server in some time\n";
 
-describe("the build", { timeout: 120_000 }, () => {
+describe("the build", () => {
   it("makes everything the first time, and nothing when nothing has changed", async () => {
     expect(await build(project)).toBe(BUILT_CLIENT + BUILT_SERVER);
     expect(await build(project)).toBe("");
@@ -92,10 +92,10 @@ describe("the build", { timeout: 120_000 }, () => {
   });
 });
 
-describe("db:migration", { timeout: 120_000 }, () => {
+describe("db:migration", () => {
   const runMigration = (...args: string[]) => run(project, "scripts/run-ts.mjs", "scripts/db-migration.ts", ...args);
 
-  it("writes the next migration from the schema, and nothing when there is nothing to write", async () => {
+  it("writes the next migration from the schema, and nothing when there is nothing to write", { timeout: 300_000 }, async () => {
     const schema = join(project, "prisma/schema.prisma");
     const changed = readFileSync(schema, "utf8").replace(
       "model DeploymentSetting {",

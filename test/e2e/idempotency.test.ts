@@ -25,7 +25,7 @@ interface Gateway {
   readonly process: ChildProcess;
 }
 
-describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", { timeout: 60_000 }, () => {
+describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", () => {
   let postgres: TestPostgres;
   let upstream: FakeUpstream;
   let program: string;
@@ -52,7 +52,7 @@ describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", { timeo
     await writeFile(join(home, "models.json"), JSON.stringify(models));
     gateways.push(await start("one"));
     gateways.push(await start("two"));
-  }, 60_000);
+  });
 
   afterAll(async () => {
     for (const gateway of gateways)

@@ -121,7 +121,7 @@ export interface Books {
 /** The payer's books once nothing of any payer is under way, which they never are for long; every invariant is checked. */
 export async function closeBooks(app: TestApp, payer: Payer): Promise<Books> {
   const { prisma, pool } = databaseOf(app);
-  await expect.poll(() => prisma.hold.count(), { timeout: 10_000, interval: 10 }).toBe(0);
+  await expect.poll(() => prisma.hold.count(), { interval: 10 }).toBe(0);
   expect(await findBrokenInvariants(pool, { isIdle: true })).toEqual({});
   const rows = await prisma.usageRecord.findMany({ where: { accountId: payer.accountId }, orderBy: { timestamp: "asc" } });
   const key = await prisma.apiKey.findUniqueOrThrow({ where: { id: payer.apiKeyId } });
@@ -131,9 +131,7 @@ export async function closeBooks(app: TestApp, payer: Payer): Promise<Books> {
 /** The payer's books once they hold `count` usage rows. */
 export async function booksWith(app: TestApp, payer: Payer, count: number): Promise<Books> {
   const { prisma } = databaseOf(app);
-  await expect
-    .poll(() => prisma.usageRecord.count({ where: { accountId: payer.accountId } }), { timeout: 10_000, interval: 10 })
-    .toBe(count);
+  await expect.poll(() => prisma.usageRecord.count({ where: { accountId: payer.accountId } }), { interval: 10 }).toBe(count);
   return closeBooks(app, payer);
 }
 

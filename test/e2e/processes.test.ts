@@ -2,10 +2,11 @@
 import { rm } from "node:fs/promises";
 import pg from "pg";
 import { pino } from "pino";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { RequestContext } from "../../src/context.js";
 import { createTestApp, OWNER_KEY, type TestApp, type TestAppOptions } from "../support/app.js";
 import { createEmptyDir } from "../support/database.js";
+import { eventually } from "../support/eventually.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { startFaultProxy } from "../support/fault-proxy.js";
 import { findBrokenInvariants } from "../support/invariants.js";
@@ -94,14 +95,14 @@ describe.each(ways)("two processes that hear each other through $title", ({ isIn
     });
   }
 
-  it.skipIf(!isInstalled)("both refuse a key within a second of its revocation by one", async () => {
+  it.skipIf(!isInstalled)("both refuse a key that one of them has revoked", async () => {
     const { id, key } = await createKey(a);
     expect([await statusOf(a, key), await statusOf(b, key)]).toEqual([200, 200]);
 
     const revoked = await request(a, OWNER_KEY, `/account/keys/${id}`, { method: "DELETE" });
 
     expect(revoked.status).toBe(200);
-    await expect.poll(() => statusOf(b, key), { timeout: 1_000, interval: 20 }).toBe(401);
+    await expect.poll(() => statusOf(b, key), { interval: 20 }).toBe(401);
     expect(await statusOf(a, key)).toBe(401);
   });
 
@@ -118,7 +119,7 @@ describe.each(ways)("two processes that hear each other through $title", ({ isIn
 
     expect(cost).toBeGreaterThan(0n);
     expect(row.value).toMatchObject({ id: answer.headers.get("x-generation-id"), model: "acme/chat", costNanocredits: cost });
-    await vi.waitFor(async () => expect((await balances.next()).value).toMatchObject({ balance: before.balance - cost, held: 0n }));
+    await eventually(async () => expect((await balances.next()).value).toMatchObject({ balance: before.balance - cost, held: 0n }));
     watching.abort();
   });
 });
@@ -135,14 +136,12 @@ describe.skipIf(!isPostgresInstalled || !isRedisInstalled)("a process that has l
     const { id, key } = await createKey(a);
     proxy.refuse();
     proxy.resetAll();
-    await vi.waitFor(() => expect(warningsOf(b)).toContainEqual(expect.stringContaining("other processes are not heard")), {
-      timeout: 5_000,
-    });
+    await eventually(() => expect(warningsOf(b)).toContainEqual(expect.stringContaining("other processes are not heard")));
 
     expect(await statusOf(b, key)).toBe(200);
     await request(a, OWNER_KEY, `/account/keys/${id}`, { method: "DELETE" });
     proxy.heal();
-    await vi.waitFor(() => expect(b.logs.map(({ msg }) => msg)).toContain("other processes are heard again"), { timeout: 5_000 });
+    await eventually(() => expect(b.logs.map(({ msg }) => msg)).toContain("other processes are heard again"));
 
     expect(await statusOf(b, key)).toBe(401);
   });

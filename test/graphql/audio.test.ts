@@ -32,7 +32,7 @@ beforeAll(async () => {
 afterEach(async () => {
   app.upstream.replyAlways(null);
   const { pool } = Reflect.get(app.services.usage, "database") as Database;
-  await expect.poll(() => findBrokenInvariants(pool, { isIdle: true }), { timeout: 4_000 }).toEqual({});
+  await expect.poll(() => findBrokenInvariants(pool, { isIdle: true })).toEqual({});
 });
 afterAll(() => app.close());
 

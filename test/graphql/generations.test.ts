@@ -1,8 +1,9 @@
 /** Generation jobs over GraphQL: started, watched over both transports, fetched, cancelled, listed. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { booksWith, CREDIT, closeBooks, createPayer, databaseOf, type Payer } from "../e2e/money.js";
 import { createKey } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { eventually } from "../support/eventually.js";
 import { createFakeVideos, type FakeVideos, type FakeVideosOptions, readClip } from "../support/fake-videos.js";
 import { errorReply, raw } from "../support/upstream-replies.js";
 import { type Answer, codes, execute, field, post, type Target, TRANSPORTS } from "./client.js";
@@ -70,14 +71,11 @@ async function start(input: Readonly<Record<string, unknown>> = {}, target = me)
 }
 
 async function ended(id: unknown, target = me): Promise<Job> {
-  return vi.waitFor(
-    async () => {
-      const job = field<Job>(await execute(target, GET, { id }), "generation");
-      expect(job.status).not.toBe("RUNNING");
-      return job;
-    },
-    { timeout: 5_000, interval: 20 },
-  );
+  return eventually(async () => {
+    const job = field<Job>(await execute(target, GET, { id }), "generation");
+    expect(job.status).not.toBe("RUNNING");
+    return job;
+  });
 }
 
 function fetchContent(url: unknown, key: string | null = payer.key, headers: Record<string, string> = {}): Promise<Response> {
@@ -247,12 +245,12 @@ describe("cancelGeneration", () => {
   it("stops the job and the upstream's, at no cost", async () => {
     fake({ progress: Array(1_000).fill(5) });
     const { id } = await start();
-    await vi.waitFor(() => expect(videos.forms.length).toBe(1));
+    await eventually(() => expect(videos.forms.length).toBe(1));
 
     const cancelled = field(await execute(me, CANCEL, { id }), "cancelGeneration");
 
     expect(cancelled).toMatchObject({ status: "CANCELLED", error: null, receipt: null });
-    await vi.waitFor(() => expect(videos.deleted).toEqual(["video_1"]));
+    await eventually(() => expect(videos.deleted).toEqual(["video_1"]));
     const { rows, account } = await closeBooks(app, payer);
     expect([rows, account.buckets.pack]).toEqual([[], 10n * CREDIT]);
     expect(await ended(id)).toMatchObject({ status: "CANCELLED" });

@@ -97,7 +97,9 @@ it("answers when the record cannot be made", async () => {
 it("takes a stream for cut when its reader has left, and what was to go out whole for whole", async () => {
   const recorders: AnswerRecorder[] = [];
   const stored: string[] = [];
+  let arrived = () => {};
   server = createServer(async (req, res) => {
+    arrived();
     const recorder = new AnswerRecorder(res, 1_000, async (answer) => void stored.push(String(answer?.body)));
     recorders.push(recorder);
     const isWhole = req.url === "/whole";
@@ -111,8 +113,13 @@ it("takes a stream for cut when its reader has left, and what was to go out whol
   const { port } = server.address() as AddressInfo;
   for (const path of ["/stream", "/whole"]) {
     const leaving = new AbortController();
+    const arrival = new Promise<void>((resolve) => {
+      arrived = resolve;
+    });
     const answer = fetch(`http://127.0.0.1:${port}${path}`, { signal: leaving.signal }).then((response) => response.text());
-    setTimeout(() => leaving.abort(), 100);
+    await arrival;
+    // What has been written of it by now may still be on its way: only that it has come to the recorder counts.
+    leaving.abort();
     await answer.catch(() => undefined);
   }
   while (stored.length === 0) await sleep(5);

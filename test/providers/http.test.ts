@@ -5,7 +5,7 @@ import { ProviderError, type UpstreamTimeouts } from "../../src/providers/provid
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { bytes, closeSocket, event, flood, handler, hang, json, raw, sse, waitFor } from "../support/upstream-replies.js";
 
-const TIMEOUTS: UpstreamTimeouts = { connectMs: 2_000, idleMs: 5_000, totalMs: 20_000 };
+const TIMEOUTS: UpstreamTimeouts = { connectMs: 10_000, idleMs: 20_000, totalMs: 60_000 };
 
 let upstream: FakeUpstream;
 let pool: UpstreamPool;
@@ -206,7 +206,7 @@ describe("failures", () => {
   });
 
   it("times out when a stream falls silent, and hands out what came before", async () => {
-    const hasty = createUpstreamPool(upstream.baseUrl, { ...TIMEOUTS, idleMs: 300 });
+    const hasty = createUpstreamPool(upstream.baseUrl, { ...TIMEOUTS, idleMs: 1_500 });
     upstream.replyNext(sse([bytes("begun")], { end: "hang" }));
 
     const response = await post({ pool: hasty });

@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 
 function connect(options: Partial<OpenAiUpstream> = {}) {
-  const timeouts = { connectMs: 2_000, idleMs: 5_000, totalMs: 20_000 };
+  const timeouts = { connectMs: 10_000, idleMs: 20_000, totalMs: 60_000 };
   return createOpenAiChatProvider({ baseUrl: upstream.baseUrl, apiKey: API_KEY, timeouts, ...options });
 }
 
@@ -163,7 +163,7 @@ describe("a refusal", () => {
   });
 
   it("keeps its status when its body is a page, never comes, or never ends", async () => {
-    const hasty = connect({ timeouts: { connectMs: 2_000, idleMs: 300, totalMs: 10_000 } });
+    const hasty = connect({ timeouts: { connectMs: 10_000, idleMs: 300, totalMs: 10_000 } });
     upstream.replyNext(
       raw("<html>Bad gateway</html>", { status: 502, headers: { "content-type": "text/html" } }),
       sse([], { status: 503, end: "hang" }),
@@ -191,7 +191,7 @@ describe("a refusal", () => {
 
 describe("time and leaving", () => {
   it("times out when an answer does not begin", async () => {
-    const hasty = connect({ timeouts: { connectMs: 2_000, idleMs: 300, totalMs: 2_000 } });
+    const hasty = connect({ timeouts: { connectMs: 10_000, idleMs: 300, totalMs: 2_000 } });
     upstream.replyAlways(hang());
 
     const [whole, streamed] = await Promise.all([failureOf(hasty.complete(call())), failureOf(hasty.stream(call()))]);
@@ -201,7 +201,7 @@ describe("time and leaving", () => {
   });
 
   it("does not take a whole answer that thinks longer than the idle time for silent", async () => {
-    const hasty = connect({ timeouts: { connectMs: 2_000, idleMs: 50, totalMs: 20_000 } });
+    const hasty = connect({ timeouts: { connectMs: 10_000, idleMs: 50, totalMs: 20_000 } });
     upstream.replyNext(json(chatCompletion(), { delayMs: 1_500 }));
 
     expect((await hasty.complete(call())).usage).not.toBeNull();

@@ -10,7 +10,7 @@ import { imagesObject, imageUsage, picture } from "../support/pictures.js";
 import { errorReply, hang, json, type Reply, raw, sse } from "../support/upstream-replies.js";
 
 const API_KEY = "sk-upstream-secret-1234567890";
-const timeouts = { connectMs: 1_000, idleMs: 1_000, totalMs: 5_000 };
+const timeouts = { connectMs: 10_000, idleMs: 20_000, totalMs: 60_000 };
 
 let upstream: FakeUpstream;
 let provider: Provider;

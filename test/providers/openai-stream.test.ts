@@ -12,7 +12,7 @@ import { chatChunk, chatChunks, chatCompletion, usageChunk, wireUsage } from "..
 import { createOpenAiChatProvider } from "../support/openai-chat.js";
 import { bytes, comment, event, flood, json, raw, sse, waitFor } from "../support/upstream-replies.js";
 
-const TIMEOUTS: UpstreamTimeouts = { connectMs: 2_000, idleMs: 5_000, totalMs: 20_000 };
+const TIMEOUTS: UpstreamTimeouts = { connectMs: 10_000, idleMs: 20_000, totalMs: 60_000 };
 
 let upstream: FakeUpstream;
 let provider: ChatProvider & { close(): Promise<void> };
@@ -316,7 +316,7 @@ describe("a broken stream", () => {
   });
 
   it("times out in all although events keep coming", async () => {
-    const hasty = createOpenAiChatProvider({ baseUrl: upstream.baseUrl, apiKey: null, timeouts: { ...TIMEOUTS, totalMs: 1_500 } });
+    const hasty = createOpenAiChatProvider({ baseUrl: upstream.baseUrl, apiKey: null, timeouts: { ...TIMEOUTS, totalMs: 3_000 } });
     upstream.replyNext(
       sse(
         Array.from({ length: 10_000 }, () => chatChunk({ content: "a" })),

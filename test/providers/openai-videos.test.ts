@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { VideoCall, VideoProvider } from "../../src/providers/media.js";
 import { createOpenAiProvider } from "../../src/providers/openai/openai.js";
 import { type Provider, ProviderError } from "../../src/providers/provider.js";
+import { eventually } from "../support/eventually.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { createFakeVideos, type FakeVideosOptions, formOf, readClip } from "../support/fake-videos.js";
 import { closeSocket, errorReply, flood, hang, json, raw } from "../support/upstream-replies.js";
@@ -16,7 +17,7 @@ let clip: Buffer;
 beforeEach(async () => {
   upstream = await startFakeUpstream();
   clip = await readClip(3);
-  const timeouts = { connectMs: 2_000, idleMs: 5_000, totalMs: 20_000 };
+  const timeouts = { connectMs: 10_000, idleMs: 20_000, totalMs: 60_000 };
   provider = createOpenAiProvider({ baseUrl: upstream.baseUrl, apiKey: API_KEY, timeouts });
   video = provider.video as VideoProvider;
 });
@@ -154,7 +155,7 @@ describe("a job", () => {
     const failure = await failureOf(video.generate(call()));
 
     expect(failure).toMatchObject({ kind: "status", status: 503 });
-    await vi.waitFor(() => expect(upstream.requests.at(-1)).toMatchObject({ method: "DELETE", path: "/v1/videos/video_x" }));
+    await eventually(() => expect(upstream.requests.at(-1)).toMatchObject({ method: "DELETE", path: "/v1/videos/video_x" }));
   });
 
   it("fails with what the upstream says of it: a refusal is the caller's, anything else is not", async () => {
@@ -165,7 +166,7 @@ describe("a job", () => {
 
     expect(refused).toMatchObject({ kind: "status", status: 400, upstreamMessage: "No herons, [redacted]." });
     expect(failed).toMatchObject({ kind: "status", status: 502, upstreamMessage: "Out of ink." });
-    await vi.waitFor(() => expect(videos.deleted).toEqual(["video_1", "video_2"]));
+    await eventually(() => expect(videos.deleted).toEqual(["video_1", "video_2"]));
   });
 
   it("is deleted upstream when the caller leaves", async () => {
@@ -176,7 +177,7 @@ describe("a job", () => {
     const generated = video.generate(call({ signal: leaving.signal, onProgress: () => leaving.abort(reason) }));
 
     await expect(generated).rejects.toBe(reason);
-    await vi.waitFor(() => expect(videos.deleted).toEqual(["video_1"]));
+    await eventually(() => expect(videos.deleted).toEqual(["video_1"]));
   });
 });
 

@@ -88,12 +88,15 @@ describe("sandbox embeddings", () => {
     const long = Array.from({ length: 60_000 }, (_, index) => `word${(index * 7_919) % 10_007}`).join(" ");
     const delay = monitorEventLoopDelay({ resolution: 5 });
     delay.enable();
+    const startedAt = performance.now();
     const [vector = []] = await embed([long]);
+    const tookMs = performance.now() - startedAt;
     delay.disable();
     const leaving = AbortSignal.timeout(20);
 
     expect(cosine(vector, vector)).toBeCloseTo(1, 5);
-    expect(delay.mean / 1e6).toBeLessThan(60);
+    // Whatever the machine is busy with, others had their turn many times in between.
+    expect(delay.mean / 1e6).toBeLessThan(tookMs / 4);
     await expect(embedding.embed({ ...textCall(), signal: leaving, inputs: [long, long, long], dimensions: null })).rejects.toThrow();
   });
 });

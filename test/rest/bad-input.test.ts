@@ -407,7 +407,7 @@ describe("upstreams", () => {
 
 describe("an upstream that hangs", () => {
   it("is given up, answered with 504 and not charged for (26)", async () => {
-    const impatient = await createTestApp({ config: { timeouts: { connectMs: 1_000, idleMs: 1_000, totalMs: 10_000 } } });
+    const impatient = await createTestApp({ config: { timeouts: { connectMs: 10_000, idleMs: 1_000, totalMs: 2_000 } } });
     try {
       const own = createClient(impatient.baseUrl, impatient.key);
       impatient.upstream.replyAlways(hang());

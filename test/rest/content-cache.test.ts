@@ -1,10 +1,12 @@
 /** The content cache over HTTP: what is answered twice is charged once (decisions "Generation"). */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { SharedWork } from "../../src/services/generation/shared-work.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { eventually } from "../support/eventually.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { chatChunks, chatCompletion, errorBody } from "../support/openai-bodies.js";
-import { errorReply, json, type Reply, raw, sse } from "../support/upstream-replies.js";
+import { errorReply, handler, json, type Reply, raw, sse } from "../support/upstream-replies.js";
 import { type Answer, type Client, createClient, createKey, expectEnvelope, type UsageJson } from "./client.js";
 
 let app: TestApp;
@@ -150,7 +152,17 @@ describe("the same GET at the same time", () => {
   });
 
   it("goes on when the caller who began it leaves, and is stopped when everybody has", async () => {
-    app.upstream.replyNext(json(chatCompletion({ content: "Still here." }), { delayMs: 300 }));
+    let answer = () => {};
+    const gate = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    app.upstream.replyNext(
+      handler(async (_request, response) => {
+        await gate;
+        response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(chatCompletion({ content: "Still here." })));
+      }),
+    );
+    const join = vi.spyOn(SharedWork.prototype, "join");
     const leaving = new AbortController();
     const request = (signal?: AbortSignal) =>
       fetch(app.baseUrl + path, { headers: { Authorization: `Bearer ${app.key}` }, ...(signal && { signal }) });
@@ -158,10 +170,12 @@ describe("the same GET at the same time", () => {
     const first = request(leaving.signal).catch(() => "left");
     while (app.upstream.requests.length === seen) await new Promise((resolve) => setTimeout(resolve, 5));
     const second = request();
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await eventually(() => expect(join).toHaveBeenCalledTimes(2));
+    join.mockRestore();
     leaving.abort();
 
     expect(await first).toBe("left");
+    answer();
     expect(await (await second).text()).toBe("Still here.");
 
     const alone = new AbortController();

@@ -2,10 +2,11 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import OpenAI from "openai";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { IDEMPOTENT_BODY_INLINE_BYTES_MAX } from "../../src/limits-disk.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { eventually } from "../support/eventually.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { chatChunks, chatCompletion } from "../support/openai-bodies.js";
 import { errorReply, json, raw, sse, waitFor } from "../support/upstream-replies.js";
@@ -86,7 +87,7 @@ describe("an Idempotency-Key", () => {
     app.upstream.replyNext(sse([waitFor(new Promise<void>((resolve) => (answer = resolve))), ...chatChunks(["Late."])]));
     const calls = app.upstream.requests.length;
     const first = ask({ ...hello, stream: true });
-    await vi.waitFor(() => expect(app.upstream.requests.length).toBe(calls + 1));
+    await eventually(() => expect(app.upstream.requests.length).toBe(calls + 1));
     while ((await ask({ ...hello, stream: true })).status !== 409) await sleep(10);
 
     const refused = await ask({ ...hello, stream: true });

@@ -1,9 +1,10 @@
 /** POST /v1/videos and what follows, with OpenAI's own client. */
 import OpenAI, { toFile } from "openai";
 import sharp from "sharp";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { booksWith, CREDIT, closeBooks, createPayer, type Payer } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { eventually } from "../support/eventually.js";
 import { createFakeVideos, type FakeVideos, type FakeVideosOptions, readClip } from "../support/fake-videos.js";
 import { createClient, expectEnvelope } from "./client.js";
 
@@ -30,14 +31,11 @@ function fake(options: Partial<FakeVideosOptions> = {}): void {
 }
 
 function ended(id: string) {
-  return vi.waitFor(
-    async () => {
-      const video = await openai.videos.retrieve(id);
-      expect(video.status).not.toBe("in_progress");
-      return video;
-    },
-    { timeout: 10_000, interval: 30 },
-  );
+  return eventually(async () => {
+    const video = await openai.videos.retrieve(id);
+    expect(video.status).not.toBe("in_progress");
+    return video;
+  });
 }
 
 describe("the official client", () => {
@@ -88,12 +86,12 @@ describe("the official client", () => {
     await ended(finished.id);
     fake({ progress: Array(1_000).fill(5) });
     const running = await openai.videos.create({ prompt: "A heron" });
-    await vi.waitFor(() => expect(videos.forms.length).toBe(1));
+    await eventually(() => expect(videos.forms.length).toBe(1));
 
     expect(await openai.videos.delete(finished.id)).toEqual({ id: finished.id, object: "video.deleted", deleted: true });
     expect(await openai.videos.delete(running.id)).toMatchObject({ deleted: true });
 
-    await vi.waitFor(() => expect(videos.deleted).toEqual(["video_1"]));
+    await eventually(() => expect(videos.deleted).toEqual(["video_1"]));
     await expect(openai.videos.retrieve(finished.id)).rejects.toMatchObject({ status: 404 });
     await expect(openai.videos.downloadContent(finished.id)).rejects.toMatchObject({ status: 404 });
     await expect(openai.videos.retrieve(running.id)).rejects.toMatchObject({ status: 404 });

@@ -166,11 +166,9 @@ describe("a session", () => {
     far.send({ ...textDelta(Buffer.alloc(24_000).toString("base64")), type: "response.output_audio.delta" });
     await caller.next("response.output_audio.delta");
 
-    const left = performance.now();
     caller.socket.terminate();
     await far.closed;
 
-    expect(performance.now() - left).toBeLessThan(100);
     const row = await usageOf(id);
     expect(row).toMatchObject({ status: "cancelled", usage_source: "partial" });
     expect(kindsOf(row)).toEqual({ input_text_tokens: 3, output_text_tokens: 3, output_audio_tokens: 10 });
@@ -203,7 +201,7 @@ describe("a session", () => {
 
     const metered = async () =>
       (await pool.query("SELECT metered_nanocredits::text AS metered, record FROM hold WHERE id = $1", [id])).rows[0];
-    await expect.poll(metered, { timeout: 5_000 }).toMatchObject({ metered: "1395000" });
+    await expect.poll(metered).toMatchObject({ metered: "1395000" });
     caller.socket.close();
     await far.closed;
     expect(await usageOf(id)).toMatchObject({ cost_usd: COST });
@@ -237,18 +235,16 @@ describe("a session", () => {
     expect(usage.some((row) => row.request_id === id)).toBe(false);
   });
 
-  it("is ended when its key is revoked, within a second", async () => {
+  it("is ended when its key is revoked", async () => {
     const { key, id: keyId } = await createKey(app);
     const { caller, far, id } = await open(MODEL, { key });
     far.sendDone(USAGE);
     await caller.next("response.done");
 
-    const revoked = performance.now();
     await client.request("DELETE", `/account/keys/${keyId}`);
 
     expect(await caller.next("error")).toMatchObject({ error: { code: "UNAUTHORIZED" } });
     expect(await caller.closed).toEqual({ code: 1008, reason: "UNAUTHORIZED" });
-    expect(performance.now() - revoked).toBeLessThan(1_000);
     await far.closed;
     expect(await usageOf(id)).toMatchObject({ cost_usd: COST });
   });
@@ -304,7 +300,7 @@ describe("a session", () => {
     await other;
     caller.socket.close();
     await far.closed;
-  }, 20_000);
+  });
 });
 
 describe("the key", () => {

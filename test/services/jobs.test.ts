@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { RequestContext } from "../../src/context.js";
 import type { AppError } from "../../src/errors.js";
 import { JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX } from "../../src/limits.js";
@@ -17,6 +17,7 @@ import { booksWith, CREDIT, closeBooks, createPayer, databaseOf, type Payer, poo
 import { createTestApp, OWNER_KEY, type TestApp, testModels } from "../support/app.js";
 import { compile } from "../support/compile.js";
 import { createEmptyDir, createTestDataDir } from "../support/database.js";
+import { eventually } from "../support/eventually.js";
 import { startFakeUpstream } from "../support/fake-upstream.js";
 import { createFakeVideos, type FakeVideos, type FakeVideosOptions, readClip } from "../support/fake-videos.js";
 import { findBrokenInvariants } from "../support/invariants.js";
@@ -63,14 +64,11 @@ async function start(target = app, key = payer.key, input: VideoInput = HERON): 
 
 async function ended(id: string, target = app, key = payer.key): Promise<GenerationJob> {
   const ctx = await contextOf(target, key);
-  return vi.waitFor(
-    async () => {
-      const job = await target.services.jobs.get(ctx, id);
-      expect(job.status).not.toBe("running");
-      return job;
-    },
-    { timeout: 10_000, interval: 20 },
-  );
+  return eventually(async () => {
+    const job = await target.services.jobs.get(ctx, id);
+    expect(job.status).not.toBe("running");
+    return job;
+  });
 }
 
 async function codeOf(promise: Promise<unknown>): Promise<string> {
@@ -167,7 +165,7 @@ describe("a job that is cancelled", () => {
     await poolOf(app).query("UPDATE generation_job SET status = 'cancelled', finished_at = now() WHERE id = $1", [id]);
     open();
 
-    await vi.waitFor(() => expect(Reflect.get(app.services.jobs, "deps").runner.ids).toEqual([]));
+    await eventually(() => expect(Reflect.get(app.services.jobs, "deps").runner.ids).toEqual([]));
     expect((await ended(id)).status).toBe("cancelled");
     expect(await blobsOf(app).head(`generations/${id}`)).toBeNull();
     expect((await closeBooks(app, payer)).rows).toEqual([]);
@@ -201,7 +199,7 @@ describe("limits", () => {
     }
     open();
     expect((await booksWith(app, first, JOBS_PER_ACCOUNT_MAX)).account.buckets.pack).toBe(7n * CREDIT);
-  }, 30_000);
+  });
 });
 
 describe("a gateway that stops", () => {
@@ -255,7 +253,7 @@ describe("a gateway that stops", () => {
     expect(job).toMatchObject({ status: "failed", error: { code: "SERVICE_UNAVAILABLE" }, receipt: null });
     expect(await databaseOf(again).prisma.usageRecord.count()).toBe(0);
     expect(await findBrokenInvariants(poolOf(again), { isIdle: true })).toEqual({});
-  }, 30_000);
+  });
 });
 
 describe.skipIf(!isPostgresInstalled)(`two processes on one database${isPostgresInstalled ? "" : ` (skipped: ${POSTGRES_ABSENT})`}`, () => {
@@ -291,11 +289,11 @@ describe.skipIf(!isPostgresInstalled)(`two processes on one database${isPostgres
     expect([states[0], states.at(-1)]).toEqual(["running 0", "succeeded 100"]);
     expect(whole).toBe("SERVICE_UNAVAILABLE");
     expect((await one.services.jobs.content(await contextOf(one, OWNER_KEY), watched.id)).sizeBytes).toBe(clip.length);
-    await vi.waitFor(() => expect(made.deleted).toEqual(["video_2"]), 5_000);
+    await eventually(() => expect(made.deleted).toEqual(["video_2"]));
     expect((await ended(stopped.id, one, OWNER_KEY)).status).toBe("cancelled");
-    await vi.waitFor(async () => expect(await findBrokenInvariants(poolOf(one), { isIdle: true })).toEqual({}));
+    await eventually(async () => expect(await findBrokenInvariants(poolOf(one), { isIdle: true })).toEqual({}));
     expect(await databaseOf(one).prisma.usageRecord.count()).toBe(1);
-  }, 30_000);
+  });
 });
 
 /** The server as `npm start` runs it, in a process of its own. */

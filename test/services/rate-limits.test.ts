@@ -11,6 +11,7 @@ import { type RateLimitSettings, RateLimits } from "../../src/services/rate-limi
 import { SessionCookie } from "../../src/services/sessions/session-cookie.js";
 import { BUCKET_PER_HOUR_MAX, fullBucket, refill, take } from "../../src/store/counters/bucket.js";
 import { type Counters, openCounters } from "../../src/store/counters.js";
+import { eventually } from "../support/eventually.js";
 import { isRedisInstalled, REDIS_ABSENT, startRedis, type TestRedis } from "../support/redis.js";
 
 const CREDIT = 10n ** 9n;
@@ -314,7 +315,7 @@ describe.skipIf(!isRedisInstalled)(`shared through Redis (${isRedisInstalled ? "
     const counters = await openCounters({ redisUrl: redis.url, clock: systemClock, log });
     opened.push(counters);
     // Until it is connected, it counts by itself.
-    await vi.waitFor(() => expect(Reflect.get(counters, "redis").status).toBe("ready"));
+    await eventually(() => expect(Reflect.get(counters, "redis").status).toBe("ready"));
     return new RateLimits(counters, { ...SETTINGS, ...settings });
   }
 
@@ -367,7 +368,7 @@ describe.skipIf(!isRedisInstalled)(`shared through Redis (${isRedisInstalled ? "
     const admitted = first.filter((wait) => wait === 0).length;
     expect(admitted).toBeGreaterThanOrEqual(600);
     expect(admitted).toBeLessThanOrEqual(600 + Math.ceil(elapsed / 100) + 1);
-    await vi.waitFor(async () => expect(await attempt(once())).toBe(0));
+    await eventually(async () => expect(await attempt(once())).toBe(0));
   });
 
   it("counts in memory while Redis is away, says so once, and shares again when it is back", async () => {
@@ -381,12 +382,12 @@ describe.skipIf(!isRedisInstalled)(`shared through Redis (${isRedisInstalled ? "
     limits.charged(HERE, keyOf("pk-away"), CREDIT);
 
     const warning = "rate limits are counted by each process alone, because Redis does not answer";
-    await vi.waitFor(() => expect(warnings).toEqual(opened.map(() => warning)));
+    await eventually(() => expect(warnings).toEqual(opened.map(() => warning)));
     await redis.restart();
     const fresh = await open({ anonymousRequestsPer10Seconds: 3 });
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       await countAdmitted(4, () => fresh.countAnonymous("198.51.100.77"));
       expect(await attempt(limits.countAnonymous("198.51.100.77"))).toBeGreaterThan(0);
-    }, 5_000);
+    });
   });
 });

@@ -10,6 +10,7 @@ import { HoldRecovery } from "../../src/services/credits/recovery.js";
 import { Settler } from "../../src/services/credits/settler.js";
 import { openSettlementSpool } from "../../src/store/settlement-spool.js";
 import { createEmptyDir, createTestDatabase, silentLog, type TestDatabase } from "../support/database.js";
+import { eventually } from "../support/eventually.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import {
   countHolds,
@@ -268,11 +269,11 @@ it("says regularly that it lives, also after another has taken it for dead", asy
 
   await lastHeardOf(process.processId, 3_600_000);
   vi.advanceTimersByTime(HEARTBEAT_MS);
-  await vi.waitFor(async () => expect(await secondsSince()).toBeLessThan(60));
+  await eventually(async () => expect(await secondsSince()).toBeLessThan(60));
 
   await pool.query("DELETE FROM gateway_process");
   vi.advanceTimersByTime(HEARTBEAT_MS);
-  await vi.waitFor(async () => expect(await secondsSince()).toBeLessThan(60));
+  await eventually(async () => expect(await secondsSince()).toBeLessThan(60));
 });
 
 it("looks regularly for what others have left", async () => {
@@ -285,5 +286,5 @@ it("looks regularly for what others have left", async () => {
 
   vi.advanceTimersByTime(RECOVERY_SWEEP_MS);
 
-  await vi.waitFor(async () => expect(await readUsage(pool, id)).toMatchObject({ cost: 7n }));
+  await eventually(async () => expect(await readUsage(pool, id)).toMatchObject({ cost: 7n }));
 });

@@ -3,21 +3,22 @@ import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import { pino } from "pino";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Settler } from "../../src/services/credits/settler.js";
 import { openDatabase } from "../../src/store/database.js";
 import type { HoldOperation, Ledger } from "../../src/store/ledger.js";
 import { openSettlementSpool } from "../../src/store/settlement-spool.js";
 import { createEmptyDir, createTestDatabase, silentLog, type TestDatabase } from "../support/database.js";
+import { eventually } from "../support/eventually.js";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { createPayer, createTestLedger, hold, readAccount, readUsage, settle, type TestPayer } from "../support/ledger.js";
 import { isPostgresInstalled, type TestPostgres } from "../support/postgres.js";
 import { openSharedTestDatabase, requirePostgres } from "../support/shared-database.js";
 
-const TIMEOUT_MS = 400;
+const TIMEOUT_MS = 1_000;
 
-const backInService = (settler: Settler) => vi.waitFor(() => expect(settler.isUnavailable).toBe(false), { timeout: 15_000, interval: 20 });
+const backInService = (settler: Settler) => eventually(() => expect(settler.isUnavailable).toBe(false));
 const openSettler = async (ledger: Ledger, dataDir: string) =>
   new Settler({ ledger, spool: await openSettlementSpool(dataDir), log: pino({ level: "silent" }) });
 
@@ -101,7 +102,7 @@ describe.skipIf(!isPostgresInstalled)("PostgreSQL behind a proxy that breaks", (
     // The server takes the settlement, and the first byte of its answer breaks the connection.
     proxy.cutAfter(1);
     await settler.submit(settle(held, 7n));
-    await vi.waitFor(async () => expect(await readUsage(direct.database.pool, held.id)).toMatchObject({ cost: 7n }), { timeout: 10_000 });
+    await eventually(async () => expect(await readUsage(direct.database.pool, held.id)).toMatchObject({ cost: 7n }));
     proxy.heal();
     await backInService(settler);
 
@@ -141,7 +142,7 @@ describe.skipIf(!isPostgresInstalled)("PostgreSQL behind a proxy that breaks", (
     await settler.submit(settle(held, 7n));
     await backInService(settler);
 
-    await vi.waitFor(async () => expect(await readUsage(direct.database.pool, held.id)).toMatchObject({ cost: 7n }));
+    await eventually(async () => expect(await readUsage(direct.database.pool, held.id)).toMatchObject({ cost: 7n }));
   });
 });
 

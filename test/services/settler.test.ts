@@ -9,6 +9,7 @@ import { Settler } from "../../src/services/credits/settler.js";
 import type { HoldOperation, Ledger, LedgerOperation, LedgerOutcome } from "../../src/store/ledger.js";
 import { openSettlementSpool } from "../../src/store/settlement-spool.js";
 import { createEmptyDir, createTestDatabase, type TestDatabase } from "../support/database.js";
+import { eventually } from "../support/eventually.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import {
   createAccount,
@@ -76,7 +77,7 @@ async function start(dataDir?: string): Promise<Running> {
 }
 
 const payerWith = (pack: bigint, budget: bigint | null = null) => createPayer(pool, real, { pack }, budget);
-const backInService = (settler: Settler) => vi.waitFor(() => expect(settler.isUnavailable).toBe(false), { timeout: 10_000, interval: 10 });
+const backInService = (settler: Settler) => eventually(() => expect(settler.isUnavailable).toBe(false));
 const spooled = (dataDir: string) => readFile(join(dataDir, "spool/settlements.ndjson"), "utf8");
 
 describe("Group commit", () => {

@@ -215,7 +215,7 @@ describe("a directory", () => {
     await rm(other, { recursive: true });
   });
 
-  it("has every blob that it acknowledged, and no half one, after SIGKILL in the middle of writing", { timeout: 60_000 }, async () => {
+  it("has every blob that it acknowledged, and no half one, after SIGKILL in the middle of writing", async () => {
     const { program, folder } = await compile(fileURLToPath(new URL("../support/programs/blob-writer.ts", import.meta.url)));
     const killed = await createEmptyDir();
     try {

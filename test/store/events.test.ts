@@ -3,14 +3,13 @@ import { createServer } from "node:net";
 import { Redis } from "ioredis";
 import pg from "pg";
 import { type Logger, pino } from "pino";
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { type EventsOptions, openEvents } from "../../src/store/events/open.js";
 import { createMemoryEvents, type EventChannel, type EventChannels, type Events } from "../../src/store/events.js";
+import { eventually } from "../support/eventually.js";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.js";
 import { isPostgresInstalled, POSTGRES_ABSENT, startPostgres, type TestPostgres } from "../support/postgres.js";
 import { isRedisInstalled, REDIS_ABSENT, startRedis, type TestRedis } from "../support/redis.js";
-
-const HEARD_WITHIN = { timeout: 15_000, interval: 10 };
 
 interface LogLine {
   readonly level: number;
@@ -240,10 +239,10 @@ describe.each([
 
     a.events.publish("api-key-changed", { apiKeyId: "from a" });
     expect(heardByA).toEqual([{ apiKeyId: "from a" }]);
-    await vi.waitFor(() => expect(heardByB).toHaveLength(1), HEARD_WITHIN);
+    await eventually(() => expect(heardByB).toHaveLength(1));
     // An echo of the first would be here before the answer to it.
     b.events.publish("api-key-changed", { apiKeyId: "from b" });
-    await vi.waitFor(() => expect(heardByA).toContainEqual({ apiKeyId: "from b" }), HEARD_WITHIN);
+    await eventually(() => expect(heardByA).toContainEqual({ apiKeyId: "from b" }));
 
     expect(heardByA).toEqual([{ apiKeyId: "from a" }, { apiKeyId: "from b" }]);
     expect(heardByB).toEqual([{ apiKeyId: "from a" }, { apiKeyId: "from b" }]);
@@ -258,7 +257,7 @@ describe.each([
     }));
 
     for (const payload of told) a.events.publish("usage-recorded", payload);
-    await vi.waitFor(() => expect(heard).toHaveLength(told.length), HEARD_WITHIN);
+    await eventually(() => expect(heard).toHaveLength(told.length));
 
     expect(heard).toEqual(told);
   });
@@ -280,7 +279,7 @@ describe.each([
       ["usage-recorded", { accountId: "a1", usageId: "u1", alsoNew: true }],
     ];
     await transport.sendRaw(JSON.stringify({ from: "elsewhere", events, alsoNew: true }));
-    await vi.waitFor(() => expect(heard[1]).not.toHaveLength(0), HEARD_WITHIN);
+    await eventually(() => expect(heard[1]).not.toHaveLength(0));
 
     expect(heard).toEqual([[], [{ accountId: "a1", usageId: "u1" }], []]);
     expect(b.warnings()).toEqual([]);
@@ -292,7 +291,7 @@ describe.each([
 
     a.events.publish("usage-recorded", { accountId: "a1", usageId: "last" });
     await a.events.close();
-    await vi.waitFor(() => expect(heard).toEqual([{ accountId: "a1", usageId: "last" }]), HEARD_WITHIN);
+    await eventually(() => expect(heard).toEqual([{ accountId: "a1", usageId: "last" }]));
 
     expect(() => a.events.publish("usage-recorded", { accountId: "a1", usageId: "too late" })).not.toThrow();
   });
@@ -303,20 +302,20 @@ describe.each([
     const heardByA = record(a.events, "api-key-changed");
     const heardByB = record(b.events, "api-key-changed");
     await a.cut();
-    await vi.waitFor(() => expect(a.warnings()).toHaveLength(1), HEARD_WITHIN);
+    await eventually(() => expect(a.warnings()).toHaveLength(1));
 
     a.events.publish("api-key-changed", { apiKeyId: "while away" });
     expect(heardByA).toEqual([{ apiKeyId: "while away" }]);
     expect(gaps.count).toBe(0);
     a.heal();
-    await vi.waitFor(() => expect(heardByB).toHaveLength(1), HEARD_WITHIN);
+    await eventually(() => expect(heardByB).toHaveLength(1));
 
     expect(heardByB).toEqual([{ apiKeyId: "while away" }]);
     expect(gaps.count).toBe(1);
     expect(a.warnings()).toHaveLength(1);
     // Whoever was told of the gap hears everything from then on.
     b.events.publish("api-key-changed", { apiKeyId: "after" });
-    await vi.waitFor(() => expect(heardByA).toContainEqual({ apiKeyId: "after" }), HEARD_WITHIN);
+    await eventually(() => expect(heardByA).toContainEqual({ apiKeyId: "after" }));
   });
 
   it.skipIf(!isInstalled)("for display are bounded while they cannot be sent, those for caches are all kept", async () => {
@@ -324,12 +323,12 @@ describe.each([
     const heardUsage = record(b.events, "usage-recorded");
     const heardKeys = record(b.events, "api-key-changed");
     await a.cut();
-    await vi.waitFor(() => expect(a.warnings()).toHaveLength(1), HEARD_WITHIN);
+    await eventually(() => expect(a.warnings()).toHaveLength(1));
 
     a.events.publish("api-key-changed", { apiKeyId: "first of all" });
     for (let index = 0; index < 12_000; index += 1) a.events.publish("usage-recorded", { accountId: "a1", usageId: String(index) });
     a.heal();
-    await vi.waitFor(() => expect(heardUsage.at(-1)?.usageId).toBe("11999"), HEARD_WITHIN);
+    await eventually(() => expect(heardUsage.at(-1)?.usageId).toBe("11999"));
 
     expect(heardKeys).toEqual([{ apiKeyId: "first of all" }]);
     expect(heardUsage.length).toBeLessThanOrEqual(10_000);
@@ -343,13 +342,13 @@ describe.each([
     const gaps = countGaps(b.events);
     await b.silence();
 
-    await vi.waitFor(() => expect(b.warnings()).toHaveLength(1), HEARD_WITHIN);
+    await eventually(() => expect(b.warnings()).toHaveLength(1));
     b.heal();
-    await vi.waitFor(() => expect(gaps.count).toBe(1), HEARD_WITHIN);
+    await eventually(() => expect(gaps.count).toBe(1));
 
     const heard = record(b.events, "api-key-changed");
     a.events.publish("api-key-changed", { apiKeyId: "k1" });
-    await vi.waitFor(() => expect(heard).toEqual([{ apiKeyId: "k1" }]), HEARD_WITHIN);
+    await eventually(() => expect(heard).toEqual([{ apiKeyId: "k1" }]));
   });
 
   it.skipIf(!isInstalled)("for caches are told again when a connection has fallen silent under them", async () => {
@@ -358,10 +357,10 @@ describe.each([
     await b.silence();
 
     b.events.publish("api-key-changed", { apiKeyId: "k1" });
-    await vi.waitFor(() => expect(b.warnings()).not.toHaveLength(0), HEARD_WITHIN);
+    await eventually(() => expect(b.warnings()).not.toHaveLength(0));
     b.heal();
 
-    await vi.waitFor(() => expect(heard).toContainEqual({ apiKeyId: "k1" }), HEARD_WITHIN);
+    await eventually(() => expect(heard).toContainEqual({ apiKeyId: "k1" }));
   });
 });
 
@@ -394,7 +393,7 @@ describe.skipIf(!isRedisInstalled)("events through a Redis of several tenants", 
     two.publish("balance-changed", { accountId: "of another deployment" });
     await two.close();
     one.publish("balance-changed", { accountId: "of this one" });
-    await vi.waitFor(() => expect(heard).not.toHaveLength(0), HEARD_WITHIN);
+    await eventually(() => expect(heard).not.toHaveLength(0));
 
     expect(heard).toEqual([{ accountId: "of this one" }]);
   });

@@ -111,6 +111,6 @@ describe.skipIf(!isPostgresInstalled)("a database at DATABASE_URL", () => {
   /** Asks until that many statements sleep on the server. */
   async function waitForSleepers(count: number): Promise<void> {
     const asleep = "SELECT count(*)::int AS asleep FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
-    await expect.poll(async () => (await database.pool.query(asleep)).rows[0]?.asleep, { timeout: 10_000 }).toBe(count);
+    await expect.poll(async () => (await database.pool.query(asleep)).rows[0]?.asleep).toBe(count);
   }
 });

@@ -19,7 +19,7 @@ export function connectVendor(upstream: FakeUpstream, vendor: VendorName, option
     vendor: VENDORS[vendor],
     baseUrl: upstream.baseUrl,
     apiKey: VENDOR_KEY,
-    timeouts: { connectMs: 2_000, idleMs: 5_000, totalMs: 20_000, ...options.timeouts },
+    timeouts: { connectMs: 10_000, idleMs: 20_000, totalMs: 60_000, ...options.timeouts },
     fetchFile: options.fetchFile ?? (() => Promise.reject(new Error("Nothing is to be fetched."))),
   });
 }
