@@ -1,0 +1,77 @@
+/** Everybody who may come to an account operation: each key type with each permission, sessions, strangers, nobody. */
+import { v7 as uuidv7 } from "uuid";
+import type { AccountPermission } from "../../../src/context.js";
+import { createApiKeyText, startOfApiKey } from "../../../src/lib/api-key-format.js";
+import type { ApiKeyDirectory } from "../../../src/services/api-key-directory.js";
+import type { Database } from "../../../src/store/database.js";
+import type { TestApp } from "../../support/app.js";
+import { signUp } from "../../support/sign-in.js";
+
+const PERMISSIONS: readonly AccountPermission[] = ["profile", "balance", "usage", "keys"];
+
+export interface MatrixCaller {
+  readonly name: string;
+  readonly kind: "nobody" | "secret" | "publishable" | "session";
+  readonly permissions: ReadonlySet<AccountPermission>;
+  /** Of the account that the operations are about, or of another one. */
+  readonly isOwn: boolean;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface Cast {
+  readonly accountId: string;
+  /** Signed in to that account: prepares what an operation needs, and may do everything that is not an operator's. */
+  readonly session: MatrixCaller;
+  readonly callers: readonly MatrixCaller[];
+}
+
+export function databaseOf(app: TestApp): Database {
+  return Reflect.get(app.services.usage, "database") as Database;
+}
+
+/** An account that is no operator's, with a caller of every kind, and another account's three strongest callers. */
+export async function createCast(app: TestApp): Promise<Cast> {
+  const [own, other] = [await signUp(app), await signUp(app)];
+  const session = toSession("own session", own.cookie, true);
+  const callers: MatrixCaller[] = [
+    { name: "nobody", kind: "nobody", permissions: new Set(), isOwn: false, headers: {} },
+    session,
+    toSession("other session", other.cookie, false),
+  ];
+  const sets = [[], ...PERMISSIONS.map((permission) => [permission]), PERMISSIONS];
+  for (const kind of ["secret", "publishable"] as const) {
+    for (const permissions of sets) callers.push(await createCaller(app, own.accountId, kind, permissions, true));
+    callers.push(await createCaller(app, other.accountId, kind, PERMISSIONS, false));
+  }
+  return { accountId: own.accountId, session, callers };
+}
+
+function toSession(name: string, cookie: string, isOwn: boolean): MatrixCaller {
+  return { name, kind: "session", permissions: new Set(PERMISSIONS), isOwn, headers: { cookie, "sec-fetch-site": "same-origin" } };
+}
+
+/** Written into the table: no operation makes a publishable key that holds `keys`, and one must be refused all the same. */
+async function createCaller(
+  app: TestApp,
+  accountId: string,
+  kind: "secret" | "publishable",
+  permissions: readonly AccountPermission[],
+  isOwn: boolean,
+): Promise<MatrixCaller> {
+  const key = createApiKeyText(kind === "secret" ? "sk" : "pk");
+  const directory = Reflect.get(app.services.apiKeys, "directory") as ApiKeyDirectory;
+  await databaseOf(app).prisma.apiKey.create({
+    data: {
+      id: uuidv7(),
+      accountId,
+      hash: new Uint8Array(directory.hash(key)),
+      type: kind,
+      name: "caller",
+      start: startOfApiKey(key),
+      permissions: [...permissions],
+    },
+  });
+  const whose = isOwn ? "own" : "other";
+  const name = `${whose} ${kind} key with ${permissions.length === PERMISSIONS.length ? "all" : permissions.join(", ") || "none"}`;
+  return { name, kind, permissions: new Set(permissions), isOwn, headers: { authorization: `Bearer ${key}` } };
+}

@@ -1,0 +1,264 @@
+/** Every operation on an account, on both faces, and whom it is for. */
+import type { AccountPermission } from "../../../src/context.js";
+
+/**
+ * key: any key, no session. any: whoever is somebody. manager: a session, or a secret key that holds `keys`. Else the permission,
+ * which a session always has.
+ */
+export type Needs = "key" | "any" | "manager" | "session" | "operator" | Exclude<AccountPermission, "keys">;
+
+export interface Operation {
+  readonly needs: Needs;
+  /** What the operation is about, when it is about one thing of the account: others are told that there is none. */
+  readonly target?: Target;
+  /** Whoever may do it is told that this input is not good: it is not what is tested here. */
+  readonly refusal?: "BAD_REQUEST" | "NOT_FOUND";
+  readonly rest?: {
+    readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+    /** Below the prefix of account routes. `:id` is the target's. */
+    readonly path: string;
+    readonly body?: unknown;
+  };
+  readonly graphql?: {
+    /** As the contract names it: `Query.me`, `Account.balance`, `Mutation.revokeApiKey`. */
+    readonly field: string;
+    readonly document: string;
+    /** `$id` stands for the target's. */
+    readonly input?: Readonly<Record<string, unknown>>;
+  };
+}
+
+/** What a target is made of. */
+export type Target = "key" | "app" | "session" | "webhook" | "delivery";
+
+const NOBODY = "00000000-0000-4000-8000-000000000000";
+
+const me = (selection: string) => `{ me { ${selection} } }`;
+const mutation = (name: string, selection: string) =>
+  `mutation($input: ${name[0]?.toUpperCase()}${name.slice(1)}Input!) { ${name}(input: $input) { ${selection} } }`;
+
+export const OPERATIONS: readonly Operation[] = [
+  { needs: "any", graphql: { field: "Query.me", document: me("id handle") } },
+  {
+    needs: "profile",
+    rest: { method: "GET", path: "/profile" },
+    graphql: { field: "Account.email", document: me("name email githubUsername tier createdAt nextResetAt") },
+  },
+  {
+    needs: "session",
+    rest: { method: "PATCH", path: "/profile", body: { name: "Somebody" } },
+    graphql: { field: "Mutation.updateProfile", document: mutation("updateProfile", "account { id }"), input: { name: "Somebody" } },
+  },
+  {
+    needs: "session",
+    rest: { method: "GET", path: "/sessions" },
+    graphql: { field: "Account.sessions", document: me("sessions { id }") },
+  },
+  {
+    needs: "session",
+    target: "session",
+    rest: { method: "DELETE", path: "/sessions/:id" },
+    graphql: { field: "Mutation.revokeSession", document: mutation("revokeSession", "id"), input: { id: "$id" } },
+  },
+  {
+    needs: "session",
+    rest: { method: "DELETE", path: "/sessions" },
+    graphql: { field: "Mutation.revokeOtherSessions", document: mutation("revokeOtherSessions", "ended"), input: {} },
+  },
+  {
+    needs: "session",
+    refusal: "BAD_REQUEST",
+    graphql: {
+      field: "Mutation.createAuthorizationRequest",
+      document: mutation("createAuthorizationRequest", "id"),
+      input: { redirectUrl: "javascript:alert(1)" },
+    },
+  },
+  {
+    needs: "session",
+    refusal: "NOT_FOUND",
+    graphql: { field: "Query.authorizationRequest", document: `{ authorizationRequest(id: "${NOBODY}") { id } }` },
+  },
+  {
+    needs: "session",
+    refusal: "NOT_FOUND",
+    graphql: { field: "Mutation.approveAuthorization", document: mutation("approveAuthorization", "redirectTo"), input: { id: NOBODY } },
+  },
+  {
+    needs: "session",
+    refusal: "NOT_FOUND",
+    graphql: { field: "Mutation.denyAuthorization", document: mutation("denyAuthorization", "redirectTo"), input: { id: NOBODY } },
+  },
+  {
+    needs: "balance",
+    rest: { method: "GET", path: "/balance" },
+    graphql: { field: "Account.balance", document: me("balance { available }") },
+  },
+  {
+    needs: "balance",
+    rest: { method: "GET", path: "/balance/threshold" },
+    graphql: { field: "Account.lowBalance", document: me("lowBalance { threshold }") },
+  },
+  {
+    needs: "manager",
+    rest: { method: "PATCH", path: "/balance/threshold", body: { threshold: 1 } },
+    graphql: {
+      field: "Mutation.setLowBalanceThreshold",
+      document: mutation("setLowBalanceThreshold", "threshold"),
+      input: { threshold: "1" },
+    },
+  },
+  {
+    needs: "usage",
+    rest: { method: "GET", path: "/usage" },
+    graphql: { field: "Account.usage", document: me("usage(first: 1) { edges { node { id } } }") },
+  },
+  { needs: "usage", rest: { method: "GET", path: "/usage?format=csv" } },
+  {
+    needs: "usage",
+    rest: { method: "GET", path: "/usage/daily" },
+    graphql: { field: "Account.usageDaily", document: me("usageDaily { asOf }") },
+  },
+  {
+    needs: "usage",
+    target: "app",
+    rest: { method: "GET", path: "/apps/:id/usage/daily" },
+    graphql: { field: "Query.appUsage", document: '{ appUsage(appKeyId: "$id") { totalRequests } }' },
+  },
+  { needs: "usage", graphql: { field: "Account.generations", document: me("generations(first: 1) { edges { node { id } } }") } },
+  { needs: "key", rest: { method: "GET", path: "/key" }, graphql: { field: "Query.apiKey", document: "{ apiKey { id } }" } },
+  { needs: "key", rest: { method: "GET", path: "/key/usage" } },
+  {
+    needs: "manager",
+    rest: { method: "GET", path: "/keys" },
+    graphql: { field: "Account.apiKeys", document: me("apiKeys(first: 1) { edges { node { id } } }") },
+  },
+  {
+    needs: "manager",
+    rest: { method: "POST", path: "/keys", body: { name: "made" } },
+    graphql: { field: "Mutation.createApiKey", document: mutation("createApiKey", "apiKey { id }"), input: { name: "made" } },
+  },
+  {
+    needs: "manager",
+    target: "key",
+    rest: { method: "PATCH", path: "/keys/:id", body: { name: "renamed" } },
+    graphql: { field: "Mutation.updateApiKey", document: mutation("updateApiKey", "id"), input: { id: "$id", name: "renamed" } },
+  },
+  {
+    needs: "manager",
+    target: "key",
+    rest: { method: "DELETE", path: "/keys/:id" },
+    graphql: { field: "Mutation.revokeApiKey", document: mutation("revokeApiKey", "id"), input: { id: "$id" } },
+  },
+  {
+    needs: "manager",
+    rest: { method: "GET", path: "/webhooks" },
+    graphql: { field: "Query.webhookEndpoints", document: "{ webhookEndpoints { id } }" },
+  },
+  // The host is refused after the caller has been let in.
+  {
+    needs: "manager",
+    refusal: "BAD_REQUEST",
+    rest: { method: "POST", path: "/webhooks", body: { url: "https://127.0.0.1", events: ["balance.low"] } },
+  },
+  {
+    needs: "manager",
+    refusal: "BAD_REQUEST",
+    graphql: {
+      field: "Mutation.createWebhookEndpoint",
+      document: mutation("createWebhookEndpoint", "secret"),
+      input: { url: "https://127.0.0.1", events: ["BALANCE_LOW"] },
+    },
+  },
+  {
+    needs: "manager",
+    target: "webhook",
+    rest: { method: "PATCH", path: "/webhooks/:id", body: { isEnabled: false } },
+    graphql: {
+      field: "Mutation.updateWebhookEndpoint",
+      document: mutation("updateWebhookEndpoint", "id"),
+      input: { id: "$id", isEnabled: false },
+    },
+  },
+  {
+    needs: "manager",
+    target: "webhook",
+    rest: { method: "DELETE", path: "/webhooks/:id" },
+    graphql: { field: "Mutation.deleteWebhookEndpoint", document: mutation("deleteWebhookEndpoint", "id"), input: { id: "$id" } },
+  },
+  {
+    needs: "manager",
+    target: "webhook",
+    rest: { method: "POST", path: "/webhooks/:id/rotate-secret" },
+    graphql: { field: "Mutation.rotateWebhookSecret", document: mutation("rotateWebhookSecret", "secret"), input: { id: "$id" } },
+  },
+  {
+    needs: "manager",
+    target: "webhook",
+    rest: { method: "POST", path: "/webhooks/:id/test" },
+    graphql: { field: "Mutation.sendTestWebhook", document: mutation("sendTestWebhook", "id"), input: { endpointId: "$id" } },
+  },
+  {
+    needs: "manager",
+    target: "webhook",
+    rest: { method: "GET", path: "/webhooks/:id/deliveries" },
+    graphql: {
+      field: "Query.webhookDeliveries",
+      document: '{ webhookDeliveries(endpointId: "$id", first: 1) { edges { node { id } } } }',
+    },
+  },
+  {
+    needs: "manager",
+    target: "delivery",
+    rest: { method: "POST", path: "/webhooks/:id/deliveries/:id/redeliver" },
+    graphql: {
+      field: "Mutation.redeliverWebhook",
+      document: mutation("redeliverWebhook", "id"),
+      input: { endpointId: "$id", deliveryId: "$id" },
+    },
+  },
+  { needs: "operator", graphql: { field: "Query.accounts", document: "{ accounts(first: 1) { edges { node { id } } } }" } },
+  { needs: "operator", graphql: { field: "Query.account", document: `{ account(id: "${NOBODY}") { id } }` } },
+  {
+    needs: "operator",
+    graphql: { field: "Mutation.setTier", document: mutation("setTier", "id"), input: { accountId: NOBODY, tier: "pro" } },
+  },
+  {
+    needs: "operator",
+    graphql: { field: "Mutation.setPublisher", document: mutation("setPublisher", "id"), input: { accountId: NOBODY, allowed: true } },
+  },
+  {
+    needs: "operator",
+    graphql: {
+      field: "Mutation.grantCredits",
+      document: mutation("grantCredits", "balance"),
+      input: { accountId: NOBODY, bucket: "PACK", credits: "1" },
+    },
+  },
+];
+
+/**
+ * Fields of the roots and of `me` that are not asked here: they need no more than any caller, or their own tests ask them of everybody
+ * (guesses of device codes are counted, passwords are slow by intent, media have permissions of their own).
+ */
+export const ELSEWHERE: readonly string[] = [
+  ...["models", "model", "generation", "media", "myMedia", "publicMedia", "userInfo", "deviceAuthorization"].map((name) => `Query.${name}`),
+  ...[
+    "createChatCompletion",
+    "createSpeech",
+    "generateMusic",
+    "createTranscription",
+    "createEmbeddings",
+    "generateVideo",
+    "startMusic",
+  ].map((name) => `Mutation.${name}`),
+  ...["cancelGeneration", "generateImage", "editImage", "createModeration", "createResponse"].map((name) => `Mutation.${name}`),
+  ...["uploadMedia", "createUpload", "completeUpload", "deleteMedia"].map((name) => `Mutation.${name}`),
+  ...["signUp", "signIn", "signOut", "changePassword"].map((name) => `Mutation.${name}`),
+  ...["exchangeAuthorizationCode", "createDeviceAuthorization", "redeemDeviceCode"].map((name) => `Mutation.${name}`),
+  ...["approveDeviceAuthorization", "denyDeviceAuthorization"].map((name) => `Mutation.${name}`),
+  // With `email` and with `me` itself.
+  ...["id", "handle", "image", "isOperator", "name", "githubUsername", "tier", "createdAt", "nextResetAt", "mediaQuota"].map(
+    (name) => `Account.${name}`,
+  ),
+];
