@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeGitHub, type GitHubUser, startFakeGitHub } from "../support/fake-github.js";
 import { PageBrowser } from "../support/page-browser.js";
-import { signUp } from "../support/sign-in.js";
+import { nobody, signUp } from "../support/sign-in.js";
 
 let github: FakeGitHub;
 let app: TestApp;
@@ -235,6 +235,18 @@ describe("Signing in with GitHub", () => {
     expect((await meOf(browser)).handle).toMatch(new RegExp(`^octo-${first.id}-\\d{6}$`));
     expect((await meOf(reserved.browser)).handle).toMatch(/^sandbox-\d{6}$/);
   });
+});
+
+it("comes back to the authorization host, wherever that is", async () => {
+  const hosted = await createTestApp({ config: { github: github.settings, authUrl: "https://auth.example.com/people" } });
+  try {
+    const { redirectTo, cookies } = await hosted.services.gitHubSignIn.start(nobody(), "/people/sessions");
+
+    expect(new URL(redirectTo).searchParams.get("redirect_uri")).toBe("https://auth.example.com/people/api/auth/callback/github");
+    expect(cookies).toEqual([expect.stringMatching(/^__Secure-sluice\.state=.+; Path=\/; HttpOnly; Secure; SameSite=Lax$/)]);
+  } finally {
+    await hosted.close();
+  }
 });
 
 it("is not offered where it is not configured", async () => {

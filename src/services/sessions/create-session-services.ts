@@ -45,6 +45,9 @@ export function createSessionServices(
       authUrl: addresses().authUrl,
       github: settings.github,
       hashToken: (token) => directory.hash(token),
+    }).catch((error: unknown) => {
+      loaded = null;
+      throw error;
     });
     return loaded;
   };
