@@ -12,8 +12,16 @@ import type { Route } from "./route.js";
 
 export type TokenGrant = (ctx: RequestContext, parameters: unknown) => Promise<unknown>;
 
-/** What each grant needs beside it is its own to say. */
-const tokenRequest = z.looseObject({ grant_type: z.string() });
+/** What each grant needs of the rest is its own to say. */
+const text = z.string().optional();
+const tokenRequest = z.looseObject({
+  grant_type: z.string(),
+  code: text,
+  redirect_uri: text,
+  code_verifier: text,
+  client_id: text,
+  device_code: text,
+});
 
 type Needed = Pick<Services, "authorizationCodes" | "deviceAuthorizations">;
 

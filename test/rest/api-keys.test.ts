@@ -66,6 +66,9 @@ for (const prefix of ["/account", "/api/account"]) {
         allowedModels: null,
         createdAt: expect.stringMatching(/Z$/),
         lastUsedAt: null,
+        origin: "created",
+        app: null,
+        redirectUrls: [],
       });
     });
 
@@ -77,6 +80,43 @@ for (const prefix of ["/account", "/api/account"]) {
       expect(answer.status).toBe(200);
       expect(answer.json()).toMatchObject({ id, name: "renamed", creditBudget: 2, allowedModels: ["acme/chat"] });
       expect(await listed(id)).toEqual(answer.json());
+    });
+
+    it("of apps register where their consent flow returns to", async () => {
+      const urls = ["https://app.example/cb", "http://localhost/cb"];
+      const { id } = await createKey(app, { type: "publishable", redirectUrls: urls });
+      expect(await listed(id)).toMatchObject({ redirectUrls: urls });
+
+      const changed = await client.request("PATCH", `${prefix}/keys/${id}`, { body: { redirectUrls: ["https://app.example/new"] } });
+      const renamed = await client.request("PATCH", `${prefix}/keys/${id}`, { body: { name: "renamed" } });
+      const none = await client.request("PATCH", `${prefix}/keys/${id}`, { body: { redirectUrls: null } });
+
+      expect(changed.json()).toMatchObject({ redirectUrls: ["https://app.example/new"] });
+      expect(renamed.json()).toMatchObject({ redirectUrls: ["https://app.example/new"] });
+      expect(none.json()).toMatchObject({ redirectUrls: [] });
+    });
+
+    it("register no address that is not safe, no more than ten, and none on a secret key", async () => {
+      const many = Array.from({ length: 11 }, (_, index) => `https://app.example/${index}`);
+      const { id } = await createKey(app, { type: "publishable" });
+      const secret = await createKey(app);
+      const refusals = [
+        ["javascript:alert(1)"],
+        ["http://app.example/"],
+        ["https://good@evil.example/"],
+        ["myapp://cb"],
+        many,
+        "https://app.example/",
+      ];
+
+      for (const redirectUrls of refusals) {
+        expectEnvelope(await client.post(`${prefix}/keys`, { name: "x", type: "publishable", redirectUrls }), 400, "BAD_REQUEST");
+        expectEnvelope(await client.request("PATCH", `${prefix}/keys/${id}`, { body: { redirectUrls } }), 400, "BAD_REQUEST");
+      }
+      const urls = { redirectUrls: ["https://app.example/"] };
+      expectEnvelope(await client.post(`${prefix}/keys`, { name: "x", ...urls }), 400, "BAD_REQUEST");
+      expectEnvelope(await client.request("PATCH", `${prefix}/keys/${secret.id}`, { body: urls }), 400, "BAD_REQUEST");
+      expect((await client.request("PATCH", `${prefix}/keys/${id}`, { body: { redirectUrls: many.slice(1) } })).status).toBe(200);
     });
 
     it("are revoked, and no longer let anybody in", async () => {

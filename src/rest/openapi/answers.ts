@@ -258,6 +258,7 @@ export const ANSWERS = {
     scope: z.string().describe("The permissions that were granted, with spaces between them."),
     expires_in: amount.describe("Seconds until the key expires."),
   }),
+  AuthorizationServer: z.looseObject({ issuer: z.string(), authorization_endpoint: z.string(), token_endpoint: z.string() }),
   DeviceCode: z.object({
     device_code: z.string().describe("The device's own; nobody else sees it."),
     user_code: z.string().describe("XXXX-XXXX, to be shown."),

@@ -1,5 +1,6 @@
 /** What each operation of the REST face is called and does, in the words of the specification. */
 import type { AnswerName } from "./answers.js";
+import { AUTHORIZATION_OPERATIONS } from "./authorization-operations.js";
 import { SESSION_OPERATIONS } from "./session-operations.js";
 import { WEBHOOK_OPERATIONS } from "./webhook-operations.js";
 
@@ -244,8 +245,14 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     summary: "Deletes a tagged file of the account. Needs a secret key.",
     answer: "DeletedMedia",
   },
-  "PUT /media/blobs/{folder}/{name}": { id: "putBlob", tag: "Media", summary: "One upload, at an address that was signed.", isHidden: true },
+  "PUT /media/blobs/{folder}/{name}": {
+    id: "putBlob",
+    tag: "Media",
+    summary: "One upload, at an address that was signed.",
+    isHidden: true,
+  },
   "GET /media/blobs/{folder}/{name}": { id: "getBlob", tag: "Media", summary: "A file, at an address that was signed.", isHidden: true },
+  ...AUTHORIZATION_OPERATIONS,
   "POST /api/device/code": {
     id: "createDeviceCode",
     tag: "Authorization",
