@@ -105,6 +105,8 @@ describe("The served answers", () => {
     ["GET", "/account/usage"],
     ["GET", "/account/usage/daily"],
     ["GET", "/account/keys"],
+    ["GET", "/account/webhooks"],
+    ["GET", "/account/balance/threshold"],
     ["POST", "/account/keys", { name: "described" }],
     ["GET", "/account/key"],
     ["GET", "/media/media"],

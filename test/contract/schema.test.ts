@@ -23,11 +23,19 @@ describe("the GraphQL contract", () => {
     expect(holders.map(({ name }) => name)).toEqual(["CreateApiKeyPayload"]);
   });
 
-  it("has no field for what is secret or of the database alone", () => {
-    const fields = types.flatMap((type) =>
-      isObjectType(type) || isInterfaceType(type) || isInputObjectType(type) ? Object.keys(type.getFields()) : [],
-    );
+  it("shows a webhook's secret when it is made, and nowhere else", () => {
+    const holders = types.filter((type) => (isObjectType(type) || isInterfaceType(type)) && "secret" in type.getFields());
 
-    expect(fields.filter((field) => /hash|pepper|bearer|secret|password|nanocredits|picocredits/i.test(field))).toEqual([]);
+    expect(holders.map(({ name }) => name)).toEqual(["WebhookEndpointSecret"]);
+  });
+
+  it("answers nothing else that is secret, or of the database alone, and takes none of it but passwords", () => {
+    const shown = types.filter(({ name }) => name !== "Mutation" && name !== "WebhookEndpointSecret");
+    const fieldsOf = (all: readonly (typeof types)[number][]) =>
+      all.flatMap((type) => (isObjectType(type) || isInterfaceType(type) || isInputObjectType(type) ? Object.keys(type.getFields()) : []));
+    const secrets = /hash|pepper|bearer|secret|nanocredits|picocredits/i;
+
+    expect(fieldsOf(shown).filter((field) => secrets.test(field))).toEqual([]);
+    expect(fieldsOf(shown.filter((type) => !isInputObjectType(type))).filter((field) => /password/i.test(field))).toEqual([]);
   });
 });
