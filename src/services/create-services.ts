@@ -116,6 +116,7 @@ export function createServices(
   const videos = new Videos({ catalog, inspector, generations, upstreams, contentCache, references, chat, jobs });
   const speech = new Speech({ generations, upstreams, totalMs });
   const music = new Music({ generations, upstreams, jobs, inspector });
+  const deviceAuthorizations = createDeviceAuthorizations(foundations, apiKeys, clock, addresses);
   const sweeper = new DiskSweeper(
     blobs,
     [
@@ -127,6 +128,7 @@ export function createServices(
     ],
     clock,
     log,
+    [deviceAuthorizations],
   );
   const { sessions, signIn, gitHubSignIn, sessionCookie } = createSessionServices(foundations, settings, clock, log, addresses);
   const { webhooks, lowBalance, webhookWork } = createWebhooks(foundations, new SecretBox(foundations.deriveSecret("columns")), clock, log);
@@ -141,7 +143,7 @@ export function createServices(
     blobTransfers: new BlobTransfers(blobs, foundations.blobUrls),
     catalog,
     chat,
-    deviceAuthorizations: createDeviceAuthorizations(foundations, apiKeys, clock, addresses),
+    deviceAuthorizations,
     embeddings: new Embeddings(generations, upstreams),
     formTokens: new FormTokens(foundations.deriveSecret("form tokens"), clock),
     jobs,

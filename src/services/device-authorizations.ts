@@ -218,6 +218,11 @@ export class DeviceAuthorizations {
     }
   }
 
+  /** Forgets those that expired a while ago; resolves with how many there were. */
+  sweep(): Promise<number> {
+    return this.deps.codes.sweep();
+  }
+
   /** Codes that somebody else decided on, that have expired or whose app is gone are as unknown as made up ones. */
   private async look(ctx: RequestContext, accountId: string, typed: string): Promise<DeviceAuthorizationModel> {
     const { apps, codes, guesses } = this.deps;

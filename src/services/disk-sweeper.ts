@@ -28,6 +28,8 @@ export class DiskSweeper {
     private readonly owners: readonly BlobOwner[],
     private readonly clock: Clock,
     private readonly log: Logger,
+    /** What expires and has no blobs. */
+    private readonly others: readonly { sweep(): Promise<number> }[] = [],
   ) {}
 
   start(): void {
@@ -46,7 +48,7 @@ export class DiskSweeper {
   /** Returns how many things expired. */
   async sweepExpired(): Promise<number> {
     let removed = 0;
-    for (const owner of this.owners) removed += (await owner.sweep?.()) ?? 0;
+    for (const owner of [...this.owners, ...this.others]) removed += (await owner.sweep?.()) ?? 0;
     return removed;
   }
 

@@ -324,6 +324,16 @@ describe("a device that polls", () => {
     expect(await poll(deviceCode)).toBe("invalid_grant");
   });
 
+  it("is forgotten though nobody asks any more", async () => {
+    const { deviceCode } = await ask();
+    clock.advance(DEVICE_CODE_SECONDS + EXPIRED_DEVICE_CODE_KEPT_SECONDS + 1);
+
+    expect(await devices.sweep()).toBeGreaterThan(0);
+
+    expect(await poll(deviceCode)).toBe("invalid_grant");
+    expect(await devices.sweep()).toBe(0);
+  });
+
   it("must be the client that it said it was", async () => {
     const [mine, other] = [await createAppKey(), await createAppKey()];
     const { ctx } = await createPerson();

@@ -6,6 +6,7 @@ import type { DeviceAuthorization } from "../../services/device-authorizations.j
 import type { FormFields } from "./form.js";
 import { type Html, html } from "./html.js";
 import type { Page } from "./page.js";
+import { hiddenFields } from "./sign-in.js";
 import { type ListedModel, termsFields } from "./terms-fields.js";
 
 /** What each of the pages needs. */
@@ -22,7 +23,7 @@ export function codePage(shown: DevicePage, userCode: string, error?: AppError):
 ${whoIsAsked(shown)}
 ${error ? html`<p class="error" role="alert" id="wrong">${error.message}</p>` : ""}
 <form method="post" action="${base}/device">
-<input type="hidden" name="form_token" value="${formToken}">
+${hiddenFields(formToken)}
 <label for="user_code">Code that your device shows</label>
 <input type="text" class="code" id="user_code" name="user_code" value="${userCode}" required autofocus maxlength="40" autocomplete="off" autocapitalize="characters" spellcheck="false" placeholder="XXXX-XXXX" aria-describedby="${error ? "wrong code-hint" : "code-hint"}">
 <small id="code-hint">Eight letters. Type them from your own device: never a code that somebody has sent you.</small>
@@ -30,6 +31,9 @@ ${error ? html`<p class="error" role="alert" id="wrong">${error.message}</p>` : 
 </form>`;
   return { title: "Connect a device", body };
 }
+
+/** The form's first button is the one that Enter presses in a field: consent is a button of its own. */
+const NO_DEFAULT = html`<button type="submit" disabled hidden></button>`;
 
 export interface Confirmation extends DevicePage {
   readonly device: DeviceAuthorization;
@@ -44,13 +48,14 @@ export function confirmationPage({ device, models, refused, ...shown }: Confirma
   const { app, userCode, asked } = device;
   const body = html`<h1>${app ? html`Let <bdi>${app.name}</bdi> spend your credits?` : "Let this device spend your credits?"}</h1>
 ${whoIsAsked(shown)}
-<p class="code-shown" aria-label="Code">${userCode}</p>
-<p class="note"><strong>Continue only if you started this yourself</strong> and your own device shows this code. If somebody sent you here, deny: the device is theirs, and the credits are yours.</p>
+<p>Your device must show this code:</p>
+<p class="code-shown">${userCode}</p>
+<p class="note"><strong>Continue only if you started this yourself</strong> and the device is yours. If somebody sent you here, deny: the device is theirs, and the credits are yours.</p>
 ${whoAsks(device)}
 ${refused ? html`<p class="error" role="alert">${refused.message}</p>` : ""}
 <form method="post" action="${base}/device/decision">
-<button type="submit" disabled hidden></button>
-<input type="hidden" name="form_token" value="${formToken}">
+${NO_DEFAULT}
+${hiddenFields(formToken)}
 <input type="hidden" name="user_code" value="${userCode}">
 <p>It asks for a key to generate with, paid by you. Leave out whatever you do not want it to have.</p>
 ${termsFields(asked, models, refused?.fields ?? null)}
@@ -94,11 +99,7 @@ function grantedOf({ granted }: DeviceAuthorization): Html | "" {
 
 function whoIsAsked({ person: { handle, email }, formToken, base }: DevicePage): Html {
   return html`<div class="who"><span>Signed in as <strong>${handle}</strong>${email === null ? "" : html` <small>${email}</small>`}</span>
-<form method="post" action="${base}/sign-out">
-<input type="hidden" name="form_token" value="${formToken}">
-<input type="hidden" name="return_to" value="${base}/device">
-<button type="submit" class="plain">Use another account</button>
-</form></div>`;
+<form method="post" action="${base}/sign-out">${hiddenFields(formToken, `${base}/device`)}<button type="submit" class="small">Use another account</button></form></div>`;
 }
 
 function whoAsks({ app, clientAddress, createdAt, age }: DeviceAuthorization): Html {

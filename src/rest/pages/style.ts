@@ -27,6 +27,7 @@ label.choice { display: flex; gap: 0.6rem; align-items: flex-start; font-weight:
 input[type="text"], input[type="email"], input[type="password"], input[type="number"], select { width: 100%; min-height: 2.75rem; padding: 0.5rem 0.7rem; font: inherit; color: inherit; background: var(--paper); border: 1px solid var(--soft); border-radius: 0.5rem; }
 input[type="checkbox"], input[type="radio"] { width: 1.2rem; height: 1.2rem; margin: 0.15rem 0 0; flex: none; accent-color: var(--strong); }
 input.code { font: 600 1.5rem/1.2 ui-monospace, monospace; letter-spacing: 0.12em; text-align: center; text-transform: uppercase; }
+input + small { display: block; margin-top: 0.35rem; }
 .code-shown { font: 600 1.6rem/1.2 ui-monospace, monospace; letter-spacing: 0.12em; text-align: center; padding: 0.6rem; border: 1px dashed var(--soft); border-radius: 0.5rem; }
 .buttons { display: flex; flex-wrap: wrap; gap: 0.75rem; margin-top: 1.25rem; }
 .buttons > * { flex: 1 1 9rem; }
