@@ -55,7 +55,7 @@ async function decide(url: string, decision: "approve" | "deny"): Promise<void> 
   await fetch(location ?? "");
 }
 
-it("makes an app key, with which the script signs somebody in", { timeout: 60_000 }, async () => {
+it("makes an app key, with which the script signs somebody in", async () => {
   const shell = run("bash", ["-c", block("sh")], { KEY: app.key });
   expect(await shell.ended).toBe(0);
   const created = JSON.parse(shell.output()) as { key: string; name: string };
@@ -71,7 +71,7 @@ it("makes an app key, with which the script signs somebody in", { timeout: 60_00
   ]);
 });
 
-it("ends the script when the person denies", { timeout: 60_000 }, async () => {
+it("ends the script when the person denies", async () => {
   await writeFile(join(directory, "login.mjs"), block("js"));
 
   const login = run("node", ["login.mjs"], {});
@@ -81,7 +81,7 @@ it("ends the script when the person denies", { timeout: 60_000 }, async () => {
   expect([await login.ended, login.output()]).toEqual([1, expect.stringContaining("Error: access_denied")]);
 });
 
-it.skipIf(NO_BROWSER !== null)("has a page that generates with its visitor's credits", { timeout: 60_000 }, async () => {
+it.skipIf(NO_BROWSER !== null)("has a page that generates with its visitor's credits", async () => {
   const site = createServer((_req, res) => res.writeHead(200, { "Content-Type": "text/html" }).end(block("html")));
   await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
   const siteUrl = `http://localhost:${(site.address() as AddressInfo).port}`;

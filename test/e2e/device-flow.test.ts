@@ -66,7 +66,7 @@ describe.skipIf(NO_BROWSER !== null).concurrent("the device flow in a browser", 
     await screenshot(page, name);
   }
 
-  it("leads from a code on a terminal to a key that obeys what was chosen", { timeout: 60_000 }, async (test) => {
+  it("leads from a code on a terminal to a key that obeys what was chosen", async (test) => {
     const page = await (await openPhone(browser)).newPage();
     const program = runExample(test, "[tokens in=1000 out=1000] Hello", "[tokens in=1000 out=1000] Again");
     const userCode = await program.userCode();
@@ -120,7 +120,7 @@ describe.skipIf(NO_BROWSER !== null).concurrent("the device flow in a browser", 
     expect(second).toMatch(/^402 KEY_BUDGET_EXHAUSTED: /);
   });
 
-  it("fills the code in from the link, and gives a program that is denied nothing", { timeout: 60_000 }, async (test) => {
+  it("fills the code in from the link, and gives a program that is denied nothing", async (test) => {
     const phone = await openPhone(browser);
     const [name = "", value = ""] = (await signUp(app)).cookie.split("=");
     await phone.addCookies([{ name, value, url: gateway }]);
@@ -150,7 +150,7 @@ describe.concurrent("an unmodified openid-client", () => {
     });
   });
 
-  it("discovers, asks, polls and learns whose key it got", { timeout: 30_000 }, async () => {
+  it("discovers, asks, polls and learns whose key it got", async () => {
     const device = await openid.initiateDeviceAuthorization(config, { scope: "profile" });
     const polling = openid.pollDeviceAuthorizationGrant(config, device);
     const visitor = visit(gateway, person);

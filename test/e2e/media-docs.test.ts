@@ -32,7 +32,7 @@ afterAll(async () => {
 });
 
 describe("docs/media.md", () => {
-  it("runs from its first line to its last", { timeout: 60_000 }, async () => {
+  it("runs from its first line to its last", async () => {
     const text = await readFile(DOCUMENT, "utf8");
     const blocks = [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = ""]) =>
       block.replaceAll("http://localhost:4000", app.baseUrl),
@@ -80,7 +80,7 @@ describe.skipIf(!existsSync(CHROMIUM))("examples/upload.html", () => {
     server.close();
   });
 
-  it("uploads with a publishable key, from an origin that is not the gateway's", { timeout: 60_000 }, async () => {
+  it("uploads with a publishable key, from an origin that is not the gateway's", async () => {
     const { key } = await createKey(app, { type: "publishable" });
     const file = join(directory, "mill.png");
     const png = await picture();

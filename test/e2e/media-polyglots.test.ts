@@ -98,7 +98,7 @@ describe.skipIf(NO_BROWSER !== null)("in a browser", () => {
     });
   }
 
-  it("has a witness that tells when a script runs", { timeout: 60_000 }, async () => {
+  it("has a witness that tells when a script runs", async () => {
     markup = PAGE(host);
     const page = await browser.newPage();
 
@@ -110,7 +110,7 @@ describe.skipIf(NO_BROWSER !== null)("in a browser", () => {
     asked = [];
   });
 
-  it.each(CORPUS)("$name is opened, framed and used, and runs nothing", { timeout: 60_000 }, async (polyglot) => {
+  it.each(CORPUS)("$name is opened, framed and used, and runs nothing", async (polyglot) => {
     const url = await uploaded(polyglot);
     const page = await browser.newPage();
 

@@ -257,7 +257,7 @@ describe("sluice", () => {
     );
   });
 
-  it("runs as the script that npm runs, with its exit codes", { timeout: 60_000 }, async () => {
+  it("runs as the script that npm runs, with its exit codes", async () => {
     const [shown, refused] = await Promise.all([runScript(["account", "show", "owner", "--json"]), runScript(["account", "tier"])]);
 
     expect(shown.code).toBe(0);

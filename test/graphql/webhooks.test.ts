@@ -166,7 +166,7 @@ describe("the low balance", () => {
     else expect(answer.errors?.length).toBe(1);
   });
 
-  it.each(TRANSPORTS)("is told live when the balance falls, over %s", { timeout: 60_000 }, async (_name, subscribe) => {
+  it.each(TRANSPORTS)("is told live when the balance falls, over %s", async (_name, subscribe) => {
     const live = subscribe({ ...app, key: payer.key }, { query: "subscription { balanceLow { balance threshold since } }" });
     let fall: Answer | null | undefined;
     void live.next().then((answer) => {
