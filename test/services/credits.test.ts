@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
 import type pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { AppError } from "../../src/errors.js";
 import { COMFORT_FACTOR, METER_NOTE_MS, OUTPUT_TOKENS_ASSUMED } from "../../src/limits.js";
 import { type ChargeRequest, Credits, createCommitListener, type OpenCharge } from "../../src/services/credits/credits.js";
 import { KnownBalances } from "../../src/services/credits/known-balances.js";
@@ -25,6 +26,8 @@ let settler: Settler;
 let credits: Credits;
 let events: Events;
 let dataDir: string;
+/** What a charge is told of its account's tier: that nothing is due, unless a test says otherwise. */
+let refillIfDue: () => Promise<void> | null;
 
 beforeAll(async () => {
   test = await createTestDatabase();
@@ -38,7 +41,8 @@ beforeEach(async () => {
   events = createMemoryEvents(silentLog);
   const onCommitted = createCommitListener(known, events);
   settler = new Settler({ ledger, spool: await openSettlementSpool(dataDir), log: silentLog, onCommitted });
-  credits = new Credits(settler, known, { refillIfDue: () => null });
+  refillIfDue = () => null;
+  credits = new Credits(settler, known, { refillIfDue: () => refillIfDue() });
 });
 afterEach(async () => {
   vi.useRealTimers();
@@ -100,6 +104,64 @@ describe("A charge", () => {
 
     expect(await readUsage(pool, generationId)).toBeNull();
     expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 100n }, held: { pack: 0n } });
+  });
+
+  it.each([
+    ["held", false],
+    ["free", true],
+  ])("holds nothing and records nothing before a refill that is due: %s", async (_what, isFree) => {
+    const payer = await payerWith(1_000n);
+    await learnBalance(payer);
+    let finish = () => {};
+    refillIfDue = () =>
+      new Promise((resolve) => {
+        finish = resolve;
+      });
+    const flushes = ledger.batches.length;
+
+    const charge = open(payer, 1n, { isFree });
+    let isHeld = false;
+    charge.held.then(() => {
+      isHeld = true;
+    });
+    await extended();
+
+    // Free work has nothing to wait for before its upstream is called.
+    expect(charge.isComfortable).toBe(isFree);
+    expect(isHeld).toBe(false);
+    expect(ledger.batches.slice(flushes).flat()).toEqual([expect.objectContaining({ kind: "release" })]);
+    finish();
+    await charge.held;
+    expect(await countHolds(pool, payer.accountId)).toBe(isFree ? 0 : 1);
+    await charge.release();
+  });
+
+  it("is refused as its refill is, and leaves nothing behind", async () => {
+    const payer = await payerWith(100n);
+    refillIfDue = () => Promise.reject(new AppError("SERVICE_UNAVAILABLE", "not now"));
+
+    const charge = open(payer, 1n);
+    await expect(charge.held).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
+    await charge.release();
+
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 100n }, held: { pack: 0n } });
+  });
+
+  it("asks for no refill while the database is known to be away", async () => {
+    const payer = await payerWith(100n);
+    ledger.lose("network");
+    await expect(open(payer, 1n).held).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
+    let asked = 0;
+    refillIfDue = () => {
+      asked += 1;
+      return null;
+    };
+
+    await expect(open(payer, 1n).held).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
+
+    expect(asked).toBe(0);
+    ledger.heal();
+    await backInService();
   });
 
   it("is refused in the words of what is lacking", async () => {
