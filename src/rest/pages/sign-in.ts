@@ -139,7 +139,7 @@ ${hiddenFields(formToken, returnTo)}
 <div class="buttons"><button class="primary">Sign in</button></div>
 </form>
 ${gitHubOrigin === null ? "" : gitHubForm(base, formToken, returnTo)}
-<p class="soft">No account yet? <a href="${base}/sign-up${onward}">Sign up</a></p>`;
+<div class="buttons"><p class="soft">No account yet? <a href="${base}/sign-up${onward}">Sign up</a></p></div>`;
   return { title: "Sign in", body, ...(gitHubOrigin !== null && { formTargets: [gitHubOrigin] }) };
 }
 
@@ -163,7 +163,7 @@ ${hiddenFields(formToken, returnTo)}
 <input id="password" name="password" type="password" autocomplete="new-password" minlength="${PASSWORD_CHARS_MIN}" maxlength="${PASSWORD_CHARS_MAX}" required>
 <div class="buttons"><button class="primary">Sign up</button></div>
 </form>
-<p class="soft">Do you have an account? <a href="${base}/sign-in${returnToQuery(returnTo)}">Sign in</a></p>`;
+<div class="buttons"><p class="soft">Do you have an account? <a href="${base}/sign-in${returnToQuery(returnTo)}">Sign in</a></p></div>`;
   return { title: "Sign up", body };
 }
 
