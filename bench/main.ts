@@ -25,8 +25,9 @@ import { checkTargets, loadTable, memoryTable, rateTable } from "./report.js";
 import { measureLoad, measureMemory, measureRate, type Settings } from "./scenarios.js";
 import { WORKLOADS, type Workload } from "./support/documents.js";
 import { chooseLoadGenerator } from "./support/load.js";
+import { checkUploads, measureUploads, uploadTable } from "./uploads.js";
 
-const MEASUREMENTS = ["json", "sse", "image", "speech", "rate", "memory"] as const;
+const MEASUREMENTS = ["json", "sse", "image", "speech", "rate", "memory", "uploads"] as const;
 const TITLES: Record<Workload, string> = {
   json: "JSON chat",
   sse: "SSE chat, 20 chunks",
@@ -101,6 +102,11 @@ async function run(): Promise<void> {
     const outcomes = await measureMemory(settings);
     print(`${settings.slowStreams} concurrent SSE streams of 20 chunks, one each 500 ms`, memoryTable(outcomes));
     console.log(checkTargets.memory(outcomes));
+  }
+  if (only.includes("uploads")) {
+    const outcomes = await measureUploads(settings);
+    print("100 uploads of 10 MiB at once", uploadTable(outcomes));
+    console.log(checkUploads(outcomes));
   }
 }
 
