@@ -15,6 +15,8 @@ export const WEBHOOK_TRIES_AT_ONCE_MAX = 32;
 export const WEBHOOK_TRIES_PER_HOST_MAX = 4;
 /** How often the queue is looked at for what is due again, and for what other processes have left. */
 export const WEBHOOK_POLL_MS = 2_000;
+/** How soon it is looked again when other processes were faster. */
+export const WEBHOOK_CONTENDED_MS = 50;
 /** How long a gateway that stops waits for tries that are under way. Those that are cut off are begun anew elsewhere. */
 export const WEBHOOK_DRAIN_MS = 2_000;
 
@@ -39,7 +41,7 @@ export const WEBHOOK_NOTICED_MAX = 10_000;
 export const WEBHOOK_QUEUED_AT_ONCE_MAX = 500;
 /** How often what nobody has queued is looked for, and how much further back than the last time: charges are written a moment after the time that they bear. */
 export const WEBHOOK_CATCH_UP_MS = 30_000;
-export const WEBHOOK_CATCH_UP_OVERLAP_MS = 5 * 60_000;
+export const WEBHOOK_CATCH_UP_OVERLAP_MS = 60_000;
 /** A process that starts looks back so far at least: it may have committed charges that were spooled while the database was away. */
 export const WEBHOOK_CATCH_UP_START_MS = 60 * 60_000;
 /** What is older than that is not caught up with, however long no process ran. */

@@ -8,7 +8,13 @@
  */
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
-import { WEBHOOK_DRAIN_MS, WEBHOOK_POLL_MS, WEBHOOK_TRIES_AT_ONCE_MAX, WEBHOOK_TRIES_PER_HOST_MAX } from "../../limits-webhooks.js";
+import {
+  WEBHOOK_CONTENDED_MS,
+  WEBHOOK_DRAIN_MS,
+  WEBHOOK_POLL_MS,
+  WEBHOOK_TRIES_AT_ONCE_MAX,
+  WEBHOOK_TRIES_PER_HOST_MAX,
+} from "../../limits-webhooks.js";
 import type { Events } from "../../store/events.js";
 import type { DueDelivery, LeasedDelivery, WebhookQueue } from "./queue.js";
 import type { EndpointSecrets } from "./secrets.js";
@@ -30,6 +36,7 @@ export class WebhookDispatcher {
   private timer: NodeJS.Timeout | null = null;
   private looking: Promise<void> | null = null;
   private isLookDue = false;
+  private isFailing = false;
   private isClosed = false;
   private readonly leaving = new AbortController();
   private readonly tries = new Set<Promise<void>>();
@@ -50,6 +57,8 @@ export class WebhookDispatcher {
     this.isLookDue = true;
     this.looking ??= this.look().finally(() => {
       this.looking = null;
+      // Asked for in the moment between the last look and now.
+      if (this.isLookDue) this.wake();
     });
   }
 
@@ -74,9 +83,12 @@ export class WebhookDispatcher {
       while (this.isLookDue && !this.isClosed) {
         this.isLookDue = false;
         if (await this.takeSome()) this.isLookDue = true;
+        this.isFailing = false;
       }
     } catch (error) {
-      this.deps.log.warn({ err: error }, "could not look for webhooks that are due; it is tried again");
+      // Said once: it is looked every few seconds, and the database may be away for long.
+      if (!this.isFailing) this.deps.log.warn({ err: error }, "could not look for webhooks that are due; it is tried again");
+      this.isFailing = true;
     }
   }
 
@@ -90,8 +102,10 @@ export class WebhookDispatcher {
     if (chosen.length === 0 || this.isClosed) return false;
     const leased = await queue.lease(chosen.map(({ id }) => id));
     for (const delivery of leased) this.begin(delivery);
-    // What another process has taken meanwhile is not due any more: the next look finds something else, or nothing.
-    return true;
+    if (leased.length > 0) return true;
+    // Other processes have taken all of it, or are just doing so: what is left is looked for when they have.
+    setTimeout(() => this.wake(), WEBHOOK_CONTENDED_MS).unref();
+    return false;
   }
 
   /** Several endpoints may have one host. */

@@ -43,14 +43,20 @@ export class WebhookSender {
 
   /** Never rejects, but with the signal's reason when that is aborted. */
   async send(url: string, body: string, headers: SignedHeaders, signal: AbortSignal): Promise<TryResult> {
-    const deadline = AbortSignal.timeout(this.timeoutMs);
+    const ending = new AbortController();
+    const timer = setTimeout(() => ending.abort(), this.timeoutMs);
+    const leave = () => ending.abort();
+    signal.addEventListener("abort", leave, { once: true });
     try {
-      const status = await this.post(url, body, headers, AbortSignal.any([signal, deadline]));
+      const status = await this.post(url, body, headers, ending.signal);
       return { status, error: failureOf(status) };
     } catch (error) {
       signal.throwIfAborted();
-      if (deadline.aborted || isTimeout(error)) return { status: null, error: `No answer within ${this.timeoutMs} ms.` };
+      if (ending.signal.aborted || isTimeout(error)) return { status: null, error: `No answer within ${this.timeoutMs} ms.` };
       return { status: null, error: error instanceof OutboundError && error.problem === "url" ? error.message : NO_ANSWER };
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", leave);
     }
   }
 
