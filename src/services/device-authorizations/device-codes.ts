@@ -66,45 +66,49 @@ export class DeviceCodes {
   }
 
   /** Null when another device has the user code. */
-  private async insert(
-    { clientAddress, appKeyId, scope }: NewDeviceAuthorization,
-    deviceCode: string,
-    userCode: string,
-  ): Promise<DeviceAuthorizationModel | null> {
+  private async insert(wanted: NewDeviceAuthorization, deviceCode: string, userCode: string): Promise<DeviceAuthorizationModel | null> {
+    const { prisma } = this.database;
     const now = this.clock.now();
+    const { clientAddress, appKeyId, scope } = wanted;
     const group = addressPrefixOf(clientAddress);
-    return this.database.prisma.$transaction(async (transaction) => {
-      // One at a time for each address, so that many requests at once do not get past the count.
-      await transaction.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`device-codes ${group.text}`}, 0))`;
-      const live = { expiresAt: { gt: now }, status: { in: [...LIVE_STATUSES] } };
-      const ofAddress = group.isPrefix ? { clientAddress: { startsWith: group.text } } : { clientAddress };
-      const own = await transaction.deviceAuthorization.findMany({
-        where: { ...live, ...ofAddress },
-        select: { expiresAt: true },
-        orderBy: { expiresAt: "asc" },
-        take: LIVE_DEVICE_CODES_PER_ADDRESS_MAX,
-      });
-      if (own.length >= LIVE_DEVICE_CODES_PER_ADDRESS_MAX) {
-        throw tooMany("This address has as many devices waiting as it may have.", own[0]?.expiresAt, now);
-      }
-      const others = await transaction.deviceAuthorization.count({ where: live, take: LIVE_DEVICE_CODES_MAX });
-      if (others >= LIVE_DEVICE_CODES_MAX) throw tooMany("Too many devices are waiting.", undefined, now);
-      const [row] = await transaction.deviceAuthorization.createManyAndReturn({
-        data: {
-          id: createId(),
-          deviceCodeHash: this.hash(deviceCode),
-          userCode,
-          appKeyId,
-          scope: [...scope],
-          intervalSeconds: DEVICE_POLL_SECONDS,
-          clientAddress,
-          createdAt: now,
-          expiresAt: new Date(now.getTime() + DEVICE_CODE_SECONDS * 1000),
-        },
-        skipDuplicates: true,
-      });
-      return row ?? null;
+    const id = createId();
+    const expiresAt = new Date(now.getTime() + DEVICE_CODE_SECONDS * 1000);
+    // One at a time for each address: of many requests at once each counts what those before it have made.
+    await prisma.$transaction([
+      prisma.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`device-codes ${group.text}`}, 0))`,
+      prisma.$executeRaw`
+        INSERT INTO device_authorization
+          (id, device_code_hash, user_code, app_key_id, scope, interval_seconds, client_address, created_at, expires_at)
+        SELECT ${id}::uuid, ${this.hash(deviceCode)}, ${userCode}, ${appKeyId}::uuid, ${[...scope]}::text[], ${DEVICE_POLL_SECONDS},
+          ${clientAddress}, ${now}, ${expiresAt}
+        WHERE (SELECT count(*) FROM (SELECT FROM device_authorization
+            WHERE expires_at > ${now} AND status IN ('pending', 'approved')
+              AND CASE WHEN ${group.isPrefix} THEN starts_with(client_address, ${group.text}) ELSE client_address = ${group.text} END
+            LIMIT ${LIVE_DEVICE_CODES_PER_ADDRESS_MAX}) AS own) < ${LIVE_DEVICE_CODES_PER_ADDRESS_MAX}
+          AND (SELECT count(*) FROM (SELECT FROM device_authorization
+            WHERE expires_at > ${now} AND status IN ('pending', 'approved')
+            LIMIT ${LIVE_DEVICE_CODES_MAX}) AS live) < ${LIVE_DEVICE_CODES_MAX}
+        ON CONFLICT (user_code) DO NOTHING`,
+    ]);
+    const row = await prisma.deviceAuthorization.findUnique({ where: { id } });
+    if (row === null) await this.assertRoom(group, now);
+    return row;
+  }
+
+  /** Throws RATE_LIMITED when there is no room for another. */
+  private async assertRoom({ text, isPrefix }: AddressPrefix, now: Date): Promise<void> {
+    const live = { expiresAt: { gt: now }, status: { in: [...LIVE_STATUSES] } };
+    const own = await this.database.prisma.deviceAuthorization.findMany({
+      where: { ...live, clientAddress: isPrefix ? { startsWith: text } : text },
+      select: { expiresAt: true },
+      orderBy: { expiresAt: "asc" },
+      take: LIVE_DEVICE_CODES_PER_ADDRESS_MAX,
     });
+    if (own.length >= LIVE_DEVICE_CODES_PER_ADDRESS_MAX) {
+      throw tooMany("This address has as many devices waiting as it may have.", own[0]?.expiresAt, now);
+    }
+    const all = await this.database.prisma.deviceAuthorization.count({ where: live, take: LIVE_DEVICE_CODES_MAX });
+    if (all >= LIVE_DEVICE_CODES_MAX) throw tooMany("Too many devices are waiting.", undefined, now);
   }
 
   private hash(deviceCode: string): Uint8Array<ArrayBuffer> {
@@ -122,8 +126,14 @@ function toStoredAddress(address: string): string {
   return ipaddr.process(address).toNormalizedString();
 }
 
+interface AddressPrefix {
+  readonly text: string;
+  /** False: the whole address. */
+  readonly isPrefix: boolean;
+}
+
 /** What the stored addresses begin with that are counted together; see `addressGroupOf`. */
-function addressPrefixOf(stored: string): { text: string; isPrefix: boolean } {
+function addressPrefixOf(stored: string): AddressPrefix {
   const group = addressGroupOf(stored);
   return group.endsWith("::/64") ? { text: `${group.slice(0, -"::/64".length)}:`, isPrefix: true } : { text: group, isPrefix: false };
 }

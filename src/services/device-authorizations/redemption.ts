@@ -10,6 +10,9 @@ import type { DeviceAuthorizationModel } from "../../store/generated/prisma/mode
 import type { ApiKeys } from "../api-keys.js";
 import { fromStoredTerms, type GrantablePermission, type StoredTerms } from "../authorizations/grant-terms.js";
 
+/** A moment at which much else is written must not cost a device its key. */
+const TRANSACTION = { maxWait: 10_000, timeout: 10_000 };
+
 export const DEVICE_TOKEN_ERRORS = [
   "authorization_pending",
   "slow_down",
@@ -94,7 +97,7 @@ export class Redemption {
         await transaction.deviceAuthorization.update({ where: { id: row.id }, data: { apiKeyId: apiKey.id } });
         const lifeMs = (apiKey.expiresAt?.getTime() ?? 0) - this.clock.now().getTime();
         return { kind: "token", accessToken: key, scope: terms.permissions, expiresIn: Math.max(1, Math.round(lifeMs / 1000)) };
-      });
+      }, TRANSACTION);
     } catch (error) {
       // The account has as many keys as it may have.
       if (error instanceof AppError && error.code === "CONFLICT") return refuse("access_denied", error.message);
