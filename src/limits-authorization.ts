@@ -18,6 +18,8 @@ export const STATE_CHARS_MAX = 512;
 
 /** Unspecified: how long a consent page may be looked at before it has to be asked for anew. */
 export const AUTHORIZATION_REQUEST_MINUTES = 60;
+/** Unspecified: of one session; when there are more, the oldest are forgotten. */
+export const AUTHORIZATION_REQUESTS_OPEN_MAX = 50;
 /** Decisions "Authorization". */
 export const AUTHORIZATION_CODE_SECONDS = 10 * 60;
 /** Unspecified: wrong verifiers, redirects or clients that a code bears. */

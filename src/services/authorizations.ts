@@ -14,7 +14,7 @@ import type { RequestContext, SessionCaller } from "../context.js";
 import { conflict, invalidInput, notFound } from "../errors.js";
 import type { Clock } from "../lib/clock.js";
 import { createId } from "../lib/ids.js";
-import { AUTHORIZATION_REQUEST_MINUTES } from "../limits-authorization.js";
+import { AUTHORIZATION_REQUEST_MINUTES, AUTHORIZATION_REQUESTS_OPEN_MAX } from "../limits-authorization.js";
 import type { Database, DatabaseClient } from "../store/database.js";
 import type { AuthorizationRequestModel } from "../store/generated/prisma/models.js";
 import type { ApiKeys, KeyGrant, KeyWriter } from "./api-keys.js";
@@ -103,7 +103,7 @@ export class Authorizations {
     const now = this.parts.clock.now();
     const { state, codeChallenge } = input;
     const request = { redirectUrl: redirect.text, appKeyId: app?.appKeyId ?? null, terms: toStoredTerms(asked), state, codeChallenge };
-    await authorizationRequest.deleteMany({ where: { expiresAt: { lte: now } } });
+    await this.tidy(sessionId, now);
     const { id, expiresAt } = await authorizationRequest.create({
       data: {
         id: createId(),
@@ -157,6 +157,19 @@ export class Authorizations {
     // Decisions have it in the fragment, OAuth clients look for it in the query (RFC 6749 4.1.2.1): those are told there too.
     if (codeChallenge === null) return { redirectTo: redirect.text + told };
     return { redirectTo: withQuery(redirect.text, toParameters({ ...refusal, iss: this.issuer })) + told };
+  }
+
+  /** Forgets what has expired, and the oldest of a session that asks without end. */
+  private async tidy(sessionId: string, now: Date): Promise<void> {
+    const { authorizationRequest } = this.parts.database.prisma;
+    await authorizationRequest.deleteMany({ where: { expiresAt: { lte: now } } });
+    const surplus = await authorizationRequest.findMany({
+      where: { sessionId },
+      orderBy: { createdAt: "desc" },
+      skip: AUTHORIZATION_REQUESTS_OPEN_MAX - 1,
+      select: { id: true },
+    });
+    if (surplus.length > 0) await authorizationRequest.deleteMany({ where: { id: { in: surplus.map(({ id }) => id) } } });
   }
 
   private async examine({ redirectUrl, appKey, terms }: AuthorizationInput): Promise<Checked> {

@@ -86,8 +86,7 @@ describe("a request that is not in order", () => {
   ];
 
   it.each(refused)("is told here, to nobody and to somebody, and redirected nowhere: %s", async (_what, query, message) => {
-    expectRefusalPage(await ask(query, null), 400, message);
-    expectRefusalPage(await ask(query), 400, message);
+    for (const page of await Promise.all([ask(query, null), ask(query)])) expectRefusalPage(page, 400, message);
   });
 
   it("may not repeat a parameter", async () => {
@@ -123,7 +122,7 @@ describe("a request that is in order", () => {
     expect(page.status).toBe(200);
     expect(page.text).toContain("Let app.example spend your credits?");
     expect(page.text).toContain("Unverified app.");
-    expect(page.text).toContain("https://app.example");
+    expect(page.text).toContain("Sends you to app.example");
     expect(page.text).toContain(person.email);
     const form = formTo(page, "/authorize");
     expect(form.choices.map(({ name, value, isChecked }) => [name, value, isChecked])).toEqual([
@@ -296,6 +295,18 @@ describe("approving", () => {
     expect(await keyCount()).toBe(before + 1);
     expectRefusalPage(await decide(page, "approve"), 409, /decided already/);
     expectRefusalPage(await decide(page, "deny"), 409, /decided already/);
+  });
+
+  it("is for one of the newest 50 pages of a session", async () => {
+    const who = await signUp(app);
+    const first = await ask({}, who);
+    await Promise.all(Array.from({ length: 49 }, () => ask({}, who)));
+    expect((await decide(first, "deny", { cookie: who.cookie })).status).toBe(303);
+    const second = await ask({}, who);
+    await Promise.all(Array.from({ length: 49 }, () => ask({}, who)));
+    await ask({}, who);
+
+    expectRefusalPage(await decide(second, "deny", { cookie: who.cookie }), 404, /No such authorization request/);
   });
 
   it("fails when the app has been revoked, or has registered other addresses, since the page was shown", async () => {

@@ -1,7 +1,9 @@
 /** Codes and what they are exchanged for (RFC 6749 4.1.3 and 5, RFC 7636, RFC 8414; decisions "Authorization"). */
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { API_KEYS_PER_ACCOUNT_MAX } from "../../src/limits.js";
 import { authorizationQuery } from "../../src/services/authorizations/request-input.js";
+import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
 import { nobody, type Person, signUp } from "../support/sign-in.js";
@@ -187,12 +189,27 @@ describe("a code", () => {
 
   it("is not kept as it is", async () => {
     const { code } = await grant();
-    const { prisma } = Reflect.get(app.services.usage, "database") as { prisma: { authorizationCode: { findMany(): Promise<unknown[]> } } };
+    const { prisma } = Reflect.get(app.services.usage, "database") as Database;
 
     expect(code).toMatch(/^[A-Za-z0-9_-]{43}$/);
     expect(JSON.stringify(await prisma.authorizationCode.findMany())).not.toContain(code);
     expect(JSON.stringify(app.logs)).not.toContain(code);
   });
+});
+
+it("refuses an account that has as many keys as it may have, until it has fewer", async () => {
+  const { prisma } = Reflect.get(app.services.usage, "database") as Database;
+  const { accountId } = person;
+  const issued = await grant();
+  const rows = Array.from({ length: API_KEYS_PER_ACCOUNT_MAX }, () => ({
+    ...{ id: randomUUID(), accountId, hash: randomBytes(32), type: "secret" as const, name: "one of many", start: "sk_0000000" },
+  }));
+  await prisma.apiKey.createMany({ data: rows });
+
+  await expectOAuthError(toFields(issued), "access_denied", /at most 1000 keys/);
+  await prisma.apiKey.deleteMany({ where: { name: "one of many" } });
+
+  expect((await exchange(toFields(issued))).status).toBe(200);
 });
 
 describe("the token endpoint", () => {

@@ -61,7 +61,7 @@ function whoIsAsked({ handle, email }: AccountRow): Html {
 
 function whoAsks({ app, redirect, isRedirectRegistered }: AuthorizationRequest): Html {
   const destination = redirect.isLoopback ? html`this device (<strong>${redirect.host}</strong>)` : html`<strong>${redirect.host}</strong>`;
-  const rows = html`<dt>Sends you to</dt><dd>${redirect.origin}</dd>`;
+  const rows = html`<dt>Sends you to</dt><dd>${redirect.isLoopback ? redirect.origin : redirect.host}</dd>`;
   if (app === null) {
     return html`<dl>${rows}</dl>
 <p class="note"><strong>Unverified app.</strong> It does not say who it is. The key goes to ${destination}: continue only if you have just come from there.</p>`;

@@ -5,6 +5,7 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
+import { AppError } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { AUTHORIZATION_CODE_ATTEMPTS_MAX, AUTHORIZATION_CODE_KEPT_HOURS, AUTHORIZATION_CODE_SECONDS } from "../../limits-authorization.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
@@ -79,7 +80,7 @@ export class AuthorizationCodes {
     // Before the transaction: within one, another connection of the embedded database would wait for its end.
     const app = input.client_id === undefined ? null : await this.apps.findByKey(input.client_id);
     const client = app?.appKeyId ?? null;
-    const outcome = await this.database.prisma.$transaction((transaction) => this.decide(input, client, transaction));
+    const outcome = await this.database.prisma.$transaction((transaction) => this.decide(input, client, transaction)).catch(refuse);
     if (outcome.kind === "issued") {
       this.apiKeys.announceGranted(outcome.apiKeyId);
       return outcome.token;
@@ -125,6 +126,11 @@ export class AuthorizationCodes {
 interface StoredGrant {
   readonly name: string;
   readonly terms: StoredTerms;
+}
+
+/** The account has as many keys as it may have; the code is as good as before. */
+function refuse(error: unknown): never {
+  throw error instanceof AppError && error.code === "CONFLICT" ? new OAuthError("access_denied", error.message) : error;
 }
 
 function refused(description: string): { readonly kind: "refused"; readonly error: OAuthError } {
