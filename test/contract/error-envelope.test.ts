@@ -36,6 +36,7 @@ const ROUTES: readonly RestRoute[] = [
   { path: "/video/models", methods: ["GET"], isPublic: true },
   { path: "/audio/models", methods: ["GET"], isPublic: true },
   { path: "/embeddings/models", methods: ["GET"], isPublic: true },
+  { path: "/api/device/userinfo", methods: ["GET"] },
   { path: "/", methods: ["GET"], isOpen: true },
   { path: "/healthz", methods: ["GET"], isOpen: true },
   { path: "/readyz", methods: ["GET"], isOpen: true },

@@ -1,8 +1,9 @@
 /** The device flow by a clock that the tests move: who gets a key, once, and everything that is refused. */
 import { randomUUID } from "node:crypto";
 import type { EventEmitter } from "node:events";
+import { rm } from "node:fs/promises";
 import { pino } from "pino";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { RequestContext } from "../../src/context.js";
 import type { AppError } from "../../src/errors.js";
 import { API_KEYS_PER_ACCOUNT_MAX } from "../../src/limits.js";
@@ -20,6 +21,9 @@ import { databaseOf } from "../e2e/money.js";
 import { createStranger } from "../rest/seed.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock, type MovableClock } from "../support/clock.js";
+import { createEmptyDir } from "../support/database.js";
+import { startFakeUpstream } from "../support/fake-upstream.js";
+import { isPostgresInstalled, POSTGRES_ABSENT, startPostgres } from "../support/postgres.js";
 
 const CREDIT = 1_000_000_000n;
 
@@ -592,6 +596,47 @@ describe("watching", () => {
     for (let index = 0; index < USER_CODE_GUESSES_PER_MINUTE; index += 1) expect(await next(manager)).toBe("NOT_FOUND");
     expect(await next(manager)).toBe("RATE_LIMITED");
     expect(await next(manager, userCode)).toBe("RATE_LIMITED");
+  });
+});
+
+describe.skipIf(!isPostgresInstalled)(`two processes on one database${isPostgresInstalled ? "" : ` (skipped: ${POSTGRES_ABSENT})`}`, () => {
+  it("make at most twenty codes for an address, and one key of a code, between them", { timeout: 60_000 }, async () => {
+    const postgres = await startPostgres();
+    if (!postgres) throw new Error(POSTGRES_ABSENT);
+    const dirs = [await createEmptyDir(), await createEmptyDir()];
+    const config = { databaseUrl: postgres.url, encryptionKey: "the same for both processes of this test" };
+    const upstream = await startFakeUpstream();
+    const [one, other] = [
+      await createTestApp({ upstream, dataDir: dirs[0] as string, config }),
+      await createTestApp({ upstream, dataDir: dirs[1] as string, config }),
+    ];
+    onTestFinished(async () => {
+      await Promise.all([one.close(), other.close()]);
+      await upstream.close();
+      await postgres.stop();
+      await Promise.all(dirs.map((dir) => rm(dir, { recursive: true })));
+    });
+    const both = [one.services.deviceAuthorizations, other.services.deviceAuthorizations];
+    const accountId = randomUUID();
+    await databaseOf(one).prisma.account.create({ data: { id: accountId, handle: `person-${accountId}` } });
+    const ctx = contextOf({ kind: "session", accountId, sessionId: randomUUID(), isOperator: false });
+
+    const asked = await Promise.allSettled(
+      both.flatMap((service) => Array.from({ length: 20 }, () => service.create(device("192.0.2.1"), {}))),
+    );
+    const made = asked.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
+    expect(made).toHaveLength(LIVE_DEVICE_CODES_PER_ADDRESS_MAX);
+
+    const [{ deviceCode, userCode }] = made as [NewDevice];
+    const watched = other.services.deviceAuthorizations.watch(ctx, userCode);
+    const told = watched.next();
+    await one.services.deviceAuthorizations.approve(ctx, { userCode });
+    expect((await told).value).toMatchObject({ status: "approved" });
+    const polls = await Promise.all(both.flatMap((service) => Array.from({ length: 4 }, () => service.poll(device(), { deviceCode }))));
+    expect(polls.map((answer) => (answer.kind === "token" ? "token" : answer.error)).sort()).toEqual([
+      ...Array(7).fill("invalid_grant"),
+      "token",
+    ]);
   });
 });
 
