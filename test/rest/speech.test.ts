@@ -301,11 +301,12 @@ describe("POST /v1/audio/speech", () => {
 
   it("charges nothing when the upstream answers silence", async () => {
     const impatient = createClient(hasty.baseUrl, hasty.key);
+    const before = (await impatient.get("/account/usage")).text;
     app.upstream.replyNext(hang());
 
     expectEnvelope(await impatient.post("/v1/audio/speech", HELLO), 504, "UPSTREAM_TIMEOUT");
 
-    expect((await impatient.get("/account/usage")).json<UsageJson>().count).toBe(0);
+    expect((await impatient.get("/account/usage")).text).toBe(before);
   });
 
   it("breaks off when the upstream does, and charges nothing", async () => {
