@@ -22,7 +22,18 @@ import {
   type PutOptions,
   splitBlobKey,
 } from "./blobs.js";
-import { createS3Client, isMissing, isTaken, isTransient, type S3Settings, toCallersError, toStartError } from "./s3-client.js";
+import {
+  createS3Client,
+  isMissing,
+  isTaken,
+  isTransient,
+  loadPresigner,
+  loadS3,
+  type S3Module,
+  type S3Settings,
+  toCallersError,
+  toStartError,
+} from "./s3-client.js";
 
 const ID_KEY = "store-id";
 const ID_PATTERN = /^[0-9a-f-]{36}$/;
@@ -34,11 +45,9 @@ interface Upload extends PutOptions {
   readonly sha256?: string;
 }
 
-type S3Module = typeof import("@aws-sdk/client-s3");
-
 /** Opens the store. Throws a StartError when the bucket is not there, not ours, or not answering. */
 export async function openS3Blobs(settings: S3Settings, drafts: BlobDrafts): Promise<BlobStore & { close(): void }> {
-  const s3 = await import("@aws-sdk/client-s3");
+  const s3 = await loadS3();
   const client = await createS3Client(settings);
   try {
     await client.send(new s3.HeadBucketCommand({ Bucket: settings.bucket }));
@@ -121,7 +130,7 @@ class S3Blobs implements BlobStore {
   }
 
   async presignPut(key: string, { contentType, sizeBytes, expiresInSeconds }: PresignPutOptions): Promise<PresignedUpload> {
-    const { getSignedUrl } = await import("@aws-sdk/s3-request-presigner");
+    const { getSignedUrl } = await loadPresigner();
     const { PutObjectCommand } = this.s3;
     const object = { ...this.named(key), ...NEW_ONLY, ContentType: contentType, ContentLength: sizeBytes };
     const url = await getSignedUrl(this.client, new PutObjectCommand(object), {
@@ -133,7 +142,7 @@ class S3Blobs implements BlobStore {
   }
 
   async presignGet(key: string, { expiresInSeconds, contentType, disposition, cacheControl }: PresignGetOptions): Promise<string> {
-    const { getSignedUrl } = await import("@aws-sdk/s3-request-presigner");
+    const { getSignedUrl } = await loadPresigner();
     const command = new this.s3.GetObjectCommand({
       ...this.named(key),
       ResponseContentType: contentType,

@@ -23,8 +23,23 @@ interface S3Failure {
 
 const SILENT = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore };
 
+export type S3Module = typeof import("@aws-sdk/client-s3");
+
+export async function loadS3(): Promise<S3Module> {
+  return exportsOf(await import("@aws-sdk/client-s3"));
+}
+
+export async function loadPresigner(): Promise<typeof import("@aws-sdk/s3-request-presigner")> {
+  return exportsOf(await import("@aws-sdk/s3-request-presigner"));
+}
+
+/** The SDK is CommonJS: inside of a bundle all that it exports is its default. */
+function exportsOf<Module extends object>(loaded: Module): Module {
+  return "default" in loaded ? (loaded.default as Module) : loaded;
+}
+
 export async function createS3Client({ endpoint, region, credentials }: S3Settings): Promise<S3Client> {
-  const { S3Client } = await import("@aws-sdk/client-s3");
+  const { S3Client } = await loadS3();
   const agent = { keepAlive: true, maxSockets: S3_CONNECTIONS_MAX };
   return new S3Client({
     region,
