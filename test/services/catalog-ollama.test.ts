@@ -10,7 +10,8 @@ import { createClient } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { eventually } from "../support/eventually.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
-import { errorReply, hang, json, type Reply } from "../support/upstream-replies.js";
+import { chatCompletion } from "../support/openai-bodies.js";
+import { errorReply, handler, hang, json, type Reply } from "../support/upstream-replies.js";
 
 interface Installed {
   readonly digest: string;
@@ -19,7 +20,7 @@ interface Installed {
 }
 
 /** An Ollama server with these models; `isOpenAi` leaves it OpenAI's list only. */
-function ollama(models: Readonly<Record<string, Installed>>, isOpenAi = false): Reply {
+function ollama(models: Readonly<Record<string, Installed>>, isOpenAi = false): Extract<Reply, { kind: "handler" }> {
   return {
     kind: "handler",
     handle: (request, response) => {
@@ -172,7 +173,14 @@ describe("a gateway with OLLAMA_BASE_URL", () => {
   let server: FakeUpstream;
   beforeAll(async () => {
     server = await startFakeUpstream();
-    server.replyNext(ollama({ "llama3.2:latest": LLAMA }), ollama({ "llama3.2:latest": LLAMA }));
+    const lists = ollama({ "llama3.2:latest": LLAMA });
+    // It is asked for its lists again and again, whatever else it is asked meanwhile.
+    server.replyAlways(
+      handler((request, response) => {
+        if (request.path !== "/v1/chat/completions") return lists.handle(request, response);
+        response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(chatCompletion()));
+      }),
+    );
     const vendors = { ...parseConfig({}).vendors, ollama: { apiKey: null, baseUrl: `http://127.0.0.1:${server.port}` } };
     app = await createTestApp({ config: { vendors } });
   });
@@ -189,6 +197,7 @@ describe("a gateway with OLLAMA_BASE_URL", () => {
 
     expect(answer.status).toBe(200);
     expect(answer.headers.get("x-cost")).toBe("0");
-    expect(server.requests.at(-1)).toMatchObject({ path: "/v1/chat/completions", json: { model: "llama3.2:latest" } });
+    const asked = server.requests.filter(({ path }) => path === "/v1/chat/completions");
+    expect(asked).toMatchObject([{ json: { model: "llama3.2:latest" } }]);
   });
 });
