@@ -46,7 +46,7 @@ export type DeviceTokenAnswer = DeviceToken | DeviceTokenRefusal;
 export class Redemption {
   constructor(
     private readonly database: Database,
-    private readonly apiKeys: Pick<ApiKeys, "mintGranted">,
+    private readonly apiKeys: Pick<ApiKeys, "mintGranted" | "announceGranted">,
     private readonly clock: Clock,
   ) {}
 
@@ -86,7 +86,8 @@ export class Redemption {
     if (accountId === null) throw new Error(`Device authorization ${row.id} was approved by nobody.`);
     const terms = fromStoredTerms(row.grant as unknown as StoredTerms);
     try {
-      return await this.database.prisma.$transaction(async (transaction) => {
+      let apiKeyId: string | null = null;
+      const answer = await this.database.prisma.$transaction(async (transaction): Promise<DeviceTokenAnswer> => {
         const { count } = await transaction.deviceAuthorization.updateMany({
           where: { id: row.id, status: "approved" },
           data: { status: "used" },
@@ -94,10 +95,13 @@ export class Redemption {
         if (count === 0) return refuse("invalid_grant", "The device code has been used.");
         const grant = { accountId, origin: "device_flow", appKeyId, name, terms } as const;
         const { apiKey, key } = await this.apiKeys.mintGranted(grant, transaction);
-        await transaction.deviceAuthorization.update({ where: { id: row.id }, data: { apiKeyId: apiKey.id } });
+        apiKeyId = apiKey.id;
+        await transaction.deviceAuthorization.update({ where: { id: row.id }, data: { apiKeyId } });
         const lifeMs = (apiKey.expiresAt?.getTime() ?? 0) - this.clock.now().getTime();
         return { kind: "token", accessToken: key, scope: terms.permissions, expiresIn: Math.max(1, Math.round(lifeMs / 1000)) };
       }, TRANSACTION);
+      if (apiKeyId !== null) this.apiKeys.announceGranted(apiKeyId);
+      return answer;
     } catch (error) {
       // The account has as many keys as it may have.
       if (error instanceof AppError && error.code === "CONFLICT") return refuse("access_denied", error.message);
