@@ -112,6 +112,8 @@ export interface DeviceAuthorizationsDependencies {
 /** How a device that nobody vouches for is called among the keys. */
 const UNNAMED = "Device";
 const INVALID_CLIENT = "client_id is not an app key that is good: a publishable key, `pk_...`, that is neither expired nor revoked.";
+/** Timers may be a moment early. */
+const EXPIRY_MARGIN_MS = 20;
 const TERMINAL: ReadonlySet<DeviceStatus> = new Set(["denied", "used", "expired"]);
 
 export class DeviceAuthorizations {
@@ -196,7 +198,7 @@ export class DeviceAuthorizations {
       }),
     );
     changes.onClose(events.onGap(look));
-    const expiry = setTimeout(look, expiresAt.getTime() - clock.now().getTime()).unref();
+    const expiry = setTimeout(look, expiresAt.getTime() - clock.now().getTime() + EXPIRY_MARGIN_MS).unref();
     changes.onClose(() => clearTimeout(expiry));
     const leave = () => changes.close();
     if (ctx.signal.aborted) leave();

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { EventEmitter } from "node:events";
 import { rm } from "node:fs/promises";
 import { pino } from "pino";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { RequestContext } from "../../src/context.js";
 import type { AppError } from "../../src/errors.js";
 import { API_KEYS_PER_ACCOUNT_MAX } from "../../src/limits.js";
@@ -570,6 +570,22 @@ describe("watching", () => {
     expect(statuses).toEqual(["denied"]);
   });
 
+  it("tells that the half hour is over, though nobody says so", async () => {
+    const { ctx } = await createPerson();
+    const { userCode } = await ask();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const watched = devices.watch(ctx, userCode);
+    const next = watched.next();
+    await expectListening(userCode, ctx);
+
+    clock.advance(DEVICE_CODE_SECONDS);
+    vi.advanceTimersByTime(DEVICE_CODE_SECONDS * 1000 + 1_000);
+
+    expect((await next).value).toMatchObject({ status: "expired" });
+    expect((await watched.next()).done).toBe(true);
+  });
+
   it("shows another account that it was decided, and not what", async () => {
     const [decider, other] = [await createPerson(), await createPerson()];
     const { userCode } = await ask();
@@ -600,7 +616,7 @@ describe("watching", () => {
 });
 
 describe.skipIf(!isPostgresInstalled)(`two processes on one database${isPostgresInstalled ? "" : ` (skipped: ${POSTGRES_ABSENT})`}`, () => {
-  it("make at most twenty codes for an address, and one key of a code, between them", { timeout: 60_000 }, async () => {
+  it("make at most twenty codes for an address, and one key of a code, between them", async () => {
     const postgres = await startPostgres();
     if (!postgres) throw new Error(POSTGRES_ABSENT);
     const dirs = [await createEmptyDir(), await createEmptyDir()];
