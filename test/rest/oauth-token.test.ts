@@ -197,6 +197,22 @@ describe("a code", () => {
   });
 });
 
+it("comes of a request that waits for an hour and no longer", async () => {
+  const { accountId, sessionId } = person;
+  const ctx = { ...nobody(), caller: { kind: "session", accountId, sessionId, isOperator: false } as const };
+  const { authorizations } = app.services;
+  const [early, late] = [
+    await authorizations.create(ctx, authorizationQuery.parse({ redirect_uri: REDIRECT })),
+    await authorizations.create(ctx, authorizationQuery.parse({ redirect_uri: REDIRECT })),
+  ];
+
+  clock.advance(3599);
+  await authorizations.approve(ctx, { id: early.id });
+  clock.advance(1);
+
+  await expect(authorizations.approve(ctx, { id: late.id })).rejects.toMatchObject({ code: "NOT_FOUND" });
+});
+
 it("refuses an account that has as many keys as it may have, until it has fewer", async () => {
   const { prisma } = Reflect.get(app.services.usage, "database") as Database;
   const { accountId } = person;
