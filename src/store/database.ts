@@ -24,6 +24,10 @@ const KEEP_ALIVE_DELAY_MS = 10_000;
 const PING_TIMEOUT_MS = 2_000;
 /** A connection that is silent for longer is given up, with whoever waits on it. */
 const QUERY_TIMEOUT_MS = 20_000;
+/** How long a transaction of several statements may wait for a connection: a burst is let through, not refused after two seconds. */
+const TRANSACTION_WAIT_MS = 10_000;
+/** Below the session's own bound on idling in one. */
+const TRANSACTION_TIMEOUT_MS = 10_000;
 
 /**
  * jit: every statement here is short, compiling it costs more than it saves. timezone: days are UTC days. The time-outs
@@ -100,7 +104,10 @@ async function openShared(
 export type DatabaseClient = ReturnType<typeof createPrisma>;
 
 function createPrisma(pool: pg.Pool) {
-  return new PrismaClient({ adapter: new PrismaPg(pool) }).$extends({
+  return new PrismaClient({
+    adapter: new PrismaPg(pool),
+    transactionOptions: { maxWait: TRANSACTION_WAIT_MS, timeout: TRANSACTION_TIMEOUT_MS },
+  }).$extends({
     query: {
       $allOperations: async ({ args, query }) => {
         try {

@@ -294,9 +294,7 @@ describe("A long stream that states no limit", () => {
     const { finishReason, error } = summarize(await response.text());
 
     expect({ finishReason, error }).toMatchObject({ finishReason: "length", error: { code: "INSUFFICIENT_BALANCE" } });
-    const { rows } = await booksWith(app, payer, 1);
-    expect(rows).toMatchObject([{ costNanocredits: 300_000n }]);
-    expect(rows[0]?.outputReasoningTokens).toBeLessThan(90);
+    expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ costNanocredits: 300_000n }]);
   });
 
   it("is left alone when it uses up, to the last token, what its stated limit held", async () => {

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";
+import sharp from "sharp";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { MEDIA_UPLOAD_BYTES_MAX } from "../../src/limits-disk.js";
 import { DiskSweeper } from "../../src/services/disk-sweeper.js";
@@ -95,6 +96,30 @@ describe.each(KINDS)("on a %s", (kind) => {
       expect(await (await upload(json(most), type)).json()).toMatchObject({ duplicate: true, size: MEDIA_UPLOAD_BYTES_MAX });
       expect(await (await upload(formOf(most))).json()).toMatchObject({ duplicate: true });
       expect(await drafts()).toEqual([]);
+    });
+
+    it("loses its metadata before it is stored, when that is asked for", async () => {
+      const source = sharp({ create: { width: 12, height: 8, channels: 3, background: "olive" } });
+      const photograph = new Uint8Array(
+        await source
+          .withExif({ IFD0: { Copyright: "Bletchley Park" } })
+          .jpeg()
+          .toBuffer(),
+      );
+
+      const answers = [
+        await upload(photograph),
+        await upload(photograph, {}, "?strip=true"),
+        await upload(formOf(photograph), {}, "?strip=true"),
+      ];
+
+      const [kept, stripped, again] = await Promise.all(answers.map((answer) => answer.json() as Promise<{ id: string; size: number }>));
+      expect(kept).toMatchObject({ id: idOf(photograph), size: photograph.length });
+      const bytes = Buffer.from(await (await fetch(`${media}/${stripped?.id}`)).arrayBuffer());
+      expect(stripped).toMatchObject({ id: idOf(bytes), contentType: "image/jpeg", size: bytes.length, duplicate: false });
+      expect(again).toMatchObject({ id: idOf(bytes), duplicate: true });
+      expect(bytes.includes("Bletchley")).toBe(false);
+      expect((await sharp(bytes).raw().toBuffer()).equals(await sharp(photograph).raw().toBuffer())).toBe(true);
     });
 
     it("leaves nothing behind when it is refused", async () => {
