@@ -37,8 +37,8 @@ export default defineConfig({
     pool: "forks",
     // No module here keeps state of its own, so files can share what they load: that saves two fifths of the time.
     isolate: false,
-    // One more than the smallest machine has cores, because a third of the time is spent waiting for time-outs and processes.
-    maxWorkers: 3,
+    // Twice what the smallest machine has cores, because half of the time is spent waiting for time-outs, processes and browsers.
+    maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     // These end what hangs; what is merely slow on a busy machine must not fail.
     testTimeout: 120_000,

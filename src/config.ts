@@ -13,7 +13,7 @@ import { toPlainDecimal } from "./lib/money.js";
 import { StartError } from "./lib/start-error.js";
 import { GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "./limits.js";
 import { DISK_FREE_BYTES_MIN_DEFAULT, MEDIA_QUOTA_BYTES_DEFAULT, MEDIA_QUOTA_FILES_DEFAULT } from "./limits-media.js";
-import { SIGN_IN_ATTEMPTS_PER_MINUTE } from "./limits-sessions.js";
+import { PASSWORD_COST, SIGN_IN_ATTEMPTS_PER_MINUTE } from "./limits-sessions.js";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -89,6 +89,8 @@ export interface Config {
   } | null;
   /** Not from the environment. */
   readonly signInAttemptsPerMinute: number;
+  /** scrypt's N for passwords. Not from the environment. */
+  readonly passwordCost: number;
   readonly mcpServers: Readonly<Partial<Record<McpServerId, string>>>;
   /** A model's id or alias. */
   readonly moderationModel: string | null;
@@ -211,6 +213,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
         ? { clientId: values.GITHUB_CLIENT_ID, clientSecret: values.GITHUB_CLIENT_SECRET, ...GITHUB_URLS }
         : null,
     signInAttemptsPerMinute: SIGN_IN_ATTEMPTS_PER_MINUTE,
+    passwordCost: PASSWORD_COST,
     mcpServers: values.MCP_SERVERS,
     moderationModel: values.MODERATION_MODEL ?? null,
     integrations: toIntegrations(values),

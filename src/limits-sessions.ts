@@ -17,6 +17,8 @@ export const SESSION_CACHE_ENTRIES_MAX = 10_000;
 export const PASSWORD_CHARS_MIN = 8;
 /** Unspecified. */
 export const PASSWORD_CHARS_MAX = 128;
+/** scrypt's N, OWASP Password Storage Cheat Sheet. */
+export const PASSWORD_COST = 2 ** 14;
 /** Each takes 32 MiB and a thread for tens of milliseconds; the process has four threads, which files and names need too. */
 export const PASSWORD_HASHES_AT_ONCE = 2;
 /** Unspecified: more than these wait a few seconds, and are told to come back instead. */

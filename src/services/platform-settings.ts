@@ -27,6 +27,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly mediaQuota: MediaQuotaSettings;
   /** Of one address, of one e-mail address, and of sign-ups of one address. */
   readonly signInAttemptsPerMinute: number;
+  /** scrypt's N. */
+  readonly passwordCost: number;
   /** Null: nobody signs in with it. */
   readonly github: GitHubSettings | null;
   /** An id or alias; null when there is none. */

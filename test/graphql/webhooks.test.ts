@@ -88,7 +88,7 @@ describe("webhook endpoints", () => {
 
     const sent = await ask(`mutation($id: ID!) { sendTestWebhook(input: { endpointId: $id }) { ${DELIVERY} } }`, { id });
 
-    expect(field(sent, "sendTestWebhook")).toMatchObject({ event: "webhook.test", status: "PENDING" });
+    expect(field(sent, "sendTestWebhook")).toMatchObject({ event: "webhook.test", status: expect.toBeOneOf(["PENDING", "DELIVERED"]) });
     await expect.poll(async () => (await newestDelivery(id))?.status, { timeout: 10_000 }).toBe("DELIVERED");
   });
 

@@ -1,4 +1,4 @@
-import sharp from "sharp";
+import sharp, { type Sharp } from "sharp";
 import { describe, expect, it } from "vitest";
 import { isStrippable, PictureDamaged, stripMetadata } from "../../src/lib/picture-metadata.js";
 
@@ -7,14 +7,14 @@ const SECRET = "Bletchley Park";
 const EXIF = { IFD0: { Copyright: SECRET, Make: SECRET }, IFD3: { GPSLatitudeRef: "N", GPSLatitude: "52/1 0/1 0/1" } };
 
 /** 20 x 10 of three colours, held sideways, with a colour profile and everything that must go. */
-function picture(): sharp.Sharp {
+function picture(): Sharp {
   const pixels = Buffer.from(Array.from({ length: 20 * 10 * 3 }, (_, index) => (index * 37) % 256));
   return sharp(pixels, { raw: { width: 20, height: 10, channels: 3 } })
     .withExif(EXIF)
     .withMetadata({ orientation: 6, icc: "p3", exif: EXIF });
 }
 
-const FORMATS: Readonly<Record<string, (source: sharp.Sharp) => Promise<Buffer>>> = {
+const FORMATS: Readonly<Record<string, (source: Sharp) => Promise<Buffer>>> = {
   "image/jpeg": (source) => source.jpeg({ quality: 90 }).toBuffer(),
   "image/png": (source) => source.png().toBuffer(),
   "image/webp": (source) => source.webp({ lossless: true }).toBuffer(),

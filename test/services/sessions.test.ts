@@ -4,7 +4,7 @@ import { verifyPassword } from "better-auth/crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RequestContext } from "../../src/context.js";
 import { AppError } from "../../src/errors.js";
-import { SESSION_SECONDS, SESSIONS_PER_ACCOUNT_MAX } from "../../src/limits-sessions.js";
+import { PASSWORD_COST, SESSION_SECONDS, SESSIONS_PER_ACCOUNT_MAX } from "../../src/limits-sessions.js";
 import { chooseHandle, handleInput } from "../../src/services/sessions/handles.js";
 import { Passwords } from "../../src/services/sessions/passwords.js";
 import { SessionCookie } from "../../src/services/sessions/session-cookie.js";
@@ -122,7 +122,7 @@ describe("A session", () => {
 
 describe("Passwords", () => {
   it("are hashed as the library hashes them", async () => {
-    const passwords = new Passwords();
+    const passwords = new Passwords(PASSWORD_COST);
     const password = "pa\u0301ssw\u00f6rd \u2460";
 
     const hash = await passwords.hash(password);
@@ -134,7 +134,7 @@ describe("Passwords", () => {
   });
 
   it("wait for each other, so many and no more", async () => {
-    const passwords = new Passwords(1, 2);
+    const passwords = new Passwords(1024, 1, 2);
 
     const codes = await Promise.all([1, 2, 3, 4].map(() => codeOf(passwords.hash("password"))));
 

@@ -15,8 +15,8 @@ import { type FakeUpstream, startFakeUpstream } from "./fake-upstream.js";
 /** Preset, so that a restart on the same directory has it too. */
 export const OWNER_KEY = "sk_OwnerOfAllTests0123456789abcdefghijkl1q7bOw";
 
-/** Tests sign in more often than a person does. */
-const ROOMY = { signInAttemptsPerMinute: 1_000 } as const;
+/** Tests sign in more often than a person does, and their passwords are no secrets. */
+const ROOMY = { signInAttemptsPerMinute: 1_000, passwordCost: 2 ** 10 } as const;
 
 export interface TestApp {
   readonly baseUrl: string;

@@ -21,7 +21,7 @@ export interface SessionServices {
 
 export function createSessionServices(
   { database, events, counters, deriveSecret }: Pick<Foundations, "database" | "events" | "counters" | "deriveSecret">,
-  settings: Pick<PlatformSettings, "github" | "signInAttemptsPerMinute">,
+  settings: Pick<PlatformSettings, "github" | "passwordCost" | "signInAttemptsPerMinute">,
   clock: Clock,
   log: Logger,
   addresses: () => Addresses,
@@ -32,7 +32,7 @@ export function createSessionServices(
   });
   const directory = new SessionDirectory(database, deriveSecret("session tokens"), clock, events);
   const sessions = new Sessions(database, directory, sessionCookie, events, clock);
-  const passwords = new Passwords();
+  const passwords = new Passwords(settings.passwordCost);
   const limits = new SignInLimits(counters, settings.signInAttemptsPerMinute);
   let loaded: Promise<SignInLibrary> | null = null;
   const library = () => {

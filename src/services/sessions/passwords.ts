@@ -6,8 +6,8 @@ import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
 import { serviceUnavailable } from "../../errors.js";
 import { PASSWORD_HASHES_AT_ONCE, PASSWORD_HASHES_WAITING_MAX } from "../../limits-sessions.js";
 
-/** OWASP Password Storage Cheat Sheet: N=2^14, r=16 costs as much as its N=2^15, r=8. */
-const COST = { N: 16_384, r: 16, p: 1, maxmem: 2 * 128 * 16_384 * 16 };
+/** scrypt's r: with N=2^14 it costs as much as N=2^15, r=8 of the OWASP Password Storage Cheat Sheet. */
+const BLOCK_SIZE = 16;
 const KEY_BYTES = 64;
 const SALT_BYTES = 16;
 /** Nobody waits long enough for more. */
@@ -18,6 +18,8 @@ export class Passwords {
   readonly #waiting: (() => void)[] = [];
 
   constructor(
+    /** scrypt's N, a power of two. Hashes that were made with another cannot be verified. */
+    private readonly cost: number,
     private readonly atOnceMax = PASSWORD_HASHES_AT_ONCE,
     private readonly waitingMax = PASSWORD_HASHES_WAITING_MAX,
   ) {}
@@ -41,8 +43,10 @@ export class Passwords {
     try {
       // Of a letter and its accent typed as one character or as two, the same password.
       const text = password.normalize("NFKC");
+      // Twice what scrypt needs (RFC 7914): Node refuses to use more.
+      const options = { N: this.cost, r: BLOCK_SIZE, p: 1, maxmem: 2 * 128 * this.cost * BLOCK_SIZE };
       return await new Promise<Buffer>((resolve, reject) => {
-        scrypt(text, salt, KEY_BYTES, COST, (error, key) => (error ? reject(error) : resolve(key)));
+        scrypt(text, salt, KEY_BYTES, options, (error, key) => (error ? reject(error) : resolve(key)));
       });
     } finally {
       this.leave();

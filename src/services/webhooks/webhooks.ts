@@ -148,9 +148,9 @@ export class Webhooks {
     }
     const key = createId();
     await this.deps.queue.add([{ endpointId: id, message: testMessage(key, id, now) }]);
-    this.deps.onQueued();
     const row = await this.deliveries.findFirst({ where: { endpointId: id, event: TEST_EVENT, eventKey: key } });
     if (!row) throw notFound("webhook endpoint");
+    this.deps.onQueued();
     return toDeliveryRow(row);
   }
 
