@@ -1,6 +1,6 @@
 /** What the media host has for variant B alone (Spec 4.8; decisions "Media"): completing uploads, metadata, the gallery, deletion. */
 import * as z from "zod";
-import { decodeCursor, encodeCursor, type Page, type PageRequest } from "../lib/pagination.js";
+import { encodeCursor, type Page, type PageRequest } from "../lib/pagination.js";
 import { MEDIA_PAGE_SIZE_DEFAULT, MEDIA_PAGE_SIZE_MAX } from "../limits-media.js";
 import type { MediaMetadata } from "../services/media.js";
 import type { MediaObject } from "../services/media-objects.js";
@@ -8,7 +8,7 @@ import type { Services } from "../services/services.js";
 import type { Endpoint } from "./endpoint.js";
 import { sendError } from "./error-handler.js";
 import type { Exchange } from "./exchange.js";
-import { queryInteger } from "./query.js";
+import { queryCursor, queryInteger } from "./query.js";
 import type { Route, RouteHandler } from "./route.js";
 
 /** Of the redirect to a download: shorter than the download's address works, so that a kept one still leads somewhere. */
@@ -18,15 +18,7 @@ const listQuery = z.object({
   /** Everybody's files with it; without it, the caller's own. */
   tag: z.string().optional(),
   limit: queryInteger(1, MEDIA_PAGE_SIZE_MAX).default(MEDIA_PAGE_SIZE_DEFAULT),
-  cursor: z
-    .string()
-    .transform((cursor, ctx) => {
-      const position = decodeCursor(cursor);
-      if (position !== null) return position;
-      ctx.addIssue("Expected a `nextCursor` that this list has answered.");
-      return z.NEVER;
-    })
-    .optional(),
+  cursor: queryCursor().optional(),
 });
 
 export function addMediaObjectRoutes(

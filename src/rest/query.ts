@@ -1,6 +1,7 @@
 /** Query strings: each name once, well-formed, and the `key` credential apart from the parameters. */
 import * as z from "zod";
 import { invalidInput } from "../errors.js";
+import { decodeCursor } from "../lib/pagination.js";
 
 export interface Query {
   /** The `key` parameter (Spec 5.2). Never logged. */
@@ -41,4 +42,14 @@ export function queryInteger(min: number, max: number) {
     .transform(Number)
     .refine((value) => value >= min && value <= max, message)
     .meta({ type: "integer", pattern: undefined, minimum: min, maximum: max });
+}
+
+/** Where a page begins: what the list answered as `nextCursor`. */
+export function queryCursor() {
+  return z.string().transform((cursor, ctx) => {
+    const position = decodeCursor(cursor);
+    if (position !== null) return position;
+    ctx.addIssue("Expected a `nextCursor` that this list has answered.");
+    return z.NEVER;
+  });
 }

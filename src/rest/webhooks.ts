@@ -1,6 +1,6 @@
 /** Webhook endpoints of the account, and the log of what they were sent. */
 import * as z from "zod";
-import { decodeCursor, encodeCursor, type Page } from "../lib/pagination.js";
+import { encodeCursor, type Page } from "../lib/pagination.js";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../limits.js";
 import type { Services } from "../services/services.js";
 import { createWebhookEndpointInput, updateWebhookEndpointInput } from "../services/webhooks/endpoints-input.js";
@@ -8,20 +8,12 @@ import type { WebhookDeliveryRow, WebhookEndpointRow } from "../services/webhook
 import type { Endpoint } from "./endpoint.js";
 import type { Exchange } from "./exchange.js";
 import { toWebhookDelivery, toWebhookEndpoint } from "./presenters/webhooks.js";
-import { queryInteger } from "./query.js";
+import { queryCursor, queryInteger } from "./query.js";
 import type { Route } from "./route.js";
 
 const deliveriesQuery = z.object({
   limit: queryInteger(1, PAGE_SIZE_MAX).default(PAGE_SIZE_DEFAULT),
-  cursor: z
-    .string()
-    .transform((cursor, ctx) => {
-      const position = decodeCursor(cursor);
-      if (position !== null) return position;
-      ctx.addIssue("Expected a `nextCursor` that this list has answered.");
-      return z.NEVER;
-    })
-    .optional(),
+  cursor: queryCursor().optional(),
 });
 
 export function addWebhookRoutes(route: Route, endpoint: Endpoint, { webhooks }: Pick<Services, "webhooks">): void {

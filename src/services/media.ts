@@ -10,17 +10,8 @@ export type MediaItem =
   | { readonly kind: "object"; readonly object: MediaObject };
 
 /** What is known of a file, whichever it is. */
-export interface MediaMetadata {
+export interface MediaMetadata extends MediaObject {
   readonly kind: MediaItem["kind"];
-  readonly id: string;
-  readonly url: string;
-  readonly contentType: string;
-  readonly size: number;
-  readonly name: string | null;
-  readonly tags: readonly string[];
-  readonly createdAt: Date;
-  /** Null: kept until it is deleted. */
-  readonly expiresAt: Date | null;
 }
 
 export interface ReadableMedia {

@@ -2,11 +2,11 @@
 import type { AccountRow } from "../../services/accounts.js";
 import type { RedirectUrl } from "../../services/authorizations/redirect-url.js";
 import type { AuthorizationRequest } from "../../services/authorizations.js";
+import { decisionFields, type ListedModel } from "./decision-fields.js";
 import type { FormFields } from "./form.js";
 import { type Html, html } from "./html.js";
 import type { Page } from "./page.js";
 import { hiddenFields } from "./sign-in.js";
-import { type ListedModel, termsFields } from "./terms-fields.js";
 
 export interface Consent {
   readonly request: AuthorizationRequest;
@@ -21,9 +21,6 @@ export interface Consent {
   readonly refused?: { readonly message: string; readonly fields: FormFields };
 }
 
-/** The form's first button is the one that Enter presses in a field: consent is a button of its own. */
-const NO_DEFAULT = html`<button type="submit" disabled hidden></button>`;
-
 export function consentPage({ request, person, models, formToken, base, returnTo, refused }: Consent): Page {
   const { app, redirect, asked } = request;
   const name = app?.name ?? redirect.host;
@@ -33,16 +30,9 @@ export function consentPage({ request, person, models, formToken, base, returnTo
 ${whoAsks(request)}
 ${refused ? html`<p class="error" role="alert">${refused.message}</p>` : ""}
 <form method="post" action="${base}/authorize">
-${NO_DEFAULT}
 ${hiddenFields(formToken, returnTo)}
 <input type="hidden" name="request_id" value="${request.id}">
-<p>It asks for a key to generate with, paid by you. Leave out whatever you do not want it to have.</p>
-${termsFields(asked, models, refused?.fields ?? null)}
-<p class="soft">You can end its access at any time: its key is among your API keys.</p>
-<div class="buttons">
-<button type="submit" name="decision" value="approve" class="primary">Allow</button>
-<button type="submit" name="decision" value="deny" formnovalidate>Deny</button>
-</div>
+${decisionFields(asked, models, refused?.fields ?? null)}
 </form>`;
   return { title: `Let ${name} spend your credits?`, body, formTargets: formTargetsOf(redirect) };
 }

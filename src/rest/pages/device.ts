@@ -3,11 +3,11 @@ import type { AppError } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
 import type { AccountRow } from "../../services/accounts.js";
 import type { DeviceAuthorization } from "../../services/device-authorizations.js";
+import { decisionFields, type ListedModel } from "./decision-fields.js";
 import type { FormFields } from "./form.js";
 import { type Html, html } from "./html.js";
 import type { Page } from "./page.js";
 import { hiddenFields } from "./sign-in.js";
-import { type ListedModel, termsFields } from "./terms-fields.js";
 
 /** What each of the pages needs. */
 export interface DevicePage {
@@ -32,9 +32,6 @@ ${hiddenFields(formToken)}
   return { title: "Connect a device", body };
 }
 
-/** The form's first button is the one that Enter presses in a field: consent is a button of its own. */
-const NO_DEFAULT = html`<button type="submit" disabled hidden></button>`;
-
 export interface Confirmation extends DevicePage {
   readonly device: DeviceAuthorization;
   /** Those that there are. */
@@ -54,16 +51,9 @@ ${whoIsAsked(shown)}
 ${whoAsks(device)}
 ${refused ? html`<p class="error" role="alert">${refused.message}</p>` : ""}
 <form method="post" action="${base}/device/decision">
-${NO_DEFAULT}
 ${hiddenFields(formToken)}
 <input type="hidden" name="user_code" value="${userCode}">
-<p>It asks for a key to generate with, paid by you. Leave out whatever you do not want it to have.</p>
-${termsFields(asked, models, refused?.fields ?? null)}
-<p class="soft">You can end its access at any time: its key is among your API keys.</p>
-<div class="buttons">
-<button type="submit" name="decision" value="approve" class="primary">Allow</button>
-<button type="submit" name="decision" value="deny" formnovalidate>Deny</button>
-</div>
+${decisionFields(asked, models, refused?.fields ?? null)}
 </form>`;
   return { title: app ? `Let ${app.name} spend your credits?` : "Let this device spend your credits?", body };
 }

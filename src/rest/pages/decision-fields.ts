@@ -1,6 +1,6 @@
 /**
- * The part of a consent form in which a person narrows what an app asks for: models, budget, expiry and permissions, in the fields
- * that `grantFormFields` reads. It needs no script.
+ * The part of a consent form in which a person narrows what an app asks for (models, budget, expiry and permissions, in the fields
+ * that `grantFormFields` reads) and decides. It needs no script.
  */
 import { formatNanocredits } from "../../lib/money.js";
 import type { GrantablePermission, GrantTerms } from "../../services/authorizations/grant-terms.js";
@@ -18,6 +18,9 @@ const PERMISSIONS: Readonly<Record<GrantablePermission, string>> = {
   usage: "What you have used, and what it cost",
 };
 
+/** The form's first button is the one that Enter presses in a field: consent is a button of its own. */
+const NO_DEFAULT = html`<button type="submit" disabled hidden></button>`;
+
 /** What stands in the fields. */
 interface Entered {
   readonly isEveryModel: boolean;
@@ -27,8 +30,22 @@ interface Entered {
   readonly permissions: ReadonlySet<string>;
 }
 
-/** `models` are those that there are; `fields` what the person had entered before something was found wrong with it. */
-export function termsFields(asked: GrantTerms, models: readonly ListedModel[], fields: FormFields | null): Html {
+/**
+ * The fields, and the buttons that send `decision`. `models` are those that there are; `fields` what the person had entered before
+ * something was found wrong with it.
+ */
+export function decisionFields(asked: GrantTerms, models: readonly ListedModel[], fields: FormFields | null): Html {
+  return html`${NO_DEFAULT}
+<p>It asks for a key to generate with, paid by you. Leave out whatever you do not want it to have.</p>
+${termsFields(asked, models, fields)}
+<p class="soft">You can end its access at any time: its key is among your API keys.</p>
+<div class="buttons">
+<button type="submit" name="decision" value="approve" class="primary">Allow</button>
+<button type="submit" name="decision" value="deny" formnovalidate>Deny</button>
+</div>`;
+}
+
+function termsFields(asked: GrantTerms, models: readonly ListedModel[], fields: FormFields | null): Html {
   const entered = fields ? fromFields(fields) : fromAsked(asked);
   return html`${modelFields(asked, models, entered)}
 <fieldset>
