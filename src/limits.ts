@@ -72,8 +72,6 @@ export const FLUSH_TIMEOUT_MS = 5_000;
 export const FLUSH_RETRY_MS = 250;
 /** Credits: how long a hold waits for the settlement of others that stand in its way, before it is refused. */
 export const CONTENDED_HOLD_WAIT_MS = 2_000;
-/** How long the hold of a caller with plenty waits for an answer that makes it needless: longer than a fast upstream takes, and far too short for anybody to spend ten times an estimate elsewhere. */
-export const HOLD_LINGER_MS = 15;
 /** Credits: a hold that nobody extends for this long has expired; longer than any generation. */
 export const HOLD_SECONDS = 900;
 /** Credits: the upstream call starts beside the hold's commit while the balance is this many times the estimate (architecture, step 3). */

@@ -69,7 +69,6 @@ function open(payer: TestPayer, estimate: bigint, more: Partial<ChargeRequest> =
     estimate,
     paidOnly: false,
     isFree: false,
-    isWhole: false,
     record: usageRecord({ status: "cancelled", usageSource: "partial" }),
     ...more,
   });
@@ -271,105 +270,51 @@ describe("The upstream is called beside the hold's commit", () => {
     expect(charges.map(({ isComfortable }) => isComfortable)).toEqual([...Array(11).fill(true), ...Array(9).fill(false)]);
     await Promise.all(charges.map(({ held }) => held));
   });
-
-  it("counting charges that have taken the place of their holds and have not been committed yet", async () => {
-    const payer = await payerWith(1_000n);
-    await learnBalance(payer);
-    const isWaiting = ledger.pause();
-    const opening = open(await payerWith(1n), 1n);
-    await isWaiting;
-
-    const comfortable: boolean[] = [];
-    const settlements: Promise<unknown>[] = [];
-    for (let index = 0; index < 20; index++) {
-      const charge = open(payer, 50n);
-      comfortable.push(charge.isComfortable);
-      if (!charge.isComfortable) continue;
-      await charge.concludeHold();
-      settlements.push(charge.settle(50n, usageRecord()));
-    }
-    ledger.resume();
-    await Promise.all([...settlements, opening.held]);
-
-    expect(comfortable).toEqual([...Array(11).fill(true), ...Array(9).fill(false)]);
-    expect(open(payer, 45n).isComfortable).toBe(true);
-  });
 });
 
-it("forgets a hold that was taken back and then released", async () => {
-  const payer = await payerWith(100n);
-  await learnBalance(payer);
-  const isWaiting = ledger.pause();
-  const opening = open(await payerWith(1n), 1n);
-  await isWaiting;
-  const charge = open(payer, 10n);
-
-  await charge.concludeHold();
-  expect(open(payer, 10n).isComfortable).toBe(false);
-  await charge.release();
-  ledger.resume();
-  await opening.held;
-
-  expect(ledger.batches.flat().filter(({ kind }) => kind === "release")).toHaveLength(1);
-});
-
-describe("The hold of a caller with plenty who is given a whole answer", () => {
-  it("is left out when the answer comes soon", async () => {
+describe("The hold of a caller with plenty", () => {
+  it("is committed before the answer is charged, however soon that comes", async () => {
     const payer = await payerWith(1_000n);
     await learnBalance(payer);
     const before = ledger.batches.length;
-    const charge = open(payer, 50n, { isWhole: true });
-
-    await charge.concludeHold();
-    await charge.settle(40n, usageRecord());
-
-    expect(
-      ledger.batches
-        .slice(before)
-        .flat()
-        .map(({ kind }) => kind),
-    ).not.toContain("hold");
-    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 960n }, held: { pack: 0n } });
-  });
-
-  it("is committed when the answer takes long", async () => {
-    const payer = await payerWith(1_000n);
-    await learnBalance(payer);
-    const charge = open(payer, 50n, { isWhole: true });
+    const charge = open(payer, 50n);
 
     await charge.held;
-
-    expect(await readAccount(pool, payer.accountId)).toMatchObject({ held: { pack: 50n } });
     await charge.settle(40n, usageRecord());
+
+    const kinds = ledger.batches.slice(before).map((batch) => batch.map(({ kind }) => kind));
+    expect(kinds).toEqual([["hold"], ["settle"]]);
     expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 960n }, held: { pack: 0n } });
   });
 
-  it("needs no commit to be released soon", async () => {
+  it("is reckoned with by those of others who come at the same time, so that nothing is written off", async () => {
+    const payer = await payerWith(1_000n);
+    await learnBalance(payer);
+    // 11 of them have plenty and do not wait for their holds; of the others 9 are granted one, then there is nothing left.
+    const charges = Array.from({ length: 30 }, () => open(payer, 50n));
+
+    const outcomes = await Promise.allSettled(
+      charges.map(async (charge) => {
+        await charge.held;
+        return charge.settle(50n, usageRecord());
+      }),
+    );
+
+    const charged = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value.chargedNanocredits] : []));
+    expect(charges.filter(({ isComfortable }) => isComfortable)).toHaveLength(11);
+    expect(charged).toEqual(Array(20).fill(50n));
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 0n }, held: { pack: 0n } });
+  });
+
+  it("needs no commit to be released at once", async () => {
     const payer = await payerWith(1_000n);
     await learnBalance(payer);
     const before = ledger.batches.length;
 
-    await open(payer, 50n, { isWhole: true }).release();
+    await open(payer, 50n).release();
 
     expect(ledger.batches.length).toBe(before);
     expect(open(payer, 100n).isComfortable).toBe(true);
-  });
-
-  it("is committed at once for a caller without plenty", async () => {
-    const payer = await payerWith(100n);
-    await learnBalance(payer);
-    const before = ledger.batches.length;
-
-    const charge = open(payer, 50n, { isWhole: true });
-    await charge.held;
-
-    expect(charge.isComfortable).toBe(false);
-    expect(
-      ledger.batches
-        .slice(before)
-        .flat()
-        .map(({ kind }) => kind),
-    ).toEqual(["hold"]);
   });
 });
 

@@ -160,7 +160,7 @@ describe("Group commit", () => {
 });
 
 describe("A hold that is taken back", () => {
-  it("is never committed while it is queued, and its settlement charges without it", async () => {
+  it("is never committed while it is queued", async () => {
     const { settler, ledger, committed } = await start();
     const payer = await payerWith(10n);
     const isWaiting = ledger.pause();
@@ -173,25 +173,11 @@ describe("A hold that is taken back", () => {
     expect(settler.withdrawHold(held.id)).toBe(false);
     expect(settler.isOpen(held.id)).toBe(false);
     expect(await holding).toMatchObject({ outcome: "ok" });
-    const settling = settler.submit(settle(held, 3n));
     ledger.resume();
 
-    expect(await settling).toMatchObject({ outcome: "ok", charged: 3n });
     await opening;
-    expect(committed.map(([{ kind }]) => kind)).toEqual(["hold", "settle"]);
-    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 7n }, held: { pack: 1n } });
-  });
-
-  it("and that lingers is committed when the settler closes, and refused when the database is away", async () => {
-    const first = await start();
-    const payer = await payerWith(10n);
-    const lingering = first.settler.submitLingering(hold(payer, 4n));
-
-    await first.settler.close();
-
-    expect(await lingering).toMatchObject({ outcome: "ok" });
-    expect(await readAccount(pool, payer.accountId)).toMatchObject({ held: { pack: 4n } });
-    await expect(first.settler.submitLingering(hold(payer, 1n))).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
+    expect(committed.map(([{ kind }]) => kind)).toEqual(["hold"]);
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 10n }, held: { pack: 1n } });
   });
 
   it("stays when its commit has begun, or is over", async () => {

@@ -37,8 +37,6 @@ export interface ChargeRequest {
   /** Draws crypto and pack, never tier. */
   readonly paidOnly: boolean;
   readonly isFree: boolean;
-  /** Nothing is delivered before it is charged, so the hold of a caller with plenty may be left out of a fast answer. */
-  readonly isWhole: boolean;
   readonly record: LedgerRecord;
 }
 
@@ -71,8 +69,6 @@ export class OpenCharge {
   private refusal: AppError | null = null;
   private notedAt = Date.now();
   private concluded = false;
-  /** The charge takes the place of a hold that was never committed. */
-  private isWithdrawn = false;
 
   constructor(
     private readonly settler: Settler,
@@ -118,29 +114,14 @@ export class OpenCharge {
     return costNanocredits >= this.heldNanocredits ? this.refusal : null;
   }
 
-  /**
-   * Resolves when the answer that is now here may be charged: at once when the hold was still queued, for then the charge
-   * takes its place. Rejects as `held` does.
-   */
-  async concludeHold(): Promise<void> {
-    this.isWithdrawn = !this.request.isFree && this.settler.withdrawHold(this.request.generationId);
-    // It is still to be reckoned with, until the charge is committed: other upstream calls must not start on the same credits.
-    if (this.isWithdrawn) this.known.expectHold(this.fundIds, this.heldNanocredits);
-    else await this.held;
-  }
-
   /** Charges the cost and writes the usage row; resolves once that is committed, or spooled. */
   async settle(costNanocredits: bigint, record: LedgerRecord): Promise<Settlement> {
     this.conclude();
     await this.extension;
     const { paidOnly } = this.request;
     const amount = smaller(costNanocredits, AMOUNT_MAX);
-    try {
-      const outcome = await this.settler.submit({ kind: "settle", ...this.identity, amount, paidOnly, record });
-      return { chargedNanocredits: outcome.charged, meterSource: outcome.meterSource ?? "pack" };
-    } finally {
-      this.forgetWithdrawn();
-    }
+    const outcome = await this.settler.submit({ kind: "settle", ...this.identity, amount, paidOnly, record });
+    return { chargedNanocredits: outcome.charged, meterSource: outcome.meterSource ?? "pack" };
   }
 
   /** Nothing is charged and nothing recorded. */
@@ -148,17 +129,12 @@ export class OpenCharge {
     this.conclude();
     if (this.request.isFree) return;
     await this.extension;
-    if (this.isWithdrawn) return this.forgetWithdrawn();
     if (this.settler.withdrawHold(this.request.generationId)) return;
     const isHeld = await this.held.then(
       () => true,
       () => false,
     );
     if (isHeld) await this.settler.submit({ kind: "release", ...this.identity });
-  }
-
-  private forgetWithdrawn(): void {
-    if (this.isWithdrawn) this.known.forgetHold(this.fundIds, this.heldNanocredits);
   }
 
   private get identity(): { id: string; accountId: string; apiKeyId: string | null } {
@@ -177,7 +153,7 @@ export class OpenCharge {
     const hold = { kind: "hold", ...this.identity, amount: estimate, paidOnly, record } as const;
     this.known.expectHold(this.fundIds, estimate);
     try {
-      const outcome = await (this.request.isWhole && this.isComfortable ? this.settler.submitLingering(hold) : this.settler.submit(hold));
+      const outcome = await this.settler.submit(hold);
       const refusal = toRefusal(outcome.outcome);
       if (refusal) throw refusal;
     } finally {

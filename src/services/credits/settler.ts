@@ -2,8 +2,7 @@
  * The settler: one queue for the holds, extensions, settlements and releases of all requests (architecture, steps 3, 6).
  *
  * 1. At most one flush is under way; whatever has queued up meanwhile is the next. No timer: an idle gateway commits a
- *    single operation at once, a busy one commits hundreds together. Only a hold that may linger waits a few milliseconds for
- *    the answer that makes it needless.
+ *    single operation at once, a busy one commits hundreds together.
  * 2. A hold that is refused only because others hold the money waits for their settlement, for a bounded time.
  * 3. When the database is away, new holds are refused, and settlements are written to the spool and count as done: they
  *    are repeated until the database has them, and repeating one changes nothing.
@@ -15,7 +14,6 @@ import { type Ledger, type LedgerOperation, type LedgerOutcome, LedgerUnavailabl
 import type { SettlementSpool } from "../../store/settlement-spool.js";
 import { ContendedHolds, type PendingOperation } from "./contended-holds.js";
 import { DeferredOperations } from "./deferred-operations.js";
-import { LingeringHolds } from "./lingering-holds.js";
 
 export interface SettlerDependencies {
   readonly ledger: Ledger;
@@ -33,7 +31,6 @@ export class Settler {
   private isAway = false;
   private readonly deferred: DeferredOperations;
   private readonly contended = new ContendedHolds((holds) => this.enqueue(holds));
-  private readonly lingering = new LingeringHolds((holds) => this.enqueue(holds));
   /** Generations with a hold that was asked for and not refused, settled or released yet. */
   private readonly open = new Set<string>();
   private idleWaiters: (() => void)[] = [];
@@ -70,20 +67,22 @@ export class Settler {
    * alone: settlements are spooled and resolve as charged in full, extensions resolve as granted so that streams finish.
    */
   submit(operation: LedgerOperation): Promise<LedgerOutcome> {
-    return this.accept(operation, (pending) => this.enqueue([pending]));
-  }
-
-  /** As `submit`, but leaves `withdrawHold` a few milliseconds. For a caller with plenty who is given nothing before the charge. */
-  submitLingering(hold: LedgerOperation): Promise<LedgerOutcome> {
-    return this.accept(hold, (pending) => this.lingering.add(pending));
+    if (this.isUnavailable) return this.submitWhileAway(operation);
+    if (operation.kind === "hold" && this.queue.length >= FLUSH_QUEUE_MAX) {
+      return Promise.reject(serviceUnavailable("The gateway is busy. Try again in a moment."));
+    }
+    if (operation.kind === "hold") this.open.add(operation.id);
+    return new Promise((resolve, reject) => {
+      this.enqueue([{ operation, resolve, reject, patience: "fresh" }]);
+    });
   }
 
   /**
-   * Takes back a hold whose commit has not begun, because what it was for has already been delivered: the settlement that
-   * follows needs none. False when it is too late.
+   * Takes back a hold whose commit has not begun, because what it was for came to nothing. False when it is too late. Never for what
+   * is to be charged: a hold that was not committed is money that others may be granted.
    */
   withdrawHold(id: string): boolean {
-    const pending = this.lingering.take(id) ?? this.takeQueuedHold(id);
+    const pending = this.takeQueuedHold(id);
     if (!pending) return false;
     this.open.delete(id);
     pending.resolve(uncommittedOutcome(pending.operation));
@@ -93,21 +92,9 @@ export class Settler {
   /** Commits what is queued, spools what cannot be committed, and takes nothing more. */
   async close(): Promise<void> {
     this.isClosed = true;
-    this.enqueue(this.lingering.takeAll());
     for (const pending of this.contended.takeAll()) pending.reject(unavailable());
     if (this.isFlushing || this.queue.length > 0) await new Promise<void>((resolve) => this.idleWaiters.push(resolve));
     await this.deferred.close();
-  }
-
-  private accept(operation: LedgerOperation, queue: (pending: PendingOperation) => void): Promise<LedgerOutcome> {
-    if (this.isUnavailable) return this.submitWhileAway(operation);
-    if (operation.kind === "hold" && this.queue.length + this.lingering.size >= FLUSH_QUEUE_MAX) {
-      return Promise.reject(serviceUnavailable("The gateway is busy. Try again in a moment."));
-    }
-    if (operation.kind === "hold") this.open.add(operation.id);
-    return new Promise((resolve, reject) => {
-      queue({ operation, resolve, reject, patience: "fresh" });
-    });
   }
 
   private takeQueuedHold(id: string): PendingOperation | undefined {
@@ -205,7 +192,7 @@ export class Settler {
     this.isAway = true;
     // Whether these holds were committed is unknown. Nobody will use them, so they must not stay.
     for (const { operation } of batch) if (operation.kind === "hold") this.deferred.add(toRelease(operation));
-    this.strand([...batch, ...this.queue, ...this.lingering.takeAll(), ...this.contended.takeAll()]);
+    this.strand([...batch, ...this.queue, ...this.contended.takeAll()]);
     this.queue = [];
     this.deferred.retryLater();
   }

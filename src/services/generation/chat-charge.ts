@@ -17,8 +17,7 @@ export interface ChatDependencies {
   readonly totalMs: number;
 }
 
-/** `isWhole` when the answer is given in one piece, at its end. */
-export function openCharge(credits: Credits, plan: ChatPlan, isWhole: boolean): OpenCharge {
+export function openCharge(credits: Credits, plan: ChatPlan): OpenCharge {
   const { caller } = plan;
   return credits.open({
     generationId: plan.generationId,
@@ -30,7 +29,6 @@ export function openCharge(credits: Credits, plan: ChatPlan, isWhole: boolean): 
     estimate: plan.estimate,
     paidOnly: plan.model.paidOnly,
     isFree: plan.isFree,
-    isWhole,
     record: toLedgerRecord(plan, {
       modelUsed: plan.model.id,
       usage: NO_USAGE,

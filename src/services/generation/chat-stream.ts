@@ -105,7 +105,7 @@ export class ChatStreamRun implements ChatCompletionStream {
       this.admitted = admitChat(ctx, planned, input, this.deps.admission);
       const plan = this.admitted ? await this.admitted : planned;
       const meter = new ChatMeter(plan.promptTokens);
-      charge = openCharge(this.deps.credits, plan, false);
+      charge = openCharge(this.deps.credits, plan);
       if (!charge.isComfortable) await charge.held;
       this.cancellation.followHold(charge);
       this.calledAt = performance.now();

@@ -35,7 +35,7 @@ export class ChatCompletions {
     // No asynchronous step where nothing limits and nothing is checked: callers with secret keys are on the fast path.
     const admitted = admitChat(ctx, planned, input, this.deps.admission);
     const plan = admitted ? await admitted : planned;
-    const charge = openCharge(this.deps.credits, plan, true);
+    const charge = openCharge(this.deps.credits, plan);
     if (!charge.isComfortable) await charge.held;
     const cancellation = new Cancellation(ctx.signal, this.deps.totalMs);
     cancellation.followHold(charge);
@@ -43,7 +43,7 @@ export class ChatCompletions {
     try {
       const { model, answer } = await completeChat(plan, this.deps.upstreams, cancellation.signal);
       const upstreamMs = performance.now() - calledAt;
-      await charge.concludeHold();
+      await charge.held;
       return await this.conclude(ctx, plan, charge, model, answer, upstreamMs);
     } catch (error) {
       // Nothing was delivered, so nothing is charged. A settlement that failed has concluded the charge itself.

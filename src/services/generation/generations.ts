@@ -102,7 +102,7 @@ export class Generations {
   /** Resolves when the charge is committed. */
   async run<Answer>(ctx: RequestContext, plan: GenerationPlan, work: GenerationWork<Answer>): Promise<GenerationResult<Answer>> {
     const { texts, safety } = await this.admit(ctx, plan, work);
-    const charge = this.open(plan, true);
+    const charge = this.open(plan);
     if (!charge.isComfortable) await charge.held;
     const cancellation = new Cancellation(ctx.signal, this.deps.totalMs);
     cancellation.followHold(charge);
@@ -113,7 +113,7 @@ export class Generations {
       const answered = await attempt(candidates, cancellation.signal, (candidate) => work.call(candidate, cancellation.signal, texts));
       const upstreamMs = performance.now() - calledAt;
       const metered = await work.meter(answered.answer);
-      await charge.concludeHold();
+      await charge.held;
       const warnings = work.warnings?.(answered.answer) ?? [];
       const outcome = { ...metered, modelUsed: answered.model.id, status: "ok", firstByteMs: null, upstreamMs, warnings, safety } as const;
       return { answer: answered.answer, receipt: await this.conclude(ctx, plan, charge, outcome) };
@@ -126,8 +126,8 @@ export class Generations {
     }
   }
 
-  /** The charge of a plan. `isWhole` when nothing is delivered before it is settled. */
-  open(plan: GenerationPlan, isWhole: boolean): OpenCharge {
+  /** The charge of a plan. */
+  open(plan: GenerationPlan): OpenCharge {
     const { caller, model } = plan;
     return this.deps.credits.open({
       generationId: plan.generationId,
@@ -139,7 +139,6 @@ export class Generations {
       estimate: costOf(plan.expected, model.rates),
       paidOnly: model.paidOnly,
       isFree: isFree(model.rates),
-      isWhole,
       record: toGenerationRecord(plan, { modelUsed: model.id, quantities: NO_USAGE, usageSource: "partial", status: "cancelled" }),
     });
   }

@@ -75,7 +75,7 @@ export class RealtimeSessions {
     const { generations, upstreams, times = TIMES } = this.deps;
     const plan = generations.plan(ctx, "realtime", input.model, expectedOf);
     const { safety } = await generations.admit(ctx, plan, { texts: [], safe: input.safe });
-    const charge = generations.open(plan, false);
+    const charge = generations.open(plan);
     const cancellation = new Cancellation(ctx.signal, times.totalMs);
     try {
       await charge.held;

@@ -104,7 +104,7 @@ export class SpeechStreamRun implements SpokenStream {
     let charge: OpenCharge | null = null;
     try {
       const { texts, safety } = await this.generations.admit(this.ctx, plan, work);
-      charge = this.generations.open(plan, false);
+      charge = this.generations.open(plan);
       if (!charge.isComfortable) await charge.held;
       this.cancellation.followHold(charge);
       this.calledAt = performance.now();
