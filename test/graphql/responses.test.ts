@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
-import { chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
+import { chatChunk, chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
 import { json, sse } from "../support/upstream-replies.js";
 import { codes, execute, field, type Subscribe, TRANSPORTS } from "./client.js";
 
@@ -74,14 +74,13 @@ describe.each(TRANSPORTS)("subscription response over %s", (_name, subscribe: Su
 
   it("stops the upstream when the subscriber leaves", async () => {
     const request = app.upstream.requests.length;
-    app.upstream.answer.paceMs = 50;
+    app.upstream.replyNext(sse([chatChunk({ content: "Slow" })], { end: "hang" }));
     const live = subscribe(app, { query: STREAM, variables: { input: { model: "acme/chat", input: "Slowly" } } });
     for (let event = await live.next(); field(event, "response").type !== ("response.output_text.delta" as unknown); )
       event = await live.next();
 
     live.leave();
 
-    await app.upstream.requests[request]?.closedByClient;
-    app.upstream.answer.paceMs = 0;
+    await expect(app.upstream.requests[request]?.closedByClient).resolves.toBeGreaterThan(0);
   });
 });
