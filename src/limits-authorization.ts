@@ -18,8 +18,6 @@ export const STATE_CHARS_MAX = 512;
 
 /** Unspecified: how long a consent page may be looked at before it has to be asked for anew. */
 export const AUTHORIZATION_REQUEST_MINUTES = 60;
-/** Unspecified: a moment at which much else is written must not cost a person's decision or an app its key. */
-export const GRANT_TRANSACTION = { maxWait: 10_000, timeout: 10_000 };
 /** Unspecified: of one session; when there are more, the oldest are forgotten. */
 export const AUTHORIZATION_REQUESTS_OPEN_MAX = 50;
 /** Decisions "Authorization". */

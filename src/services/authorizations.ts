@@ -14,7 +14,7 @@ import type { RequestContext, SessionCaller } from "../context.js";
 import { conflict, invalidInput, notFound } from "../errors.js";
 import type { Clock } from "../lib/clock.js";
 import { createId } from "../lib/ids.js";
-import { AUTHORIZATION_REQUEST_MINUTES, AUTHORIZATION_REQUESTS_OPEN_MAX, GRANT_TRANSACTION } from "../limits-authorization.js";
+import { AUTHORIZATION_REQUEST_MINUTES, AUTHORIZATION_REQUESTS_OPEN_MAX } from "../limits-authorization.js";
 import type { Database, DatabaseClient } from "../store/database.js";
 import type { AuthorizationRequestModel } from "../store/generated/prisma/models.js";
 import type { ApiKeys, KeyGrant, KeyWriter } from "./api-keys.js";
@@ -205,7 +205,7 @@ export class Authorizations {
       });
       if (count === 0) throw decided();
       return follow(transaction);
-    }, GRANT_TRANSACTION);
+    });
   }
 }
 

@@ -27,9 +27,6 @@ export interface MediaQuota {
 /** As much of a transaction as uploads need. */
 export type MediaTransaction = Pick<DatabaseClient, "$queryRaw" | "mediaObject">;
 
-/** Milliseconds: to get a connection while many upload, and to hold it. */
-const TRANSACTION = { maxWait: 10_000, timeout: 10_000 };
-
 interface Used {
   readonly bytes: bigint;
   readonly files: bigint;
@@ -74,7 +71,7 @@ export class MediaQuotas {
       await transaction.$queryRaw`SELECT 1 FROM pg_advisory_xact_lock(hashtextextended(${`media-quota ${accountId}`}, 0))`;
       this.assertFits(await this.usedBy(accountId, transaction), sizeBytes);
       return write(transaction);
-    }, TRANSACTION);
+    });
   }
 
   /** Throws SERVICE_UNAVAILABLE when the disk would be too full afterwards. */

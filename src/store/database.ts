@@ -24,7 +24,7 @@ const KEEP_ALIVE_DELAY_MS = 10_000;
 const PING_TIMEOUT_MS = 2_000;
 /** A connection that is silent for longer is given up, with whoever waits on it. */
 const QUERY_TIMEOUT_MS = 20_000;
-/** How long a transaction of several statements may wait for a connection: a burst is let through, not refused after two seconds. */
+/** How long a transaction of several statements may wait for a connection: a moment at which much else is written must not cost anybody a key or an upload. */
 const TRANSACTION_WAIT_MS = 10_000;
 /** Below the session's own bound on idling in one. */
 const TRANSACTION_TIMEOUT_MS = 10_000;

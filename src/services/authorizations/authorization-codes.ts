@@ -7,12 +7,7 @@ import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { AppError } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import {
-  AUTHORIZATION_CODE_ATTEMPTS_MAX,
-  AUTHORIZATION_CODE_KEPT_HOURS,
-  AUTHORIZATION_CODE_SECONDS,
-  GRANT_TRANSACTION,
-} from "../../limits-authorization.js";
+import { AUTHORIZATION_CODE_ATTEMPTS_MAX, AUTHORIZATION_CODE_KEPT_HOURS, AUTHORIZATION_CODE_SECONDS } from "../../limits-authorization.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
 import type { AuthorizationCodeModel } from "../../store/generated/prisma/models.js";
 import type { ApiKeys, KeyGrant, KeyWriter } from "../api-keys.js";
@@ -86,7 +81,7 @@ export class AuthorizationCodes {
     const app = input.client_id === undefined ? null : await this.apps.findByKey(input.client_id);
     const client = app?.appKeyId ?? null;
     const { prisma } = this.database;
-    const outcome = await prisma.$transaction((transaction) => this.decide(input, client, transaction), GRANT_TRANSACTION).catch(refuse);
+    const outcome = await prisma.$transaction((transaction) => this.decide(input, client, transaction)).catch(refuse);
     if (outcome.kind === "issued") {
       this.apiKeys.announceGranted(outcome.apiKeyId);
       return outcome.token;

@@ -10,9 +10,6 @@ import type { DeviceAuthorizationModel } from "../../store/generated/prisma/mode
 import type { ApiKeys } from "../api-keys.js";
 import { fromStoredTerms, type GrantablePermission, type StoredTerms } from "../authorizations/grant-terms.js";
 
-/** A moment at which much else is written must not cost a device its key. */
-const TRANSACTION = { maxWait: 10_000, timeout: 10_000 };
-
 export const DEVICE_TOKEN_ERRORS = [
   "authorization_pending",
   "slow_down",
@@ -99,7 +96,7 @@ export class Redemption {
         await transaction.deviceAuthorization.update({ where: { id: row.id }, data: { apiKeyId } });
         const lifeMs = (apiKey.expiresAt?.getTime() ?? 0) - this.clock.now().getTime();
         return { kind: "token", accessToken: key, scope: terms.permissions, expiresIn: Math.max(1, Math.round(lifeMs / 1000)) };
-      }, TRANSACTION);
+      });
       if (apiKeyId !== null) this.apiKeys.announceGranted(apiKeyId);
       return answer;
     } catch (error) {

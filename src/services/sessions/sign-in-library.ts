@@ -30,7 +30,6 @@ export interface SignInLibraryOptions {
 const CLIENT_ADDRESS_HEADER = "x-sluice-client-address";
 /** Where its routes would be, below the address of the authorization host. Only GitHub's way back is served. */
 const AUTH_PATH = "/api/auth";
-export const GITHUB_CALLBACK_PATH = `${AUTH_PATH}/callback/github`;
 
 export type SignInLibrary = Awaited<ReturnType<typeof loadSignInLibrary>>;
 
