@@ -6,7 +6,7 @@ import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSyn
 import { tmpdir, userInfo } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
-import { setTimeout as delay } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 
@@ -28,7 +28,7 @@ export interface TestPostgres {
   readonly socketPath: string;
   /** Another empty database on the same server. */
   createDatabase(): Promise<string>;
-  /** Ends every session but its own, as a failover does. */
+  /** Ends every session but its own, as a failover does; resolves when this process has heard of it. */
   killBackends(): Promise<void>;
   /** Stops the server as a crash does: nothing is flushed, nobody is told. */
   kill9(): Promise<void>;
@@ -54,7 +54,7 @@ export async function startPostgres(): Promise<TestPostgres | null> {
   const administer = async (sql: string) => {
     const client = new pg.Client({ connectionString: urlOf("postgres") });
     await client.connect();
-    await client.query(sql).finally(() => client.end());
+    return client.query(sql).finally(() => client.end());
   };
   const createDatabase = async () => {
     const name = `test_${randomUUID().replaceAll("-", "")}`;
@@ -93,10 +93,13 @@ export async function startPostgres(): Promise<TestPostgres | null> {
     url: await createDatabase(),
     socketPath: join(directory, ".s.PGSQL.5432"),
     createDatabase,
-    killBackends: () =>
-      administer(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'",
-      ),
+    killBackends: async () => {
+      const { rows } = await administer(
+        "SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'",
+      );
+      await Promise.all(rows.map(({ pid }) => gone(pid)));
+      await hearWhatWasSent();
+    },
     kill9: async () => {
       // Its children outlive it by a moment, in which they still answer: a crash takes them all.
       const children = childrenOf(server.pid);
@@ -172,6 +175,12 @@ function killIfThere(pid: number): void {
 /** Resolves when the process runs no more; one that nobody has waited for yet (Z) does not run either. */
 async function gone(pid: number): Promise<void> {
   for (let stat = statOf(pid); stat && stat.state !== "Z"; stat = statOf(pid)) await delay(5);
+}
+
+/** One whole turn of the event loop: whatever had arrived before at any socket is handled. The first tick may end a turn half gone. */
+async function hearWhatWasSent(): Promise<void> {
+  await nextTurn();
+  await nextTurn();
 }
 
 interface ServerUser {
