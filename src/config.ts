@@ -25,8 +25,9 @@ export interface Tier {
 }
 
 /** Decisions "Agents and community models": servers that are mapped by configuration; `sluice` is always there. */
-const MCP_SERVER_IDS = ["ffmpeg", "computer", "search", "integrations", "ada"] as const;
-export type McpServerId = (typeof MCP_SERVER_IDS)[number];
+/** Those of decisions "Agents and community models" that have to be mapped: `sluice` is this gateway itself. */
+const MAPPED_MCP_SERVER_IDS = ["ffmpeg", "computer", "search", "integrations", "ada"] as const;
+export type MappedMcpServerId = (typeof MAPPED_MCP_SERVER_IDS)[number];
 
 export type IntegrationsConfig =
   | { readonly kind: "development" }
@@ -91,7 +92,7 @@ export interface Config {
   readonly signInAttemptsPerMinute: number;
   /** scrypt's N for passwords. Not from the environment. */
   readonly passwordCost: number;
-  readonly mcpServers: Readonly<Partial<Record<McpServerId, string>>>;
+  readonly mcpServers: Readonly<Partial<Record<MappedMcpServerId, string>>>;
   /** A model's id or alias. */
   readonly moderationModel: string | null;
   readonly integrations: IntegrationsConfig;
@@ -151,7 +152,7 @@ const environment = z.object({
   LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
   GITHUB_CLIENT_ID: text.optional(),
   GITHUB_CLIENT_SECRET: text.optional(),
-  MCP_SERVERS: json(z.partialRecord(z.enum(MCP_SERVER_IDS), httpUrl())).default({}),
+  MCP_SERVERS: json(z.partialRecord(z.enum(MAPPED_MCP_SERVER_IDS), httpUrl())).default({}),
   MODERATION_MODEL: text.optional(),
   INTEGRATIONS_BROKER_URL: z.union([z.literal("off"), httpUrl()], 'must be "off" or an http or https URL').optional(),
   INTEGRATIONS_BROKER_KEY: text.optional(),

@@ -5,6 +5,12 @@ export type ApiKeyType = "secret" | "publishable";
 /** Account permissions of Spec 5.4; a key holds some, a session all. */
 export type AccountPermission = "profile" | "balance" | "usage" | "keys";
 
+/** An agent at work for a caller: it may generate what they may, and nothing else; every generation of it is part of theirs. */
+export interface AgentRun {
+  /** The agent's own generation. */
+  readonly parentRequestId: string;
+}
+
 export interface AnonymousCaller {
   readonly kind: "anonymous";
 }
@@ -22,6 +28,8 @@ export interface KeyCaller {
   readonly allowedModels: readonly string[] | null;
   readonly hasBudget: boolean;
   readonly expiresAt: Date | null;
+  /** Absent: the caller itself asks. */
+  readonly run?: AgentRun | undefined;
 }
 
 /** A signed-in person: every permission on their own account. */
@@ -30,6 +38,8 @@ export interface SessionCaller {
   readonly accountId: string;
   readonly isOperator: boolean;
   readonly sessionId: string;
+  /** Absent: the caller itself asks. */
+  readonly run?: AgentRun | undefined;
 }
 
 export type Caller = AnonymousCaller | KeyCaller | SessionCaller;
@@ -45,4 +55,6 @@ export interface RequestContext {
   readonly log: Logger;
   /** With an Idempotency-Key: the id of the first generation, written down before it begins. */
   readonly reservedId?: { take(): string | null } | undefined;
+  /** How many gateways the request has come through before this one; absent: none. A model whose upstream is a gateway must not go in circles. */
+  readonly hops?: number | undefined;
 }

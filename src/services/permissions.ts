@@ -11,6 +11,7 @@ export function requireCaller(ctx: RequestContext): KeyCaller | SessionCaller {
 /** A session, or a key that holds the permission. */
 export function requirePermission(ctx: RequestContext, permission: AccountPermission): KeyCaller | SessionCaller {
   const caller = requireCaller(ctx);
+  refuseAgents(caller);
   if (caller.kind === "key" && !caller.permissions.has(permission)) {
     throw permissionDenied(`This key does not hold the permission account:${permission}.`);
   }
@@ -20,6 +21,7 @@ export function requirePermission(ctx: RequestContext, permission: AccountPermis
 /** As `requirePermission(ctx, "keys")`, and never a publishable key (Spec 5.4). */
 export function requireKeyManager(ctx: RequestContext): KeyCaller | SessionCaller {
   const caller = requireCaller(ctx);
+  refuseAgents(caller);
   if (caller.kind === "key" && caller.apiKeyType !== "secret") throw permissionDenied("Keys are managed with a secret key.");
   return requirePermission(ctx, "keys");
 }
@@ -27,8 +29,14 @@ export function requireKeyManager(ctx: RequestContext): KeyCaller | SessionCalle
 /** A signed-in person; 403 for a key, whatever it holds. */
 export function requireSession(ctx: RequestContext): SessionCaller {
   const { caller } = ctx;
+  refuseAgents(caller);
   if (caller.kind === "session") return caller;
   throw caller.kind === "key" ? permissionDenied("Only a signed-in person may do this, not a key.") : unauthenticated("Sign in first.");
+}
+
+/** Decisions "Run token": what an agent does for somebody is generating, and never their account. */
+function refuseAgents(caller: Caller): void {
+  if (caller.kind !== "anonymous" && caller.run) throw permissionDenied("An agent may not use the account that it works for.");
 }
 
 export function requireOperator(ctx: RequestContext): KeyCaller | SessionCaller {

@@ -21,6 +21,10 @@ export interface EventChannels {
   "balance-low": { readonly accountId: string; readonly balance: string; readonly threshold: string; readonly since: string };
   /** Somebody has begun or ended to listen to an account's webhooks. */
   "webhooks-changed": { readonly accountId: string };
+  /** A registered model was created, changed or deleted: whoever keeps it in memory looks again. */
+  "community-model-changed": { readonly accountId: string; readonly modelId: string; readonly change: string };
+  /** The health of a registered model was counted anew; the account is its owner's. */
+  "model-health-changed": { readonly accountId: string; readonly modelId: string };
   /** A generation job got further or came to its end. */
   "generation-changed": { readonly accountId: string; readonly generationId: string; readonly status: string };
 }

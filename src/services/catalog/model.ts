@@ -10,8 +10,19 @@ export type Capability = (typeof CAPABILITIES)[number];
 export const SAFETY_FEATURES = ["privacy", "secrets", "sexual", "violence", "shield"] as const;
 export type SafetyFeature = (typeof SAFETY_FEATURES)[number];
 
-/** The protocol that an upstream speaks; `sandbox` is answered in the process. */
-export type WireFormat = "openai" | "sandbox" | `ai-sdk:${string}`;
+/**
+ * The protocol that an upstream speaks; `sandbox` is answered in the process. `openai-endpoint` is OpenAI's format at an address
+ * that somebody registered: the exact endpoint, or for media the base of their API.
+ */
+export type WireFormat = "openai" | "openai-endpoint" | "sandbox" | `ai-sdk:${string}`;
+
+/** Spec 2.8: the chat format of an upstream of text models. */
+export const UPSTREAM_APIS = ["chat_completions", "responses"] as const;
+export type UpstreamApi = (typeof UPSTREAM_APIS)[number];
+
+/** Spec 2.8: who is an agent, and who runs it: the gateway, or an endpoint of its owner's. */
+export const AGENT_TYPES = ["prompt_agent", "code_agent", "endpoint_agent"] as const;
+export type AgentType = (typeof AGENT_TYPES)[number];
 
 export interface Upstream {
   readonly id: string;
@@ -21,6 +32,8 @@ export interface Upstream {
   readonly apiKey: string | null;
   /** Named by the operator: exempt from the outbound guard (decisions "Agents and community models"). */
   readonly isTrusted: boolean;
+  /** With the wire format `openai-endpoint`: what is at the address. */
+  readonly endpoint?: { readonly modality: Modality; readonly api: UpstreamApi | null } | undefined;
 }
 
 export interface Model {
@@ -61,7 +74,13 @@ export interface Model {
   /** Registered by an account; its owner's handle is `owner`. */
   readonly isCommunity: boolean;
   readonly isAgent: boolean;
+  /** Null: not an agent. */
+  readonly agentType: AgentType | null;
   readonly owner: string | null;
+  /** The row of a registered model. */
+  readonly communityModelId: string | null;
+  /** Registered by an account and only its owner's to call. */
+  readonly isPrivate: boolean;
 }
 
 /** Where an entry comes from, strongest first: an operator's overrides a bundled one, that one a local server's, and that one the sandbox. */
@@ -144,7 +163,10 @@ export function toModel(definition: ModelDefinition, standing: ModelStanding): M
     requiredSafetyFeatures: definition.requiredSafetyFeatures ?? [],
     isCommunity: false,
     isAgent: false,
+    agentType: null,
     owner: null,
+    communityModelId: null,
+    isPrivate: false,
   });
 }
 

@@ -1,9 +1,12 @@
 /** The charge that a chat is opened with, and what it is opened by. */
+import type { RequestContext } from "../../context.js";
 import { NO_USAGE } from "../../lib/usage.js";
+import type { AgentProviders } from "../agents/agent-providers.js";
 import type { Catalog } from "../catalog.js";
 import type { Credits, OpenCharge } from "../credits/credits.js";
 import type { OutputEstimates } from "../credits/output-estimates.js";
 import type { Admission } from "./admission.js";
+import type { ProviderOf } from "./chat-attempts.js";
 import { type ChatPlan, toLedgerRecord } from "./chat-plan.js";
 import type { Upstreams } from "./upstreams.js";
 
@@ -12,9 +15,18 @@ export interface ChatDependencies {
   readonly credits: Credits;
   readonly estimates: OutputEstimates;
   readonly upstreams: Upstreams;
+  readonly agents: AgentProviders;
   readonly admission: Admission;
   /** A generation's total, in milliseconds. */
   readonly totalMs: number;
+}
+
+/** An agent that the gateway runs answers by itself; every other model has an upstream. */
+export function providersOf({ upstreams, agents }: ChatDependencies, ctx: RequestContext, generationId: string): ProviderOf {
+  return (model) => {
+    const isRunHere = model.agentType === "prompt_agent" || model.agentType === "code_agent";
+    return isRunHere ? agents.chat(model, { ctx, generationId }) : upstreams.chat(model);
+  };
 }
 
 export function openCharge(credits: Credits, plan: ChatPlan): OpenCharge {

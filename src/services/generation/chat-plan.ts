@@ -113,7 +113,7 @@ export function toLedgerRecord(
     timeToFirstTokenMs: progress.firstTokenMs === null ? null : Math.round(progress.firstTokenMs),
     status: progress.status,
     usageSource: progress.usageSource,
-    parentRequestId: null,
+    parentRequestId: caller.run?.parentRequestId ?? null,
   };
 }
 

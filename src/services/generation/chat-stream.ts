@@ -20,7 +20,7 @@ import type { Answered } from "./attempts.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
 import { admitChat } from "./chat-admission.js";
 import { type BegunStream, openChatStream } from "./chat-attempts.js";
-import { type ChatDependencies, openCharge } from "./chat-charge.js";
+import { type ChatDependencies, openCharge, providersOf } from "./chat-charge.js";
 import type { ChatCompletionInput } from "./chat-input.js";
 import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
 import { type ChatPlan, planChat, toLedgerRecord } from "./chat-plan.js";
@@ -124,7 +124,7 @@ export class ChatStreamRun implements ChatCompletionStream {
   private async callUpstream(plan: ChatPlan, charge: OpenCharge, meter: ChatMeter): Promise<Answered<BegunStream>> {
     let accepted: Model | null = null;
     try {
-      return await openChatStream(plan, this.deps.upstreams, this.cancellation.signal, (model) => {
+      return await openChatStream(plan, providersOf(this.deps, this.ctx, plan.generationId), this.cancellation.signal, (model) => {
         accepted = model;
       });
     } catch (error) {

@@ -10,7 +10,7 @@ import { costOf } from "../pricing.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
 import { admitChat } from "./chat-admission.js";
 import { completeChat } from "./chat-attempts.js";
-import { type ChatDependencies, openCharge } from "./chat-charge.js";
+import { type ChatDependencies, openCharge, providersOf } from "./chat-charge.js";
 import type { ChatCompletionInput } from "./chat-input.js";
 import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
 import { type ChatPlan, planChat, toLedgerRecord } from "./chat-plan.js";
@@ -41,7 +41,7 @@ export class ChatCompletions {
     cancellation.followHold(charge);
     const calledAt = performance.now();
     try {
-      const { model, answer } = await completeChat(plan, this.deps.upstreams, cancellation.signal);
+      const { model, answer } = await completeChat(plan, providersOf(this.deps, ctx, plan.generationId), cancellation.signal);
       const upstreamMs = performance.now() - calledAt;
       await charge.held;
       return await this.conclude(ctx, plan, charge, model, answer, upstreamMs);

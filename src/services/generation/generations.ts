@@ -197,7 +197,7 @@ export function toGenerationRecord(
     timeToFirstTokenMs: progress.firstByteMs == null ? null : Math.round(progress.firstByteMs),
     status: progress.status,
     usageSource: progress.usageSource,
-    parentRequestId: null,
+    parentRequestId: caller.run?.parentRequestId ?? null,
   };
 }
 

@@ -1,0 +1,76 @@
+/** A registered model (Spec 2.8): its row as every part of the service reads it, and what a change that has come due makes of it. */
+import type { CommunityModelModel } from "../../store/generated/prisma/models.js";
+import { COMMUNITY_PUBLISHER } from "../catalog/community.js";
+import { PRICE_FIELDS, type PriceField, type StatedPrices } from "../pricing.js";
+
+export type CommunityModelRow = CommunityModelModel;
+
+/** A scheduled change (Spec 2.8 `pending`), as the column holds it. Prices are picocredits in decimal digits; null: no longer stated. */
+export interface PendingChange {
+  readonly visibility?: "public";
+  readonly paidOnly?: boolean;
+  readonly imagePricing?: "request" | "tokens";
+  readonly prices?: Readonly<Partial<Record<PriceField, string | null>>>;
+}
+
+/** What a model is under: all that a scheduled change can change. */
+export interface CommunityModelTerms {
+  readonly visibility: "private" | "public";
+  readonly paidOnly: boolean;
+  readonly imagePricing: "request" | "tokens";
+  readonly prices: StatedPrices;
+}
+
+/** `community/<owner>/<name>`. */
+export function communityModelId(handle: string, name: string): string {
+  return `${COMMUNITY_PUBLISHER}/${handle}/${name}`;
+}
+
+/** The terms at this moment: a pending change counts from its time on, whoever reads it and when. */
+export function termsAt(row: CommunityModelRow, now: Date): CommunityModelTerms {
+  const terms = statedTerms(row);
+  return isDue(row, now) ? applied(terms, pendingOf(row)) : terms;
+}
+
+/** The change that is still to come; null when there is none, or it has come due. */
+export function pendingAt(row: CommunityModelRow, now: Date): { readonly change: PendingChange; readonly effectiveAt: Date } | null {
+  if (row.pendingEffectiveAt === null || isDue(row, now)) return null;
+  return { change: pendingOf(row), effectiveAt: row.pendingEffectiveAt };
+}
+
+/** `terms` after the change. */
+export function applied(terms: CommunityModelTerms, change: PendingChange): CommunityModelTerms {
+  const prices: Partial<Record<PriceField, bigint>> = { ...terms.prices };
+  for (const field of PRICE_FIELDS) {
+    const price = change.prices?.[field];
+    if (price === null) delete prices[field];
+    else if (price !== undefined) prices[field] = BigInt(price);
+  }
+  return {
+    visibility: change.visibility ?? terms.visibility,
+    paidOnly: change.paidOnly ?? terms.paidOnly,
+    imagePricing: change.imagePricing ?? terms.imagePricing,
+    prices,
+  };
+}
+
+function statedTerms(row: CommunityModelRow): CommunityModelTerms {
+  const stated = PRICE_FIELDS.flatMap((field): [PriceField, bigint][] => {
+    const price = row[field];
+    return price === null ? [] : [[field, price]];
+  });
+  return {
+    visibility: row.visibility,
+    paidOnly: row.paidOnly,
+    imagePricing: row.imagePricing,
+    prices: Object.fromEntries(stated),
+  };
+}
+
+function isDue(row: CommunityModelRow, now: Date): boolean {
+  return row.pendingEffectiveAt !== null && row.pendingEffectiveAt <= now;
+}
+
+function pendingOf(row: CommunityModelRow): PendingChange {
+  return (row.pending ?? {}) as PendingChange;
+}

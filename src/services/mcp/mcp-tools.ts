@@ -1,0 +1,32 @@
+/** Tools of MCP servers, as agents use them: the seam between agents and the servers' client. */
+
+/** Decisions "Agents and community models": the six servers; all but `sluice` are mapped to a URL by configuration. */
+export const MCP_SERVER_IDS = ["ffmpeg", "computer", "sluice", "search", "integrations", "ada"] as const;
+export type McpServerId = (typeof MCP_SERVER_IDS)[number];
+
+export interface McpTool {
+  readonly name: string;
+  readonly description: string | null;
+  /** A JSON Schema of an object. */
+  readonly inputSchema: Readonly<Record<string, unknown>>;
+}
+
+/** A tool's answer; its content blocks are MCP's. */
+export interface McpToolResult {
+  readonly isError: boolean;
+  readonly content: readonly Readonly<Record<string, unknown>>[];
+  readonly structuredContent?: Readonly<Record<string, unknown>> | undefined;
+}
+
+export interface McpCallOptions {
+  /** What `sluice` is called with, so that it generates for the agent's caller; no other server sees it. */
+  readonly runToken: string;
+  readonly signal: AbortSignal;
+}
+
+export interface McpToolServers {
+  /** Rejects with SERVICE_UNAVAILABLE for a server that is not mapped, UPSTREAM_ERROR for one that does not answer. */
+  listTools(server: McpServerId, options: McpCallOptions): Promise<readonly McpTool[]>;
+  /** As `listTools`. A tool that fails is a result with `isError`. */
+  callTool(server: McpServerId, tool: string, args: Readonly<Record<string, unknown>>, options: McpCallOptions): Promise<McpToolResult>;
+}
