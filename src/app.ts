@@ -6,6 +6,7 @@ import { type Addresses, addressesOf, type Config } from "./config.js";
 import { authMountOf, mediaMountOf } from "./config-hosts.js";
 import { type Clock, systemClock } from "./lib/clock.js";
 import { trackRequests } from "./lib/http-drain.js";
+import { loopbackUrl } from "./lib/loopback-url.js";
 import { DRAIN_TIMEOUT_MS, HTTP_HEADERS_TIMEOUT_MS, HTTP_KEEP_ALIVE_MS, HTTP_REQUEST_TIMEOUT_MS } from "./limits.js";
 import { openPlatform } from "./services/platform.js";
 import type { Services } from "./services/services.js";
@@ -22,7 +23,8 @@ export interface App {
 
 export async function createApp(config: Config, log: Logger, clock: Clock = systemClock): Promise<App> {
   const addresses = (): Addresses => addressesOf(config, portOf(http, config));
-  const [platform, faces] = await Promise.all([openPlatform(config, clock, log, addresses), loadFaces()]);
+  const ownUrl = (): string => loopbackUrl(boundHostOf(http, config), portOf(http, config));
+  const [platform, faces] = await Promise.all([openPlatform(config, clock, log, addresses, ownUrl), loadFaces()]);
   const { express, GRAPHQL_PATH, createGraphQLServer, routeUpgrades } = faces;
   const { answerClientError, createRestRouter, isOwnHost, messageClassesOf, toErrorRequestHandler, REALTIME_PATH, createRealtimeFace } =
     faces;
@@ -111,4 +113,9 @@ async function listen(http: Server, config: Config): Promise<Addresses & { port:
 function portOf(http: Server, config: Config): number {
   const address = http.address() as AddressInfo | null;
   return address?.port ?? config.port;
+}
+
+function boundHostOf(http: Server, config: Config): string {
+  const address = http.address() as AddressInfo | null;
+  return address?.address ?? config.host;
 }

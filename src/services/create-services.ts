@@ -49,6 +49,7 @@ import { Media } from "./media.js";
 import { MEDIA_FOLDER, MediaLinks } from "./media-links.js";
 import { MEDIA_OBJECT_FOLDER, MediaObjects } from "./media-objects.js";
 import { MediaQuotas } from "./media-quotas.js";
+import type { OwnGateway } from "./own-gateway.js";
 import type { Addresses, PlatformSettings } from "./platform-settings.js";
 import { Profiles } from "./profiles.js";
 import { RateLimits } from "./rate-limits.js";
@@ -77,6 +78,7 @@ export function createServices(
   clock: Clock,
   log: Logger,
   addresses: () => Addresses,
+  ownGateway: OwnGateway,
 ): CreatedServices {
   const { catalog, database, events, processId, ledger, settler, known, tiers, refills, directory, outbound, upstreams, blobs, counters } =
     foundations;

@@ -9,6 +9,7 @@ import type { Database } from "../store/database.js";
 import { createServices } from "./create-services.js";
 import type { Settler } from "./credits/settler.js";
 import { openFoundations } from "./foundations.js";
+import { OwnGateway } from "./own-gateway.js";
 import { ensureOwner } from "./owner.js";
 import type { Addresses, PlatformSettings } from "./platform-settings.js";
 import type { Services } from "./services.js";
@@ -23,10 +24,19 @@ export interface Platform {
   close(): Promise<void>;
 }
 
-export async function openPlatform(settings: PlatformSettings, clock: Clock, log: Logger, addresses: () => Addresses): Promise<Platform> {
+/** `ownUrl`: where this process listens, as it is reached from this machine. */
+export async function openPlatform(
+  settings: PlatformSettings,
+  clock: Clock,
+  log: Logger,
+  addresses: () => Addresses,
+  ownUrl: () => string,
+): Promise<Platform> {
   const foundations = await openFoundations(settings, clock, log, addresses);
   const { database, directory, ledger, localModels, settler, upstreams } = foundations;
-  const { services, cachedAnswers, inspector, sweeper, webhookWork } = createServices(foundations, settings, clock, log, addresses);
+  const ownGateway = new OwnGateway(ownUrl, addresses);
+  const created = createServices(foundations, settings, clock, log, addresses, ownGateway);
+  const { services, cachedAnswers, inspector, sweeper, webhookWork } = created;
   await foundations.recover();
   await services.jobs.open();
   await webhookWork.open();
@@ -40,6 +50,7 @@ export async function openPlatform(settings: PlatformSettings, clock: Clock, log
     isReady: () => isReady(settler, database),
     close: async () => {
       await localModels?.stop();
+      await ownGateway.close();
       await services.jobs.close();
       await upstreams.close();
       await inspector.close();
