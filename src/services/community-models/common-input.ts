@@ -1,0 +1,44 @@
+/** What is said of every registered model and every agent alike (Spec 2.7, 2.8, 4.7). One schema each, for both faces. */
+import { z } from "zod";
+import {
+  MODEL_DESCRIPTION_CHARS_MAX,
+  MODEL_NAME_CHARS_MAX,
+  MODEL_TITLE_CHARS_MAX,
+  REQUIRED_SAFETY_FEATURES_MAX,
+} from "../../limits-community.js";
+import { SAFETY_FEATURES } from "../catalog/model.js";
+import { storableText } from "../input.js";
+
+/** Spec 8. */
+const NAME_PATTERN = /^[A-Za-z0-9._:-]+$/;
+
+/** The last part of the callable id. */
+export const modelName = z
+  .string()
+  .min(1)
+  .max(MODEL_NAME_CHARS_MAX)
+  .regex(NAME_PATTERN, "may only hold letters, digits and the characters . _ : -");
+
+export const modelTitle = storableText.trim().min(1).max(MODEL_TITLE_CHARS_MAX);
+
+/** Null when there is none: an empty text and null both say so. */
+export const modelDescription = storableText
+  .max(MODEL_DESCRIPTION_CHARS_MAX)
+  .nullable()
+  .transform((text) => (text === "" ? null : text));
+
+export const modelVisibility = z.enum(["private", "public"]);
+export type ModelVisibility = z.output<typeof modelVisibility>;
+
+export const requiredSafetyFeatures = z
+  .array(z.enum(SAFETY_FEATURES, `Expected one of ${SAFETY_FEATURES.join(", ")}.`))
+  .max(REQUIRED_SAFETY_FEATURES_MAX)
+  .superRefine(refuseDuplicates);
+
+/** Names each item that is there a second time by its place. */
+export function refuseDuplicates(items: readonly string[], issues: z.RefinementCtx<readonly string[]>): void {
+  items.forEach((item, index) => {
+    if (items.indexOf(item) === index) return;
+    issues.addIssue({ code: "custom", path: [index], message: "is there twice", input: items as string[] });
+  });
+}
