@@ -3,7 +3,7 @@ import type { RequestContext } from "../context.js";
 import type { Database } from "../store/database.js";
 import type { AccountModel } from "../store/generated/prisma/models.js";
 import type { TierRefills } from "./credits/tier-refills.js";
-import { isKeyCaller, requireCaller, requirePermission } from "./permissions.js";
+import { isKeyCaller, requireAccount, requirePermission } from "./permissions.js";
 
 export interface AccountRow {
   readonly id: string;
@@ -39,7 +39,7 @@ export class Accounts {
 
   /** The caller's own account: any key or session. */
   async me(ctx: RequestContext): Promise<AccountRow> {
-    const { accountId } = requireCaller(ctx);
+    const { accountId } = requireAccount(ctx);
     return toAccountRow(await this.load(accountId), this.refills);
   }
 

@@ -16,6 +16,7 @@ import type { TierStanding } from "./credits/tier-refills.js";
 const ANONYMOUS: Caller = { kind: "anonymous" };
 const UNKNOWN = Symbol("unknown key");
 type CacheEntry = KeyCaller | typeof UNKNOWN;
+type Which = { readonly hash: Uint8Array<ArrayBuffer> } | { readonly id: string };
 
 export class ApiKeyDirectory {
   private readonly cache = new LRUCache<string, CacheEntry>({ max: API_KEY_CACHE_ENTRIES_MAX, ttl: API_KEY_CACHE_MS });
@@ -50,30 +51,39 @@ export class ApiKeyDirectory {
    */
   authenticate(key: string | null): Caller | Promise<Caller> {
     if (key === null) return ANONYMOUS;
-    if (!isWellFormedApiKey(key)) throw refused();
+    if (!isWellFormedApiKey(key)) throw keyRefused();
     // A plain digest is several times cheaper than the HMAC, and in memory it gives nothing away.
     const cacheKey = digest("sha256", key, "base64");
     const cached = this.cache.get(cacheKey);
     if (cached !== undefined) return this.admit(cached);
     this.assertAvailable();
-    return this.lookUp(key, cacheKey).then((entry) => this.admit(entry));
+    return this.lookUp(cacheKey, () => ({ hash: new Uint8Array(this.hash(key)) })).then((entry) => this.admit(entry));
+  }
+
+  /** The caller behind a key of which only the id is known. As `authenticate`. */
+  findById(id: string): KeyCaller | Promise<KeyCaller> {
+    const cached = this.cache.get(this.hashes.get(id) ?? id) ?? this.cache.get(id);
+    if (cached !== undefined) return this.admit(cached);
+    this.assertAvailable();
+    return this.lookUp(id, () => ({ id })).then((entry) => this.admit(entry));
   }
 
   private admit(entry: CacheEntry): KeyCaller {
-    if (entry === UNKNOWN) throw refused();
-    if (entry.expiresAt !== null && entry.expiresAt <= this.clock.now()) throw refused();
+    if (entry === UNKNOWN) throw keyRefused();
+    if (entry.expiresAt !== null && entry.expiresAt <= this.clock.now()) throw keyRefused();
     return entry;
   }
 
-  private lookUp(key: string, cacheKey: string): Promise<CacheEntry> {
+  /** `cacheKey` is the digest of the key, or its id. */
+  private lookUp(cacheKey: string, which: () => Which): Promise<CacheEntry> {
     const running = this.pending.get(cacheKey);
     if (running) return running;
     const generation = this.generation;
-    const started = this.load(this.hash(key))
+    const started = this.load(which())
       .then((entry) => {
         if (generation !== this.generation) return entry;
         this.cache.set(cacheKey, entry, { ttl: entry === UNKNOWN ? API_KEY_UNKNOWN_CACHE_MS : API_KEY_CACHE_MS });
-        if (entry !== UNKNOWN) this.hashes.set(entry.apiKeyId, cacheKey);
+        if (entry !== UNKNOWN && entry.apiKeyId !== cacheKey) this.hashes.set(entry.apiKeyId, cacheKey);
         return entry;
       })
       .finally(() => this.pending.delete(cacheKey));
@@ -81,9 +91,9 @@ export class ApiKeyDirectory {
     return started;
   }
 
-  private async load(hash: Buffer): Promise<CacheEntry> {
+  private async load(which: Which): Promise<CacheEntry> {
     const row = await this.database.prisma.apiKey.findUnique({
-      where: { hash: new Uint8Array(hash) },
+      where: which,
       include: { account: { select: { id: true, isOperator: true, tier: true, tierResetsAt: true } } },
     });
     if (!row || row.revokedAt !== null) return UNKNOWN;
@@ -104,6 +114,7 @@ export class ApiKeyDirectory {
 
   private drop(apiKeyId: string): void {
     this.generation += 1;
+    this.cache.delete(apiKeyId);
     const cacheKey = this.hashes.get(apiKeyId);
     if (cacheKey === undefined) return;
     this.hashes.delete(apiKeyId);
@@ -118,6 +129,6 @@ export class ApiKeyDirectory {
   }
 }
 
-function refused(): Error {
+export function keyRefused(): Error {
   return unauthenticated("The API key is not valid: it is unknown, expired or revoked.");
 }

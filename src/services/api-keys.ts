@@ -11,10 +11,11 @@ import { API_KEYS_PER_ACCOUNT_MAX } from "../limits.js";
 import type { Database, DatabaseClient } from "../store/database.js";
 import type { Events } from "../store/events.js";
 import type { ApiKeyModel } from "../store/generated/prisma/models.js";
+import { isRunToken, type RunTokens } from "./agents/run-tokens.js";
 import type { ApiKeyDirectory } from "./api-key-directory.js";
 import type { CreateApiKeyInput, UpdateApiKeyInput } from "./api-keys-input.js";
 import type { GrantTerms } from "./authorizations/grant-terms.js";
-import { isKeyCaller, requireCaller, requireKeyManager } from "./permissions.js";
+import { isKeyCaller, requireAccount, requireKeyManager } from "./permissions.js";
 
 export interface ApiKeyRow {
   readonly id: string;
@@ -74,13 +75,14 @@ export class ApiKeys {
   constructor(
     private readonly database: Database,
     private readonly directory: ApiKeyDirectory,
+    private readonly runTokens: Pick<RunTokens, "resolve">,
     private readonly events: Events,
     private readonly clock: Clock,
   ) {}
 
-  /** See ApiKeyDirectory.authenticate. */
+  /** See ApiKeyDirectory.authenticate. A run token is accepted wherever a key is. */
   authenticate(key: string | null): Caller | Promise<Caller> {
-    return this.directory.authenticate(key);
+    return key !== null && isRunToken(key) ? this.runTokens.resolve(key) : this.directory.authenticate(key);
   }
 
   /** Calls `listener` whenever this key is changed or revoked, or may have been unheard, until the returned function is called. */
@@ -180,7 +182,7 @@ export class ApiKeys {
 
   /** The calling key itself; any type, no permission (Spec 5.5). */
   async current(ctx: RequestContext): Promise<CurrentApiKey> {
-    const caller = requireCaller(ctx);
+    const caller = requireAccount(ctx);
     if (!isKeyCaller(caller)) throw invalidInput("This request is authenticated by a session, not by a key.");
     const row = await this.toRow(await this.findOwned(caller.accountId, caller.apiKeyId));
     const millisecondsLeft = row.expiresAt === null ? null : row.expiresAt.getTime() - this.clock.now().getTime();

@@ -7,6 +7,7 @@ import { Accounts } from "./accounts.js";
 import { AgentRuns } from "./agents/agent-runs.js";
 import { CodeAgents } from "./agents/code-agents.js";
 import { PromptAgents } from "./agents/prompt-agents.js";
+import { RunTokens } from "./agents/run-tokens.js";
 import { ApiKeys } from "./api-keys.js";
 import { AppUsages } from "./app-usage.js";
 import { createAuthorizations } from "./authorizations/create-authorizations.js";
@@ -105,7 +106,15 @@ export function createServices(
   const agents = new AgentRuns(() => agentRuntimes);
   const chat = new ChatCompletions({ catalog, credits, estimates, upstreams, agents, admission, totalMs });
   const agentRuntimes = { promptAgent: new PromptAgents(), codeAgent: new CodeAgents() };
-  const apiKeys = new ApiKeys(database, directory, events, clock);
+  const { sessions, sessionDirectory, signIn, gitHubSignIn, sessionCookie } = createSessionServices(
+    foundations,
+    settings,
+    clock,
+    log,
+    addresses,
+  );
+  const runTokens = new RunTokens(foundations.deriveSecret("run tokens"), directory, sessionDirectory, clock);
+  const apiKeys = new ApiKeys(database, directory, runTokens, events, clock);
   const jobRows = new JobRows(database, clock, processId);
   const jobRunner = new JobRunner({ generations, rows: jobRows, blobs, events });
   const jobRecovery = new JobRecovery({ database, rows: jobRows, blobs, clock, processId, log, events, running: () => jobRunner.ids });
@@ -137,7 +146,6 @@ export function createServices(
     log,
     [deviceAuthorizations],
   );
-  const { sessions, signIn, gitHubSignIn, sessionCookie } = createSessionServices(foundations, settings, clock, log, addresses);
   const { webhooks, lowBalance, webhookWork } = createWebhooks(foundations, new SecretBox(foundations.deriveSecret("columns")), clock, log);
   const services: Services = {
     access: new Access(apiKeys, sessions, sessionCookie, limits),
@@ -186,7 +194,7 @@ function moderatorsOf(catalog: Catalog, upstreams: Upstreams, name: string | nul
   const model = name === null ? null : catalog.find(name);
   if (model?.modality !== "moderation") return [];
   return [model, ...catalog.fallbacksOf(model)].map((each) => ({
-    provider: upstreams.serving(each, "moderation"),
+    provider: upstreams.serving({}, each, "moderation"),
     upstreamModel: each.upstreamModel,
   }));
 }

@@ -83,7 +83,8 @@ export class Idempotency {
   async begin(ctx: RequestContext, { key, operation, input }: IdempotentCall): Promise<Begun> {
     const caller = requireCaller(ctx);
     parseInput(idempotencyKey, { "Idempotency-Key": key });
-    const scopeId = caller.kind === "key" ? caller.apiKeyId : caller.accountId;
+    // What an agent asks belongs to its run: whatever keys it chooses, they are not its caller's.
+    const scopeId = caller.run?.parentRequestId ?? (caller.kind === "key" ? caller.apiKeyId : caller.accountId);
     const fingerprint = canonicalHash([operation, input]);
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
       const run = await this.claim(scopeId, key, caller.accountId, fingerprint);

@@ -27,8 +27,10 @@ export function watchCaller(
   onRefused: (error: AppError) => void,
 ): () => void {
   if (caller.kind === "key" && key !== null) return watchKey(apiKeys, key, caller.apiKeyId, onRefused);
-  if (caller.kind !== "session" || sessionToken === null) return () => undefined;
+  if (caller.kind !== "session" || (key === null && sessionToken === null)) return () => undefined;
   const isGood = async () => {
+    // An agent at work for a signed-in person has a token of its own.
+    if (sessionToken === null) return void (await apiKeys.authenticate(key));
     if ((await sessions.find(sessionToken)) === null) throw sessionEnded();
   };
   return watch(isGood, (check) => sessions.onChanged(caller.sessionId, check), onRefused);

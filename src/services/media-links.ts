@@ -19,7 +19,7 @@ import type { Database } from "../store/database.js";
 import { parseInput, storableText } from "./input.js";
 import type { MediaQuotas, MediaTransaction } from "./media-quotas.js";
 import { inspectGenerated, inspectUpload } from "./media-types.js";
-import { requireCaller } from "./permissions.js";
+import { requireAccount, requireCaller } from "./permissions.js";
 import { PictureStripper } from "./picture-stripper.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -130,7 +130,7 @@ export class MediaLinks {
    * BAD_REQUEST for no byte at all, and whatever `content` throws; nothing is left then.
    */
   async receive(ctx: RequestContext, content: AsyncIterable<Uint8Array>, field: string | null): Promise<ReceivedMedia> {
-    requireCaller(ctx);
+    requireAccount(ctx);
     await this.deps.quotas.assertSpace(MEDIA_UPLOAD_BYTES_MAX);
     const draft = await this.blobs.receive(content, { sizeBytesMax: MEDIA_UPLOAD_BYTES_MAX }).catch((error: unknown) => {
       throw error instanceof BlobTooLarge ? tooLarge(field) : error;
@@ -152,7 +152,7 @@ export class MediaLinks {
   async upload(ctx: RequestContext, { draft, contentType, ...upload }: MediaUpload): Promise<UploadedMedia> {
     const drafts = [draft];
     try {
-      const { accountId } = requireCaller(ctx);
+      const { accountId } = requireAccount(ctx);
       const { name } = parseInput(uploadName, { name: upload.name });
       const declared = contentType === null || UNTOLD_TYPES.test(contentType) ? null : contentType;
       const found = await inspectUpload(draft, declared);

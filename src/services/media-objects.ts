@@ -30,7 +30,7 @@ import { parseInput } from "./input.js";
 import { assertObjectSize, type CreateUploadInput, listTaggedInput } from "./media-objects-input.js";
 import type { MediaQuotas } from "./media-quotas.js";
 import { beginsLike, isInline, storableType } from "./media-types.js";
-import { requireCaller } from "./permissions.js";
+import { requireAccount } from "./permissions.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const SWEPT_AT_ONCE_MAX = 100;
@@ -82,7 +82,7 @@ export class MediaObjects {
 
   /** Throws PAYLOAD_TOO_LARGE for a file or an account that is too large, SERVICE_UNAVAILABLE when the disk is full. */
   async createUpload(ctx: RequestContext, { contentType: declared, size, name, tags }: CreateUploadInput): Promise<CreatedUpload> {
-    const { accountId } = requireCaller(ctx);
+    const { accountId } = requireAccount(ctx);
     assertObjectSize(size);
     const { blobs, clock, isOnDisk, quotas } = this.deps;
     if (isOnDisk) await quotas.assertSpace(size);
@@ -103,7 +103,7 @@ export class MediaObjects {
    * expired, CONFLICT when nothing has arrived, BAD_REQUEST when it is something else than was announced.
    */
   async complete(ctx: RequestContext, id: string): Promise<MediaObject> {
-    const { accountId } = requireCaller(ctx);
+    const { accountId } = requireAccount(ctx);
     const row = await this.findRow(id, accountId);
     if (!row) throw notFound("upload");
     if (row.status === "complete") return this.toObject(row);
@@ -140,10 +140,11 @@ export class MediaObjects {
   /** The account's tagged files, newest first. They are public anyway, so that a publishable key may ask, too. */
   async listOwn(ctx: RequestContext, page: PageRequest): Promise<Page<MediaObject>> {
     if (ctx.caller.kind === "anonymous") throw unauthenticated("Your own files need an API key; everybody's are listed by `tag`.");
+    const { accountId } = requireAccount(ctx);
     const { first, after: position } = page;
     const rows = await this.deps.database.prisma.mediaObject.findMany({
       where: {
-        accountId: ctx.caller.accountId,
+        accountId,
         status: "complete",
         NOT: { tags: { isEmpty: true } },
         ...(position && {
@@ -178,7 +179,7 @@ export class MediaObjects {
 
   /** Throws FORBIDDEN for a publishable key and for somebody else's file, NOT_FOUND for one that no list has. */
   async delete(ctx: RequestContext, id: string): Promise<{ readonly id: string }> {
-    const caller = requireCaller(ctx);
+    const caller = requireAccount(ctx);
     if (caller.kind === "key" && caller.apiKeyType !== "secret") throw permissionDenied("Files are deleted with a secret key.");
     const row = await this.findRow(id);
     if (row?.status !== "complete" || row.tags.length === 0) throw notFound("media file");

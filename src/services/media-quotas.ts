@@ -7,7 +7,7 @@ import type { RequestContext } from "../context.js";
 import { AppError, serviceUnavailable } from "../errors.js";
 import type { Clock } from "../lib/clock.js";
 import type { Database, DatabaseClient } from "../store/database.js";
-import { requireCaller } from "./permissions.js";
+import { requireAccount, requireCaller } from "./permissions.js";
 
 export interface MediaQuotaSettings {
   /** Of one account. */
@@ -43,7 +43,7 @@ export class MediaQuotas {
 
   /** The caller's account's. Any key may ask: whoever uploads must know whether it is worth it. */
   async get(ctx: RequestContext): Promise<MediaQuota> {
-    const { accountId } = requireCaller(ctx);
+    const { accountId } = requireAccount(ctx);
     const { bytes, files } = await this.usedBy(accountId, this.database.prisma);
     const { bytesMax, filesMax } = this.settings;
     return { usedBytes: Number(bytes), limitBytes: bytesMax, files: Number(files), limitFiles: filesMax };

@@ -2,16 +2,22 @@
 import type { AccountPermission, Caller, KeyCaller, RequestContext, SessionCaller } from "../context.js";
 import { permissionDenied, unauthenticated } from "../errors.js";
 
-/** Any key or session; 401 for nobody. */
+/** Any key or session, an agent at work for one included; 401 for nobody. */
 export function requireCaller(ctx: RequestContext): KeyCaller | SessionCaller {
   if (ctx.caller.kind === "anonymous") throw unauthenticated("An API key is required: send it as `Authorization: Bearer <key>`.");
   return ctx.caller;
 }
 
-/** A session, or a key that holds the permission. */
-export function requirePermission(ctx: RequestContext, permission: AccountPermission): KeyCaller | SessionCaller {
+/** Any key or session, for what is the account's own; 403 for an agent at work. */
+export function requireAccount(ctx: RequestContext): KeyCaller | SessionCaller {
   const caller = requireCaller(ctx);
   refuseAgents(caller);
+  return caller;
+}
+
+/** A session, or a key that holds the permission. */
+export function requirePermission(ctx: RequestContext, permission: AccountPermission): KeyCaller | SessionCaller {
+  const caller = requireAccount(ctx);
   if (caller.kind === "key" && !caller.permissions.has(permission)) {
     throw permissionDenied(`This key does not hold the permission account:${permission}.`);
   }
@@ -20,8 +26,7 @@ export function requirePermission(ctx: RequestContext, permission: AccountPermis
 
 /** As `requirePermission(ctx, "keys")`, and never a publishable key (Spec 5.4). */
 export function requireKeyManager(ctx: RequestContext): KeyCaller | SessionCaller {
-  const caller = requireCaller(ctx);
-  refuseAgents(caller);
+  const caller = requireAccount(ctx);
   if (caller.kind === "key" && caller.apiKeyType !== "secret") throw permissionDenied("Keys are managed with a secret key.");
   return requirePermission(ctx, "keys");
 }

@@ -9,7 +9,7 @@ import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT } from "../limits.js";
 import type { Database } from "../store/database.js";
 import type { UsageRecordModel } from "../store/generated/prisma/models.js";
 import type { MeterSource, UsageSource, UsageStatus } from "./generation/receipt.js";
-import { isKeyCaller, requireCaller, requirePermission } from "./permissions.js";
+import { isKeyCaller, requireAccount, requirePermission } from "./permissions.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -96,7 +96,7 @@ export function firstDayOf(now: Date, days: number): Date {
 }
 
 function ownKey(ctx: RequestContext): { accountId: string; apiKeyId: string } {
-  const caller = requireCaller(ctx);
+  const caller = requireAccount(ctx);
   if (!isKeyCaller(caller)) throw invalidInput("This request is authenticated by a session, not by a key.");
   return { accountId: caller.accountId, apiKeyId: caller.apiKeyId };
 }

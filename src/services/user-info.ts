@@ -1,7 +1,7 @@
 /** Who stands behind a key, in the words of OpenID Connect Core 5.1 (Spec 4.9): for apps that were granted one. */
 import type { RequestContext } from "../context.js";
 import type { Database } from "../store/database.js";
-import { requireCaller } from "./permissions.js";
+import { requireAccount } from "./permissions.js";
 
 export interface UserInfoClaims {
   /** The account's id, the same for every app. */
@@ -19,7 +19,7 @@ export class UserInfo {
 
   /** Any key, publishable ones included, or a session. */
   async get(ctx: RequestContext): Promise<UserInfoClaims> {
-    const caller = requireCaller(ctx);
+    const caller = requireAccount(ctx);
     const account = await this.database.prisma.account.findUniqueOrThrow({
       where: { id: caller.accountId },
       select: { id: true, handle: true, image: true, name: true, email: true, isEmailVerified: true },

@@ -29,6 +29,7 @@ afterAll(() => app.close());
 /** OK, or the code of the refusal. */
 function expected({ needs, target, refusal }: Operation, caller: MatrixCaller): string {
   if (caller.kind === "nobody") return "UNAUTHORIZED";
+  if (caller.kind === "agent") return "FORBIDDEN";
   if (!isAllowed(needs, caller)) return needs === "key" ? "BAD_REQUEST" : "FORBIDDEN";
   if (refusal !== undefined) return refusal;
   return target !== undefined && !caller.isOwn ? "NOT_FOUND" : "OK";

@@ -23,6 +23,8 @@ export interface NewJob {
   readonly modality: GenerationJobModel["modality"];
   readonly model: string;
   readonly input: object;
+  /** See StoredRequest. */
+  readonly parentRequestId: string | undefined;
 }
 
 export class JobRows {
@@ -33,9 +35,9 @@ export class JobRows {
   ) {}
 
   /** False when the account has as many running jobs as it may. The lock makes counting and adding one act. */
-  async add({ id, accountId, apiKeyId, modality, model, input }: NewJob): Promise<boolean> {
+  async add({ id, accountId, apiKeyId, modality, model, input, parentRequestId }: NewJob): Promise<boolean> {
     const { prisma } = this.database;
-    const request = JSON.stringify({ input } satisfies StoredRequest, withoutNul);
+    const request = JSON.stringify({ input, parentRequestId } satisfies StoredRequest, withoutNul);
     const now = this.clock.now();
     const [, added] = await prisma.$transaction([
       prisma.$queryRaw`SELECT pg_advisory_xact_lock(${COUNT_LOCK_CLASS}::int, hashtext(${accountId}))::text`,

@@ -68,9 +68,9 @@ export class JobRunner {
       reason ??= why;
       controller.abort();
     };
-    const { requestId, clientAddress, log, reservedId } = ctx;
+    const { requestId, clientAddress, log, reservedId, hops } = ctx;
     const progress = new LatestOnly<number>((percent) => this.noteProgress(caller.accountId, id, percent));
-    const detached = { caller, requestId, clientAddress, log, reservedId, signal: controller.signal };
+    const detached = { caller, requestId, clientAddress, log, reservedId, hops, signal: controller.signal };
     const prepared = prepare(detached, (percent) => progress.put(Math.floor(percent)));
     const { generationId: id } = prepared.plan;
     // Until there is a job, the caller's connection decides.
@@ -137,8 +137,9 @@ export class JobRunner {
   private async add({ generationId: id, caller, model }: GenerationPlan, input: object): Promise<void> {
     const { accountId } = caller;
     const apiKeyId = caller.kind === "key" ? caller.apiKeyId : null;
+    const parentRequestId = caller.run?.parentRequestId;
     if (model.modality === "moderation") throw new Error("Moderations are no jobs.");
-    if (await this.deps.rows.add({ id, accountId, apiKeyId, modality: model.modality, model: model.id, input })) return;
+    if (await this.deps.rows.add({ id, accountId, apiKeyId, modality: model.modality, model: model.id, input, parentRequestId })) return;
     throw rateLimited(`At most ${JOBS_PER_ACCOUNT_MAX} generation jobs of an account run at once.`, RETRY_AFTER_SECONDS);
   }
 

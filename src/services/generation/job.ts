@@ -42,6 +42,8 @@ export interface JobResult {
 export interface StoredRequest {
   /** As the service takes it. */
   readonly input: object;
+  /** The generation of the agent that started it; absent: its caller did. */
+  readonly parentRequestId?: string | undefined;
   /** Written when the answer is in the blob store and about to be charged: from here on the job is what its charge is. */
   readonly made?: { readonly contentType: string; readonly storeId: string };
 }

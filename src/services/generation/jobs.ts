@@ -167,7 +167,8 @@ export class GenerationJobs {
   }
 
   /**
-   * NOT_FOUND for another account's. Unspecified: a publishable key, which many people share, sees only what was started with it.
+   * NOT_FOUND for another account's. Unspecified: a publishable key, which many people share, sees only what was started with it, and an
+   * agent at work what it started itself.
    */
   private async find(ctx: RequestContext, id: string): Promise<GenerationJobModel> {
     const caller = requireCaller(ctx);
@@ -175,6 +176,8 @@ export class GenerationJobs {
     if (row?.accountId !== caller.accountId) throw notFound("generation");
     const isShared = caller.kind === "key" && caller.apiKeyType === "publishable";
     if (isShared && row.apiKeyId !== caller.apiKeyId) throw notFound("generation");
+    const { parentRequestId } = row.request as unknown as StoredRequest;
+    if (caller.run && parentRequestId !== caller.run.parentRequestId) throw notFound("generation");
     return row;
   }
 

@@ -14,6 +14,7 @@ import { SignInLimits } from "./sign-in-limits.js";
 
 export interface SessionServices {
   readonly sessions: Sessions;
+  readonly sessionDirectory: SessionDirectory;
   readonly signIn: SignIn;
   readonly gitHubSignIn: GitHubSignIn;
   readonly sessionCookie: SessionCookie;
@@ -53,5 +54,5 @@ export function createSessionServices(
   };
   const signIn = new SignIn({ database, sessions, directory, cookie: sessionCookie, passwords, limits, library });
   const gitHubSignIn = new GitHubSignIn({ signIn, limits, library, webUrl: settings.github?.webUrl ?? null });
-  return { sessions, signIn, gitHubSignIn, sessionCookie };
+  return { sessions, sessionDirectory: directory, signIn, gitHubSignIn, sessionCookie };
 }

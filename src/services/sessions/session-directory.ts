@@ -12,6 +12,7 @@ import type { Events } from "../../store/events.js";
 
 const UNKNOWN = Symbol("unknown session");
 type CacheEntry = { readonly caller: SessionCaller; readonly expiresAt: Date } | typeof UNKNOWN;
+type Which = { readonly token: string } | { readonly id: string };
 
 export class SessionDirectory {
   private readonly cache = new LRUCache<string, CacheEntry>({ max: SESSION_CACHE_ENTRIES_MAX, ttl: SESSION_CACHE_MS });
@@ -39,19 +40,29 @@ export class SessionDirectory {
   /** Null for a token that is unknown, expired or revoked. */
   async find(token: string): Promise<SessionCaller | null> {
     const cacheKey = digest("sha256", token, "base64");
-    const entry = this.cache.get(cacheKey) ?? (await this.lookUp(token, cacheKey));
+    return this.admit(this.cache.get(cacheKey) ?? (await this.lookUp(cacheKey, () => ({ token: this.hash(token) }))));
+  }
+
+  /** The session of which only the id is known; null as above. */
+  async findById(id: string): Promise<SessionCaller | null> {
+    const cached = this.cache.get(this.cacheKeys.get(id) ?? id) ?? this.cache.get(id);
+    return this.admit(cached ?? (await this.lookUp(id, () => ({ id }))));
+  }
+
+  private admit(entry: CacheEntry): SessionCaller | null {
     return entry === UNKNOWN || entry.expiresAt <= this.clock.now() ? null : entry.caller;
   }
 
-  private lookUp(token: string, cacheKey: string): Promise<CacheEntry> {
+  /** `cacheKey` is the digest of the token, or the session's id. */
+  private lookUp(cacheKey: string, which: () => Which): Promise<CacheEntry> {
     const running = this.pending.get(cacheKey);
     if (running) return running;
     const generation = this.generation;
-    const started = this.load(this.hash(token))
+    const started = this.load(which())
       .then((entry) => {
         if (generation !== this.generation) return entry;
         this.cache.set(cacheKey, entry);
-        if (entry !== UNKNOWN) this.cacheKeys.set(entry.caller.sessionId, cacheKey);
+        if (entry !== UNKNOWN && entry.caller.sessionId !== cacheKey) this.cacheKeys.set(entry.caller.sessionId, cacheKey);
         return entry;
       })
       .finally(() => this.pending.delete(cacheKey));
@@ -59,10 +70,10 @@ export class SessionDirectory {
     return started;
   }
 
-  private async load(token: string): Promise<CacheEntry> {
+  private async load(which: Which): Promise<CacheEntry> {
     const now = this.clock.now();
     const row = await this.database.prisma.session.findUnique({
-      where: { token },
+      where: which,
       include: { account: { select: { isOperator: true } } },
     });
     if (!row || row.expiresAt <= now) return UNKNOWN;
@@ -85,6 +96,7 @@ export class SessionDirectory {
 
   private drop(sessionId: string): void {
     this.generation += 1;
+    this.cache.delete(sessionId);
     const cacheKey = this.cacheKeys.get(sessionId);
     if (cacheKey === undefined) return;
     this.cacheKeys.delete(sessionId);

@@ -2,6 +2,7 @@
 import { v7 as uuidv7 } from "uuid";
 import type { AccountPermission } from "../../../src/context.js";
 import { createApiKeyText, startOfApiKey } from "../../../src/lib/api-key-format.js";
+import type { RunTokens } from "../../../src/services/agents/run-tokens.js";
 import type { ApiKeyDirectory } from "../../../src/services/api-key-directory.js";
 import type { Database } from "../../../src/store/database.js";
 import type { TestApp } from "../../support/app.js";
@@ -11,7 +12,7 @@ const PERMISSIONS: readonly AccountPermission[] = ["profile", "balance", "usage"
 
 export interface MatrixCaller {
   readonly name: string;
-  readonly kind: "nobody" | "secret" | "publishable" | "session";
+  readonly kind: "nobody" | "secret" | "publishable" | "session" | "agent";
   readonly permissions: ReadonlySet<AccountPermission>;
   /** Of the account that the operations are about, or of another one. */
   readonly isOwn: boolean;
@@ -37,6 +38,7 @@ export async function createCast(app: TestApp): Promise<Cast> {
     { name: "nobody", kind: "nobody", permissions: new Set(), isOwn: false, headers: {} },
     session,
     toSession("other session", other.cookie, false),
+    await createAgentAtWork(app, own.accountId),
   ];
   const sets = [[], ...PERMISSIONS.map((permission) => [permission]), PERMISSIONS];
   for (const kind of ["secret", "publishable"] as const) {
@@ -48,6 +50,22 @@ export async function createCast(app: TestApp): Promise<Cast> {
 
 function toSession(name: string, cookie: string, isOwn: boolean): MatrixCaller {
   return { name, kind: "session", permissions: new Set(PERMISSIONS), isOwn, headers: { cookie, "sec-fetch-site": "same-origin" } };
+}
+
+/** An agent that works for the own account's key with all permissions: nothing on the account is for it. */
+async function createAgentAtWork(app: TestApp, accountId: string): Promise<MatrixCaller> {
+  const { headers } = await createCaller(app, accountId, "secret", PERMISSIONS, true);
+  const { apiKeys } = app.services;
+  const caller = await apiKeys.authenticate(headers.authorization?.slice("Bearer ".length) ?? null);
+  if (caller.kind !== "key") throw new Error("No key.");
+  const token = (Reflect.get(apiKeys, "runTokens") as RunTokens).issue(caller, uuidv7());
+  return {
+    name: "an agent at work for the own account",
+    kind: "agent",
+    permissions: new Set(PERMISSIONS),
+    isOwn: true,
+    headers: { authorization: `Bearer ${token}` },
+  };
 }
 
 /** Written into the table: no operation makes a publishable key that holds `keys`, and one must be refused all the same. */

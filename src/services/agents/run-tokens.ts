@@ -1,0 +1,75 @@
+/**
+ * Run tokens (decisions "Run token"): what an agent at work asks the gateway with, in its caller's name. A token is signed and nothing
+ * of it is stored: it says who the caller is, which generation the agent answers, and until when. It is worth what the caller's own
+ * key or session is worth at the moment of asking.
+ *
+ * `ag_` + 95 characters of base64url: one byte for the kind of caller, 16 for the key's or session's id, 16 for the generation's, 6 for
+ * the time, and the HMAC-SHA-256 of those.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { parse, stringify } from "uuid";
+import type { KeyCaller, SessionCaller } from "../../context.js";
+import type { Clock } from "../../lib/clock.js";
+import { RUN_TOKEN_MS } from "../../limits-agents.js";
+import { type ApiKeyDirectory, keyRefused } from "../api-key-directory.js";
+import type { SessionDirectory } from "../sessions/session-directory.js";
+
+type Principal = KeyCaller | SessionCaller;
+
+const PREFIX = "ag_";
+const FORMAT = /^ag_[0-9A-Za-z_-]{95}$/;
+const KINDS: readonly Principal["kind"][] = ["key", "session"];
+const ID_BYTES = 16;
+const TIME_BYTES = 6;
+const CLAIMS_BYTES = 1 + 2 * ID_BYTES + TIME_BYTES;
+
+/** True for what can only be a run token, good or not. */
+export function isRunToken(text: string): boolean {
+  return text.startsWith(PREFIX);
+}
+
+export class RunTokens {
+  constructor(
+    private readonly secret: Buffer,
+    private readonly apiKeys: Pick<ApiKeyDirectory, "findById">,
+    private readonly sessions: Pick<SessionDirectory, "findById">,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Good for 30 minutes. `parentRequestId` is the generation that the agent answers. */
+  issue(caller: Principal, parentRequestId: string): string {
+    const claims = Buffer.alloc(CLAIMS_BYTES);
+    claims.writeUInt8(KINDS.indexOf(caller.kind), 0);
+    claims.set(parse(caller.kind === "key" ? caller.apiKeyId : caller.sessionId), 1);
+    claims.set(parse(parentRequestId), 1 + ID_BYTES);
+    claims.writeUIntBE(this.clock.now().getTime() + RUN_TOKEN_MS, 1 + 2 * ID_BYTES, TIME_BYTES);
+    return PREFIX + Buffer.concat([claims, this.sign(claims)]).toString("base64url");
+  }
+
+  /**
+   * The token's caller, as an agent at work. At once where the cache knows, else a promise. Throws or rejects with UNAUTHORIZED for a
+   * token that is made up or too old, and when the caller's key or session is not good any more.
+   */
+  resolve(token: string): Principal | Promise<Principal> {
+    if (!FORMAT.test(token)) throw keyRefused();
+    const bytes = Buffer.from(token.slice(PREFIX.length), "base64url");
+    const claims = bytes.subarray(0, CLAIMS_BYTES);
+    if (!timingSafeEqual(bytes.subarray(CLAIMS_BYTES), this.sign(claims))) throw keyRefused();
+    if (claims.readUIntBE(1 + 2 * ID_BYTES, TIME_BYTES) <= this.clock.now().getTime()) throw keyRefused();
+    const id = stringify(claims.subarray(1, 1 + ID_BYTES));
+    const run = { parentRequestId: stringify(claims.subarray(1 + ID_BYTES, 1 + 2 * ID_BYTES)) };
+    if (KINDS[claims.readUInt8(0)] === "session") return this.findSession(id).then((caller) => ({ ...caller, run }));
+    const caller = this.apiKeys.findById(id);
+    return caller instanceof Promise ? caller.then((found) => ({ ...found, run })) : { ...caller, run };
+  }
+
+  private async findSession(id: string): Promise<SessionCaller> {
+    const caller = await this.sessions.findById(id);
+    if (!caller) throw keyRefused();
+    return caller;
+  }
+
+  private sign(claims: Uint8Array): Buffer {
+    return createHmac("sha256", this.secret).update(claims).digest();
+  }
+}
