@@ -12,6 +12,10 @@ export const FALLBACKS_MAX = 3;
 export const ADVERTISED_CONTEXT_LENGTH_MAX = 10_000_000;
 /** Unspecified: of an upstream's credential. */
 export const BEARER_TOKEN_CHARS_MAX = 4_096;
+/** Unspecified: no token, second or picture costs this much; a price per million tokens, put in by mistake, soon does. */
+export const PRICE_CREDITS_MAX = 1_000;
+/** Unspecified: what one answer names of the models that could serve as a fallback. */
+export const FALLBACK_CANDIDATES_MAX = 100;
 /** Unspecified. */
 export const COMMUNITY_MODELS_PER_ACCOUNT_MAX = 200;
 
@@ -29,3 +33,23 @@ export const HEALTH_FLUSH_MS = 2_000;
 
 /** Unspecified: gateways that a request may come through; one that comes back more often goes in circles. */
 export const HOPS_MAX = 3;
+
+/** Unspecified: upstreams of registered models that are connected at once; whichever was called longest ago is let go. */
+export const COMMUNITY_UPSTREAMS_MAX = 200;
+/** Unspecified: connections to each, and requests that wait for one. */
+export const COMMUNITY_CONNECTIONS_MAX = 64;
+export const COMMUNITY_WAITING_MAX = 256;
+/** Unspecified: how long an idle connection to one is kept at most. */
+export const COMMUNITY_KEEP_ALIVE_MS = 15_000;
+/** Unspecified: a chat of one, answered whole and streamed. Both are in memory until they are charged. */
+export const COMMUNITY_ANSWER_BYTES_MAX = 16 * 1024 * 1024;
+export const COMMUNITY_STREAM_BYTES_MAX = 64 * 1024 * 1024;
+
+/** Unspecified: rows of registered models that are read at once. */
+export const DIRECTORY_PAGE = 500;
+/** Unspecified: how often a process that shares its database looks whether it has missed a change. */
+export const DIRECTORY_LOOK_MS = 60_000;
+/** How much of what was read before it reads again then. */
+export const DIRECTORY_OVERLAP_MS = 5 * 60_000;
+/** When changes are read again that could not be read. */
+export const DIRECTORY_RETRY_MS = 1_000;

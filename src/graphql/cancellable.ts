@@ -27,9 +27,8 @@ export function cancellable<Item>(
     if (ender.aborted) leave();
     else ender.addEventListener("abort", leave, { once: true });
   }
-  const source = open({ caller: ctx.caller, requestId: ctx.requestId, clientAddress: ctx.clientAddress, log: ctx.log, signal })[
-    Symbol.asyncIterator
-  ]();
+  const { caller, requestId, clientAddress, log, hops } = ctx;
+  const source = open({ caller, requestId, clientAddress, log, hops, signal })[Symbol.asyncIterator]();
   let endWait: (() => void) | undefined;
 
   const close = () => {

@@ -14,6 +14,7 @@ import type { Logger } from "pino";
 import type { Caller } from "../context.js";
 import { AppError } from "../errors.js";
 import { clientAddressOf } from "../lib/client-address.js";
+import { HOPS_HEADER, readHops } from "../lib/hops.js";
 import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX, REQUEST_ID_PATTERN } from "../limits.js";
 import { assertOneAuthorization, readBearer } from "../services/bearer.js";
 import { type Credential, watchCaller } from "../services/key-watch.js";
@@ -93,7 +94,8 @@ class HttpFace {
       const caller = await authenticate(services.access, credential, clientAddress);
       const cookies: string[] = [];
       const browser = { userAgent: req.headers["user-agent"], addCookie: (line: string) => void cookies.push(line) };
-      const context: GraphQLContext = { services, closing, caller, requestId, clientAddress, log, signal: leaving.signal, browser };
+      const hops = readHops(req.headers[HOPS_HEADER]);
+      const context: GraphQLContext = { services, closing, caller, requestId, clientAddress, log, signal: leaving.signal, browser, hops };
       const response = await yoga.handleRequest(await this.toRequest(req, url, caller, leaving.signal), context);
       // Before anything is written of the answer.
       if (cookies.length > 0) res.setHeader("set-cookie", cookies);

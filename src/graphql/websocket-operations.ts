@@ -32,6 +32,7 @@ export class SocketOperations {
   constructor(
     private readonly face: Face,
     private readonly clientAddress: string,
+    private readonly hops: number | undefined,
     private readonly onKeyRefused: () => void,
   ) {}
 
@@ -44,7 +45,8 @@ export class SocketOperations {
     const requestId = randomUUID();
     const leaving = new AbortController();
     const { services, closing, log } = this.face;
-    const scope = { requestId, clientAddress: this.clientAddress, log: log.child({ requestId }), signal: leaving.signal };
+    const { clientAddress, hops } = this;
+    const scope = { requestId, clientAddress, hops, log: log.child({ requestId }), signal: leaving.signal };
     try {
       if (this.#onStopped) throw serviceUnavailable("The gateway is stopping.");
       if (this.#running.size >= WEBSOCKET_OPERATIONS_MAX) throw tooManyOperations();

@@ -10,6 +10,7 @@ import { CloseCode, handleProtocols, makeServer, type Server } from "graphql-ws"
 import { type WebSocket, WebSocketServer } from "ws";
 import { AppError, type ErrorCode } from "../errors.js";
 import { clientAddressOf } from "../lib/client-address.js";
+import { HOPS_HEADER, readHops } from "../lib/hops.js";
 import { Tally } from "../lib/tally.js";
 import {
   DRAIN_TIMEOUT_MS,
@@ -134,7 +135,9 @@ function keyOf(connectionParams: Readonly<Record<string, unknown>> | undefined, 
 function serve(socket: WebSocket, request: IncomingMessage, address: string, protocol: Server<Extra>, face: Face): void {
   const { log, closing } = face;
   const cleanups: (() => void)[] = [];
-  const operations = new SocketOperations(face, address, () => socket.close(CloseCode.Forbidden, "Forbidden"));
+  const operations = new SocketOperations(face, address, readHops(request.headers[HOPS_HEADER]), () =>
+    socket.close(CloseCode.Forbidden, "Forbidden"),
+  );
   const trust = boundAnonymousBytes(socket, request.socket);
   const connection: Connection = { socket, request, clientAddress: address, operations, cleanups, trust };
   cleanups.push(keepAlive(socket));

@@ -62,21 +62,36 @@ const FINISH_BYTES_MAX = 64 * 1024;
 /** How connections are made to an upstream that a user named: the outbound guard's own way. */
 export type Connect = buildConnector.connector;
 
-export function createUpstreamPool(baseUrl: string, timeouts: UpstreamTimeouts, connect?: Connect): UpstreamPool {
+/** For an upstream that is not the operator's own. */
+export interface PoolBounds {
+  readonly connectionsMax: number;
+  /** Requests that wait for a connection. */
+  readonly waitingMax: number;
+  /** How long an idle connection is kept, whatever the upstream announces. */
+  readonly keepAliveMs: number;
+}
+
+export function createUpstreamPool(baseUrl: string, timeouts: UpstreamTimeouts, connect?: Connect, bounds?: PoolBounds): UpstreamPool {
   const pool = new Pool(new URL(baseUrl).origin, {
-    connections: UPSTREAM_CONNECTIONS_MAX,
+    connections: bounds?.connectionsMax ?? UPSTREAM_CONNECTIONS_MAX,
     pipelining: 1,
     // Shorter than the 5 s after which common servers close idle connections unannounced; an announced time wins.
     keepAliveTimeout: 4_000,
+    ...(bounds && { keepAliveMaxTimeout: bounds.keepAliveMs }),
     connect: connect ?? { timeout: timeouts.connectMs },
   });
   return {
     request: (request) => {
       if (request.signal.aborted) return Promise.reject(request.signal.reason);
+      if (bounds && pool.stats.queued >= bounds.waitingMax) return Promise.reject(tooManyWait());
       return new Exchange(request.signal, timeouts.totalMs).start(pool, request, request.isStreamed ? timeouts.idleMs : 0);
     },
     close: () => pool.close(),
   };
+}
+
+function tooManyWait(): ProviderError {
+  return new ProviderError("network", "Too many requests wait for a connection to the upstream.");
 }
 
 /** One request and its answer. */

@@ -1,6 +1,7 @@
 /** The request context of a REST request. Its signal and its log are made when first used: many requests need neither. */
 import type { Logger } from "pino";
 import type { Caller, RequestContext } from "../context.js";
+import { HOPS_HEADER, readHops } from "../lib/hops.js";
 import type { Exchange } from "./exchange.js";
 
 export class RestRequestContext implements RequestContext {
@@ -17,6 +18,10 @@ export class RestRequestContext implements RequestContext {
   ) {
     this.requestId = exchange.requestId;
     this.#exchange = exchange;
+  }
+
+  get hops(): number | undefined {
+    return readHops(this.#exchange.req.headers[HOPS_HEADER]);
   }
 
   /** Aborted when the connection closes before the answer has been written in full. */

@@ -4,7 +4,6 @@
  */
 
 import type { ChatCompletion } from "../../lib/chat-format.js";
-import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { UpstreamResponse } from "../http.js";
 import { type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, ProviderError } from "../provider.js";
 import { toChunks } from "./chunks.js";
@@ -19,13 +18,15 @@ export class OpenAiChatProvider implements ChatProvider {
   constructor(
     private readonly client: OpenAiClient,
     private readonly quirks: OpenAiQuirks = {},
+    /** Empty for an upstream whose address is exact. */
+    private readonly path = "/chat/completions",
   ) {}
 
   async complete(call: ChatCall): Promise<ChatAnswer> {
     const { stream_options: _, ...body } = call.body;
     const response = await this.send(call, JSON.stringify({ ...body, model: call.upstreamModel, stream: false }), false);
     if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
-    const bytes = await response.readAll(UPSTREAM_BODY_BYTES_MAX);
+    const bytes = await response.readAll(this.client.answerBytesMax);
     const completion = this.parseCompletion(bytes);
     return { bytes, completion, usage: toUsage(completion.usage) };
   }
@@ -33,9 +34,9 @@ export class OpenAiChatProvider implements ChatProvider {
   async stream(call: ChatCall): Promise<AsyncIterable<ChatChunkBatch>> {
     const response = await this.send(call, JSON.stringify(this.toStreamedBody(call)), true);
     // An upstream that names no type is taken to answer what it was asked for.
-    if (isEventStream(response) || contentTypeOf(response) === "") return new OpenAiChatStream(response, this.client.apiKey);
+    if (isEventStream(response) || contentTypeOf(response) === "") return new OpenAiChatStream(response, this.client);
     if (!isJson(response)) throw refuse(response, "The upstream answered a stream request with neither a stream nor JSON.");
-    return once(toChunks(this.parseCompletion(await response.readAll(UPSTREAM_BODY_BYTES_MAX))));
+    return once(toChunks(this.parseCompletion(await response.readAll(this.client.answerBytesMax))));
   }
 
   private toStreamedBody(call: ChatCall): Record<string, unknown> {
@@ -47,7 +48,7 @@ export class OpenAiChatProvider implements ChatProvider {
 
   private send(call: ChatCall, body: string, isStreamed: boolean): Promise<UpstreamResponse> {
     const accept = isStreamed ? "text/event-stream" : "application/json";
-    return this.client.send({ path: "/chat/completions", accept, body, signal: call.signal, isStreamed });
+    return this.client.send({ path: this.path, accept, body, signal: call.signal, isStreamed });
   }
 
   private parseCompletion(bytes: Buffer): ChatCompletion {

@@ -2,13 +2,16 @@
  * What every call over OpenAI's wire format has in common: the address, the headers, the pool, and errors in our terms. Nothing
  * of the caller's headers goes upstream.
  */
-import { type Connect, createUpstreamPool, type UpstreamPool, type UpstreamResponse } from "../http.js";
+import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
+import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool, type UpstreamResponse } from "../http.js";
 import { ProviderError, type UpstreamTimeouts } from "../provider.js";
 import { toStatusError } from "./errors.js";
 
 export interface OpenAiUpstream {
   /** Everything before `/chat/completions`; a query is kept and goes with every request. */
   readonly baseUrl: string;
+  /** The base URL is the whole address of what is called: requests name no path, and it is left as it is, slashes at its end included. */
+  readonly isExact?: boolean;
   /** Sent as a bearer token; null sends none. */
   readonly apiKey: string | null;
   /** Further headers for every request; they win over ours. */
@@ -17,8 +20,18 @@ export interface OpenAiUpstream {
   readonly quirks?: OpenAiQuirks;
   /** How connections are made; absent: to wherever the base URL says. */
   readonly connect?: Connect;
+  /** Absent: what an operator's upstream may take. */
+  readonly bounds?: UpstreamBounds;
   /** How a file is fetched that an answer names by its URL; absent: such answers are refused. */
   readonly fetchFile?: FetchFile;
+}
+
+/** What an upstream may cost the gateway. */
+export interface UpstreamBounds {
+  readonly pool: PoolBounds;
+  /** Of a chat that is answered whole, and of one that is streamed. */
+  readonly answerBytesMax: number;
+  readonly streamBytesMax: number;
 }
 
 /** Rejects with the signal's reason when that is aborted, with any other error for a file that cannot be had. */
@@ -36,7 +49,7 @@ export interface OpenAiQuirks {
 export interface OpenAiRequest {
   /** GET unless there is a body. */
   readonly method?: "GET" | "POST" | "DELETE";
-  /** What follows the base URL, such as `/images/generations`. */
+  /** What follows the base URL, such as `/images/generations`; empty where that is exact. */
   readonly path: string;
   /** With it, the content type of the body, unless it is JSON. */
   readonly contentType?: string;
@@ -52,18 +65,32 @@ const ERROR_BODY_BYTES_MAX = 64 * 1024;
 
 export class OpenAiClient {
   readonly apiKey: string | null;
+  readonly answerBytesMax: number;
+  readonly streamBytesMax: number;
   private readonly pool: UpstreamPool;
   private readonly pathname: string;
   private readonly search: string;
   /** By content type and accepted type: made once, sent with every request. */
   private readonly headerLists = new Map<string, readonly string[]>();
 
-  constructor(private readonly upstream: OpenAiUpstream) {
-    const url = new URL(upstream.baseUrl);
-    this.apiKey = upstream.apiKey;
-    this.pool = createUpstreamPool(upstream.baseUrl, upstream.timeouts, upstream.connect);
-    this.pathname = url.pathname.replace(/\/+$/, "");
+  /** `pool` belongs to another client of the same upstream. */
+  constructor(
+    private readonly upstream: OpenAiUpstream,
+    pool?: UpstreamPool,
+  ) {
+    const { baseUrl, apiKey, isExact, bounds } = upstream;
+    const url = new URL(baseUrl);
+    this.apiKey = apiKey;
+    this.answerBytesMax = bounds?.answerBytesMax ?? UPSTREAM_BODY_BYTES_MAX;
+    this.streamBytesMax = bounds?.streamBytesMax ?? UPSTREAM_STREAM_BYTES_MAX;
+    this.pool = pool ?? createUpstreamPool(baseUrl, upstream.timeouts, upstream.connect, bounds?.pool);
+    this.pathname = isExact ? url.pathname : url.pathname.replace(/\/+$/, "");
     this.search = url.search;
+  }
+
+  /** The same upstream over the same connections, every request with these headers too. */
+  withHeaders(headers: Readonly<Record<string, string>>): OpenAiClient {
+    return new OpenAiClient({ ...this.upstream, headers: { ...this.upstream.headers, ...headers } }, this.pool);
   }
 
   /** Resolves with an answer of a 2xx status; rejects with what any other status says. */

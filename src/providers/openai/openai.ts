@@ -13,6 +13,11 @@ import { OpenAiVideoProvider } from "./videos.js";
 
 export function createOpenAiProvider(upstream: OpenAiUpstream): Provider {
   const client = new OpenAiClient(upstream);
+  return { ...toOpenAiAbilities(upstream, client), close: () => client.close() };
+}
+
+/** `client` is one for the same upstream. */
+export function toOpenAiAbilities(upstream: OpenAiUpstream, client: OpenAiClient): Omit<Provider, "close"> {
   return {
     chat: new OpenAiChatProvider(client, upstream.quirks),
     image: new OpenAiImageProvider(client, upstream.fetchFile),
@@ -23,6 +28,5 @@ export function createOpenAiProvider(upstream: OpenAiUpstream): Provider {
     music: new OpenAiMusicProvider(client),
     transcription: new OpenAiTranscriptionProvider(client),
     realtime: new OpenAiRealtimeProvider(upstream),
-    close: () => client.close(),
   };
 }

@@ -2,7 +2,7 @@
 
 import type { ChatChunkObject } from "../../lib/chat-format.js";
 import { createSseScanner, formatSseEvent, type SseEvent, SseEventTooLargeError } from "../../lib/sse.js";
-import { SSE_EVENT_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
+import { SSE_EVENT_BYTES_MAX } from "../../limits.js";
 import type { UpstreamResponse } from "../http.js";
 import { type ChatChunk, type ChatChunkBatch, ProviderError } from "../provider.js";
 import { toEmbeddedError } from "./errors.js";
@@ -25,7 +25,7 @@ export class OpenAiChatStream implements AsyncIterableIterator<ChatChunkBatch, u
 
   constructor(
     private readonly response: UpstreamResponse,
-    private readonly apiKey: string | null,
+    private readonly upstream: { readonly apiKey: string | null; readonly streamBytesMax: number },
   ) {}
 
   [Symbol.asyncIterator](): this {
@@ -73,8 +73,9 @@ export class OpenAiChatStream implements AsyncIterableIterator<ChatChunkBatch, u
 
   private takeBytes(bytes: Buffer, batch: ChatChunk[]): void {
     this.bytesRead += bytes.length;
-    if (this.bytesRead > UPSTREAM_STREAM_BYTES_MAX) {
-      throw new ProviderError("invalid-response", `The upstream's stream is larger than ${UPSTREAM_STREAM_BYTES_MAX} bytes.`);
+    const { streamBytesMax } = this.upstream;
+    if (this.bytesRead > streamBytesMax) {
+      throw new ProviderError("invalid-response", `The upstream's stream is larger than ${streamBytesMax} bytes.`);
     }
     for (const event of this.scanner.push(bytes)) {
       if (this.hasEnded) return;
@@ -102,9 +103,9 @@ export class OpenAiChatStream implements AsyncIterableIterator<ChatChunkBatch, u
     }
     if (data === "") return;
     const object = parseObject(event.bytes, data);
-    if (event.event === "error") throw toEmbeddedError(object === null ? data : (object.error ?? object), this.apiKey);
+    if (event.event === "error") throw toEmbeddedError(object === null ? data : (object.error ?? object), this.upstream.apiKey);
     if (object === null) throw new ProviderError("invalid-response", "The upstream's stream holds an event that is not a JSON object.");
-    if (object.error !== undefined && object.error !== null) throw toEmbeddedError(object.error, this.apiKey);
+    if (object.error !== undefined && object.error !== null) throw toEmbeddedError(object.error, this.upstream.apiKey);
     // What is neither choices nor usage is an upstream's own kind of keep-alive.
     if (isNothing(object.choices) && isNothing(object.usage)) return;
     this.noteChoices(object.choices);

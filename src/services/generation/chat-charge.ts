@@ -25,7 +25,7 @@ export interface ChatDependencies {
 export function providersOf({ upstreams, agents }: ChatDependencies, ctx: RequestContext, generationId: string): ProviderOf {
   return (model) => {
     const isRunHere = model.agentType === "prompt_agent" || model.agentType === "code_agent";
-    return isRunHere ? agents.chat(model, { ctx, generationId }) : upstreams.chat(model);
+    return isRunHere ? agents.chat(model, { ctx, generationId }) : upstreams.chat(ctx, model);
   };
 }
 

@@ -169,8 +169,8 @@ function isPersonal(error: unknown): boolean {
   return error instanceof AppError && PERSONAL_REFUSALS.has(error.code);
 }
 
-function contextOf({ caller, requestId, clientAddress, log }: RequestContext, signal: AbortSignal): RequestContext {
-  return { caller, requestId, clientAddress, log, signal };
+function contextOf({ caller, requestId, clientAddress, log, hops }: RequestContext, signal: AbortSignal): RequestContext {
+  return { caller, requestId, clientAddress, log, hops, signal };
 }
 
 /** A receipt of its own for an answer that was not generated for this caller; no usage row bears its id. */

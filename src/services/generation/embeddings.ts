@@ -56,7 +56,7 @@ export class Embeddings {
       texts,
       safe: toSafeText(safe),
       call: (model, signal, admitted) =>
-        this.upstreams.serving(model, "embedding").embed({
+        this.upstreams.serving(ctx, model, "embedding").embed({
           upstreamModel: model.upstreamModel,
           signal,
           extra,

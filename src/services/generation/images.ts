@@ -94,9 +94,10 @@ export class Images {
   async get(ctx: RequestContext, prompt: string, query: ImageQuery): Promise<CachedAnswer> {
     const { catalog, contentCache, videos } = this.deps;
     const noCache = query["no-cache"];
-    const isVideo = query.model !== undefined && catalog.find(query.model)?.modality === "video";
+    const caller = requireCaller(ctx);
+    const isVideo = query.model !== undefined && catalog.findFor(caller, query.model)?.modality === "video";
     if (isVideo) return videos.get(ctx, fromVideoQuery(prompt, query));
-    const model = catalog.resolve(requireCaller(ctx), query.model, "image");
+    const model = catalog.resolve(caller, query.model, "image");
     const request = fromQuery(prompt, query);
     this.deps.references.check(request.imageUrls);
     return contentCache.get(ctx, { operation: "image", model, parameters: toCacheParameters(request), noCache }, (producing) =>
@@ -157,7 +158,7 @@ export class Images {
     negativePrompt: string,
     signal: AbortSignal,
   ): Promise<Made> {
-    const answer = await this.deps.upstreams.serving(model, "image").generate({
+    const answer = await this.deps.upstreams.serving(ctx, model, "image").generate({
       ...prepared,
       upstreamModel: model.upstreamModel,
       size: request.size,

@@ -61,7 +61,7 @@ export class Moderations {
       safe: toSafeText(safe),
       call: (model, signal, texts) =>
         this.upstreams
-          .serving(model, "moderation")
+          .serving(ctx, model, "moderation")
           .moderate({ upstreamModel: model.upstreamModel, signal, extra, inputs: withTexts(inputs, texts) }),
       meter: ({ usage }) => ({ quantities: usage ?? counted, source: usage ? "provider" : "estimated" }),
       warnings: ({ warnings }) => warnings,

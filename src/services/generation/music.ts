@@ -62,7 +62,7 @@ export class Music {
       safe,
       call: async (model, signal, [text = ""]) => {
         const call = { upstreamModel: model.upstreamModel, prompt: text, seconds: duration ?? null, format, seed, extra, signal };
-        return believe(await upstreams.serving(model, "music").generate(call), format, inspector);
+        return believe(await upstreams.serving(ctx, model, "music").generate(call), format, inspector);
       },
       meter: (made) => meter(made, expectedMs, plan.model.isCommunity),
       warnings: ({ warnings }) => [...warnings, ...notes],

@@ -82,7 +82,7 @@ export class RealtimeSessions {
       const candidates = servable(plan.candidates, safety?.applied);
       const { signal } = cancellation;
       const { model, answer } = await attempt(candidates, signal, (candidate) =>
-        upstreams.serving(candidate, "realtime").connect({
+        upstreams.serving(ctx, candidate, "realtime").connect({
           upstreamModel: candidate.upstreamModel,
           signal,
           extra: {},

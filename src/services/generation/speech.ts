@@ -53,7 +53,7 @@ export class Speech {
         texts: [text, instructions ?? ""],
         safe,
         call: (model, signal, [spoken = "", manner = ""]) =>
-          upstreams.serving(model, "speech").stream({
+          upstreams.serving(ctx, model, "speech").stream({
             upstreamModel: model.upstreamModel,
             input: spoken,
             voice,

@@ -54,7 +54,7 @@ export class Transcriptions {
       texts: [prompt ?? ""],
       safe,
       call: (model, signal, [hint = ""]) =>
-        upstreams.serving(model, "transcription").transcribe({
+        upstreams.serving(ctx, model, "transcription").transcribe({
           upstreamModel: model.upstreamModel,
           audio,
           language: language ?? null,

@@ -1,20 +1,32 @@
 /** The upstreams that the catalog names, each made into a provider the first time that a model of it is called. */
+import { LRUCache } from "lru-cache";
+import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import type { OutboundGuard } from "../../lib/outbound-guard.js";
-import { createAiSdkProvider } from "../../providers/ai-sdk/ai-sdk.js";
-import { findVendor } from "../../providers/ai-sdk/vendors.js";
-import type { FetchFile } from "../../providers/openai/client.js";
-import { createOpenAiProvider } from "../../providers/openai/openai.js";
+import { COMMUNITY_UPSTREAMS_MAX, HOPS_MAX } from "../../limits-community.js";
 import type { ChatProvider, Provider, UpstreamTimeouts } from "../../providers/provider.js";
-import { createSandboxProvider } from "../../providers/sandbox/sandbox.js";
-import type { Model, Upstream } from "../catalog/model.js";
+import type { Model } from "../catalog/model.js";
 import type { Catalog } from "../catalog.js";
+import { type ConnectedUpstream, connectUpstream } from "./connect-upstream.js";
 
 /** What a provider may offer. */
 export type Ability = Exclude<keyof Provider, "close">;
 
+/** Whose request it is, and how far it has come. */
+type Travelled = Pick<RequestContext, "hops">;
+
 export class Upstreams {
-  private readonly providers = new Map<string, Provider>();
+  /** The operator's: as many as the catalog has. */
+  private readonly own = new Map<string, ConnectedUpstream>();
+  /**
+   * Those that accounts have registered. A change of one is another upstream with another id, so what was called longest ago goes: its
+   * connections are closed when the requests on them have ended.
+   */
+  private readonly registered = new LRUCache<string, ConnectedUpstream>({
+    max: COMMUNITY_UPSTREAMS_MAX,
+    dispose: (upstream) => this.letGo(upstream),
+  });
+  private readonly closing = new Set<Promise<void>>();
 
   constructor(
     private readonly catalog: Catalog,
@@ -22,43 +34,48 @@ export class Upstreams {
     private readonly outbound: OutboundGuard,
   ) {}
 
-  chat(model: Model): ChatProvider {
-    return this.serving(model, "chat");
+  chat(ctx: Travelled, model: Model): ChatProvider {
+    return this.serving(ctx, model, "chat");
   }
 
-  /** BAD_REQUEST when the model's upstream offers no such thing: the operator listed it under the wrong modality. */
-  serving<Name extends Ability>(model: Model, ability: Name): NonNullable<Provider[Name]> {
-    const offered = this.provider(model.upstreamId)[ability];
+  /**
+   * To be called at once. BAD_REQUEST when the model's upstream offers no such thing: it is listed under the wrong modality; and when
+   * the request has come through so many gateways that it must be going in circles.
+   */
+  serving<Name extends Ability>(ctx: Travelled, model: Model, ability: Name): NonNullable<Provider[Name]> {
+    const hops = ctx.hops ?? 0;
+    if (hops > HOPS_MAX) throw tooManyHops();
+    const offered = this.upstream(model.upstreamId).at(hops)[ability];
     if (!offered) throw invalidInput(`The upstream of ${model.id} does not offer ${ability}.`, "model");
     return offered as NonNullable<Provider[Name]>;
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.providers.values()].map((provider) => provider.close()));
-    this.providers.clear();
+    for (const upstream of this.own.values()) this.letGo(upstream);
+    this.own.clear();
+    this.registered.clear();
+    await Promise.all(this.closing);
   }
 
-  private provider(upstreamId: string): Provider {
-    const known = this.providers.get(upstreamId);
+  private upstream(id: string): ConnectedUpstream {
+    const known = this.own.get(id) ?? this.registered.get(id);
     if (known) return known;
-    const provider = this.connect(this.catalog.upstream(upstreamId));
-    this.providers.set(upstreamId, provider);
-    return provider;
+    const upstream = this.catalog.upstream(id);
+    const connected = connectUpstream(upstream, this.timeouts, this.outbound);
+    if (upstream.endpoint) this.registered.set(id, connected);
+    else this.own.set(id, connected);
+    return connected;
   }
 
-  private connect(upstream: Upstream): Provider {
-    if (upstream.wireFormat === "sandbox") return createSandboxProvider();
-    const { baseUrl, apiKey, isTrusted } = upstream;
-    const vendor = findVendor(upstream.wireFormat.replace(/^ai-sdk:/, ""));
-    if (vendor) {
-      const fetchPublicFile: FetchFile = (url, options) =>
-        this.outbound.fetchGuarded(url, { ...options, timeoutMs: this.timeouts.totalMs });
-      return createAiSdkProvider({ vendor, baseUrl, apiKey, timeouts: this.timeouts, fetchFile: fetchPublicFile });
-    }
-    const fetchFile: FetchFile = (url, options) =>
-      this.outbound.fetchGuarded(url, { ...options, isTrusted, timeoutMs: this.timeouts.totalMs });
-    // Whoever is not trusted is reached through the guard alone, whatever its name means by then.
-    const guarded = isTrusted ? {} : { connect: this.outbound.connect };
-    return createOpenAiProvider({ baseUrl, apiKey, timeouts: this.timeouts, fetchFile, ...guarded });
+  private letGo(upstream: ConnectedUpstream): void {
+    const closing = upstream.close().finally(() => this.closing.delete(closing));
+    this.closing.add(closing);
   }
+}
+
+function tooManyHops(): Error {
+  return invalidInput(
+    `This request has come through more than ${HOPS_MAX} gateways: the upstream of a model leads back to where the request came from.`,
+    "model",
+  );
 }

@@ -108,7 +108,7 @@ export class Videos {
         // Once for all candidates, and not before the caller has been let in.
         preparing ??= this.readSources(ctx, input, files, prompt, signal);
         const sources = await preparing;
-        const answer = await upstreams.serving(model, "video").generate({
+        const answer = await upstreams.serving(ctx, model, "video").generate({
           upstreamModel: model.upstreamModel,
           ...sources,
           size: toSize(input.width, input.height),

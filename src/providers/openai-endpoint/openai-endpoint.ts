@@ -1,0 +1,54 @@
+/**
+ * OpenAI's formats at an address that somebody registered (Spec 2.8): for text the exact endpoint, which speaks one of the two chat
+ * formats; for media the base of their API or one of its endpoints; for video the exact address that makes one. It offers that one
+ * thing and nothing else.
+ */
+import { OpenAiChatProvider } from "../openai/chat.js";
+import type { FetchFile, OpenAiClient, OpenAiUpstream } from "../openai/client.js";
+import { OpenAiEmbeddingProvider } from "../openai/embeddings.js";
+import { OpenAiImageProvider } from "../openai/images.js";
+import { OpenAiSpeechProvider } from "../openai/speech.js";
+import { OpenAiTranscriptionProvider } from "../openai/transcriptions.js";
+import type { Provider } from "../provider.js";
+import { toBaseUrl } from "./address.js";
+
+export type EndpointApi = "chat_completions" | "responses";
+
+export interface OpenAiEndpoint {
+  /** As it was registered. */
+  readonly url: string;
+  /** One of those that may be registered: text, image, video, speech, transcription, embedding. */
+  readonly modality: string;
+  /** Of text. */
+  readonly api: EndpointApi | null;
+}
+
+/** Where a client for the endpoint sends its requests. */
+export function toEndpointAddress({ url, modality }: OpenAiEndpoint): Pick<OpenAiUpstream, "baseUrl" | "isExact"> {
+  const isExact = modality === "text" || modality === "video";
+  return isExact ? { baseUrl: url, isExact } : { baseUrl: toBaseUrl(url, modality) };
+}
+
+/** `client` is one for the address above. */
+export function toEndpointAbilities(
+  { modality, api }: OpenAiEndpoint,
+  client: OpenAiClient,
+  fetchFile: FetchFile,
+): Omit<Provider, "close"> {
+  switch (modality) {
+    case "text":
+      return api === "responses" ? {} : { chat: new OpenAiChatProvider(client, {}, "") };
+    case "image":
+      return { image: new OpenAiImageProvider(client, fetchFile) };
+    case "video":
+      return {};
+    case "speech":
+      return { speech: new OpenAiSpeechProvider(client) };
+    case "transcription":
+      return { transcription: new OpenAiTranscriptionProvider(client) };
+    case "embedding":
+      return { embedding: new OpenAiEmbeddingProvider(client) };
+    default:
+      return {};
+  }
+}
