@@ -1,10 +1,11 @@
 /** The catalog (Spec 2.9, 4.4, 9): which models there are, what they are called, and who may call them. */
 import type { Caller, RequestContext } from "../context.js";
-import { invalidInput, notFound, permissionDenied } from "../errors.js";
+import { invalidInput, notFound, permissionDenied, upstreamFailed } from "../errors.js";
 import type { Clock } from "../lib/clock.js";
 import { assemble } from "./catalog/assemble.js";
 import { loadBundledSource, type VendorsSettings } from "./catalog/bundled.js";
 import { closestIds } from "./catalog/closest.js";
+import { type CommunityCatalog, isCommunityId, type ModelHealth, NO_COMMUNITY } from "./catalog/community.js";
 import { toLocalSource } from "./catalog/local.js";
 import { MODALITIES, MODALITY_TRAITS, type Modality } from "./catalog/modality.js";
 import { CAPABILITIES, type CatalogSource, type Model, type Upstream } from "./catalog/model.js";
@@ -13,6 +14,8 @@ import { SANDBOX_SOURCE } from "./catalog/sandbox.js";
 
 /** How many ids an error about an unknown model names. */
 const CLOSEST_COUNT = 3;
+/** Of registered models, those that are compared with a name that is unknown: a request must not cost more the more there are. */
+const COMPARED_MAX = 1_000;
 /** Unspecified: how much of a caller's own words an error message repeats. */
 const QUOTED_CHARS_MAX = 100;
 
@@ -25,6 +28,8 @@ export interface CatalogFilter {
   readonly capability?: string | undefined;
   /** True: only models that accounts have registered; false: none of those. */
   readonly community?: boolean | undefined;
+  /** Unreliable ones of others' too. */
+  readonly reliability?: "all" | undefined;
 }
 
 export interface CatalogSettings {
@@ -60,10 +65,16 @@ interface Listing {
 
 export class Catalog {
   private listing: Listing;
+  private community: CommunityCatalog = NO_COMMUNITY;
 
   /** `sources` come strongest first: operator, bundled, local, sandbox; one of each. */
   constructor(private sources: readonly CatalogSource[]) {
     this.listing = toListing(sources);
+  }
+
+  /** What accounts have registered is found through `community` from now on. */
+  include(community: CommunityCatalog): void {
+    this.community = community;
   }
 
   /** Takes a source instead of the one of its origin, all of it at once. Generations that have begun keep the model that they began with. */
@@ -74,15 +85,16 @@ export class Catalog {
   }
 
   /**
-   * The model that a generation asks for; undefined asks for the modality's default. Throws BAD_REQUEST for a name that
-   * is unknown or of another modality, FORBIDDEN for one that the key may not use.
+   * The model that a generation asks for; undefined asks for the modality's default. Throws BAD_REQUEST for a name that is unknown
+   * or of another modality, and for an agent that an agent asks for; FORBIDDEN for one that the key may not use.
    */
   resolve(caller: Caller, name: string | undefined, modality: Modality): Model {
-    const model = name === undefined ? this.listing.defaults.get(modality) : this.listing.modelByName.get(name);
+    const model = name === undefined ? this.listing.defaults.get(modality) : this.findFor(caller, name);
     if (!model) throw name === undefined ? noDefault(modality) : this.unknownModel(caller, name);
     if (model.modality !== modality) {
       throw invalidInput(`The model ${model.id} is of modality ${model.modality}: use ${MODALITY_TRAITS[model.modality].route}.`, "model");
     }
+    if (model.isAgent && isAgentAtWork(caller)) throw invalidInput("Agents cannot call agents.", "model");
     if (!this.isAllowed(caller, model)) throw permissionDenied(`This key may not use the model ${model.id}.`);
     return model;
   }
@@ -99,49 +111,65 @@ export class Catalog {
     return ids.has(model.id);
   }
 
-  /** By canonical id or alias, for every caller alike. */
+  /** By canonical id or alias, of those that every caller has alike. */
   find(name: string): Model | null {
     return this.listing.modelByName.get(name) ?? null;
   }
 
+  /** As `find`, and among the registered models those that this caller may know of. */
+  findFor(caller: Caller, name: string): Model | null {
+    return this.listing.modelByName.get(name) ?? (isCommunityId(name) ? this.community.find(caller, name) : null);
+  }
+
   /** The models to try when this one's upstream fails, in order. */
   fallbacksOf(model: Model): readonly Model[] {
+    if (model.isCommunity) return this.community.fallbacksOf(model);
     return model.fallbacks.map((id) => this.find(id)).filter((fallback) => fallback !== null);
   }
 
-  /** The upstream of a model of this catalog. */
+  /** The upstream of a model of this catalog. Throws UPSTREAM_ERROR when it is a registered one that was deleted meanwhile. */
   upstream(id: string): Upstream {
-    const upstream = this.listing.upstreams.get(id);
-    if (!upstream) throw new Error(`The catalog holds no upstream ${id}.`);
+    const upstream = this.listing.upstreams.get(id) ?? this.community.upstream(id);
+    if (!upstream) throw upstreamFailed("The model is no longer there.", { cause: new Error(`The catalog holds no upstream ${id}.`) });
     return upstream;
+  }
+
+  healthOf(model: Model): ModelHealth {
+    return this.community.healthOf(model);
   }
 
   /** What the caller may call. Public: anybody may look, a restricted key sees its own models. */
   async list(ctx: RequestContext, filter: CatalogFilter): Promise<readonly Model[]> {
-    const { modalities, capability, community } = filter;
+    const { modalities, capability, community, reliability } = filter;
     if (capability !== undefined && !CAPABILITIES.some((known) => known === capability)) {
       throw invalidInput(`There is no capability ${quote(capability)}: it is one of ${CAPABILITIES.join(", ")}.`, "capability");
     }
     const words = (filter.search ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-    return this.listing.models.filter(
+    const registered = community === false ? [] : this.community.list(ctx.caller, { reliableOnly: reliability !== "all" });
+    return inOrder(community === true ? [] : this.listing.models, registered).filter(
       (model) =>
         (modalities === undefined || modalities.includes(model.modality)) &&
         (capability === undefined || model.capabilities.some((own) => own === capability)) &&
-        (community === undefined || model.isCommunity === community) &&
         matches(model, words) &&
-        this.isAllowed(ctx.caller, model),
+        this.mayCall(ctx.caller, model),
     );
   }
 
   /** One model, by canonical id or alias. Public. NOT_FOUND when it is unknown or not the key's to use. */
   async get(ctx: RequestContext, name: string): Promise<Model> {
-    const model = this.find(name);
-    if (!model || !this.isAllowed(ctx.caller, model)) throw notFound("model");
+    const model = this.findFor(ctx.caller, name);
+    if (!model || !this.mayCall(ctx.caller, model)) throw notFound("model");
     return model;
   }
 
+  private mayCall(caller: Caller, model: Model): boolean {
+    return this.isAllowed(caller, model) && !(model.isAgent && isAgentAtWork(caller));
+  }
+
   private unknownModel(caller: Caller, name: string): Error {
-    const callable = this.listing.models.filter((model) => this.isAllowed(caller, model));
+    // Whoever asks for nothing of the kind is not told of what others have registered.
+    const registered = isCommunityId(name) ? this.community.list(caller, { reliableOnly: true }).slice(0, COMPARED_MAX) : [];
+    const callable = [...this.listing.models, ...registered].filter((model) => this.mayCall(caller, model));
     const closest = closestIds(callable, name, CLOSEST_COUNT);
     const hint = closest.length === 0 ? "This key may use no model." : `The closest are: ${closest.join(", ")}.`;
     return invalidInput(`There is no model ${quote(name)}. ${hint}`, "model");
@@ -162,6 +190,16 @@ function toListing(sources: readonly CatalogSource[]): Listing {
 
 function noDefault(modality: Modality): Error {
   return invalidInput(`Name a model: there is no default model of modality ${modality}.`, "model");
+}
+
+/** By modality; of one, the registered ones come after the others. */
+function inOrder(builtIn: readonly Model[], registered: readonly Model[]): readonly Model[] {
+  if (registered.length === 0) return builtIn;
+  return MODALITIES.flatMap((modality) => [builtIn, registered].flatMap((models) => models.filter((model) => model.modality === modality)));
+}
+
+function isAgentAtWork(caller: Caller): boolean {
+  return caller.kind !== "anonymous" && caller.run !== undefined;
 }
 
 function compareListed(one: Model, other: Model): number {

@@ -177,7 +177,7 @@ export function createServices(
     sessions,
     signIn,
     gitHubSignIn,
-    profiles: new Profiles(database),
+    profiles: new Profiles(database, events),
     speech,
     text: new TextGeneration(chat, catalog, contentCache),
     transcriptions: new Transcriptions({ catalog, generations, upstreams, inspector }),

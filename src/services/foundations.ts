@@ -24,7 +24,9 @@ import { migrate } from "../store/migrations.js";
 import { type OpenedBlobs, openBlobs } from "../store/open-blobs.js";
 import { openSettlementSpool } from "../store/settlement-spool.js";
 import { ApiKeyDirectory } from "./api-key-directory.js";
+import { UNKNOWN_HEALTH } from "./catalog/community.js";
 import { type Catalog, loadCatalog } from "./catalog.js";
+import { CommunityDirectory } from "./community-models/directory.js";
 import { createCommitListener } from "./credits/credits.js";
 import { KnownBalances } from "./credits/known-balances.js";
 import { HoldRecovery } from "./credits/recovery.js";
@@ -33,6 +35,7 @@ import { TierRefills } from "./credits/tier-refills.js";
 import { Upstreams } from "./generation/upstreams.js";
 import { LocalModels } from "./local-models.js";
 import type { Addresses, PlatformSettings } from "./platform-settings.js";
+import { SecretBox } from "./secret-box.js";
 import { Tiers } from "./tiers.js";
 
 export interface Foundations {
@@ -51,6 +54,8 @@ export interface Foundations {
   readonly refills: TierRefills;
   readonly recovery: HoldRecovery;
   readonly directory: ApiKeyDirectory;
+  /** Part of the catalog once it is loaded. */
+  readonly communityModels: CommunityDirectory;
   readonly outbound: OutboundGuard;
   readonly upstreams: Upstreams;
   readonly blobs: BlobStore;
@@ -109,6 +114,10 @@ export async function openFoundations(
     () => settler.assertAvailable(),
     (account) => refills.learn(account),
   );
+  const box = new SecretBox(deriveSecret("columns"));
+  const health = { healthOf: () => UNKNOWN_HEALTH };
+  const communityModels = new CommunityDirectory({ database, events, box, health, clock, log });
+  catalog.include(communityModels);
   const outbound = new OutboundGuard({ allowHosts: settings.upstreamAllowHosts });
   const upstreams = new Upstreams(catalog, settings.timeouts, outbound);
   const counters = await openCounters({ redisUrl: settings.redisUrl, clock, log });
@@ -126,6 +135,7 @@ export async function openFoundations(
     refills,
     recovery,
     directory,
+    communityModels,
     outbound,
     upstreams,
     blobs: opened.blobs,
@@ -135,6 +145,7 @@ export async function openFoundations(
     deriveSecret,
     recover: async () => {
       await settler.replaySpool();
+      await communityModels.load();
       await localModelsAsked;
       await recovery.start();
     },
@@ -143,6 +154,7 @@ export async function openFoundations(
       await settler.close();
       await recovery.stop().catch((error: unknown) => log.warn({ err: error }, "could not say goodbye to the database"));
       counters.close();
+      await communityModels.close();
       await events.close();
       opened.close();
       await database.close();

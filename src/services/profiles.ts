@@ -4,6 +4,7 @@ import type { RequestContext } from "../context.js";
 import { AppError } from "../errors.js";
 import { PROFILE_IMAGE_CHARS_MAX, PROFILE_NAME_CHARS_MAX } from "../limits-sessions.js";
 import { type Database, isUniqueViolation } from "../store/database.js";
+import type { Events } from "../store/events.js";
 import { storableText } from "./input.js";
 import { requireSession } from "./permissions.js";
 import { handleInput } from "./sessions/handles.js";
@@ -22,7 +23,10 @@ export const updateProfileInput = z
 export type UpdateProfileInput = z.output<typeof updateProfileInput>;
 
 export class Profiles {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly events: Events,
+  ) {}
 
   /** Sessions only. Rejects with CONFLICT for a handle that somebody else has. */
   async update(ctx: RequestContext, input: UpdateProfileInput): Promise<void> {
@@ -35,5 +39,6 @@ export class Profiles {
       if (!isUniqueViolation(error)) throw error;
       throw new AppError("CONFLICT", `The handle ${handle} is taken.`, { param: "handle" });
     }
+    if (handle !== undefined) this.events.publish("account-renamed", { accountId });
   }
 }

@@ -21,6 +21,8 @@ export interface EventChannels {
   "balance-low": { readonly accountId: string; readonly balance: string; readonly threshold: string; readonly since: string };
   /** Somebody has begun or ended to listen to an account's webhooks. */
   "webhooks-changed": { readonly accountId: string };
+  /** An account has another handle: what it has registered has other ids. */
+  "account-renamed": { readonly accountId: string };
   /** A registered model was created, changed or deleted: whoever keeps it in memory looks again. */
   "community-model-changed": { readonly accountId: string; readonly modelId: string; readonly change: string };
   /** The health of a registered model was counted anew; the account is its owner's. */

@@ -81,6 +81,18 @@ export interface Model {
   readonly communityModelId: string | null;
   /** Registered by an account and only its owner's to call. */
   readonly isPrivate: boolean;
+  /** What its owner has scheduled; null: nothing. */
+  readonly pendingChange: PendingModelChange | null;
+}
+
+/** What a model will be from a moment on (Spec 2.8 `pending`). Null: stays as it is. */
+export interface PendingModelChange {
+  readonly effectiveAt: Date;
+  readonly visibility: "public" | null;
+  readonly paidOnly: boolean | null;
+  readonly imagePricing: ImagePricing | null;
+  /** All of its rates, when one of them changes. */
+  readonly pricing: Pick<Model, "modality" | "imagePricing" | "rates"> | null;
 }
 
 /** Where an entry comes from, strongest first: an operator's overrides a bundled one, that one a local server's, and that one the sandbox. */
@@ -167,6 +179,7 @@ export function toModel(definition: ModelDefinition, standing: ModelStanding): M
     owner: null,
     communityModelId: null,
     isPrivate: false,
+    pendingChange: null,
   });
 }
 

@@ -37,7 +37,7 @@ export class AudioGeneration {
     const { catalog } = this.deps;
     const caller = requireCaller(ctx);
     const { text } = parseInput(audioPath, { text: path });
-    const isMusic = query.model !== undefined && catalog.find(query.model)?.modality === "music";
+    const isMusic = query.model !== undefined && catalog.findFor(caller, query.model)?.modality === "music";
     const model = catalog.resolve(caller, query.model, isMusic ? "music" : "speech");
     return isMusic ? this.prepareMusic(model, text, query) : this.prepareSpeech(model, text, query);
   }

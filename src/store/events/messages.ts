@@ -17,6 +17,7 @@ const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]
   "device-authorization-changed": z.object({ deviceAuthorizationId: z.string() }),
   "balance-low": z.object({ accountId: z.string(), balance: z.string(), threshold: z.string(), since: z.string() }),
   "webhooks-changed": z.object({ accountId: z.string() }),
+  "account-renamed": z.object({ accountId: z.string() }),
   "community-model-changed": z.object({ accountId: z.string(), modelId: z.string(), change: z.string() }),
   "model-health-changed": z.object({ accountId: z.string(), modelId: z.string() }),
   "generation-changed": z.object({ accountId: z.string(), generationId: z.string(), status: z.string() }),

@@ -1,0 +1,277 @@
+/**
+ * The registered models of every account, in memory: the catalog asks it for each generation, and nothing there waits for the
+ * database.
+ *
+ * 1. `load` reads all of them before anything is served.
+ * 2. Each change is announced by its row's id; the row is read again, one batch after another, so that the last reading stands.
+ * 3. What comes due changes nothing here: a model's terms are worked out for the moment at which it is asked for, and kept as long
+ *    as they hold.
+ * 4. After events may have been missed, and every so often where other processes write too, what was written since is read again.
+ */
+import type { Logger } from "pino";
+import type { Caller } from "../../context.js";
+import { serviceUnavailable } from "../../errors.js";
+import type { Clock } from "../../lib/clock.js";
+import { DIRECTORY_LOOK_MS, DIRECTORY_OVERLAP_MS, DIRECTORY_PAGE, DIRECTORY_RETRY_MS } from "../../limits-community.js";
+import type { Database } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
+import type { CommunityCatalog, ModelHealth } from "../catalog/community.js";
+import type { Model, Upstream } from "../catalog/model.js";
+import type { RateCard } from "../pricing.js";
+import type { SecretBox } from "../secret-box.js";
+import { type RegisteredModel, rowIdOf, toListedModel, toUpstream, upstreamIdOf } from "./listed-model.js";
+import { type CommunityModelRow, communityModelId } from "./record.js";
+
+/** What the directory asks about how a model's calls went. */
+export interface HealthRecords {
+  healthOf(communityModelId: string): ModelHealth;
+}
+
+export interface DirectoryDependencies {
+  readonly database: Database;
+  readonly events: Events;
+  readonly box: SecretBox;
+  readonly health: HealthRecords;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const WITH_HANDLE = { include: { account: { select: { handle: true } } } } as const;
+type LoadedRow = CommunityModelRow & { readonly account: { readonly handle: string } };
+
+export class CommunityDirectory implements CommunityCatalog {
+  private readonly byRowId = new Map<string, Registration>();
+  private readonly byModelId = new Map<string, Registration>();
+  /** By callable id; null: to be sorted anew. */
+  private sorted: readonly Registration[] | null = null;
+  /** Rows to be read again. */
+  private readonly stale = new Set<string>();
+  private catchingUp: Promise<void> | null = null;
+  private looking: Promise<void> | null = null;
+  /** All that was written until then has been read. */
+  private readUpTo = 0;
+  private isClosed = false;
+  private timer: NodeJS.Timeout | null = null;
+
+  constructor(private readonly deps: DirectoryDependencies) {
+    const { events } = deps;
+    events.listen("community-model-changed", ({ modelId }) => this.reread([modelId]));
+    events.listen("account-renamed", ({ accountId }) => this.reread(this.rowIdsOf(accountId)));
+    events.onGap(() => void this.look());
+  }
+
+  /** Call before anything is generated. Rejects when the database does not answer. */
+  async load(): Promise<void> {
+    await this.catchingUp;
+    this.readUpTo = Date.now();
+    // What is announced meanwhile is read after this.
+    this.catchingUp = this.readAll();
+    try {
+      await this.catchingUp;
+    } finally {
+      this.catchingUp = null;
+    }
+    this.reread([]);
+    if (this.deps.database.isExclusive) return;
+    this.timer = setInterval(() => void this.look(), DIRECTORY_LOOK_MS);
+    this.timer.unref();
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    if (this.timer) clearInterval(this.timer);
+    await this.catchingUp;
+    await this.looking;
+  }
+
+  /** Resolves when this process has read what has been announced to it so far. Never rejects: a database that is away is asked again. */
+  async upToDate(): Promise<void> {
+    await this.catchingUp;
+  }
+
+  find(caller: Caller, id: string): Model | null {
+    const registration = this.byModelId.get(id);
+    if (!registration) return null;
+    const model = registration.at(this.deps.clock.now());
+    return model.isPrivate && !isOwner(caller, registration) ? null : model;
+  }
+
+  list(caller: Caller, { reliableOnly }: { readonly reliableOnly: boolean }): readonly Model[] {
+    this.sorted ??= [...this.byModelId].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, registration]) => registration);
+    const now = this.deps.clock.now();
+    return this.sorted.flatMap((registration) => {
+      const model = registration.at(now);
+      if (isOwner(caller, registration)) return [model];
+      if (model.isPrivate || (reliableOnly && this.healthOf(model).status === "unreliable")) return [];
+      return [model];
+    });
+  }
+
+  /** Those that its owner may still name: public or the owner's own, and not dearer by now. They cost the caller what `model` costs. */
+  fallbacksOf(model: Model): readonly Model[] {
+    const ownerId = this.ownerOf(model);
+    const now = this.deps.clock.now();
+    return model.fallbacks.flatMap((id) => {
+      const registration = this.byModelId.get(id);
+      if (!registration) return [];
+      const fallback = registration.at(now);
+      const isEligible =
+        !fallback.isAgent &&
+        fallback.id !== model.id &&
+        fallback.modality === model.modality &&
+        (!fallback.isPrivate || registration.row.accountId === ownerId) &&
+        isNoDearer(fallback.rates, model.rates);
+      return isEligible ? [fallback] : [];
+    });
+  }
+
+  /** A generation that began before its model's upstream was changed is given the one that there is now. */
+  upstream(id: string): Upstream | null {
+    const rowId = rowIdOf(id);
+    const registration = rowId === null ? undefined : this.byRowId.get(rowId);
+    return registration ? toUpstream(registration, (sealed) => this.openToken(registration.row.id, sealed)) : null;
+  }
+
+  healthOf({ communityModelId }: Model): ModelHealth {
+    return this.deps.health.healthOf(communityModelId ?? "");
+  }
+
+  /** The account that has registered it; null when it was deleted meanwhile. */
+  ownerOf({ communityModelId }: Pick<Model, "communityModelId">): string | null {
+    return this.byRowId.get(communityModelId ?? "")?.row.accountId ?? null;
+  }
+
+  /** Reads again what was written since it was last read, and what is gone. Never rejects. */
+  look(): Promise<void> {
+    this.looking ??= this.readChanges()
+      .catch((error: unknown) => this.deps.log.warn({ err: error }, "the registered models could not be looked up"))
+      .finally(() => {
+        this.looking = null;
+      });
+    return this.looking;
+  }
+
+  private async readChanges(): Promise<void> {
+    const { communityModel } = this.deps.database.prisma;
+    const begunAt = Date.now();
+    // Clocks of processes differ, and a transaction commits after its rows were dated.
+    const gt = new Date(this.readUpTo - DIRECTORY_OVERLAP_MS);
+    const where = { OR: [{ updatedAt: { gt } }, { account: { updatedAt: { gt } } }] };
+    const changed = await communityModel.findMany({ where, select: { id: true } });
+    this.reread(changed.map(({ id }) => id));
+    await this.catchingUp;
+    if ((await communityModel.count()) !== this.byRowId.size) {
+      const ids = new Set((await communityModel.findMany({ select: { id: true } })).map(({ id }) => id));
+      this.reread([...ids, ...this.byRowId.keys()].filter((id) => !ids.has(id) || !this.byRowId.has(id)));
+      await this.catchingUp;
+    }
+    this.readUpTo = begunAt;
+  }
+
+  private async readAll(): Promise<void> {
+    const { communityModel } = this.deps.database.prisma;
+    let after: string | null = null;
+    do {
+      const rows: LoadedRow[] = await communityModel.findMany({
+        ...(after !== null && { where: { id: { gt: after } } }),
+        orderBy: { id: "asc" },
+        take: DIRECTORY_PAGE,
+        ...WITH_HANDLE,
+      });
+      for (const row of rows) this.put(row);
+      after = rows.at(-1)?.id ?? null;
+    } while (after !== null);
+  }
+
+  private reread(ids: readonly string[]): void {
+    if (this.isClosed) return;
+    for (const id of ids) this.stale.add(id);
+    if (this.stale.size > 0) this.catchingUp ??= this.catchUp();
+  }
+
+  /** One batch at a time: of two readings of a row, the later one is written down later. */
+  private async catchUp(): Promise<void> {
+    // Whatever else is announced in this turn is read along with it.
+    await Promise.resolve();
+    let failure: unknown;
+    while (this.stale.size > 0 && failure === undefined) {
+      const ids = [...this.stale].slice(0, DIRECTORY_PAGE);
+      for (const id of ids) this.stale.delete(id);
+      await this.readRows(ids).catch((error: unknown) => {
+        failure = error;
+        for (const id of ids) this.stale.add(id);
+      });
+    }
+    this.catchingUp = null;
+    if (failure === undefined || this.isClosed) return;
+    this.deps.log.warn({ err: failure }, "changes of registered models could not be read yet");
+    setTimeout(() => this.reread([]), DIRECTORY_RETRY_MS).unref();
+  }
+
+  private async readRows(ids: readonly string[]): Promise<void> {
+    const rows = await this.deps.database.prisma.communityModel.findMany({ where: { id: { in: [...ids] } }, ...WITH_HANDLE });
+    const found = new Set(rows.map(({ id }) => id));
+    for (const id of ids) if (!found.has(id)) this.remove(id);
+    for (const row of rows) this.put(row);
+  }
+
+  private put({ account: { handle }, ...row }: LoadedRow): void {
+    this.remove(row.id);
+    const registration = new Registration(row, handle);
+    this.byRowId.set(row.id, registration);
+    this.byModelId.set(registration.modelId, registration);
+  }
+
+  private remove(rowId: string): void {
+    const registration = this.byRowId.get(rowId);
+    this.sorted = null;
+    if (!registration) return;
+    this.byRowId.delete(rowId);
+    // Its name may be another's by now.
+    if (this.byModelId.get(registration.modelId) === registration) this.byModelId.delete(registration.modelId);
+  }
+
+  private rowIdsOf(accountId: string): readonly string[] {
+    return [...this.byRowId.values()].filter(({ row }) => row.accountId === accountId).map(({ row }) => row.id);
+  }
+
+  private openToken(rowId: string, sealed: Uint8Array): string {
+    try {
+      return this.deps.box.open({ table: "community_model", rowId, column: "bearer_token" }, sealed);
+    } catch (cause) {
+      this.deps.log.error({ err: cause, communityModelId: rowId }, "the credential of a registered model cannot be opened");
+      throw serviceUnavailable("The credential of this model cannot be read: its owner has to state it again.", { cause });
+    }
+  }
+}
+
+/** A row and the model that it makes now. */
+class Registration implements RegisteredModel {
+  readonly modelId: string;
+  readonly upstreamId: string;
+  private made: { readonly model: Model; readonly isDue: boolean } | null = null;
+
+  constructor(
+    readonly row: CommunityModelRow,
+    readonly handle: string,
+  ) {
+    this.modelId = communityModelId(handle, row.name);
+    this.upstreamId = upstreamIdOf(row);
+  }
+
+  /** Made once before and once after what is pending comes due. */
+  at(now: Date): Model {
+    const { pendingEffectiveAt } = this.row;
+    const isDue = pendingEffectiveAt !== null && pendingEffectiveAt <= now;
+    if (this.made?.isDue !== isDue) this.made = { model: toListedModel(this, now), isDue };
+    return this.made.model;
+  }
+}
+
+function isOwner(caller: Caller, { row }: Registration): boolean {
+  return caller.kind !== "anonymous" && caller.accountId === row.accountId;
+}
+
+function isNoDearer(rates: RateCard, than: RateCard): boolean {
+  return (Object.keys(rates) as (keyof RateCard)[]).every((kind) => rates[kind] <= than[kind]);
+}

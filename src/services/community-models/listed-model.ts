@@ -1,0 +1,118 @@
+/** A registered model as the catalog lists and calls it: what its row says at one moment (Spec 2.8, 3). */
+import { createHash } from "node:crypto";
+import type { ContentKind } from "../catalog/modality.js";
+import {
+  AGENT_TYPES,
+  type Capability,
+  type EndpointModality,
+  type Model,
+  type PendingModelChange,
+  type SafetyFeature,
+  toModel,
+  type Upstream,
+} from "../catalog/model.js";
+import { type CommunityModelRow, type CommunityModelTerms, communityModelId, pendingAt, termsAt } from "./record.js";
+
+/** A row and what belongs to it of its account's. */
+export interface RegisteredModel {
+  readonly row: CommunityModelRow;
+  /** The owner's. */
+  readonly handle: string;
+  readonly upstreamId: string;
+}
+
+const UPSTREAM_PREFIX = "community:";
+const REVISION_CHARS = 16;
+
+/** Spec 2.8 `advertised.capabilities`, in the catalog's words. */
+const ADVERTISED: Readonly<Record<string, Capability>> = { tool_calling: "tools", reasoning: "reasoning" };
+
+/** The model as it is at that moment, and what is scheduled after it. */
+export function toListedModel(registered: RegisteredModel, now: Date): Model {
+  const current = toModelUnder(registered, termsAt(registered.row, now));
+  const pending = pendingAt(registered.row, now);
+  if (!pending) return Object.freeze(current);
+  const next = toModelUnder(registered, termsAt(registered.row, pending.effectiveAt));
+  return Object.freeze({ ...current, pendingChange: toPendingChange(current, next, pending.effectiveAt) });
+}
+
+/**
+ * Private: its owner's alone, who calls it for nothing and without its fallbacks. What is stated for it waits until it is public,
+ * and holds for the owner too from then on.
+ */
+function toModelUnder({ row, handle, upstreamId }: RegisteredModel, terms: CommunityModelTerms): Model {
+  const isPrivate = terms.visibility === "private";
+  const agentType = AGENT_TYPES.find((type) => type === row.type) ?? null;
+  const definition = {
+    id: communityModelId(handle, row.name),
+    aliases: [],
+    title: row.title,
+    description: row.description,
+    modality: row.modality,
+    upstreamId,
+    upstreamModel: row.upstreamModel ?? row.name,
+    prices: isPrivate ? {} : terms.prices,
+    imagePricing: terms.imagePricing,
+    inputModalities: kindsOf(row.inputModalities),
+    outputModalities: kindsOf(row.outputModalities),
+    capabilities: row.advertisedCapabilities.flatMap((name) => ADVERTISED[name] ?? []),
+    contextLength: row.advertisedContextLength,
+    paidOnly: !isPrivate && terms.paidOnly,
+    perUserRpm: row.perUserRpm,
+    addedAt: row.createdAt,
+    requiredSafetyFeatures: row.requiredSafetyFeatures as SafetyFeature[],
+  };
+  return {
+    ...toModel(definition, { aliases: [], fallbacks: isPrivate ? [] : row.fallbacks, isDefault: false }),
+    isCommunity: true,
+    isAgent: agentType !== null,
+    agentType,
+    owner: handle,
+    communityModelId: row.id,
+    isPrivate,
+  };
+}
+
+function toPendingChange(current: Model, next: Model, effectiveAt: Date): PendingModelChange {
+  const isRepriced = Object.entries(next.rates).some(([kind, rate]) => current.rates[kind as keyof Model["rates"]] !== rate);
+  return {
+    effectiveAt,
+    visibility: current.isPrivate && !next.isPrivate ? "public" : null,
+    paidOnly: next.paidOnly === current.paidOnly ? null : next.paidOnly,
+    imagePricing: next.imagePricing === current.imagePricing ? null : next.imagePricing,
+    pricing: isRepriced || next.imagePricing !== current.imagePricing ? next : null,
+  };
+}
+
+function kindsOf(kinds: readonly string[]): readonly ContentKind[] | undefined {
+  return kinds.length > 0 ? (kinds as readonly ContentKind[]) : undefined;
+}
+
+/**
+ * `community:<row id>:<revision>`: another one as soon as the address, its format or the credential changes, so that nothing that
+ * was made for the old ones is used any more.
+ */
+export function upstreamIdOf({ id, modality, api, url, bearerToken }: CommunityModelRow): string {
+  const hash = createHash("sha256").update(JSON.stringify([modality, api, url]));
+  if (bearerToken) hash.update(bearerToken);
+  return `${UPSTREAM_PREFIX}${id}:${hash.digest("hex").slice(0, REVISION_CHARS)}`;
+}
+
+/** The row that an upstream id was made of; null for ids of another kind. */
+export function rowIdOf(upstreamId: string): string | null {
+  if (!upstreamId.startsWith(UPSTREAM_PREFIX)) return null;
+  return upstreamId.slice(UPSTREAM_PREFIX.length, upstreamId.lastIndexOf(":"));
+}
+
+/** Null: nobody but the gateway runs it. `openToken` is asked only when there is a credential. */
+export function toUpstream({ row, upstreamId }: RegisteredModel, openToken: (sealed: Uint8Array) => string): Upstream | null {
+  if (row.url === null) return null;
+  return {
+    id: upstreamId,
+    wireFormat: "openai-endpoint",
+    baseUrl: row.url,
+    apiKey: row.bearerToken && openToken(row.bearerToken),
+    isTrusted: false,
+    endpoint: { modality: row.modality as EndpointModality, api: row.api },
+  };
+}
