@@ -11,10 +11,21 @@ export interface DeployedCode {
   readonly description: string | null;
 }
 
+export interface RefreshedCode extends Pick<DeployedCode, "commitSha" | "bundle"> {
+  /** Undefined: the host did not say. */
+  readonly description: string | null | undefined;
+}
+
 export interface CodeRepositories {
   /**
    * The latest commit of the default branch, fetched through the outbound guard and bundled; nothing of it is run. Rejects with
-   * BAD_REQUEST, `param: "repository"`, when it cannot be had or holds no agent that can be bundled.
+   * BAD_REQUEST, `param: "repository"`, when it cannot be had or holds no agent that can be bundled; with SERVICE_UNAVAILABLE when
+   * too many are fetched at this moment.
    */
   deploy(repository: string, signal: AbortSignal): Promise<DeployedCode>;
+  /**
+   * As `deploy`, of a repository that was deployed before and whose host is at fault when it cannot be had: UPSTREAM_ERROR,
+   * UPSTREAM_TIMEOUT. `begin` is called when there is room for it, before the host is asked, and may refuse.
+   */
+  refresh(repository: string, begin: () => Promise<void>, signal: AbortSignal): Promise<RefreshedCode>;
 }

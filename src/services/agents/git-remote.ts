@@ -1,0 +1,218 @@
+/**
+ * Fetching the latest commit of a repository's default branch over git's smart HTTP protocol, version 0, which every host speaks
+ * (gitprotocol-http, gitprotocol-pack): one GET that tells which commit that is, one POST that is answered with a pack of it.
+ * Every request goes through the outbound guard, redirects of the GET are followed hop by hop and judged like the first URL, and
+ * whatever arrives is counted. An own reader rather than a git library's: those unpack what a hostile host sends without a bound
+ * (docs/decisions/repositories-read-with-bounds.md).
+ */
+import type { Readable } from "node:stream";
+import { Agent } from "undici";
+import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
+import { AGENT_SCRIPT_BYTES_MAX } from "../../limits-agents.js";
+import { REPOSITORY_ADVERTISEMENT_BYTES_MAX, REPOSITORY_REDIRECTS_MAX } from "../../limits-repositories.js";
+import { FLUSH, packet, readPackets } from "./git-packets.js";
+import { RepositoryError } from "./repository-error.js";
+
+export interface FetchedCommit {
+  readonly commitSha: string;
+  /** The commit with its files, without the commits before it, and where the host can, without files too large to matter. */
+  readonly pack: Buffer;
+}
+
+export interface FetchBounds {
+  readonly packBytesMax: number;
+}
+
+interface Advertised {
+  /** The repository's address, after redirects. */
+  readonly base: string;
+  readonly commitSha: string;
+  readonly capabilities: ReadonlySet<string>;
+}
+
+const SERVICE = "git-upload-pack";
+const DISCOVERY = `/info/refs?service=${SERVICE}`;
+/** Hosts give the protocol rather than a page to whatever calls itself git. */
+const USER_AGENT = "git/2.0 (sluice)";
+const FIRST_REFERENCE = /^([0-9a-f]{40}|[0-9a-f]{64}) ([^\0\n]+)\0([^\n]*)/;
+const DATA_BAND = 1;
+const ERROR_BAND = 3;
+
+/** Rejects with a RepositoryError or an OutboundError, or with the signal's reason. */
+export async function fetchLatestCommit(
+  guard: OutboundGuard,
+  repository: string,
+  bounds: FetchBounds,
+  signal: AbortSignal,
+): Promise<FetchedCommit> {
+  // The signal bounds the time; a host that sends a little now and then must not stay for longer.
+  const agent = new Agent({ connect: guard.connect, connections: 1, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
+  const remote = new GitRemote(guard, agent, signal);
+  try {
+    const advertised = await remote.discover(repository);
+    return { commitSha: advertised.commitSha, pack: await remote.fetchPack(advertised, bounds.packBytesMax) };
+  } finally {
+    await agent.destroy();
+  }
+}
+
+class GitRemote {
+  constructor(
+    private readonly guard: OutboundGuard,
+    private readonly agent: Agent,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  /** The commit of HEAD is the first thing that is listed; what comes after it is not waited for. */
+  async discover(repository: string): Promise<Advertised> {
+    const { body, base } = await this.getAdvertisement(repository.replace(/\/+$/, ""));
+    try {
+      let isAnnounced = false;
+      for await (const bytes of readPackets(this.limited(body, REPOSITORY_ADVERTISEMENT_BYTES_MAX))) {
+        const line = bytes?.toString("utf8") ?? null;
+        if (!isAnnounced) {
+          if (line?.trimEnd() !== `# service=${SERVICE}`) throw notGit();
+          isAnnounced = true;
+        } else if (line !== null) return toAdvertised(base, line);
+      }
+      throw notGit();
+    } finally {
+      body.destroy();
+    }
+  }
+
+  async fetchPack({ base, commitSha, capabilities }: Advertised, bytesMax: number): Promise<Buffer> {
+    const { statusCode, headers, body } = await this.request(`${base}/${SERVICE}`, {
+      method: "POST",
+      headers: { "content-type": `application/x-${SERVICE}-request`, accept: `application/x-${SERVICE}-result` },
+      body: toRequest(commitSha, capabilities),
+    });
+    try {
+      assertAnswer(statusCode, headers, `application/x-${SERVICE}-result`);
+      return await readResult(this.limited(body, bytesMax));
+    } finally {
+      body.destroy();
+    }
+  }
+
+  private async getAdvertisement(repository: string): Promise<{ readonly body: Readable; readonly base: string }> {
+    let url = repository + DISCOVERY;
+    for (let hops = 0; hops <= REPOSITORY_REDIRECTS_MAX; hops += 1) {
+      const { statusCode, headers, body } = await this.request(url, {
+        method: "GET",
+        headers: { accept: `application/x-${SERVICE}-advertisement` },
+      });
+      try {
+        if (statusCode < 300 || statusCode >= 400) {
+          assertAnswer(statusCode, headers, `application/x-${SERVICE}-advertisement`);
+          return { body, base: url.slice(0, -DISCOVERY.length) };
+        }
+        url = redirected(url, headers.location);
+      } catch (error) {
+        body.destroy();
+        throw error;
+      }
+      body.destroy();
+    }
+    throw new RepositoryError("host", "The repository's host redirects too often.");
+  }
+
+  private async request(url: string, options: { method: "GET" | "POST"; headers: Record<string, string>; body?: string }) {
+    const { origin, pathname, search } = this.guard.parse(url);
+    const answer = await this.agent
+      .request({
+        ...options,
+        origin,
+        path: pathname + search,
+        headers: { ...options.headers, "accept-encoding": "identity", "user-agent": USER_AGENT },
+        signal: this.signal,
+      })
+      .catch((error: unknown) => {
+        throw this.toProblem(error);
+      });
+    // Leaving a body unread is an error to the stream, and to nobody else.
+    answer.body.on("error", () => undefined);
+    return answer;
+  }
+
+  /** Unless too late: a connection that fails or breaks is not told apart from a host that there is not. */
+  private toProblem(error: unknown): unknown {
+    if (this.signal.aborted) return this.signal.reason;
+    if (error instanceof OutboundError || error instanceof RepositoryError) return error;
+    return new RepositoryError("host", "The repository's host is unknown, is not public, or does not answer.", error);
+  }
+
+  private async *limited(body: Readable, bytesMax: number): AsyncGenerator<Uint8Array, void> {
+    let size = 0;
+    try {
+      for await (const chunk of body as AsyncIterable<Uint8Array>) {
+        size += chunk.length;
+        if (size > bytesMax) throw new RepositoryError("content", `The repository's host sends more than ${bytesMax} bytes.`);
+        yield chunk;
+      }
+    } catch (error) {
+      throw this.toProblem(error);
+    }
+  }
+}
+
+/** Where git itself would go on: the same question of another repository's address, and never from https to http. */
+function redirected(from: string, location: string | string[] | undefined): string {
+  const target = typeof location === "string" && URL.canParse(location, from) ? new URL(location, from) : null;
+  if (target === null || !target.href.endsWith(DISCOVERY)) throw notGit();
+  if (from.startsWith("https:") && target.protocol !== "https:")
+    throw new RepositoryError("host", "The repository's host redirects away from https.");
+  return target.href;
+}
+
+function assertAnswer(status: number, headers: Readonly<Record<string, unknown>>, contentType: string): void {
+  // Hosts ask for a password where there is nothing, and where there is something that is not public.
+  if ([401, 403, 404, 410].includes(status)) throw new RepositoryError("content", "There is no public repository at this URL.");
+  if (status !== 200) throw new RepositoryError("host", `The repository's host answers with the status ${status}.`);
+  const encoding = headers["content-encoding"] ?? "identity";
+  const type = String(headers["content-type"] ?? "")
+    .split(";", 1)[0]
+    ?.trim()
+    .toLowerCase();
+  if (encoding !== "identity" || type !== contentType) throw notGit();
+}
+
+function toAdvertised(base: string, line: string): Advertised {
+  const [, id = "", name, capabilities = ""] = FIRST_REFERENCE.exec(line) ?? [];
+  if (name === undefined) throw notGit();
+  // A default branch without a commit is not listed at all, and another branch is the first then, or none.
+  if (name !== "HEAD") throw new RepositoryError("content", "The repository's default branch has no commit.");
+  if (id.length !== 40) throw new RepositoryError("content", "The repository names its commits by SHA-256, which is not supported.");
+  return { base, commitSha: id, capabilities: new Set(capabilities.split(" ")) };
+}
+
+function toRequest(commitSha: string, capabilities: ReadonlySet<string>): string {
+  if (!capabilities.has("side-band-64k")) throw notGit();
+  const wished = ["side-band-64k", "ofs-delta", "no-progress", "filter"].filter((name) => capabilities.has(name));
+  const lines = [packet(`want ${commitSha} ${wished.join(" ")} agent=${USER_AGENT.replaceAll(" ", "_")}\n`)];
+  if (capabilities.has("shallow")) lines.push(packet("deepen 1\n"));
+  if (capabilities.has("filter")) lines.push(packet(`filter blob:limit=${AGENT_SCRIPT_BYTES_MAX + 1}\n`));
+  return [...lines, FLUSH, packet("done\n")].join("");
+}
+
+/** First lines that say where history was cut, then the pack in bands: data, progress, errors. */
+async function readResult(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let isPack = false;
+  for await (const bytes of readPackets(chunks)) {
+    if (isPack) {
+      if (bytes === null) break;
+      if (bytes[0] === ERROR_BAND) throw new RepositoryError("host", "The repository's host could not send its latest commit.");
+      if (bytes[0] === DATA_BAND) parts.push(bytes.subarray(1));
+    } else if (bytes !== null) {
+      const [word] = bytes.toString("latin1", 0, 16).split(/\s/, 1);
+      if (word !== "shallow" && word !== "NAK") throw notGit();
+      isPack = word === "NAK";
+    }
+  }
+  return Buffer.concat(parts);
+}
+
+function notGit(): RepositoryError {
+  return new RepositoryError("host", "The URL is not that of a git repository that can be fetched over HTTPS.");
+}
