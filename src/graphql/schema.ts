@@ -12,6 +12,7 @@ import "./types/device-authorizations.js";
 import "./types/embeddings.js";
 import "./types/generations.js";
 import "./types/images.js";
+import "./types/integrations.js";
 import "./types/live.js";
 import "./types/low-balance.js";
 import "./types/media.js";

@@ -4,6 +4,7 @@ import { addAuthorizeRoutes } from "./authorize.js";
 import { addDeviceRoutes } from "./device.js";
 import { addDevicePages } from "./device-page.js";
 import type { Endpoint } from "./endpoint.js";
+import { addIntegrationPages } from "./integration-pages.js";
 import type { OAuthEndpoint } from "./oauth-endpoint.js";
 import { addMetadataRoutes } from "./oauth-metadata.js";
 import { addTokenRoutes } from "./oauth-token.js";
@@ -27,4 +28,5 @@ export function addAuthRoutes(route: Route, endpoints: AuthEndpoints, services: 
   addMetadataRoutes(route, services);
   addDeviceRoutes(route, endpoints, services);
   addDevicePages(route, endpoints.page, services);
+  addIntegrationPages(route, endpoints.page, services);
 }

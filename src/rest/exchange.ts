@@ -81,6 +81,12 @@ export class Exchange {
     this.sendBytes(Buffer.from(JSON.stringify(value)), "application/json; charset=utf-8", status);
   }
 
+  /** It is done, and there is nothing to say. */
+  sendNothing(): void {
+    this.writeHead(204, {});
+    this.res.end();
+  }
+
   sendText(text: string): void {
     this.sendBytes(Buffer.from(text), "text/plain; charset=utf-8");
   }

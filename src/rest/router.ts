@@ -14,6 +14,7 @@ import { createEndpoint } from "./endpoint.js";
 import { addGenerationRoutes } from "./generations.js";
 import { type HostMount, mountHost } from "./host-mount.js";
 import { addImageRoutes } from "./images.js";
+import { addIntegrationRoutes } from "./integrations.js";
 import { addLowBalanceRoutes } from "./low-balance.js";
 import { addMediaRoutes } from "./media.js";
 import { addModelRoutes } from "./models.js";
@@ -118,6 +119,7 @@ function createRouter(
   addAccountRoutes(accountRoute, endpoint, services);
   addLowBalanceRoutes(accountRoute, endpoint, services);
   addWebhookRoutes(accountRoute, endpoint, services);
+  addIntegrationRoutes(accountRoute, endpoint, services);
   addSessionRoutes(accountRoute, endpoint, services);
   router.use(["/account", "/api/account"], account);
   if (authMount.host === null) mountHost(router, authRouter, authMount, log, authRoot);

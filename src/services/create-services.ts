@@ -45,6 +45,7 @@ import { Transcriptions } from "./generation/transcriptions.js";
 import type { Upstreams } from "./generation/upstreams.js";
 import { Videos } from "./generation/videos.js";
 import { IDEMPOTENCY_FOLDER, Idempotency } from "./idempotency.js";
+import { createIntegrations } from "./integrations/create-integrations.js";
 import { LiveAccount } from "./live.js";
 import { Media } from "./media.js";
 import { MEDIA_FOLDER, MediaLinks } from "./media-links.js";
@@ -133,6 +134,7 @@ export function createServices(
   const speech = new Speech({ generations, upstreams, totalMs });
   const music = new Music({ generations, upstreams, jobs, inspector });
   const deviceAuthorizations = createDeviceAuthorizations(foundations, apiKeys, clock, addresses);
+  const { integrations, developmentBroker } = createIntegrations(foundations, settings.integrations, clock, addresses);
   const sweeper = new DiskSweeper(
     blobs,
     [
@@ -144,7 +146,7 @@ export function createServices(
     ],
     clock,
     log,
-    [deviceAuthorizations],
+    [deviceAuthorizations, developmentBroker],
   );
   const { webhooks, lowBalance, webhookWork } = createWebhooks(foundations, new SecretBox(foundations.deriveSecret("columns")), clock, log);
   const services: Services = {
@@ -158,12 +160,14 @@ export function createServices(
     blobTransfers: new BlobTransfers(blobs, foundations.blobUrls),
     catalog,
     chat,
+    developmentBroker,
     deviceAuthorizations,
     embeddings: new Embeddings(generations, upstreams),
     formTokens: new FormTokens(foundations.deriveSecret("form tokens"), clock),
     jobs,
     images: new Images({ catalog, generations, upstreams, contentCache, references, chat, mediaLinks, mediaQuotas, videos }),
     idempotency,
+    integrations,
     live: new LiveAccount(events, accounts, usage),
     lowBalance,
     media,

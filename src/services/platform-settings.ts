@@ -2,6 +2,7 @@
 import type { UpstreamTimeouts } from "../providers/provider.js";
 import type { S3Settings } from "../store/s3-client.js";
 import type { CatalogSettings } from "./catalog.js";
+import type { IntegrationsSettings } from "./integrations/create-integrations.js";
 import type { MediaQuotaSettings } from "./media-quotas.js";
 import type { RateLimitSettings } from "./rate-limits.js";
 import type { GitHubSettings } from "./sessions/github.js";
@@ -33,6 +34,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly github: GitHubSettings | null;
   /** An id or alias; null when there is none. */
   readonly moderationModel: string | null;
+  /** Who keeps the connections to outside apps. */
+  readonly integrations: IntegrationsSettings;
 }
 
 /** Where the gateway is reached, without a slash at the end. */

@@ -52,6 +52,7 @@ export async function openPlatform(
       await localModels?.stop();
       await ownGateway.close();
       await services.jobs.close();
+      await services.integrations.close();
       await upstreams.close();
       await inspector.close();
       await sweeper.stop();

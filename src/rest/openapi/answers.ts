@@ -3,6 +3,7 @@
  * so may later versions. `test/contract/openapi.test.ts` holds real answers against them.
  */
 import * as z from "zod";
+import { INTEGRATION_ANSWERS } from "./integration-answers.js";
 import { WEBHOOK_ANSWERS } from "./webhook-answers.js";
 
 const credits = z.number().describe("Credits; one is worth one US dollar.");
@@ -224,6 +225,7 @@ export const ANSWERS = {
   EndedSessions: z.object({ ended: amount }),
   RevokedSession: z.object({ id: z.string(), revoked: z.literal(true) }),
   ...WEBHOOK_ANSWERS,
+  ...INTEGRATION_ANSWERS,
   ApiKeyList: z.object({
     data: z.array(z.looseObject(listedApiKey)),
   }),

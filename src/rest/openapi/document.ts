@@ -84,9 +84,9 @@ function toOperation(method: string, path: string, endpoint: RecordedEndpoint, o
     ...(parameters.length > 0 && { parameters }),
     ...(body !== null && { requestBody: body }),
     responses: {
-      "200": toSuccess(operation),
+      ...toSuccess(operation),
       ...Object.fromEntries(
-        ERROR_STATUSES.filter((status) => mayAnswer(status, method, endpoint, path)).map((status) => [
+        ERROR_STATUSES.filter((status) => operation.errors?.includes(status) || mayAnswer(status, method, endpoint, path)).map((status) => [
           status,
           endpoint.isOAuth ? OAUTH_ERROR : ERROR,
         ]),
@@ -116,14 +116,15 @@ function mayAnswer(status: string, method: string, endpoint: RecordedEndpoint, p
   return true;
 }
 
-function toSuccess({ answer, contentTypes }: Operation): Json {
+function toSuccess({ answer, contentTypes, hasNoContent }: Operation): Json {
+  if (hasNoContent) return { "204": { description: "Done." } };
   const content: Record<string, Json> = {};
   if (answer) content["application/json"] = { schema: reference(answer) };
   for (const type of contentTypes ?? []) {
     const isText = type.startsWith("text/");
     content[type] = { schema: isText ? { type: "string" } : { type: "string", contentMediaType: type, format: "binary" } };
   }
-  return { description: "The answer.", content };
+  return { "200": { description: "The answer.", content } };
 }
 
 function pathParameters(path: string): Json[] {

@@ -1,6 +1,7 @@
 /** What each operation of the REST face is called and does, in the words of the specification. */
 import type { AnswerName } from "./answers.js";
 import { AUTHORIZATION_OPERATIONS } from "./authorization-operations.js";
+import { INTEGRATION_OPERATIONS } from "./integration-operations.js";
 import { SESSION_OPERATIONS } from "./session-operations.js";
 import { WEBHOOK_OPERATIONS } from "./webhook-operations.js";
 
@@ -17,6 +18,8 @@ export const TAGS = {
   Authorization: "How an app gets a key that its user pays for.",
   Media: "Files.",
   Webhooks: "Addresses that are told what happens to the account. A secret key with the permission `account:keys` is needed.",
+  "Connected apps":
+    "Accounts elsewhere that a person has opened to the gateway. A secret key with the permission `account:keys` is needed.",
   Service: "Whether it works.",
 } as const;
 export type Tag = keyof typeof TAGS;
@@ -29,6 +32,10 @@ export interface Operation {
   readonly description?: string;
   /** Of the JSON answer. */
   readonly answer?: AnswerName;
+  /** Its answer is 204. */
+  readonly hasNoContent?: boolean;
+  /** Error statuses that its kind of route does not have anyway. */
+  readonly errors?: readonly string[];
   /** What else may be answered. */
   readonly contentTypes?: readonly string[];
   /** Pages and protocols that a client of the API does not call. */
@@ -204,6 +211,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     contentTypes: ["text/csv"],
   },
   ...WEBHOOK_OPERATIONS,
+  ...INTEGRATION_OPERATIONS,
   "GET /media/": { id: "getMediaHost", tag: "Media", summary: "What the media host is.", answer: "MediaHost" },
   "POST /media/upload": {
     id: "uploadMedia",

@@ -11,6 +11,7 @@ export const PARAMETERS: Readonly<Record<string, string>> = {
   model: "An id or alias; omitted, the default of the operation.",
   seed: "0 unless stated; -1 draws one.",
   webhook: "The id of a webhook endpoint.",
+  integration: "The id of a connected app.",
   delivery: "The id of a message, as the receiver had it in `webhook-id`.",
   system: "Instructions that come before the prompt.",
   json: "Asks for a JSON object.",

@@ -1,0 +1,55 @@
+/** The seam to whoever keeps the connections to outside apps: an OAuth broker (decisions "Connected apps"). */
+
+export const CONNECTED_APP_STATUSES = ["initiated", "active", "failed", "expired", "inactive"] as const;
+/** initiated: a person has yet to approve it. failed: refused, or gone wrong. inactive: switched off, or ended by the app. */
+export type ConnectedAppStatus = (typeof CONNECTED_APP_STATUSES)[number];
+
+/** Spec 2.5. */
+export interface ConnectedApp {
+  readonly id: string;
+  /** The toolkit's slug. */
+  readonly toolkit: string;
+  readonly name: string | null;
+  readonly description: string;
+  /** The address of a picture. */
+  readonly logo: string | null;
+  /** What the person calls this connection, to tell it from others of the toolkit. */
+  readonly alias: string | null;
+  readonly status: ConnectedAppStatus;
+}
+
+/** Spec 2.6. */
+export interface Toolkit {
+  readonly slug: string;
+  readonly name: string;
+  readonly description: string;
+  readonly logo: string | null;
+}
+
+export interface WantedConnection {
+  readonly accountId: string;
+  readonly toolkit: string;
+  /** Where the person is sent when they have decided. */
+  readonly callbackUrl: string;
+}
+
+export interface NewConnection {
+  readonly id: string;
+  /** The page on which a person approves the connection: for them alone. */
+  readonly url: string;
+}
+
+/**
+ * Whatever it is asked is about one account. Methods reject with an AppError: UPSTREAM_ERROR, UPSTREAM_TIMEOUT or SERVICE_UNAVAILABLE
+ * when the broker fails, and with the signal's reason when that is aborted.
+ */
+export interface IntegrationsBroker {
+  /** An empty search is every toolkit. */
+  listToolkits(search: string, signal: AbortSignal): Promise<readonly Toolkit[]>;
+  listConnections(accountId: string, signal: AbortSignal): Promise<readonly ConnectedApp[]>;
+  /** Rejects with BAD_REQUEST when there is no such toolkit, with CONFLICT when the account has as many connections as it may. */
+  connect(wanted: WantedConnection, signal: AbortSignal): Promise<NewConnection>;
+  /** False: the account has no such connection. */
+  disconnect(accountId: string, id: string, signal: AbortSignal): Promise<boolean>;
+  close(): Promise<void>;
+}

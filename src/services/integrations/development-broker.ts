@@ -1,0 +1,172 @@
+/**
+ * The broker in the process, for development: it keeps connections as a real one does, and connects to nothing.
+ *
+ * 1. `connect` begins a connection and answers the address of its page, which is a secret of whoever began it.
+ * 2. `view`: a person opens the page, without a script and without having to be signed in: owners of keys alone use it too. Somebody who
+ *    is signed in to another account is shown whose it is and may not decide, because links can be sent to others.
+ * 3. `decide`: that person approves or refuses, once, within ten minutes, and is sent to where the connection was to return to.
+ * 4. `switchTo`: an approved one can be switched off and on again, to see what a client makes of it.
+ */
+import * as z from "zod";
+import type { RequestContext } from "../../context.js";
+import { AppError, conflict, permissionDenied } from "../../errors.js";
+import type { Clock } from "../../lib/clock.js";
+import { createId } from "../../lib/ids.js";
+import {
+  CONNECTED_APPS_PER_ACCOUNT_MAX,
+  CONNECTION_ALIAS_CHARS_MAX,
+  DEVELOPMENT_CONNECTION_SECONDS,
+  DEVELOPMENT_CONNECTIONS_SWEPT_AT_ONCE_MAX,
+  ENDED_CONNECTION_KEPT_SECONDS,
+} from "../../limits-integrations.js";
+import type { Database } from "../../store/database.js";
+import type { DevelopmentConnectionModel } from "../../store/generated/prisma/models.js";
+import type { ConnectedApp, ConnectedAppStatus, IntegrationsBroker, NewConnection, Toolkit, WantedConnection } from "./broker.js";
+import { DEVELOPMENT_TOOLKITS, developmentToolkitOf, findDevelopmentToolkits } from "./development-toolkits.js";
+import { tooManyConnections, unknownToolkit } from "./refusals.js";
+import type { SignedLinks } from "./signed-links.js";
+
+/** What the address of a connection's page holds. */
+export const connectionLink = z.object({ id: z.uuid(), callbackUrl: z.url() });
+export type ConnectionLink = z.output<typeof connectionLink>;
+
+export const connectionChoice = z.object({
+  isApproved: z.boolean(),
+  /** Empty: none. */
+  alias: z.string().trim().max(CONNECTION_ALIAS_CHARS_MAX).optional(),
+});
+export type ConnectionChoice = z.output<typeof connectionChoice>;
+
+/** A connection as its page shows it. */
+export interface ConnectionView {
+  readonly app: ConnectedApp;
+  /** Whose it is. */
+  readonly handle: string;
+  /** True: whoever is signed in has another account. */
+  readonly isForeign: boolean;
+  /** Until when it can be approved; null when that is over. */
+  readonly expiresAt: Date | null;
+  readonly callbackUrl: string;
+}
+
+export interface DevelopmentBrokerDependencies {
+  readonly database: Database;
+  readonly links: SignedLinks<ConnectionLink>;
+  readonly clock: Clock;
+  /** Of the pages. */
+  readonly pageUrl: () => string;
+  /** False: the operator has named another broker, and the pages are gone. */
+  readonly isInUse: boolean;
+}
+
+export class DevelopmentBroker implements IntegrationsBroker {
+  constructor(private readonly deps: DevelopmentBrokerDependencies) {}
+
+  async listToolkits(search: string): Promise<readonly Toolkit[]> {
+    return findDevelopmentToolkits(search);
+  }
+
+  /** Oldest first. */
+  async listConnections(accountId: string): Promise<readonly ConnectedApp[]> {
+    const rows = await this.rows.findMany({ where: { accountId }, orderBy: [{ createdAt: "asc" }, { id: "asc" }] });
+    return rows.map((row) => this.toApp(row));
+  }
+
+  async connect({ accountId, toolkit, callbackUrl }: WantedConnection): Promise<NewConnection> {
+    if (!DEVELOPMENT_TOOLKITS.some(({ slug }) => slug === toolkit)) throw unknownToolkit(toolkit);
+    const id = createId();
+    const createdAt = this.deps.clock.now();
+    const expiresAt = new Date(createdAt.getTime() + DEVELOPMENT_CONNECTION_SECONDS * 1000);
+    await this.deps.database.prisma.$transaction(async (transaction) => {
+      // Two at once must not both be the last.
+      await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('connected apps of ' || ${accountId}, 0))::text`;
+      const there = await transaction.developmentConnection.count({ where: { accountId } });
+      if (there >= CONNECTED_APPS_PER_ACCOUNT_MAX) throw tooManyConnections();
+      await transaction.developmentConnection.create({ data: { id, accountId, toolkit, createdAt, expiresAt } });
+    });
+    const token = this.deps.links.sign({ id, callbackUrl });
+    return { id, url: `${this.deps.pageUrl()}?token=${token}` };
+  }
+
+  async disconnect(accountId: string, id: string): Promise<boolean> {
+    if (!z.uuid().safeParse(id).success) return false;
+    const { count } = await this.rows.deleteMany({ where: { id, accountId } });
+    return count > 0;
+  }
+
+  async close(): Promise<void> {}
+
+  /** Step 2; for whoever has the link. NOT_FOUND for one that was not made here, or whose connection is gone. */
+  async view(ctx: RequestContext, token: string): Promise<ConnectionView> {
+    const { id, callbackUrl } = this.readLink(token);
+    const row = await this.rows.findUnique({ where: { id } });
+    const account = row && (await this.deps.database.prisma.account.findUnique({ where: { id: row.accountId }, select: { handle: true } }));
+    if (!row || !account) throw goneLink();
+    const app = this.toApp(row);
+    return {
+      app,
+      handle: account.handle,
+      isForeign: ctx.caller.kind === "session" && ctx.caller.accountId !== row.accountId,
+      expiresAt: app.status === "initiated" ? row.expiresAt : null,
+      callbackUrl,
+    };
+  }
+
+  /** Step 3; resolves with where to go on. As `view`; also FORBIDDEN for another account, CONFLICT when it is decided or too late. */
+  async decide(ctx: RequestContext, token: string, { isApproved, alias }: ConnectionChoice): Promise<string> {
+    const { app, callbackUrl } = await this.viewOwn(ctx, token);
+    const { count } = await this.rows.updateMany({
+      where: { id: app.id, status: "initiated", expiresAt: { gt: this.deps.clock.now() } },
+      // A refused one keeps its time, after which it is removed.
+      data: isApproved ? { status: "active", alias: alias || null, expiresAt: null } : { status: "failed" },
+    });
+    if (count === 0) throw conflict("This connection has been decided on already, or its time is over.");
+    const url = new URL(callbackUrl);
+    url.searchParams.set("connection", app.id);
+    return url.href;
+  }
+
+  /** Step 4; as `decide`: CONFLICT when it was never approved. */
+  async switchTo(ctx: RequestContext, token: string, status: "active" | "inactive"): Promise<void> {
+    const { app } = await this.viewOwn(ctx, token);
+    const { count } = await this.rows.updateMany({ where: { id: app.id, status: { in: ["active", "inactive"] } }, data: { status } });
+    if (count === 0) throw conflict("This connection has not been approved.");
+  }
+
+  /** Removes what nobody approved a day ago, and what belonged to accounts that are gone; resolves with how many there were. */
+  async sweep(): Promise<number> {
+    const before = new Date(this.deps.clock.now().getTime() - ENDED_CONNECTION_KEPT_SECONDS * 1000);
+    return this.deps.database.prisma.$executeRaw`
+      DELETE FROM development_connection WHERE id IN (
+        SELECT id FROM development_connection AS connection
+        WHERE expires_at < ${before} OR NOT EXISTS (SELECT FROM account WHERE account.id = connection.account_id)
+        LIMIT ${DEVELOPMENT_CONNECTIONS_SWEPT_AT_ONCE_MAX} FOR UPDATE SKIP LOCKED)`;
+  }
+
+  private async viewOwn(ctx: RequestContext, token: string): Promise<ConnectionView> {
+    const view = await this.view(ctx, token);
+    if (view.isForeign) throw permissionDenied("This connection belongs to another account than the one that you are signed in to.");
+    return view;
+  }
+
+  private readLink(token: string): ConnectionLink {
+    const link = this.deps.isInUse ? this.deps.links.read(token) : null;
+    if (!link) throw goneLink();
+    return link;
+  }
+
+  private toApp({ id, toolkit, alias, status, expiresAt }: DevelopmentConnectionModel): ConnectedApp {
+    const { name, description, logo } = developmentToolkitOf(toolkit);
+    const isLate = status === "initiated" && expiresAt !== null && expiresAt <= this.deps.clock.now();
+    const shown: ConnectedAppStatus = isLate ? "expired" : status;
+    return { id, toolkit, name, description, logo, alias, status: shown };
+  }
+
+  private get rows() {
+    return this.deps.database.prisma.developmentConnection;
+  }
+}
+
+function goneLink(): AppError {
+  return new AppError("NOT_FOUND", "This link belongs to no connection, or the connection was removed. Begin it anew.");
+}

@@ -1,0 +1,193 @@
+/**
+ * A broker at an address that the operator names (decisions "Connected apps"; docs/connected-apps.md says its side). It is trusted with
+ * what it is asked, and with nothing more: its answers are bounded, checked and never passed on as they are, its redirects are not
+ * followed, and the key that it is asked with is in no message and no log.
+ */
+import { type Dispatcher, Pool } from "undici";
+import type * as z from "zod";
+import { AppError, serviceUnavailable, upstreamFailed, upstreamTimedOut } from "../../errors.js";
+import {
+  BROKER_ANSWER_BYTES_MAX,
+  BROKER_CONNECT_TIMEOUT_MS,
+  BROKER_CONNECTIONS_MAX,
+  BROKER_REQUESTS_AT_ONCE_MAX,
+  BROKER_TIMEOUT_MS,
+  CONNECTED_APPS_PER_ACCOUNT_MAX,
+} from "../../limits-integrations.js";
+import type { ConnectedApp, IntegrationsBroker, NewConnection, Toolkit, WantedConnection } from "./broker.js";
+import { connectAnswer, connectionsAnswer, toolkitsAnswer } from "./broker-answers.js";
+import { tooManyConnections, unknownToolkit } from "./refusals.js";
+
+export interface HttpBrokerSettings {
+  /** http or https; its path is put before those that are asked for. */
+  readonly url: string;
+  /** Sent as a bearer token; null: none is. */
+  readonly key: string | null;
+}
+
+interface BrokerRequest {
+  readonly method: "GET" | "POST" | "DELETE";
+  readonly path: string;
+  readonly body?: object;
+  /** Statuses, beside success, that the caller knows what to make of. */
+  readonly known?: ReadonlySet<number>;
+  readonly signal: AbortSignal;
+}
+
+interface BrokerAnswer {
+  readonly status: number;
+  readonly bytes: Buffer;
+}
+
+const NOT_FOUND: ReadonlySet<number> = new Set([404, 410]);
+/** What a broker says of a toolkit that it does not know. */
+const NOT_TAKEN: ReadonlySet<number> = new Set([400, 404, 422]);
+const TIMEOUTS: ReadonlySet<string> = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "UND_ERR_CONNECT_TIMEOUT"]);
+
+export class HttpBroker implements IntegrationsBroker {
+  private readonly pool: Pool;
+  private readonly basePath: string;
+  private readonly headers: Readonly<Record<string, string>>;
+  private underWay = 0;
+
+  constructor(
+    { url, key }: HttpBrokerSettings,
+    private readonly timeoutMs: number = BROKER_TIMEOUT_MS,
+  ) {
+    const { origin, pathname } = new URL(url);
+    this.basePath = pathname.replace(/\/+$/, "");
+    this.headers = {
+      accept: "application/json",
+      "accept-encoding": "identity",
+      "user-agent": "sluice",
+      ...(key !== null && { authorization: `Bearer ${key}` }),
+    };
+    this.pool = new Pool(origin, {
+      connections: BROKER_CONNECTIONS_MAX,
+      pipelining: 1,
+      connect: { timeout: BROKER_CONNECT_TIMEOUT_MS },
+      keepAliveTimeout: 4_000,
+      headersTimeout: timeoutMs,
+      bodyTimeout: timeoutMs,
+    });
+  }
+
+  async listToolkits(search: string, signal: AbortSignal): Promise<readonly Toolkit[]> {
+    const query = search === "" ? "" : `?search=${encodeURIComponent(search)}`;
+    return parse(toolkitsAnswer, await this.ask({ method: "GET", path: `/toolkits${query}`, signal }));
+  }
+
+  async listConnections(accountId: string, signal: AbortSignal): Promise<readonly ConnectedApp[]> {
+    const path = `/connections?account=${encodeURIComponent(accountId)}`;
+    const rows = parse(connectionsAnswer, await this.ask({ method: "GET", path, signal }));
+    return rows.filter(({ account }) => account === null || account === accountId).map(({ app }) => app);
+  }
+
+  async connect({ accountId, toolkit, callbackUrl }: WantedConnection, signal: AbortSignal): Promise<NewConnection> {
+    const there = await this.listConnections(accountId, signal);
+    if (there.length >= CONNECTED_APPS_PER_ACCOUNT_MAX) throw tooManyConnections();
+    const body = { account: accountId, toolkit, callbackUrl };
+    const answer = await this.ask({ method: "POST", path: "/connections", body, known: NOT_TAKEN, signal });
+    if (NOT_TAKEN.has(answer.status)) throw unknownToolkit(toolkit);
+    return parse(connectAnswer, answer);
+  }
+
+  /** The broker does not ask whose a connection is. */
+  async disconnect(accountId: string, id: string, signal: AbortSignal): Promise<boolean> {
+    const own = await this.listConnections(accountId, signal);
+    if (!own.some((app) => app.id === id)) return false;
+    const path = `/connections/${encodeURIComponent(id)}`;
+    const { status } = await this.ask({ method: "DELETE", path, known: NOT_FOUND, signal });
+    return !NOT_FOUND.has(status);
+  }
+
+  close(): Promise<void> {
+    return this.pool.close();
+  }
+
+  private async ask(request: BrokerRequest): Promise<BrokerAnswer> {
+    const { signal } = request;
+    signal.throwIfAborted();
+    if (this.underWay >= BROKER_REQUESTS_AT_ONCE_MAX) throw serviceUnavailable("The broker of connected apps is busy.");
+    const ending = new AbortController();
+    const timer = setTimeout(() => ending.abort(), this.timeoutMs);
+    const leave = () => ending.abort();
+    signal.addEventListener("abort", leave, { once: true });
+    this.underWay += 1;
+    try {
+      const answer = await this.send(request, ending.signal);
+      const isSuccess = answer.status >= 200 && answer.status < 300;
+      if (!isSuccess && !request.known?.has(answer.status)) throw refused(answer.status);
+      return answer;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw ending.signal.aborted || isTimeout(error) ? timedOut(error) : explain(error);
+    } finally {
+      this.underWay -= 1;
+      clearTimeout(timer);
+      signal.removeEventListener("abort", leave);
+    }
+  }
+
+  private async send({ method, path, body }: BrokerRequest, signal: AbortSignal): Promise<BrokerAnswer> {
+    const answer = await this.pool.request({
+      method,
+      path: this.basePath + path,
+      headers: { ...this.headers, ...(body && { "content-type": "application/json" }) },
+      body: body ? JSON.stringify(body) : null,
+      signal,
+    });
+    return { status: answer.statusCode, bytes: await readBounded(answer) };
+  }
+}
+
+async function readBounded({ body }: Dispatcher.ResponseData): Promise<Buffer> {
+  // Leaving a body unread is an error to the stream, and to nobody else.
+  body.on("error", () => undefined);
+  const parts: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const part of body as AsyncIterable<Buffer>) {
+      size += part.length;
+      if (size > BROKER_ANSWER_BYTES_MAX) throw misanswered(new Error(`more than ${BROKER_ANSWER_BYTES_MAX} bytes`));
+      parts.push(part);
+    }
+  } finally {
+    body.destroy();
+  }
+  return Buffer.concat(parts, size);
+}
+
+function parse<Answer>(schema: z.ZodType<Answer>, { bytes }: BrokerAnswer): Answer {
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString());
+  } catch {
+    // The parser's own words quote the answer.
+    throw misanswered(new Error("not JSON"));
+  }
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) throw misanswered(parsed.error);
+  return parsed.data;
+}
+
+function misanswered(cause: unknown): AppError {
+  return upstreamFailed("The broker of connected apps answered with something that is not what it promises.", { cause });
+}
+
+function refused(status: number): AppError {
+  if (status === 408 || status === 524) return timedOut(new Error(`status ${status}`));
+  return upstreamFailed("The broker of connected apps did not do what it was asked.", { cause: new Error(`status ${status}`) });
+}
+
+function timedOut(cause: unknown): AppError {
+  return upstreamTimedOut("The broker of connected apps did not answer in time.", { cause });
+}
+
+function explain(error: unknown): unknown {
+  return error instanceof AppError ? error : upstreamFailed("The broker of connected apps cannot be reached.", { cause: error });
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && "code" in error && TIMEOUTS.has(String(error.code));
+}

@@ -1,0 +1,34 @@
+/**
+ * Links that hold what they are about, signed so that nobody makes up another: `<JSON in base64url>.<HMAC-SHA-256 in base64url>`.
+ * Nothing is stored. Whoever has the link can read what it holds.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type * as z from "zod";
+import { SIGNED_LINK_CHARS_MAX } from "../../limits-integrations.js";
+
+const FORMAT = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{43})$/;
+
+export class SignedLinks<Content extends object> {
+  /** A link of one purpose is none of another: each has a secret of its own. */
+  constructor(
+    private readonly secret: Buffer,
+    private readonly schema: z.ZodType<Content>,
+  ) {}
+
+  sign(content: Content): string {
+    const text = Buffer.from(JSON.stringify(content)).toString("base64url");
+    return `${text}.${this.signatureOf(text).toString("base64url")}`;
+  }
+
+  /** Null for what was not signed here. */
+  read(link: string): Content | null {
+    if (link.length > SIGNED_LINK_CHARS_MAX) return null;
+    const [, text = "", signature = ""] = FORMAT.exec(link) ?? [];
+    if (text === "" || !timingSafeEqual(Buffer.from(signature, "base64url"), this.signatureOf(text))) return null;
+    return this.schema.parse(JSON.parse(Buffer.from(text, "base64url").toString()));
+  }
+
+  private signatureOf(text: string): Buffer {
+    return createHmac("sha256", this.secret).update(text).digest();
+  }
+}
