@@ -47,6 +47,7 @@ import { Videos } from "./generation/videos.js";
 import { IDEMPOTENCY_FOLDER, Idempotency } from "./idempotency.js";
 import { createIntegrations } from "./integrations/create-integrations.js";
 import { LiveAccount } from "./live.js";
+import { McpServers } from "./mcp/servers.js";
 import { Media } from "./media.js";
 import { MEDIA_FOLDER, MediaLinks } from "./media-links.js";
 import { MEDIA_OBJECT_FOLDER, MediaObjects } from "./media-objects.js";
@@ -71,6 +72,7 @@ export interface CreatedServices {
   readonly inspector: MediaInspector;
   readonly sweeper: DiskSweeper;
   readonly webhookWork: WebhookWork;
+  readonly mcpServers: McpServers;
 }
 
 /** `addresses` is asked when something is generated: a port that the system chooses is known by then. */
@@ -105,6 +107,7 @@ export function createServices(
   const contentCache = new ContentCache(cachedAnswers);
   const generations = new Generations({ catalog, credits, upstreams, admission, totalMs });
   const agents = new AgentRuns(() => agentRuntimes);
+  const mcpServers = new McpServers({ urls: settings.mcpServers, ownGateway, clock });
   const chat = new ChatCompletions({ catalog, credits, estimates, upstreams, agents, admission, totalMs });
   const agentRuntimes = { promptAgent: new PromptAgents(), codeAgent: new CodeAgents() };
   const { sessions, sessionDirectory, signIn, gitHubSignIn, sessionCookie } = createSessionServices(
@@ -190,7 +193,7 @@ export function createServices(
     videos,
     webhooks,
   };
-  return { services, cachedAnswers, inspector, sweeper, webhookWork };
+  return { services, cachedAnswers, inspector, sweeper, webhookWork, mcpServers };
 }
 
 /** The models that the safety features ask, where the configuration names one that there is. */

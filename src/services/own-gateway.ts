@@ -27,12 +27,9 @@ export class OwnGateway {
       connections: CONNECTIONS_MAX,
       headersTimeout: SILENCE_MS,
       bodyTimeout: SILENCE_MS,
-      connect: (options, callback) => {
+      connect: ({ servername: _public, ...options }, callback) => {
         const { hostname, host, port } = new URL(this.ownUrl());
-        connect(
-          { ...options, protocol: "http:", hostname: hostname.replace(/^\[(.*)\]$/, "$1"), host, port, servername: undefined },
-          callback,
-        );
+        connect({ ...options, protocol: "http:", hostname: hostname.replace(/^\[(.*)\]$/, "$1"), host, port }, callback);
       },
     });
   }

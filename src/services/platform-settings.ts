@@ -3,6 +3,7 @@ import type { UpstreamTimeouts } from "../providers/provider.js";
 import type { S3Settings } from "../store/s3-client.js";
 import type { CatalogSettings } from "./catalog.js";
 import type { IntegrationsSettings } from "./integrations/create-integrations.js";
+import type { McpServerId } from "./mcp/mcp-tools.js";
 import type { MediaQuotaSettings } from "./media-quotas.js";
 import type { RateLimitSettings } from "./rate-limits.js";
 import type { GitHubSettings } from "./sessions/github.js";
@@ -32,6 +33,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly passwordCost: number;
   /** Null: nobody signs in with it. */
   readonly github: GitHubSettings | null;
+  /** Of MCP servers, by the ids that agents know them by; those left out are not there. */
+  readonly mcpServers: Readonly<Partial<Record<McpServerId, string>>>;
   /** An id or alias; null when there is none. */
   readonly moderationModel: string | null;
   /** Who keeps the connections to outside apps. */

@@ -36,7 +36,7 @@ export async function openPlatform(
   const { database, directory, ledger, localModels, settler, upstreams } = foundations;
   const ownGateway = new OwnGateway(ownUrl, addresses);
   const created = createServices(foundations, settings, clock, log, addresses, ownGateway);
-  const { services, cachedAnswers, inspector, sweeper, webhookWork } = created;
+  const { services, cachedAnswers, inspector, sweeper, webhookWork, mcpServers } = created;
   await foundations.recover();
   await services.jobs.open();
   await webhookWork.open();
@@ -50,6 +50,7 @@ export async function openPlatform(
     isReady: () => isReady(settler, database),
     close: async () => {
       await localModels?.stop();
+      await mcpServers.close();
       await ownGateway.close();
       await services.jobs.close();
       await services.integrations.close();

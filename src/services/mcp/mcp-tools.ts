@@ -29,4 +29,6 @@ export interface McpToolServers {
   listTools(server: McpServerId, options: McpCallOptions): Promise<readonly McpTool[]>;
   /** As `listTools`. A tool that fails is a result with `isError`. */
   callTool(server: McpServerId, tool: string, args: Readonly<Record<string, unknown>>, options: McpCallOptions): Promise<McpToolResult>;
+  /** Nothing more is called with this token: what servers keep for the run is given up. Without it that happens after a while. */
+  endRun(runToken: string): void;
 }

@@ -1,0 +1,26 @@
+/** Numbers that bound MCP: what agents ask of tool servers, and what the gateway's own server gives. */
+
+/** Unspecified: what an agent waits for the first words of a server, and for the list of its tools. */
+export const MCP_CONNECT_TIMEOUT_MS = 5_000;
+export const MCP_LIST_TIMEOUT_MS = 15_000;
+/** Unspecified: one tool call. An agent's own time, the 300 s of every generation, is mostly over sooner. */
+export const MCP_CALL_TIMEOUT_MS = 120_000;
+/** Unspecified: how long a server is told of a cancelled call or an ended session, when nobody waits for it any more. */
+export const MCP_FAREWELL_MS = 2_000;
+
+/** Unspecified: tools of one server; models take 128 at once. */
+export const MCP_TOOLS_MAX = 128;
+export const MCP_TOOL_PAGES_MAX = 10;
+export const MCP_LIST_BYTES_MAX = 2 * 1024 * 1024;
+/** Unspecified: all that one call may answer, in bytes of the protocol; a picture fits. */
+export const MCP_RESULT_BYTES_MAX = 16 * 1024 * 1024;
+/** Unspecified: of an error that a server explains. */
+export const MCP_ERROR_CHARS_MAX = 2_000;
+
+/** Unspecified: how long a list of tools is believed. */
+export const MCP_LIST_CACHE_MS = 60_000;
+/** Unspecified: how long a server's session is kept for the next call of the same run, and how many there are at once. */
+export const MCP_SESSION_IDLE_MS = 30_000;
+export const MCP_SESSIONS_MAX = 256;
+/** Unspecified: connections to one server; more calls wait. */
+export const MCP_CONNECTIONS_MAX = 64;

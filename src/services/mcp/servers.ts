@@ -1,0 +1,208 @@
+/**
+ * The MCP servers that agents may use (decisions "Agents and community models"): those that the operator has mapped to a URL, which are
+ * trusted, and `sluice`, which is this gateway's own server at /mcp, asked with the token of the run. No other server sees who calls.
+ */
+import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { Agent, fetch } from "undici";
+import { AppError, serviceUnavailable, upstreamFailed } from "../../errors.js";
+import type { Clock } from "../../lib/clock.js";
+import { GENERATION_TIMEOUT_MS } from "../../limits.js";
+import {
+  MCP_CALL_TIMEOUT_MS,
+  MCP_CONNECT_TIMEOUT_MS,
+  MCP_CONNECTIONS_MAX,
+  MCP_ERROR_CHARS_MAX,
+  MCP_LIST_BYTES_MAX,
+  MCP_LIST_CACHE_MS,
+  MCP_LIST_TIMEOUT_MS,
+  MCP_RESULT_BYTES_MAX,
+  MCP_TOOL_PAGES_MAX,
+  MCP_TOOLS_MAX,
+} from "../../limits-mcp.js";
+import type { OwnGateway } from "../own-gateway.js";
+import { endSession, inSession, type McpRequestOptions, type McpServerAddress, type McpSession, openSession } from "./connection.js";
+import type { McpCallOptions, McpServerId, McpTool, McpToolResult, McpToolServers } from "./mcp-tools.js";
+import { McpSessions } from "./sessions.js";
+
+export interface McpServersOptions {
+  readonly urls: Readonly<Partial<Record<McpServerId, string>>>;
+  readonly ownGateway: OwnGateway;
+  readonly clock: Clock;
+  readonly timeouts?: { readonly listMs: number; readonly callMs: number };
+}
+
+interface CachedTools {
+  readonly tools: Promise<readonly McpTool[]>;
+  readonly expiresAt: number;
+}
+
+export class McpServers implements McpToolServers {
+  private readonly agent = new Agent({
+    connections: MCP_CONNECTIONS_MAX,
+    connect: { timeout: MCP_CONNECT_TIMEOUT_MS },
+    headersTimeout: GENERATION_TIMEOUT_MS,
+    bodyTimeout: GENERATION_TIMEOUT_MS,
+  });
+  private readonly sessions = new McpSessions();
+  private readonly lists = new Map<McpServerId, CachedTools>();
+  private readonly timeouts: NonNullable<McpServersOptions["timeouts"]>;
+
+  constructor(private readonly options: McpServersOptions) {
+    this.timeouts = options.timeouts ?? { listMs: MCP_LIST_TIMEOUT_MS, callMs: MCP_CALL_TIMEOUT_MS };
+  }
+
+  /** What a server offers does not depend on who asks, and is believed for a minute. */
+  async listTools(server: McpServerId, { runToken, signal }: McpCallOptions): Promise<readonly McpTool[]> {
+    const address = this.addressOf(server, runToken);
+    const now = this.options.clock.now().getTime();
+    let cached = this.lists.get(server);
+    if (cached === undefined || cached.expiresAt <= now) {
+      cached = { tools: this.explain(server, () => this.fetchTools(server, address)), expiresAt: now + MCP_LIST_CACHE_MS };
+      this.remember(server, cached);
+    }
+    return unlessAborted(cached.tools, signal);
+  }
+
+  async callTool(
+    server: McpServerId,
+    tool: string,
+    args: Readonly<Record<string, unknown>>,
+    { runToken, signal }: McpCallOptions,
+  ): Promise<McpToolResult> {
+    const address = this.addressOf(server, runToken);
+    const exchange = { bytesMax: MCP_RESULT_BYTES_MAX, timeoutMs: this.timeouts.callMs, signal };
+    const call = (session: McpSession) => inSession(address, session, exchange, (client, options) => callOnce(client, tool, args, options));
+    const answered = this.explain(server, () =>
+      server === "sluice" ? call(OWN_SESSION) : this.callInSession(server, address, runToken, call),
+    );
+    return unlessAborted(answered, signal);
+  }
+
+  endRun(runToken: string): void {
+    this.sessions.endRun(runToken);
+  }
+
+  /** Breaks off what is under way. */
+  async close(): Promise<void> {
+    await this.sessions.close();
+    await this.agent.destroy();
+  }
+
+  private addressOf(server: McpServerId, runToken: string): McpServerAddress {
+    const { urls, ownGateway } = this.options;
+    if (server === "sluice") {
+      const headers = { authorization: `Bearer ${runToken}` };
+      return { url: ownGateway.urlOf("/mcp"), headers, fetch: (url, init) => ownGateway.fetch(url, init) };
+    }
+    const url = urls[server];
+    if (url === undefined) throw serviceUnavailable(`This gateway has no MCP server ${server}.`);
+    return { url: new URL(url), headers: {}, fetch: (target, init) => fetch(target, { ...init, dispatcher: this.agent }) };
+  }
+
+  /** For everybody who waits for it, so that nobody's leaving ends it. */
+  private async fetchTools(server: McpServerId, address: McpServerAddress): Promise<readonly McpTool[]> {
+    const exchange = { bytesMax: MCP_LIST_BYTES_MAX, timeoutMs: this.timeouts.listMs, signal: NEVER };
+    const session = server === "sluice" ? OWN_SESSION : await openSession(address, exchange);
+    try {
+      return await inSession(address, session, exchange, listAll);
+    } finally {
+      void endSession(address, session);
+    }
+  }
+
+  private remember(server: McpServerId, cached: CachedTools): void {
+    this.lists.set(server, cached);
+    cached.tools.catch(() => {
+      if (this.lists.get(server) === cached) this.lists.delete(server);
+    });
+  }
+
+  /** Once more in a session of its own when the server has forgotten the one that was kept: then it has done nothing yet. */
+  private async callInSession(
+    server: McpServerId,
+    address: McpServerAddress,
+    runToken: string,
+    call: (session: McpSession) => Promise<McpToolResult>,
+  ): Promise<McpToolResult> {
+    const greeting = { bytesMax: MCP_LIST_BYTES_MAX, timeoutMs: this.timeouts.listMs, signal: NEVER };
+    const ends = { open: () => openSession(address, greeting), end: (session: McpSession) => endSession(address, session) };
+    const attempt = () =>
+      this.sessions.use(runToken, server, ends, (session) =>
+        call(session).catch((error: unknown) => {
+          if (!isForgotten(error, session)) throw error;
+          this.sessions.forget(runToken, server, session);
+          return null;
+        }),
+      );
+    const result = (await attempt()) ?? (await attempt());
+    if (result === null) throw new Error("The server does not know the session that it has just begun.");
+    return result;
+  }
+
+  /** What a server did wrong is for the log; callers learn which server it was. */
+  private async explain<Result>(server: McpServerId, work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof AppError) throw error;
+      throw upstreamFailed(`The MCP server ${server} did not answer, or not as the protocol asks.`, { cause: error });
+    }
+  }
+}
+
+/** The gateway keeps no sessions. */
+const OWN_SESSION: McpSession = { id: "", protocolVersion: undefined };
+const NEVER = new AbortController().signal;
+
+async function listAll(client: Client, options: McpRequestOptions): Promise<readonly McpTool[]> {
+  const { ListToolsResultSchema } = await import("@modelcontextprotocol/sdk/types.js");
+  const tools: McpTool[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < MCP_TOOL_PAGES_MAX; page += 1) {
+    const params = cursor === undefined ? {} : { cursor };
+    const listed = await client.request({ method: "tools/list", params }, ListToolsResultSchema, options);
+    tools.push(...listed.tools.map(({ name, description, inputSchema }) => ({ name, description: description ?? null, inputSchema })));
+    if (tools.length > MCP_TOOLS_MAX) throw new Error(`The server has more than ${MCP_TOOLS_MAX} tools.`);
+    cursor = listed.nextCursor;
+    if (cursor === undefined) return tools;
+  }
+  throw new Error(`The list of tools has more than ${MCP_TOOL_PAGES_MAX} pages.`);
+}
+
+/** A call that the server refuses in the words of the protocol is a tool that failed: whoever called may do better. */
+async function callOnce(
+  client: Client,
+  name: string,
+  args: Readonly<Record<string, unknown>>,
+  options: McpRequestOptions,
+): Promise<McpToolResult> {
+  const { CallToolResultSchema, McpError } = await import("@modelcontextprotocol/sdk/types.js");
+  try {
+    const params = { name, arguments: { ...args } };
+    const { content, structuredContent, isError } = await client.request({ method: "tools/call", params }, CallToolResultSchema, options);
+    return { isError: isError ?? false, content, structuredContent };
+  } catch (error) {
+    if (!(error instanceof McpError) || options.signal?.aborted) throw error;
+    return { isError: true, content: [{ type: "text", text: error.message.slice(0, MCP_ERROR_CHARS_MAX) }] };
+  }
+}
+
+/** Streamable HTTP, "Session Management": 404 means that the session has ended. */
+function isForgotten(error: unknown, session: McpSession): boolean {
+  return session.id !== "" && error instanceof Error && "code" in error && error.code === 404;
+}
+
+/** As `promise`, for one of those who wait for it: rejects with the signal's reason when that is aborted first. */
+async function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  signal.throwIfAborted();
+  let leave: (() => void) | undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    leave = () => reject(signal.reason);
+    signal.addEventListener("abort", leave, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    if (leave) signal.removeEventListener("abort", leave);
+  }
+}
