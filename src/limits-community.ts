@@ -16,6 +16,8 @@ export const BEARER_TOKEN_CHARS_MAX = 4_096;
 export const PRICE_CREDITS_MAX = 1_000;
 /** Unspecified: what one answer names of the models that could serve as a fallback. */
 export const FALLBACK_CANDIDATES_MAX = 100;
+/** Unspecified: of other accounts' models of a modality, those that are looked at for it. */
+export const FALLBACK_CANDIDATES_READ_MAX = 2_000;
 /** Unspecified. */
 export const COMMUNITY_MODELS_PER_ACCOUNT_MAX = 200;
 
@@ -51,5 +53,3 @@ export const DIRECTORY_PAGE = 500;
 export const DIRECTORY_LOOK_MS = 60_000;
 /** How much of what was read before it reads again then. */
 export const DIRECTORY_OVERLAP_MS = 5 * 60_000;
-/** When changes are read again that could not be read. */
-export const DIRECTORY_RETRY_MS = 1_000;

@@ -160,6 +160,11 @@ export class OutboundGuard {
     }
   }
 
+  /** True for a host that the operator allows. */
+  isExempt({ hostname }: URL): boolean {
+    return this.isAllowed(hostname);
+  }
+
   async close(): Promise<void> {
     await Promise.all([this.agent.close(), this.trustedAgent.close()]);
   }

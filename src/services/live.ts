@@ -96,7 +96,7 @@ export class EventQueue<Item> {
 }
 
 /** An iterator whose `return()` ends a pending `next()` at once, which an async generator's does not. */
-function mapEvents<Item, Result>(queue: EventQueue<Item>, map: (item: Item) => Promise<Result>): AsyncIterableIterator<Result> {
+export function mapEvents<Item, Result>(queue: EventQueue<Item>, map: (item: Item) => Promise<Result>): AsyncIterableIterator<Result> {
   return {
     async next() {
       const item = await queue.next();

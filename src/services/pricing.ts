@@ -147,6 +147,17 @@ export function usedPriceFields(basis: PricingBasis): readonly PriceField[] {
   return PRICE_FIELDS.filter((field) => used.has(field));
 }
 
+/** What each price field comes to, in picocredits per unit: with the fall-backs applied, and 0 for what is not used. */
+export function chargedPrices(prices: StatedPrices, basis: PricingBasis): Readonly<Record<PriceField, bigint>> {
+  const chains = rateRules(basis).map(([, fields]) => fields);
+  const charged = PRICE_FIELDS.map((field): [PriceField, bigint] => {
+    const chain = chains.find(([first]) => first === field) ?? [];
+    const stated = chain.find((each) => prices[each] !== undefined);
+    return [field, (stated && prices[stated]) ?? 0n];
+  });
+  return Object.fromEntries(charged) as Record<PriceField, bigint>;
+}
+
 /** The charge for this usage, in nanocredits, rounded once half up. Amounts are whole numbers of 0 or more. */
 export function costOf(usage: BillableQuantities, rates: RateCard): bigint {
   let picocredits = 0n;

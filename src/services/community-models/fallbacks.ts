@@ -1,0 +1,132 @@
+/**
+ * Which models may serve when another one's upstream fails (Spec 4.7 "Fallback rules"): registered ones of the same modality, public
+ * or the owner's own, with no price above this model's, and never in a circle.
+ */
+import { invalidInput } from "../../errors.js";
+import { FALLBACK_CANDIDATES_MAX, FALLBACK_CANDIDATES_READ_MAX } from "../../limits-community.js";
+import { chargedPrices, PRICE_FIELDS } from "../pricing.js";
+import { applied, type CommunityModelRow, type CommunityModelTerms, communityModelId, pendingAt, termsAt } from "./record.js";
+import type { ModelTransaction } from "./registry.js";
+import { basisOf } from "./view.js";
+
+/** The model that has the fallbacks. */
+export interface FallbackHolder {
+  /** Null: it is being registered. */
+  readonly id: string | null;
+  readonly accountId: string;
+  /** Callable. */
+  readonly modelId: string;
+  readonly modality: CommunityModelRow["modality"];
+  /** Those of this moment, and those after what is scheduled. */
+  readonly terms: readonly CommunityModelTerms[];
+}
+
+export type FallbackRow = CommunityModelRow & { readonly account: { readonly handle: string } };
+
+const WITH_HANDLE = { include: { account: { select: { handle: true } } } } as const;
+
+/** Every set of terms that is known of a row: those of this moment, and those after what is scheduled. */
+export function knownTerms(row: CommunityModelRow, now: Date): readonly CommunityModelTerms[] {
+  const terms = termsAt(row, now);
+  const scheduled = pendingAt(row, now);
+  return scheduled ? [terms, applied(terms, scheduled.change)] : [terms];
+}
+
+/** Why the row cannot be a fallback of the model, for its owner's eyes; null when it can. Circles are not looked for. */
+export function fallbackRefusal(holder: FallbackHolder, row: FallbackRow | undefined, now: Date): string | null {
+  const isReachable = row && (row.accountId === holder.accountId || termsAt(row, now).visibility === "public");
+  if (!isReachable) return "There is no such model, or it is another account's and private.";
+  if (row.id === holder.id) return "A model cannot be its own fallback.";
+  if (row.type !== "proxy") return "An agent cannot be a fallback.";
+  if (row.modality !== holder.modality) return `It is a model of modality ${row.modality}, and this one is of ${holder.modality}.`;
+  const theirs = knownTerms(row, now);
+  return holder.terms.flatMap((own) => theirs.map((other) => termsRefusal(holder, own, other))).find((refusal) => refusal !== null) ?? null;
+}
+
+function termsRefusal({ modality }: FallbackHolder, own: CommunityModelTerms, other: CommunityModelTerms): string | null {
+  if (modality === "image" && own.imagePricing !== other.imagePricing) {
+    return `Its imagePricing is ${other.imagePricing}, and this model's is ${own.imagePricing}: their prices cannot be compared.`;
+  }
+  const ceiling = chargedPrices(own.prices, basisOf({ modality }, own));
+  const prices = chargedPrices(other.prices, basisOf({ modality }, other));
+  const dearer = PRICE_FIELDS.find((field) => prices[field] > ceiling[field]);
+  return dearer ? `Its ${dearer} is above this model's.` : null;
+}
+
+export interface FallbackCheck {
+  readonly holder: FallbackHolder;
+  readonly ids: readonly string[];
+  /** True: the list stood there before, and what others have made of it since is not this change's fault. */
+  readonly isKept: boolean;
+  readonly now: Date;
+}
+
+/** BAD_REQUEST naming `fallbacks.<place>`. Two changes that would close a circle together come one after the other. */
+export async function checkFallbacks(transaction: ModelTransaction, { holder, ids, isKept, now }: FallbackCheck): Promise<void> {
+  if (ids.length === 0) return;
+  await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('community fallbacks', 0))::text`;
+  const rows = await findByModelIds(transaction, ids);
+  const circular = await findCircular(transaction, holder.modelId, ids);
+  ids.forEach((id, place) => {
+    const row = rows.get(id);
+    const isGone = !row || (row.accountId !== holder.accountId && termsAt(row, now).visibility === "private");
+    if (isKept && isGone) return;
+    const refusal = id === holder.modelId ? "A model cannot be its own fallback." : fallbackRefusal(holder, row, now);
+    if (refusal) throw invalidInput(refusal, `fallbacks.${place}`);
+    if (circular.has(id)) throw invalidInput("Its own fallbacks lead back to this model.", `fallbacks.${place}`);
+  });
+}
+
+async function findByModelIds(transaction: ModelTransaction, ids: readonly string[]): Promise<ReadonlyMap<string, FallbackRow>> {
+  const named = ids.map((id) => {
+    const [, handle = "", name = ""] = id.split("/");
+    return { name, account: { handle } };
+  });
+  const rows = await transaction.communityModel.findMany({ where: { OR: named }, ...WITH_HANDLE });
+  return new Map(rows.map((row) => [modelIdOf(row), row]));
+}
+
+/** Of `ids`, those from which fallbacks lead to `modelId`. */
+async function findCircular(
+  transaction: Pick<ModelTransaction, "$queryRaw">,
+  modelId: string,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const found = await transaction.$queryRaw<{ readonly start: string }[]>`
+    WITH RECURSIVE reached (start, id) AS (
+      SELECT given, given FROM unnest(${[...ids]}::text[]) AS given
+      UNION
+      SELECT r.start, next FROM reached r
+      JOIN account a ON a.handle = split_part(r.id, '/', 2)
+      JOIN community_model m ON m.account_id = a.id AND m.name = split_part(r.id, '/', 3)
+      CROSS JOIN unnest(m.fallbacks) AS next
+    )
+    SELECT DISTINCT start FROM reached WHERE id = ${modelId}`;
+  return new Set(found.map(({ start }) => start));
+}
+
+/** The models that could be fallbacks of this one: the owner's own first, then by callable id; FALLBACK_CANDIDATES_MAX at most. */
+export async function findCandidates(
+  database: Pick<ModelTransaction, "communityModel" | "$queryRaw">,
+  holder: FallbackHolder,
+  now: Date,
+): Promise<readonly FallbackRow[]> {
+  const { accountId, modality, modelId } = holder;
+  const isOpen = { OR: [{ visibility: "public" as const }, { pendingEffectiveAt: { lte: now } }] };
+  const found: FallbackRow[] = [];
+  for (const whose of [{ accountId }, { ...isOpen, accountId: { not: accountId } }]) {
+    const rows = await database.communityModel.findMany({
+      where: { ...whose, modality, type: "proxy" },
+      orderBy: [{ account: { handle: "asc" } }, { name: "asc" }],
+      take: FALLBACK_CANDIDATES_READ_MAX,
+      ...WITH_HANDLE,
+    });
+    found.push(...rows.filter((row) => fallbackRefusal(holder, row, now) === null));
+  }
+  const circular = await findCircular(database, modelId, found.map(modelIdOf));
+  return found.filter((row) => !circular.has(modelIdOf(row))).slice(0, FALLBACK_CANDIDATES_MAX);
+}
+
+function modelIdOf({ account, name }: FallbackRow): string {
+  return communityModelId(account.handle, name);
+}

@@ -1,0 +1,93 @@
+/** Tells an owner what becomes of their models while they watch: each change, and each scheduled change when it comes due. */
+import type { RequestContext } from "../../context.js";
+import type { Clock } from "../../lib/clock.js";
+import type { Database } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
+import { EventQueue } from "../live.js";
+import type { ModelChange } from "./registry.js";
+
+export interface ToldChange {
+  readonly modelId: string;
+  readonly change: ModelChange;
+}
+
+export interface WatchDependencies {
+  readonly database: Database;
+  readonly events: Events;
+  readonly clock: Clock;
+}
+
+/** Changes that a slow watcher may fall behind by; of more the oldest are dropped. */
+const BACKLOG_MAX = 1_000;
+/** The longest that a timer waits (Node: 2^31 - 1 ms). */
+const TIMER_MS_MAX = 2_147_483_647;
+
+/** Ends with the context's signal. */
+export function watchModels(
+  ctx: RequestContext,
+  accountId: string,
+  { database, events, clock }: WatchDependencies,
+): EventQueue<ToldChange> {
+  const queue = new EventQueue<ToldChange>(BACKLOG_MAX);
+  const alarm = new DueAlarm(database, clock, accountId, ctx, (modelId) => queue.push({ modelId, change: "updated" }));
+  queue.onClose(
+    events.listenToAccount("community-model-changed", accountId, ({ modelId, change }) => {
+      queue.push({ modelId, change: change as ModelChange });
+      alarm.set();
+    }),
+  );
+  queue.onClose(() => alarm.close());
+  if (ctx.signal.aborted) queue.close();
+  else ctx.signal.addEventListener("abort", () => queue.close(), { once: true });
+  alarm.set();
+  return queue;
+}
+
+/** Rings for each of an account's models whose scheduled change comes due. */
+class DueAlarm {
+  private timer: NodeJS.Timeout | null = null;
+  private isClosed = false;
+  /** What came due until then has been told. */
+  private toldUpTo: Date;
+  private looking: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+    private readonly accountId: string,
+    private readonly ctx: RequestContext,
+    private readonly ring: (modelId: string) => void,
+  ) {
+    this.toldUpTo = clock.now();
+  }
+
+  /** Looks for what is due, and waits for what is due next. One look after the other. */
+  set(): void {
+    this.looking = this.looking
+      .then(() => this.look())
+      .catch((error: unknown) => this.ctx.log.warn({ err: error }, "could not look for scheduled changes of models"));
+  }
+
+  close(): void {
+    this.isClosed = true;
+    if (this.timer) clearTimeout(this.timer);
+  }
+
+  private async look(): Promise<void> {
+    if (this.isClosed) return;
+    const { accountId, toldUpTo } = this;
+    const scheduled = await this.database.prisma.communityModel.findMany({
+      where: { accountId, pendingEffectiveAt: { gt: toldUpTo } },
+      select: { id: true, pendingEffectiveAt: true },
+      orderBy: { pendingEffectiveAt: "asc" },
+    });
+    if (this.isClosed) return;
+    const now = this.clock.now();
+    const times = scheduled.map(({ id, pendingEffectiveAt }) => ({ id, at: pendingEffectiveAt ?? now }));
+    for (const { id, at } of times) if (at <= now) this.ring(id);
+    if (now > this.toldUpTo) this.toldUpTo = now;
+    const next = times.find(({ at }) => at > now);
+    if (this.timer) clearTimeout(this.timer);
+    this.timer = next ? setTimeout(() => this.set(), Math.min(next.at.getTime() - now.getTime(), TIMER_MS_MAX)).unref() : null;
+  }
+}

@@ -1,0 +1,133 @@
+/** What is said of a registered model by whoever makes or changes it (Spec 2.8, 4.7). One schema each, for both faces. */
+import { z } from "zod";
+import {
+  ADVERTISED_CONTEXT_LENGTH_MAX,
+  BEARER_TOKEN_CHARS_MAX,
+  FALLBACKS_MAX,
+  MODEL_NAME_CHARS_MAX,
+  MODEL_REFERENCE_CHARS_MAX,
+} from "../../limits-community.js";
+import { COMMUNITY_PUBLISHER } from "../catalog/community.js";
+import { CONTENT_KINDS, IMAGE_PRICINGS } from "../catalog/modality.js";
+import { UPSTREAM_APIS } from "../catalog/model.js";
+import { storableText } from "../input.js";
+import { PRICE_FIELDS, type PriceField } from "../pricing.js";
+import { modelDescription, modelName, modelTitle, modelVisibility, refuseDuplicates, requiredSafetyFeatures } from "./common-input.js";
+import { priceAmount } from "./price-input.js";
+
+/** Spec 2.8: of a proxy. */
+export const PROXY_MODALITIES = ["text", "image", "video", "transcription", "speech", "embedding"] as const;
+export type ProxyModality = (typeof PROXY_MODALITIES)[number];
+const MEDIA_MODALITIES = ["image", "video", "transcription", "speech", "embedding"] as const;
+
+/** Spec 2.8: what an owner may say that a text model can do. */
+export const ADVERTISED_CAPABILITIES = ["tool_calling", "reasoning"] as const;
+export type AdvertisedCapability = (typeof ADVERTISED_CAPABILITIES)[number];
+
+/** Spec 2.8: what goes into a registered model. */
+export const INPUT_KINDS = ["text", "image", "audio", "video"] as const;
+export type InputKind = (typeof INPUT_KINDS)[number];
+
+const FALLBACK_ID = new RegExp(`^${COMMUNITY_PUBLISHER}/[^/]+/[A-Za-z0-9._:-]{1,${MODEL_NAME_CHARS_MAX}}$`);
+const VISIBLE_ASCII = /^[\x21-\x7e]*$/;
+
+/** It is sent in a header. No finding repeats it. */
+const bearerToken = z
+  .string()
+  .min(1)
+  .max(BEARER_TOKEN_CHARS_MAX)
+  .regex(VISIBLE_ASCII, "may only hold visible ASCII characters, without spaces; leave out the word Bearer");
+
+/** Whether it may be asked for is the outbound guard's to say, its length included. */
+const url = storableText.min(1);
+const upstreamModel = storableText.min(1).max(MODEL_REFERENCE_CHARS_MAX);
+const inputModalities = z.array(z.enum(INPUT_KINDS)).min(1).superRefine(refuseDuplicates);
+const outputModalities = z.array(z.enum(CONTENT_KINDS)).min(1).superRefine(refuseDuplicates);
+/** Requests a minute of one account; null: no limit. JSON knows no infinity, and a number too large for it is refused as one. */
+const perUserRpm = z.number().positive().nullable();
+const api = z.enum(UPSTREAM_APIS);
+
+/** Null says nothing of the model, as an empty object does. */
+const advertised = z
+  .strictObject({
+    capabilities: z.array(z.enum(ADVERTISED_CAPABILITIES)).superRefine(refuseDuplicates).default([]),
+    contextLength: z.int().min(1).max(ADVERTISED_CONTEXT_LENGTH_MAX).nullable().default(null),
+  })
+  .nullable();
+
+const fallbacks = z
+  .array(storableText.max(MODEL_REFERENCE_CHARS_MAX).regex(FALLBACK_ID, "must be the id of a registered model: community/<owner>/<name>"))
+  .max(FALLBACKS_MAX)
+  .superRefine(refuseDuplicates);
+
+/** Null: not stated, so that the price it falls back to counts. */
+const price = priceAmount.nullable().optional();
+const prices = Object.fromEntries(PRICE_FIELDS.map((field) => [field, price])) as Record<PriceField, typeof price>;
+
+const createFields = {
+  name: modelName,
+  title: modelTitle,
+  description: modelDescription.default(null),
+  visibility: modelVisibility.default("private"),
+  bearerToken,
+  upstreamModel,
+  imagePricing: z.enum(IMAGE_PRICINGS).default("request"),
+  inputModalities: inputModalities.optional(),
+  requiredSafetyFeatures: requiredSafetyFeatures.default([]),
+  advertised: advertised.default(null),
+  perUserRpm: perUserRpm.default(null),
+  paidOnly: z.boolean().default(false),
+  fallbacks: fallbacks.default([]),
+  ...prices,
+};
+
+const textModel = z.strictObject({ ...createFields, modality: z.literal("text").default("text"), api, url });
+const mediaModel = z.strictObject({ ...createFields, modality: z.enum(MEDIA_MODALITIES), baseUrl: url });
+
+export const createCommunityModelInput = z.discriminatedUnion(
+  "modality",
+  [textModel, mediaModel],
+  `Expected one of ${PROXY_MODALITIES.join(", ")}.`,
+);
+export type CreateCommunityModelInput = z.output<typeof createCommunityModelInput>;
+
+/** Decisions: an agent that its owner runs. It has no credential and no price. */
+export const createEndpointAgentInput = z.strictObject({
+  name: modelName,
+  title: modelTitle,
+  description: modelDescription.default(null),
+  visibility: modelVisibility.default("private"),
+  requiredSafetyFeatures: requiredSafetyFeatures.default([]),
+  inputModalities: inputModalities.default(["text"]),
+  outputModalities: outputModalities.default(["text"]),
+  api,
+  url,
+  upstreamModel: upstreamModel.optional(),
+  perUserRpm: perUserRpm.default(null),
+});
+export type CreateEndpointAgentInput = z.output<typeof createEndpointAgentInput>;
+
+/** Only the fields that are sent change. Which of them a model has is decided by its type and modality. */
+export const updateCommunityModelInput = z
+  .strictObject({
+    name: modelName,
+    title: modelTitle,
+    description: modelDescription,
+    visibility: modelVisibility,
+    bearerToken,
+    upstreamModel,
+    imagePricing: z.enum(IMAGE_PRICINGS),
+    inputModalities,
+    outputModalities,
+    requiredSafetyFeatures,
+    advertised,
+    perUserRpm,
+    paidOnly: z.boolean(),
+    fallbacks,
+    ...prices,
+    api,
+    url,
+    baseUrl: url,
+  })
+  .partial();
+export type UpdateCommunityModelInput = z.output<typeof updateCommunityModelInput>;

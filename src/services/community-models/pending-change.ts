@@ -1,0 +1,98 @@
+/**
+ * When a change of a registered model counts (Spec 3; decisions "Pending").
+ *
+ * 1. What a model costs others stands for three hours before anybody is charged it: going public waits, and so does, on a public
+ *    model, a change of paidOnly, imagePricing or a price. All else counts at once.
+ * 2. There is one scheduled change. Whatever alters it begins the three hours anew for all of it, so that nothing comes sooner than it
+ *    was announced; taken back entirely, it is gone.
+ * 3. While a model waits to be public nobody else pays for it, so its price changes at once, and the three hours begin anew.
+ * 4. Going private is immediate and drops what was scheduled.
+ */
+import { PENDING_CHANGE_MS } from "../../limits-community.js";
+import { PRICE_FIELDS, type PriceField } from "../pricing.js";
+import type { CommunityModelTerms, PendingChange } from "./record.js";
+
+export interface ScheduledChange {
+  readonly change: PendingChange;
+  readonly effectiveAt: Date;
+}
+
+/** Those of a model's terms that its owner asks for; what is absent stays. A price of null is no longer stated. */
+export interface WantedTerms {
+  readonly visibility?: "private" | "public" | undefined;
+  readonly paidOnly?: boolean | undefined;
+  readonly imagePricing?: "request" | "tokens" | undefined;
+  readonly prices?: Readonly<Partial<Record<PriceField, bigint | null>>> | undefined;
+}
+
+export interface TermsPlan {
+  /** What counts from now on. */
+  readonly terms: CommunityModelTerms;
+  readonly scheduled: ScheduledChange | null;
+}
+
+/**
+ * `terms` are those of this moment and `scheduled` is what is still to come. `isRenamed`: under another id, others meet the price
+ * without notice, as if the model were new to them; a public model is not renamed.
+ */
+export function planTerms(
+  terms: CommunityModelTerms,
+  scheduled: ScheduledChange | null,
+  wanted: WantedTerms,
+  now: Date,
+  isRenamed = false,
+): TermsPlan {
+  const { visibility, ...priced } = wanted;
+  const effectiveAt = new Date(now.getTime() + PENDING_CHANGE_MS);
+  if (visibility === "private") return { terms: withPriced({ ...terms, visibility }, priced), scheduled: null };
+  if (terms.visibility === "public") {
+    const change = mergedChange(terms, scheduled?.change ?? {}, priced);
+    if (isEmpty(change)) return { terms, scheduled: null };
+    return { terms, scheduled: scheduled && isSame(change, scheduled.change) ? scheduled : { change, effectiveAt } };
+  }
+  const changed = withPriced(terms, priced);
+  if (visibility !== "public" && scheduled === null) return { terms: changed, scheduled: null };
+  const mayStand = scheduled !== null && !isRenamed && isEmpty(mergedChange(terms, {}, priced));
+  return { terms: changed, scheduled: mayStand ? scheduled : { change: { visibility: "public" }, effectiveAt } };
+}
+
+function withPriced(terms: CommunityModelTerms, { paidOnly, imagePricing, prices = {} }: WantedTerms): CommunityModelTerms {
+  const stated: Partial<Record<PriceField, bigint>> = { ...terms.prices };
+  for (const field of PRICE_FIELDS) {
+    const price = prices[field];
+    if (price === null) delete stated[field];
+    else if (price !== undefined) stated[field] = price;
+  }
+  return { ...terms, paidOnly: paidOnly ?? terms.paidOnly, imagePricing: imagePricing ?? terms.imagePricing, prices: stated };
+}
+
+/** `change` with what is wanted put over it, without what is so already. */
+function mergedChange(terms: CommunityModelTerms, change: PendingChange, wanted: WantedTerms): PendingChange {
+  const paidOnly = wanted.paidOnly ?? change.paidOnly;
+  const imagePricing = wanted.imagePricing ?? change.imagePricing;
+  const prices: Partial<Record<PriceField, string | null>> = {};
+  for (const field of PRICE_FIELDS) {
+    const asked = wanted.prices?.[field];
+    const price = asked === undefined ? change.prices?.[field] : (asked?.toString() ?? null);
+    const stated = terms.prices[field]?.toString() ?? null;
+    if (price !== undefined && price !== stated) prices[field] = price;
+  }
+  return {
+    ...(paidOnly !== undefined && paidOnly !== terms.paidOnly && { paidOnly }),
+    ...(imagePricing !== undefined && imagePricing !== terms.imagePricing && { imagePricing }),
+    ...(Object.keys(prices).length > 0 && { prices }),
+  };
+}
+
+function isSame(left: PendingChange, right: PendingChange): boolean {
+  return (
+    left.visibility === right.visibility &&
+    left.paidOnly === right.paidOnly &&
+    left.imagePricing === right.imagePricing &&
+    PRICE_FIELDS.every((field) => left.prices?.[field] === right.prices?.[field])
+  );
+}
+
+function isEmpty(change: PendingChange): boolean {
+  return isSame(change, {});
+}

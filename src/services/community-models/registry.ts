@@ -1,0 +1,120 @@
+/**
+ * The registry of models: the writing of rows, whoever asks for it. Names are an account's own, an account has a bounded number of
+ * models and agents together, and every change is told once it is committed.
+ */
+import { z } from "zod";
+import type { KeyCaller, SessionCaller } from "../../context.js";
+import { type AppError, conflict, invalidInput, notFound, permissionDenied } from "../../errors.js";
+import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "../../limits-community.js";
+import { type Database, type DatabaseClient, isUniqueViolation } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
+import type { Prisma } from "../../store/generated/prisma/client.js";
+import type { CommunityModelRow } from "./record.js";
+
+/** As much of a transaction as the writing of models takes, that of agents included. */
+export type ModelTransaction = Pick<DatabaseClient, "communityModel" | "agent" | "$queryRaw">;
+export type NewModelRow = Prisma.CommunityModelUncheckedCreateInput;
+export type ChangedModelRow = Prisma.CommunityModelUncheckedUpdateInput;
+
+/** What the event `community-model-changed` tells. */
+export const MODEL_CHANGES = ["created", "updated", "deleted"] as const;
+export type ModelChange = (typeof MODEL_CHANGES)[number];
+
+export class ModelRegistry {
+  constructor(
+    private readonly database: Database,
+    private readonly events: Events,
+  ) {}
+
+  /** Spec 3: the accounts on the publishers' list, and operators. FORBIDDEN for everybody else. */
+  async requirePublisher(caller: KeyCaller | SessionCaller): Promise<void> {
+    if (caller.isOperator) return;
+    const { isPublisher } = await this.database.prisma.account.findUniqueOrThrow({
+      where: { id: caller.accountId },
+      select: { isPublisher: true },
+    });
+    if (!isPublisher) throw permissionDenied("Publishing needs community publisher access, which an operator grants to an account.");
+  }
+
+  /** NOT_FOUND when it does not exist or is another account's. */
+  async findOwned(accountId: string, id: string): Promise<CommunityModelRow> {
+    const row = isUuid(id) ? await this.database.prisma.communityModel.findUnique({ where: { id, accountId } }) : null;
+    if (!row) throw notFound("model");
+    return row;
+  }
+
+  /** BAD_REQUEST for a name that the account has used, CONFLICT for one model too many. `check` runs in the same transaction, first. */
+  async insert(data: NewModelRow, check?: (transaction: ModelTransaction) => Promise<void>): Promise<CommunityModelRow> {
+    const row = await this.write(data.name, (transaction) => insertRow(transaction, data, check));
+    this.announce(row, "created");
+    return row;
+  }
+
+  /**
+   * Changes the row to what `change` makes of it as it is; nobody else changes it meanwhile. NOT_FOUND when it does not exist, or is
+   * another account's.
+   */
+  async update(
+    accountId: string,
+    id: string,
+    change: (row: CommunityModelRow, transaction: ModelTransaction) => ChangedModelRow | Promise<ChangedModelRow>,
+  ): Promise<CommunityModelRow> {
+    if (!isUuid(id)) throw notFound("model");
+    const row = await this.write(null, async (transaction) => {
+      await transaction.$queryRaw`SELECT 1 FROM community_model WHERE id = ${id}::uuid FOR UPDATE`;
+      const current = await transaction.communityModel.findUnique({ where: { id, accountId } });
+      if (!current) throw notFound("model");
+      return transaction.communityModel.update({ where: { id, accountId }, data: await change(current, transaction) });
+    });
+    this.announce(row, "updated");
+    return row;
+  }
+
+  /** With the agent that it may be. NOT_FOUND when it does not exist or is another account's. */
+  async delete(accountId: string, id: string): Promise<void> {
+    if (!isUuid(id)) throw notFound("model");
+    const { count } = await this.database.prisma.communityModel.deleteMany({ where: { id, accountId } });
+    if (count === 0) throw notFound("model");
+    this.announce({ id, accountId }, "deleted");
+  }
+
+  private async write(
+    name: string | null,
+    work: (transaction: ModelTransaction) => Promise<CommunityModelRow>,
+  ): Promise<CommunityModelRow> {
+    try {
+      return await this.database.prisma.$transaction(work);
+    } catch (error) {
+      // Two at once: the database decides which of them has the name.
+      throw isUniqueViolation(error) ? nameTaken(name) : error;
+    }
+  }
+
+  private announce({ id, accountId }: Pick<CommunityModelRow, "id" | "accountId">, change: ModelChange): void {
+    this.events.publish("community-model-changed", { accountId, modelId: id, change });
+  }
+}
+
+async function insertRow(
+  transaction: ModelTransaction,
+  data: NewModelRow,
+  check: ((transaction: ModelTransaction) => Promise<void>) | undefined,
+): Promise<CommunityModelRow> {
+  const { accountId } = data;
+  // Two at once must not both be the last.
+  await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('community models of ' || ${accountId}, 0))::text`;
+  await check?.(transaction);
+  if ((await transaction.communityModel.count({ where: { accountId } })) >= COMMUNITY_MODELS_PER_ACCOUNT_MAX) {
+    throw conflict(`An account has at most ${COMMUNITY_MODELS_PER_ACCOUNT_MAX} models and agents.`);
+  }
+  return transaction.communityModel.create({ data });
+}
+
+function nameTaken(name: string | null): AppError {
+  const named = name === null ? "this name" : `the name ${name}`;
+  return invalidInput(`Another model or agent of the account has ${named}.`, "name");
+}
+
+function isUuid(id: string): boolean {
+  return z.uuid().safeParse(id).success;
+}
