@@ -11,6 +11,8 @@ import { OpenAiSpeechProvider } from "../openai/speech.js";
 import { OpenAiTranscriptionProvider } from "../openai/transcriptions.js";
 import type { Provider } from "../provider.js";
 import { toBaseUrl } from "./address.js";
+import { ResponsesChatProvider } from "./responses-chat.js";
+import { EndpointVideoProvider } from "./video.js";
 
 export type EndpointApi = "chat_completions" | "responses";
 
@@ -37,11 +39,11 @@ export function toEndpointAbilities(
 ): Omit<Provider, "close"> {
   switch (modality) {
     case "text":
-      return api === "responses" ? {} : { chat: new OpenAiChatProvider(client, {}, "") };
+      return { chat: api === "responses" ? new ResponsesChatProvider(client) : new OpenAiChatProvider(client, {}, "") };
     case "image":
       return { image: new OpenAiImageProvider(client, fetchFile) };
     case "video":
-      return {};
+      return { video: new EndpointVideoProvider(client, fetchFile) };
     case "speech":
       return { speech: new OpenAiSpeechProvider(client) };
     case "transcription":

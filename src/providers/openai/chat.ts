@@ -9,9 +9,10 @@ import { type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider,
 import { toChunks } from "./chunks.js";
 import { contentTypeOf, isEventStream, isJson, type OpenAiClient, type OpenAiQuirks, refuse } from "./client.js";
 import { toEmbeddedError } from "./errors.js";
+import { ChatEventStream } from "./event-stream.js";
 import { isRecord, parseObject } from "./json.js";
 import { areChoices } from "./shapes.js";
-import { OpenAiChatStream } from "./stream.js";
+import { ChatChunkEvents } from "./stream.js";
 import { toUsage } from "./usage.js";
 
 export class OpenAiChatProvider implements ChatProvider {
@@ -34,7 +35,9 @@ export class OpenAiChatProvider implements ChatProvider {
   async stream(call: ChatCall): Promise<AsyncIterable<ChatChunkBatch>> {
     const response = await this.send(call, JSON.stringify(this.toStreamedBody(call)), true);
     // An upstream that names no type is taken to answer what it was asked for.
-    if (isEventStream(response) || contentTypeOf(response) === "") return new OpenAiChatStream(response, this.client);
+    if (isEventStream(response) || contentTypeOf(response) === "") {
+      return new ChatEventStream(response, this.client.streamBytesMax, new ChatChunkEvents(this.client.apiKey));
+    }
     if (!isJson(response)) throw refuse(response, "The upstream answered a stream request with neither a stream nor JSON.");
     return once(toChunks(this.parseCompletion(await response.readAll(this.client.answerBytesMax))));
   }

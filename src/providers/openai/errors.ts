@@ -27,6 +27,7 @@ const SECRETS = [
 const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
   context_length_exceeded: 400,
+  invalid_prompt: 400,
   content_filter: 400,
   authentication_error: 401,
   invalid_api_key: 401,

@@ -1,0 +1,53 @@
+/** Chat over an upstream that speaks OpenAI's Responses format at an exact address: every body is rewritten both ways. */
+import type { ChatCompletion } from "../../lib/chat-format.js";
+import type { UpstreamResponse } from "../http.js";
+import { toChunks } from "../openai/chunks.js";
+import { contentTypeOf, isEventStream, isJson, type OpenAiClient, refuse } from "../openai/client.js";
+import { toEmbeddedError } from "../openai/errors.js";
+import { ChatEventStream } from "../openai/event-stream.js";
+import { parseObject } from "../openai/json.js";
+import { toUsage } from "../openai/usage.js";
+import { type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, ProviderError } from "../provider.js";
+import { toCompletion } from "./responses-answer.js";
+import { ResponsesEvents } from "./responses-events.js";
+import { toResponsesRequest } from "./responses-request.js";
+
+export class ResponsesChatProvider implements ChatProvider {
+  constructor(private readonly client: OpenAiClient) {}
+
+  async complete(call: ChatCall): Promise<ChatAnswer> {
+    const { response, warnings } = await this.send(call, false);
+    if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
+    const completion = await this.readCompletion(response);
+    return { bytes: Buffer.from(JSON.stringify(completion)), completion, usage: toUsage(completion.usage), warnings };
+  }
+
+  async stream(call: ChatCall): Promise<AsyncIterable<ChatChunkBatch>> {
+    const { response, warnings } = await this.send(call, true);
+    // An upstream that names no type is taken to answer what it was asked for.
+    if (isEventStream(response) || contentTypeOf(response) === "") {
+      return new ChatEventStream(response, this.client.streamBytesMax, new ResponsesEvents(this.client.apiKey, warnings));
+    }
+    if (!isJson(response)) throw refuse(response, "The upstream answered a stream request with neither a stream nor JSON.");
+    const [first, ...others] = toChunks(await this.readCompletion(response));
+    return once(first ? [{ ...first, warnings }, ...others] : []);
+  }
+
+  private async send(call: ChatCall, isStreamed: boolean) {
+    const { fields, warnings } = toResponsesRequest(call.body, call.upstreamModel, isStreamed);
+    const accept = isStreamed ? "text/event-stream" : "application/json";
+    const response = await this.client.send({ path: "", accept, body: JSON.stringify(fields), signal: call.signal, isStreamed });
+    return { response, warnings };
+  }
+
+  private async readCompletion(response: UpstreamResponse): Promise<ChatCompletion> {
+    const answer = parseObject(await response.readAll(this.client.answerBytesMax));
+    if (answer === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
+    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.apiKey);
+    return toCompletion(answer, this.client.apiKey);
+  }
+}
+
+async function* once(batch: ChatChunkBatch): AsyncGenerator<ChatChunkBatch> {
+  yield batch;
+}

@@ -1,0 +1,176 @@
+/**
+ * The events of a streamed response as the chunks of a chat. A response says the same thing several times over: as it grows, when a
+ * part is done, and whole at the end. What grew is passed on as it comes; what did not is taken from the end.
+ */
+import type { SseEvent } from "../../lib/sse.js";
+import { toChunk } from "../openai/chunks.js";
+import { toEmbeddedError } from "../openai/errors.js";
+import type { StreamFormat } from "../openai/event-stream.js";
+import { isRecord, parseObject } from "../openai/json.js";
+import { type ChatChunk, ProviderError } from "../provider.js";
+import { toCall, toFinishReason, toHead, toLogprobs, toSaid, toUsageObject } from "./responses-answer.js";
+
+type Loose = Readonly<Record<string, unknown>>;
+
+interface Call {
+  /** As the chat numbers it. */
+  readonly index: number;
+  readonly isCustom: boolean;
+  /** What it is called with has begun to come. */
+  hasGrown: boolean;
+}
+
+const DONE = "[DONE]";
+
+export class ResponsesEvents implements StreamFormat {
+  /** Never without its last event. */
+  readonly isWhole = false;
+  private head: Loose = toHead({});
+  private hasBegun = false;
+  private hasText = false;
+  private hasThoughts = false;
+  /** By the number of their item. */
+  private readonly calls = new Map<unknown, Call>();
+
+  constructor(
+    private readonly apiKey: string | null,
+    private readonly warnings: readonly string[],
+  ) {}
+
+  take({ data, event: name, bytes }: SseEvent, batch: ChatChunk[]): boolean {
+    if (data === "" || data.trim() === DONE) return false;
+    const event = parseObject(bytes, data);
+    if (name === "error" || event?.type === "error") throw toEmbeddedError(errorOf(event, data), this.apiKey);
+    if (event === null) throw new ProviderError("invalid-response", "The upstream's stream holds an event that is not a JSON object.");
+    // An error that is no event of the format is one all the same.
+    if (event.type === undefined && isRecord(event.error)) throw toEmbeddedError(event.error, this.apiKey);
+    return this.read(event, batch);
+  }
+
+  private read(event: Loose, batch: ChatChunk[]): boolean {
+    switch (event.type) {
+      case "response.created":
+      case "response.in_progress":
+        if (isRecord(event.response)) this.head = toHead(event.response);
+        return false;
+      case "response.output_text.delta":
+        this.hasText = true;
+        this.say(batch, { content: textOf(event.delta) }, logprobsOf(event));
+        return false;
+      case "response.refusal.delta":
+        this.hasText = true;
+        this.say(batch, { refusal: textOf(event.delta) });
+        return false;
+      case "response.reasoning_text.delta":
+      case "response.reasoning_summary_text.delta":
+        this.hasThoughts = true;
+        this.say(batch, { reasoning_content: textOf(event.delta) });
+        return false;
+      case "response.reasoning_summary_part.added":
+        if (this.hasThoughts) this.say(batch, { reasoning_content: "\n\n" });
+        return false;
+      case "response.output_item.added":
+        this.openCall(event, batch, false);
+        return false;
+      case "response.function_call_arguments.delta":
+      case "response.custom_tool_call_input.delta":
+        this.growCall(event, batch);
+        return false;
+      case "response.output_item.done":
+        this.openCall(event, batch, true);
+        return false;
+      case "response.completed":
+      case "response.incomplete":
+      case "response.failed":
+        this.finish(isRecord(event.response) ? event.response : {}, batch);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** A call that begins, or one that is done: then what it is called with comes too, unless it has. */
+  private openCall({ item, output_index: place }: Loose, batch: ChatChunk[], isDone: boolean): void {
+    const call = isRecord(item) ? toCall(item) : null;
+    if (call === null) return;
+    let open = this.calls.get(place);
+    if (!open) {
+      open = { index: this.calls.size, isCustom: call.type === "custom", hasGrown: false };
+      this.calls.set(place, open);
+      this.say(batch, { tool_calls: [{ index: open.index, ...withoutInput(call) }] });
+    }
+    if (!isDone || open.hasGrown) return;
+    this.sayInput(open, inputOf(call), batch);
+  }
+
+  private growCall({ output_index: place, delta }: Loose, batch: ChatChunk[]): void {
+    const open = this.calls.get(place);
+    if (!open) throw new ProviderError("invalid-response", "The upstream's stream goes on with a call that has not begun.");
+    this.sayInput(open, textOf(delta), batch);
+  }
+
+  private sayInput(open: Call, text: string, batch: ChatChunk[]): void {
+    if (text === "") return;
+    open.hasGrown = true;
+    const piece = open.isCustom ? { custom: { input: text } } : { function: { arguments: text } };
+    this.say(batch, { tool_calls: [{ index: open.index, ...piece }] });
+  }
+
+  private finish(response: Loose, batch: ChatChunk[]): void {
+    this.head = toHead({ ...this.head, created_at: this.head.created, ...response });
+    const output = Array.isArray(response.output) ? response.output : [];
+    for (const [place, item] of output.entries()) this.openCall({ item, output_index: place }, batch, true);
+    const { text, refusal, reasoning } = toSaid(output);
+    // Thrown here for a response that failed: what came before it has been passed on.
+    const reason = toFinishReason(response, this.calls.size > 0, this.apiKey);
+    if (!this.hasThoughts && !this.hasText && reasoning !== "") this.say(batch, { reasoning_content: reasoning });
+    if (!this.hasText && text !== "") this.say(batch, { content: text });
+    if (!this.hasText && refusal !== "") this.say(batch, { refusal });
+    this.push(batch, { choices: [{ index: 0, delta: this.begin({}), finish_reason: reason }] });
+    const usage = toUsageObject(response.usage);
+    if (usage.usage) this.push(batch, { choices: [], ...usage });
+  }
+
+  private say(batch: ChatChunk[], delta: Loose, logprobs: readonly unknown[] = []): void {
+    const choice = { index: 0, delta: this.begin(delta), logprobs: toLogprobs(logprobs), finish_reason: null };
+    this.push(batch, { choices: [choice] });
+  }
+
+  /** The first delta says who speaks. */
+  private begin(delta: Loose): Loose {
+    if (this.hasBegun) return delta;
+    return { role: "assistant", ...delta };
+  }
+
+  private push(batch: ChatChunk[], fields: Loose): void {
+    const chunk = toChunk({ ...this.head, object: "chat.completion.chunk", ...fields });
+    batch.push(this.hasBegun || this.warnings.length === 0 ? chunk : { ...chunk, warnings: this.warnings });
+    this.hasBegun = true;
+  }
+}
+
+/** OpenAI's error event is flat; some put an object into it. */
+function errorOf(event: Loose | null, data: string): unknown {
+  if (event === null) return data;
+  if (isRecord(event.error)) return event.error;
+  const { type: _, ...error } = event;
+  return error;
+}
+
+function withoutInput({ id, type, function: called, custom }: Loose): Loose {
+  if (isRecord(custom)) return { id, type, custom: { name: custom.name, input: "" } };
+  return { id, type, function: { name: isRecord(called) ? called.name : "", arguments: "" } };
+}
+
+function inputOf({ function: called, custom }: Loose): string {
+  if (isRecord(custom)) return textOf(custom.input);
+  return isRecord(called) ? textOf(called.arguments) : "";
+}
+
+function logprobsOf({ logprobs }: Loose): readonly unknown[] {
+  return Array.isArray(logprobs) ? logprobs : [];
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}

@@ -1,0 +1,97 @@
+/**
+ * Video at an exact address, in one call (decisions "Generation"): JSON goes up, and what comes back is the video, or JSON that names
+ * or holds it. Where OpenAI's `/videos` has a name for something it is used; the rest goes by the names of the gateway's own query.
+ */
+import { cutTexts, decodeBase64, isBase64 } from "../../lib/json-cut.js";
+import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
+import type { UpstreamResponse } from "../http.js";
+import type { InputFile, MediaFile, VideoAnswer, VideoCall, VideoProvider } from "../media.js";
+import { contentTypeOf, type FetchFile, isEventStream, isJson, type OpenAiClient, refuse } from "../openai/client.js";
+import { toEmbeddedError } from "../openai/errors.js";
+import { isRecord, parseObject } from "../openai/json.js";
+import { ProviderError } from "../provider.js";
+
+const DATA_URL = /^data:([^;,]{1,100})[^,]{0,100};base64,/i;
+const DATA_URL_HEAD_CHARS = 250;
+const VIDEO_TYPE = "video/mp4";
+
+export class EndpointVideoProvider implements VideoProvider {
+  constructor(
+    private readonly client: OpenAiClient,
+    private readonly fetchFile: FetchFile,
+  ) {}
+
+  async generate(call: VideoCall): Promise<VideoAnswer> {
+    const { signal } = call;
+    const accept = "video/*, application/json;q=0.9";
+    const response = await this.client.send({ path: "", accept, body: JSON.stringify(toRequest(call)), signal, isStreamed: false });
+    if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
+    const file = isJson(response) ? await this.readJson(response, signal) : await readFile(response);
+    if (file.bytes.byteLength === 0) throw notAVideo();
+    return { ...file, durationMs: null, usage: null, warnings: [] };
+  }
+
+  private async readJson(response: UpstreamResponse, signal: AbortSignal): Promise<MediaFile> {
+    const { rest, texts } = cutTexts(await response.readAll(UPSTREAM_BODY_BYTES_MAX), "b64_json");
+    const answer = parseObject(rest);
+    if (answer === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
+    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.apiKey);
+    const item: unknown = Array.isArray(answer.data) ? answer.data[0] : answer;
+    if (!isRecord(item)) throw notAVideo();
+    const text = typeof item.b64_json === "number" ? texts[item.b64_json] : item.b64_json;
+    if (Buffer.isBuffer(text)) return fromBase64(text);
+    if (typeof text === "string") return fromBase64(Buffer.from(text));
+    if (typeof item.url !== "string") throw notAVideo();
+    return item.url.startsWith("data:") ? fromBase64(Buffer.from(item.url)) : this.fetchVideo(item.url, signal);
+  }
+
+  /** Without the credential: whoever keeps the file is not whom it is for. */
+  private async fetchVideo(url: string, signal: AbortSignal): Promise<MediaFile> {
+    try {
+      return await this.fetchFile(url, { bytesMax: UPSTREAM_BODY_BYTES_MAX, accept: "video/*", signal });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new ProviderError("invalid-response", "The upstream named a video that cannot be fetched.", { cause: error });
+    }
+  }
+}
+
+/** Only what was asked for; lengths and shapes both as OpenAI names them and as everybody else does. */
+function toRequest(call: VideoCall): Record<string, unknown> {
+  const { size, aspectRatio, seconds, images } = call;
+  const pictures = images.map(toDataUrl);
+  return {
+    ...call.extra,
+    model: call.upstreamModel,
+    prompt: call.prompt,
+    ...(seconds !== null && { seconds: String(seconds), duration: seconds }),
+    ...(size !== null && { size: `${size.width}x${size.height}` }),
+    ...(aspectRatio !== null && { aspect_ratio: aspectRatio }),
+    ...(call.hasAudio && { audio: true }),
+    // 0 is what the GET routes say for everybody who says nothing.
+    ...(call.seed && { seed: call.seed }),
+    ...(call.negativePrompt !== null && { negative_prompt: call.negativePrompt }),
+    ...(pictures.length > 0 && { image: pictures[0] }),
+    ...(pictures.length > 1 && { images: pictures }),
+  };
+}
+
+function toDataUrl({ bytes, contentType }: InputFile): string {
+  return `data:${contentType};base64,${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64")}`;
+}
+
+async function readFile(response: UpstreamResponse): Promise<MediaFile> {
+  const contentType = contentTypeOf(response).split(";", 1)[0]?.trim() || VIDEO_TYPE;
+  return { bytes: await response.readAll(UPSTREAM_BODY_BYTES_MAX), contentType };
+}
+
+function fromBase64(text: Buffer): MediaFile {
+  const head = DATA_URL.exec(text.toString("latin1", 0, DATA_URL_HEAD_CHARS));
+  const base64 = text.subarray(head?.[0].length ?? 0);
+  if (!isBase64(base64)) throw notAVideo();
+  return { bytes: decodeBase64(base64), contentType: head?.[1] ?? VIDEO_TYPE };
+}
+
+function notAVideo(): ProviderError {
+  return new ProviderError("invalid-response", "The upstream answered something that is not a video.");
+}
