@@ -66,6 +66,9 @@ async function createTarget(target: Target | undefined): Promise<string> {
     case "app":
       await prisma.apiKey.create({ data: { ...own, hash, type: "publishable", name: "app", start: "pk_target0" } });
       break;
+    case "connection":
+      await prisma.developmentConnection.create({ data: { ...own, toolkit: "notes", status: "active" } });
+      break;
     case "session":
       await prisma.session.create({ data: { ...own, token: id, expiresAt: new Date(Date.now() + 60_000) } });
       break;

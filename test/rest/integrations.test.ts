@@ -92,14 +92,14 @@ describe("connected apps", () => {
     });
     expect([decided.status, pathOf(decided.location)]).toEqual([303, expect.stringMatching(/^\/integrations\/callback\?state=/)]);
     expect(returned.status).toBe(200);
-    expect(returned.html).toContain("<bdi>Notes</bdi> is connected");
+    expect(returned.html).toContain("<h1>Notes is connected</h1>");
     expect(returned.html).toContain("Work &amp; &lt;b&gt;home&lt;/b&gt;");
     expect(shown).toEqual([{ ...initiated, alias: "Work & <b>home</b>", status: "active" }]);
     expect([removed.status, removed.text]).toEqual([204, ""]);
     expect(await listed()).toEqual([]);
     expectEnvelope(await client.request("DELETE", `/account/integrations/${id}`), 404, "NOT_FOUND");
     expect((await nobody().open(connection.path)).status).toBe(404);
-    expect((await nobody().open(pathOf(decided.location))).text).toContain("Back from notes");
+    expect((await nobody().open(pathOf(decided.location))).text).toContain("notes is not connected The account has no such connection");
   });
 
   it("can be refused, once", async () => {
@@ -318,6 +318,7 @@ describe("the page of a connection", () => {
     const token = new URLSearchParams(connection.path.split("?")[1]).get("token") ?? "";
 
     expect(page.text).toContain("This is not your connection.");
+    expect(page.text).not.toContain("development broker");
     expect(page.forms.map(({ action }) => action)).toEqual(["/sign-out"]);
     const pressed = await visit(app.baseUrl, other).send(page, "/sign-out", { return_to: connection.path });
     expect(pressed.location).toBe(connection.path);
@@ -326,7 +327,7 @@ describe("the page of a connection", () => {
     const foreign = { ...form, forms: form.forms.map((each) => ({ ...each, action: CONNECT })) };
     const answer = await visit(app.baseUrl, forced).send(foreign, CONNECT, { decision: "approve", token });
     expect(answer.status).toBe(403);
-    expect(answer.text).toContain("This connection belongs to another account");
+    expect(answer.text).toContain("This is not your connection.");
     const decided = await mine.send(ownPage, CONNECT, { decision: "approve" });
     expect(ownPage.text).toContain(`Signed in as`);
     expect(decided.status).toBe(303);

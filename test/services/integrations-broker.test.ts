@@ -207,12 +207,12 @@ describe("a broker that misbehaves", () => {
   });
 
   it("has a bounded number of requests waiting for it", async () => {
-    const leaving = new AbortController();
     fake.misbehave = () => undefined;
-    const waiting = Array.from({ length: BROKER_REQUESTS_AT_ONCE_MAX }, () => broker.listToolkits("", leaving.signal));
+    const callers = Array.from({ length: BROKER_REQUESTS_AT_ONCE_MAX }, () => new AbortController());
+    const waiting = callers.map((caller) => broker.listToolkits("", caller.signal));
 
     expect((await failureOf(broker.listToolkits("", signal))).code).toBe("SERVICE_UNAVAILABLE");
-    leaving.abort(new Error("gone"));
+    for (const caller of callers) caller.abort(new Error("gone"));
     const settled = await Promise.allSettled(waiting);
     expect(settled.every(({ status }) => status === "rejected")).toBe(true);
     fake.misbehave = null;
@@ -263,7 +263,7 @@ describe("a gateway with an HTTP broker", () => {
     expect(begun.json()).toEqual({ id: "con/1", url: "https://broker.example/connect/1" });
     expect(callbackUrl).toMatch(/^http:\/\/localhost:\d+\/integrations\/callback\?state=/);
     expect(before.text).toContain("tasks is not connected yet");
-    expect(after.html).toContain("<bdi>&lt;Tasks&gt;</bdi> is connected");
+    expect(after.html).toContain("<h1>&lt;Tasks&gt; is connected</h1>");
     expect(listed.json<{ data: { id: string; status: string }[] }>().data.map((row) => [row.id, row.status])).toEqual([[id, "active"]]);
     expectEnvelope(stranger, 404, "NOT_FOUND");
     expect(removed.status).toBe(204);

@@ -20,92 +20,102 @@ export interface ConnectionPage {
   readonly refused?: { readonly message: string; readonly alias: string };
 }
 
-/** What is said of a connection: what its state is called, and what it means. */
-const STATES: Readonly<Record<ConnectedAppStatus, readonly [title: (name: Html) => Html, text: string]>> = {
-  initiated: [(name) => html`${name} is not connected yet`, "Nobody has approved it yet."],
-  active: [(name) => html`${name} is connected`, "It can be used from now on."],
-  failed: [
-    (name) => html`${name} is not connected`,
-    "It was refused, or something went wrong. Nothing can be used. To try again, begin it anew.",
-  ],
-  expired: [(name) => html`${name} is not connected`, "Its time is over. To try again, begin it anew."],
-  inactive: [
-    (name) => html`${name} is switched off`,
-    "It stays among the connected apps, and cannot be used until it is switched on again.",
-  ],
+interface Told {
+  readonly title: (name: string) => string;
+  readonly text: string;
+}
+
+const NOT_CONNECTED = (name: string) => `${name} is not connected`;
+
+const STATES: Readonly<Record<ConnectedAppStatus, Told>> = {
+  initiated: { title: (name) => `${name} is not connected yet`, text: "Nobody has allowed it yet." },
+  active: { title: (name) => `${name} is connected`, text: "It can be used from now on." },
+  failed: {
+    title: NOT_CONNECTED,
+    text: "It was refused, or something went wrong. Nothing was connected. To try again, begin anew.",
+  },
+  expired: { title: NOT_CONNECTED, text: "Its time is over. Nothing was connected. To try again, begin anew." },
+  inactive: {
+    title: (name) => `${name} is switched off`,
+    text: "It stays among the connected apps, and cannot be used until it is switched on again.",
+  },
 };
 
+const UNKNOWN: Told = {
+  title: (name) => `Back from ${name}`,
+  text: "The broker does not say which connection this was about. This is how those of the account stand now.",
+};
+
+const REMOVED: Told = { title: NOT_CONNECTED, text: "The account has no such connection, or no longer. To try again, begin anew." };
+
 export function connectionPage(shown: ConnectionPage): Page {
-  const { view, token, formToken, base, refused } = shown;
-  const { app, isForeign, callbackUrl } = view;
-  const isOpen = app.status === "initiated";
-  const [title] = STATES[app.status];
-  const body = html`<h1>${isOpen ? html`Connect ${nameOf(app)}?` : title(nameOf(app))}</h1>
+  const { app, callbackUrl, isForeign } = shown.view;
+  const name = app.name ?? app.toolkit;
+  const title = app.status === "initiated" ? `Connect ${name}?` : STATES[app.status].title(name);
+  const body = html`<h1>${title}</h1>
 ${whoIsAsked(shown)}
-${refused ? html`<p class="error" role="alert" id="wrong">${refused.message}</p>` : ""}
-${isOpen ? whatIsAsked(view) : whatBecame(app)}
-${
-  isForeign
-    ? html`<p class="note"><strong>This is not your connection.</strong> It belongs to another account than the one that you are signed in to. If somebody sent you here, close this page.</p>`
-    : html`<form method="post" action="${base}/integrations/connect">
-${hiddenFields(formToken)}
-<input type="hidden" name="token" value="${token}">
-${isOpen ? decision(refused) : switches(app.status)}
-</form>`
-}`;
-  const text = isOpen ? `Connect ${app.name ?? app.toolkit}?` : `${app.name ?? app.toolkit}: ${app.status}`;
-  return { title: text, body, formTargets: [new URL(callbackUrl).origin] };
+${isForeign ? NOT_YOURS : ownConnection(shown)}`;
+  return { title, body, formTargets: [new URL(callbackUrl).origin] };
 }
+
+const NOT_YOURS = html`<p class="note"><strong>This is not your connection.</strong> It belongs to another account than the one that you are signed in to. If somebody sent you here, close this page.</p>`;
 
 /** Where a broker sends people back to. It knows them by the link alone. */
 export function outcomePage({ app, apps, handle, isForeign, toolkit }: ConnectionOutcome, person: AccountRow | null): Page {
-  const name = html`<bdi>${app?.name ?? apps[0]?.name ?? toolkit}</bdi>`;
-  const [title, text] = app ? STATES[app.status] : UNKNOWN;
-  const body = html`<h1>${title(name)}</h1>
-<p role="status">${text}</p>
-<dl><dt>Account</dt><dd>${handle}</dd>${app?.alias ? html`<dt>Called</dt><dd><bdi>${app.alias}</bdi></dd>` : ""}</dl>
-${app || apps.length === 0 ? "" : listOf(apps)}
+  const told = app ? STATES[app.status] : apps.length > 0 ? UNKNOWN : REMOVED;
+  const title = told.title(app?.name ?? apps[0]?.name ?? toolkit);
+  const body = html`<h1>${title}</h1>
+<p role="status">${told.text}</p>
+<dl><dt>Account</dt><dd>${handle}</dd>${app ? nameRow(app) : ""}</dl>
+${app ? "" : listOf(apps)}
 ${
   isForeign && person
     ? html`<p class="note"><strong>This is not your account.</strong> You are signed in as ${person.handle}. If somebody sent you here, they can use what you have just opened to them: take their access back where you gave it.</p>`
     : ""
 }
 <p class="soft">You can close this page.</p>`;
-  return { title: `${app?.name ?? toolkit}: ${app?.status ?? "connections"}`, body };
+  return { title, body };
 }
-
-const UNKNOWN: readonly [title: (name: Html) => Html, text: string] = [
-  (name) => html`Back from ${name}`,
-  "The broker does not say which connection this was about. This is how those of the account stand now.",
-];
 
 function listOf(apps: readonly ConnectedApp[]): Html {
-  const items = apps.map(({ alias, id, status }) => html`<li><bdi>${alias ?? id}</bdi>: ${status}</li>`);
-  return html`<ul class="plain">${items}</ul>`;
+  return html`<ul class="plain">${apps.map(({ alias, id, status }) => html`<li><bdi>${alias ?? id}</bdi>: ${status}</li>`)}</ul>`;
 }
 
-function nameOf({ name, toolkit }: ConnectedApp): Html {
-  return html`<bdi>${name ?? toolkit}</bdi>`;
+function nameRow({ alias }: ConnectedApp): Html | "" {
+  return alias === null ? "" : html`<dt>Name</dt><dd><bdi>${alias}</bdi></dd>`;
 }
 
 function whoIsAsked({ view, person, formToken, base, token }: ConnectionPage): Html {
   if (!person) return html`<div class="who"><span>For the account <strong>${view.handle}</strong></span></div>`;
   const back = `${base}/integrations/connect?token=${token}`;
+  const email = person.email === null ? "" : html` <small>${person.email}</small>`;
   const whose = view.isForeign ? html`<br><small>The connection is for the account <strong>${view.handle}</strong></small>` : "";
-  return html`<div class="who"><span>Signed in as <strong>${person.handle}</strong>${person.email === null ? "" : html` <small>${person.email}</small>`}${whose}</span>
+  return html`<div class="who"><span>Signed in as <strong>${person.handle}</strong>${email}${whose}</span>
 <form method="post" action="${base}/sign-out">${hiddenFields(formToken, back)}<button type="submit" class="small">Use another account</button></form></div>`;
+}
+
+function ownConnection({ view, token, formToken, base, refused }: ConnectionPage): Html {
+  const { app } = view;
+  const isOpen = app.status === "initiated";
+  return html`${refused ? html`<p class="error" role="alert" id="wrong">${refused.message}</p>` : ""}
+${isOpen ? whatIsAsked(view) : whatBecame(app)}
+<form method="post" action="${base}/integrations/connect">
+${hiddenFields(formToken)}
+<input type="hidden" name="token" value="${token}">
+${isOpen ? decision(refused) : switches(app.status)}
+</form>`;
 }
 
 function whatIsAsked({ app, expiresAt }: ConnectionView): Html {
   return html`<p>${app.description}</p>
-<p class="note"><strong>This is the development broker.</strong> There is nothing to sign in to: allowing it marks the connection as active, as if you had signed in to ${nameOf(app)}.</p>
-<p>Continue only if you started this yourself.${expiresAt ? html` <span class="soft">It can be allowed until ${timeOf(expiresAt)}.</span>` : ""}</p>`;
+<p class="note"><strong>This is the development broker.</strong> There is nothing to sign in to: allowing it marks the connection as active, as if you had signed in to ${app.name ?? app.toolkit}.</p>
+<p>Continue only if you started this yourself.</p>
+${expiresAt ? html`<p class="soft">It can be allowed until ${timeOf(expiresAt)}.</p>` : ""}`;
 }
 
-function whatBecame({ status, alias }: ConnectedApp): Html {
-  const [, text] = STATES[status];
-  return html`<p role="status">${text}</p>
-${alias === null ? "" : html`<dl><dt>Called</dt><dd><bdi>${alias}</bdi></dd></dl>`}`;
+function whatBecame(app: ConnectedApp): Html {
+  return html`<p role="status">${STATES[app.status].text}</p>
+${app.alias === null ? "" : html`<dl>${nameRow(app)}</dl>`}`;
 }
 
 /** The form's first button is the one that Enter presses in a field: consent is a button of its own. */

@@ -29,7 +29,7 @@ export interface Operation {
 }
 
 /** What a target is made of. */
-export type Target = "key" | "app" | "session" | "webhook" | "delivery";
+export type Target = "connection" | "key" | "app" | "session" | "webhook" | "delivery";
 
 const NOBODY = "00000000-0000-4000-8000-000000000000";
 
@@ -216,6 +216,27 @@ export const OPERATIONS: readonly Operation[] = [
       document: mutation("redeliverWebhook", "id"),
       input: { endpointId: "$id", deliveryId: "$id" },
     },
+  },
+  {
+    needs: "manager",
+    rest: { method: "GET", path: "/integrations" },
+    graphql: { field: "Account.integrations", document: me("integrations { id }") },
+  },
+  {
+    needs: "manager",
+    rest: { method: "POST", path: "/integrations", body: { toolkit: "notes" } },
+    graphql: { field: "Mutation.connectIntegration", document: mutation("connectIntegration", "id"), input: { toolkit: "notes" } },
+  },
+  {
+    needs: "manager",
+    rest: { method: "GET", path: "/integrations/toolkits" },
+    graphql: { field: "Query.integrationToolkits", document: "{ integrationToolkits { slug } }" },
+  },
+  {
+    needs: "manager",
+    target: "connection",
+    rest: { method: "DELETE", path: "/integrations/:id" },
+    graphql: { field: "Mutation.deleteIntegration", document: mutation("deleteIntegration", "id"), input: { id: "$id" } },
   },
   { needs: "operator", graphql: { field: "Query.accounts", document: "{ accounts(first: 1) { edges { node { id } } } }" } },
   { needs: "operator", graphql: { field: "Query.account", document: `{ account(id: "${NOBODY}") { id } }` } },

@@ -1,0 +1,104 @@
+/** Connected apps over GraphQL. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { TOOLKIT_CHARS_MAX, TOOLKIT_SEARCH_CHARS_MAX } from "../../src/limits-integrations.js";
+import { createPayer, databaseOf, type Payer } from "../e2e/money.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { visit } from "../support/visitor.js";
+import { type Answer, codes, execute, field } from "./client.js";
+
+const CONNECT = "mutation($toolkit: String!) { connectIntegration(input: { toolkit: $toolkit }) { id url } }";
+const DELETE = "mutation($id: ID!) { deleteIntegration(input: { id: $id }) { id } }";
+const LIST = "{ me { integrations { id toolkit name description logo alias status } } }";
+const TOOLKITS = "query($search: String) { integrationToolkits(search: $search) { slug name description logo } }";
+
+let app: TestApp;
+let payer: Payer;
+
+beforeAll(async () => {
+  app = await createTestApp();
+});
+beforeEach(async () => {
+  payer = await createPayer(app, { pack: 1n });
+  await databaseOf(app).prisma.apiKey.update({ where: { id: payer.apiKeyId }, data: { permissions: ["keys"] } });
+});
+afterAll(() => app.close());
+
+const ask = (query: string, variables: Record<string, unknown> = {}, key = payer.key): Promise<Answer> =>
+  execute({ ...app, key }, query, variables);
+
+async function listed(): Promise<unknown> {
+  return field<{ integrations: unknown }>(await ask(LIST), "me").integrations;
+}
+
+describe("connected apps", () => {
+  it("are begun, approved on the page, listed and ended", async () => {
+    const { id, url } = field<{ id: string; url: string }>(await ask(CONNECT, { toolkit: "calendar" }), "connectIntegration");
+    const { pathname, search } = new URL(url);
+    const person = visit(app.baseUrl, { cookie: "sluice_form=AAAAAAAAAAAAAAAAAAAAAA" });
+    await person.send(await person.open(pathname + search), pathname, { decision: "approve", alias: "Home" });
+    const shown = await listed();
+    const removed = await ask(DELETE, { id });
+
+    expect(shown).toEqual([
+      {
+        ...{ id, toolkit: "calendar", name: "Calendar", description: expect.stringMatching(/\S/) },
+        ...{ logo: null, alias: "Home", status: "ACTIVE" },
+      },
+    ]);
+    expect(field(removed, "deleteIntegration")).toEqual({ id });
+    expect(await listed()).toEqual([]);
+    expect(codes(await ask(DELETE, { id }))).toEqual(["NOT_FOUND"]);
+  });
+
+  it("are nobody else's", async () => {
+    const { id } = field<{ id: string }>(await ask(CONNECT, { toolkit: "notes" }), "connectIntegration");
+
+    expect(codes(await ask(DELETE, { id }, app.key))).toEqual(["NOT_FOUND"]);
+    expect(await listed()).toHaveLength(1);
+  });
+
+  it.each<[string, string]>([
+    ["no letters", ""],
+    ["capitals and blanks", "A b"],
+    ["101 characters", "a".repeat(TOOLKIT_CHARS_MAX + 1)],
+    ["100 characters that name none", "a".repeat(TOOLKIT_CHARS_MAX)],
+    ["one that there is not", "fax"],
+  ])("are not begun with %s", async (_name, toolkit) => {
+    const answer = await ask(CONNECT, { toolkit });
+
+    expect(codes(answer)).toEqual(["BAD_REQUEST"]);
+    expect(answer.errors?.[0]?.extensions.param).toBe("toolkit");
+    expect(await listed()).toEqual([]);
+  });
+
+  it("are not begun with another field, nor twice in one document", async () => {
+    const more = await ask('mutation { connectIntegration(input: { toolkit: "notes", callbackUrl: "https://evil.example" }) { id } }');
+    const two = await ask(
+      'mutation { a: connectIntegration(input: { toolkit: "notes" }) { id } b: connectIntegration(input: { toolkit: "mail" }) { id } }',
+    );
+
+    expect(codes(more)).toEqual(["BAD_REQUEST"]);
+    expect(codes(two)).toEqual(["BAD_REQUEST"]);
+    expect(await listed()).toEqual([]);
+  });
+});
+
+describe("toolkits", () => {
+  it.each([
+    [{}, ["notes", "mail", "calendar"]],
+    [{ search: null }, ["notes", "mail", "calendar"]],
+    [{ search: "Mail" }, ["mail"]],
+    [{ search: "a".repeat(TOOLKIT_SEARCH_CHARS_MAX) }, []],
+  ])("are found with %o", async (variables, slugs) => {
+    const found = field<{ slug: string }[]>(await ask(TOOLKITS, variables), "integrationToolkits");
+
+    expect(found.map(({ slug }) => slug)).toEqual(slugs);
+  });
+
+  it("are not searched with 101 characters", async () => {
+    const answer = await ask(TOOLKITS, { search: "a".repeat(TOOLKIT_SEARCH_CHARS_MAX + 1) });
+
+    expect(codes(answer)).toEqual(["BAD_REQUEST"]);
+    expect(answer.errors?.[0]?.extensions.param).toBe("search");
+  });
+});
