@@ -78,7 +78,7 @@ const commonJsBanner =
 /**
  * Bundles TypeScript for this Node. Packages stay outside, so `outdir` must be below the project; with `takesPackages` most come
  * along, because a start that reads a thousand files takes two seconds longer. The database's worker and program and the sandbox's
- * worker come along under their own names, where `src/lib/worker-file.ts` looks for them.
+ * worker come along under their own names, where `src/lib/worker-file.ts` looks for them; so does the program of agents' processes.
  * @param {{ entries: Record<string, string>, outdir: string, takesPackages?: boolean }} options
  */
 export async function bundle({ entries, outdir, takesPackages = false }) {
@@ -100,6 +100,16 @@ export async function bundle({ entries, outdir, takesPackages = false }) {
     // What is imported on demand stays a file of its own, which a start does not wait for.
     splitting: true,
     sourcemap: true,
+    logLevel: "warning",
+  });
+  // It runs in Deno and stands alone.
+  await esbuild.build({
+    entryPoints: { "guest-program": path("src/services/agents/sandbox/guest-program.ts") },
+    outdir,
+    bundle: true,
+    platform: "neutral",
+    target: "es2023",
+    format: "esm",
     logLevel: "warning",
   });
   // Its child process would live as long as the server.

@@ -110,6 +110,11 @@ export function upstreamTimedOut(message: string, options: AppErrorOptions = {})
   return new AppError("UPSTREAM_TIMEOUT", message, options);
 }
 
+/** An agent that threw or gave no answer (decisions "Code agents"): what it was is its owner's affair, and nothing of it is told. */
+export function agentFailed(): AppError {
+  return new AppError("INTERNAL_ERROR", "The agent failed.", { isFinal: true });
+}
+
 export function serviceUnavailable(message: string, options: AppErrorOptions = {}): AppError {
   return new AppError("SERVICE_UNAVAILABLE", message, { retryAfterSeconds: 1, ...options });
 }

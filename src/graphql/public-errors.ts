@@ -73,7 +73,6 @@ function map(error: unknown, scope: ErrorScope): GraphQLError {
   const root = rootOf(error);
   if (root instanceof AppError) {
     const { code, param, details, retryAfterSeconds } = root;
-    if (code === "INTERNAL_ERROR") return mapUnexpected(error, root, scope);
     if (HTTP_STATUSES[code] >= HTTP_STATUSES.INTERNAL_ERROR && scope.signal?.aborted !== true)
       scope.log.warn({ code, err: root }, "operation not served");
     return build(error, root.message, scope, { code, param, details, retryAfterSeconds });

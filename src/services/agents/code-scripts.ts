@@ -1,0 +1,40 @@
+/** The scripts that code agents are run from, as they are deployed: from the database, and kept in memory until they change. */
+import { LRUCache } from "lru-cache";
+import { CODE_SCRIPTS_MAX } from "../../limits-agents.js";
+import type { Database } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
+
+export class CodeScripts {
+  /** By the agent's row. What is still being read counts: a change that is told of meanwhile drops it before it is there. */
+  private readonly kept = new LRUCache<string, Promise<Uint8Array | null>>({ max: CODE_SCRIPTS_MAX });
+
+  constructor(
+    private readonly database: Database,
+    events: Events,
+  ) {
+    events.listen("community-model-changed", ({ modelId }) => void this.kept.delete(modelId));
+    events.onGap(() => this.kept.clear());
+  }
+
+  /** Null for an agent that was deleted meanwhile, or has never been deployed. */
+  find(agentId: string): Promise<Uint8Array | null> {
+    const known = this.kept.get(agentId);
+    if (known) return known;
+    const script = this.read(agentId);
+    this.kept.set(agentId, script);
+    script.then(
+      (found) => found === null && this.forget(agentId, script),
+      () => this.forget(agentId, script),
+    );
+    return script;
+  }
+
+  private async read(agentId: string): Promise<Uint8Array | null> {
+    const agent = await this.database.prisma.agent.findUnique({ where: { id: agentId }, select: { bundle: true } });
+    return agent?.bundle ? Buffer.from(agent.bundle) : null;
+  }
+
+  private forget(agentId: string, script: Promise<Uint8Array | null>): void {
+    if (this.kept.get(agentId) === script) this.kept.delete(agentId);
+  }
+}

@@ -1,0 +1,207 @@
+/**
+ * One run of an agent's script, read like an upstream's answer: the head once the script has answered, the body as it comes, and an
+ * error when the run ended before its answer did.
+ *
+ * 1. The script and the request go in; what the script asks for meanwhile is served by GuestCalls.
+ * 2. Standard output is read only as fast as the answer is: a guest whose reader is slow waits.
+ * 3. Whatever is no message, and every limit, ends the run. The answer's end ends it, too: nothing goes on after it.
+ */
+import type { IncomingHttpHeaders } from "node:http";
+import type { Logger } from "pino";
+import { type AppError, agentFailed, upstreamFailed, upstreamTimedOut } from "../../../errors.js";
+import { CODE_RUN_MESSAGE_BYTES_MAX } from "../../../limits-agents.js";
+import type { UpstreamResponse } from "../../../providers/http.js";
+import { ProviderError } from "../../../providers/provider.js";
+import { encodeFrame, FrameError, FrameReader } from "./frames.js";
+import { GuestCalls, type GuestHost } from "./guest-calls.js";
+import { parseFromGuest } from "./guest-messages.js";
+import { type GuestEnd, type GuestLimits, GuestProcess } from "./guest-process.js";
+import type { FromGuest, ToGuest } from "./messages.js";
+import type { Wall } from "./walls.js";
+
+/** The agent's script and what it is asked. */
+export interface GuestTask {
+  readonly script: Uint8Array;
+  readonly request: Extract<ToGuest, { type: "run" }>["request"];
+}
+
+/** What of an agent's headers counts: the rest would be the gateway's to say. */
+const READ_HEADERS = new Set(["content-type"]);
+/** Bytes of the answer that may wait for its reader before the guest has to. */
+const READ_AHEAD_BYTES = 64 * 1024;
+/** Exit codes of a process that V8 has broken off, which it does for want of memory. */
+const BROKEN_OFF = new Set([132, 133, 134]);
+/** Those of the kernel's limit on processor time. */
+const OUT_OF_TIME = new Set([137, 152]);
+
+export class GuestRun implements UpstreamResponse {
+  status = 0;
+  headers: IncomingHttpHeaders = {};
+  /** Resolves when the process is gone. Never rejects. */
+  readonly over: Promise<GuestEnd>;
+  private readonly process: GuestProcess;
+  private readonly frames: FrameReader;
+  private readonly calls: GuestCalls;
+  private chunks: Buffer[] = [];
+  private chunksBytes = 0;
+  private hasAnswered = false;
+  private hasEnded = false;
+  private failure: { readonly reason: unknown } | null = null;
+  private detail: string | null = null;
+  private wake: (() => void) | null = null;
+  private readonly onAbort = () => this.fail(this.signal.reason);
+
+  constructor(
+    wall: Wall,
+    task: GuestTask,
+    host: GuestHost,
+    private readonly limits: GuestLimits,
+    private readonly signal: AbortSignal,
+    private readonly log: Logger,
+  ) {
+    this.frames = new FrameReader({ headerBytesMax: CODE_RUN_MESSAGE_BYTES_MAX, bytesMax: limits.outputBytes });
+    this.process = new GuestProcess(wall, limits, (chunk) => this.takeOutput(chunk));
+    this.calls = new GuestCalls(host, (message, bytes) => this.process.send(encodeFrame(message, bytes)));
+    this.over = this.process.ended.then((end) => this.takeEnd(end));
+    signal.addEventListener("abort", this.onAbort);
+    void this.process.send(encodeFrame({ type: "run", request: task.request } satisfies ToGuest, task.script));
+  }
+
+  /** Resolves when the agent has answered. Rejects as `read` does. */
+  async begin(): Promise<this> {
+    while (!this.hasAnswered && this.failure === null) await this.nextEvent();
+    if (this.failure !== null) throw this.failure.reason;
+    return this;
+  }
+
+  async read(): Promise<readonly Buffer[] | null> {
+    while (this.chunks.length === 0 && !this.hasEnded && this.failure === null) await this.nextEvent();
+    if (this.chunks.length > 0) {
+      const { chunks } = this;
+      this.chunks = [];
+      this.chunksBytes = 0;
+      this.process.resume();
+      return chunks;
+    }
+    if (this.failure !== null) throw this.failure.reason;
+    return null;
+  }
+
+  async readAll(bytesMax: number): Promise<Buffer> {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    for (let read = await this.read(); read !== null; read = await this.read()) {
+      chunks.push(...read);
+      bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+      if (bytes > bytesMax) {
+        this.destroy();
+        throw new ProviderError("invalid-response", `The agent's answer is larger than ${bytesMax} bytes.`);
+      }
+    }
+    return Buffer.concat(chunks);
+  }
+
+  destroy(): void {
+    this.fail(new ProviderError("network", "The answer was not wanted any more."));
+  }
+
+  finish(): void {
+    this.destroy();
+  }
+
+  private takeOutput(chunk: Buffer): void {
+    if (this.failure !== null || this.hasEnded) return;
+    try {
+      for (const { header, bytes } of this.frames.push(chunk)) {
+        this.takeMessage(parseFromGuest(header), bytes);
+        if (this.failure !== null || this.hasEnded) return;
+      }
+    } catch (error) {
+      if (!(error instanceof FrameError)) throw error;
+      this.detail = error.message;
+      this.fail(upstreamFailed("The agent broke the run off.", { isFinal: true }));
+    }
+    if (this.chunksBytes > READ_AHEAD_BYTES) this.process.pause();
+  }
+
+  private takeMessage(message: FromGuest, bytes: Uint8Array<ArrayBuffer>): void {
+    switch (message.type) {
+      case "answer":
+        if (this.hasAnswered) throw new FrameError("A guest answered twice.");
+        this.hasAnswered = true;
+        this.status = message.status;
+        this.headers = Object.fromEntries(message.headers.filter(([name]) => READ_HEADERS.has(name)));
+        break;
+      case "data":
+        if (!this.hasAnswered) throw new FrameError("A guest sent a body before its answer.");
+        this.chunks.push(Buffer.from(bytes.buffer));
+        this.chunksBytes += bytes.length;
+        break;
+      case "end":
+        if (!this.hasAnswered) throw new FrameError("A guest ended before its answer.");
+        this.hasEnded = true;
+        this.close();
+        break;
+      case "failed":
+        this.detail = message.detail;
+        this.fail(agentFailed());
+        break;
+      default:
+        this.calls.receive(message, bytes);
+        return;
+    }
+    this.wakeReader();
+  }
+
+  /** After a limit, and after a guest has ended without an answer. */
+  private takeEnd(end: GuestEnd): GuestEnd {
+    if (!this.hasEnded && this.failure === null) this.fail(toError(end, this.limits));
+    const { detail } = this;
+    const { print } = this.process;
+    if (detail !== null || print !== "") this.log.debug({ end, ...(detail !== null && { detail }), print }, "an agent's run has ended");
+    return end;
+  }
+
+  private fail(reason: unknown): void {
+    if (this.hasEnded || this.failure !== null) return;
+    this.failure = { reason };
+    this.chunks = [];
+    this.close();
+    this.wakeReader();
+  }
+
+  private close(): void {
+    this.signal.removeEventListener("abort", this.onAbort);
+    this.calls.end();
+    this.process.kill();
+  }
+
+  private nextEvent(): Promise<void> {
+    return new Promise((resolve) => {
+      this.wake = resolve;
+    });
+  }
+
+  private wakeReader(): void {
+    this.wake?.();
+    this.wake = null;
+  }
+}
+
+function toError(end: GuestEnd, limits: GuestLimits): AppError {
+  const options = { isFinal: true } as const;
+  const cpu = () => upstreamTimedOut(`The agent used more than ${limits.cpuMs / 1000} s of processor time.`, options);
+  if (end.reason === "limit") {
+    if (end.limit === "cpu") return cpu();
+    if (end.limit === "wall") return upstreamTimedOut(`The agent did not finish within ${limits.wallMs / 1000} s.`, options);
+    const bytes = end.limit === "memory" ? limits.memoryBytes : limits.outputBytes;
+    return upstreamFailed(`The agent ${end.limit === "memory" ? "needed" : "sent"} more than ${toMebibytes(bytes)}.`, options);
+  }
+  if (end.reason === "exit" && OUT_OF_TIME.has(end.code)) return cpu();
+  if (end.reason === "exit" && BROKEN_OFF.has(end.code)) return upstreamFailed("The agent ran out of memory.", options);
+  return agentFailed();
+}
+
+function toMebibytes(bytes: number): string {
+  return `${bytes / 1024 / 1024} MiB`;
+}

@@ -1,0 +1,124 @@
+/** Guests: scripts of code agents at work, each in a fresh process behind the strongest wall that stands on this machine. */
+import type { Logger } from "pino";
+import { serviceUnavailable } from "../../../errors.js";
+import { resolveWorkerFile } from "../../../lib/worker-file.js";
+import {
+  CODE_RUN_CPU_SECONDS,
+  CODE_RUN_MEMORY_BYTES_MAX,
+  CODE_RUN_OUTPUT_BYTES_MAX,
+  CODE_RUN_WALL_MS,
+  CODE_RUNS_MAX,
+  CODE_RUNS_PER_OWNER_MAX,
+  CODE_RUNS_WAITING_MAX,
+  CODE_RUNS_WAITING_PER_OWNER_MAX,
+} from "../../../limits-agents.js";
+import type { UpstreamResponse } from "../../../providers/http.js";
+import type { GuestHost } from "./guest-calls.js";
+import { type GuestLimits, GuestProcess } from "./guest-process.js";
+import { GuestRun, type GuestTask } from "./guest-run.js";
+import { RunSlots } from "./run-slots.js";
+import { findDeno, listWalls, type Wall } from "./walls.js";
+
+export interface GuestRunOptions {
+  /** Whose agent it is: an account's handle. */
+  readonly owner: string;
+  readonly host: GuestHost;
+  /** Aborted, it ends the run at once; its reason is thrown. */
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+  /** Others than the usual ones. */
+  readonly limits?: Partial<GuestLimits>;
+}
+
+export const GUEST_LIMITS: GuestLimits = {
+  cpuMs: CODE_RUN_CPU_SECONDS * 1000,
+  memoryBytes: CODE_RUN_MEMORY_BYTES_MAX,
+  wallMs: CODE_RUN_WALL_MS,
+  outputBytes: CODE_RUN_OUTPUT_BYTES_MAX,
+};
+
+/** Unspecified: how long the try of a wall may take, on a machine that is busy. */
+const TRY_MS = 20_000;
+
+export class Guests {
+  private readonly slots = new RunSlots({
+    runsMax: CODE_RUNS_MAX,
+    runsPerOwnerMax: CODE_RUNS_PER_OWNER_MAX,
+    waitingMax: CODE_RUNS_WAITING_MAX,
+    waitingPerOwnerMax: CODE_RUNS_WAITING_PER_OWNER_MAX,
+  });
+  private readonly going = new Set<Promise<unknown>>();
+  private readonly closing = new AbortController();
+  private wall: Promise<Wall | null> | null = null;
+
+  constructor(private readonly log: Logger) {}
+
+  /** The wall that stands, found out and logged the first time that it is asked for; null when no agent can be run here. Never rejects. */
+  findWall(): Promise<Wall | null> {
+    this.wall ??= this.tryWalls();
+    return this.wall;
+  }
+
+  /**
+   * Resolves with the agent's answer when that begins. Rejects with an AppError: SERVICE_UNAVAILABLE without a wall, INTERNAL_ERROR for
+   * an agent that fails, UPSTREAM_TIMEOUT and UPSTREAM_ERROR for one that is ended at a limit.
+   */
+  async run(task: GuestTask, { owner, host, signal, log, limits }: GuestRunOptions): Promise<UpstreamResponse> {
+    const wall = await this.findWall();
+    if (wall === null || this.closing.signal.aborted) throw serviceUnavailable("Code agents cannot be run on this machine.");
+    const giveBack = await this.slots.take(owner, signal);
+    const run = this.start(wall, task, host, { ...GUEST_LIMITS, ...limits }, signal, log, giveBack);
+    return run.begin();
+  }
+
+  /** Ends what runs. Call when nothing is generated any more. */
+  async close(): Promise<void> {
+    this.closing.abort(serviceUnavailable("The gateway is stopping."));
+    await Promise.all(this.going);
+  }
+
+  private start(
+    wall: Wall,
+    task: GuestTask,
+    host: GuestHost,
+    limits: GuestLimits,
+    signal: AbortSignal,
+    log: Logger,
+    giveBack: () => void,
+  ): GuestRun {
+    const run = new GuestRun(wall, task, host, limits, AbortSignal.any([signal, this.closing.signal]), log);
+    const over = run.over.then(() => {
+      this.going.delete(over);
+      giveBack();
+    });
+    this.going.add(over);
+    return run;
+  }
+
+  private async tryWalls(): Promise<Wall | null> {
+    const deno = findDeno();
+    if (deno === null) {
+      this.log.warn("code agents answer 503: there is no Deno for this machine");
+      return null;
+    }
+    const guestProgram = await resolveWorkerFile("services/agents/sandbox/guest-program");
+    for (const wall of listWalls(deno, guestProgram)) {
+      const problem = await tryWall(wall);
+      if (problem === null) {
+        this.log.info({ wall: wall.name, ...(wall.identity && { uid: wall.identity.uid }) }, `code agents run in ${wall.name}`);
+        return wall;
+      }
+      this.log.debug({ wall: wall.name, problem }, "a wall for code agents does not stand");
+    }
+    this.log.warn("code agents answer 503: Deno cannot be run within limits on this machine");
+    return null;
+  }
+}
+
+/** Null when a guest's program runs behind the wall, and ends because nothing is said to it; else what was said. */
+async function tryWall(wall: Wall): Promise<string | null> {
+  const process = new GuestProcess(wall, { ...GUEST_LIMITS, wallMs: TRY_MS }, () => undefined);
+  process.endInput();
+  const end = await process.ended;
+  return end.reason === "exit" && end.code === 0 ? null : `${JSON.stringify(end)} ${process.print}`;
+}

@@ -1,0 +1,129 @@
+/**
+ * What stands between a guest and the machine. Deno alone: its permissions, all denied, with the kernel's limits on one process, as
+ * nobody where the gateway may choose. In bubblewrap besides: namespaces of its own, in which there is no network, no process but the
+ * guest's, and no file but Deno and what it is linked with, all read-only.
+ */
+import { accessSync, constants, existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import {
+  CODE_RUN_CPU_SECONDS,
+  CODE_RUN_DATA_BYTES_MAX,
+  CODE_RUN_FILES_MAX,
+  CODE_RUN_HEAP_MEGABYTES,
+  CODE_RUN_NICENESS,
+  CODE_RUN_THREADS_MAX,
+} from "../../../limits-agents.js";
+
+export type WallName = "deno in bubblewrap" | "deno alone";
+
+export interface Wall {
+  readonly name: WallName;
+  readonly file: string;
+  readonly args: readonly string[];
+  /** Whom to become before anything else; absent: the gateway itself. */
+  readonly identity?: { readonly uid: number; readonly gid: number };
+  /** Whether the guest's process id is told on file descriptor 3; otherwise it is the one of the process that was started. */
+  readonly tellsPid: boolean;
+}
+
+/** Where programs of the system are. The search path belongs to the configuration, and a program found by it could be anybody's. */
+const PROGRAM_FOLDERS = ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
+/** Where the libraries are that Deno and prlimit are linked with. */
+const LIBRARY_FOLDERS = ["/usr/lib", "/usr/lib64", "/lib", "/lib64", "/nix/store"];
+const NOBODY = 65_534;
+/** There is no such folder and cannot be: Deno would write caches and a guest's storage there. */
+const NO_FOLDER = "/dev/null/deno";
+const DENO_ENVIRONMENT = { DENO_DIR: NO_FOLDER, DENO_NO_UPDATE_CHECK: "1", NO_COLOR: "1" } as const;
+const DENO_FLAGS = [
+  "run",
+  "--quiet",
+  "--no-prompt",
+  "--no-remote",
+  "--no-npm",
+  "--no-config",
+  "--no-lock",
+  "--no-code-cache",
+  `--v8-flags=--max-old-space-size=${CODE_RUN_HEAP_MEGABYTES}`,
+];
+
+/** The environment of a guest's process, in which nothing is the gateway's. */
+export const GUEST_ENVIRONMENT: Readonly<Record<string, string>> = DENO_ENVIRONMENT;
+
+/** The binary of the package `deno`; null where there is none for this machine. */
+export function findDeno(): string | null {
+  if (process.platform !== "linux") return null;
+  try {
+    const deno = createRequire(import.meta.url).resolve("deno/package.json");
+    const binaries = createRequire(deno).resolve(`@deno/linux-${process.arch}-glibc/package.json`);
+    const binary = join(dirname(binaries), "deno");
+    accessSync(binary, constants.X_OK);
+    return binary;
+  } catch {
+    return null;
+  }
+}
+
+/** The walls that this machine's programs could raise, the strongest first; which of them stand, only a try shows. */
+export function listWalls(deno: string, guestProgram: string): readonly Wall[] {
+  const nice = findProgram("nice");
+  const prlimit = findProgram("prlimit");
+  const setpriv = findProgram("setpriv");
+  const bwrap = findProgram("bwrap");
+  if (!nice || !prlimit || !setpriv) return [];
+  const limits = [
+    `-n${CODE_RUN_NICENESS}`,
+    prlimit,
+    "--core=0",
+    // The watch is the first to see it. Past the first number the process is asked to end, past the second it is ended.
+    `--cpu=${CODE_RUN_CPU_SECONDS + 1}:${CODE_RUN_CPU_SECONDS + 2}`,
+    `--data=${CODE_RUN_DATA_BYTES_MAX}`,
+    `--nofile=${CODE_RUN_FILES_MAX}`,
+  ];
+  const boxed = bwrap && {
+    name: "deno in bubblewrap" as const,
+    args: [...limits, bwrap, ...toBox(deno, guestProgram, prlimit)],
+    tellsPid: true,
+  };
+  const alone = {
+    name: "deno alone" as const,
+    args: [...limits, setpriv, "--no-new-privs", "--pdeathsig=KILL", deno, ...DENO_FLAGS, guestProgram],
+    tellsPid: false,
+  };
+  // A gateway that runs as root may not be able to become nobody: its files may be root's alone.
+  const identities = process.getuid?.() === 0 ? [{ identity: { uid: NOBODY, gid: NOBODY } }, {}] : [{}];
+  const walls = boxed ? [boxed, alone] : [alone];
+  return walls.flatMap((wall) => identities.map((identity) => ({ file: nice, ...wall, ...identity })));
+}
+
+/** Arguments of bubblewrap, with the guest's program at their end. */
+function toBox(deno: string, guestProgram: string, prlimit: string): string[] {
+  return [
+    "--unshare-all",
+    "--unshare-user",
+    "--disable-userns",
+    "--die-with-parent",
+    "--new-session",
+    "--as-pid-1",
+    "--clearenv",
+    ...Object.entries(DENO_ENVIRONMENT).flatMap(([name, value]) => ["--setenv", name, value]),
+    ...["--cap-drop", "ALL"],
+    ...["--uid", `${NOBODY}`],
+    ...["--gid", `${NOBODY}`],
+    ...["--hostname", "guest"],
+    ...LIBRARY_FOLDERS.filter((folder) => existsSync(folder)).flatMap((folder) => ["--ro-bind", folder, folder]),
+    ...["--ro-bind", deno, "/deno"],
+    ...["--ro-bind", prlimit, "/prlimit"],
+    ...["--ro-bind", guestProgram, "/guest.js"],
+    ...["--remount-ro", "/"],
+    ...["--chdir", "/"],
+    ...["--info-fd", "3"],
+    // Counted in the guest's own user namespace, so within the box.
+    ...["/prlimit", `--nproc=${CODE_RUN_THREADS_MAX}`],
+    ...["/deno", ...DENO_FLAGS, "/guest.js"],
+  ];
+}
+
+function findProgram(name: string): string | null {
+  return PROGRAM_FOLDERS.map((folder) => join(folder, name)).find((file) => existsSync(file)) ?? null;
+}
