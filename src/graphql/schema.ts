@@ -21,6 +21,7 @@ import "./types/models.js";
 import "./types/moderations.js";
 import "./types/responses.js";
 import "./types/sessions.js";
+import "./types/model-health.js";
 import "./types/usage.js";
 import "./types/user-info.js";
 import "./types/webhooks.js";

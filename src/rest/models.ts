@@ -51,7 +51,8 @@ export function addModelRoutes(route: Route, endpoint: Endpoint, { catalog }: Pi
       GET: endpoint({
         isPublic: true,
         query: modelsQuery,
-        handler: async (ctx, { query }) => (await catalog.list(ctx, { ...query, modalities })).map(toCatalogEntry),
+        handler: async (ctx, { query }) =>
+          (await catalog.list(ctx, { ...query, modalities })).map((model) => toCatalogEntry(model, catalog.healthOf(model))),
       }),
     });
   }

@@ -90,14 +90,14 @@ export class Authorizations {
   }
 
   /** Step 1; open to all. Rejects with BAD_REQUEST. */
-  async check(_ctx: RequestContext, input: AuthorizationInput): Promise<void> {
-    await this.examine(input);
+  async check(ctx: RequestContext, input: AuthorizationInput): Promise<void> {
+    await this.examine(ctx, input);
   }
 
   /** Step 2. Rejects with BAD_REQUEST. */
   async create(ctx: RequestContext, input: AuthorizationInput): Promise<AuthorizationRequest> {
     const { accountId, sessionId } = requireSession(ctx);
-    const checked = await this.examine(input);
+    const checked = await this.examine(ctx, input);
     const { app, redirect, asked } = checked;
     const { authorizationRequest } = this.parts.database.prisma;
     const now = this.parts.clock.now();
@@ -133,7 +133,7 @@ export class Authorizations {
       origin: "redirect_flow",
       appKeyId: app?.appKeyId ?? null,
       name: app?.name ?? redirect.host,
-      terms: narrowTerms(this.parts.catalog, asked, choice satisfies GrantChoice),
+      terms: narrowTerms((model) => this.parts.catalog.findFor(caller, model), asked, choice satisfies GrantChoice),
     };
     const { codes, apiKeys } = this.parts;
     const { codeChallenge, state } = request;
@@ -172,10 +172,10 @@ export class Authorizations {
     if (surplus.length > 0) await authorizationRequest.deleteMany({ where: { id: { in: surplus.map(({ id }) => id) } } });
   }
 
-  private async examine({ redirectUrl, appKey, terms }: AuthorizationInput): Promise<Checked> {
+  private async examine({ caller }: RequestContext, { redirectUrl, appKey, terms }: AuthorizationInput): Promise<Checked> {
     const redirect = parseRedirectUrl(redirectUrl, "redirectUrl");
     const app = appKey === null ? null : await this.parts.apps.identify(appKey);
-    return { ...trusted(app, redirect), asked: toAskedTerms(this.parts.catalog, terms) };
+    return { ...trusted(app, redirect), asked: toAskedTerms((name) => this.parts.catalog.findFor(caller, name), terms) };
   }
 
   /** Since the page was shown the app may have been revoked, or have registered other addresses. */

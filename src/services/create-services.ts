@@ -13,6 +13,7 @@ import { AppUsages } from "./app-usage.js";
 import { createAuthorizations } from "./authorizations/create-authorizations.js";
 import { BlobTransfers } from "./blob-transfers.js";
 import type { Catalog } from "./catalog.js";
+import { LiveModelHealth } from "./community-models/live-health.js";
 import { Credits } from "./credits/credits.js";
 import { OutputEstimates } from "./credits/output-estimates.js";
 import { createDeviceAuthorizations } from "./device-authorizations/create-device-authorizations.js";
@@ -86,6 +87,7 @@ export function createServices(
 ): CreatedServices {
   const { catalog, database, events, processId, ledger, settler, known, tiers, refills, directory, outbound, upstreams, blobs, counters } =
     foundations;
+  const outcomes = foundations.modelHealth;
   const { totalMs } = settings.timeouts;
   const idempotency = new Idempotency(database, blobs, clock, processId, log);
   const mediaUrl = () => addresses().mediaUrl;
@@ -105,10 +107,10 @@ export function createServices(
   }
   const cachedAnswers = new CachedAnswers(database, blobs, clock, log);
   const contentCache = new ContentCache(cachedAnswers);
-  const generations = new Generations({ catalog, credits, upstreams, admission, totalMs });
+  const generations = new Generations({ catalog, credits, upstreams, admission, outcomes, totalMs });
   const agents = new AgentRuns(() => agentRuntimes);
   const mcpServers = new McpServers({ urls: settings.mcpServers, ownGateway, clock });
-  const chat = new ChatCompletions({ catalog, credits, estimates, upstreams, agents, admission, totalMs });
+  const chat = new ChatCompletions({ catalog, credits, estimates, upstreams, agents, admission, outcomes, totalMs });
   const agentRuntimes = { promptAgent: new PromptAgents(), codeAgent: new CodeAgents() };
   const { sessions, sessionDirectory, signIn, gitHubSignIn, sessionCookie } = createSessionServices(
     foundations,
@@ -172,6 +174,7 @@ export function createServices(
     idempotency,
     integrations,
     live: new LiveAccount(events, accounts, usage),
+    liveModelHealth: new LiveModelHealth(events, foundations.communityModels, foundations.modelHealth),
     lowBalance,
     media,
     mediaLinks,

@@ -169,9 +169,10 @@ export class DeviceAuthorizations {
 
   /** Step 3. As `find`; also BAD_REQUEST for more than was asked for, CONFLICT when this account has decided already. */
   async approve(ctx: RequestContext, { userCode, ...choice }: ApproveDeviceAuthorizationInput): Promise<DeviceAuthorization> {
-    const { accountId } = requireSession(ctx);
+    const caller = requireSession(ctx);
+    const { accountId } = caller;
     const row = await this.look(ctx, accountId, userCode);
-    const terms = narrowTerms(this.deps.catalog, this.askedTerms(row), choice);
+    const terms = narrowTerms((name) => this.deps.catalog.findFor(caller, name), this.askedTerms(row), choice);
     return this.decide(row, { status: "approved", accountId, grant: { ...toStoredTerms(terms) } });
   }
 
@@ -264,7 +265,7 @@ export class DeviceAuthorizations {
   }
 
   private askedTerms({ scope }: DeviceAuthorizationModel): GrantTerms {
-    return toAskedTerms(this.deps.catalog, { permissions: scope as GrantablePermission[] });
+    return toAskedTerms((name) => this.deps.catalog.find(name), { permissions: scope as GrantablePermission[] });
   }
 
   private statusOf({ status, expiresAt }: DeviceAuthorizationModel): DeviceStatus {

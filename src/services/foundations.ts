@@ -24,9 +24,9 @@ import { migrate } from "../store/migrations.js";
 import { type OpenedBlobs, openBlobs } from "../store/open-blobs.js";
 import { openSettlementSpool } from "../store/settlement-spool.js";
 import { ApiKeyDirectory } from "./api-key-directory.js";
-import { UNKNOWN_HEALTH } from "./catalog/community.js";
 import { type Catalog, loadCatalog } from "./catalog.js";
 import { CommunityDirectory } from "./community-models/directory.js";
+import { ModelHealthRecords } from "./community-models/health.js";
 import { createCommitListener } from "./credits/credits.js";
 import { KnownBalances } from "./credits/known-balances.js";
 import { HoldRecovery } from "./credits/recovery.js";
@@ -56,6 +56,7 @@ export interface Foundations {
   readonly directory: ApiKeyDirectory;
   /** Part of the catalog once it is loaded. */
   readonly communityModels: CommunityDirectory;
+  readonly modelHealth: ModelHealthRecords;
   readonly outbound: OutboundGuard;
   readonly upstreams: Upstreams;
   readonly blobs: BlobStore;
@@ -115,8 +116,8 @@ export async function openFoundations(
     (account) => refills.learn(account),
   );
   const box = new SecretBox(deriveSecret("columns"));
-  const health = { healthOf: () => UNKNOWN_HEALTH };
-  const communityModels = new CommunityDirectory({ database, events, box, health, clock, log });
+  const modelHealth = new ModelHealthRecords({ database, events, clock, log, ownerOf: (model) => communityModels.ownerOf(model) });
+  const communityModels = new CommunityDirectory({ database, events, box, health: modelHealth, clock, log });
   catalog.include(communityModels);
   const outbound = new OutboundGuard({ allowHosts: settings.upstreamAllowHosts });
   const upstreams = new Upstreams(catalog, settings.timeouts, outbound);
@@ -136,6 +137,7 @@ export async function openFoundations(
     recovery,
     directory,
     communityModels,
+    modelHealth,
     outbound,
     upstreams,
     blobs: opened.blobs,
@@ -145,7 +147,7 @@ export async function openFoundations(
     deriveSecret,
     recover: async () => {
       await settler.replaySpool();
-      await communityModels.load();
+      await Promise.all([communityModels.load(), modelHealth.load()]);
       await localModelsAsked;
       await recovery.start();
     },
@@ -154,6 +156,7 @@ export async function openFoundations(
       await settler.close();
       await recovery.stop().catch((error: unknown) => log.warn({ err: error }, "could not say goodbye to the database"));
       counters.close();
+      await modelHealth.close();
       await communityModels.close();
       await events.close();
       opened.close();

@@ -19,14 +19,14 @@ export class LiveAccount {
   /** Each usage row of the account as it is written. */
   usageRecorded(ctx: RequestContext): AsyncIterableIterator<UsageRow> {
     const { accountId } = requirePermission(ctx, "usage");
-    const source = this.eventsOf(ctx, "usage-recorded", accountId, BACKLOG_MAX);
+    const source = queueOf(this.events, ctx, "usage-recorded", accountId);
     return mapEvents(source, ({ usageId }) => this.usage.get(ctx, usageId));
   }
 
   /** The balance after each change. A burst of changes is one event: only the newest balance is of interest. */
   balanceChanged(ctx: RequestContext): AsyncIterableIterator<Balance> {
     const { accountId } = requirePermission(ctx, "balance");
-    const source = this.eventsOf(ctx, "balance-changed", accountId, 1);
+    const source = queueOf(this.events, ctx, "balance-changed", accountId, 1);
     // What was missed may have been a change.
     source.onClose(this.events.onGap(() => source.push({ accountId })));
     return mapEvents(source, () => this.accounts.balance(ctx));
@@ -35,25 +35,27 @@ export class LiveAccount {
   /** Each fall of the balance below what the account wants to be told of, once. */
   balanceLow(ctx: RequestContext): AsyncIterableIterator<LowBalanceNotice> {
     const { accountId } = requirePermission(ctx, "balance");
-    const source = this.eventsOf(ctx, "balance-low", accountId, BACKLOG_MAX);
+    const source = queueOf(this.events, ctx, "balance-low", accountId);
     return mapEvents(source, async ({ balance, threshold, since }) => ({
       ...{ accountId, balance: BigInt(balance), threshold: BigInt(threshold) },
       since: new Date(since),
     }));
   }
+}
 
-  private eventsOf<C extends AccountChannel>(
-    ctx: RequestContext,
-    channel: C,
-    accountId: string,
-    backlogMax: number,
-  ): EventQueue<EventChannels[C]> {
-    const queue = new EventQueue<EventChannels[C]>(backlogMax);
-    queue.onClose(this.events.listenToAccount(channel, accountId, (payload) => queue.push(payload)));
-    if (ctx.signal.aborted) queue.close();
-    else ctx.signal.addEventListener("abort", () => queue.close(), { once: true });
-    return queue;
-  }
+/** The events of one account from now on, until the caller has gone. */
+export function queueOf<C extends AccountChannel>(
+  events: Events,
+  ctx: RequestContext,
+  channel: C,
+  accountId: string,
+  backlogMax = BACKLOG_MAX,
+): EventQueue<EventChannels[C]> {
+  const queue = new EventQueue<EventChannels[C]>(backlogMax);
+  queue.onClose(events.listenToAccount(channel, accountId, (payload) => queue.push(payload)));
+  if (ctx.signal.aborted) queue.close();
+  else ctx.signal.addEventListener("abort", () => queue.close(), { once: true });
+  return queue;
 }
 
 /** A bounded queue between a pushing source and a pulling reader; the oldest goes when it is full. */
@@ -95,12 +97,19 @@ export class EventQueue<Item> {
   }
 }
 
-/** An iterator whose `return()` ends a pending `next()` at once, which an async generator's does not. */
-export function mapEvents<Item, Result>(queue: EventQueue<Item>, map: (item: Item) => Promise<Result>): AsyncIterableIterator<Result> {
+/** An iterator whose `return()` ends a pending `next()` at once, which an async generator's does not. What maps to null is left out. */
+export function mapEvents<Item, Result>(
+  queue: EventQueue<Item>,
+  map: (item: Item) => Promise<Result | null>,
+): AsyncIterableIterator<Result> {
   return {
     async next() {
-      const item = await queue.next();
-      return item === undefined ? { done: true, value: undefined } : { done: false, value: await map(item) };
+      for (;;) {
+        const item = await queue.next();
+        if (item === undefined) return { done: true, value: undefined };
+        const value = await map(item);
+        if (value !== null) return { done: false, value };
+      }
     },
     async return() {
       queue.close();

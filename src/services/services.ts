@@ -11,6 +11,8 @@ import type { Catalog } from "./catalog.js";
 import type { DeviceAuthorizations } from "./device-authorizations.js";
 import type { FormTokens } from "./form-tokens.js";
 import type { AudioGeneration } from "./generation/audio.js";
+import type { LiveModelHealth } from "./community-models/live-health.js";
+import type { CommunityModels } from "./community-models.js";
 import type { ChatCompletions } from "./generation/chat.js";
 import type { Embeddings } from "./generation/embeddings.js";
 import type { Images } from "./generation/images.js";
@@ -68,6 +70,7 @@ export interface Services {
   readonly mediaQuotas: MediaQuotas;
   readonly moderations: Moderations;
   readonly music: Music;
+  readonly liveModelHealth: LiveModelHealth;
   readonly realtime: RealtimeSessions;
   readonly responses: Responses;
   readonly sessions: Sessions;

@@ -2,6 +2,7 @@
 import { invalidInput } from "../../errors.js";
 import { formatPicocredits } from "../../lib/money.js";
 import { CATALOG_SEARCH_CHARS_MAX } from "../../limits.js";
+import { HEALTH_STATUSES, type ModelHealth as Health } from "../../services/catalog/community.js";
 import {
   type Category,
   CONTENT_KINDS,
@@ -10,7 +11,13 @@ import {
   MODALITY_TRAITS,
   type Modality as ModalityName,
 } from "../../services/catalog/modality.js";
-import { CAPABILITIES, type Capability, type Model as ModelRow, SAFETY_FEATURES } from "../../services/catalog/model.js";
+import {
+  CAPABILITIES,
+  type Capability,
+  type Model as ModelRow,
+  type PendingModelChange,
+  SAFETY_FEATURES,
+} from "../../services/catalog/model.js";
 import { type BilledKind, billedKinds } from "../../services/pricing.js";
 import { builder, enumValues } from "../builder.js";
 
@@ -24,19 +31,19 @@ const ModelCategory = builder.enumType("ModelCategory", {
   values: enumValues<Category>(["text", "image", "video", "audio", "embedding", "realtime"]),
 });
 
-const ContentKind = builder.enumType("ContentKind", {
+export const ContentKind = builder.enumType("ContentKind", {
   description: "What goes into a model or comes out of it.",
   values: Object.fromEntries(CONTENT_KINDS.map((kind) => [kind === "3d" ? "THREE_D" : kind.toUpperCase(), { value: kind }])),
 });
 
 const ModelCapability = builder.enumType("ModelCapability", { values: enumValues(CAPABILITIES) });
 
-const SafetyFeature = builder.enumType("SafetyFeature", {
+export const SafetyFeature = builder.enumType("SafetyFeature", {
   description: "Checks of the input that a caller cannot switch off.",
   values: enumValues(SAFETY_FEATURES),
 });
 
-const ImagePricing = builder.enumType("ImagePricing", {
+export const ImagePricing = builder.enumType("ImagePricing", {
   description: "REQUEST: an image generation is charged once. TOKENS: the image tokens that the upstream reports are charged.",
   values: enumValues(IMAGE_PRICINGS),
 });
@@ -65,7 +72,9 @@ const BILLED_KINDS = [
   "inputAudioMilliseconds",
 ] as const satisfies readonly BilledKind[];
 
-const ModelPricing = builder.objectRef<ModelRow>("ModelPricing").implement({
+type Priced = Pick<ModelRow, "modality" | "imagePricing" | "rates">;
+
+const ModelPricing = builder.objectRef<Priced>("ModelPricing").implement({
   description:
     'Credits per unit of each kind that the model is billed by, so that a usage record\'s amounts times these are its cost. Null: not billed. "0": free.',
   fields: (t) =>
@@ -78,9 +87,34 @@ const ModelPricing = builder.objectRef<ModelRow>("ModelPricing").implement({
     ),
 });
 
-function priceOf(model: ModelRow, kind: BilledKind): string | null {
+function priceOf(model: Priced, kind: BilledKind): string | null {
   return billedKinds(model).includes(kind) ? formatPicocredits(model.rates[kind]) : null;
 }
+
+const ModelHealthStatus = builder.enumType("ModelHealthStatus", {
+  description: "UNKNOWN: there were too few calls to tell. UNRELIABLE: so many of them failed that lists leave the model out.",
+  values: enumValues(HEALTH_STATUSES),
+});
+
+export const ModelHealth = builder.objectRef<Health>("ModelHealth").implement({
+  description: "How others' calls of a registered model went in the last 24 hours.",
+  fields: (t) => ({
+    status: t.expose("status", { type: ModelHealthStatus }),
+    successRate: t.exposeFloat("successRate", { nullable: true, description: "Of 1. Null: it was not called." }),
+    requests: t.exposeInt("requests", { description: "Those that the caller got wrong or left are not counted." }),
+  }),
+});
+
+const ModelPendingChange = builder.objectRef<PendingModelChange>("ModelPendingChange").implement({
+  description: "What a registered model will be from a moment on. Null: stays as it is.",
+  fields: (t) => ({
+    effectiveAt: t.expose("effectiveAt", { type: "DateTime" }),
+    becomesPublic: t.boolean({ resolve: ({ visibility }) => visibility === "public" }),
+    paidOnly: t.exposeBoolean("paidOnly", { nullable: true }),
+    imagePricing: t.expose("imagePricing", { type: ImagePricing, nullable: true }),
+    pricing: t.field({ type: ModelPricing, nullable: true, description: "All of its prices.", resolve: ({ pricing }) => pricing }),
+  }),
+});
 
 const Model = builder.objectRef<ModelRow>("Model").implement({
   description: "A model that can be called.",
@@ -116,8 +150,21 @@ const Model = builder.objectRef<ModelRow>("Model").implement({
     isCommunity: t.exposeBoolean("isCommunity", { description: "Registered by an account." }),
     isAgent: t.exposeBoolean("isAgent"),
     owner: t.exposeString("owner", { nullable: true, description: "The handle of the account that registered it." }),
+    isPrivate: t.exposeBoolean("isPrivate", { description: "Only its owner's to call, for nothing." }),
+    health: t.field({ type: ModelHealth, resolve: (model, _args, ctx) => ctx.services.catalog.healthOf(model) }),
+    pendingChange: t.field({
+      type: ModelPendingChange,
+      nullable: true,
+      description: "What its owner has scheduled.",
+      resolve: ({ pendingChange }) => pendingChange,
+    }),
     addedAt: t.expose("addedAt", { type: "DateTime" }),
   }),
+});
+
+const ModelReliability = builder.enumType("ModelReliability", {
+  description: "ALL: registered models whose calls mostly fail, too.",
+  values: enumValues(["all"] as const),
 });
 
 builder.queryField("models", (t) =>
@@ -128,6 +175,8 @@ builder.queryField("models", (t) =>
       modality: t.arg({ type: Modality }),
       search: t.arg.string({ description: "Words of the id, title or description." }),
       capability: t.arg({ type: ModelCapability }),
+      community: t.arg.boolean({ description: "True: only those that accounts have registered. False: none of those." }),
+      reliability: t.arg({ type: ModelReliability }),
     },
     resolve: async (_root, args, ctx) => [...(await ctx.services.catalog.list(ctx, toFilter(args)))],
   }),
@@ -137,13 +186,21 @@ interface ModelsArgs {
   readonly modality?: ModalityName | null | undefined;
   readonly search?: string | null | undefined;
   readonly capability?: Capability | null | undefined;
+  readonly community?: boolean | null | undefined;
+  readonly reliability?: "all" | null | undefined;
 }
 
-function toFilter({ modality, search, capability }: ModelsArgs) {
+function toFilter({ modality, search, capability, community, reliability }: ModelsArgs) {
   if (search && search.length > CATALOG_SEARCH_CHARS_MAX) {
     throw invalidInput(`search must be at most ${CATALOG_SEARCH_CHARS_MAX} characters long.`, "search");
   }
-  return { ...(modality && { modalities: [modality] }), ...(search && { search }), ...(capability && { capability }) };
+  return {
+    ...(modality && { modalities: [modality] }),
+    ...(search && { search }),
+    ...(capability && { capability }),
+    ...(community != null && { community }),
+    ...(reliability && { reliability }),
+  };
 }
 
 builder.queryField("model", (t) =>

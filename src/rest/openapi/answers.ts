@@ -117,6 +117,25 @@ const catalogEntry = z.looseObject({
   context_length: amount.nullable(),
 });
 
+  voices: z.array(z.string()),
+  community: z.boolean().describe("Registered by an account, whose handle is `owner`."),
+  agent: z.boolean(),
+  owner: nullableText,
+  per_user_rpm: z.number().nullable().describe("Requests a minute of one account."),
+  health: z
+    .object({ status: z.enum(["unknown", "healthy", "unreliable"]), success_rate: z.number().nullable(), requests: amount })
+    .describe("Of others' calls of a registered model in the last 24 hours."),
+  added_at: z.string(),
+  pending_change: z
+    .looseObject({
+      effective_at: z.string(),
+      visibility: z.literal("public").optional(),
+      paid_only: z.boolean().optional(),
+      image_pricing: z.enum(["request", "tokens"]).optional(),
+      pricing: z.looseObject({ currency: z.literal("credits") }).optional(),
+    })
+    .nullable()
+    .describe("What a registered model will be from a moment on. Only what changes is there."),
 const mediaFile = { id: z.string(), contentType: z.string(), size: amount, tags: z.array(z.string()), createdAt: z.string() };
 const mediaMetadata = { ...mediaFile, name: nullableText, expiresAt: nullableText.describe("Null: kept until it is deleted.") };
 

@@ -7,7 +7,7 @@ import { invalidInput } from "../../errors.js";
 import { formatNanocredits, parseNanocredits } from "../../lib/money.js";
 import { API_KEY_ALLOWED_MODELS_MAX, CREDITS_MAX } from "../../limits.js";
 import { GRANT_BUDGET_DEFAULT, GRANT_DAYS_DEFAULT, GRANT_DAYS_MAX } from "../../limits-authorization.js";
-import type { Catalog } from "../catalog.js";
+import type { Model } from "../catalog/model.js";
 import { creditsAmount } from "../credits/credits-amount.js";
 import { storableText } from "../input.js";
 
@@ -70,10 +70,13 @@ export const termsQuery = {
 };
 export type TermsQuery = z.output<z.ZodObject<typeof termsQuery>>;
 
+/** By id or alias, of those that whoever asks may know of. */
+export type FindModel = (name: string) => Model | null;
+
 /** What is asked for, with the defaults of what is not stated. Throws BAD_REQUEST for a model that there is not. */
-export function toAskedTerms(catalog: Pick<Catalog, "find">, asked: TermsQuery): GrantTerms {
+export function toAskedTerms(findModel: FindModel, asked: TermsQuery): GrantTerms {
   const { models = [], budget: creditBudget = GRANT_BUDGET_DEFAULT, expiry: expiresInDays = GRANT_DAYS_DEFAULT, permissions = [] } = asked;
-  return { models: models.length === 0 ? null : toModelIds(catalog, models), creditBudget, expiresInDays, permissions };
+  return { models: models.length === 0 ? null : toModelIds(findModel, models), creditBudget, expiresInDays, permissions };
 }
 
 /** What a person leaves of the terms; what is not stated stays as it was asked for. */
@@ -109,7 +112,7 @@ export function toGrantChoice({ model_choice, models, budget: creditBudget, expi
 }
 
 /** The terms that are granted. Throws BAD_REQUEST, naming the field, for anything wider than what was asked for. */
-export function narrowTerms(catalog: Pick<Catalog, "find">, asked: GrantTerms, choice: GrantChoice): GrantTerms {
+export function narrowTerms(findModel: FindModel, asked: GrantTerms, choice: GrantChoice): GrantTerms {
   const { creditBudget = asked.creditBudget, expiresInDays = asked.expiresInDays, permissions = asked.permissions } = choice;
   if (creditBudget > asked.creditBudget) {
     throw invalidInput(
@@ -124,7 +127,7 @@ export function narrowTerms(catalog: Pick<Catalog, "find">, asked: GrantTerms, c
     throw invalidInput("A permission that was not asked for cannot be granted.", "permissions");
   }
   return {
-    models: narrowModels(catalog, asked.models, choice.models),
+    models: narrowModels(findModel, asked.models, choice.models),
     creditBudget,
     expiresInDays,
     permissions: [...new Set(permissions)],
@@ -132,7 +135,7 @@ export function narrowTerms(catalog: Pick<Catalog, "find">, asked: GrantTerms, c
 }
 
 function narrowModels(
-  catalog: Pick<Catalog, "find">,
+  findModel: FindModel,
   asked: GrantTerms["models"],
   chosen: readonly string[] | null | undefined,
 ): GrantTerms["models"] {
@@ -142,15 +145,15 @@ function narrowModels(
     return null;
   }
   if (chosen.length === 0) throw invalidInput("Choose at least one model, or deny.", "models");
-  const ids = toModelIds(catalog, chosen);
+  const ids = toModelIds(findModel, chosen);
   if (asked !== null && ids.some((id) => !asked.includes(id)))
     throw invalidInput("Only models that were asked for can be granted.", "models");
   return ids;
 }
 
-function toModelIds(catalog: Pick<Catalog, "find">, names: readonly string[]): string[] {
+function toModelIds(findModel: FindModel, names: readonly string[]): string[] {
   const ids = names.map((name) => {
-    const model = catalog.find(name);
+    const model = findModel(name);
     if (!model) throw invalidInput(`There is no model ${JSON.stringify(name.slice(0, 100))}.`, "models");
     return model.id;
   });

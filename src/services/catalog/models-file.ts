@@ -10,6 +10,7 @@ import { parsePicocredits, toPlainDecimal } from "../../lib/money.js";
 import { StartError } from "../../lib/start-error.js";
 import { VENDOR_NAMES } from "../../providers/ai-sdk/vendors.js";
 import { PRICE_FIELDS, type PriceField, usedPriceFields } from "../pricing.js";
+import { COMMUNITY_PUBLISHER } from "./community.js";
 import { CONTENT_KINDS, IMAGE_PRICINGS, MODALITIES } from "./modality.js";
 import { CAPABILITIES, type CatalogSource, type ModelDefinition, SAFETY_FEATURES, type Upstream, type WireFormat } from "./model.js";
 import { SANDBOX_UPSTREAM } from "./sandbox.js";
@@ -32,7 +33,7 @@ const UPSTREAM_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 const WIRE_FORMATS: readonly string[] = ["openai", ...VENDOR_NAMES.map((vendor) => `ai-sdk:${vendor}`)];
 const ENVIRONMENT_PREFIX = "env:";
 /** Publishers whose models only this service makes. */
-const RESERVED_PUBLISHERS = ["sandbox", "community"];
+const RESERVED_PUBLISHERS = ["sandbox", COMMUNITY_PUBLISHER];
 
 /** A problem of the file; `message` has one line for each, made for the operator's eyes. */
 export class ModelsFileError extends StartError {
@@ -195,17 +196,23 @@ function checkNames(file: ModelsFile, problems: string[]): void {
   const ids = new Set<string>();
   for (const [index, { id }] of file.models.entries()) {
     if (ids.has(id)) problems.push(`models.${index}.id: ${id} is there twice`);
-    const publisher = RESERVED_PUBLISHERS.find((reserved) => id.startsWith(`${reserved}/`));
+    const publisher = reservedPublisherOf(id);
     if (publisher) problems.push(`models.${index}.id: the publisher ${publisher} is reserved`);
     ids.add(id);
   }
   const taken = new Set(ids);
   for (const [index, { aliases }] of file.models.entries()) {
     for (const [position, alias] of aliases.entries()) {
+      const publisher = reservedPublisherOf(alias);
+      if (publisher) problems.push(`models.${index}.aliases.${position}: the publisher ${publisher} is reserved`);
       if (taken.has(alias)) problems.push(`models.${index}.aliases.${position}: ${alias} is already the name of a model`);
       taken.add(alias);
     }
   }
+}
+
+function reservedPublisherOf(name: string): string | undefined {
+  return RESERVED_PUBLISHERS.find((reserved) => name.startsWith(`${reserved}/`));
 }
 
 function checkDefaults(file: ModelsFile, problems: string[]): void {

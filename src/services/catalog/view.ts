@@ -1,8 +1,9 @@
 /** The catalog's entries as they are shown: pure functions from a model to JSON (decisions "Catalog"). */
 import { formatPicocredits } from "../../lib/money.js";
 import { type BilledKind, billedKinds } from "../pricing.js";
-import { type Category, MODALITY_TRAITS } from "./modality.js";
-import type { Model } from "./model.js";
+import { type ModelHealth, UNKNOWN_HEALTH } from "./community.js";
+import { type Category, type ImagePricing, MODALITY_TRAITS } from "./modality.js";
+import type { Model, PendingModelChange } from "./model.js";
 
 /**
  * What a unit of each kind costs in credits, as decimal strings, every fall-back applied. The kinds are the columns of a
@@ -48,10 +49,29 @@ export interface CatalogEntry {
   readonly agent: boolean;
   readonly owner: string | null;
   readonly per_user_rpm: number | null;
-  readonly health: { readonly status: "unknown"; readonly success_rate: null; readonly requests: number };
+  /** Of others' calls in the last 24 hours. */
+  readonly health: HealthView;
   /** ISO 8601, UTC. */
   readonly added_at: string;
-  readonly pending_change: null;
+  readonly pending_change: PendingChangeView | null;
+}
+
+export interface HealthView {
+  readonly status: ModelHealth["status"];
+  /** Of 1, to four decimals; null: it was not called. */
+  readonly success_rate: number | null;
+  readonly requests: number;
+}
+
+/** Only what changes is there. */
+export interface PendingChangeView {
+  /** ISO 8601, UTC. */
+  readonly effective_at: string;
+  readonly visibility?: "public";
+  readonly paid_only?: boolean;
+  readonly image_pricing?: ImagePricing;
+  /** As a whole, as it will be. */
+  readonly pricing?: PricingView;
 }
 
 /** One model of GET /v1/models, in OpenAI's list format. */
@@ -69,7 +89,7 @@ export interface OpenAiModel {
   readonly output_modalities: readonly string[];
 }
 
-export function toCatalogEntry(model: Model): CatalogEntry {
+export function toCatalogEntry(model: Model, health: ModelHealth = UNKNOWN_HEALTH): CatalogEntry {
   return {
     name: model.id,
     aliases: model.aliases,
@@ -89,9 +109,23 @@ export function toCatalogEntry(model: Model): CatalogEntry {
     agent: model.isAgent,
     owner: model.owner,
     per_user_rpm: model.perUserRpm,
-    health: { status: "unknown", success_rate: null, requests: 0 },
+    health: toHealthView(health),
     added_at: model.addedAt.toISOString(),
-    pending_change: null,
+    pending_change: model.pendingChange && toPendingChangeView(model.pendingChange),
+  };
+}
+
+export function toHealthView({ status, successRate, requests }: ModelHealth): HealthView {
+  return { status, success_rate: successRate === null ? null : Math.round(successRate * 10_000) / 10_000, requests };
+}
+
+function toPendingChangeView({ effectiveAt, visibility, paidOnly, imagePricing, pricing }: PendingModelChange): PendingChangeView {
+  return {
+    effective_at: effectiveAt.toISOString(),
+    ...(visibility !== null && { visibility }),
+    ...(paidOnly !== null && { paid_only: paidOnly }),
+    ...(imagePricing !== null && { image_pricing: imagePricing }),
+    ...(pricing !== null && { pricing: toPricing(pricing) }),
   };
 }
 
@@ -111,7 +145,7 @@ export function toOpenAiModel(model: Model): OpenAiModel {
 }
 
 /** Every kind that the model is billed by, a free one included. */
-export function toPricing(model: Model): PricingView {
+export function toPricing(model: Pick<Model, "modality" | "imagePricing" | "rates">): PricingView {
   const pricing: Record<string, string> = {};
   for (const kind of billedKinds(model)) pricing[KIND_NAMES[kind]] = formatPicocredits(model.rates[kind]);
   return { currency: "credits", ...pricing };

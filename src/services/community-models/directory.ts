@@ -12,7 +12,7 @@ import type { Logger } from "pino";
 import type { Caller } from "../../context.js";
 import { serviceUnavailable } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { DIRECTORY_LOOK_MS, DIRECTORY_OVERLAP_MS, DIRECTORY_PAGE, DIRECTORY_RETRY_MS } from "../../limits-community.js";
+import { DIRECTORY_LOOK_MS, DIRECTORY_OVERLAP_MS, DIRECTORY_PAGE } from "../../limits-community.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { CommunityCatalog, ModelHealth } from "../catalog/community.js";
@@ -21,6 +21,7 @@ import type { RateCard } from "../pricing.js";
 import type { SecretBox } from "../secret-box.js";
 import { type RegisteredModel, rowIdOf, toListedModel, toUpstream, upstreamIdOf } from "./listed-model.js";
 import { type CommunityModelRow, communityModelId } from "./record.js";
+import { RereadQueue } from "./reread-queue.js";
 
 /** What the directory asks about how a model's calls went. */
 export interface HealthRecords {
@@ -44,49 +45,41 @@ export class CommunityDirectory implements CommunityCatalog {
   private readonly byModelId = new Map<string, Registration>();
   /** By callable id; null: to be sorted anew. */
   private sorted: readonly Registration[] | null = null;
-  /** Rows to be read again. */
-  private readonly stale = new Set<string>();
-  private catchingUp: Promise<void> | null = null;
+  private readonly queue: RereadQueue;
   private looking: Promise<void> | null = null;
   /** All that was written until then has been read. */
   private readUpTo = 0;
-  private isClosed = false;
   private timer: NodeJS.Timeout | null = null;
 
   constructor(private readonly deps: DirectoryDependencies) {
-    const { events } = deps;
-    events.listen("community-model-changed", ({ modelId }) => this.reread([modelId]));
-    events.listen("account-renamed", ({ accountId }) => this.reread(this.rowIdsOf(accountId)));
+    const { events, log } = deps;
+    this.queue = new RereadQueue(
+      (ids) => this.readRows(ids),
+      (error) => log.warn({ err: error }, "changes of registered models could not be read yet"),
+    );
+    events.listen("community-model-changed", ({ modelId }) => this.queue.add([modelId]));
+    events.listen("account-renamed", ({ accountId }) => this.queue.add(this.rowIdsOf(accountId)));
     events.onGap(() => void this.look());
   }
 
   /** Call before anything is generated. Rejects when the database does not answer. */
   async load(): Promise<void> {
-    await this.catchingUp;
     this.readUpTo = Date.now();
-    // What is announced meanwhile is read after this.
-    this.catchingUp = this.readAll();
-    try {
-      await this.catchingUp;
-    } finally {
-      this.catchingUp = null;
-    }
-    this.reread([]);
+    await this.queue.between(() => this.readAll());
     if (this.deps.database.isExclusive) return;
     this.timer = setInterval(() => void this.look(), DIRECTORY_LOOK_MS);
     this.timer.unref();
   }
 
   async close(): Promise<void> {
-    this.isClosed = true;
     if (this.timer) clearInterval(this.timer);
-    await this.catchingUp;
+    await this.queue.close();
     await this.looking;
   }
 
   /** Resolves when this process has read what has been announced to it so far. Never rejects: a database that is away is asked again. */
-  async upToDate(): Promise<void> {
-    await this.catchingUp;
+  upToDate(): Promise<void> {
+    return this.queue.upToDate();
   }
 
   find(caller: Caller, id: string): Model | null {
@@ -141,6 +134,11 @@ export class CommunityDirectory implements CommunityCatalog {
     return this.byRowId.get(communityModelId ?? "")?.row.accountId ?? null;
   }
 
+  /** By the id of its row, whoever asks; null when there is none. */
+  registered(communityModelId: string): RegisteredModel | null {
+    return this.byRowId.get(communityModelId) ?? null;
+  }
+
   /** Reads again what was written since it was last read, and what is gone. Never rejects. */
   look(): Promise<void> {
     this.looking ??= this.readChanges()
@@ -158,12 +156,12 @@ export class CommunityDirectory implements CommunityCatalog {
     const gt = new Date(this.readUpTo - DIRECTORY_OVERLAP_MS);
     const where = { OR: [{ updatedAt: { gt } }, { account: { updatedAt: { gt } } }] };
     const changed = await communityModel.findMany({ where, select: { id: true } });
-    this.reread(changed.map(({ id }) => id));
-    await this.catchingUp;
+    this.queue.add(changed.map(({ id }) => id));
+    await this.queue.upToDate();
     if ((await communityModel.count()) !== this.byRowId.size) {
       const ids = new Set((await communityModel.findMany({ select: { id: true } })).map(({ id }) => id));
-      this.reread([...ids, ...this.byRowId.keys()].filter((id) => !ids.has(id) || !this.byRowId.has(id)));
-      await this.catchingUp;
+      this.queue.add([...ids, ...this.byRowId.keys()].filter((id) => !ids.has(id) || !this.byRowId.has(id)));
+      await this.queue.upToDate();
     }
     this.readUpTo = begunAt;
   }
@@ -181,31 +179,6 @@ export class CommunityDirectory implements CommunityCatalog {
       for (const row of rows) this.put(row);
       after = rows.at(-1)?.id ?? null;
     } while (after !== null);
-  }
-
-  private reread(ids: readonly string[]): void {
-    if (this.isClosed) return;
-    for (const id of ids) this.stale.add(id);
-    if (this.stale.size > 0) this.catchingUp ??= this.catchUp();
-  }
-
-  /** One batch at a time: of two readings of a row, the later one is written down later. */
-  private async catchUp(): Promise<void> {
-    // Whatever else is announced in this turn is read along with it.
-    await Promise.resolve();
-    let failure: unknown;
-    while (this.stale.size > 0 && failure === undefined) {
-      const ids = [...this.stale].slice(0, DIRECTORY_PAGE);
-      for (const id of ids) this.stale.delete(id);
-      await this.readRows(ids).catch((error: unknown) => {
-        failure = error;
-        for (const id of ids) this.stale.add(id);
-      });
-    }
-    this.catchingUp = null;
-    if (failure === undefined || this.isClosed) return;
-    this.deps.log.warn({ err: failure }, "changes of registered models could not be read yet");
-    setTimeout(() => this.reread([]), DIRECTORY_RETRY_MS).unref();
   }
 
   private async readRows(ids: readonly string[]): Promise<void> {

@@ -4,7 +4,6 @@ import type { ContentKind } from "../catalog/modality.js";
 import {
   AGENT_TYPES,
   type Capability,
-  type EndpointModality,
   type Model,
   type PendingModelChange,
   type SafetyFeature,
@@ -113,6 +112,6 @@ export function toUpstream({ row, upstreamId }: RegisteredModel, openToken: (sea
     baseUrl: row.url,
     apiKey: row.bearerToken && openToken(row.bearerToken),
     isTrusted: false,
-    endpoint: { modality: row.modality as EndpointModality, api: row.api },
+    endpoint: { modality: row.modality, api: row.api },
   };
 }

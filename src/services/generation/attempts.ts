@@ -1,5 +1,8 @@
 /** Attempts: the model that was asked for, then its fallbacks, until one answers (decisions "Generation"). */
+import type { KeyCaller, SessionCaller } from "../../context.js";
+import { AppError, type ErrorCode } from "../../errors.js";
 import type { Model } from "../catalog/model.js";
+import type { CallOutcomes } from "../community-models/call-outcomes.js";
 import { mayFallBack, toCallerError } from "./upstream-errors.js";
 
 export interface Answered<Answer> {
@@ -8,11 +11,12 @@ export interface Answered<Answer> {
   readonly answer: Answer;
 }
 
-/** Rejects with what the caller is told of the last failure. A fallback's own fallbacks are not followed. */
+/** Rejects with what the caller is told of the last failure. A fallback's own fallbacks are not followed. `onFailure` is told of each. */
 export async function attempt<Answer>(
   candidates: readonly Model[],
   signal: AbortSignal,
   call: (model: Model) => Promise<Answer>,
+  onFailure?: (model: Model, error: unknown) => void,
 ): Promise<Answered<Answer>> {
   let failure: unknown;
   for (const model of candidates) {
@@ -20,8 +24,29 @@ export async function attempt<Answer>(
       return { model, answer: await call(model) };
     } catch (error) {
       failure = error;
+      onFailure?.(model, error);
       if (signal.aborted || !mayFallBack(error)) break;
     }
   }
   throw toCallerError(failure);
+}
+
+/**
+ * The failures that speak against a model. What the caller did wrong, a refusal and a limit do not, nor what is not known to be the
+ * upstream's doing.
+ */
+const FAULTS: ReadonlySet<ErrorCode> = new Set(["UPSTREAM_ERROR", "UPSTREAM_TIMEOUT", "SERVICE_UNAVAILABLE", "INTERNAL_ERROR"]);
+
+/** Tells of a call that ended with `error`, unless it says nothing about the model: `signal` is what would have ended it early. */
+export function noteFailure(
+  outcomes: CallOutcomes,
+  caller: KeyCaller | SessionCaller,
+  model: Model,
+  error: unknown,
+  signal: AbortSignal,
+): void {
+  const told = signal.aborted ? signal.reason : toCallerError(error);
+  if (!(told instanceof AppError)) return;
+  // Of what ends a call from here, only the time that is up is the model's fault.
+  if (signal.aborted ? told.code === "UPSTREAM_TIMEOUT" : FAULTS.has(told.code)) outcomes.failed(caller, model);
 }

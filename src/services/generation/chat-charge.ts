@@ -3,6 +3,7 @@ import type { RequestContext } from "../../context.js";
 import { NO_USAGE } from "../../lib/usage.js";
 import type { AgentProviders } from "../agents/agent-providers.js";
 import type { Catalog } from "../catalog.js";
+import type { CallOutcomes } from "../community-models/call-outcomes.js";
 import type { Credits, OpenCharge } from "../credits/credits.js";
 import type { OutputEstimates } from "../credits/output-estimates.js";
 import type { Admission } from "./admission.js";
@@ -17,6 +18,7 @@ export interface ChatDependencies {
   readonly upstreams: Upstreams;
   readonly agents: AgentProviders;
   readonly admission: Admission;
+  readonly outcomes: CallOutcomes;
   /** A generation's total, in milliseconds. */
   readonly totalMs: number;
 }

@@ -16,7 +16,7 @@ import type { Model } from "../catalog/model.js";
 import type { OpenCharge } from "../credits/credits.js";
 import { costOf } from "../pricing.js";
 import type { SafetyReport } from "../safety/safety.js";
-import type { Answered } from "./attempts.js";
+import { type Answered, noteFailure } from "./attempts.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
 import { admitChat } from "./chat-admission.js";
 import { type BegunStream, openChatStream } from "./chat-attempts.js";
@@ -124,9 +124,15 @@ export class ChatStreamRun implements ChatCompletionStream {
   private async callUpstream(plan: ChatPlan, charge: OpenCharge, meter: ChatMeter): Promise<Answered<BegunStream>> {
     let accepted: Model | null = null;
     try {
-      return await openChatStream(plan, providersOf(this.deps, this.ctx, plan.generationId), this.cancellation.signal, (model) => {
-        accepted = model;
-      });
+      return await openChatStream(
+        plan,
+        providersOf(this.deps, this.ctx, plan.generationId),
+        this.cancellation.signal,
+        (model) => {
+          accepted = model;
+        },
+        (model, error) => this.noteFailure(plan, model, error),
+      );
     } catch (error) {
       if (accepted && this.cancellation.isCallerGone) await this.conclude(plan, charge, accepted, meter.partial(), "cancelled");
       throw error;
@@ -162,7 +168,7 @@ export class ChatStreamRun implements ChatCompletionStream {
 
   private async pullFrom(begun: Begun): Promise<IteratorResult<ChatStreamBatch>> {
     for (;;) {
-      const { done, value: batch } = await this.readUpstream(begun.answer);
+      const { done, value: batch } = await this.readUpstream(begun);
       if (done) return { done: false, value: await this.finish(begun) };
       for (const chunk of batch) {
         begun.meter.read(chunk);
@@ -176,8 +182,13 @@ export class ChatStreamRun implements ChatCompletionStream {
     }
   }
 
-  private async readUpstream({ first, rest }: BegunStream): Promise<IteratorResult<ChatChunkBatch>> {
-    const result = this.isFirstRead ? await rest.next() : first;
+  private async readUpstream({ plan, model, answer: { first, rest } }: Begun): Promise<IteratorResult<ChatChunkBatch>> {
+    const next = () =>
+      rest.next().catch((error: unknown) => {
+        this.noteFailure(plan, model, error);
+        throw error;
+      });
+    const result = this.isFirstRead ? await next() : first;
     this.isFirstRead = true;
     this.upstreamMs = performance.now() - this.calledAt;
     return result;
@@ -199,6 +210,7 @@ export class ChatStreamRun implements ChatCompletionStream {
     const { plan, charge, model, meter } = begun;
     this.isEnded = true;
     const metered = meter.complete();
+    this.deps.outcomes.succeeded(plan.caller, model);
     this.deps.estimates.learn(plan.model.id, metered.usage.outputTextTokens + metered.usage.outputReasoningTokens);
     const receipt = await this.conclude(plan, charge, model, metered, "ok");
     return this.tail.close(metered.usage, receipt.costNanocredits);
@@ -222,6 +234,10 @@ export class ChatStreamRun implements ChatCompletionStream {
     if (charge.isConcluded) return;
     if (meter.hasOutput || this.cancellation.isCallerGone) await this.conclude(plan, charge, model, meter.partial(), "cancelled");
     else await charge.release();
+  private noteFailure({ caller }: ChatPlan, model: Model, error: unknown): void {
+    noteFailure(this.deps.outcomes, caller, model, error, this.cancellation.signal);
+  }
+
   }
 
   private isCheckDue({ plan, charge, meter }: Begun): boolean {

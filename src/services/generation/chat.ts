@@ -7,6 +7,7 @@ import type { ChatAnswer } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 import type { OpenCharge } from "../credits/credits.js";
 import { costOf } from "../pricing.js";
+import { noteFailure } from "./attempts.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
 import { admitChat } from "./chat-admission.js";
 import { completeChat } from "./chat-attempts.js";
@@ -41,7 +42,12 @@ export class ChatCompletions {
     cancellation.followHold(charge);
     const calledAt = performance.now();
     try {
-      const { model, answer } = await completeChat(plan, providersOf(this.deps, ctx, plan.generationId), cancellation.signal);
+      const { signal } = cancellation;
+      const { outcomes } = this.deps;
+      const { model, answer } = await completeChat(plan, providersOf(this.deps, ctx, plan.generationId), signal, (candidate, error) =>
+        noteFailure(outcomes, plan.caller, candidate, error, signal),
+      );
+      outcomes.succeeded(plan.caller, model);
       const upstreamMs = performance.now() - calledAt;
       await charge.held;
       return await this.conclude(ctx, plan, charge, model, answer, upstreamMs);

@@ -12,12 +12,13 @@ import type { LedgerRecord } from "../../store/ledger.js";
 import type { Modality } from "../catalog/modality.js";
 import type { Model } from "../catalog/model.js";
 import type { Catalog } from "../catalog.js";
+import type { CallOutcomes } from "../community-models/call-outcomes.js";
 import type { Credits, OpenCharge } from "../credits/credits.js";
 import { requireCaller } from "../permissions.js";
 import { type BillableQuantities, costOf, isFree } from "../pricing.js";
 import { servable } from "../safety/features.js";
 import type { Admission, Admitted } from "./admission.js";
-import { attempt } from "./attempts.js";
+import { attempt, noteFailure } from "./attempts.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
 import { takeGenerationId } from "./generation-id.js";
 import type { Receipt, UsageSource } from "./receipt.js";
@@ -29,6 +30,7 @@ export interface GenerationDependencies {
   readonly upstreams: Upstreams;
   readonly admission: Admission;
   /** A generation's total, in milliseconds. */
+  readonly outcomes: CallOutcomes;
   readonly totalMs: number;
 }
 
@@ -110,7 +112,14 @@ export class Generations {
       if (work.onHeld) await charge.held.then(work.onHeld);
       const calledAt = performance.now();
       const candidates = servable(plan.candidates, safety?.applied);
-      const answered = await attempt(candidates, cancellation.signal, (candidate) => work.call(candidate, cancellation.signal, texts));
+      const { signal } = cancellation;
+      const answered = await attempt(
+        candidates,
+        signal,
+        (candidate) => work.call(candidate, signal, texts),
+        (candidate, error) => this.noteFailure(plan, candidate, error, signal),
+      );
+      this.noteSuccess(plan, answered.model);
       const upstreamMs = performance.now() - calledAt;
       const metered = await work.meter(answered.answer);
       await charge.held;
@@ -127,6 +136,16 @@ export class Generations {
   }
 
   /** The charge of a plan. */
+  /** One of its candidates has given its whole answer. */
+  noteSuccess({ caller }: GenerationPlan, model: Model): void {
+    this.deps.outcomes.succeeded(caller, model);
+  }
+
+  /** One of its candidates has not; see `noteFailure` of attempts. */
+  noteFailure({ caller }: GenerationPlan, model: Model, error: unknown, signal: AbortSignal): void {
+    noteFailure(this.deps.outcomes, caller, model, error, signal);
+  }
+
   open(plan: GenerationPlan): OpenCharge {
     const { caller, model } = plan;
     return this.deps.credits.open({

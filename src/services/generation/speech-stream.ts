@@ -16,6 +16,7 @@ import { ProviderError } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 import type { OpenCharge } from "../credits/credits.js";
 import { costOf } from "../pricing.js";
+import { servable } from "../safety/features.js";
 import { type Answered, attempt } from "./attempts.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
 import type { GenerationOutcome, GenerationPlan, Generations, GenerationWork } from "./generations.js";
@@ -127,15 +128,20 @@ export class SpeechStreamRun implements SpokenStream {
   ): Promise<Answered<Pick<Begun, "first" | "rest"> & { readonly stream: SpeechStream }>> {
     let accepted: Answered<SpeechStream> | null = null;
     try {
-      return await attempt(plan.candidates, this.cancellation.signal, async (model) => {
-        accepted = null;
-        const stream = await call(model);
-        accepted = { model, answer: stream };
-        const rest = stream.chunks[Symbol.asyncIterator]();
-        const first = await readChunk(rest);
-        if (first === null) throw new ProviderError("invalid-response", "The upstream answered no sound.");
-        return { stream, first, rest };
-      });
+      return await attempt(
+        servable(plan.candidates, safety?.applied),
+        this.cancellation.signal,
+        async (model) => {
+          accepted = null;
+          const stream = await call(model);
+          accepted = { model, answer: stream };
+          const rest = stream.chunks[Symbol.asyncIterator]();
+          const first = await readChunk(rest);
+          if (first === null) throw new ProviderError("invalid-response", "The upstream answered no sound.");
+          return { stream, first, rest };
+        },
+        (model, error) => this.noteFailure(plan, model, error),
+      );
     } catch (error) {
       const begun = accepted as Answered<SpeechStream> | null;
       if (begun && this.cancellation.isCallerGone) {
@@ -179,7 +185,7 @@ export class SpeechStreamRun implements SpokenStream {
       return await this.pullFrom(begun);
     } catch (error) {
       this.isEnded = true;
-      await this.endEarly(begun, this.cancellation.isCallerGone || this.readerMs >= this.totalMs / 2);
+      await this.endEarly(begun, this.isReaderAtFault);
       throw toCallerError(error);
     } finally {
       this.isPulling = false;
@@ -190,12 +196,25 @@ export class SpeechStreamRun implements SpokenStream {
 
   private async pullFrom(begun: Begun): Promise<IteratorResult<Uint8Array>> {
     for (;;) {
-      const chunk = this.isFirstRead ? await readChunk(begun.rest) : begun.first;
+      const chunk = this.isFirstRead ? await this.readNext(begun) : begun.first;
       this.isFirstRead = true;
       this.upstreamMs = performance.now() - this.calledAt;
       const passed = chunk === null ? await this.finish(begun) : this.withhold(chunk);
       if (passed.byteLength > 0) return { done: false, value: passed };
     }
+  }
+
+  private async readNext({ plan, model, rest }: Begun): Promise<Uint8Array | null> {
+    try {
+      return await readChunk(rest);
+    } catch (error) {
+      if (!this.isReaderAtFault) this.noteFailure(plan, model, error);
+      throw error;
+    }
+  }
+
+  private get isReaderAtFault(): boolean {
+    return this.cancellation.isCallerGone || this.readerMs >= this.totalMs / 2;
   }
 
   private withhold(chunk: Uint8Array): Uint8Array {
@@ -206,6 +225,7 @@ export class SpeechStreamRun implements SpokenStream {
 
   private async finish({ plan, charge, model, course }: Begun): Promise<Uint8Array> {
     this.isEnded = true;
+    this.generations.noteSuccess(plan, model);
     await this.conclude(plan, charge, model, course, "ok");
     return this.withheld;
   }
@@ -243,6 +263,10 @@ export class SpeechStreamRun implements SpokenStream {
     const metered = { quantities: plan.expected, source: status === "ok" ? "estimated" : "partial" } as const;
     const outcome = { ...course, ...metered, modelUsed: model.id, status, upstreamMs: this.upstreamMs };
     this.finalReceipt = await this.generations.conclude(this.ctx, plan, charge, outcome);
+  }
+
+  private noteFailure(plan: GenerationPlan, model: Model, error: unknown): void {
+    this.generations.noteFailure(plan, model, error, this.cancellation.signal);
   }
 
   private quote({ plan, charge, model, course: { firstByteMs, ...course } }: Begun): Quote {

@@ -1,0 +1,205 @@
+/**
+ * How the calls of registered models went (decisions "Catalog"): those of others, by the hour, over 24 hours.
+ *
+ * 1. Generations tell of each call; it is counted in memory, and nobody waits.
+ * 2. Every so often what was counted is added to the table, in one statement: the processes add up there.
+ * 3. What changed is announced, and each process reads the sums of those models again.
+ */
+import type { Logger } from "pino";
+import type { KeyCaller, SessionCaller } from "../../context.js";
+import type { Clock } from "../../lib/clock.js";
+import { HEALTH_FLUSH_MS, HEALTH_REQUESTS_MIN, HEALTH_SUCCESS_PERCENT_MIN, HEALTH_WINDOW_HOURS } from "../../limits-community.js";
+import type { Database } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
+import { type ModelHealth, UNKNOWN_HEALTH } from "../catalog/community.js";
+import type { Model } from "../catalog/model.js";
+import type { CallOutcomes } from "./call-outcomes.js";
+import { RereadQueue } from "./reread-queue.js";
+
+export interface HealthDependencies {
+  readonly database: Database;
+  readonly events: Events;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The account of a registered model; null when it was deleted. */
+  readonly ownerOf: (model: Pick<Model, "communityModelId">) => string | null;
+}
+
+interface Counts {
+  succeeded: number;
+  failed: number;
+}
+
+/** By the beginning of the hour, in milliseconds. */
+type CountsByHour = Map<number, Counts>;
+
+const HOUR_MS = 3_600_000;
+
+export class ModelHealthRecords implements CallOutcomes {
+  /** Counted here and not written down yet; by row id. */
+  private unwritten = new Map<string, CountsByHour>();
+  /** As the table has them. */
+  private readonly written = new Map<string, CountsByHour>();
+  private readonly queue: RereadQueue;
+  private timer: NodeJS.Timeout | null = null;
+  private flushing: Promise<void> | null = null;
+  private sweptHour = 0;
+
+  constructor(private readonly deps: HealthDependencies) {
+    const { events, log } = deps;
+    const onFailure = (error: unknown) => log.warn({ err: error }, "the health of registered models could not be read yet");
+    this.queue = new RereadQueue((ids) => this.read(ids), onFailure);
+    events.listen("model-health-changed", ({ modelId }) => this.queue.add([modelId]));
+    events.onGap(() => void this.load().catch(onFailure));
+  }
+
+  /** Reads the sums of every model. */
+  load(): Promise<void> {
+    return this.queue.between(async () => {
+      const now = this.hour();
+      for (let age = HEALTH_WINDOW_HOURS - 1; age >= 0; age -= 1) {
+        const rows = await this.deps.database.prisma.communityModelHealth.findMany({ where: { hour: new Date(now - age * HOUR_MS) } });
+        for (const row of rows) add(this.written, row.modelId, row.hour.getTime(), row, "replace");
+      }
+    });
+  }
+
+  /** Writes down what has been counted. */
+  async close(): Promise<void> {
+    await this.flush();
+    if (this.timer) clearTimeout(this.timer);
+    await this.queue.close();
+  }
+
+  succeeded(caller: KeyCaller | SessionCaller, model: Model): void {
+    if (model.communityModelId !== null) this.count(caller, model, model.communityModelId, { succeeded: 1, failed: 0 });
+  }
+
+  failed(caller: KeyCaller | SessionCaller, model: Model): void {
+    if (model.communityModelId !== null) this.count(caller, model, model.communityModelId, { succeeded: 0, failed: 1 });
+  }
+
+  /** Of a row; as far as it has been written down. */
+  healthOf(communityModelId: string): ModelHealth {
+    const hours = this.written.get(communityModelId);
+    return hours ? toHealth(hours, this.windowStart()) : UNKNOWN_HEALTH;
+  }
+
+  /** Resolves when this process has read what has been announced to it so far. */
+  upToDate(): Promise<void> {
+    return this.queue.upToDate();
+  }
+
+  /** Writes down what has been counted so far; one at a time. Never rejects: what could not be written is kept for the next time. */
+  async flush(): Promise<void> {
+    while (this.flushing) await this.flushing;
+    this.flushing = this.writeDown().finally(() => {
+      this.flushing = null;
+    });
+    await this.flushing;
+  }
+
+  private count(caller: KeyCaller | SessionCaller, model: Model, id: string, counts: Counts): void {
+    const owner = this.deps.ownerOf(model);
+    if (owner === null || owner === caller.accountId) return;
+    add(this.unwritten, id, this.hour(), counts);
+    this.flushSoon();
+  }
+
+  private flushSoon(): void {
+    this.timer ??= setTimeout(() => void this.flush(), HEALTH_FLUSH_MS).unref();
+  }
+
+  private async writeDown(): Promise<void> {
+    if (this.timer) clearTimeout(this.timer);
+    this.timer = null;
+    const counted = this.unwritten;
+    if (counted.size === 0) return;
+    this.unwritten = new Map();
+    try {
+      await this.insert(counted);
+    } catch (error) {
+      this.keep(counted);
+      this.deps.log.warn({ err: error }, "the health of registered models could not be written down yet");
+      return;
+    }
+    await this.sweep().catch((error: unknown) =>
+      this.deps.log.warn({ err: error }, "old health of registered models could not be deleted"),
+    );
+    for (const modelId of counted.keys()) {
+      const accountId = this.deps.ownerOf({ communityModelId: modelId });
+      if (accountId !== null) this.deps.events.publish("model-health-changed", { accountId, modelId });
+    }
+  }
+
+  /** In one order everywhere, so that two processes which write at once do not wait for each other in a circle. */
+  private async insert(counted: ReadonlyMap<string, CountsByHour>): Promise<void> {
+    const rows = [...counted].flatMap(([id, hours]) => [...hours].map(([hour, counts]) => ({ id, hour: new Date(hour), ...counts })));
+    rows.sort((one, other) => (one.id === other.id ? one.hour.getTime() - other.hour.getTime() : one.id < other.id ? -1 : 1));
+    await this.deps.database.prisma.$executeRaw`
+      INSERT INTO community_model_health AS health (model_id, hour, succeeded, failed)
+      SELECT * FROM unnest(${rows.map(({ id }) => id)}::uuid[], ${rows.map(({ hour }) => hour)}::timestamptz[],
+        ${rows.map(({ succeeded }) => succeeded)}::integer[], ${rows.map(({ failed }) => failed)}::integer[])
+      ON CONFLICT (model_id, hour) DO UPDATE SET succeeded = health.succeeded + excluded.succeeded, failed = health.failed + excluded.failed`;
+  }
+
+  /** Once an hour, of the table and of what is in memory. */
+  private async sweep(): Promise<void> {
+    const hour = this.hour();
+    if (this.sweptHour === hour) return;
+    const start = this.windowStart();
+    await this.deps.database.prisma.communityModelHealth.deleteMany({ where: { hour: { lt: new Date(start) } } });
+    this.sweptHour = hour;
+    for (const [id, hours] of this.written) {
+      for (const each of hours.keys()) if (each < start) hours.delete(each);
+      if (hours.size === 0) this.written.delete(id);
+    }
+  }
+
+  /** For the next time; what is too old by then is of no use. */
+  private keep(counted: ReadonlyMap<string, CountsByHour>): void {
+    const start = this.windowStart();
+    for (const [id, hours] of counted) {
+      for (const [hour, counts] of hours) if (hour >= start) add(this.unwritten, id, hour, counts);
+    }
+    if (this.unwritten.size > 0) this.flushSoon();
+  }
+
+  private async read(ids: readonly string[]): Promise<void> {
+    const rows = await this.deps.database.prisma.communityModelHealth.findMany({
+      where: { modelId: { in: [...ids] }, hour: { gte: new Date(this.windowStart()) } },
+    });
+    for (const id of ids) this.written.delete(id);
+    for (const row of rows) add(this.written, row.modelId, row.hour.getTime(), row, "replace");
+  }
+
+  private hour(): number {
+    const now = this.deps.clock.now().getTime();
+    return now - (now % HOUR_MS);
+  }
+
+  /** The hour that is under way is one of those of the window. */
+  private windowStart(): number {
+    return this.hour() - (HEALTH_WINDOW_HOURS - 1) * HOUR_MS;
+  }
+}
+
+function add(counts: Map<string, CountsByHour>, id: string, hour: number, { succeeded, failed }: Counts, mode?: "replace"): void {
+  const hours = counts.get(id) ?? new Map<number, Counts>();
+  counts.set(id, hours);
+  const before = mode === "replace" ? undefined : hours.get(hour);
+  hours.set(hour, { succeeded: (before?.succeeded ?? 0) + succeeded, failed: (before?.failed ?? 0) + failed });
+}
+
+function toHealth(hours: CountsByHour, windowStart: number): ModelHealth {
+  let [succeeded, requests] = [0, 0];
+  for (const [hour, counts] of hours) {
+    if (hour < windowStart) continue;
+    succeeded += counts.succeeded;
+    requests += counts.succeeded + counts.failed;
+  }
+  if (requests === 0) return UNKNOWN_HEALTH;
+  const isReliable = succeeded * 100 > requests * HEALTH_SUCCESS_PERCENT_MIN;
+  const status = requests < HEALTH_REQUESTS_MIN ? "unknown" : isReliable ? "healthy" : "unreliable";
+  return { status, successRate: succeeded / requests, requests };
+}
