@@ -1,11 +1,159 @@
-/** Prompt agents at work. */
-import { serviceUnavailable } from "../../errors.js";
-import type { ChatProvider } from "../../providers/provider.js";
+/**
+ * Prompt agents at work: each answers a chat by asking its base model, with its tools, in its caller's name. What it asks is held,
+ * charged and recorded as the caller's own, under the generation that the agent answers; the agent itself costs nothing.
+ */
+import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
+import { AppError } from "../../errors.js";
+import type { ChatChunkObject, ChatCompletion, ChatDelta } from "../../lib/chat-format.js";
+import type { Clock } from "../../lib/clock.js";
+import { formatSseEvent } from "../../lib/sse.js";
+import type { ChatAnswer, ChatCall, ChatChunk, ChatChunkBatch, ChatProvider } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
+import type { Catalog } from "../catalog.js";
+import type { ChatCompletions } from "../generation/chat.js";
+import type { McpToolServers } from "../mcp/mcp-tools.js";
+import { requireCaller } from "../permissions.js";
 import type { AgentCall, AgentProviders } from "./agent-providers.js";
+import { AgentTools } from "./agent-tools.js";
+import { type AskModel, askStreamed, askWhole } from "./model-steps.js";
+import type { PromptDefinitions } from "./prompt-definitions.js";
+import { baseModelGone, type RunEnd, runPromptAgent } from "./prompt-run.js";
+import type { RunTokens } from "./run-tokens.js";
+
+export interface PromptAgentsDependencies {
+  readonly chat: ChatCompletions;
+  readonly catalog: Catalog;
+  readonly definitions: PromptDefinitions;
+  readonly servers: McpToolServers;
+  readonly runTokens: Pick<RunTokens, "issue">;
+  readonly clock: Clock;
+}
+
+type Deltas = AsyncGenerator<readonly ChatDelta[], RunEnd>;
+
+interface BegunRun {
+  readonly deltas: Deltas;
+  /** One sentence for each option that has no effect. */
+  readonly warnings: readonly string[];
+}
 
 export class PromptAgents implements AgentProviders {
-  chat(model: Model, _call: AgentCall): ChatProvider {
-    throw serviceUnavailable(`${model.id} cannot be run.`);
+  constructor(private readonly deps: PromptAgentsDependencies) {}
+
+  chat(model: Model, call: AgentCall): ChatProvider {
+    return {
+      complete: (request) => this.complete(model, call, request),
+      stream: async (request) => this.stream(model, call, request),
+    };
   }
+
+  private async complete(model: Model, agentCall: AgentCall, request: ChatCall): Promise<ChatAnswer> {
+    return this.atWork(agentCall, request, async (token) => {
+      const { deltas, warnings } = await this.begin(model, agentCall, request, token, askWhole(this.deps.chat));
+      const message: Record<string, string> = {};
+      for (;;) {
+        const { done, value } = await deltas.next();
+        if (!done) for (const delta of value) append(message, delta);
+        else {
+          const { content = "", ...more } = message;
+          const choice = { index: 0, message: { role: "assistant", content, ...more }, logprobs: null, finish_reason: value.finishReason };
+          const completion: ChatCompletion = { ...this.head(model, agentCall), object: "chat.completion", choices: [choice] };
+          return { bytes: Buffer.from(JSON.stringify(completion)), completion, usage: null, warnings };
+        }
+      }
+    });
+  }
+
+  /** Nothing is yielded before the model has said something: until then a failure has a status of its own. */
+  private async *stream(model: Model, agentCall: AgentCall, request: ChatCall): AsyncGenerator<ChatChunkBatch> {
+    const head = { ...this.head(model, agentCall), object: "chat.completion.chunk" };
+    const token = this.issueToken(agentCall);
+    let deltas: Deltas | null = null;
+    try {
+      const begun = await this.begin(model, agentCall, request, token, askStreamed(this.deps.chat));
+      ({ deltas } = begun);
+      let first: Partial<ChatChunk> | null = { warnings: begun.warnings };
+      for (;;) {
+        const { done, value } = await deltas.next();
+        const pieces = done ? [{ delta: {}, finish_reason: value.finishReason }] : value.map((delta) => ({ delta, finish_reason: null }));
+        yield pieces.map(({ delta, finish_reason }) => {
+          const role = first && { role: "assistant" };
+          const chunk = toChunk({ ...head, choices: [{ index: 0, delta: { ...role, ...delta }, logprobs: null, finish_reason }] });
+          const made = { ...chunk, ...first };
+          first = null;
+          return made;
+        });
+        if (done) return;
+      }
+    } catch (error) {
+      request.signal.throwIfAborted();
+      throw error;
+    } finally {
+      await deltas?.return({ finishReason: "stop", costNanocredits: 0n });
+      this.deps.servers.endRun(token);
+    }
+  }
+
+  private async atWork<Result>(call: AgentCall, { signal }: ChatCall, work: (token: string) => Promise<Result>): Promise<Result> {
+    const token = this.issueToken(call);
+    try {
+      return await work(token);
+    } catch (error) {
+      // What it asks ends for the same reason, and says so in its own words.
+      signal.throwIfAborted();
+      throw error;
+    } finally {
+      this.deps.servers.endRun(token);
+    }
+  }
+
+  private issueToken({ ctx, generationId }: AgentCall): string {
+    return this.deps.runTokens.issue(requireCaller(ctx), generationId);
+  }
+
+  private async begin(model: Model, call: AgentCall, request: ChatCall, runToken: string, ask: AskModel): Promise<BegunRun> {
+    const { body, signal } = request;
+    const { systemPrompt, baseModel, mcpServers } = await this.deps.definitions.find(model);
+    const ctx = contextOf(call, signal);
+    const base = this.resolveBase(ctx, baseModel);
+    const tools = await AgentTools.open(this.deps.servers, mcpServers, { runToken, signal });
+    return { deltas: runPromptAgent({ ctx, ask, base, systemPrompt, tools, body }), warnings: warningsOf(request, tools) };
+  }
+
+  /** Throws SERVICE_UNAVAILABLE when there is no such model any more, FORBIDDEN when the caller's key may not use it. */
+  private resolveBase(ctx: RequestContext, baseModel: string): Model {
+    try {
+      return this.deps.catalog.resolve(ctx.caller, baseModel, "text");
+    } catch (error) {
+      throw error instanceof AppError && error.code === "BAD_REQUEST" ? baseModelGone(error) : error;
+    }
+  }
+
+  private head(model: Model, { generationId }: AgentCall) {
+    return { id: `chatcmpl-${generationId}`, created: Math.floor(this.deps.clock.now().getTime() / 1000), model: model.id };
+  }
+}
+
+/** What the agent asks, it asks for its caller; each generation has an id of its own and ends with the agent's. */
+function contextOf({ ctx, generationId }: AgentCall, signal: AbortSignal): RequestContext {
+  const caller: KeyCaller | SessionCaller = { ...requireCaller(ctx), run: { parentRequestId: generationId } };
+  const { requestId, clientAddress, log, hops } = ctx;
+  return { caller, requestId, clientAddress, log, hops, signal };
+}
+
+function warningsOf({ body }: ChatCall, { leftOut }: AgentTools): readonly string[] {
+  const { tools, functions, n } = body;
+  return [
+    ...([tools, functions].some((list) => Array.isArray(list) && list.length > 0) ? ["tools: an agent uses its own."] : []),
+    ...(typeof n === "number" && n > 1 ? ["n: an agent answers once."] : []),
+    ...(leftOut > 0 ? [`The agent's servers have ${leftOut} tools more than a model is offered.`] : []),
+  ];
+}
+
+function append(message: Record<string, string>, delta: ChatDelta): void {
+  for (const [name, value] of Object.entries(delta)) if (typeof value === "string") message[name] = (message[name] ?? "") + value;
+}
+
+function toChunk(object: ChatChunkObject): ChatChunk {
+  return { object, bytes: formatSseEvent(JSON.stringify(object)), usage: null };
 }

@@ -1,0 +1,63 @@
+/** What is said of an agent by whoever makes or changes it (Spec 4.7). */
+import { z } from "zod";
+import { MCP_SERVERS_MAX, REPOSITORY_CHARS_MAX, SYSTEM_PROMPT_CHARS_MAX } from "../../limits-agents.js";
+import { MODEL_REFERENCE_CHARS_MAX } from "../../limits-community.js";
+import {
+  modelDescription,
+  modelName,
+  modelTitle,
+  modelVisibility,
+  refuseDuplicates,
+  requiredSafetyFeatures,
+} from "../community-models/common-input.js";
+import { storableText } from "../input.js";
+import { MCP_SERVER_IDS } from "../mcp/mcp-tools.js";
+
+const systemPrompt = storableText.min(1).max(SYSTEM_PROMPT_CHARS_MAX);
+const baseModel = storableText.min(1).max(MODEL_REFERENCE_CHARS_MAX);
+const mcpServers = z
+  .array(z.enum(MCP_SERVER_IDS, `Expected one of ${MCP_SERVER_IDS.join(", ")}.`))
+  .max(MCP_SERVERS_MAX)
+  .superRefine(refuseDuplicates);
+
+export const createPromptAgentInput = z.strictObject({
+  type: z.literal("prompt_agent").optional(),
+  systemPrompt,
+  baseModel,
+  name: modelName,
+  title: modelTitle,
+  mcpServers: mcpServers.default([]),
+  description: modelDescription.default(null),
+  visibility: modelVisibility.default("private"),
+  requiredSafetyFeatures: requiredSafetyFeatures.default([]),
+});
+export type CreatePromptAgentInput = z.output<typeof createPromptAgentInput>;
+
+/** Its name, title and description come from the repository. */
+export const createCodeAgentInput = z.strictObject({
+  type: z.literal("code_agent"),
+  repository: storableText.min(1).max(REPOSITORY_CHARS_MAX),
+  description: z.literal("", "Only an empty description is taken: it comes from the repository.").optional(),
+  visibility: modelVisibility.default("private"),
+  requiredSafetyFeatures: requiredSafetyFeatures.default([]),
+});
+export type CreateCodeAgentInput = z.output<typeof createCodeAgentInput>;
+
+/** A prompt agent unless `type` says otherwise. */
+export const createAgentInput = z.discriminatedUnion("type", [createPromptAgentInput, createCodeAgentInput]);
+export type CreateAgentInput = z.output<typeof createAgentInput>;
+
+/** Only the fields that are sent change. */
+export const updateAgentInput = z
+  .strictObject({
+    name: modelName,
+    title: modelTitle,
+    description: modelDescription,
+    visibility: modelVisibility,
+    requiredSafetyFeatures,
+    systemPrompt,
+    baseModel,
+    mcpServers,
+  })
+  .partial();
+export type UpdateAgentInput = z.output<typeof updateAgentInput>;

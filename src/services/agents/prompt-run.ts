@@ -1,0 +1,116 @@
+/**
+ * A prompt agent at work on one call (decisions "Agents and community models").
+ *
+ * 1. Its tools are listed; a server that is not set up ends the run before anything is asked.
+ * 2. The model is asked with the agent's system prompt before the caller's messages, and what it says is passed on.
+ * 3. Tools that it calls are called, all of a step at once, and what they answer is said to the model in the next step.
+ * 4. The last step, and every one after the last tool call, is one in which the model may call no tool: it has to answer in words.
+ */
+import type { RequestContext } from "../../context.js";
+import { serviceUnavailable } from "../../errors.js";
+import type { ChatBody, ChatDelta } from "../../lib/chat-format.js";
+import { AGENT_MODEL_STEPS_MAX, AGENT_TOOL_CALLS_MAX } from "../../limits-agents.js";
+import type { Model } from "../catalog/model.js";
+import type { ChatCompletionInput } from "../generation/chat-input.js";
+import type { AgentTools } from "./agent-tools.js";
+import type { AskModel, StepAnswer, ToolCall } from "./model-steps.js";
+import { failedResult, type ShownResult } from "./tool-results.js";
+
+type Message = ChatCompletionInput["messages"][number];
+
+export interface PromptRun {
+  readonly ctx: RequestContext;
+  readonly ask: AskModel;
+  readonly base: Model;
+  readonly systemPrompt: string;
+  readonly tools: AgentTools;
+  /** The caller's request. */
+  readonly body: ChatBody;
+}
+
+export interface RunEnd {
+  readonly finishReason: string;
+  /** What the steps were charged together. */
+  readonly costNanocredits: bigint;
+}
+
+/** The agent decides on these, not its caller. */
+const OWN_FIELDS = new Set([
+  ...["model", "messages", "stream", "stream_options", "safe", "n"],
+  ...["tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"],
+]);
+const BETWEEN_STEPS = "\n\n";
+
+/** Yields the answer's deltas. Rejects with the AppErrors of the models that it asks. */
+export async function* runPromptAgent(run: PromptRun): AsyncGenerator<readonly ChatDelta[], RunEnd> {
+  const { ctx, ask, base, tools, body } = run;
+  const declared = tools.declared;
+  const parameters = Object.fromEntries(Object.entries(body).filter(([name]) => !OWN_FIELDS.has(name)));
+  const messages: Message[] = [{ role: "system", content: run.systemPrompt }, ...(body.messages as Message[])];
+  let callsLeft = AGENT_TOOL_CALLS_MAX;
+  let costNanocredits = 0n;
+  let hasText = false;
+  for (let step = 1; ; step += 1) {
+    const mayCall = declared.length > 0 && callsLeft > 0 && step < AGENT_MODEL_STEPS_MAX;
+    const offer = declared.length > 0 && { tools: [...declared], ...(!mayCall && { tool_choice: "none" }) };
+    const answer: StepAnswer = yield* apart(ask(ctx, { ...parameters, model: base.id, messages: [...messages], ...offer }), hasText);
+    hasText ||= answer.text !== "";
+    costNanocredits += answer.costNanocredits;
+    const isAnswered = answer.toolCalls.length === 0 || answer.finishReason === "length";
+    if (isAnswered) return { finishReason: answer.finishReason ?? "stop", costNanocredits };
+    // It calls tools that it may not call: there is no more to come.
+    if (!mayCall) return { finishReason: "length", costNanocredits };
+    messages.push(toAssistant(answer), ...(await useTools(run, answer.toolCalls, callsLeft)));
+    callsLeft -= Math.min(callsLeft, answer.toolCalls.length);
+  }
+}
+
+/** What steps say is told apart by an empty line. */
+async function* apart(
+  deltas: AsyncGenerator<readonly ChatDelta[], StepAnswer>,
+  hasText: boolean,
+): AsyncGenerator<readonly ChatDelta[], StepAnswer> {
+  let isDue = hasText;
+  try {
+    for (;;) {
+      const { done, value } = await deltas.next();
+      if (done) return value;
+      const starts = isDue && value.some(({ content }) => content !== undefined);
+      if (starts) isDue = false;
+      yield starts ? [{ content: BETWEEN_STEPS }, ...value] : value;
+    }
+  } finally {
+    await deltas.return({ text: "", toolCalls: [], finishReason: null, costNanocredits: 0n });
+  }
+}
+
+function toAssistant({ text, toolCalls }: StepAnswer): Message {
+  return { role: "assistant", content: text === "" ? null : text, tool_calls: toolCalls.map(({ raw }) => ({ ...raw })) };
+}
+
+/** One message for each call; pictures, which no tool's message may hold, are shown after them. */
+async function useTools({ tools, base }: PromptRun, calls: readonly ToolCall[], callsLeft: number): Promise<readonly Message[]> {
+  const seesImages = base.inputModalities.includes("image");
+  const results = await Promise.all(
+    calls.map((call, index): Promise<ShownResult> | ShownResult =>
+      index < callsLeft
+        ? tools.call(call, seesImages)
+        : failedResult(`an agent calls at most ${AGENT_TOOL_CALLS_MAX} tools, and has done so.`),
+    ),
+  );
+  const pictures = results.flatMap(({ images }, index) =>
+    images.map((url) => [
+      { type: "text" as const, text: `What ${calls[index]?.name} has shown:` },
+      { type: "image_url" as const, image_url: { url } },
+    ]),
+  );
+  return [
+    ...results.map(({ text }, index): Message => ({ role: "tool", tool_call_id: calls[index]?.id, content: text })),
+    ...(pictures.length > 0 ? [{ role: "user" as const, content: pictures.flat() }] : []),
+  ];
+}
+
+/** The model of an agent that is gone, private or an agent itself by now is nothing that its caller could mend. */
+export function baseModelGone(cause: unknown): Error {
+  return serviceUnavailable("The model that this agent asks cannot be called. Its owner has to name another one.", { cause });
+}
