@@ -64,7 +64,7 @@ async function collect(stream: AsyncIterable<readonly ChatChunk[]>): Promise<Cha
 /** What a client puts together from the chunks. */
 function joined(chunks: readonly ChatChunk[]) {
   const deltas = chunks.flatMap(({ object }) => object.choices ?? []).map(({ delta }) => delta ?? {});
-  const calls: { id?: string; name: string; arguments: string }[] = [];
+  const calls: { id?: string | undefined; name: string; arguments: string }[] = [];
   for (const { tool_calls: pieces } of deltas) {
     for (const piece of (pieces ?? []) as { index: number; id?: string; function?: { name?: string; arguments?: string } }[]) {
       const known = calls[piece.index] ?? { id: piece.id, name: piece.function?.name ?? "", arguments: "" };

@@ -29,9 +29,10 @@ export class ChatMeter {
     for (const choice of chunk.object.choices ?? []) if (choice.delta) this.readDelta(choice.delta);
   }
 
-  readCompletion(completion: ChatCompletion, usage: UsageQuantities | null): void {
+  /** A report of somebody who is not believed in everything is `isChecked`: the answer is read all the same. */
+  readCompletion(completion: ChatCompletion, usage: UsageQuantities | null, isChecked = false): void {
     this.reported = usage;
-    if (usage) return;
+    if (usage && !isChecked) return;
     for (const choice of completion.choices ?? []) if (choice.message) this.readDelta(choice.message);
   }
 

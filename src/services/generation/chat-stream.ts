@@ -20,6 +20,7 @@ import { type Answered, noteFailure } from "./attempts.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
 import { admitChat } from "./chat-admission.js";
 import { type BegunStream, openChatStream } from "./chat-attempts.js";
+import { believed, outputTokensOf } from "./chat-believed.js";
 import { type ChatDependencies, openCharge, providersOf } from "./chat-charge.js";
 import type { ChatCompletionInput } from "./chat-input.js";
 import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
@@ -209,11 +210,10 @@ export class ChatStreamRun implements ChatCompletionStream {
   private async finish(begun: Begun): Promise<ChatStreamBatch> {
     const { plan, charge, model, meter } = begun;
     this.isEnded = true;
-    const metered = meter.complete();
     this.deps.outcomes.succeeded(plan.caller, model);
-    this.deps.estimates.learn(plan.model.id, metered.usage.outputTextTokens + metered.usage.outputReasoningTokens);
-    const receipt = await this.conclude(plan, charge, model, metered, "ok");
-    return this.tail.close(metered.usage, receipt.costNanocredits);
+    const metered = meter.complete();
+    this.deps.estimates.learn(plan.model.id, outputTokensOf(model, meter, metered.usage));
+    return this.tail.close(await this.conclude(plan, charge, model, metered, "ok"));
   }
 
   /** Its hold is used up and no more was granted: what has come is the answer, cut at its length, and the reason follows. */
@@ -222,9 +222,7 @@ export class ChatStreamRun implements ChatCompletionStream {
     this.isEnded = true;
     this.failure = refusal;
     await begun.answer.rest.return?.();
-    const metered = meter.partial();
-    const receipt = await this.conclude(plan, charge, model, metered, "cancelled");
-    return this.tail.cutAtLength(passed, metered.usage, receipt.costNanocredits);
+    return this.tail.cutAtLength(passed, await this.conclude(plan, charge, model, meter.partial(), "cancelled"));
   }
 
   /** The upstream failed or the caller left. Nothing is charged for a failure that delivered nothing. */
@@ -234,10 +232,10 @@ export class ChatStreamRun implements ChatCompletionStream {
     if (charge.isConcluded) return;
     if (meter.hasOutput || this.cancellation.isCallerGone) await this.conclude(plan, charge, model, meter.partial(), "cancelled");
     else await charge.release();
-  private noteFailure({ caller }: ChatPlan, model: Model, error: unknown): void {
-    noteFailure(this.deps.outcomes, caller, model, error, this.cancellation.signal);
   }
 
+  private noteFailure({ caller }: ChatPlan, model: Model, error: unknown): void {
+    noteFailure(this.deps.outcomes, caller, model, error, this.cancellation.signal);
   }
 
   private isCheckDue({ plan, charge, meter }: Begun): boolean {
@@ -249,8 +247,9 @@ export class ChatStreamRun implements ChatCompletionStream {
     const soFar = meter.soFar();
     const cost = costOf(soFar, plan.model.rates);
     const tokens = soFar.outputTextTokens + soFar.outputReasoningTokens;
-    // Reasoning may cost more than the text that was reckoned with.
-    const isCapped = plan.isCapped && tokens <= plan.outputTokensHeld && cost <= charge.heldAmount;
+    // Reasoning may cost more than the text that was reckoned with. Nobody pays an account's upstream for more than they stated.
+    const isBeyondCap = tokens > plan.outputTokensHeld;
+    const isCapped = plan.isCapped && (isBeyondCap ? model.isCommunity : cost <= charge.heldAmount);
     const refusal = await charge.meter(cost, isCapped, () =>
       toLedgerRecord(plan, {
         modelUsed: model.id,
@@ -265,7 +264,7 @@ export class ChatStreamRun implements ChatCompletionStream {
   }
 
   private async conclude(plan: ChatPlan, charge: OpenCharge, model: Model, metered: MeteredUsage, status: UsageStatus): Promise<Receipt> {
-    const { usage, source } = metered;
+    const { usage, source } = believed(plan, charge, model, metered);
     const record = toLedgerRecord(plan, { modelUsed: model.id, usage, usageSource: source, status, firstTokenMs: this.firstTokenMs });
     const heldNanocredits = charge.heldAmount;
     const settlement = await charge.settle(costOf(usage, plan.model.rates), record);

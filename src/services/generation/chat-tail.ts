@@ -5,9 +5,9 @@
 
 import type { ChatChunkObject } from "../../lib/chat-format.js";
 import { formatSseEvent } from "../../lib/sse.js";
-import type { UsageQuantities } from "../../lib/usage.js";
 import type { ChatChunk, ChatChunkBatch } from "../../providers/provider.js";
 import { withCost } from "./chat-usage.js";
+import type { Receipt } from "./receipt.js";
 
 export interface ChatStreamBatch {
   readonly chunks: readonly ChatChunkObject[];
@@ -38,21 +38,26 @@ export class ChatTail {
   }
 
   /** The last batch of an answer that came to its end. */
-  close(usage: UsageQuantities, costNanocredits: bigint): ChatStreamBatch {
-    const reported = withCost(this.reported, usage, costNanocredits);
+  close(receipt: Receipt): ChatStreamBatch {
+    const reported = this.withCost(receipt);
     if (!this.includeUsage) return toBatch([rewritten({ ...(this.withheld?.object ?? this.skeleton()), usage: reported })]);
     const finishing = this.withheld ? [withoutUsage(this.withheld)] : [];
     return toBatch([...finishing, rewritten({ ...this.skeleton(), usage: reported })]);
   }
 
   /** The last batch of an answer that was stopped because nobody pays for more of it. */
-  cutAtLength(passed: ChatStreamBatch | null, usage: UsageQuantities, costNanocredits: bigint): ChatStreamBatch {
+  cutAtLength(passed: ChatStreamBatch | null, receipt: Receipt): ChatStreamBatch {
     const choices = [{ index: 0, delta: {}, finish_reason: "length" }];
-    const cut = rewritten({ ...this.skeleton(), choices, usage: withCost(this.reported, usage, costNanocredits) });
+    const cut = rewritten({ ...this.skeleton(), choices, usage: this.withCost(receipt) });
     return {
       chunks: [...(passed?.chunks ?? []), cut.object],
       bytes: passed ? Buffer.concat([passed.bytes, cut.bytes]) : cut.bytes,
     };
+  }
+
+  /** The upstream's report goes on when it is what was charged for. */
+  private withCost({ usage, usageSource, costNanocredits }: Receipt): Record<string, unknown> {
+    return withCost(usageSource === "provider" ? this.reported : null, usage, costNanocredits);
   }
 
   /** What every chunk of a stream has in common, with nothing in it. */

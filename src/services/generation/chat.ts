@@ -11,6 +11,7 @@ import { noteFailure } from "./attempts.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
 import { admitChat } from "./chat-admission.js";
 import { completeChat } from "./chat-attempts.js";
+import { believed, extendToDelivered, outputTokensOf } from "./chat-believed.js";
 import { type ChatDependencies, openCharge, providersOf } from "./chat-charge.js";
 import type { ChatCompletionInput } from "./chat-input.js";
 import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
@@ -74,17 +75,15 @@ export class ChatCompletions {
     upstreamMs: number,
   ): Promise<ChatCompletionResult> {
     const meter = new ChatMeter(plan.promptTokens);
-    meter.readCompletion(answer.completion, answer.usage);
-    const metered = meter.complete();
-    this.deps.estimates.learn(plan.model.id, metered.usage.outputTextTokens + metered.usage.outputReasoningTokens);
+    meter.readCompletion(answer.completion, answer.usage, model.isCommunity);
+    const { usage, source } = meter.complete();
+    this.deps.estimates.learn(plan.model.id, outputTokensOf(model, meter, usage));
+    const recordOf = (metered: MeteredUsage) =>
+      toLedgerRecord(plan, { modelUsed: model.id, usage: metered.usage, usageSource: metered.source, status: "ok", firstTokenMs: null });
+    if (model.isCommunity) await extendToDelivered(plan, charge, meter, () => recordOf({ usage, source }));
+    const metered = believed(plan, charge, model, { usage, source });
     const cost = costOf(metered.usage, plan.model.rates);
-    const record = toLedgerRecord(plan, {
-      modelUsed: model.id,
-      usage: metered.usage,
-      usageSource: metered.source,
-      status: "ok",
-      firstTokenMs: null,
-    });
+    const record = recordOf(metered);
     const settlement = await charge.settle(cost, record);
     this.deps.admission.charged(ctx, plan.caller, settlement.chargedNanocredits);
     const receipt: Receipt = {
@@ -108,9 +107,9 @@ export class ChatCompletions {
   }
 }
 
-/** Clients read `usage`: an upstream that reported none is given what was counted. Otherwise its bytes pass as they came. */
+/** Clients read `usage`: where none was reported that was believed, it is what was charged for. Otherwise the bytes pass as they came. */
 function withUsage(answer: ChatAnswer, metered: MeteredUsage): { bytes: Uint8Array; completion: ChatCompletion } {
-  if (answer.usage) return { bytes: answer.bytes, completion: answer.completion };
+  if (metered.source === "provider") return { bytes: answer.bytes, completion: answer.completion };
   const completion = { ...answer.completion, usage: toReportedUsage(metered.usage) };
   return { bytes: Buffer.from(JSON.stringify(completion)), completion };
 }

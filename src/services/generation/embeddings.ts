@@ -117,9 +117,9 @@ function assertReadable(model: Model, safe: EmbeddingsInput["safe"]): void {
   if (isChecked(model, safe)) throw invalidInput("Safety features read texts: send the input as text, not as token numbers.", "input");
 }
 
-/** As it came, or made of what came. */
-function toDocument({ document, vectors }: EmbeddingAnswer, { model, usage }: Receipt, isEncoded: boolean): Uint8Array {
-  if (document) return document;
+/** As it came, or made of what came; a report that was not believed does not go on. */
+function toDocument({ document, vectors }: EmbeddingAnswer, { model, usage, usageSource }: Receipt, isEncoded: boolean): Uint8Array {
+  if (document && usageSource === "provider") return document;
   const data = vectors.map((vector, index) => ({
     object: "embedding",
     index,

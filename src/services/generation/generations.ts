@@ -23,14 +23,15 @@ import { CallerGone, Cancellation } from "./cancellation.js";
 import { takeGenerationId } from "./generation-id.js";
 import type { Receipt, UsageSource } from "./receipt.js";
 import type { Upstreams } from "./upstreams.js";
+import { withinHold } from "./within-hold.js";
 
 export interface GenerationDependencies {
   readonly catalog: Catalog;
   readonly credits: Credits;
   readonly upstreams: Upstreams;
   readonly admission: Admission;
-  /** A generation's total, in milliseconds. */
   readonly outcomes: CallOutcomes;
+  /** A generation's total, in milliseconds. */
   readonly totalMs: number;
 }
 
@@ -135,7 +136,6 @@ export class Generations {
     }
   }
 
-  /** The charge of a plan. */
   /** One of its candidates has given its whole answer. */
   noteSuccess({ caller }: GenerationPlan, model: Model): void {
     this.deps.outcomes.succeeded(caller, model);
@@ -146,6 +146,7 @@ export class Generations {
     noteFailure(this.deps.outcomes, caller, model, error, signal);
   }
 
+  /** The charge of a plan. */
   open(plan: GenerationPlan): OpenCharge {
     const { caller, model } = plan;
     return this.deps.credits.open({
@@ -169,9 +170,12 @@ export class Generations {
 
   /** Charges what was metered. Resolves when that is committed. */
   async conclude(ctx: RequestContext, plan: GenerationPlan, charge: OpenCharge, outcome: GenerationOutcome): Promise<Receipt> {
-    const { modelUsed, quantities, source, status, firstByteMs, ...course } = outcome;
+    const { modelUsed, quantities: metered, source: from, status, firstByteMs, ...course } = outcome;
+    const { rates, isCommunity } = plan.model;
+    const told = { quantities: metered, source: from };
+    const { quantities, source } = isCommunity ? withinHold(told, rates, charge.heldAmount) : told;
     const record = toGenerationRecord(plan, { modelUsed, quantities, usageSource: source, status, firstByteMs });
-    const settlement = await charge.settle(costOf(quantities, plan.model.rates), record);
+    const settlement = await charge.settle(costOf(quantities, rates), record);
     this.deps.admission.charged(ctx, plan.caller, settlement.chargedNanocredits);
     return {
       generationId: plan.generationId,
