@@ -1,0 +1,8 @@
+/** What is said of registered models and of agents in the same words (Spec 2.7, 2.8). */
+import type { ModelVisibility } from "../../services/community-models/common-input.js";
+import { builder, enumValues } from "../builder.js";
+
+export const VisibilityEnum = builder.enumType("Visibility", {
+  description: "PRIVATE: its owner alone may call it. PUBLIC: everybody may.",
+  values: enumValues<ModelVisibility>(["private", "public"]),
+});
