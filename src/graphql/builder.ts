@@ -9,7 +9,16 @@ import SchemaBuilder from "@pothos/core";
 import ComplexityPlugin from "@pothos/plugin-complexity";
 import RelayPlugin from "@pothos/plugin-relay";
 import type { GraphQLContext } from "./context.js";
-import { parseCredits, parseDateTime, parseFile, parseJson, serializeCredits, serializeDateTime, serializeFile } from "./scalars.js";
+import {
+  parseCredits,
+  parseDateTime,
+  parseFile,
+  parseJson,
+  parsePrice,
+  serializeCredits,
+  serializeDateTime,
+  serializeFile,
+} from "./scalars.js";
 import type { UploadedFile } from "./uploaded-file.js";
 
 export interface SchemaTypes {
@@ -22,6 +31,8 @@ export interface SchemaTypes {
     DateTime: { Input: Date; Output: Date };
     /** Nanocredits in; decimal strings out, because only the resolver knows whether it has nanocredits or picocredits. */
     Credits: { Input: bigint; Output: string };
+    /** Picocredits in, decimal strings out. */
+    Price: { Input: bigint; Output: string };
     JSON: { Input: unknown; Output: unknown };
     File: { Input: UploadedFile; Output: never };
   };
@@ -52,6 +63,12 @@ builder.scalarType("Credits", {
   description: 'An amount of credits as a decimal string: `"0.00012"`. One credit is worth one US dollar.',
   serialize: serializeCredits,
   parseValue: parseCredits,
+});
+
+builder.scalarType("Price", {
+  description: 'Credits per unit as a decimal string of at most 12 decimal places: `"0.00000015"` of a token.',
+  serialize: serializeCredits,
+  parseValue: parsePrice,
 });
 
 builder.scalarType("JSON", {

@@ -1,6 +1,6 @@
 /** How the schema's own scalars are read and written. */
 import { GraphQLError } from "graphql";
-import { parseNanocredits } from "../lib/money.js";
+import { parseNanocredits, parsePicocredits } from "../lib/money.js";
 import { JSON_DEPTH_MAX } from "../limits.js";
 import { UploadedFile } from "./uploaded-file.js";
 
@@ -29,6 +29,13 @@ export function parseCredits(value: unknown): bigint {
   const nanocredits = typeof value === "string" ? parseNanocredits(value) : null;
   if (nanocredits === null) throw new GraphQLError('Credits are a decimal string with at most 9 decimal places, such as "1.5".');
   return nanocredits;
+}
+
+/** To picocredits. Text only, as credits are. */
+export function parsePrice(value: unknown): bigint {
+  const picocredits = typeof value === "string" ? parsePicocredits(value) : null;
+  if (picocredits === null) throw new GraphQLError('A price is a decimal string with at most 12 decimal places, such as "0.00000015".');
+  return picocredits;
 }
 
 export function parseJson(value: unknown): unknown {

@@ -97,7 +97,7 @@ export class CommunityModels {
     const url = isText ? await urls.check(input.url, "url") : await urls.check(input.baseUrl, "baseUrl");
     const { accountId } = caller;
     const id = createId();
-    const { name, title, description, modality, upstreamModel, requiredSafetyFeatures, perUserRpm, fallbacks, advertised } = input;
+    const { name, title, description, modality, upstreamModel = name, requiredSafetyFeatures, perUserRpm, fallbacks, advertised } = input;
     const traits = MODALITY_TRAITS[modality];
     const { paidOnly, imagePricing, visibility } = input;
     const terms = { visibility: "private", paidOnly, imagePricing, prices: statedPrices(input) } as const;

@@ -70,7 +70,8 @@ const createFields = {
   description: modelDescription.default(null),
   visibility: modelVisibility.default("private"),
   bearerToken,
-  upstreamModel,
+  /** The name unless stated. */
+  upstreamModel: upstreamModel.optional(),
   imagePricing: z.enum(IMAGE_PRICINGS).default("request"),
   inputModalities: inputModalities.optional(),
   requiredSafetyFeatures: requiredSafetyFeatures.default([]),
