@@ -27,7 +27,7 @@ export class RereadQueue {
   /** Does `work` while nothing is read; what is announced meanwhile is read after it. */
   async between(work: () => Promise<void>): Promise<void> {
     while (this.running) await this.running;
-    const done = work();
+    const done = Promise.resolve().then(work);
     this.running = done.catch(() => undefined);
     try {
       await done;
