@@ -3,16 +3,20 @@ import { createServer, type RequestListener, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AppError } from "../../src/errors.js";
+import { systemClock } from "../../src/lib/clock.js";
 import { BROKER_ANSWER_BYTES_MAX, BROKER_REQUESTS_AT_ONCE_MAX, CONNECTED_APPS_PER_ACCOUNT_MAX } from "../../src/limits-integrations.js";
+import { createIntegrations } from "../../src/services/integrations/create-integrations.js";
 import { HttpBroker } from "../../src/services/integrations/http-broker.js";
 import { createPayer, databaseOf } from "../e2e/money.js";
 import { type Client, createClient, expectEnvelope } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeBroker, startFakeBroker } from "../support/fake-broker.js";
+import { nobody } from "../support/sign-in.js";
 import { visit } from "../support/visitor.js";
 
 const ACCOUNT = "0199f000-0000-7000-8000-0000000000aa";
 const OTHER = "0199f000-0000-7000-8000-0000000000bb";
+const UNKNOWN = "0199f000-0000-7000-8000-0000000000cc";
 const WANTED = { accountId: ACCOUNT, toolkit: "tasks", callbackUrl: "https://gateway.example/integrations/callback?state=s" };
 
 let fake: FakeBroker;
@@ -290,24 +294,18 @@ describe("a gateway with an HTTP broker", () => {
     for (const answer of answers) expectEnvelope(answer, status, code);
     expect(JSON.stringify(app.logs)).not.toContain(fake.key);
   });
-});
 
-describe("a gateway whose broker is off", () => {
-  let app: TestApp;
+  it("connects nothing when brokers are off, and has nothing connected", async () => {
+    const addresses = { baseUrl: app.baseUrl, authUrl: app.baseUrl, mediaUrl: app.baseUrl };
+    const foundations = { database: databaseOf(app), deriveSecret: () => Buffer.alloc(32) };
+    const { integrations } = createIntegrations(foundations, { kind: "off" }, systemClock, () => addresses);
+    const caller = { kind: "session", accountId: ACCOUNT, isOperator: false, sessionId: "s" } as const;
+    const ctx = { ...nobody(), caller };
 
-  beforeAll(async () => {
-    app = await createTestApp({ config: { integrations: { kind: "off" } } });
-  });
-  afterAll(() => app.close());
-
-  it("connects nothing, and has nothing connected", async () => {
-    const client = createClient(app.baseUrl, app.key);
-
-    expectEnvelope(await client.post("/account/integrations", { toolkit: "notes" }), 503, "SERVICE_UNAVAILABLE");
-    expectEnvelope(await client.get("/account/integrations/toolkits"), 503, "SERVICE_UNAVAILABLE");
-    expectEnvelope(await client.post("/account/integrations", { toolkit: "A b" }), 400, "BAD_REQUEST");
-    expect((await client.get("/account/integrations")).json()).toEqual({ data: [] });
-    expectEnvelope(await client.request("DELETE", "/account/integrations/1"), 404, "NOT_FOUND");
-    expect((await visit(app.baseUrl, null).open("/integrations/connect?token=x.y")).status).toBe(404);
+    expect((await failureOf(integrations.connect(ctx, { toolkit: "notes" }))).code).toBe("SERVICE_UNAVAILABLE");
+    expect((await failureOf(integrations.listToolkits(ctx, {}))).code).toBe("SERVICE_UNAVAILABLE");
+    expect(await integrations.list(ctx)).toEqual([]);
+    expect((await failureOf(integrations.delete(ctx, UNKNOWN))).code).toBe("NOT_FOUND");
+    expect((await failureOf(integrations.list(nobody()))).code).toBe("UNAUTHORIZED");
   });
 });
