@@ -2,6 +2,7 @@
  * Prompt agents at work: each answers a chat by asking its base model, with its tools, in its caller's name. What it asks is held,
  * charged and recorded as the caller's own, under the generation that the agent answers; the agent itself costs nothing.
  */
+import { setMaxListeners } from "node:events";
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import { AppError } from "../../errors.js";
 import type { ChatChunkObject, ChatCompletion, ChatDelta } from "../../lib/chat-format.js";
@@ -113,6 +114,8 @@ export class PromptAgents implements AgentProviders {
 
   private async begin(model: Model, call: AgentCall, request: ChatCall, runToken: string, ask: AskModel): Promise<BegunRun> {
     const { body, signal } = request;
+    // Every tool that is called at the same time listens to it.
+    setMaxListeners(0, signal);
     const { systemPrompt, baseModel, mcpServers } = await this.deps.definitions.find(model);
     const ctx = contextOf(call, signal);
     const base = this.resolveBase(ctx, baseModel);
