@@ -8,6 +8,8 @@ import "./types/app-usage.js";
 import "./types/audio.js";
 import "./types/authorizations.js";
 import "./types/chat.js";
+import "./types/community-model-mutations.js";
+import "./types/community-models.js";
 import "./types/device-authorizations.js";
 import "./types/embeddings.js";
 import "./types/generations.js";

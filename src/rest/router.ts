@@ -21,6 +21,7 @@ import { addModelRoutes } from "./models.js";
 import { addModerationRoutes } from "./moderations.js";
 import { createOAuthEndpoint } from "./oauth-endpoint.js";
 import { addMetadataRoutes } from "./oauth-metadata.js";
+import { addMyModelRoutes } from "./my-models.js";
 import { addOpenAiVideoRoutes } from "./openai-videos.js";
 import { createOpenApiDocument } from "./openapi/document.js";
 import { type RecordedRoute, recordingEndpoint, recordingOAuthEndpoint, recordingRoute } from "./openapi/record.js";
@@ -119,6 +120,7 @@ function createRouter(
   addAccountRoutes(accountRoute, endpoint, services);
   addLowBalanceRoutes(accountRoute, endpoint, services);
   addWebhookRoutes(accountRoute, endpoint, services);
+  addMyModelRoutes(accountRoute, endpoint, services);
   addIntegrationRoutes(accountRoute, endpoint, services);
   addSessionRoutes(accountRoute, endpoint, services);
   router.use(["/account", "/api/account"], account);

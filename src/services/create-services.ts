@@ -16,6 +16,9 @@ import type { Catalog } from "./catalog.js";
 import { LiveModelHealth } from "./community-models/live-health.js";
 import { Credits } from "./credits/credits.js";
 import { OutputEstimates } from "./credits/output-estimates.js";
+import { ModelRegistry } from "./community-models/registry.js";
+import { UpstreamUrls } from "./community-models/upstream-url.js";
+import { CommunityModels } from "./community-models.js";
 import { createDeviceAuthorizations } from "./device-authorizations/create-device-authorizations.js";
 import { DiskSweeper } from "./disk-sweeper.js";
 import { FormTokens } from "./form-tokens.js";
@@ -153,7 +156,11 @@ export function createServices(
     log,
     [deviceAuthorizations, developmentBroker],
   );
-  const { webhooks, lowBalance, webhookWork } = createWebhooks(foundations, new SecretBox(foundations.deriveSecret("columns")), clock, log);
+  const box = new SecretBox(foundations.deriveSecret("columns"));
+  const { webhooks, lowBalance, webhookWork } = createWebhooks(foundations, box, clock, log);
+  const registry = new ModelRegistry(database, events);
+  const urls = new UpstreamUrls(outbound, addresses);
+  const upToDate = () => foundations.communityModels.upToDate();
   const services: Services = {
     access: new Access(apiKeys, sessions, sessionCookie, limits),
     accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills),
@@ -165,6 +172,10 @@ export function createServices(
     blobTransfers: new BlobTransfers(blobs, foundations.blobUrls),
     catalog,
     chat,
+    communityModels: new CommunityModels({
+      ...{ database, registry, box, events, upToDate, clock },
+      urls,
+    }),
     developmentBroker,
     deviceAuthorizations,
     embeddings: new Embeddings(generations, upstreams),

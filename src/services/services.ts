@@ -8,6 +8,7 @@ import type { AuthorizationCodes } from "./authorizations/authorization-codes.js
 import type { Authorizations } from "./authorizations.js";
 import type { BlobTransfers } from "./blob-transfers.js";
 import type { Catalog } from "./catalog.js";
+import type { CommunityModels } from "./community-models.js";
 import type { DeviceAuthorizations } from "./device-authorizations.js";
 import type { FormTokens } from "./form-tokens.js";
 import type { AudioGeneration } from "./generation/audio.js";
@@ -54,6 +55,7 @@ export interface Services {
   readonly blobTransfers: BlobTransfers;
   readonly catalog: Catalog;
   readonly chat: ChatCompletions;
+  readonly communityModels: CommunityModels;
   readonly developmentBroker: DevelopmentBroker;
   readonly deviceAuthorizations: DeviceAuthorizations;
   readonly embeddings: Embeddings;

@@ -4,6 +4,7 @@
  */
 import * as z from "zod";
 import { INTEGRATION_ANSWERS } from "./integration-answers.js";
+import { MY_MODEL_ANSWERS } from "./my-model-answers.js";
 import { WEBHOOK_ANSWERS } from "./webhook-answers.js";
 
 const credits = z.number().describe("Credits; one is worth one US dollar.");
@@ -243,6 +244,7 @@ export const ANSWERS = {
   }),
   EndedSessions: z.object({ ended: amount }),
   RevokedSession: z.object({ id: z.string(), revoked: z.literal(true) }),
+  ...MY_MODEL_ANSWERS,
   ...WEBHOOK_ANSWERS,
   ...INTEGRATION_ANSWERS,
   ApiKeyList: z.object({

@@ -2,6 +2,7 @@
 import type { AnswerName } from "./answers.js";
 import { AUTHORIZATION_OPERATIONS } from "./authorization-operations.js";
 import { INTEGRATION_OPERATIONS } from "./integration-operations.js";
+import { MY_MODEL_OPERATIONS } from "./my-model-operations.js";
 import { SESSION_OPERATIONS } from "./session-operations.js";
 import { WEBHOOK_OPERATIONS } from "./webhook-operations.js";
 
@@ -20,6 +21,8 @@ export const TAGS = {
   Webhooks: "Addresses that are told what happens to the account. A secret key with the permission `account:keys` is needed.",
   "Connected apps":
     "Accounts elsewhere that a person has opened to the gateway. A secret key with the permission `account:keys` is needed.",
+  "Community models":
+    "Models that the account has registered, agents among them. A secret key with the permission `account:keys` is needed.",
   Service: "Whether it works.",
 } as const;
 export type Tag = keyof typeof TAGS;
@@ -210,6 +213,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     answer: "Usage",
     contentTypes: ["text/csv"],
   },
+  ...MY_MODEL_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
   ...INTEGRATION_OPERATIONS,
   "GET /media/": { id: "getMediaHost", tag: "Media", summary: "What the media host is.", answer: "MediaHost" },
