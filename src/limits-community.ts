@@ -25,6 +25,8 @@ export const COMMUNITY_MODELS_PER_ACCOUNT_MAX = 200;
 export const PENDING_CHANGE_MS = 3 * 60 * 60_000;
 /** Decisions: one probe of an upstream per account. */
 export const PROBE_INTERVAL_MS = 30_000;
+/** Unspecified: how long a probe waits for the upstream's answer. */
+export const PROBE_TIMEOUT_MS = 20_000;
 
 /** Decisions "Catalog": when a model's health keeps it out of the lists. */
 export const HEALTH_WINDOW_HOURS = 24;

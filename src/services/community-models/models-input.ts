@@ -32,20 +32,20 @@ const FALLBACK_ID = new RegExp(`^${COMMUNITY_PUBLISHER}/[^/]+/[A-Za-z0-9._:-]{1,
 const VISIBLE_ASCII = /^[\x21-\x7e]*$/;
 
 /** It is sent in a header. No finding repeats it. */
-const bearerToken = z
+export const bearerToken = z
   .string()
   .min(1)
   .max(BEARER_TOKEN_CHARS_MAX)
   .regex(VISIBLE_ASCII, "may only hold visible ASCII characters, without spaces; leave out the word Bearer");
 
 /** Whether it may be asked for is the outbound guard's to say, its length included. */
-const url = storableText.min(1);
-const upstreamModel = storableText.min(1).max(MODEL_REFERENCE_CHARS_MAX);
+export const upstreamUrl = storableText.min(1);
+export const upstreamModel = storableText.min(1).max(MODEL_REFERENCE_CHARS_MAX);
 const inputModalities = z.array(z.enum(INPUT_KINDS)).min(1).superRefine(refuseDuplicates);
 const outputModalities = z.array(z.enum(CONTENT_KINDS)).min(1).superRefine(refuseDuplicates);
 /** Requests a minute of one account; null: no limit. JSON knows no infinity, and a number too large for it is refused as one. */
 const perUserRpm = z.number().positive().nullable();
-const api = z.enum(UPSTREAM_APIS);
+export const upstreamApi = z.enum(UPSTREAM_APIS);
 
 /** Null says nothing of the model, as an empty object does. */
 const advertised = z
@@ -82,8 +82,8 @@ const createFields = {
   ...prices,
 };
 
-const textModel = z.strictObject({ ...createFields, modality: z.literal("text").default("text"), api, url });
-const mediaModel = z.strictObject({ ...createFields, modality: z.enum(MEDIA_MODALITIES), baseUrl: url });
+const textModel = z.strictObject({ ...createFields, modality: z.literal("text").default("text"), api: upstreamApi, url: upstreamUrl });
+const mediaModel = z.strictObject({ ...createFields, modality: z.enum(MEDIA_MODALITIES), baseUrl: upstreamUrl });
 
 export const createCommunityModelInput = z.discriminatedUnion(
   "modality",
@@ -101,8 +101,8 @@ export const createEndpointAgentInput = z.strictObject({
   requiredSafetyFeatures: requiredSafetyFeatures.default([]),
   inputModalities: inputModalities.default(["text"]),
   outputModalities: outputModalities.default(["text"]),
-  api,
-  url,
+  api: upstreamApi,
+  url: upstreamUrl,
   upstreamModel: upstreamModel.optional(),
   perUserRpm: perUserRpm.default(null),
 });
@@ -126,9 +126,9 @@ export const updateCommunityModelInput = z
     paidOnly: z.boolean(),
     fallbacks,
     ...prices,
-    api,
-    url,
-    baseUrl: url,
+    api: upstreamApi,
+    url: upstreamUrl,
+    baseUrl: upstreamUrl,
   })
   .partial();
 export type UpdateCommunityModelInput = z.output<typeof updateCommunityModelInput>;

@@ -10,15 +10,30 @@ export class UpstreamUrls {
     private readonly addresses: () => Addresses,
   ) {}
 
+  /** As `check`, without asking whose host it is: a connection to it asks. */
+  parse(text: string, param: string): URL {
+    try {
+      const url = this.outbound.parse(text);
+      this.assertNotOwn(url);
+      return url;
+    } catch (error) {
+      throw toInputError(error, param);
+    }
+  }
+
   /** The URL as it is stored; BAD_REQUEST naming `param` when it may not be asked for, or its host is not public at this moment. */
   async check(text: string, param: string): Promise<string> {
     try {
       const url = await this.outbound.check(text);
-      if (this.isOwn(url)) throw new OutboundError("url", "This URL is the gateway's own.");
+      this.assertNotOwn(url);
       return url.href;
     } catch (error) {
-      throw error instanceof OutboundError ? invalidInput(error.message, param) : error;
+      throw toInputError(error, param);
     }
+  }
+
+  private assertNotOwn(url: URL): void {
+    if (this.isOwn(url)) throw new OutboundError("url", "This URL is the gateway's own.");
   }
 
   /** A host that the operator allows may serve other things beside the gateway, at other ports. */
@@ -29,6 +44,10 @@ export class UpstreamUrls {
       return !this.outbound.isExempt(url) || portOf({ port, protocol }) === portOf(url);
     });
   }
+}
+
+function toInputError(error: unknown, param: string): unknown {
+  return error instanceof OutboundError ? invalidInput(error.message, param) : error;
 }
 
 function portOf({ port, protocol }: Pick<URL, "port" | "protocol">): string {

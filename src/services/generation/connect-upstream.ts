@@ -1,4 +1,6 @@
 /** From an upstream of the catalog to what calls it: by its wire format, over the outbound guard unless it is the operator's. */
+import type { RequestContext } from "../../context.js";
+import { invalidInput } from "../../errors.js";
 import { HOPS_HEADER } from "../../lib/hops.js";
 import type { OutboundGuard } from "../../lib/outbound-guard.js";
 import {
@@ -7,6 +9,7 @@ import {
   COMMUNITY_KEEP_ALIVE_MS,
   COMMUNITY_STREAM_BYTES_MAX,
   COMMUNITY_WAITING_MAX,
+  HOPS_MAX,
 } from "../../limits-community.js";
 import { createAiSdkProvider } from "../../providers/ai-sdk/ai-sdk.js";
 import { findVendor } from "../../providers/ai-sdk/vendors.js";
@@ -32,6 +35,15 @@ const BOUNDS: UpstreamBounds = {
   answerBytesMax: COMMUNITY_ANSWER_BYTES_MAX,
   streamBytesMax: COMMUNITY_STREAM_BYTES_MAX,
 };
+
+/** How many gateways the request has come through. BAD_REQUEST when there were so many that it must be going in circles. */
+export function hopsOf({ hops = 0 }: Pick<RequestContext, "hops">): number {
+  if (hops <= HOPS_MAX) return hops;
+  throw invalidInput(
+    `This request has come through more than ${HOPS_MAX} gateways: the upstream of a model leads back to where it came from.`,
+    "model",
+  );
+}
 
 export function connectUpstream(upstream: Upstream, timeouts: UpstreamTimeouts, outbound: OutboundGuard): ConnectedUpstream {
   const { wireFormat, baseUrl, apiKey, isTrusted, endpoint } = upstream;

@@ -3,17 +3,14 @@ import { LRUCache } from "lru-cache";
 import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import type { OutboundGuard } from "../../lib/outbound-guard.js";
-import { COMMUNITY_UPSTREAMS_MAX, HOPS_MAX } from "../../limits-community.js";
+import { COMMUNITY_UPSTREAMS_MAX } from "../../limits-community.js";
 import type { ChatProvider, Provider, UpstreamTimeouts } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 import type { Catalog } from "../catalog.js";
-import { type ConnectedUpstream, connectUpstream } from "./connect-upstream.js";
+import { type ConnectedUpstream, connectUpstream, hopsOf } from "./connect-upstream.js";
 
 /** What a provider may offer. */
 export type Ability = Exclude<keyof Provider, "close">;
-
-/** Whose request it is, and how far it has come. */
-type Travelled = Pick<RequestContext, "hops">;
 
 export class Upstreams {
   /** The operator's: as many as the catalog has. */
@@ -34,7 +31,7 @@ export class Upstreams {
     private readonly outbound: OutboundGuard,
   ) {}
 
-  chat(ctx: Travelled, model: Model): ChatProvider {
+  chat(ctx: Pick<RequestContext, "hops">, model: Model): ChatProvider {
     return this.serving(ctx, model, "chat");
   }
 
@@ -42,10 +39,8 @@ export class Upstreams {
    * To be called at once. BAD_REQUEST when the model's upstream offers no such thing: it is listed under the wrong modality; and when
    * the request has come through so many gateways that it must be going in circles.
    */
-  serving<Name extends Ability>(ctx: Travelled, model: Model, ability: Name): NonNullable<Provider[Name]> {
-    const hops = ctx.hops ?? 0;
-    if (hops > HOPS_MAX) throw tooManyHops();
-    const offered = this.upstream(model.upstreamId).at(hops)[ability];
+  serving<Name extends Ability>(ctx: Pick<RequestContext, "hops">, model: Model, ability: Name): NonNullable<Provider[Name]> {
+    const offered = this.upstream(model.upstreamId).at(hopsOf(ctx))[ability];
     if (!offered) throw invalidInput(`The upstream of ${model.id} does not offer ${ability}.`, "model");
     return offered as NonNullable<Provider[Name]>;
   }
@@ -71,11 +66,4 @@ export class Upstreams {
     const closing = upstream.close().finally(() => this.closing.delete(closing));
     this.closing.add(closing);
   }
-}
-
-function tooManyHops(): Error {
-  return invalidInput(
-    `This request has come through more than ${HOPS_MAX} gateways: the upstream of a model leads back to where the request came from.`,
-    "model",
-  );
 }
