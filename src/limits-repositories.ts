@@ -18,9 +18,11 @@ export const REPOSITORIES_AT_ONCE_MAX = 4;
 export const REPOSITORY_DESCRIPTION_TIMEOUT_MS = 3_000;
 export const REPOSITORY_DESCRIPTION_BYTES_MAX = 512 * 1024;
 
-/** Of agent.ts and everything that it imports. A parser's memory grows with how deep sources nest: about 2 KB for each byte. */
-export const AGENT_SOURCES_BYTES_MAX = 256 * 1024;
+/** Of agent.ts and everything that it imports. */
+export const AGENT_SOURCES_BYTES_MAX = 512 * 1024;
 export const AGENT_FILES_MAX = 100;
 export const AGENT_BUNDLE_BYTES_MAX = 1024 * 1024;
+/** Of each of the two processes that make a bundle, without its program. One of sources that nest no deeper than people write takes 100 MB. */
+export const BUNDLER_MEMORY_BYTES_MAX = 320 * 1024 * 1024;
 /** How deep JSON nests that an agent imports. */
 export const AGENT_JSON_DEPTH_MAX = 100;

@@ -2,6 +2,11 @@
 import type { AccountPermission, Caller, KeyCaller, RequestContext, SessionCaller } from "../context.js";
 import { permissionDenied, unauthenticated } from "../errors.js";
 
+/** Anybody, with or without credentials; but an agent at work only generates. */
+export function admitAnybody(ctx: RequestContext): void {
+  refuseAgents(ctx.caller);
+}
+
 /** Any key or session, an agent at work for one included; 401 for nobody. */
 export function requireCaller(ctx: RequestContext): KeyCaller | SessionCaller {
   if (ctx.caller.kind === "anonymous") throw unauthenticated("An API key is required: send it as `Authorization: Bearer <key>`.");

@@ -10,7 +10,7 @@ import { recordRoutes } from "../../src/rest/router.js";
 import type { WebhooksDependencies } from "../../src/services/webhooks/webhooks.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type Cast, createCast, databaseOf, type MatrixCaller } from "./support/matrix-callers.js";
-import { ELSEWHERE, OPERATIONS, type Operation, type Target } from "./support/matrix-operations.js";
+import { ELSEWHERE, NOBODY, OPERATIONS, type Operation, type Target } from "./support/matrix-operations.js";
 
 let app: TestApp;
 let cast: Cast;
@@ -28,6 +28,7 @@ afterAll(() => app.close());
 
 /** OK, or the code of the refusal. */
 function expected({ needs, target, refusal }: Operation, caller: MatrixCaller): string {
+  if (needs === "anybody") return refusal ?? "OK";
   if (caller.kind === "nobody") return "UNAUTHORIZED";
   if (caller.kind === "agent") return "FORBIDDEN";
   if (!isAllowed(needs, caller)) return needs === "key" ? "BAD_REQUEST" : "FORBIDDEN";
@@ -37,6 +38,7 @@ function expected({ needs, target, refusal }: Operation, caller: MatrixCaller): 
 
 function isAllowed(needs: Operation["needs"], { kind, permissions }: MatrixCaller): boolean {
   switch (needs) {
+    case "anybody":
     case "any":
       return true;
     case "key":
@@ -54,7 +56,7 @@ function isAllowed(needs: Operation["needs"], { kind, permissions }: MatrixCalle
 
 /** Something of the account for the operation to be about, a new one each time: what is revoked is gone. */
 async function createTarget(target: Target | undefined): Promise<string> {
-  if (target === undefined) return "";
+  if (target === undefined) return NOBODY;
   const { prisma } = databaseOf(app);
   const id = uuidv7();
   const own = { id, accountId: cast.accountId };
@@ -65,6 +67,11 @@ async function createTarget(target: Target | undefined): Promise<string> {
       break;
     case "app":
       await prisma.apiKey.create({ data: { ...own, hash, type: "publishable", name: "app", start: "pk_target0" } });
+      break;
+    case "agent":
+      await prisma.communityModel.create({
+        data: { ...own, type: "prompt_agent", name: id, title: "target", inputModalities: [], outputModalities: [], agent: { create: {} } },
+      });
       break;
     case "connection":
       await prisma.developmentConnection.create({ data: { ...own, toolkit: "notes", status: "active" } });

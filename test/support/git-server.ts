@@ -46,7 +46,14 @@ export async function startGitServer(): Promise<GitServer> {
       const directory = join(root, `${name}.git`);
       await run("git", ["init", "--quiet", "--bare", "--template=", "--initial-branch=main", directory]);
       for (const [key, value] of Object.entries(config)) await run("git", ["-C", directory, "config", key, value]);
-      const repository = { url: `${origin}/${name}.git`, commit: (tree: GitFileTree) => commit(directory, tree) };
+      let last: string | null = null;
+      const repository = {
+        url: `${origin}/${name}.git`,
+        commit: async (tree: GitFileTree) => {
+          last = await commit(directory, tree, last);
+          return last;
+        },
+      };
       if (files !== undefined) await repository.commit(files);
       return repository;
     },
@@ -98,8 +105,11 @@ function serve(root: string, request: IncomingMessage, response: ServerResponse)
 }
 
 /** By one process, and without a work tree. */
-async function commit(directory: string, files: GitFileTree): Promise<string> {
-  const parts: (string | Uint8Array)[] = ["commit refs/heads/main\nmark :1\ncommitter Test <test@example.com> now\ndata 1\n.\ndeleteall\n"];
+async function commit(directory: string, files: GitFileTree, parent: string | null): Promise<string> {
+  const from = parent === null ? "" : `from ${parent}\n`;
+  const parts: (string | Uint8Array)[] = [
+    `commit refs/heads/main\nmark :1\ncommitter Test <test@example.com> now\ndata 1\n.\n${from}deleteall\n`,
+  ];
   for (const [path, file] of Object.entries(files)) {
     if (typeof file === "object" && "submodule" in file) parts.push(`M 160000 ${file.submodule} ${JSON.stringify(path)}\n`);
     else {

@@ -6,7 +6,9 @@ export type FoundFile =
   | { readonly kind: "file"; readonly bytes: Buffer }
   /** There is one, and it was left out of what was fetched, because it is larger than anything that an agent may import. */
   | { readonly kind: "large" }
-  | { readonly kind: "folder" | "link" | "submodule" };
+  | { readonly kind: "folder" }
+  | { readonly kind: "link" }
+  | { readonly kind: "submodule" };
 
 interface TreeEntry {
   readonly mode: string;

@@ -2,10 +2,10 @@
 import type { AccountPermission } from "../../../src/context.js";
 
 /**
- * key: any key, no session. any: whoever is somebody. manager: a session, or a secret key that holds `keys`. Else the permission,
+ * anybody: nobody in particular, too. key: any key, no session. any: whoever is somebody. manager: a session, or a secret key that holds `keys`. Else the permission,
  * which a session always has.
  */
-export type Needs = "key" | "any" | "manager" | "session" | "operator" | Exclude<AccountPermission, "keys">;
+export type Needs = "anybody" | "key" | "any" | "manager" | "session" | "operator" | Exclude<AccountPermission, "keys">;
 
 export interface Operation {
   readonly needs: Needs;
@@ -15,7 +15,7 @@ export interface Operation {
   readonly refusal?: "BAD_REQUEST" | "NOT_FOUND";
   readonly rest?: {
     readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-    /** Below the prefix of account routes. `:id` is the target's. */
+    /** Below the prefix of account routes. `:id` is the target's; without one it is nothing's. */
     readonly path: string;
     readonly body?: unknown;
   };
@@ -29,9 +29,9 @@ export interface Operation {
 }
 
 /** What a target is made of. */
-export type Target = "connection" | "key" | "app" | "session" | "webhook" | "delivery";
+export type Target = "agent" | "connection" | "key" | "app" | "session" | "webhook" | "delivery";
 
-const NOBODY = "00000000-0000-4000-8000-000000000000";
+export const NOBODY = "00000000-0000-4000-8000-000000000000";
 
 const me = (selection: string) => `{ me { ${selection} } }`;
 const mutation = (name: string, selection: string) =>
@@ -172,6 +172,16 @@ export const OPERATIONS: readonly Operation[] = [
   },
   {
     needs: "manager",
+    refusal: "BAD_REQUEST",
+    rest: { method: "POST", path: "/my-models/test", body: { api: "responses", url: "https://127.0.0.1", upstreamModel: "m" } },
+    graphql: {
+      field: "Mutation.testCommunityModel",
+      document: mutation("testCommunityModel", "ok"),
+      input: { api: "RESPONSES", url: "https://127.0.0.1", upstreamModel: "m" },
+    },
+  },
+  {
+    needs: "manager",
     target: "webhook",
     rest: { method: "PATCH", path: "/webhooks/:id", body: { isEnabled: false } },
     graphql: {
@@ -216,6 +226,56 @@ export const OPERATIONS: readonly Operation[] = [
       document: mutation("redeliverWebhook", "id"),
       input: { endpointId: "$id", deliveryId: "$id" },
     },
+  },
+  {
+    needs: "manager",
+    rest: { method: "GET", path: "/agents" },
+    graphql: { field: "Account.agents", document: me("agents(first: 1) { edges { node { id } } }") },
+  },
+  // There is no such model.
+  {
+    needs: "manager",
+    refusal: "BAD_REQUEST",
+    rest: { method: "POST", path: "/agents", body: { name: "a", title: "a", systemPrompt: "a", baseModel: "none" } },
+    graphql: {
+      field: "Mutation.createPromptAgent",
+      document: mutation("createPromptAgent", "id"),
+      input: { name: "a", title: "a", systemPrompt: "a", baseModel: "none" },
+    },
+  },
+  {
+    needs: "manager",
+    refusal: "BAD_REQUEST",
+    graphql: {
+      field: "Mutation.createCodeAgent",
+      document: mutation("createCodeAgent", "id"),
+      input: { repository: "https://127.0.0.1/a.git" },
+    },
+  },
+  {
+    needs: "manager",
+    target: "agent",
+    rest: { method: "GET", path: "/agents/:id" },
+    graphql: { field: "Query.agent", document: '{ agent(id: "$id") { id } }' },
+  },
+  {
+    needs: "manager",
+    target: "agent",
+    rest: { method: "PATCH", path: "/agents/:id", body: { title: "Changed" } },
+    graphql: { field: "Mutation.updateAgent", document: mutation("updateAgent", "id"), input: { id: "$id", title: "Changed" } },
+  },
+  {
+    needs: "manager",
+    target: "agent",
+    rest: { method: "DELETE", path: "/agents/:id" },
+    graphql: { field: "Mutation.deleteAgent", document: mutation("deleteAgent", "id"), input: { id: "$id" } },
+  },
+  // Open to hosts of code; there is no such agent.
+  {
+    needs: "anybody",
+    refusal: "NOT_FOUND",
+    rest: { method: "POST", path: "/agents/:id/sync" },
+    graphql: { field: "Mutation.syncAgent", document: mutation("syncAgent", "updated"), input: { id: NOBODY } },
   },
   {
     needs: "manager",

@@ -1,0 +1,101 @@
+/** The files that one agent's script is made of: agent.ts, and what it imports of the same commit by relative paths. */
+import { posix } from "node:path";
+import { jsonDepthExceeds } from "../../lib/json-depth.js";
+import { AGENT_SCRIPT_BYTES_MAX } from "../../limits-agents.js";
+import { AGENT_FILES_MAX, AGENT_JSON_DEPTH_MAX, AGENT_SOURCES_BYTES_MAX } from "../../limits-repositories.js";
+import type { GitFiles } from "./git-files.js";
+import { RepositoryError } from "./repository-error.js";
+
+export interface AgentSource {
+  readonly contents: string;
+  readonly loader: "ts" | "js" | "json";
+}
+
+export const AGENT_FILE = "agent.ts";
+
+const MESSAGE_CHARS_MAX = 300;
+const LOADERS: Readonly<Record<string, AgentSource["loader"]>> = { ".ts": "ts", ".mts": "ts", ".js": "js", ".mjs": "js", ".json": "json" };
+/** What `./name` may stand for; TypeScript writes `.js` where it means `.ts`. */
+const ENDINGS = ["", ".ts", ".js", ".json", "/index.ts", "/index.js"];
+const TYPESCRIPT_OF: Readonly<Record<string, string>> = { ".js": ".ts", ".mjs": ".mts" };
+const decoder = new TextDecoder("utf-8", { fatal: true });
+
+/** Every method throws a RepositoryError for what cannot be imported. */
+export class AgentSources {
+  private readonly taken = new Set<string>();
+  private bytes = 0;
+
+  constructor(private readonly files: GitFiles) {
+    const entry = files.find(AGENT_FILE);
+    if (entry === null || entry.kind === "folder") throw content("The repository holds no file agent.ts at its root.");
+    this.load(AGENT_FILE);
+  }
+
+  /** The path of the file that is meant by `specifier` in the file `importer`. */
+  resolve(specifier: string, importer: string): string {
+    const name = shown(specifier);
+    if (!/^\.\.?\//.test(specifier)) throw content(`"${name}" cannot be imported: only files of the repository can, by a relative path.`);
+    const path = posix.join(posix.dirname(importer), specifier);
+    if (path.startsWith("../")) throw content(`"${name}" lies outside of the repository.`);
+    const found = this.candidates(path).find((candidate) => (this.files.find(candidate)?.kind ?? "folder") !== "folder");
+    if (found === undefined) throw content(`There is no file "${name}".`);
+    if (LOADERS[posix.extname(found)] === undefined) {
+      throw content(`"${name}" cannot be imported: only ${Object.keys(LOADERS).join(", ")} can.`);
+    }
+    return found;
+  }
+
+  load(path: string): AgentSource {
+    const contents = this.read(path);
+    const loader = LOADERS[posix.extname(path)];
+    if (loader === undefined) throw content(`There is no file "${shown(path)}".`);
+    if (loader === "json" && jsonDepthExceeds(Buffer.from(contents), AGENT_JSON_DEPTH_MAX)) {
+      throw content(`${shown(path)} nests deeper than ${AGENT_JSON_DEPTH_MAX} levels.`);
+    }
+    return { contents, loader };
+  }
+
+  private candidates(path: string): readonly string[] {
+    const ending = posix.extname(path);
+    const typescript = TYPESCRIPT_OF[ending];
+    const written = ENDINGS.map((end) => path + end);
+    return typescript === undefined ? written : [...written, path.slice(0, -ending.length) + typescript];
+  }
+
+  private read(path: string): string {
+    const name = shown(path);
+    const file = this.files.find(path);
+    if (file === null || file.kind === "folder") throw content(`There is no file "${name}".`);
+    if (file.kind === "link") throw content(`${name} is a symbolic link, which is not followed.`);
+    if (file.kind === "submodule") throw content(`${name} is a submodule, which is not fetched.`);
+    if (file.kind === "large" || file.bytes.length > AGENT_SCRIPT_BYTES_MAX) {
+      throw content(`${name} has more than ${AGENT_SCRIPT_BYTES_MAX} bytes.`);
+    }
+    this.count(path, file.bytes.length);
+    try {
+      if (!file.bytes.includes(0)) return decoder.decode(file.bytes);
+    } catch {
+      // Told like any other file that is not text.
+    }
+    throw content(`${name} is not text in UTF-8.`);
+  }
+
+  private count(path: string, bytes: number): void {
+    if (this.taken.has(path)) return;
+    this.taken.add(path);
+    this.bytes += bytes;
+    if (this.taken.size > AGENT_FILES_MAX) throw content(`agent.ts and what it imports are more than ${AGENT_FILES_MAX} files.`);
+    if (this.bytes > AGENT_SOURCES_BYTES_MAX)
+      throw content(`agent.ts and what it imports have more than ${AGENT_SOURCES_BYTES_MAX} bytes.`);
+  }
+}
+
+/** Names come from the repository: no control characters, and no more of them than anybody reads. */
+export function shown(text: string): string {
+  const plain = text.replace(/\p{Cc}+/gu, " ");
+  return plain.length > MESSAGE_CHARS_MAX ? `${plain.slice(0, MESSAGE_CHARS_MAX)}…` : plain;
+}
+
+function content(message: string): RepositoryError {
+  return new RepositoryError("content", message);
+}
