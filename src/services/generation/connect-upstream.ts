@@ -16,7 +16,7 @@ import { findVendor } from "../../providers/ai-sdk/vendors.js";
 import { type FetchFile, OpenAiClient, type OpenAiUpstream, type UpstreamBounds } from "../../providers/openai/client.js";
 import { toOpenAiAbilities } from "../../providers/openai/openai.js";
 import { type OpenAiEndpoint, toEndpointAbilities, toEndpointAddress } from "../../providers/openai-endpoint/openai-endpoint.js";
-import type { Provider, UpstreamTimeouts } from "../../providers/provider.js";
+import { type Provider, ProviderError, type UpstreamTimeouts } from "../../providers/provider.js";
 import { createSandboxProvider } from "../../providers/sandbox/sandbox.js";
 import type { Upstream } from "../catalog/model.js";
 
@@ -68,12 +68,22 @@ function connectEndpoint(
   reach: Pick<OpenAiUpstream, "apiKey" | "timeouts"> & { readonly fetchFile: FetchFile },
   outbound: OutboundGuard,
 ): ConnectedUpstream {
+  assertCallable(endpoint.url, outbound);
   const upstream: OpenAiUpstream = { ...toEndpointAddress(endpoint), ...reach, connect: outbound.connect, bounds: BOUNDS };
   return tellingHops(
     new OpenAiClient(upstream),
     () => true,
     (client) => toEndpointAbilities(endpoint, client, reach.fetchFile),
   );
+}
+
+/** An address that may not be asked for is one that does not answer, however it came to be registered. */
+function assertCallable(url: string, outbound: OutboundGuard): void {
+  try {
+    outbound.parse(url);
+  } catch (cause) {
+    throw new ProviderError("network", "The address of the upstream may not be called.", { cause });
+  }
 }
 
 function alike({ close, ...abilities }: Provider): ConnectedUpstream {
