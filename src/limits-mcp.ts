@@ -24,3 +24,9 @@ export const MCP_SESSION_IDLE_MS = 30_000;
 export const MCP_SESSIONS_MAX = 256;
 /** Unspecified: connections to one server; more calls wait. */
 export const MCP_CONNECTIONS_MAX = 64;
+
+/** Unspecified: pictures and sounds within a result of the gateway's own tools, in bytes of the files; larger ones become links. */
+export const MCP_INLINE_BYTES_MAX = 4 * 1024 * 1024;
+/** Unspecified: models that `list_models` tells at once. */
+export const MCP_MODELS_MAX = 200;
+export const MCP_MODELS_DEFAULT = 50;

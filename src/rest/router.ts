@@ -16,6 +16,7 @@ import { type HostMount, mountHost } from "./host-mount.js";
 import { addImageRoutes } from "./images.js";
 import { addIntegrationRoutes } from "./integrations.js";
 import { addLowBalanceRoutes } from "./low-balance.js";
+import { addMcpRoutes } from "./mcp.js";
 import { addMediaRoutes } from "./media.js";
 import { addModelRoutes } from "./models.js";
 import { addModerationRoutes } from "./moderations.js";
@@ -110,6 +111,8 @@ function createRouter(
   addAudioRoutes(route, endpoint, services);
   addGenerationRoutes(route, endpoint, services);
   addOpenAiVideoRoutes(route, endpoint, services);
+  // No REST, and so not in the contract of it.
+  addMcpRoutes(createRoute(router, log), endpoint, services);
   addServiceRoutes(route, { isReady });
   // Decisions "Addresses": every account route answers under both prefixes.
   const account = Router({ caseSensitive: true });

@@ -51,6 +51,7 @@ import { Videos } from "./generation/videos.js";
 import { IDEMPOTENCY_FOLDER, Idempotency } from "./idempotency.js";
 import { createIntegrations } from "./integrations/create-integrations.js";
 import { LiveAccount } from "./live.js";
+import { createMcpGateway } from "./mcp/create-gateway.js";
 import { McpServers } from "./mcp/servers.js";
 import { Media } from "./media.js";
 import { MEDIA_FOLDER, MediaLinks } from "./media-links.js";
@@ -161,6 +162,8 @@ export function createServices(
   const registry = new ModelRegistry(database, events);
   const urls = new UpstreamUrls(outbound, addresses);
   const upToDate = () => foundations.communityModels.upToDate();
+  const images = new Images({ catalog, generations, upstreams, contentCache, references, chat, mediaLinks, mediaQuotas, videos });
+  const text = new TextGeneration(chat, catalog, contentCache);
   const services: Services = {
     access: new Access(apiKeys, sessions, sessionCookie, limits),
     accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills),
@@ -181,12 +184,13 @@ export function createServices(
     embeddings: new Embeddings(generations, upstreams),
     formTokens: new FormTokens(foundations.deriveSecret("form tokens"), clock),
     jobs,
-    images: new Images({ catalog, generations, upstreams, contentCache, references, chat, mediaLinks, mediaQuotas, videos }),
+    images,
     idempotency,
     integrations,
     live: new LiveAccount(events, accounts, usage),
     liveModelHealth: new LiveModelHealth(events, foundations.communityModels, foundations.modelHealth),
     lowBalance,
+    mcp: createMcpGateway({ catalog, generations, text, images, speech, videos, mediaLinks, events, addresses }),
     media,
     mediaLinks,
     mediaObjects,
@@ -200,7 +204,7 @@ export function createServices(
     gitHubSignIn,
     profiles: new Profiles(database, events),
     speech,
-    text: new TextGeneration(chat, catalog, contentCache),
+    text,
     transcriptions: new Transcriptions({ catalog, generations, upstreams, inspector }),
     usage,
     userInfo: new UserInfo(database),

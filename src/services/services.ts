@@ -31,6 +31,7 @@ import type { DevelopmentBroker } from "./integrations/development-broker.js";
 import type { Integrations } from "./integrations.js";
 import type { LiveAccount } from "./live.js";
 import type { LowBalance } from "./low-balance.js";
+import type { McpGateway } from "./mcp/gateway.js";
 import type { Media } from "./media.js";
 import type { MediaLinks } from "./media-links.js";
 import type { MediaObjects } from "./media-objects.js";
@@ -66,6 +67,7 @@ export interface Services {
   readonly integrations: Integrations;
   readonly live: LiveAccount;
   readonly lowBalance: LowBalance;
+  readonly mcp: McpGateway;
   readonly media: Media;
   readonly mediaLinks: MediaLinks;
   readonly mediaObjects: MediaObjects;

@@ -27,6 +27,8 @@ export interface EventChannels {
   "community-model-changed": { readonly accountId: string; readonly modelId: string; readonly change: string };
   /** The health of a registered model was counted anew; the account is its owner's. */
   "model-health-changed": { readonly accountId: string; readonly modelId: string };
+  /** Somebody gave up a call of one of the gateway's own MCP tools. */
+  "tool-call-cancelled": { readonly accountId: string; readonly call: string };
   /** A generation job got further or came to its end. */
   "generation-changed": { readonly accountId: string; readonly generationId: string; readonly status: string };
 }

@@ -48,7 +48,7 @@ export class AudioGeneration {
     const input = parseInput(speechInput, { model: model.id, input: text, voice, response_format, speed, instructions, safe });
     const parameters = { text, voice, response_format, speed: speed ?? null, instructions: instructions ?? null, safe: safe ?? null, seed };
     const notes = useless(query, ["duration"], "speech");
-    return { operation: "audio", model, parameters, create: (ctx) => this.deps.speech.create(ctx, input, notes) };
+    return { operation: "audio", model, parameters, create: (ctx) => this.deps.speech.create(ctx, input, { notes }) };
   }
 
   private prepareMusic(model: Model, text: string, query: AudioQuery): Prepared {

@@ -22,6 +22,13 @@ export interface SpeechResult {
   readonly receipt: Receipt;
 }
 
+export interface SpeechOptions {
+  /** What had no effect. */
+  readonly notes?: readonly string[];
+  /** Called with the whole of it: when that fails, nothing is charged. */
+  readonly beforeCharge?: ((file: MediaFile) => Promise<void>) | undefined;
+}
+
 export class Speech {
   constructor(private readonly deps: SpeechDependencies) {}
 
@@ -30,13 +37,16 @@ export class Speech {
     return new SpeechStreamRun(ctx, () => this.prepare(ctx, input), this.deps.generations, this.deps.totalMs);
   }
 
-  /** The whole of it; resolves when the charge is committed. `notes` are what had no effect. */
-  async create(ctx: RequestContext, input: SpeechInput, notes: readonly string[] = []): Promise<SpeechResult> {
+  /** The whole of it; resolves when the charge is committed. */
+  async create(ctx: RequestContext, input: SpeechInput, { notes = [], beforeCharge }: SpeechOptions = {}): Promise<SpeechResult> {
     const { plan, work } = this.prepare(ctx, input);
     const { answer, receipt } = await this.deps.generations.run(ctx, plan, {
       ...work,
       call: async (model, signal, texts) => readWhole(await work.call(model, signal, texts)),
-      meter: () => ({ quantities: plan.expected, source: "estimated" }),
+      meter: async (file) => {
+        await beforeCharge?.(file);
+        return { quantities: plan.expected, source: "estimated" };
+      },
       warnings: ({ warnings }) => [...warnings, ...notes],
     });
     return { file: { bytes: answer.bytes, contentType: answer.contentType }, receipt };

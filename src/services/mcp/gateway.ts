@@ -1,0 +1,96 @@
+/** The gateway as an MCP server (decisions "Addresses", /mcp): its tools, for whoever holds a key. No transport is known here. */
+import * as z from "zod";
+import type { RequestContext } from "../../context.js";
+import { permissionDenied } from "../../errors.js";
+import { parseInput } from "../input.js";
+import { requireCaller } from "../permissions.js";
+import type { McpToolResult } from "./mcp-tools.js";
+import type { ToolCallId, ToolCalls } from "./tool-calls.js";
+import type { GatewayTool, Report } from "./tools/tool.js";
+
+/** A tool as the protocol shows it. */
+export interface GatewayToolEntry {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly inputSchema: { readonly type: "object" } & Readonly<Record<string, unknown>>;
+  readonly annotations: Readonly<Record<string, boolean>>;
+}
+
+export interface GatewayToolCall {
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+  /** By what the client gives it up: its session and its request's id; null for one that has no session. */
+  readonly id: ClientCallId | null;
+}
+
+export type ClientCallId = Pick<ToolCallId, "sessionId" | "requestId">;
+
+export interface McpGatewayOptions {
+  readonly tools: readonly GatewayTool[];
+  readonly calls: ToolCalls;
+  /** Where the gateway says that it is. */
+  readonly ownUrls: () => readonly string[];
+}
+
+export class McpGateway {
+  private entries: readonly GatewayToolEntry[] | undefined;
+
+  constructor(private readonly options: McpGatewayOptions) {}
+
+  /** The same for everybody. */
+  listTools(ctx: RequestContext): readonly GatewayToolEntry[] {
+    requireCaller(ctx);
+    this.entries ??= this.options.tools.map(toEntry);
+    return this.entries;
+  }
+
+  hasTool(name: string): boolean {
+    return this.options.tools.some((tool) => tool.name === name);
+  }
+
+  /** Rejects with the AppErrors that the same request over REST gets. */
+  async callTool(ctx: RequestContext, call: GatewayToolCall, report: Report): Promise<McpToolResult> {
+    const id = call.id && { ...principalOf(ctx), ...call.id };
+    const tool = this.options.tools.find(({ name }) => name === call.name);
+    if (!tool) throw new Error(`There is no tool ${call.name}.`);
+    const input = parseInput(tool.input, withoutNulls(call.arguments));
+    const { caller, requestId, clientAddress, log, hops } = ctx;
+    return this.options.calls.run(id, ctx.signal, (signal) =>
+      tool.call({ caller, requestId, clientAddress, log, hops, signal }, input, report),
+    );
+  }
+
+  cancel(ctx: RequestContext, id: ClientCallId): void {
+    this.options.calls.cancel({ ...principalOf(ctx), ...id });
+  }
+
+  /**
+   * Streamable HTTP, "Security Warning": pages of other sites may not ask, whatever they hold. Those of this machine may, where tools
+   * for developers run. Throws FORBIDDEN.
+   */
+  assertOrigin(origin: string | undefined): void {
+    if (origin === undefined) return;
+    const asked = URL.canParse(origin) ? new URL(origin) : null;
+    const isOwn = asked !== null && this.options.ownUrls().some((url) => new URL(url).origin === asked.origin);
+    if (!isOwn && !(asked && LOOPBACK.test(asked.hostname))) throw permissionDenied("Pages of this origin may not use /mcp.");
+  }
+}
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
+
+function principalOf(ctx: RequestContext): Pick<ToolCallId, "accountId" | "principalId"> {
+  const caller = requireCaller(ctx);
+  return { accountId: caller.accountId, principalId: caller.kind === "key" ? caller.apiKeyId : caller.sessionId };
+}
+
+/** Models that must fill in every field say null for what they do not want. */
+function withoutNulls(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== null));
+}
+
+function toEntry({ name, title, description, input, isReadOnly }: GatewayTool): GatewayToolEntry {
+  const { $schema: _, ...inputSchema } = z.toJSONSchema(input, { io: "input", unrepresentable: "any" });
+  const annotations = { readOnlyHint: isReadOnly, destructiveHint: false, idempotentHint: isReadOnly, openWorldHint: !isReadOnly };
+  return { name, title, description, inputSchema: inputSchema as GatewayToolEntry["inputSchema"], annotations };
+}

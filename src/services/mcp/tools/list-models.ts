@@ -1,0 +1,68 @@
+/** `list_models`: what the other tools may be asked for. */
+import * as z from "zod";
+import { CATALOG_SEARCH_CHARS_MAX } from "../../../limits.js";
+import { MCP_MODELS_DEFAULT, MCP_MODELS_MAX } from "../../../limits-mcp.js";
+import { MODALITIES } from "../../catalog/modality.js";
+import { CAPABILITIES, type Model } from "../../catalog/model.js";
+import { toCatalogEntry } from "../../catalog/view.js";
+import type { Catalog } from "../../catalog.js";
+import { type GatewayTool, textBlock } from "./tool.js";
+
+const input = z.strictObject({
+  modality: z.enum(MODALITIES).optional().describe("Only models of this kind."),
+  search: z.string().max(CATALOG_SEARCH_CHARS_MAX).optional().describe("Words that the name, title or description holds."),
+  capability: z.enum(CAPABILITIES).optional().describe("Only models that can do this."),
+  limit: z.int().min(1).max(MCP_MODELS_MAX).default(MCP_MODELS_DEFAULT).describe("At most so many."),
+});
+
+export function createModelsTool(catalog: Pick<Catalog, "list">): GatewayTool<z.output<typeof input>> {
+  return {
+    name: "list_models",
+    title: "List models",
+    description: "The models that may be used, the default of each kind first, with prices in credits (one is a US dollar).",
+    input,
+    isReadOnly: true,
+    call: async (ctx, { modality, search, capability, limit }) => {
+      const modalities = modality === undefined ? undefined : [modality];
+      const models = (await catalog.list(ctx, { modalities, search, capability })).filter((model) => !isForbidden(model, ctx.caller));
+      const structuredContent = { models: models.slice(0, limit).map(toListed), count: models.length };
+      return { isError: false, content: [textBlock(JSON.stringify(structuredContent))], structuredContent };
+    },
+  };
+}
+
+/** Agents cannot call agents. */
+function isForbidden(model: Model, caller: Parameters<Catalog["list"]>[0]["caller"]): boolean {
+  return model.isAgent && caller.kind !== "anonymous" && caller.run !== undefined;
+}
+
+/** As GET /models shows it, without what only people look at. */
+function toListed(model: Model) {
+  const {
+    name,
+    aliases,
+    title,
+    description,
+    category,
+    capabilities,
+    pricing,
+    context_length,
+    voices,
+    input_modalities,
+    output_modalities,
+  } = toCatalogEntry(model);
+  return {
+    name,
+    ...(aliases.length > 0 && { aliases }),
+    title,
+    ...(description !== null && { description }),
+    modality: model.modality,
+    category,
+    input_modalities,
+    output_modalities,
+    capabilities,
+    pricing,
+    ...(context_length !== null && { context_length }),
+    ...(voices.length > 0 && { voices }),
+  };
+}

@@ -1,0 +1,64 @@
+/** The gateway's own tools: what each of them is made of, and what their results have in common. */
+import type * as z from "zod";
+import type { RequestContext } from "../../../context.js";
+import { toCreditsNumber } from "../../../lib/money.js";
+import { USAGE_KINDS } from "../../../lib/usage.js";
+import type { Receipt } from "../../generation/receipt.js";
+import type { McpToolResult } from "../mcp-tools.js";
+
+export interface Progress {
+  /** More each time. */
+  readonly progress: number;
+  readonly total?: number;
+  readonly message?: string;
+}
+
+export type Report = (progress: Progress) => void;
+
+export interface GatewayTool<Input = unknown> {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  /** An object. The same bounds as the routes', from the same schemas. */
+  readonly input: z.ZodType<Input>;
+  /** It changes nothing and costs nothing. */
+  readonly isReadOnly: boolean;
+  call(ctx: RequestContext, input: Input, report: Report): Promise<McpToolResult>;
+}
+
+type Nullish<Schema extends z.ZodType> = z.ZodOptional<z.ZodNullable<Schema>>;
+
+/** A field of a route's body as a tool shows it: many models and clients cannot read a schema with alternatives. */
+export function optional<Schema extends z.ZodType>(schema: Nullish<Schema>, description: string): z.ZodOptional<Schema> {
+  return schema.unwrap().unwrap().describe(description).optional();
+}
+
+export const model = (schema: Nullish<z.ZodString>) =>
+  optional(schema, "A model's name or alias, as list_models tells; the default one if left out.");
+export const DELIVERIES = ["inline", "url"] as const;
+
+/** What headers tell on the routes. */
+export function toReceiptJson(receipt: Receipt): Record<string, unknown> {
+  const { generationId, model: asked, modelUsed, costNanocredits, usage, warnings, safety } = receipt;
+  const used = USAGE_KINDS.filter((kind) => usage[kind] !== 0).map((kind) => [toColumn(kind), usage[kind] / (isTime(kind) ? 1000 : 1)]);
+  return {
+    generation_id: generationId,
+    model: asked,
+    model_used: modelUsed,
+    cost_usd: toCreditsNumber(costNanocredits),
+    usage: Object.fromEntries(used),
+    ...(warnings.length > 0 && { warnings }),
+    ...(safety && { safety_applied: safety.applied, safety_redacted: safety.redacted }),
+  };
+}
+
+const isTime = (kind: string) => kind.endsWith("Milliseconds");
+
+/** `inputTextTokens` is the column `input_text_tokens`; time is told in seconds. */
+function toColumn(kind: string): string {
+  return kind.replace(/Milliseconds$/, "Seconds").replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+export function textBlock(text: string): { readonly type: "text"; readonly text: string } {
+  return { type: "text", text };
+}
