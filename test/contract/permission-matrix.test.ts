@@ -28,9 +28,9 @@ afterAll(() => app.close());
 
 /** OK, or the code of the refusal. */
 function expected({ needs, target, refusal }: Operation, caller: MatrixCaller): string {
+  if (caller.kind === "agent") return "FORBIDDEN";
   if (needs === "anybody") return refusal ?? "OK";
   if (caller.kind === "nobody") return "UNAUTHORIZED";
-  if (caller.kind === "agent") return "FORBIDDEN";
   if (!isAllowed(needs, caller)) return needs === "key" ? "BAD_REQUEST" : "FORBIDDEN";
   if (refusal !== undefined) return refusal;
   return target !== undefined && !caller.isOwn ? "NOT_FOUND" : "OK";

@@ -63,13 +63,14 @@ describe("an agent at work", () => {
     expect(row.parentRequestId).toBe(parent);
   });
 
-  it("does not touch the files of the account", async () => {
+  it("does not touch the files of the account, nor learns whose it is", async () => {
     const upload = await agent.post("/media/upload", { data: "aGk=" });
     const announced = await agent.post("/media/upload", { contentType: "text/plain", size: 1 });
 
     expectEnvelope(upload, 403, "FORBIDDEN");
     expectEnvelope(announced, 403, "FORBIDDEN");
     expectEnvelope(await agent.get("/media/media"), 403, "FORBIDDEN");
+    expectEnvelope(await agent.get("/api/device/userinfo"), 403, "FORBIDDEN");
     expectEnvelope(await agent.request("DELETE", `/media/media/${uuidv7()}`), 403, "FORBIDDEN");
     expect(codes(await execute({ ...app, key: token }, "{ myMedia(first: 1) { edges { node { id } } } }"))).toEqual(["FORBIDDEN"]);
   });
