@@ -394,6 +394,7 @@ describe("MODELS_FILE", () => {
     ["models.0.aliases.1", { aliases: ["a", "b c"] }, []],
     ["models.0.aliases.0", { aliases: ["acme/chat"] }, []],
     ["models.0.aliases.1", { aliases: ["a", "a"] }, []],
+    ["models.0.aliases.1", { aliases: ["a", "community/me/chat"] }, []],
     ["models.1.id", {}, [CHAT]],
     ["models.1.aliases.0", { aliases: ["chat"] }, [{ ...CHAT, id: "acme/b", aliases: ["chat"] }]],
     ["models.0.aliases.0", { aliases: ["acme/b"] }, [{ ...CHAT, id: "acme/b" }]],

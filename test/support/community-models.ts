@@ -4,6 +4,7 @@ import { v7 as uuidv7 } from "uuid";
 import { createApiKeyText, startOfApiKey } from "../../src/lib/api-key-format.js";
 import type { ApiKeyDirectory } from "../../src/services/api-key-directory.js";
 import type { CommunityDirectory, DirectoryDependencies } from "../../src/services/community-models/directory.js";
+import type { ModelHealthRecords } from "../../src/services/community-models/health.js";
 import { communityModelId } from "../../src/services/community-models/record.js";
 import type { Prisma } from "../../src/store/generated/prisma/client.js";
 import type { BucketName } from "../../src/store/ledger.js";
@@ -101,4 +102,9 @@ export async function deleteModel(app: TestApp, owner: Member, id: string): Prom
 async function announce(app: TestApp, { accountId }: Member, modelId: string): Promise<void> {
   depsOf(app).events.publish("community-model-changed", { accountId, modelId, change: "updated" });
   await directoryOf(app).upToDate();
+}
+
+/** What is counted of the calls, and written down every now and then: `flush` does it now. */
+export function healthOf(app: TestApp): ModelHealthRecords {
+  return depsOf(app).health as ModelHealthRecords;
 }

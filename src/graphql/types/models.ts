@@ -20,6 +20,7 @@ import {
 } from "../../services/catalog/model.js";
 import { type BilledKind, billedKinds } from "../../services/pricing.js";
 import { builder, enumValues } from "../builder.js";
+import { VisibilityEnum } from "./community-enums.js";
 
 export const Modality = builder.enumType("Modality", {
   description: "What a model does.",
@@ -109,7 +110,7 @@ const ModelPendingChange = builder.objectRef<PendingModelChange>("ModelPendingCh
   description: "What a registered model will be from a moment on. Null: stays as it is.",
   fields: (t) => ({
     effectiveAt: t.expose("effectiveAt", { type: "DateTime" }),
-    becomesPublic: t.boolean({ resolve: ({ visibility }) => visibility === "public" }),
+    visibility: t.expose("visibility", { type: VisibilityEnum, nullable: true }),
     paidOnly: t.exposeBoolean("paidOnly", { nullable: true }),
     imagePricing: t.expose("imagePricing", { type: ImagePricing, nullable: true }),
     pricing: t.field({ type: ModelPricing, nullable: true, description: "All of its prices.", resolve: ({ pricing }) => pricing }),

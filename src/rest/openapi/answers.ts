@@ -3,6 +3,7 @@
  * so may later versions. `test/contract/openapi.test.ts` holds real answers against them.
  */
 import * as z from "zod";
+import { CATALOG_ANSWERS } from "./catalog-answers.js";
 import { INTEGRATION_ANSWERS } from "./integration-answers.js";
 import { MY_MODEL_ANSWERS } from "./my-model-answers.js";
 import { WEBHOOK_ANSWERS } from "./webhook-answers.js";
@@ -89,54 +90,6 @@ const usageRow = z.looseObject({
   parent_request_id: nullableText,
 });
 
-const openAiModel = z.looseObject({
-  id: z.string(),
-  object: z.literal("model"),
-  created: seconds,
-  owned_by: z.string(),
-  aliases: z.array(z.string()),
-  context_length: amount.nullable(),
-  capabilities: z.array(z.string()),
-  pricing: z.looseObject({ currency: z.literal("credits") }),
-  input_modalities: z.array(z.string()),
-  output_modalities: z.array(z.string()),
-});
-
-const catalogEntry = z.looseObject({
-  name: z.string().describe("The canonical id."),
-  aliases: z.array(z.string()),
-  publisher: z.string(),
-  brand_url: nullableText,
-  title: z.string(),
-  description: nullableText,
-  category: z.enum(["text", "image", "video", "audio", "embedding", "realtime"]),
-  input_modalities: z.array(z.string()),
-  output_modalities: z.array(z.string()),
-  capabilities: z.array(z.string()),
-  flags: z.looseObject({ paid: z.boolean(), alpha: z.boolean() }),
-  pricing: z.looseObject({ currency: z.literal("credits") }),
-  context_length: amount.nullable(),
-});
-
-  voices: z.array(z.string()),
-  community: z.boolean().describe("Registered by an account, whose handle is `owner`."),
-  agent: z.boolean(),
-  owner: nullableText,
-  per_user_rpm: z.number().nullable().describe("Requests a minute of one account."),
-  health: z
-    .object({ status: z.enum(["unknown", "healthy", "unreliable"]), success_rate: z.number().nullable(), requests: amount })
-    .describe("Of others' calls of a registered model in the last 24 hours."),
-  added_at: z.string(),
-  pending_change: z
-    .looseObject({
-      effective_at: z.string(),
-      visibility: z.literal("public").optional(),
-      paid_only: z.boolean().optional(),
-      image_pricing: z.enum(["request", "tokens"]).optional(),
-      pricing: z.looseObject({ currency: z.literal("credits") }).optional(),
-    })
-    .nullable()
-    .describe("What a registered model will be from a moment on. Only what changes is there."),
 const mediaFile = { id: z.string(), contentType: z.string(), size: amount, tags: z.array(z.string()), createdAt: z.string() };
 const mediaMetadata = { ...mediaFile, name: nullableText, expiresAt: nullableText.describe("Null: kept until it is deleted.") };
 
@@ -201,9 +154,7 @@ export const ANSWERS = {
       }),
     ),
   }),
-  Model: openAiModel,
-  ModelList: z.object({ object: z.literal("list"), data: z.array(openAiModel) }),
-  Catalog: z.array(catalogEntry),
+  ...CATALOG_ANSWERS,
   DeletedVideo: z.object({ id: z.string(), object: z.literal("video.deleted"), deleted: z.literal(true) }),
   Video: z.object({
     id: z.string().describe("The generation's id."),

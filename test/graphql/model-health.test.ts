@@ -1,0 +1,135 @@
+/** Registered models in the catalog's GraphQL face, and their health as their owners watch it. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { PENDING_CHANGE_MS } from "../../src/limits-community.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { createMember, deleteModel, healthOf, type Member, registerModel } from "../support/community-models.js";
+import { errorReply } from "../support/upstream-replies.js";
+import { codes, execute, field, type Loose, subscribeSse, TRANSPORTS } from "./client.js";
+
+const CHANGED = "subscription ($id: ID) { modelHealthChanged(id: $id) { id modelId health { status successRate requests } } }";
+const CALL = /* GraphQL */ `
+  mutation ($model: String!) {
+    createChatCompletion(input: { model: $model, messages: [{ role: USER, content: "Hi" }] }) { receipt { modelUsed } }
+  }
+`;
+
+let app: TestApp;
+let owner: Member;
+let other: Member;
+
+beforeAll(async () => {
+  app = await createTestApp({ config: { upstreamAllowHosts: ["127.0.0.1"] } });
+  [owner, other] = await Promise.all([createMember(app), createMember(app)]);
+});
+afterAll(() => app.close());
+
+const call = (model: string) => execute({ ...app, key: other.key }, CALL, { model });
+
+describe.each(TRANSPORTS)("modelHealthChanged over %s", (_name, subscribe) => {
+  it("tells an owner of each model that others called, and what of it they watch", async () => {
+    const [watched, beside] = [
+      await registerModel(app, owner, { visibility: "public" }),
+      await registerModel(app, owner, { visibility: "public" }),
+    ];
+    const [all, one] = [{}, { id: watched.id }].map((variables) => subscribe({ ...app, key: owner.key }, { query: CHANGED, variables }));
+    const [nextOfAll, nextOfOne] = [all?.next(), one?.next()];
+    let isTold = false;
+    void nextOfOne?.then(() => {
+      isTold = true;
+    });
+    // A subscription is not there before its first word; calls go on until it has spoken.
+    let failed = 0;
+    while (!isTold) {
+      app.upstream.replyNext(errorReply(500));
+      expect(codes(await call(watched.modelId))).toEqual(["UPSTREAM_ERROR"]);
+      failed += 1;
+      await healthOf(app).flush();
+    }
+
+    const told = (await nextOfOne)?.data?.modelHealthChanged as Loose;
+    expect(told).toMatchObject({ id: watched.id, modelId: watched.modelId, health: { successRate: 0 } });
+    expect(Number(told.health?.requests)).toBeLessThanOrEqual(failed);
+    expect(await nextOfAll).toMatchObject({ data: { modelHealthChanged: { id: watched.id } } });
+    await call(beside.modelId);
+    await healthOf(app).flush();
+    let later: unknown;
+    do later = (await all?.next())?.data?.modelHealthChanged;
+    while ((later as Loose | undefined)?.id === (watched.id as unknown));
+    expect(later).toEqual({
+      ...{ id: beside.id, modelId: beside.modelId },
+      health: { status: "UNKNOWN", successRate: 1, requests: 1 },
+    });
+    all?.leave();
+    one?.leave();
+  });
+});
+
+describe("modelHealthChanged", () => {
+  it("is refused to whoever may not manage keys, and of other accounts' models", async () => {
+    const { id } = await registerModel(app, owner, { visibility: "public" });
+    const gone = await registerModel(app, other);
+    await deleteModel(app, other, gone.id);
+    const plain = field<{ key: string }>(await execute(app, 'mutation { createApiKey(input: { name: "k" }) { key } }'), "createApiKey").key;
+    const refusal = async (key: string | null, variables: Record<string, unknown>) => {
+      const live = subscribeSse({ ...app, key }, { query: CHANGED, variables });
+      const answer = await live.next();
+      live.leave();
+      return codes(answer ?? {});
+    };
+
+    expect(await refusal(null, {})).toEqual(["UNAUTHORIZED"]);
+    expect(await refusal(plain, {})).toEqual(["FORBIDDEN"]);
+    for (const unknown of [id, gone.id, "not-an-id"]) expect(await refusal(other.key, { id: unknown })).toEqual(["NOT_FOUND"]);
+  });
+});
+
+describe("models", () => {
+  const MODEL = /* GraphQL */ `
+    id isCommunity isPrivate owner perUserRpm health { status successRate requests }
+    pendingChange { effectiveAt visibility paidOnly imagePricing pricing { inputTextTokens outputTextTokens } }
+  `;
+
+  it("show what is scheduled, each caller the registered ones that they may call", async () => {
+    const pendingEffectiveAt = new Date(Date.now() + PENDING_CHANGE_MS);
+    const { modelId } = await registerModel(app, owner, {
+      ...{ promptTextPrice: 2_000_000n, perUserRpm: 0.5, title: "Scheduled", pending: { visibility: "public" }, pendingEffectiveAt },
+    });
+    const query = `query ($id: ID!) { model(id: $id) { ${MODEL} } models(search: "scheduled", community: true) { id } }`;
+
+    const shown = await execute({ ...app, key: owner.key }, query, { id: modelId });
+
+    expect(shown.data).toEqual({
+      model: {
+        ...{ id: modelId, isCommunity: true, isPrivate: true, owner: owner.handle, perUserRpm: 0.5 },
+        health: { status: "UNKNOWN", successRate: null, requests: 0 },
+        pendingChange: {
+          ...{ effectiveAt: pendingEffectiveAt.toISOString(), visibility: "PUBLIC", paidOnly: null, imagePricing: null },
+          pricing: { inputTextTokens: "0.000002", outputTextTokens: "0" },
+        },
+      },
+      models: [{ id: modelId }],
+    });
+    const hidden = await execute({ ...app, key: other.key }, query, { id: modelId });
+    expect(codes(hidden)).toEqual(["NOT_FOUND"]);
+    expect(hidden.data).toEqual({ model: null, models: [] });
+  });
+
+  it("leave out what mostly fails, unless they are asked for all", async () => {
+    const { modelId } = await registerModel(app, owner, { visibility: "public", modality: "embedding" });
+    const model = field(await execute(app, `query ($id: ID!) { model(id: $id) { id } }`, { id: modelId }), "model");
+    expect(model.id).toBe(modelId);
+    const row = app.services.catalog.findFor({ kind: "anonymous" }, modelId);
+    if (!row) throw new Error("not there");
+    const caller = { kind: "session", accountId: other.accountId, isOperator: false, sessionId: "" } as const;
+    for (let failed = 0; failed < 10; failed += 1) healthOf(app).failed(caller, row);
+    await healthOf(app).flush();
+    await healthOf(app).upToDate();
+
+    const list = (args: string) => execute({ ...app, key: null }, `{ models(modality: EMBEDDING, ${args}) { id health { status } } }`);
+    const entry = { id: modelId, health: { status: "UNRELIABLE" } };
+    expect((await list("community: true")).data).toEqual({ models: [] });
+    expect((await list("community: true, reliability: ALL")).data).toEqual({ models: [entry] });
+    expect((await list("reliability: ALL")).data?.models).toContainEqual(entry);
+    expect((await list("community: false, reliability: ALL")).data?.models).not.toContainEqual(entry);
+  });
+});
