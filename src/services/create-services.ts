@@ -5,20 +5,27 @@ import { Access } from "./access.js";
 import { AccountAdministration } from "./account-administration.js";
 import { Accounts } from "./accounts.js";
 import { AgentRuns } from "./agents/agent-runs.js";
+import { AgentSync } from "./agents/agent-sync.js";
 import { CodeAgents } from "./agents/code-agents.js";
+import { CodeScripts } from "./agents/code-scripts.js";
 import { PromptAgents } from "./agents/prompt-agents.js";
+import { PromptDefinitions } from "./agents/prompt-definitions.js";
+import { Repositories } from "./agents/repositories.js";
 import { RunTokens } from "./agents/run-tokens.js";
+import { Guests } from "./agents/sandbox/guests.js";
+import { Agents } from "./agents.js";
 import { ApiKeys } from "./api-keys.js";
 import { AppUsages } from "./app-usage.js";
 import { createAuthorizations } from "./authorizations/create-authorizations.js";
 import { BlobTransfers } from "./blob-transfers.js";
 import type { Catalog } from "./catalog.js";
 import { LiveModelHealth } from "./community-models/live-health.js";
-import { Credits } from "./credits/credits.js";
-import { OutputEstimates } from "./credits/output-estimates.js";
+import { CommunityModelProbe } from "./community-models/probe.js";
 import { ModelRegistry } from "./community-models/registry.js";
 import { UpstreamUrls } from "./community-models/upstream-url.js";
 import { CommunityModels } from "./community-models.js";
+import { Credits } from "./credits/credits.js";
+import { OutputEstimates } from "./credits/output-estimates.js";
 import { createDeviceAuthorizations } from "./device-authorizations/create-device-authorizations.js";
 import { DiskSweeper } from "./disk-sweeper.js";
 import { FormTokens } from "./form-tokens.js";
@@ -112,10 +119,9 @@ export function createServices(
   const cachedAnswers = new CachedAnswers(database, blobs, clock, log);
   const contentCache = new ContentCache(cachedAnswers);
   const generations = new Generations({ catalog, credits, upstreams, admission, outcomes, totalMs });
-  const agents = new AgentRuns(() => agentRuntimes);
+  const agentRuns = new AgentRuns(() => agentRuntimes);
   const mcpServers = new McpServers({ urls: settings.mcpServers, ownGateway, clock });
-  const chat = new ChatCompletions({ catalog, credits, estimates, upstreams, agents, admission, outcomes, totalMs });
-  const agentRuntimes = { promptAgent: new PromptAgents(), codeAgent: new CodeAgents() };
+  const chat = new ChatCompletions({ catalog, credits, estimates, upstreams, agents: agentRuns, admission, outcomes, totalMs });
   const { sessions, sessionDirectory, signIn, gitHubSignIn, sessionCookie } = createSessionServices(
     foundations,
     settings,
@@ -124,6 +130,14 @@ export function createServices(
     addresses,
   );
   const runTokens = new RunTokens(foundations.deriveSecret("run tokens"), directory, sessionDirectory, clock);
+  const guests = new Guests(log);
+  const scripts = new CodeScripts(database, events);
+  const codeAgent = new CodeAgents({ scripts, guests, runTokens, ownGateway, mcpServers, addresses, timeouts: settings.timeouts });
+  const definitions = new PromptDefinitions(database, events);
+  const agentRuntimes = {
+    promptAgent: new PromptAgents({ chat, catalog, definitions, servers: mcpServers, runTokens, clock }),
+    codeAgent,
+  };
   const apiKeys = new ApiKeys(database, directory, runTokens, events, clock);
   const jobRows = new JobRows(database, clock, processId);
   const jobRunner = new JobRunner({ generations, rows: jobRows, blobs, events });
@@ -137,6 +151,7 @@ export function createServices(
     log,
     baseUrl: () => addresses().baseUrl,
   });
+  const repositories = new Repositories(outbound);
   const references = new ImageReferences(outbound, media);
   const inspector = new MediaInspector();
   const videos = new Videos({ catalog, inspector, generations, upstreams, contentCache, references, chat, jobs });
@@ -168,6 +183,8 @@ export function createServices(
     access: new Access(apiKeys, sessions, sessionCookie, limits),
     accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills),
     accounts,
+    agents: new Agents({ database, registry, catalog, repositories, upToDate, clock }),
+    agentSync: new AgentSync({ database, repositories, events, clock }),
     apiKeys,
     appUsage: new AppUsages(database, clock),
     audio: new AudioGeneration({ catalog, contentCache, speech, music }),
@@ -179,6 +196,7 @@ export function createServices(
       ...{ database, registry, box, events, upToDate, clock },
       urls,
     }),
+    communityModelProbe: new CommunityModelProbe({ registry, catalog, urls, outbound, counters }),
     developmentBroker,
     deviceAuthorizations,
     embeddings: new Embeddings(generations, upstreams),
@@ -202,6 +220,7 @@ export function createServices(
     sessions,
     signIn,
     gitHubSignIn,
+    guests,
     profiles: new Profiles(database, events),
     speech,
     text,

@@ -2,18 +2,21 @@
 import type { Access } from "./access.js";
 import type { AccountAdministration } from "./account-administration.js";
 import type { Accounts } from "./accounts.js";
+import type { AgentSync } from "./agents/agent-sync.js";
+import type { Guests } from "./agents/sandbox/guests.js";
+import type { Agents } from "./agents.js";
 import type { ApiKeys } from "./api-keys.js";
 import type { AppUsages } from "./app-usage.js";
 import type { AuthorizationCodes } from "./authorizations/authorization-codes.js";
 import type { Authorizations } from "./authorizations.js";
 import type { BlobTransfers } from "./blob-transfers.js";
 import type { Catalog } from "./catalog.js";
+import type { LiveModelHealth } from "./community-models/live-health.js";
+import type { CommunityModelProbe } from "./community-models/probe.js";
 import type { CommunityModels } from "./community-models.js";
 import type { DeviceAuthorizations } from "./device-authorizations.js";
 import type { FormTokens } from "./form-tokens.js";
 import type { AudioGeneration } from "./generation/audio.js";
-import type { LiveModelHealth } from "./community-models/live-health.js";
-import type { CommunityModels } from "./community-models.js";
 import type { ChatCompletions } from "./generation/chat.js";
 import type { Embeddings } from "./generation/embeddings.js";
 import type { Images } from "./generation/images.js";
@@ -48,6 +51,8 @@ export interface Services {
   readonly access: Access;
   readonly accountAdministration: AccountAdministration;
   readonly accounts: Accounts;
+  readonly agentSync: AgentSync;
+  readonly agents: Agents;
   readonly apiKeys: ApiKeys;
   readonly appUsage: AppUsages;
   readonly audio: AudioGeneration;
@@ -56,6 +61,7 @@ export interface Services {
   readonly blobTransfers: BlobTransfers;
   readonly catalog: Catalog;
   readonly chat: ChatCompletions;
+  readonly communityModelProbe: CommunityModelProbe;
   readonly communityModels: CommunityModels;
   readonly developmentBroker: DevelopmentBroker;
   readonly deviceAuthorizations: DeviceAuthorizations;
@@ -67,6 +73,7 @@ export interface Services {
   readonly integrations: Integrations;
   readonly live: LiveAccount;
   readonly lowBalance: LowBalance;
+  readonly liveModelHealth: LiveModelHealth;
   readonly mcp: McpGateway;
   readonly media: Media;
   readonly mediaLinks: MediaLinks;
@@ -74,12 +81,13 @@ export interface Services {
   readonly mediaQuotas: MediaQuotas;
   readonly moderations: Moderations;
   readonly music: Music;
-  readonly liveModelHealth: LiveModelHealth;
   readonly realtime: RealtimeSessions;
   readonly responses: Responses;
   readonly sessions: Sessions;
   readonly signIn: SignIn;
   readonly gitHubSignIn: GitHubSignIn;
+  /** For what is said at the start; agents are run through `chat`. */
+  readonly guests: Guests;
   readonly profiles: Profiles;
   readonly speech: Speech;
   readonly text: TextGeneration;
