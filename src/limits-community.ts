@@ -49,8 +49,9 @@ export const COMMUNITY_KEEP_ALIVE_MS = 15_000;
 export const COMMUNITY_ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 export const COMMUNITY_STREAM_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Unspecified: rows of registered models that are read at once. */
+/** Unspecified: rows of registered models, and hours of their health, that are read at once. */
 export const DIRECTORY_PAGE = 500;
+export const HEALTH_PAGE = 5_000;
 /** Unspecified: how often a process that shares its database looks whether it has missed a change. */
 export const DIRECTORY_LOOK_MS = 60_000;
 /** How much of what was read before it reads again then. */

@@ -1,6 +1,6 @@
 /** Registered models as callers meet them: called, billed, listed and hidden (Spec 2.8, 2.9, 3; decisions "Catalog", "What is billed"). */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { SessionCaller } from "../../src/context.js";
+import type { Caller, SessionCaller } from "../../src/context.js";
 import { PENDING_CHANGE_MS } from "../../src/limits-community.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -213,6 +213,44 @@ describe("the three hours", () => {
   });
 });
 
+describe("a model that its owner registers", () => {
+  it("is callable at once, by others after three hours, and dearer three hours after it was repriced", async () => {
+    const register = async () => {
+      const body = {
+        ...{ name: "from-the-start", title: "Registered", modality: "text", api: "chat_completions", visibility: "public" },
+        ...{ url: `${app.upstream.baseUrl}/chat/completions`, bearerToken: "token", upstreamModel: "theirs" },
+        ...{ promptTextPrice: 0.000002, completionTextPrice: 0.000005 },
+      };
+      return (await client.post("/account/my-models", body, { key: owner.key })).json<{ id: string; modelId: string }>();
+    };
+    const costs = async (modelId: string, caller: Member) => (await chat(modelId, caller)).headers.get("x-cost");
+    const first = await register();
+    expect(await costs(first.modelId, owner)).toBe("0");
+    clock.advance(PENDING_CHANGE_MS / 1000 - 1);
+    expect((await client.request("DELETE", `/account/my-models/${first.id}`, { key: owner.key })).status).toBe(200);
+    expectEnvelope(await chat(first.modelId, owner), 400, "BAD_REQUEST");
+
+    // Another one of the same name waits as long.
+    const { id, modelId } = await register();
+    clock.advance(PENDING_CHANGE_MS / 1000 - 0.001);
+    expectEnvelope(await chat(modelId, other), 400, "BAD_REQUEST");
+    clock.advance(0.001);
+    expect(await costs(modelId, other)).toBe("0.00004");
+    const path = `/account/my-models/${id}`;
+    const change = (body: object) => client.request("PATCH", path, { key: owner.key, body });
+    expect((await change({ completionTextPrice: 0.00001 })).status).toBe(200);
+    expect(await costs(modelId, other)).toBe("0.00004");
+    clock.advance(PENDING_CHANGE_MS / 1000 - 0.001);
+    expect(await costs(modelId, owner)).toBe("0.00004");
+    clock.advance(0.001);
+    expect([await costs(modelId, other), await costs(modelId, owner)]).toEqual(["0.00006", "0.00006"]);
+    expect((await change({ visibility: "private" })).status).toBe(200);
+
+    expectEnvelope(await chat(modelId, other), 400, "BAD_REQUEST");
+    expect(await costs(modelId, owner)).toBe("0");
+  });
+});
+
 describe("the lists", () => {
   it("tell registered models from others", async () => {
     const { modelId } = await add({ visibility: "public", perUserRpm: 1.5, title: "Listed" });
@@ -241,6 +279,21 @@ describe("the lists", () => {
     expect((await chat(modelId, { key })).status).toBe(200);
     expectEnvelope(await chat(unnamed.modelId, { key }), 403, "FORBIDDEN");
     expectEnvelope(await client.get(`/v1/models/${unnamed.modelId}`, { key }), 404, "NOT_FOUND");
+  });
+
+  it("are those that an app may ask for: of private models, the person's own", async () => {
+    const [open, hidden] = [await add({ visibility: "public" }), await add()];
+    const { authorizations } = app.services;
+    const check = (caller: Caller, modelId: string) => {
+      const terms = { models: [modelId] };
+      const input = { redirectUrl: "https://app.example/back", appKey: null, terms, state: null, codeChallenge: null };
+      return authorizations.check({ caller } as Parameters<typeof authorizations.check>[0], input);
+    };
+    const person: SessionCaller = { kind: "session", accountId: owner.accountId, isOperator: false, sessionId: "" };
+
+    await check({ kind: "anonymous" }, open.modelId);
+    await check(person, hidden.modelId);
+    await expect(check({ kind: "anonymous" }, hidden.modelId)).rejects.toMatchObject({ code: "BAD_REQUEST", param: "models" });
   });
 
   it("follow the owner's handle", async () => {

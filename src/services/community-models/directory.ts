@@ -168,17 +168,17 @@ export class CommunityDirectory implements CommunityCatalog {
 
   private async readAll(): Promise<void> {
     const { communityModel } = this.deps.database.prisma;
-    let after: string | null = null;
+    let after: string | undefined;
     do {
       const rows: LoadedRow[] = await communityModel.findMany({
-        ...(after !== null && { where: { id: { gt: after } } }),
+        ...(after !== undefined && { where: { id: { gt: after } } }),
         orderBy: { id: "asc" },
         take: DIRECTORY_PAGE,
         ...WITH_HANDLE,
       });
       for (const row of rows) this.put(row);
-      after = rows.at(-1)?.id ?? null;
-    } while (after !== null);
+      after = rows.length < DIRECTORY_PAGE ? undefined : rows.at(-1)?.id;
+    } while (after !== undefined);
   }
 
   private async readRows(ids: readonly string[]): Promise<void> {

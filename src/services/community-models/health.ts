@@ -8,9 +8,16 @@
 import type { Logger } from "pino";
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import type { Clock } from "../../lib/clock.js";
-import { HEALTH_FLUSH_MS, HEALTH_REQUESTS_MIN, HEALTH_SUCCESS_PERCENT_MIN, HEALTH_WINDOW_HOURS } from "../../limits-community.js";
+import {
+  HEALTH_FLUSH_MS,
+  HEALTH_PAGE,
+  HEALTH_REQUESTS_MIN,
+  HEALTH_SUCCESS_PERCENT_MIN,
+  HEALTH_WINDOW_HOURS,
+} from "../../limits-community.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
+import type { CommunityModelHealthModel } from "../../store/generated/prisma/models.js";
 import { type ModelHealth, UNKNOWN_HEALTH } from "../catalog/community.js";
 import type { Model } from "../catalog/model.js";
 import type { CallOutcomes } from "./call-outcomes.js";
@@ -56,11 +63,17 @@ export class ModelHealthRecords implements CallOutcomes {
   /** Reads the sums of every model. */
   load(): Promise<void> {
     return this.queue.between(async () => {
-      const now = this.hour();
-      for (let age = HEALTH_WINDOW_HOURS - 1; age >= 0; age -= 1) {
-        const rows = await this.deps.database.prisma.communityModelHealth.findMany({ where: { hour: new Date(now - age * HOUR_MS) } });
+      const hour = { gte: new Date(this.windowStart()) };
+      let after: { readonly modelId: string; readonly hour: Date } | undefined;
+      do {
+        const rows: CommunityModelHealthModel[] = await this.deps.database.prisma.communityModelHealth.findMany({
+          where: { hour, ...(after && { OR: [{ modelId: { gt: after.modelId } }, { modelId: after.modelId, hour: { gt: after.hour } }] }) },
+          orderBy: [{ modelId: "asc" }, { hour: "asc" }],
+          take: HEALTH_PAGE,
+        });
         for (const row of rows) add(this.written, row.modelId, row.hour.getTime(), row, "replace");
-      }
+        after = rows.length < HEALTH_PAGE ? undefined : rows.at(-1);
+      } while (after);
     });
   }
 
