@@ -118,8 +118,9 @@ export const EndpointAgentModel = builder.objectRef<EndpointAgentView>("Endpoint
   fields: (t) => ({
     inputModalities: t.field({ type: [ContentKind], resolve: (view) => [...view.inputModalities] }),
     outputModalities: t.field({ type: [ContentKind], resolve: (view) => [...view.outputModalities] }),
-    api: t.expose("api", { type: UpstreamApiEnum }),
-    url: t.exposeString("url"),
+    // Never null; nullable as a ProxyModel's are, so that one document can ask both.
+    api: t.expose("api", { type: UpstreamApiEnum, nullable: true }),
+    url: t.exposeString("url", { nullable: true, description: "The exact endpoint." }),
     upstreamModel: t.exposeString("upstreamModel"),
     perUserRpm: t.exposeFloat("perUserRpm", { nullable: true, description: RPM }),
   }),
