@@ -7,7 +7,8 @@
  *    afterwards, so it is let in while the bucket is above zero and its charge may take it below.
  * 3. A model with `perUserRpm`: generations of one account.
  *
- * Unspecified: the limit of the model that was asked for counts, not those of the fallbacks that may serve it.
+ * Unspecified: the limit of the model that was asked for counts, not those of the fallbacks that may serve it. What an agent asks for
+ * its caller is no request of the caller's: that was counted when it called the agent.
  */
 import type { KeyCaller, RequestContext, SessionCaller } from "../context.js";
 import { rateLimited } from "../errors.js";
@@ -54,7 +55,7 @@ export class RateLimits {
   admit(ctx: RequestContext, caller: KeyCaller | SessionCaller, model: Model): Promise<void> | null {
     const isPublishable = isPublishableKey(caller);
     if (!isPublishable && model.perUserRpm === null) return null;
-    return this.count(isPublishable ? bucketName(ctx, caller) : null, caller.accountId, model);
+    return this.count(isPublishable ? bucketName(ctx, caller) : null, caller, model);
   }
 
   /** A generation has been charged. Free ones, and answers that were kept from before, cost nothing here either. */
@@ -67,9 +68,9 @@ export class RateLimits {
     });
   }
 
-  private async count(publishableName: string | null, accountId: string, model: Model): Promise<void> {
+  private async count(publishableName: string | null, { accountId, run }: KeyCaller | SessionCaller, model: Model): Promise<void> {
     if (publishableName !== null) {
-      const window = await this.counters.count(this.publishable, publishableName);
+      const window = run ? 0 : await this.counters.count(this.publishable, publishableName);
       if (window > 0) throw refusal("Too many requests with this publishable key from this address.", window);
       const bucket = await this.counters.take(this.publishableCredits, publishableName, 0, 1);
       if (bucket > 0) throw refusal("This publishable key has spent its hourly credits at this address.", bucket);

@@ -48,6 +48,8 @@ afterAll(async () => {
 
 const sum = (a: unknown, b: unknown, id = `call_${a}`) => ({ id, name: SUM, arguments: JSON.stringify({ a, b }) });
 const call = (name: string, json = "{}", id = "call_1") => ({ id, name, arguments: json });
+const toolChunk = ({ id, name, arguments: text }: ReturnType<typeof call>) =>
+  chatChunk({ tool_calls: [{ index: 0, id, type: "function", function: { name, arguments: text } }] });
 const calling = (...toolCalls: readonly ReturnType<typeof call>[]): Reply => json(chatCompletion({ content: null, toolCalls }));
 const saying = (content: string): Reply => json(chatCompletion({ content }));
 
@@ -202,6 +204,25 @@ describe("a prompt agent", () => {
   });
 });
 
+describe("JSON", () => {
+  it.each([false, true])("is all that is answered where it was asked for, streamed: %s", async (stream) => {
+    const model = await createAgent();
+    const [called, json_] = [sum(2, 3), '{"sum":5}'];
+    const first = chatCompletion({ content: "Let me see.", toolCalls: [called] });
+    const firstChunks = [
+      ...chatChunks(["Let me see."], { finishReason: null, usage: null }),
+      toolChunk(called),
+      chatChunk({}, "tool_calls"),
+    ];
+    app.upstream.replyNext(...(stream ? [sse(firstChunks), sse(chatChunks(['{"sum"', ":5}"]))] : [json(first), saying(json_)]));
+
+    const answer = await chat(model, { stream, response_format: { type: "json_object" } });
+
+    expect(stream ? summarize(answer.text).content : contentOf(answer)?.message.content).toBe(json_);
+    expect(requests()[1]?.messages[2]).toMatchObject({ role: "assistant", content: "Let me see." });
+  });
+});
+
 describe("what its model calls", () => {
   it.each([
     ["a tool that there is not", call("mcp__search__none"), "The tool failed: there is no tool mcp__search__none."],
@@ -331,7 +352,7 @@ describe("a run that does not come to its end", () => {
     app.upstream.replyNext(
       sse([
         chatChunk({ role: "assistant", content: "Let me see." }),
-        chatChunk({ tool_calls: [{ index: 0, id: "call_1", type: "function", function: { name: SUM, arguments: '{"a":1,"b":1}' } }] }),
+        toolChunk(sum(1, 1)),
         chatChunk({}, "tool_calls"),
         usageChunk(wireUsage(10, 2)),
       ]),

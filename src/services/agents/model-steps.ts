@@ -17,8 +17,6 @@ export interface StepAnswer {
   readonly text: string;
   readonly toolCalls: readonly ToolCall[];
   readonly finishReason: string | null;
-  /** What the step was charged. */
-  readonly costNanocredits: bigint;
 }
 
 /** Yields what the caller is shown, as it comes, and returns what the agent goes on with. */
@@ -27,21 +25,21 @@ export type AskModel = (ctx: RequestContext, input: ChatCompletionInput) => Asyn
 /** For an answer that is given whole. */
 export function askWhole(chat: ChatCompletions): AskModel {
   return async function* (ctx, input) {
-    const { completion, receipt } = await chat.create(ctx, input);
+    const { completion } = await chat.create(ctx, input);
     const step = new StepReader();
     const [choice] = completion.choices ?? [];
     const shown = step.read(choice?.message ?? {}, choice?.finish_reason);
     if (shown) yield [shown];
-    return step.answer(receipt.costNanocredits);
+    return step.answer();
   };
 }
 
 /** For an answer that is streamed. Left early, so is the model. */
 export function askStreamed(chat: ChatCompletions): AskModel {
   return async function* (ctx, input) {
-    const stream = chat.stream(ctx, { ...input, stream: true });
+    const { events } = chat.stream(ctx, { ...input, stream: true });
     const step = new StepReader();
-    for await (const { chunks } of stream.events) {
+    for await (const { chunks } of events) {
       const shown = chunks.flatMap(({ choices }): readonly ChatDelta[] => {
         const [choice] = choices ?? [];
         const delta = choice ? step.read(choice.delta ?? {}, choice.finish_reason) : null;
@@ -49,7 +47,7 @@ export function askStreamed(chat: ChatCompletions): AskModel {
       });
       if (shown.length > 0) yield shown;
     }
-    return step.answer(stream.receipt()?.costNanocredits ?? 0n);
+    return step.answer();
   };
 }
 
@@ -73,9 +71,9 @@ class StepReader {
     return shown.length > 0 ? Object.fromEntries(shown) : null;
   }
 
-  answer(costNanocredits: bigint): StepAnswer {
+  answer(): StepAnswer {
     const calls = [...this.calls].sort(([one], [other]) => one - other).map(([index, call]) => toToolCall(call, index));
-    return { text: this.text, toolCalls: calls, finishReason: this.finishReason, costNanocredits };
+    return { text: this.text, toolCalls: calls, finishReason: this.finishReason };
   }
 
   /** The pieces of a call have its index; its arguments come bit by bit. */

@@ -90,7 +90,7 @@ export class PromptAgents implements AgentProviders {
       request.signal.throwIfAborted();
       throw error;
     } finally {
-      await deltas?.return({ finishReason: "stop", costNanocredits: 0n });
+      await deltas?.return({ finishReason: "stop" });
       this.deps.servers.endRun(token);
     }
   }

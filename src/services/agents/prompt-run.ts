@@ -30,8 +30,6 @@ export interface PromptRun {
 
 export interface RunEnd {
   readonly finishReason: string;
-  /** What the steps were charged together. */
-  readonly costNanocredits: bigint;
 }
 
 /** The agent decides on these, not its caller. */
@@ -40,6 +38,7 @@ const OWN_FIELDS = new Set([
   ...["tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"],
 ]);
 const BETWEEN_STEPS = "\n\n";
+const NOTHING: StepAnswer = { text: "", toolCalls: [], finishReason: null };
 
 /** Yields the answer's deltas. Rejects with the AppErrors of the models that it asks. */
 export async function* runPromptAgent(run: PromptRun): AsyncGenerator<readonly ChatDelta[], RunEnd> {
@@ -47,29 +46,46 @@ export async function* runPromptAgent(run: PromptRun): AsyncGenerator<readonly C
   const declared = tools.declared;
   const parameters = Object.fromEntries(Object.entries(body).filter(([name]) => !OWN_FIELDS.has(name)));
   const messages: Message[] = [{ role: "system", content: run.systemPrompt }, ...(body.messages as Message[])];
+  const isJson = wantsJson(body);
   let callsLeft = AGENT_TOOL_CALLS_MAX;
-  let costNanocredits = 0n;
   let hasText = false;
   for (let step = 1; ; step += 1) {
     const mayCall = declared.length > 0 && callsLeft > 0 && step < AGENT_MODEL_STEPS_MAX;
     const offer = declared.length > 0 && { tools: [...declared], ...(!mayCall && { tool_choice: "none" }) };
-    const answer: StepAnswer = yield* apart(ask(ctx, { ...parameters, model: base.id, messages: [...messages], ...offer }), hasText);
+    const deltas = ask(ctx, { ...parameters, model: base.id, messages: [...messages], ...offer });
+    const answer: StepAnswer = yield* isJson ? lastOnly(deltas) : apart(deltas, hasText);
     hasText ||= answer.text !== "";
-    costNanocredits += answer.costNanocredits;
     const isAnswered = answer.toolCalls.length === 0 || answer.finishReason === "length";
-    if (isAnswered) return { finishReason: answer.finishReason ?? "stop", costNanocredits };
+    if (isAnswered) return { finishReason: answer.finishReason ?? "stop" };
     // It calls tools that it may not call: there is no more to come.
-    if (!mayCall) return { finishReason: "length", costNanocredits };
+    if (!mayCall) return { finishReason: "length" };
     messages.push(toAssistant(answer), ...(await useTools(run, answer.toolCalls, callsLeft)));
     callsLeft -= Math.min(callsLeft, answer.toolCalls.length);
   }
 }
 
+type StepDeltas = AsyncGenerator<readonly ChatDelta[], StepAnswer>;
+
+/** JSON with anything before it is none. */
+function wantsJson({ response_format: format }: ChatBody): boolean {
+  return typeof format === "object" && format !== null && "type" in format && format.type !== "text";
+}
+
+/** What a step has said is passed on when it turns out to be the last one. */
+async function* lastOnly(deltas: StepDeltas): StepDeltas {
+  const said: ChatDelta[] = [];
+  for (;;) {
+    const { done, value } = await deltas.next();
+    if (!done) said.push(...value);
+    else {
+      if (value.toolCalls.length === 0 && said.length > 0) yield said;
+      return value;
+    }
+  }
+}
+
 /** What steps say is told apart by an empty line. */
-async function* apart(
-  deltas: AsyncGenerator<readonly ChatDelta[], StepAnswer>,
-  hasText: boolean,
-): AsyncGenerator<readonly ChatDelta[], StepAnswer> {
+async function* apart(deltas: StepDeltas, hasText: boolean): StepDeltas {
   let isDue = hasText;
   try {
     for (;;) {
@@ -80,7 +96,7 @@ async function* apart(
       yield starts ? [{ content: BETWEEN_STEPS }, ...value] : value;
     }
   } finally {
-    await deltas.return({ text: "", toolCalls: [], finishReason: null, costNanocredits: 0n });
+    await deltas.return(NOTHING);
   }
 }
 
