@@ -58,7 +58,7 @@ export const CODE_RUN_HEAP_MEGABYTES = 160;
 export const CODE_RUN_FILES_MAX = 256;
 /** Threads, of which Deno takes a dozen. */
 export const CODE_RUN_THREADS_MAX = 64;
-/** The least of priorities: agents work with what the gateway leaves of the processors. */
-export const CODE_RUN_NICENESS = 19;
+/** Of 19: agents work with what the gateway leaves of the processors, and still get somewhere on a machine that is busy. */
+export const CODE_RUN_NICENESS = 10;
 /** Unspecified: agents whose scripts are kept in memory. */
 export const CODE_SCRIPTS_MAX = 256;

@@ -21,6 +21,8 @@ async function main(): Promise<void> {
   };
   process.once("SIGTERM", stop);
   process.once("SIGINT", stop);
+  // Tried beside the first requests, so that what is logged at the start says what code agents are worth here.
+  void app.services.guests.findWall();
   greet(addresses.baseUrl, config.ownerApiKey === null ? app.newOwnerKey : null);
 }
 

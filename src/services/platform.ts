@@ -50,6 +50,7 @@ export async function openPlatform(
     isReady: () => isReady(settler, database),
     close: async () => {
       await localModels?.stop();
+      await services.guests.close();
       await mcpServers.close();
       await ownGateway.close();
       await services.jobs.close();

@@ -70,7 +70,7 @@ export class FrameReader {
     this.chunks = [whole.subarray(end)];
     this.buffered -= end;
     this.wanted = LENGTHS_BYTES;
-    return { header: parseHeader(whole.subarray(LENGTHS_BYTES, headerEnd)), bytes: whole.slice(headerEnd, end) };
+    return { header: parseHeader(whole.subarray(LENGTHS_BYTES, headerEnd)), bytes: new Uint8Array(whole.subarray(headerEnd, end)) };
   }
 }
 

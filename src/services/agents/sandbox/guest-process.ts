@@ -3,9 +3,9 @@
  * or when it is killed, and then wholly.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, openSync, readSync, writeFileSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
-import { CODE_RUN_LOG_BYTES_MAX, CODE_RUN_WATCH_MS } from "../../../limits-agents.js";
+import { CODE_RUN_LOG_BYTES_MAX, CODE_RUN_NICENESS, CODE_RUN_WATCH_MS } from "../../../limits-agents.js";
 import { GUEST_ENVIRONMENT, type Wall } from "./walls.js";
 
 export interface GuestLimits {
@@ -64,9 +64,11 @@ export class GuestProcess {
       ...identity,
       cwd: "/",
       env: { ...GUEST_ENVIRONMENT },
+      // A session and a process group of its own: it has no terminal, and all of it can be killed at once.
       detached: true,
       stdio: ["pipe", "pipe", "pipe", wall.tellsPid ? "pipe" : "ignore"],
     });
+    if (this.child.pid !== undefined) yieldToOthers(this.child.pid);
     const [stdin, stdout, stderr, info] = this.child.stdio;
     this.stdin = stdin as Writable;
     this.stdout = stdout as Readable;
@@ -196,6 +198,18 @@ class UsageReader {
 
   private text(file: number): string {
     return this.buffer.toString("latin1", 0, readSync(file, this.buffer, 0, this.buffer.length, 0));
+  }
+}
+
+/**
+ * Where the kernel gives each session the same share of the processors, niceness counts within the session alone, and is a matter of
+ * the session's own besides (sched(7), "The autogroup feature").
+ */
+function yieldToOthers(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/autogroup`, `${CODE_RUN_NICENESS}`);
+  } catch {
+    // There are no such shares here.
   }
 }
 

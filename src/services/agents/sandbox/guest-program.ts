@@ -24,8 +24,8 @@ const { stdin, stdout, exit } = Deno;
 const { Request, Response, ReadableStream } = globalThis;
 const DETAIL_CHARS_MAX = 8_000;
 const NULL_BODY_STATUSES = [204, 205, 304];
-/** What would break the frames, touch a disk or wait for a terminal; threads have no room within the bounds on memory. */
-const WITHHELD = ["Deno", "process", "Worker", "alert", "confirm", "prompt", "close", "caches", "localStorage"];
+/** What would wait for a terminal, or end the process before its answer; and what a script written for browsers would take for Node. */
+const WITHHELD = ["process", "alert", "confirm", "prompt", "close"];
 /** What writes to standard output, which is the gateway's. */
 const PRINTERS = ["log", "info", "debug", "dir", "dirxml", "table", "count", "group", "groupCollapsed", "timeLog", "timeEnd"] as const;
 
@@ -159,4 +159,5 @@ async function read(): Promise<never> {
 
 for (const name of PRINTERS) console[name] = (...values: unknown[]) => console.error(...values);
 for (const name of WITHHELD) Reflect.deleteProperty(globalThis, name);
+for (const name of ["stdin", "stdout"]) Reflect.deleteProperty(Deno, name);
 void read();

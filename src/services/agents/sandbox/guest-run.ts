@@ -49,7 +49,7 @@ export class GuestRun implements UpstreamResponse {
   private failure: { readonly reason: unknown } | null = null;
   private detail: string | null = null;
   private wake: (() => void) | null = null;
-  private readonly onAbort = () => this.fail(this.signal.reason);
+  private readonly onAbort = () => this.drop(this.signal.reason);
 
   constructor(
     wall: Wall,
@@ -70,7 +70,7 @@ export class GuestRun implements UpstreamResponse {
   /** Resolves when the agent has answered. Rejects as `read` does. */
   async begin(): Promise<this> {
     while (!this.hasAnswered && this.failure === null) await this.nextEvent();
-    if (this.failure !== null) throw this.failure.reason;
+    if (!this.hasAnswered && this.failure !== null) throw this.failure.reason;
     return this;
   }
 
@@ -102,7 +102,7 @@ export class GuestRun implements UpstreamResponse {
   }
 
   destroy(): void {
-    this.fail(new ProviderError("network", "The answer was not wanted any more."));
+    this.drop(new ProviderError("network", "The answer was not wanted any more."));
   }
 
   finish(): void {
@@ -162,12 +162,17 @@ export class GuestRun implements UpstreamResponse {
     return end;
   }
 
+  /** What came before is still good. */
   private fail(reason: unknown): void {
     if (this.hasEnded || this.failure !== null) return;
     this.failure = { reason };
-    this.chunks = [];
     this.close();
     this.wakeReader();
+  }
+
+  private drop(reason: unknown): void {
+    if (!this.hasEnded) this.chunks = [];
+    this.fail(reason);
   }
 
   private close(): void {

@@ -51,7 +51,11 @@ export class Guests {
   private readonly closing = new AbortController();
   private wall: Promise<Wall | null> | null = null;
 
-  constructor(private readonly log: Logger) {}
+  /** `choose`: which walls may be used, and as what; absent: all of them as they are. */
+  constructor(
+    private readonly log: Logger,
+    private readonly choose: (walls: readonly Wall[]) => readonly Wall[] = (walls) => walls,
+  ) {}
 
   /** The wall that stands, found out and logged the first time that it is asked for; null when no agent can be run here. Never rejects. */
   findWall(): Promise<Wall | null> {
@@ -102,7 +106,7 @@ export class Guests {
       return null;
     }
     const guestProgram = await resolveWorkerFile("services/agents/sandbox/guest-program");
-    for (const wall of listWalls(deno, guestProgram)) {
+    for (const wall of this.choose(listWalls(deno, guestProgram))) {
       const problem = await tryWall(wall);
       if (problem === null) {
         this.log.info({ wall: wall.name, ...(wall.identity && { uid: wall.identity.uid }) }, `code agents run in ${wall.name}`);

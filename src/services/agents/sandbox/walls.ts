@@ -103,7 +103,6 @@ function toBox(deno: string, guestProgram: string, prlimit: string): string[] {
     "--unshare-user",
     "--disable-userns",
     "--die-with-parent",
-    "--new-session",
     "--as-pid-1",
     "--clearenv",
     ...Object.entries(DENO_ENVIRONMENT).flatMap(([name, value]) => ["--setenv", name, value]),
@@ -115,6 +114,8 @@ function toBox(deno: string, guestProgram: string, prlimit: string): string[] {
     ...["--ro-bind", deno, "/deno"],
     ...["--ro-bind", prlimit, "/prlimit"],
     ...["--ro-bind", guestProgram, "/guest.js"],
+    // All of /proc that Deno needs to begin: where its own program is.
+    ...["--symlink", "/deno", "/proc/self/exe"],
     ...["--remount-ro", "/"],
     ...["--chdir", "/"],
     ...["--info-fd", "3"],

@@ -1,0 +1,258 @@
+/** Code agents, called like any model: what they are asked, whom they ask in turn, who pays, and what becomes of those that fail. */
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { CODE_RUN_CALLS_MAX } from "../../src/limits-agents.js";
+import { databaseOf } from "../e2e/money.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { changeModel, createMember, type Member, type RegisteredRow, registerModel } from "../support/community-models.js";
+import { startMcpServer, type TestMcpServer } from "../support/mcp-server.js";
+import { type Answer, type Client, createClient, expectEnvelope, type UsageJson } from "./client.js";
+
+const COMMIT = "0123456789abcdef0123456789abcdef01234567";
+
+let app: TestApp;
+let mcp: TestMcpServer;
+let owner: Member;
+let caller: Member;
+let client: Client;
+
+beforeAll(async () => {
+  mcp = await startMcpServer(() => {
+    const server = new McpServer({ name: "search", version: "1" });
+    server.registerTool("find", { inputSchema: { query: z.string() } }, ({ query }) => ({
+      content: [{ type: "text", text: `found ${query}` }],
+    }));
+    return server;
+  });
+  app = await createTestApp({ config: { mcpServers: { search: mcp.url } } });
+  [owner, caller] = await Promise.all([createMember(app, { handle: "maker" }), createMember(app)]);
+  client = createClient(app.baseUrl, caller.key);
+});
+afterAll(async () => {
+  await app.close();
+  await mcp.close();
+});
+
+/** The script's default export is the body of an asynchronous function of `{ request, sluice, mcp }`. */
+function deploy(body: string, fields: object = {}): Promise<RegisteredRow> {
+  const script = `export default async ({ request, sluice, mcp }) => {${body}};`;
+  return registerModel(app, owner, {
+    type: "code_agent",
+    visibility: "public",
+    api: null,
+    url: null,
+    upstreamModel: null,
+    bearerToken: null,
+    agent: { create: { repository: "https://git.example/maker/agent", deployedCommitSha: COMMIT, bundle: script, ...fields } },
+  });
+}
+
+/** A script's answer in the Responses format; `text` is an expression. */
+function say(text: string): string {
+  return `const text = ${text};
+    const parts = [{ type: "output_text", text: typeof text === "string" ? text : JSON.stringify(text), annotations: [] }];
+    return Response.json({ id: "resp_1", object: "response", created_at: 1, status: "completed", model: "mine",
+      output: [{ type: "message", id: "msg_1", role: "assistant", status: "completed", content: parts }] });`;
+}
+
+function ask(modelId: string, more: object = {}): Promise<Answer> {
+  return client.post("/v1/chat/completions", { model: modelId, messages: [{ role: "user", content: "Hello" }], ...more });
+}
+
+function saidIn(answer: Answer): string {
+  return answer.json<{ choices: { message: { content: string } }[] }>().choices[0]?.message.content ?? "";
+}
+
+async function usageOf(generationId: string | null): Promise<{ own: Record<string, unknown>[]; children: Record<string, unknown>[] }> {
+  const { usage } = (await client.get("/account/usage")).json<UsageJson>();
+  return {
+    own: usage.filter((row) => row.request_id === generationId),
+    children: usage.filter((row) => row.parent_request_id === generationId),
+  };
+}
+
+const ASK_BOTH = `
+  const { input, model } = await request.json();
+  const answer = await sluice("/v1/chat/completions", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ model: "sandbox/text-paid", messages: [{ role: "user", content: "Hello" }] }),
+  });
+  const { choices } = await answer.json();
+  const { content } = await mcp("search", "find", { query: "the way" });
+  ${say('[model, input.at(-1).content, choices[0].message.role, content[0].text].join(" | ")')}`;
+
+const PIPE = `
+  const asked = await request.json();
+  return sluice("/v1/responses", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ ...asked, model: "sandbox/text-paid", stream: true }),
+  });`;
+
+describe("a code agent", () => {
+  it.each([
+    ["/v1/chat/completions", { messages: [{ role: "user", content: "Hello" }] }, "/choices/0/message/content"],
+    ["/v1/responses", { input: "Hello" }, "/output/0/content/0/text"],
+  ])("asks a model and a tool for its caller, who pays for the model alone, over %s", async (path, body, place) => {
+    const agent = await deploy(ASK_BOTH);
+
+    const answer = await client.post(path, { model: agent.modelId, ...body });
+
+    expect(answer.status).toBe(200);
+    const text = place
+      .split("/")
+      .slice(1)
+      .reduce<unknown>((value, name) => (value as Record<string, unknown>)[name], answer.json());
+    expect(text).toBe(`${agent.modelId} | Hello | assistant | found the way`);
+    const { own, children } = await usageOf(answer.headers.get("x-generation-id"));
+    expect(own).toMatchObject([{ model: agent.modelId, cost_usd: 0 }]);
+    expect(children).toMatchObject([{ model: "sandbox/text-paid", api_key_id: caller.keyId, cost_usd: expect.any(Number) }]);
+    expect(children[0]?.cost_usd).toBeGreaterThan(0);
+    expect(mcp.noted.map(({ authorization }) => authorization)).toEqual(mcp.noted.map(() => null));
+  });
+
+  it("streams what it asks for, as chunks of a chat and as events of a response", async () => {
+    const agent = await deploy(PIPE);
+
+    const chat = await ask(agent.modelId, { stream: true });
+    const response = await client.post("/v1/responses", { model: agent.modelId, input: "Hello", stream: true });
+
+    const chunks = chat.text.split("\n\n").filter((event) => event.startsWith("data: {"));
+    const parsed = chunks.map((event) => JSON.parse(event.slice(6)) as { choices: { delta: { content?: string } }[] });
+    expect(chat.headers.get("content-type")).toContain("text/event-stream");
+    expect(parsed.length).toBeGreaterThan(3);
+    expect(parsed.flatMap(({ choices }) => choices.map(({ delta }) => delta.content ?? "")).join("")).toMatch(/\w/);
+    expect(chat.text).toMatch(/data: \[DONE\]\n\n$/);
+    expect(response.text.match(/^event: response\.output_text\.delta$/gm)?.length).toBeGreaterThan(1);
+    expect(response.text).toContain("event: response.completed");
+    const { own, children } = await usageOf(chat.headers.get("x-generation-id"));
+    expect(own).toMatchObject([{ cost_usd: 0 }]);
+    expect(children).toMatchObject([{ model: "sandbox/text-paid", status: "ok" }]);
+  });
+
+  it("sees neither credentials nor anything but its request, and reaches nothing but generating", async () => {
+    const agent = await deploy(`
+      const tries = {
+        account: ["/account/balance"], keys: ["/account/keys"], agents: ["/account/agents"],
+        self: ["/v1/chat/completions", { method: "POST", headers: { "content-type": "application/json" },
+          body: JSON.stringify({ model: (await request.clone().json()).model, messages: [{ role: "user", content: "x" }] }) }],
+        key: ["/account/balance", { headers: { authorization: "Bearer ${owner.key}", cookie: "a=b" } }],
+        method: ["/media/0123456789abcdef", { method: "DELETE" }],
+        host: ["//example.org/v1/models"], up: ["/\\\\\\\\example.org/"], url: ["https://example.org/"],
+        models: ["/v1/models"],
+      };
+      const seen = {};
+      for (const [name, args] of Object.entries(tries)) {
+        seen[name] = await sluice(...args).then(async (answer) => { await answer.text(); return answer.status; }, (error) => error.message);
+      }
+      seen.tool = await mcp("nobody", "x").catch((error) => error.message);
+      seen.unmapped = await mcp("ada", "x").catch((error) => error.message);
+      seen.headers = [...request.headers.keys()];
+      seen.url = new URL(request.url).pathname;
+      ${say("seen")}`);
+
+    const answer = await client.post(
+      "/v1/chat/completions",
+      { model: agent.modelId, messages: [{ role: "user", content: "Hello" }] },
+      { headers: { cookie: "session=secret" } },
+    );
+
+    const path = "sluice() takes a path of this gateway, such as /v1/chat/completions.";
+    expect(JSON.parse(saidIn(answer))).toEqual({
+      account: 403,
+      keys: 403,
+      agents: 403,
+      self: 400,
+      key: 403,
+      method: expect.stringContaining("no DELETE"),
+      host: path,
+      up: path,
+      url: "/v1/responses",
+      models: 200,
+      tool: expect.stringContaining("ffmpeg, computer, sluice, search, integrations, ada"),
+      unmapped: expect.stringMatching(/\w/),
+      headers: ["accept", "content-type", "x-request-id"],
+    });
+  });
+
+  it(`makes ${CODE_RUN_CALLS_MAX} calls, and not one more`, async () => {
+    const agent = await deploy(`
+      const seen = [];
+      for (let i = 0; i <= ${CODE_RUN_CALLS_MAX}; i++) seen.push(await sluice("/healthz").then((answer) => answer.status, (error) => error.message));
+      ${say("seen")}`);
+
+    const seen = JSON.parse(saidIn(await ask(agent.modelId))) as unknown[];
+
+    expect(seen.slice(0, -1)).toEqual(Array.from({ length: CODE_RUN_CALLS_MAX }, () => 200));
+    expect(seen.at(-1)).toBe(`An agent may make ${CODE_RUN_CALLS_MAX} calls in one run.`);
+  });
+
+  it("is run as it is deployed", async () => {
+    const agent = await deploy(say('"first"'));
+    const first = saidIn(await ask(agent.modelId));
+
+    await databaseOf(app).prisma.agent.update({
+      where: { id: agent.id },
+      data: { bundle: `export default () => {${say('"second"')}}` },
+    });
+    await changeModel(app, owner, agent.id, {});
+
+    expect([first, saidIn(await ask(agent.modelId))]).toEqual(["first", "second"]);
+  });
+});
+
+describe("a code agent that fails", () => {
+  it.each([
+    ["throws", `throw new Error("a secret of the owner's")`, 500, "INTERNAL_ERROR", "The agent failed."],
+    ["answers no Response", `return "text"`, 500, "INTERNAL_ERROR", "The agent failed."],
+    [
+      "ends its process",
+      `setTimeout(() => { throw new Error("late") }, 0); return new Promise(() => {})`,
+      500,
+      "INTERNAL_ERROR",
+      "The agent failed.",
+    ],
+    ["answers no JSON", `return new Response("text")`, 502, "UPSTREAM_ERROR", null],
+    ["answers another format", `return Response.json({ choices: [] })`, 502, "UPSTREAM_ERROR", null],
+    ["refuses", `return Response.json({ error: { message: "Say please." } }, { status: 422 })`, 400, "BAD_REQUEST", "Say please."],
+    ["is busy", `return Response.json({ error: { message: "no" } }, { status: 429 })`, 502, "UPSTREAM_ERROR", null],
+  ])("and %s is told in the envelope, and costs nothing", async (_how, body, status, code, message) => {
+    const agent = await deploy(body);
+
+    const answer = await ask(agent.modelId);
+
+    expectEnvelope(answer, status, code);
+    expect(answer.text).not.toContain("secret");
+    if (message !== null) expect(answer.json<{ error: { message: string } }>().error.message).toContain(message);
+    expect((await usageOf(answer.headers.get("x-generation-id"))).own).toEqual([]);
+  });
+
+  it("in the middle of a stream ends it with an error", async () => {
+    const agent = await deploy(`
+      const event = (type, fields) => new TextEncoder().encode("event: " + type + "\\ndata: " + JSON.stringify({ type, ...fields }) + "\\n\\n");
+      const response = { id: "resp_1", object: "response", created_at: 1, status: "in_progress", model: "mine", output: [] };
+      let step = 0;
+      return new Response(new ReadableStream({ pull: (controller) => {
+        step += 1;
+        if (step === 1) controller.enqueue(event("response.created", { response }));
+        else if (step === 2) controller.enqueue(event("response.output_text.delta", { output_index: 0, content_index: 0, item_id: "m", delta: "Well" }));
+        else throw new Error("a secret of the owner's");
+      } }), { headers: { "content-type": "text/event-stream" } });`);
+
+    const answer = await ask(agent.modelId, { stream: true });
+
+    expect(answer.status).toBe(200);
+    expect(answer.text).toContain("Well");
+    expect(answer.text).toMatch(/"code":"INTERNAL_ERROR","message":"The agent failed\."/);
+    expect(answer.text).not.toContain("[DONE]");
+    expect(answer.text).not.toContain("secret");
+  });
+
+  it("for want of code answers 503", async () => {
+    const agent = await deploy("", { bundle: null });
+
+    expectEnvelope(await ask(agent.modelId), 503, "SERVICE_UNAVAILABLE");
+  });
+});
