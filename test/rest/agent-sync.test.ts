@@ -2,6 +2,7 @@
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AgentSync, type AgentSyncDependencies } from "../../src/services/agents/agent-sync.js";
+import type { RefreshedCode } from "../../src/services/agents/code-repository.js";
 import { createPayer, databaseOf, type Payer } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
@@ -20,6 +21,7 @@ let latest: string;
 
 /** Of nobody in particular. */
 const ctx = { caller: { kind: "anonymous" }, signal: new AbortController().signal } as never;
+const CODE: RefreshedCode = { commitSha: "1".repeat(40), bundle: "the bundle of another process", description: null };
 const OLD = { deployedCommitSha: "0".repeat(40), bundle: "the old bundle" };
 
 beforeAll(async () => {
@@ -81,6 +83,15 @@ function deployed() {
 
 function dependencies(): AgentSyncDependencies {
   return Reflect.get(app.services.agentSync, "deps") as AgentSyncDependencies;
+}
+
+/** As another process has it, with a repository that gives this. */
+function syncOf(fetch: () => Promise<RefreshedCode>): AgentSync {
+  const refresh = async (_repository: string, begin: () => Promise<void>) => {
+    await begin();
+    return fetch();
+  };
+  return new AgentSync({ ...dependencies(), repositories: { refresh } });
 }
 
 describe("a sync", () => {
@@ -219,37 +230,23 @@ describe("a sync that fails", () => {
 
     git.intercept = () => false;
     id = await createAgent({ repository: repository.url, ...OLD });
-    const { repositories, ...others } = dependencies();
-    const slow = new AgentSync({
-      ...others,
-      repositories: {
-        refresh: async (...args) => {
-          const code = await repositories.refresh(...args);
-          await others.database.prisma.communityModel.delete({ where: { id } });
-          return code;
-        },
-      },
+    const slow = syncOf(async () => {
+      await databaseOf(app).prisma.communityModel.delete({ where: { id } });
+      return CODE;
     });
     await expect(slow.sync(ctx, id)).rejects.toMatchObject({ code: "NOT_FOUND" });
     expect(await deployed()).toBeNull();
   });
 
   it("because a later one was quicker leaves the later commit", async () => {
-    const { repositories, ...others } = dependencies();
-    const late = new AgentSync({
-      ...others,
-      repositories: {
-        refresh: async (...args) => {
-          const code = await repositories.refresh(...args);
-          clock.advance(31);
-          await sync();
-          return { ...code, commitSha: "1".repeat(40), bundle: "too late" };
-        },
-      },
+    const late = syncOf(async () => {
+      clock.advance(31);
+      expect((await sync()).status).toBe(200);
+      return CODE;
     });
 
     expect(await late.sync(ctx, id)).toEqual({ updated: false, deployedCommitSha: latest });
-    expect((await deployed())?.bundle).not.toBe("too late");
+    expect((await deployed())?.bundle).not.toBe(CODE.bundle);
   });
 });
 
@@ -259,14 +256,8 @@ describe("the description of a synced agent", () => {
     [null, null],
     [undefined, "from its host"],
   ])("that its host tells as %s becomes %s", async (told, expected) => {
-    const { repositories, ...others } = dependencies();
-    const syncs = new AgentSync({
-      ...others,
-      repositories: { refresh: async (...args) => ({ ...(await repositories.refresh(...args)), description: told }) },
-    });
+    await syncOf(async () => ({ ...CODE, description: told })).sync(ctx, id);
 
-    await syncs.sync(ctx, id);
-
-    expect((await deployed())?.model.description).toBe(expected);
+    expect(await deployed()).toMatchObject({ bundle: CODE.bundle, model: { description: expected } });
   });
 });
