@@ -68,6 +68,9 @@ async function createTarget(target: Target | undefined): Promise<string> {
     case "app":
       await prisma.apiKey.create({ data: { ...own, hash, type: "publishable", name: "app", start: "pk_target0" } });
       break;
+    case "model":
+      await prisma.communityModel.create({ data: { ...own, type: "proxy", name: id, title: "target", url: "https://example.com/" } });
+      break;
     case "agent":
       await prisma.communityModel.create({
         data: { ...own, type: "prompt_agent", name: id, title: "target", inputModalities: [], outputModalities: [], agent: { create: {} } },
@@ -160,7 +163,7 @@ describe("the matrix", () => {
   it("leaves out no account route", () => {
     const routes = recordRoutes()
       .filter(({ path }) => path.startsWith("/account/"))
-      .flatMap(({ path, methods }) => Object.keys(methods).map((method) => `${method} ${path.replace(/:[a-z]+/g, ":id")}`));
+      .flatMap(({ path, methods }) => Object.keys(methods).map((method) => `${method} ${path.replace(/:\w+/g, ":id")}`));
     const asked = OPERATIONS.map(({ rest }) => rest && `${rest.method} /account${rest.path.replace(/\?.*/, "")}`);
 
     expect(routes).toContain("GET /account/profile");

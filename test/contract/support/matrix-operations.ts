@@ -29,7 +29,7 @@ export interface Operation {
 }
 
 /** What a target is made of. */
-export type Target = "agent" | "connection" | "key" | "app" | "session" | "webhook" | "delivery";
+export type Target = "agent" | "model" | "connection" | "key" | "app" | "session" | "webhook" | "delivery";
 
 export const NOBODY = "00000000-0000-4000-8000-000000000000";
 
@@ -270,6 +270,72 @@ export const OPERATIONS: readonly Operation[] = [
     rest: { method: "DELETE", path: "/agents/:id" },
     graphql: { field: "Mutation.deleteAgent", document: mutation("deleteAgent", "id"), input: { id: "$id" } },
   },
+  {
+    needs: "manager",
+    rest: { method: "GET", path: "/my-models" },
+    graphql: {
+      field: "Account.communityModels",
+      document: me("communityModels(first: 1) { edges { node { id } } } communityModelProvider { name }"),
+    },
+  },
+  // The upstream is refused after the caller has been let in.
+  {
+    needs: "manager",
+    refusal: "BAD_REQUEST",
+    rest: {
+      method: "POST",
+      path: "/my-models",
+      body: { name: "a", title: "a", bearerToken: "a", api: "responses", url: "https://10.0.0.1" },
+    },
+    graphql: {
+      field: "Mutation.createCommunityModel",
+      document: mutation("createCommunityModel", "id"),
+      input: { name: "a", title: "a", bearerToken: "a", api: "RESPONSES", url: "https://10.0.0.1" },
+    },
+  },
+  {
+    needs: "manager",
+    refusal: "BAD_REQUEST",
+    rest: {
+      method: "POST",
+      path: "/my-models/endpoint-agents",
+      body: { name: "a", title: "a", api: "responses", url: "https://10.0.0.1" },
+    },
+    graphql: {
+      field: "Mutation.createEndpointAgent",
+      document: mutation("createEndpointAgent", "id"),
+      input: { name: "a", title: "a", api: "RESPONSES", url: "https://10.0.0.1" },
+    },
+  },
+  {
+    needs: "manager",
+    target: "model",
+    rest: { method: "GET", path: "/my-models/:id" },
+    graphql: { field: "Query.communityModel", document: '{ communityModel(id: "$id") { id } }' },
+  },
+  {
+    needs: "manager",
+    target: "model",
+    rest: { method: "PATCH", path: "/my-models/:id", body: { title: "Changed" } },
+    graphql: {
+      field: "Mutation.updateCommunityModel",
+      document: mutation("updateCommunityModel", "id"),
+      input: { id: "$id", title: "Changed" },
+    },
+  },
+  { needs: "manager", target: "model", rest: { method: "POST", path: "/my-models/:id/update", body: { title: "Changed" } } },
+  {
+    needs: "manager",
+    target: "model",
+    rest: { method: "GET", path: "/my-models/:id/fallback-candidates" },
+    graphql: { field: "Query.fallbackCandidates", document: '{ fallbackCandidates(communityModelId: "$id") { modelId } }' },
+  },
+  {
+    needs: "manager",
+    target: "model",
+    rest: { method: "DELETE", path: "/my-models/:id" },
+    graphql: { field: "Mutation.deleteCommunityModel", document: mutation("deleteCommunityModel", "id"), input: { id: "$id" } },
+  },
   // Open to hosts of code; there is no such agent.
   {
     needs: "anybody",
@@ -338,6 +404,8 @@ export const ELSEWHERE: readonly string[] = [
   ...["signUp", "signIn", "signOut", "changePassword"].map((name) => `Mutation.${name}`),
   ...["exchangeAuthorizationCode", "createDeviceAuthorization", "redeemDeviceCode"].map((name) => `Mutation.${name}`),
   ...["approveDeviceAuthorization", "denyDeviceAuthorization"].map((name) => `Mutation.${name}`),
+  // With `communityModels`.
+  "Account.communityModelProvider",
   // With `email` and with `me` itself.
   ...["id", "handle", "image", "isOperator", "name", "githubUsername", "tier", "createdAt", "nextResetAt", "mediaQuota"].map(
     (name) => `Account.${name}`,
