@@ -204,6 +204,48 @@ describe("a prompt agent", () => {
   });
 });
 
+describe("the gateway's own tools", () => {
+  it("generate for the agent's caller, under the agent's generation", async () => {
+    const model = await createAgent({ mcpServers: ["sluice"] });
+    const asked = { model: "sandbox/text-paid", prompt: "[tokens in=1000 out=1] Hi" };
+    app.upstream.replyNext(calling(call("mcp__sluice__generate_text", JSON.stringify(asked))), saying("It says hi."));
+
+    const answer = await chat(model);
+
+    expect(contentOf(answer)?.message.content).toBe("It says hi.");
+    expect(requests()[1]?.messages.at(-1)).toMatchObject({ role: "tool", content: expect.stringContaining("sandbox") });
+    const { rows } = await booksWith(app, payer(), 4);
+    const [agent] = rows.filter((row) => row.model === model);
+    const tool = rows.find((row) => row.model === "sandbox/text-paid");
+    expect(tool).toMatchObject({ parentRequestId: agent?.id, inputTextTokens: 1000 });
+    expect(tool?.costNanocredits).toBeGreaterThan(0n);
+  });
+
+  it("call no agent", async () => {
+    const model = await createAgent({ mcpServers: ["sluice"] });
+    app.upstream.replyNext(calling(call("mcp__sluice__generate_text", JSON.stringify({ model, prompt: "Hi" }))), saying("No."));
+
+    await chat(model);
+
+    expect(requests()[1]?.messages.at(-1)).toMatchObject({ role: "tool", content: expect.stringMatching(/^The tool failed: .*agents/is) });
+    await booksWith(app, payer(), 3);
+  });
+});
+
+describe("what its caller writes", () => {
+  it("is checked as the agent requires, before its model is asked", async () => {
+    const model = await createAgent({ mcpServers: [], requiredSafetyFeatures: ["privacy"] });
+    const messages = [{ role: "user", content: "Write to someone@example.com" }];
+
+    const answer = await client.post("/v1/chat/completions", { model, messages });
+
+    expect(answer.headers.get("x-safety-applied")).toBe("privacy");
+    const [, written] = requests()[0]?.messages ?? [];
+    expect(written?.content).toMatch(/^Write to \S/);
+    expect(written?.content).not.toContain("someone@example.com");
+  });
+});
+
 describe("JSON", () => {
   it.each([false, true])("is all that is answered where it was asked for, streamed: %s", async (stream) => {
     const model = await createAgent();
@@ -333,6 +375,27 @@ describe("a run that does not come to its end", () => {
       ["acme/chat", "ok"],
       [model, "cancelled"],
     ]);
+  });
+
+  it("does not wait for a tool when its caller leaves", async () => {
+    const model = await createAgent();
+    app.upstream.replyNext(calling(call("mcp__search__trigger-long-running-operation", '{"duration":2,"steps":1}')));
+    const called = () => tools.noted.filter(({ tool }) => tool === "trigger-long-running-operation").length;
+    const before = called();
+    const leaving = new AbortController();
+    const left = fetch(`${app.baseUrl}/v1/chat/completions`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${member.key}`, "Content-Type": "application/json" },
+      body: JSON.stringify({ model, messages: [{ role: "user", content: "Hi" }] }),
+      signal: leaving.signal,
+    }).catch((error: unknown) => error);
+    await expect.poll(called).toBe(before + 1);
+
+    leaving.abort();
+    await left;
+
+    await expect.poll(() => tools.noted.some(({ method }) => method === "notifications/cancelled")).toBe(true);
+    await booksWith(app, payer(), 1);
   });
 
   it("stops where its key's budget ends: a status before the first byte, an event after it", async () => {

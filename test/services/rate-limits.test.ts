@@ -150,6 +150,18 @@ describe("limits by a moved clock", () => {
       expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(0);
     });
 
+    it("counts no request of an agent at work for it, but what that costs", async () => {
+      const limits = await createLimits({ publishableRequestsPerMinute: 1 });
+      const key = keyOf("pk");
+      const agent = { ...key, run: { parentRequestId: "0199f000-0000-7000-8000-000000000001" } };
+
+      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(0);
+      expect(await attempt(limits.admit(HERE, agent, PLAIN))).toBe(0);
+      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBeGreaterThan(0);
+      limits.charged(HERE, agent, 10n * CREDIT);
+      expect(await attempt(limits.admit(HERE, agent, PLAIN))).toBeGreaterThan(0);
+    });
+
     it("is let in while a nanocredit is left of ten hours' worth, and pays what it cost although that is more", async () => {
       const limits = await createLimits();
       const key = keyOf("pk");
