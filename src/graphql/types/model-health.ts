@@ -7,7 +7,7 @@ import { ModelHealth } from "./models.js";
 const ModelHealthChange = builder.objectRef<Change>("ModelHealthChange").implement({
   fields: (t) => ({
     id: t.exposeID("id", { description: "The registered model's own." }),
-    modelId: t.exposeString("modelId", { description: "What it is called by: `community/<owner>/<name>`." }),
+    modelId: t.exposeID("modelId", { description: "What it is called by: `community/<owner>/<name>`." }),
     health: t.field({ type: ModelHealth, resolve: ({ health }) => health }),
   }),
 });
