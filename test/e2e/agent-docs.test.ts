@@ -59,16 +59,23 @@ it("runs from its first line to its last", async () => {
   ]);
 });
 
-it("deploys the example, which asks a tool too", async () => {
-  const { url } = await git.create("explains", exampleFiles());
+it("deploys the example, which asks a tool too, and another commit of it", async () => {
+  const { url, commit } = await git.create("explains", exampleFiles());
   const client = createClient(app.baseUrl, app.key);
-  expect((await client.post("/account/agents", { type: "code_agent", repository: url })).status).toBe(200);
+  const created = await client.post("/account/agents", { type: "code_agent", repository: url });
+  const ask = async () => {
+    const body = { model: "community/owner/explains", messages: [{ role: "user", content: "models" }] };
+    const answer = await client.post("/v1/chat/completions", body);
+    return answer.json<{ choices: { message: { content: string } }[] }>().choices[0]?.message.content;
+  };
+  expect((await ask())?.split("\n")).toContain("acme/chat");
 
-  const answer = await client.post("/v1/chat/completions", {
-    model: "community/owner/explains",
-    messages: [{ role: "user", content: "models" }],
+  const deployedCommitSha = await commit({
+    ...exampleFiles(),
+    "agent.ts": 'import { say } from "./lib/responses.ts";\nexport default () => say("any", "Another commit.");',
   });
+  const synced = await client.request("POST", `/account/agents/${created.json().id}/sync`, { key: null });
 
-  expect(answer.status).toBe(200);
-  expect(answer.json<{ choices: { message: { content: string } }[] }>().choices[0]?.message.content.split("\n")).toContain("acme/chat");
+  expect(synced.json()).toEqual({ updated: true, deployedCommitSha });
+  expect(await ask()).toBe("Another commit.");
 });

@@ -2,7 +2,7 @@
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AgentSync, type AgentSyncDependencies } from "../../src/services/agents/agent-sync.js";
-import type { RefreshedCode } from "../../src/services/agents/code-repository.js";
+import type { CodeRepositories, RefreshedCode } from "../../src/services/agents/code-repository.js";
 import { createPayer, databaseOf, type Payer } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
@@ -87,10 +87,7 @@ function dependencies(): AgentSyncDependencies {
 
 /** As another process has it, with a repository that gives this. */
 function syncOf(fetch: () => Promise<RefreshedCode>): AgentSync {
-  const refresh = async (_repository: string, begin: () => Promise<void>) => {
-    await begin();
-    return fetch();
-  };
+  const refresh: CodeRepositories["refresh"] = async (_repository, begin) => ({ begun: await begin(), code: await fetch() });
   return new AgentSync({ ...dependencies(), repositories: { refresh } });
 }
 

@@ -122,7 +122,7 @@ describe("a repository", () => {
       return true;
     };
     const refresh = async () =>
-      (await new Repositories(guard, { hosts }).refresh(repository.url, async () => undefined, never)).description;
+      (await new Repositories(guard, { hosts }).refresh(repository.url, async () => undefined, never)).code.description;
 
     expect((await deploy(repository.url, { hosts })).description).toBe(`Says hello. ${"x".repeat(1_000)}`.slice(0, 1_000));
     body = '{"description":null}';

@@ -43,12 +43,8 @@ export class AgentSync {
   async sync(ctx: RequestContext, id: string): Promise<SyncedAgent> {
     admitAnybody(ctx);
     const repository = await this.findRepository(id);
-    let claim: Claim | null = null;
-    const begin = async () => {
-      claim = await this.claim(id);
-    };
-    const code = await this.deps.repositories.refresh(repository, begin, ctx.signal);
-    return this.deploy(claim ?? (await this.claim(id)), code);
+    const { begun, code } = await this.deps.repositories.refresh(repository, () => this.claim(id), ctx.signal);
+    return this.deploy(begun, code);
   }
 
   private async findRepository(id: string): Promise<string> {

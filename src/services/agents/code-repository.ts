@@ -25,7 +25,8 @@ export interface CodeRepositories {
   deploy(repository: string, signal: AbortSignal): Promise<DeployedCode>;
   /**
    * As `deploy`, of a repository that was deployed before and whose host is at fault when it cannot be had: UPSTREAM_ERROR,
-   * UPSTREAM_TIMEOUT. `begin` is called when there is room for it, before the host is asked, and may refuse.
+   * UPSTREAM_TIMEOUT. `begin` is called when there is room for it, before the host is asked, and may refuse; what it resolves to is
+   * in the answer.
    */
-  refresh(repository: string, begin: () => Promise<void>, signal: AbortSignal): Promise<RefreshedCode>;
+  refresh<Begun>(repository: string, begin: () => Promise<Begun>, signal: AbortSignal): Promise<{ begun: Begun; code: RefreshedCode }>;
 }

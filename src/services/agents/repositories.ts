@@ -54,11 +54,15 @@ export class Repositories implements CodeRepositories {
     });
   }
 
-  async refresh(repository: string, begin: () => Promise<void>, signal: AbortSignal): Promise<RefreshedCode> {
+  async refresh<Begun>(
+    repository: string,
+    begin: () => Promise<Begun>,
+    signal: AbortSignal,
+  ): Promise<{ begun: Begun; code: RefreshedCode }> {
     return this.inPlace(async () => {
-      await begin();
+      const begun = await begin();
       try {
-        return await this.fetch(this.parse(repository), signal);
+        return { begun, code: await this.fetch(this.parse(repository), signal) };
       } catch (error) {
         throw asHostError(error);
       }
