@@ -166,9 +166,17 @@ export class Catalog {
     return this.isAllowed(caller, model) && !(model.isAgent && isAgentAtWork(caller));
   }
 
+  /** The same owner's before others. */
+  private registeredNear(caller: Caller, name: string): readonly Model[] {
+    const ofOwner = name.slice(0, name.lastIndexOf("/") + 1);
+    const models = this.community.list(caller, { reliableOnly: true });
+    const own = models.filter(({ id }) => id.startsWith(ofOwner));
+    return [...own, ...models.filter(({ id }) => !id.startsWith(ofOwner))].slice(0, COMPARED_MAX);
+  }
+
   private unknownModel(caller: Caller, name: string): Error {
     // Whoever asks for nothing of the kind is not told of what others have registered.
-    const registered = isCommunityId(name) ? this.community.list(caller, { reliableOnly: true }).slice(0, COMPARED_MAX) : [];
+    const registered = isCommunityId(name) ? this.registeredNear(caller, name) : [];
     const callable = [...this.listing.models, ...registered].filter((model) => this.mayCall(caller, model));
     const closest = closestIds(callable, name, CLOSEST_COUNT);
     const hint = closest.length === 0 ? "This key may use no model." : `The closest are: ${closest.join(", ")}.`;

@@ -646,7 +646,7 @@ describe("the views", () => {
       { ...CHAT, id: "acme/say", modality: "speech", voices: ["alloy"], prices: { completionAudioPrice: "0.000015" } },
     ]);
 
-    const entries = (await catalog.list(contextOf(ANONYMOUS), { search: "acme" })).map(toCatalogEntry);
+    const entries = (await catalog.list(contextOf(ANONYMOUS), { search: "acme" })).map((model) => toCatalogEntry(model));
 
     expect(entries.map(({ category, pricing, voices }) => ({ category, pricing, voices }))).toEqual([
       { category: "image", pricing: { currency: "credits", image_requests: "0.04" }, voices: [] },
