@@ -23,6 +23,7 @@ const INSTRUCTIONS =
   "Generates text, images, speech and video with the models that list_models tells. Each call is charged to the key that it is made with.";
 /** Nothing that a client sends is checked against a schema of its own. */
 const UNCHECKED = { getValidator: () => (input: unknown) => ({ valid: true as const, data: input as never, errorMessage: undefined }) };
+const NOT_KEPT = { "Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no" };
 const SESSION_ID = /^[\x21-\x7e]{1,128}$/;
 /** Unspecified: a request's id that a call can be given up by. */
 const REQUEST_ID_CHARS_MAX = 256;
@@ -67,12 +68,13 @@ async function serve(mcp: Services["mcp"], ctx: RequestContext, exchange: Exchan
     const sessionId = sessionIdOf(exchange);
     const progressToken = _meta?.progressToken;
     const report = (progress: Progress) => {
-      if (progressToken === undefined) return;
-      void sendNotification({ method: "notifications/progress", params: { progressToken, ...progress } }).catch(ignore);
+      void sendNotification({ method: "notifications/progress", params: { progressToken: progressToken ?? "", ...progress } }).catch(
+        ignore,
+      );
     };
     try {
       const call = { name: asked.name, arguments: asked.arguments, id: sessionId === null ? null : { sessionId, requestId: id } };
-      return { ...(await mcp.callTool(ctx, call, report)) };
+      return { ...(await mcp.callTool(ctx, call, progressToken !== undefined && isStreamed ? report : null)) };
     } catch (error) {
       // Whoever gave a call up expects no answer; a stream can end without one.
       if (error instanceof ToolCallCancelled && isStreamed) await server.close();
@@ -110,7 +112,7 @@ function toWebRequest(exchange: Exchange): Request {
 
 async function send(exchange: Exchange, { status, headers, body }: Response): Promise<void> {
   const contentType = headers.get("content-type");
-  exchange.writeHead(status, { ...(contentType !== null && { "Content-Type": contentType }), "Cache-Control": "no-store" });
+  exchange.writeHead(status, { ...(contentType !== null && { "Content-Type": contentType }), ...NOT_KEPT });
   const { res } = exchange;
   // The head of a stream goes out at once: its first event may take minutes.
   res.flushHeaders();

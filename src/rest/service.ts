@@ -18,6 +18,7 @@ export function addServiceRoutes(route: Route, { isReady }: ServiceInfo): void {
           chatCompletions: "/v1/chat/completions",
           models: "/v1/models",
           catalog: "/models",
+          mcp: "/mcp",
           health: "/healthz",
           readiness: "/readyz",
         },

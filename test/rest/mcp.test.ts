@@ -2,15 +2,18 @@
 import { randomUUID } from "node:crypto";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
+import type { CallToolResult, Progress } from "@modelcontextprotocol/sdk/types.js";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { MCP_INLINE_BYTES_MAX } from "../../src/limits-mcp.js";
 import { McpServers } from "../../src/services/mcp/servers.js";
 import { deliver } from "../../src/services/mcp/tools/delivery.js";
 import { OwnGateway } from "../../src/services/own-gateway.js";
+import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
+import { chatChunks } from "../support/openai-bodies.js";
+import { sse } from "../support/upstream-replies.js";
 import { createClient, createKey, expectEnvelope, type UsageJson } from "./client.js";
 
 let app: TestApp;
@@ -82,6 +85,25 @@ describe("the tools", () => {
     expect(usage.find((row) => row.request_id === id)).toMatchObject({ type: "generate.text", cost_usd: cost, status: "ok" });
   });
 
+  it("tell a text as it comes, when progress is asked for", async () => {
+    const told: string[] = [];
+    let open: () => void = () => undefined;
+    const isTold = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const [role, first, ...rest] = chatChunks(["one ", "two"]);
+    app.upstream.replyNext(sse([role ?? {}, first ?? {}, { do: "wait", until: isTold }, ...rest]));
+
+    const result = await call("generate_text", { prompt: "count", model: "acme/chat" }, (_done, message) => {
+      told.push(message ?? "");
+      open();
+    });
+
+    expect(told).toEqual(["one ", "two"]);
+    expect(result).toMatchObject({ content: [{ text: "one two" }], structuredContent: { cost_usd: expect.any(Number) } });
+    await app.upstream.nextRequest();
+  });
+
   it("draw pictures, in the result or as links", async () => {
     const [inline, link] = await Promise.all([
       call("generate_image", { prompt: "a boat", model: "sandbox/image", size: "64x64", output_format: "png", n: 2 }),
@@ -103,11 +125,11 @@ describe("the tools", () => {
 
   it("speak, in the result or as links", async () => {
     const [inline, link] = await Promise.all([
-      call("generate_speech", { input: "Yes.", model: "sandbox/speech-paid" }),
+      call("generate_speech", { input: "Yes.", model: "sandbox/speech-paid", response_format: "wav" }),
       call("generate_speech", { input: "Yes.", model: "sandbox/speech", response_format: "wav", delivery: "url" }),
     ]);
 
-    expect(inline).toMatchObject({ content: [{ type: "audio", mimeType: "audio/mpeg" }], structuredContent: { cost_usd: 0.00004 } });
+    expect(inline).toMatchObject({ content: [{ type: "audio", mimeType: "audio/wav" }], structuredContent: { cost_usd: 0.00004 } });
     expect((await fetchMedia((link.structuredContent as { urls: string[] }).urls[0])).headers.get("content-type")).toMatch(/^audio\//);
   });
 
@@ -213,7 +235,7 @@ describe("what is refused", () => {
 });
 
 describe("a call that nobody waits for any more", () => {
-  it.each(["told", "left"])("ends its generation when the client has %s", async (how) => {
+  it.each(["told", "left"])("ends its generation when the client has %s, and keeps nothing held", async (how) => {
     const leaving = await connect(app.key);
     const stop = new AbortController();
     app.upstream.replyNext({ kind: "hang" });
@@ -228,6 +250,7 @@ describe("a call that nobody waits for any more", () => {
 
     await expect(result).rejects.toThrow();
     await request.closedByClient;
+    await expect.poll(() => databaseOf(app).prisma.hold.count()).toBe(0);
   });
 
   it("is not another session's to give up", async () => {
@@ -298,9 +321,17 @@ async function connect(key: string): Promise<Client> {
   return connected;
 }
 
-async function call(name: string, args: Record<string, unknown>, onProgress?: (done: number) => void): Promise<CallToolResult> {
-  const options = onProgress && { onprogress: ({ progress }: { progress: number }) => onProgress(progress) };
+async function call(
+  name: string,
+  args: Record<string, unknown>,
+  onProgress?: (done: number, message: string | undefined) => void,
+): Promise<CallToolResult> {
+  const options = onProgress && { onprogress: ({ progress, message }: Progress) => onProgress(progress, message) };
   return (await client.callTool({ name, arguments: args }, undefined, options)) as CallToolResult;
+}
+
+function databaseOf({ services }: TestApp): Database {
+  return Reflect.get(services.usage, "database") as Database;
 }
 
 /** The links name no port. */

@@ -50,7 +50,7 @@ export class McpGateway {
   }
 
   /** Rejects with the AppErrors that the same request over REST gets. */
-  async callTool(ctx: RequestContext, call: GatewayToolCall, report: Report): Promise<McpToolResult> {
+  async callTool(ctx: RequestContext, call: GatewayToolCall, report: Report | null): Promise<McpToolResult> {
     const id = call.id && { ...principalOf(ctx), ...call.id };
     const tool = this.options.tools.find(({ name }) => name === call.name);
     if (!tool) throw new Error(`There is no tool ${call.name}.`);

@@ -22,6 +22,8 @@ export interface McpCallOptions {
   /** What `sluice` is called with, so that it generates for the agent's caller; no other server sees it. */
   readonly runToken: string;
   readonly signal: AbortSignal;
+  /** As of the agent's own request: `sluice` is told, so that agents cannot help models to go in circles either. */
+  readonly hops?: number | undefined;
 }
 
 export interface McpToolServers {

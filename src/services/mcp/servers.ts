@@ -6,6 +6,7 @@ import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { Agent, fetch } from "undici";
 import { AppError, serviceUnavailable, upstreamFailed } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
+import { HOPS_HEADER } from "../../lib/hops.js";
 import { GENERATION_TIMEOUT_MS } from "../../limits.js";
 import {
   MCP_CALL_TIMEOUT_MS,
@@ -52,30 +53,31 @@ export class McpServers implements McpToolServers {
   }
 
   /** What a server offers does not depend on who asks, and is believed for a minute. */
-  async listTools(server: McpServerId, { runToken, signal }: McpCallOptions): Promise<readonly McpTool[]> {
-    const address = this.addressOf(server, runToken);
+  async listTools(server: McpServerId, options: McpCallOptions): Promise<readonly McpTool[]> {
+    const address = this.addressOf(server, options);
     const now = this.options.clock.now().getTime();
     let cached = this.lists.get(server);
     if (cached === undefined || cached.expiresAt <= now) {
       cached = { tools: this.explain(server, () => this.fetchTools(server, address)), expiresAt: now + MCP_LIST_CACHE_MS };
       this.remember(server, cached);
     }
-    return unlessAborted(cached.tools, signal);
+    return unlessAborted(cached.tools, options.signal);
   }
 
   async callTool(
     server: McpServerId,
     tool: string,
     args: Readonly<Record<string, unknown>>,
-    { runToken, signal }: McpCallOptions,
+    options: McpCallOptions,
   ): Promise<McpToolResult> {
-    const address = this.addressOf(server, runToken);
-    const exchange = { bytesMax: MCP_RESULT_BYTES_MAX, timeoutMs: this.timeouts.callMs, signal };
-    const call = (session: McpSession) => inSession(address, session, exchange, (client, options) => callOnce(client, tool, args, options));
+    const address = this.addressOf(server, options);
+    const exchange = { bytesMax: MCP_RESULT_BYTES_MAX, timeoutMs: this.timeouts.callMs, signal: options.signal };
+    const call = (session: McpSession) =>
+      inSession(address, session, exchange, (client, requestOptions) => callOnce(client, tool, args, requestOptions));
     const answered = this.explain(server, () =>
-      server === "sluice" ? call(OWN_SESSION) : this.callInSession(server, address, runToken, call),
+      server === "sluice" ? call(OWN_SESSION) : this.callInSession(server, address, options.runToken, call),
     );
-    return unlessAborted(answered, signal);
+    return unlessAborted(answered, options.signal);
   }
 
   endRun(runToken: string): void {
@@ -88,10 +90,10 @@ export class McpServers implements McpToolServers {
     await this.agent.destroy();
   }
 
-  private addressOf(server: McpServerId, runToken: string): McpServerAddress {
+  private addressOf(server: McpServerId, { runToken, hops }: McpCallOptions): McpServerAddress {
     const { urls, ownGateway } = this.options;
     if (server === "sluice") {
-      const headers = { authorization: `Bearer ${runToken}` };
+      const headers = { authorization: `Bearer ${runToken}`, ...(hops !== undefined && { [HOPS_HEADER]: String(hops) }) };
       return { url: ownGateway.urlOf("/mcp"), headers, fetch: (url, init) => ownGateway.fetch(url, init) };
     }
     const url = urls[server];

@@ -1,8 +1,11 @@
-/** `generate_text`: a chat completion for one prompt. */
+/** `generate_text`: a chat completion for one prompt. A client that asks for progress is told the text as it comes. */
 import * as z from "zod";
-import { chatCompletionInput } from "../../generation/chat-input.js";
+import type { RequestContext } from "../../../context.js";
+import { textOfChunk } from "../../generation/cached-text.js";
+import { type ChatCompletionInput, chatCompletionInput } from "../../generation/chat-input.js";
+import type { Receipt } from "../../generation/receipt.js";
 import type { TextGeneration } from "../../generation/text.js";
-import { type GatewayTool, model, optional, textBlock, toReceiptJson } from "./tool.js";
+import { type GatewayTool, model, optional, type Report, textBlock, toReceiptJson } from "./tool.js";
 
 const { shape } = chatCompletionInput;
 
@@ -19,22 +22,48 @@ const input = z.strictObject({
   safe: optional(shape.safe, "Safety features for the input: true for the usual ones, or their names separated by commas."),
 });
 
-export function createTextTool(text: Pick<TextGeneration, "create">): GatewayTool<z.output<typeof input>> {
+type Texts = Pick<TextGeneration, "create" | "stream">;
+
+export function createTextTool(texts: Texts): GatewayTool<z.output<typeof input>> {
   return {
     name: "generate_text",
     title: "Generate text",
     description: "Asks a text model and answers what it says.",
     input,
     isReadOnly: false,
-    call: async (ctx, { prompt, system, json, ...options }) => {
+    call: async (ctx, { prompt, system, json, ...options }, report) => {
       const messages = [...(system === undefined ? [] : [{ role: "system", content: system }]), { role: "user", content: prompt }];
       const format = json ? { response_format: { type: "json_object" } } : {};
-      const made = await text.create(ctx, chatCompletionInput.parse({ ...options, ...format, messages }));
-      return {
-        isError: false,
-        content: [textBlock(made.text)],
-        structuredContent: { text: made.text, ...toReceiptJson(made.receipt) },
-      };
+      const asked = chatCompletionInput.parse({ ...options, ...format, messages });
+      const { text, receipt } = await (report === null ? texts.create(ctx, asked) : follow(texts, ctx, asked, report));
+      return { isError: false, content: [textBlock(text)], structuredContent: { text, ...(receipt && toReceiptJson(receipt)) } };
     },
   };
 }
+
+/** Whoever leaves pays for what was told, and no more. */
+async function follow(
+  texts: Texts,
+  ctx: RequestContext,
+  asked: ChatCompletionInput,
+  report: Report,
+): Promise<{ readonly text: string; readonly receipt: Receipt | null }> {
+  const stream = texts.stream(ctx, asked);
+  const leave = () => void stream.events.return?.().then(ignore, ignore);
+  ctx.signal.addEventListener("abort", leave, { once: true });
+  if (ctx.signal.aborted) leave();
+  let text = "";
+  try {
+    for await (const { chunks } of stream.events) {
+      const message = chunks.map(textOfChunk).join("");
+      text += message;
+      if (message !== "") report({ progress: text.length, message });
+    }
+  } finally {
+    ctx.signal.removeEventListener("abort", leave);
+  }
+  ctx.signal.throwIfAborted();
+  return { text, receipt: stream.receipt() };
+}
+
+function ignore(): void {}

@@ -55,11 +55,11 @@ export function createVideoTool(
 }
 
 /** Of what an upstream tells, only what is more than before. */
-function toReport(report: Report): (percent: number) => void {
+function toReport(report: Report | null): (percent: number) => void {
   let last = 0;
   return (percent) => {
     if (percent <= last) return;
     last = percent;
-    report({ progress: percent, total: 100 });
+    report?.({ progress: percent, total: 100 });
   };
 }

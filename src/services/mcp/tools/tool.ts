@@ -23,7 +23,8 @@ export interface GatewayTool<Input = unknown> {
   readonly input: z.ZodType<Input>;
   /** It changes nothing and costs nothing. */
   readonly isReadOnly: boolean;
-  call(ctx: RequestContext, input: Input, report: Report): Promise<McpToolResult>;
+  /** `report`: null when nobody wants to know how far it is. */
+  call(ctx: RequestContext, input: Input, report: Report | null): Promise<McpToolResult>;
 }
 
 type Nullish<Schema extends z.ZodType> = z.ZodOptional<z.ZodNullable<Schema>>;
