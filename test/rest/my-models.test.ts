@@ -1,4 +1,7 @@
 /** Community models through the whole gateway, as REST shows them (Spec 2.8, 3, 4.7). */
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { COMMUNITY_MODELS_PER_ACCOUNT_MAX, PENDING_CHANGE_MS } from "../../src/limits-community.js";
 import { PRICE_FIELDS } from "../../src/services/pricing.js";
@@ -21,6 +24,8 @@ interface Model extends Record<string, unknown> {
   readonly modelId: string;
   readonly pending: ({ readonly effectiveAt: string } & Record<string, unknown>) | null;
 }
+
+type Loose = Readonly<Record<string, unknown>>;
 
 interface Owner extends Payer, Client {
   readonly handle: string;
@@ -633,5 +638,29 @@ describe("deleting", () => {
     expect([answer.status, answer.json()]).toEqual([200, { id: model.id }]);
     expectEnvelope(await owner.get(`/account/my-models/${model.id}`), 404, "NOT_FOUND");
     refuse(await owner.post("/v1/chat/completions", { model: model.modelId, messages: [{ role: "user", content: "Hello" }] }), "model");
+  });
+});
+
+describe("the guide to publishing a model", () => {
+  it("works as pasted", async () => {
+    const guide = readFileSync(new URL("../../docs/publish-a-model.md", import.meta.url), "utf8");
+    const blocks = [...guide.matchAll(/```sh\n([\s\S]*?)```/g)]
+      .map(([, block = ""]) => block)
+      .filter((block) => !block.includes("curl -N"));
+    const script = blocks
+      .join("\n")
+      .replaceAll("http://localhost:4000", app.baseUrl)
+      .replaceAll("http://127.0.0.1:11434/v1", app.upstream.baseUrl)
+      .replaceAll(/^curl /gm, "echo; curl -s ");
+
+    const { stdout } = await promisify(execFile)("bash", ["-ec", script], { env: { ...process.env, SLUICE_KEY: app.key } });
+
+    const answers = stdout
+      .split("\n")
+      .filter((line) => line.startsWith("{"))
+      .map((line) => JSON.parse(line) as Loose);
+    expect(answers.filter(({ success, errors }) => success === false || errors !== undefined)).toEqual([]);
+    expect(answers).toHaveLength(blocks.length + 1);
+    expect(answers.map(({ pending }) => pending)).toContainEqual({ effectiveAt: expect.any(String), visibility: "public" });
   });
 });
