@@ -69,6 +69,12 @@ export const MY_MODEL_ANSWERS = {
     data: z.array(communityModel),
     provider: z.looseObject({ name: z.string().nullable(), url: z.string().nullable(), iconUrl: z.string().nullable() }),
   }),
+  CommunityModelTest: z.object({
+    ok: z.boolean(),
+    status: z.int().nullable().describe("The upstream's; null when it gave none."),
+    latencyMs: z.int().nullable(),
+    message: z.string(),
+  }),
   DeletedCommunityModel: z.object({ id: z.string() }),
   FallbackCandidateList: z.object({
     data: z.array(

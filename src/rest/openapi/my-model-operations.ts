@@ -24,6 +24,14 @@ export const MY_MODEL_OPERATIONS = {
     answer: "CommunityModel",
     errors: ["409"],
   },
+  "POST /account/my-models/test": {
+    id: "testMyModel",
+    tag: "Community models",
+    summary: "Calls an upstream once, as cheaply as its modality allows, to see whether it answers.",
+    description:
+      "At most once in 30 seconds for each account. The upstream is a registered model's, by its `id` alone, or is described as for a registration. Pictures and videos are asked for without a prompt, so that nothing is made.",
+    answer: "CommunityModelTest",
+  },
   "GET /account/my-models/{communityModel}": { id: "getMyModel", tag: "Community models", summary: "One model.", answer: "CommunityModel" },
   "PATCH /account/my-models/{communityModel}": {
     id: "updateMyModel",

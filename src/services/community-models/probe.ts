@@ -8,7 +8,7 @@ import type { OutboundGuard } from "../../lib/outbound-guard.js";
 import { UPSTREAM_CONNECT_TIMEOUT_MS } from "../../limits.js";
 import { PROBE_INTERVAL_MS, PROBE_TIMEOUT_MS } from "../../limits-community.js";
 import { ProviderError } from "../../providers/provider.js";
-import type { Counters, WindowRule } from "../../store/counters.js";
+import type { BucketRule, Counters } from "../../store/counters.js";
 import type { Upstream } from "../catalog/model.js";
 import type { Catalog } from "../catalog.js";
 import { connectUpstream, hopsOf } from "../generation/connect-upstream.js";
@@ -43,7 +43,8 @@ interface ProbedUpstream {
   readonly upstreamModel: string;
 }
 
-const ONE_AT_A_TIME: WindowRule = { name: "model probes", max: 1, seconds: PROBE_INTERVAL_MS / 1000 };
+/** A unit is a millisecond of waiting; a probe takes all of them. */
+const ONE_AT_A_TIME: BucketRule = { capacity: PROBE_INTERVAL_MS, perHour: 3_600_000 };
 const TIMEOUTS = { connectMs: UPSTREAM_CONNECT_TIMEOUT_MS, idleMs: PROBE_TIMEOUT_MS, totalMs: PROBE_TIMEOUT_MS };
 const UNREACHABLE = "The host of this URL is unknown, is not public, or does not answer.";
 /** Pictures and videos cost money: what is asked for cannot be made, and the upstream that says so is there. */
@@ -59,8 +60,8 @@ export class CommunityModelProbe {
     const hops = hopsOf(ctx);
     const { upstream, endpoint, upstreamModel } =
       input.id === undefined ? this.described(input) : await this.registered(accountId, input.id);
-    const waitMs = await this.deps.counters.count(ONE_AT_A_TIME, accountId);
-    if (waitMs > 0) throw rateLimited(`An account may probe once in ${ONE_AT_A_TIME.seconds} seconds.`, waitMs / 1000);
+    const waitMs = await this.deps.counters.take(ONE_AT_A_TIME, `probe:${accountId}`, PROBE_INTERVAL_MS, PROBE_INTERVAL_MS);
+    if (waitMs > 0) throw rateLimited(`An account may probe once in ${PROBE_INTERVAL_MS / 1000} seconds.`, waitMs / 1000);
     const connected = connectUpstream(upstream, TIMEOUTS, this.deps.outbound);
     const calledAt = performance.now();
     try {
