@@ -19,6 +19,8 @@ export const TOOL_RESULT_CHARS_MAX = 50_000;
 export const TOOL_RESULT_IMAGES_MAX = 4;
 /** In base64. */
 export const TOOL_RESULT_IMAGE_CHARS_MAX = 6 * 1024 * 1024;
+/** Unspecified: runs of one process whose costs are told with their answers. */
+export const AGENT_RUNS_NOTED_MAX = 10_000;
 /** Unspecified: agents whose definition one process keeps in memory, and for how long a lost announcement of a change can go unseen. */
 export const AGENT_CACHE_ENTRIES_MAX = 1_000;
 export const AGENT_CACHE_MS = 5_000;
@@ -42,7 +44,8 @@ export const CODE_RUN_CALLS_MAX = 20;
 export const CODE_RUN_OUTPUT_BYTES_MAX = 10 * 1024 * 1024;
 /** Unspecified: one answer of the gateway's to an agent. */
 export const CODE_RUN_REPLY_BYTES_MAX = 32 * 1024 * 1024;
-/** Unspecified: how much of what a run prints is kept for the log. */
+/** Unspecified: what a run may print, and how much of it is kept for the log. */
+export const CODE_RUN_PRINT_BYTES_MAX = 1024 * 1024;
 export const CODE_RUN_LOG_BYTES_MAX = 4 * 1024;
 /** Unspecified: one message of a run, without its bytes; the arguments of a tool are part of it. */
 export const CODE_RUN_MESSAGE_BYTES_MAX = 1024 * 1024;

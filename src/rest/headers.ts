@@ -18,6 +18,7 @@ const USAGE_HEADERS: readonly { readonly kind: UsageKind; readonly name: string;
 export function receiptHeaders(receipt: Omit<Receipt, "meterSource">): OutgoingHttpHeaders {
   const headers = generationHeaders(receipt);
   headers["X-Cost"] = formatNanocredits(receipt.costNanocredits);
+  if (receipt.childCostNanocredits !== undefined) headers["X-Child-Cost"] = formatNanocredits(receipt.childCostNanocredits);
   headers["X-Held"] = formatNanocredits(receipt.heldNanocredits);
   for (const { kind, name, divisor } of USAGE_HEADERS) {
     const amount = receipt.usage[kind];

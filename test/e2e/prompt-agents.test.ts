@@ -130,6 +130,7 @@ describe("a prompt agent", () => {
     expect(agent?.inputTextTokens).toBeGreaterThan(0);
     expect(agent?.outputTextTokens).toBeGreaterThan(0);
     expect(answer.headers.get("x-cost")).toBe("0");
+    expect(answer.headers.get("x-child-cost")).toBe("0.000036");
     // 10 tokens in and 4 out at acme/chat's prices, twice.
     expect(children).toHaveLength(2);
     for (const child of children) {
@@ -160,7 +161,7 @@ describe("a prompt agent", () => {
       content: "Let me see.\n\nIt is 5.",
       finishReason: "stop",
       isDone: true,
-      usage: { cost: 0, prompt_tokens: expect.any(Number) },
+      usage: { cost: 0, child_cost: 0.000032, prompt_tokens: expect.any(Number) },
     });
     expect(answer.text).not.toContain("tool_calls");
     const [first] = parseEvents(answer.text);
@@ -184,7 +185,11 @@ describe("a prompt agent", () => {
     const query = `subscription ($model: String!) { chatCompletion(input: { model: $model, messages: [{ role: USER, content: "Hi" }] }) { ... on ChatCompletionDelta { content } } }`;
     const live = await subscribeSse({ ...app, key: member.key }, { query, variables: { model } }).rest();
 
-    expect(response.json()).toMatchObject({ status: "completed", output: [{ content: [{ text: "It is 5." }] }] });
+    expect(response.json()).toMatchObject({
+      status: "completed",
+      usage: { child_cost: 0.000036 },
+      output: [{ content: [{ text: "It is 5." }] }],
+    });
     const texts = live.map((result) => field<{ content?: string }>(result, "chatCompletion").content ?? "");
     expect(texts.join("")).toBe("Six.");
   });

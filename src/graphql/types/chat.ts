@@ -26,6 +26,12 @@ export const Receipt = builder.objectRef<ReceiptObject>("Receipt").implement({
       description: "The canonical id of the model that answered; another one when a fallback served.",
     }),
     cost: t.field({ type: "Credits", description: "What was charged.", resolve: (receipt) => formatNanocredits(receipt.costNanocredits) }),
+    childCost: t.field({
+      type: "Credits",
+      nullable: true,
+      description: "Of an agent: what was charged for all that it asked for. Null: it is none.",
+      resolve: ({ childCostNanocredits }) => (childCostNanocredits === undefined ? null : formatNanocredits(childCostNanocredits)),
+    }),
     held: t.field({
       type: "Credits",
       description: "What had been set aside before the upstream was called.",

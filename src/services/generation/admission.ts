@@ -7,6 +7,7 @@ import type { Model } from "../catalog/model.js";
 import type { RateLimits } from "../rate-limits.js";
 import { featuresOf } from "../safety/features.js";
 import type { Safety, SafetyReport } from "../safety/safety.js";
+import { ChildCosts } from "./child-costs.js";
 
 export interface AdmissionRequest {
   readonly caller: KeyCaller | SessionCaller;
@@ -25,6 +26,8 @@ export interface Admitted {
 }
 
 export class Admission {
+  readonly childCosts = new ChildCosts();
+
   constructor(
     private readonly limits: RateLimits,
     private readonly safety: Safety,
@@ -50,8 +53,9 @@ export class Admission {
     return this.limits.admit(ctx, caller, model);
   }
 
-  /** A generation was charged: limits by cost take it. */
+  /** A generation was charged: limits by cost take it, and so does the run that it is part of. */
   charged(ctx: RequestContext, caller: KeyCaller | SessionCaller, nanocredits: bigint): void {
+    this.childCosts.add(caller, nanocredits);
     this.limits.charged(ctx, caller, nanocredits);
   }
 }

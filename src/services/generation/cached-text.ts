@@ -28,7 +28,7 @@ export function replayText(text: string, { receipt }: Pick<CachedAnswer, "receip
     created: Math.floor(Date.now() / 1000),
     model: receipt.modelUsed,
     choices: [{ index: 0, delta: { role: "assistant", content: text }, finish_reason: "stop" }],
-    usage: withCost(null, receipt.usage, receipt.costNanocredits),
+    usage: withCost(null, receipt),
   };
   return {
     generationId: receipt.generationId,

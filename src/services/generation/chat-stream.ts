@@ -277,6 +277,7 @@ export class ChatStreamRun implements ChatCompletionStream {
       usageSource: source,
       status,
       costNanocredits: settlement.chargedNanocredits,
+      childCostNanocredits: this.deps.admission.childCosts.of(plan.model, plan.generationId),
       heldNanocredits,
       meterSource: settlement.meterSource,
       upstreamMs: this.upstreamMs,

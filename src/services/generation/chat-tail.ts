@@ -56,8 +56,8 @@ export class ChatTail {
   }
 
   /** The upstream's report goes on when it is what was charged for. */
-  private withCost({ usage, usageSource, costNanocredits }: Receipt): Record<string, unknown> {
-    return withCost(usageSource === "provider" ? this.reported : null, usage, costNanocredits);
+  private withCost(receipt: Receipt): Record<string, unknown> {
+    return withCost(receipt.usageSource === "provider" ? this.reported : null, receipt);
   }
 
   /** What every chunk of a stream has in common, with nothing in it. */

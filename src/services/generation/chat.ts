@@ -94,6 +94,7 @@ export class ChatCompletions {
       usageSource: metered.source,
       status: "ok",
       costNanocredits: settlement.chargedNanocredits,
+      childCostNanocredits: this.deps.admission.childCosts.of(plan.model, plan.generationId),
       heldNanocredits: charge.heldAmount,
       meterSource: settlement.meterSource,
       upstreamMs,

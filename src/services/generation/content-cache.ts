@@ -181,6 +181,7 @@ function unchargedReceipt(receipt: Receipt, startedAt: number): Receipt {
     generationId: createId(),
     usage: NO_USAGE,
     costNanocredits: 0n,
+    childCostNanocredits: undefined,
     heldNanocredits: 0n,
     gatewayMs,
     upstreamMs: 0,

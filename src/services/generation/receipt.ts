@@ -18,6 +18,8 @@ export interface Receipt {
   readonly status: UsageStatus;
   /** What was charged. */
   readonly costNanocredits: bigint;
+  /** Of an agent: what was charged for all that it asked for until its answer was finished. */
+  readonly childCostNanocredits?: bigint | undefined;
   /** What was set aside before the upstream was called. */
   readonly heldNanocredits: bigint;
   readonly meterSource: MeterSource;

@@ -93,7 +93,7 @@ export function toResponseObject(
   };
 }
 
-/** From the `usage` of a chat completion, whose `cost` goes along. */
+/** From the `usage` of a chat completion, whose `cost` and `child_cost` go along. */
 export function toResponseUsage(reported: unknown): Record<string, unknown> {
   const usage = record(reported);
   const input = count(usage.prompt_tokens);
@@ -105,6 +105,7 @@ export function toResponseUsage(reported: unknown): Record<string, unknown> {
     output_tokens_details: { reasoning_tokens: count(record(usage.completion_tokens_details).reasoning_tokens) },
     total_tokens: input + output,
     ...(typeof usage.cost === "number" && { cost: usage.cost }),
+    ...(typeof usage.child_cost === "number" && { child_cost: usage.child_cost }),
   };
 }
 

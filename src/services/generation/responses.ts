@@ -32,7 +32,7 @@ export class Responses {
   async create(ctx: RequestContext, input: ResponseInput): Promise<{ readonly response: ResponseObject; readonly receipt: Receipt }> {
     const { completion, receipt } = await this.chat.create(ctx, toChat(input));
     const events = new ResponseEvents({ id: responseIdOf(receipt.generationId), createdAt: now(), model: receipt.model, input });
-    const usage = withCost(completion.usage, receipt.usage, receipt.costNanocredits);
+    const usage = withCost(completion.usage, receipt);
     events.read({ ...asChunk(completion), usage });
     return { response: events.end().response, receipt };
   }

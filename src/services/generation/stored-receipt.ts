@@ -3,9 +3,10 @@ import type { Receipt } from "./receipt.js";
 
 type Amount = "costNanocredits" | "heldNanocredits";
 
-export type StoredReceipt = Omit<Receipt, Amount> & Readonly<Record<Amount, string>>;
+/** What an agent asked for was charged once: no answer that is kept tells it again. */
+export type StoredReceipt = Omit<Receipt, Amount | "childCostNanocredits"> & Readonly<Record<Amount, string>>;
 
-export function toStoredReceipt(receipt: Receipt): StoredReceipt {
+export function toStoredReceipt({ childCostNanocredits: _, ...receipt }: Receipt): StoredReceipt {
   return { ...receipt, costNanocredits: receipt.costNanocredits.toString(), heldNanocredits: receipt.heldNanocredits.toString() };
 }
 
