@@ -21,7 +21,7 @@ export const Agent = builder.interfaceRef<AgentRow>("Agent").implement({
   resolveType: ({ type }) => (type === "code_agent" ? "CodeAgent" : "PromptAgent"),
   fields: (t) => ({
     id: t.exposeID("id"),
-    modelId: t.exposeString("modelId", { description: "What it is called by: `community/<owner>/<name>`." }),
+    modelId: t.exposeID("modelId", { description: "What it is called by: `community/<owner>/<name>`." }),
     name: t.exposeString("name"),
     title: t.exposeString("title"),
     description: t.exposeString("description", { nullable: true }),
