@@ -3,6 +3,7 @@
  * so may later versions. `test/contract/openapi.test.ts` holds real answers against them.
  */
 import * as z from "zod";
+import { AGENT_ANSWERS } from "./agent-answers.js";
 import { CATALOG_ANSWERS } from "./catalog-answers.js";
 import { INTEGRATION_ANSWERS } from "./integration-answers.js";
 import { MY_MODEL_ANSWERS } from "./my-model-answers.js";
@@ -195,6 +196,8 @@ export const ANSWERS = {
   }),
   EndedSessions: z.object({ ended: amount }),
   RevokedSession: z.object({ id: z.string(), revoked: z.literal(true) }),
+  SyncedAgent: z.object({ updated: z.boolean(), deployedCommitSha: z.string().regex(/^[0-9a-f]{40}$/) }),
+  ...AGENT_ANSWERS,
   ...MY_MODEL_ANSWERS,
   ...WEBHOOK_ANSWERS,
   ...INTEGRATION_ANSWERS,

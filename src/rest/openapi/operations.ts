@@ -1,4 +1,5 @@
 /** What each operation of the REST face is called and does, in the words of the specification. */
+import { AGENT_OPERATIONS } from "./agent-operations.js";
 import type { AnswerName } from "./answers.js";
 import { AUTHORIZATION_OPERATIONS } from "./authorization-operations.js";
 import { INTEGRATION_OPERATIONS } from "./integration-operations.js";
@@ -21,6 +22,7 @@ export const TAGS = {
   Webhooks: "Addresses that are told what happens to the account. A secret key with the permission `account:keys` is needed.",
   "Connected apps":
     "Accounts elsewhere that a person has opened to the gateway. A secret key with the permission `account:keys` is needed.",
+  Agents: "Prompt agents and code agents: registered models that the gateway answers for itself.",
   "Community models":
     "Models that the account has registered, agents among them. A secret key with the permission `account:keys` is needed.",
   Service: "Whether it works.",
@@ -213,6 +215,15 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     answer: "Usage",
     contentTypes: ["text/csv"],
   },
+  "POST /account/agents/{agent}/sync": {
+    id: "syncAgent",
+    tag: "Agents",
+    summary: "Deploys the latest commit of a code agent's repository. Open to all.",
+    description: "At most once in 30 seconds for each agent. `updated` is false when that commit was deployed already.",
+    answer: "SyncedAgent",
+    errors: ["502", "504"],
+  },
+  ...AGENT_OPERATIONS,
   ...MY_MODEL_OPERATIONS,
   ...WEBHOOK_OPERATIONS,
   ...INTEGRATION_OPERATIONS,

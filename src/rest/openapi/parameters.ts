@@ -10,6 +10,7 @@ export const PARAMETERS: Readonly<Record<string, string>> = {
   generation: "The id of a generation job.",
   model: "An id or alias; omitted, the default of the operation.",
   seed: "0 unless stated; -1 draws one.",
+  agent: "The id of an agent.",
   communityModel: "The id of a registered model, as `GET /account/my-models` lists it.",
   webhook: "The id of a webhook endpoint.",
   integration: "The id of a connected app.",
