@@ -93,6 +93,8 @@ export interface Config {
   /** scrypt's N for passwords. Not from the environment. */
   readonly passwordCost: number;
   readonly mcpServers: Readonly<Partial<Record<MappedMcpServerId, string>>>;
+  /** What they are asked with, as bearer tokens. */
+  readonly mcpServerKeys: Readonly<Partial<Record<MappedMcpServerId, string>>>;
   /** A model's id or alias. */
   readonly moderationModel: string | null;
   readonly integrations: IntegrationsConfig;
@@ -153,6 +155,7 @@ const environment = z.object({
   GITHUB_CLIENT_ID: text.optional(),
   GITHUB_CLIENT_SECRET: text.optional(),
   MCP_SERVERS: json(z.partialRecord(z.enum(MAPPED_MCP_SERVER_IDS), httpUrl())).default({}),
+  MCP_SERVER_KEYS: json(z.partialRecord(z.enum(MAPPED_MCP_SERVER_IDS), z.string().regex(/^[\x21-\x7e]+$/, "must be a key"))).default({}),
   MODERATION_MODEL: text.optional(),
   INTEGRATIONS_BROKER_URL: z.union([z.literal("off"), httpUrl()], 'must be "off" or an http or https URL').optional(),
   INTEGRATIONS_BROKER_KEY: text.optional(),
@@ -216,6 +219,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     signInAttemptsPerMinute: SIGN_IN_ATTEMPTS_PER_MINUTE,
     passwordCost: PASSWORD_COST,
     mcpServers: values.MCP_SERVERS,
+    mcpServerKeys: values.MCP_SERVER_KEYS,
     moderationModel: values.MODERATION_MODEL ?? null,
     integrations: toIntegrations(values),
     otlpEndpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
@@ -243,6 +247,9 @@ function missingPartners(values: Values): string[] {
   needs("S3_SECRET_ACCESS_KEY", "S3_ACCESS_KEY_ID");
   needs("GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET");
   needs("GITHUB_CLIENT_SECRET", "GITHUB_CLIENT_ID");
+  for (const id of Object.keys(values.MCP_SERVER_KEYS)) {
+    if (!Object.hasOwn(values.MCP_SERVERS, id)) problems.push(`MCP_SERVERS: must say where ${id} is, for which MCP_SERVER_KEYS has a key`);
+  }
   if (isMediaUrlAmbiguous(values.MEDIA_URL, values.BASE_URL)) problems.push("MEDIA_URL: must have a path, or another host than BASE_URL");
   return problems;
 }

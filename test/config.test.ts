@@ -37,6 +37,7 @@ describe("parseConfig", () => {
       logLevel: "info",
       github: null,
       mcpServers: {},
+      mcpServerKeys: {},
       moderationModel: null,
       integrations: { kind: "development" },
       otlpEndpoint: null,
@@ -175,6 +176,13 @@ describe("parseConfig", () => {
     ["S3_SECRET_ACCESS_KEY", "S3_ACCESS_KEY_ID"],
   ])("refuses %s without %s", (name, partner) => {
     expect(errorOf({ [name]: "x" })).toContain(`${partner}: is needed when ${name} is set`);
+  });
+
+  it("refuses a key for an MCP server that is nowhere, and does not repeat it", () => {
+    const error = errorOf({ MCP_SERVERS: '{"ada":"http://localhost:1/mcp"}', MCP_SERVER_KEYS: '{"ada":"fine","search":"hunter2"}' });
+
+    expect(error).toContain("MCP_SERVERS: must say where search is");
+    expect(error).not.toContain("hunter2");
   });
 
   it("refuses an S3 address without a bucket", () => {

@@ -120,7 +120,7 @@ export function createServices(
   const contentCache = new ContentCache(cachedAnswers);
   const generations = new Generations({ catalog, credits, upstreams, admission, outcomes, totalMs });
   const agentRuns = new AgentRuns(() => agentRuntimes);
-  const mcpServers = new McpServers({ urls: settings.mcpServers, ownGateway, clock });
+  const mcpServers = new McpServers({ urls: settings.mcpServers, keys: settings.mcpServerKeys, ownGateway, clock });
   const chat = new ChatCompletions({ catalog, credits, estimates, upstreams, agents: agentRuns, admission, outcomes, totalMs });
   const { sessions, sessionDirectory, signIn, gitHubSignIn, sessionCookie } = createSessionServices(
     foundations,

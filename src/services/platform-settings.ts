@@ -35,6 +35,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly github: GitHubSettings | null;
   /** Of MCP servers, by the ids that agents know them by; those left out are not there. */
   readonly mcpServers: Readonly<Partial<Record<McpServerId, string>>>;
+  /** Sent to them as bearer tokens. */
+  readonly mcpServerKeys: Readonly<Partial<Record<McpServerId, string>>>;
   /** An id or alias; null when there is none. */
   readonly moderationModel: string | null;
   /** Who keeps the connections to outside apps. */

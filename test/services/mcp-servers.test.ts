@@ -72,6 +72,17 @@ describe("the reference server", () => {
   });
 });
 
+it("sends a server the key that the operator has for it", async () => {
+  const keyed = serversWith({ ffmpeg: own.url }, undefined, { ffmpeg: "the-key" });
+  const before = own.noted.length;
+
+  await keyed.callTool("ffmpeg", "fine", {}, run("ag_k"));
+  keyed.endRun("ag_k");
+
+  await expect.poll(() => own.noted.slice(before).map(({ verb }) => verb)).toContain("DELETE");
+  expect(new Set(own.noted.slice(before).map(({ authorization }) => authorization))).toEqual(new Set(["Bearer the-key"]));
+});
+
 describe("lists of tools", () => {
   it("are believed for a minute, whoever asks, and leave no session behind", async () => {
     const lists = () => own.noted.filter(({ method }) => method === "tools/list").length;
@@ -185,12 +196,12 @@ function run(runToken: string) {
   return { runToken, signal: new AbortController().signal };
 }
 
-function serversWith(urls: Partial<Record<McpServerId, string>>, timeouts?: { listMs: number; callMs: number }): McpServers {
+function serversWith(urls: Partial<Record<McpServerId, string>>, timeouts?: { listMs: number; callMs: number }, keys = {}): McpServers {
   const ownGateway = new OwnGateway(
     () => "http://127.0.0.1:1",
     () => ({ baseUrl: "http://localhost:1" }),
   );
-  const made = new McpServers({ urls, ownGateway, clock, ...(timeouts ? { timeouts } : {}) });
+  const made = new McpServers({ urls, keys, ownGateway, clock, ...(timeouts ? { timeouts } : {}) });
   closing.push(() => made.close());
   return made;
 }

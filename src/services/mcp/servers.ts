@@ -27,6 +27,8 @@ import { McpSessions } from "./sessions.js";
 
 export interface McpServersOptions {
   readonly urls: Readonly<Partial<Record<McpServerId, string>>>;
+  /** Sent as bearer tokens. */
+  readonly keys?: Readonly<Partial<Record<McpServerId, string>>>;
   readonly ownGateway: OwnGateway;
   readonly clock: Clock;
   readonly timeouts?: { readonly listMs: number; readonly callMs: number };
@@ -91,14 +93,16 @@ export class McpServers implements McpToolServers {
   }
 
   private addressOf(server: McpServerId, { runToken, hops }: McpCallOptions): McpServerAddress {
-    const { urls, ownGateway } = this.options;
+    const { urls, keys = {}, ownGateway } = this.options;
     if (server === "sluice") {
       const headers = { authorization: `Bearer ${runToken}`, ...(hops !== undefined && { [HOPS_HEADER]: String(hops) }) };
       return { url: ownGateway.urlOf("/mcp"), headers, fetch: (url, init) => ownGateway.fetch(url, init) };
     }
     const url = urls[server];
     if (url === undefined) throw serviceUnavailable(`This gateway has no MCP server ${server}.`);
-    return { url: new URL(url), headers: {}, fetch: (target, init) => fetch(target, { ...init, dispatcher: this.agent }) };
+    const key = keys[server];
+    const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
+    return { url: new URL(url), headers, fetch: (target, init) => fetch(target, { ...init, dispatcher: this.agent }) };
   }
 
   /** For everybody who waits for it, so that nobody's leaving ends it. */
