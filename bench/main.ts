@@ -22,12 +22,13 @@ import {
   upstreamAlone,
 } from "./contenders.js";
 import { checkTargets, loadTable, memoryTable, rateTable } from "./report.js";
+import { checkSandbox, measureSandbox, sandboxTable } from "./sandbox.js";
 import { measureLoad, measureMemory, measureRate, type Settings } from "./scenarios.js";
 import { WORKLOADS, type Workload } from "./support/documents.js";
 import { chooseLoadGenerator } from "./support/load.js";
 import { checkUploads, measureUploads, uploadTable } from "./uploads.js";
 
-const MEASUREMENTS = ["json", "sse", "image", "speech", "rate", "memory", "uploads"] as const;
+const MEASUREMENTS = ["json", "sse", "image", "speech", "rate", "memory", "uploads", "sandbox"] as const;
 const TITLES: Record<Workload, string> = {
   json: "JSON chat",
   sse: "SSE chat, 20 chunks",
@@ -107,6 +108,11 @@ async function run(): Promise<void> {
     const outcomes = await measureUploads(settings);
     print("100 uploads of 10 MiB at once", uploadTable(outcomes));
     console.log(checkUploads(outcomes));
+  }
+  if (only.includes("sandbox")) {
+    const outcomes = await measureSandbox(settings);
+    print(`JSON chat at ${settings.requestsPerSecond} requests a second beside hostile agents`, sandboxTable(outcomes));
+    console.log(checkSandbox(outcomes));
   }
 }
 

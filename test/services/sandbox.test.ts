@@ -209,7 +209,9 @@ describe.each<WallName>(["deno in bubblewrap", "deno alone"])("a guest behind %s
   behind("is gone when its caller has gone, and nothing of it is left", async () => {
     const controller = new AbortController();
     const answer = await open(
-      `return new Response(new ReadableStream({ start: (to) => { to.enqueue(new Uint8Array(1)); setTimeout(() => { for (;;) {} }, 5) } }))`,
+      `let pulls = 0;
+      const pull = (to) => { if (pulls++ > 0) for (;;) {} to.enqueue(new Uint8Array(1)); };
+      return new Response(new ReadableStream({ pull }, { highWaterMark: 0 }))`,
       {},
       controller,
     );
@@ -233,18 +235,23 @@ describe.each<WallName>(["deno in bubblewrap", "deno alone"])("a guest behind %s
 describe("a guest behind the strongest wall", () => {
   const { open, run, refusal, behind, needWall } = setUp(() => true);
 
-  it.for<[string, string]>([
-    ["answers", `const much = new Uint8Array(${MIB}); return new Response(new ReadableStream({ pull: (to) => to.enqueue(much) }))`],
-    ["prints", `const much = "x".repeat(${MIB}); for (;;) console.log(much)`],
+  it.for<[string, string, string]>([
+    [
+      "answers",
+      "sent more than 10 MiB",
+      `const much = new Uint8Array(${MIB}); return new Response(new ReadableStream({ pull: (to) => to.enqueue(much) }))`,
+    ],
+    ["prints", "printed more than 1 MiB", `const much = "x".repeat(${MIB}); for (;;) console.log(much)`],
     [
       "asks with",
+      "sent more than 10 MiB",
       `const much = "x".repeat(${MIB}); for (;;) sluice("/", { method: "POST", body: much }).catch(() => {}), await new Promise((r) => setTimeout(r))`,
     ],
-  ])("%s gigabytes, and is ended", async ([, body], { skip }) => {
+  ])("%s gigabytes, and is ended", async ([, message, body], { skip }) => {
     needWall(skip);
     const before = process.memoryUsage().rss;
 
-    expect(await refusal(body)).toMatchObject({ code: "UPSTREAM_ERROR", message: "The agent sent more than 10 MiB." });
+    expect(await refusal(body)).toMatchObject({ code: "UPSTREAM_ERROR", message: `The agent ${message}.` });
 
     expect(process.memoryUsage().rss - before).toBeLessThan(128 * MIB);
   });

@@ -13,11 +13,13 @@ export interface GuestLimits {
   /** Resident: Deno itself takes about 60 MiB of it. */
   readonly memoryBytes: number;
   readonly wallMs: number;
-  /** Standard output; and, counted apart, what it prints. */
+  /** What it sends, on standard output. */
   readonly outputBytes: number;
+  /** What it prints, on standard error. */
+  readonly printBytes: number;
 }
 
-export type GuestLimit = "cpu" | "memory" | "wall" | "output";
+export type GuestLimit = "cpu" | "memory" | "wall" | "output" | "print";
 
 /** How it ended: at a limit, killed by the gateway, or by itself. A signal is the exit code 128 and its number more, as in a shell. */
 export type GuestEnd =
@@ -149,7 +151,7 @@ export class GuestProcess {
   private takePrinted(chunk: Buffer): void {
     if (this.printedBytes < CODE_RUN_LOG_BYTES_MAX) this.printed.push(chunk.subarray(0, CODE_RUN_LOG_BYTES_MAX - this.printedBytes));
     this.printedBytes += chunk.length;
-    if (this.printedBytes > this.limits.outputBytes) this.stop({ reason: "limit", limit: "output" });
+    if (this.printedBytes > this.limits.printBytes) this.stop({ reason: "limit", limit: "print" });
   }
 
   private readPid(info: Readable): void {

@@ -15,7 +15,7 @@ import { ProviderError } from "../../../providers/provider.js";
 import { encodeFrame, FrameError, FrameReader } from "./frames.js";
 import { GuestCalls, type GuestHost } from "./guest-calls.js";
 import { parseFromGuest } from "./guest-messages.js";
-import { type GuestEnd, type GuestLimits, GuestProcess } from "./guest-process.js";
+import { type GuestEnd, type GuestLimit, type GuestLimits, GuestProcess } from "./guest-process.js";
 import type { FromGuest, ToGuest } from "./messages.js";
 import type { Wall } from "./walls.js";
 
@@ -194,17 +194,26 @@ export class GuestRun implements UpstreamResponse {
 }
 
 function toError(end: GuestEnd, limits: GuestLimits): AppError {
-  const options = { isFinal: true } as const;
-  const cpu = () => upstreamTimedOut(`The agent used more than ${limits.cpuMs / 1000} s of processor time.`, options);
-  if (end.reason === "limit") {
-    if (end.limit === "cpu") return cpu();
-    if (end.limit === "wall") return upstreamTimedOut(`The agent did not finish within ${limits.wallMs / 1000} s.`, options);
-    const bytes = end.limit === "memory" ? limits.memoryBytes : limits.outputBytes;
-    return upstreamFailed(`The agent ${end.limit === "memory" ? "needed" : "sent"} more than ${toMebibytes(bytes)}.`, options);
-  }
-  if (end.reason === "exit" && OUT_OF_TIME.has(end.code)) return cpu();
-  if (end.reason === "exit" && BROKEN_OFF.has(end.code)) return upstreamFailed("The agent ran out of memory.", options);
+  if (end.reason === "limit") return toLimitError(end.limit, limits);
+  if (end.reason === "exit" && OUT_OF_TIME.has(end.code)) return toLimitError("cpu", limits);
+  if (end.reason === "exit" && BROKEN_OFF.has(end.code)) return toLimitError("memory", limits);
   return agentFailed();
+}
+
+function toLimitError(limit: GuestLimit, limits: GuestLimits): AppError {
+  const options = { isFinal: true } as const;
+  switch (limit) {
+    case "cpu":
+      return upstreamTimedOut(`The agent used more than ${limits.cpuMs / 1000} s of processor time.`, options);
+    case "wall":
+      return upstreamTimedOut(`The agent did not finish within ${limits.wallMs / 1000} s.`, options);
+    case "memory":
+      return upstreamFailed(`The agent needed more than ${toMebibytes(limits.memoryBytes)} of memory.`, options);
+    case "output":
+      return upstreamFailed(`The agent sent more than ${toMebibytes(limits.outputBytes)}.`, options);
+    case "print":
+      return upstreamFailed(`The agent printed more than ${toMebibytes(limits.printBytes)}.`, options);
+  }
 }
 
 function toMebibytes(bytes: number): string {

@@ -6,6 +6,7 @@ import {
   CODE_RUN_CPU_SECONDS,
   CODE_RUN_MEMORY_BYTES_MAX,
   CODE_RUN_OUTPUT_BYTES_MAX,
+  CODE_RUN_PRINT_BYTES_MAX,
   CODE_RUN_WALL_MS,
   CODE_RUNS_MAX,
   CODE_RUNS_PER_OWNER_MAX,
@@ -35,6 +36,7 @@ export const GUEST_LIMITS: GuestLimits = {
   memoryBytes: CODE_RUN_MEMORY_BYTES_MAX,
   wallMs: CODE_RUN_WALL_MS,
   outputBytes: CODE_RUN_OUTPUT_BYTES_MAX,
+  printBytes: CODE_RUN_PRINT_BYTES_MAX,
 };
 
 /** Unspecified: how long the try of a wall may take, on a machine that is busy. */
