@@ -11,8 +11,10 @@ import type { DeployedCode } from "../../src/services/agents/code-repository.js"
 import { GitFiles } from "../../src/services/agents/git-files.js";
 import { readPack } from "../../src/services/agents/git-pack.js";
 import { fetchLatestCommit } from "../../src/services/agents/git-remote.js";
-import { Repositories, type RepositoriesOptions } from "../../src/services/agents/repositories.js";
+import { identityOf, Repositories, type RepositoriesOptions } from "../../src/services/agents/repositories.js";
+import { findDescription } from "../../src/services/agents/repository-hosts.js";
 import { type GitFileTree, type GitServer, startGitServer, type TestRepository } from "../support/git-server.js";
+import { PRIVATE_URLS } from "../support/private-urls.js";
 
 const AGENT = "export default ({ request }: { request: Request }) => Response.json({ url: request.url });\n";
 const guard = new OutboundGuard({ allowHosts: ["127.0.0.1"] });
@@ -71,15 +73,6 @@ describe("a repository", () => {
     expect(git.requests).toEqual(["GET /echo.git/info/refs?service=git-upload-pack", "POST /echo.git/git-upload-pack"]);
   });
 
-  it("gives its latest commit each time", async () => {
-    const first = await repository.commit({ "agent.ts": "export default 1;" });
-    expect((await deploy(repository.url)).commitSha).toBe(first);
-
-    const second = await repository.commit({ "agent.ts": "export default 2;" });
-
-    expect(await deploy(repository.url)).toMatchObject({ commitSha: second, bundle: expect.stringContaining("= 2;") });
-  });
-
   it("may hold large files where its host leaves them out", async () => {
     const large = await git.create("large", undefined, { "uploadpack.allowFilter": "true" });
     const noise = Buffer.alloc(200_000, (Math.random() * 256) | 0).map((_, index) => (index * 7919) ^ (index >> 3));
@@ -104,13 +97,8 @@ describe("a repository", () => {
     ["My%20Agent!.git", "My-Agent", "My Agent!"],
     [`${"n".repeat(130)}/`, "n".repeat(120), "n".repeat(42)],
     ["%E2%9C%A8star.v1.2%E2%9C%A8", "star.v1.2", "✨star.v1.2✨"],
-  ])("called %s is an agent named %s", async (path, name, title) => {
-    git.intercept = (request) => {
-      request.url = request.url?.replace(/^\/named\/[^/]+/, "/echo.git") ?? "";
-      return false;
-    };
-
-    expect(await deploy(`${git.origin}/named/${path}`)).toMatchObject({ name, title });
+  ])("called %s is an agent named %s", (path, name, title) => {
+    expect(identityOf(new URL(`https://example.com/owner/${path}`))).toEqual({ name, title });
   });
 
   it("is described by its host, where the host says", async () => {
@@ -121,15 +109,20 @@ describe("a repository", () => {
       response.end(body);
       return true;
     };
-    const refresh = async () =>
-      (await new Repositories(guard, { hosts }).refresh(repository.url, async () => undefined, never)).code.description;
+    const find = () => findDescription(guard, hosts, new URL(repository.url), never);
 
     expect((await deploy(repository.url, { hosts })).description).toBe(`Says hello. ${"x".repeat(1_000)}`.slice(0, 1_000));
-    body = '{"description":null}';
-    expect(await refresh()).toBeNull();
-    body = "<html>";
-    expect(await refresh()).toBeUndefined();
-    expect((await deploy(repository.url, { hosts })).description).toBeNull();
+    for (const [answer, description] of [
+      ['{"description":null}', null],
+      ['{"description":" \\n"}', null],
+      ['{"description":7}', null],
+      ["<html>", undefined],
+      ["null", undefined],
+    ] as const) {
+      body = answer;
+      expect([answer, await find()]).toEqual([answer, description]);
+    }
+    expect(await findDescription(guard, {}, new URL(repository.url), never)).toBeNull();
   });
 });
 
@@ -170,10 +163,9 @@ describe("a repository without an agent that can be run", () => {
     ],
     ["export default 1;\nawait import('node:fs');", 'agent.ts:2: "node:fs" cannot be imported'],
     ["export default require('fs');", 'agent.ts:1: "fs" cannot be imported'],
-    ["export * from './lib/../../x.ts';", 'agent.ts:1: "./lib/../../x.ts" lies outside of the repository.'],
     // It makes the bundler take more memory than it may.
     [`export default ${"!".repeat(65_000)}1`, "agent.ts cannot be bundled."],
-  ])("says %.40s", async (text, message) => {
+  ])("cannot be made one script: %#", async (text, message) => {
     await repository.commit({ "agent.ts": text });
 
     expect(await refusal(repository.url)).toContain(message);
@@ -398,32 +390,31 @@ describe("the host of a repository", () => {
     expect((await repositories.deploy(repository.url, never)).name).toBe("echo");
   });
 
-  it.each([
-    ["http://93.184.216.34/o/r"],
-    ["http://localhost/o/r"],
-    ["https://localhost/o/r"],
-    ["https://127.1/o/r"],
-    ["https://0x7f.1/o/r"],
-    ["https://2130706433/o/r"],
-    ["https://[::1]/o/r"],
-    ["https://[::ffff:7f00:1]/o/r"],
-    ["https://user:password@github.com/o/r"],
-    ["https://github.com/o/r#readme"],
-    ["https://github.com/o/r?ref=main"],
-    ["https://github.com/o/r?"],
-    ["https://github.com:22/o/r"],
-    ["https://github.com/"],
-    ["git@github.com:o/r.git"],
-    ["ssh://git@github.com/o/r.git"],
-    ["git://github.com/o/r.git"],
-    ["file:///etc"],
-    ["data:text/plain,x"],
-    ["https://private.example.com/o/r"],
-    [`https://github.com/${"a".repeat(2_100)}`],
-  ])("is asked for no repository at %.60s", async (url) => {
+  it("is asked for nothing when the URL may not be asked for", async () => {
     const strict = new OutboundGuard({ allowHosts: [], resolve: async () => [{ address: "10.0.0.1", family: 4 }] });
+    const { port } = new URL(git.origin);
+    const urls = [
+      ...PRIVATE_URLS.map((url) => `${url.replace("PORT", port).replace(/\/$/, "")}/owner/name`),
+      "http://93.184.216.34/owner/name",
+      "https://github.com/owner/name?ref=main",
+      "https://github.com/owner/name?",
+      "https://github.com/owner/name#readme",
+      "https://user:password@github.com/owner/name",
+      "https://github.com:22/owner/name",
+      "https://github.com/",
+      "https://github.com/%20/",
+      "git@github.com:owner/name.git",
+      "ssh://git@github.com/owner/name.git",
+      "git://github.com/owner/name.git",
+      "file:///etc",
+      "data:text/plain,x",
+      "https://private.example.com/owner/name",
+      `https://github.com/${"a".repeat(2_100)}`,
+    ];
 
-    expect(await refusal(url, {}, strict)).toMatch(/\.$/);
+    for (const url of urls) expect([url, await refusal(url, {}, strict)]).toEqual([url, expect.stringMatching(/\.$/)]);
+
+    expect(git.requests).toEqual([]);
     await strict.close();
   });
 });

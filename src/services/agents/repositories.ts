@@ -114,7 +114,7 @@ export class Repositories implements CodeRepositories {
 }
 
 /** The name of the repository, as its URL ends, made to fit what models may be called. */
-function identityOf(url: URL): Pick<DeployedCode, "name" | "title"> {
+export function identityOf(url: URL): Pick<DeployedCode, "name" | "title"> {
   const last = repositoryPath(url).split("/").at(-1) ?? "";
   const shown = [
     ...decoded(last)
