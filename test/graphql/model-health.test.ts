@@ -83,6 +83,28 @@ describe("modelHealthChanged", () => {
   });
 });
 
+describe("chatCompletion", () => {
+  it("streams a registered model's answer at its owner's prices", async () => {
+    const prices = { promptTextPrice: 2_000_000n, completionTextPrice: 5_000_000n };
+    const { modelId } = await registerModel(app, owner, { visibility: "public", ...prices });
+    const query = /* GraphQL */ `
+      subscription ($input: ChatCompletionInput!) {
+        chatCompletion(input: $input) {
+          ... on ChatCompletionDelta { content }
+          ... on ChatCompletionEnd { receipt { modelUsed cost } }
+        }
+      }
+    `;
+    const input = { model: modelId, maxTokens: 100, messages: [{ role: "USER", content: "Hi" }] };
+
+    const answers = await subscribeSse({ ...app, key: other.key }, { query, variables: { input } }).rest();
+
+    const events = answers.map(({ data }) => data?.chatCompletion as Loose);
+    expect(events.map(({ content }) => content ?? "").join("")).toBe(app.upstream.answer.pieces.join(""));
+    expect(events.at(-1)).toEqual({ receipt: { modelUsed: modelId, cost: "0.00004" } });
+  });
+});
+
 describe("models", () => {
   const MODEL = /* GraphQL */ `
     id isCommunity isPrivate owner perUserRpm health { status successRate requests }
