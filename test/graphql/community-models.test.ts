@@ -256,12 +256,12 @@ describe("bad input", () => {
     ]);
   });
 
-  it.each([
+  it.each<[unknown, string]>([
     ["0.0000000000001", "a price of 13 decimals"],
     [0.5, "a price as a number"],
     ["NaN", "a price that is none"],
     ["1e-6", "a price in powers of ten"],
-  ])("%s: %s is refused", async (price) => {
+  ])("%s: %s is refused", async (price, _what) => {
     expect(codes(await ask(CREATE, { input: textModel({ promptTextPrice: price }) }))).toEqual(["BAD_REQUEST"]);
   });
 

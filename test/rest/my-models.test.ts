@@ -222,6 +222,7 @@ describe("an endpoint agent", () => {
     refuse(await patch(id, { bearerToken: TOKEN }), "bearerToken");
     refuse(await patch(id, { promptTextPrice: 0 }), "promptTextPrice");
     refuse(await owner.get(`/account/my-models/${id}/fallback-candidates`), "id");
+    expect(await changed(id, { visibility: "public" })).toMatchObject({ visibility: "private", pending: { visibility: "public" } });
   });
 
   it("is refused a credential, a price, a private address and publishing without access", async () => {

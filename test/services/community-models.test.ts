@@ -469,6 +469,13 @@ describe("the input", () => {
     expect(thrown(() => parseInput(createCommunityModelInput, body))?.param).toBe(param);
   });
 
+  it("looks through a list once, however long", () => {
+    const many = Array.from({ length: 200_000 }, (_, index) => `${FALLBACK}${index}`);
+
+    expect(thrown(() => parseInput(updateCommunityModelInput, { fallbacks: many }))?.param).toBe("fallbacks");
+    expect(thrown(() => parseInput(updateCommunityModelInput, { inputModalities: many.fill("text") }))?.param).toBe("inputModalities.1");
+  });
+
   it("never repeats a credential", () => {
     const error = thrown(() => parseInput(createCommunityModelInput, { ...TEXT, bearerToken: "very secret" }));
 

@@ -35,10 +35,13 @@ export const requiredSafetyFeatures = z
   .max(REQUIRED_SAFETY_FEATURES_MAX)
   .superRefine(refuseDuplicates);
 
-/** Names each item that is there a second time by its place. */
+/** Names the first item that is there a second time. A list may be long: it is looked through once. */
 export function refuseDuplicates(items: readonly string[], issues: z.RefinementCtx<readonly string[]>): void {
-  items.forEach((item, index) => {
-    if (items.indexOf(item) === index) return;
-    issues.addIssue({ code: "custom", path: [index], message: "is there twice", input: items as string[] });
+  const seen = new Set<string>();
+  const place = items.findIndex((item) => {
+    if (seen.has(item)) return true;
+    seen.add(item);
+    return false;
   });
+  if (place !== -1) issues.addIssue({ code: "custom", path: [place], message: "is there twice", input: items as string[] });
 }

@@ -123,8 +123,10 @@ export async function findCandidates(
     });
     found.push(...rows.filter((row) => fallbackRefusal(holder, row, now) === null));
   }
-  const circular = await findCircular(database, modelId, found.map(modelIdOf));
-  return found.filter((row) => !circular.has(modelIdOf(row))).slice(0, FALLBACK_CANDIDATES_MAX);
+  // Few of them go in a circle, so that as many again are enough to fill the answer.
+  const likely = found.slice(0, 2 * FALLBACK_CANDIDATES_MAX);
+  const circular = await findCircular(database, modelId, likely.map(modelIdOf));
+  return likely.filter((row) => !circular.has(modelIdOf(row))).slice(0, FALLBACK_CANDIDATES_MAX);
 }
 
 function modelIdOf({ account, name }: FallbackRow): string {
