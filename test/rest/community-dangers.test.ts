@@ -208,14 +208,16 @@ describe("an upstream that fails", () => {
     [415, 415, "UNSUPPORTED_MEDIA_TYPE"],
     [422, 400, "BAD_REQUEST"],
   ])("with %i is answered %i at once, without its credential", async (status, expected, code) => {
-    const model = await register({ fallbacks: [await register()] });
+    const url = `${app.upstream.baseUrl}/chat?tenant=tenant%20of-the-owner`;
+    const model = await register({ url, fallbacks: [await register()] });
     const seen = app.upstream.requests.length;
-    app.upstream.replyNext(errorReply(status, `too much for ${TOKEN}`));
+    app.upstream.replyNext(errorReply(status, `too much for ${TOKEN} at ${url} of tenant of-the-owner`));
 
     const answer = await chat(model);
 
     expectEnvelope(answer, expected, code);
-    expect(answer.text).toContain("too much for [redacted]");
+    expect(answer.text).toContain("too much for [redacted] at");
+    expect(answer.text).not.toContain("of-the-owner");
     expect(app.upstream.requests.length - seen).toBe(1);
   });
 

@@ -1,6 +1,6 @@
 /** A response of OpenAI's Responses format as a `chat.completion`. */
 import type { ChatCompletion } from "../../lib/chat-format.js";
-import { toEmbeddedError } from "../openai/errors.js";
+import { type Secrets, toEmbeddedError } from "../openai/errors.js";
 import { isRecord } from "../openai/json.js";
 import { ProviderError } from "../provider.js";
 
@@ -16,7 +16,7 @@ export interface SaidItems {
 }
 
 /** Throws a ProviderError when the response failed, or is none that is whole. */
-export function toCompletion(response: Loose, apiKey: string | null): ChatCompletion {
+export function toCompletion(response: Loose, secrets: Secrets): ChatCompletion {
   const { text, refusal, reasoning, calls, logprobs } = toSaid(response.output);
   const message = {
     role: "assistant",
@@ -25,7 +25,7 @@ export function toCompletion(response: Loose, apiKey: string | null): ChatComple
     ...(reasoning !== "" && { reasoning_content: reasoning }),
     ...(calls.length > 0 && { tool_calls: calls }),
   };
-  const finishReason = toFinishReason(response, calls.length > 0, apiKey);
+  const finishReason = toFinishReason(response, calls.length > 0, secrets);
   return {
     ...toHead(response),
     object: "chat.completion",
@@ -44,9 +44,9 @@ export function toHead(response: Loose): { readonly id: string; readonly created
   };
 }
 
-export function toFinishReason(response: Loose, hasCalls: boolean, apiKey: string | null): string {
+export function toFinishReason(response: Loose, hasCalls: boolean, secrets: Secrets): string {
   const { status, error, incomplete_details: details } = response;
-  if (status === "failed" || isRecord(error)) throw toEmbeddedError(error ?? "The response failed.", apiKey);
+  if (status === "failed" || isRecord(error)) throw toEmbeddedError(error ?? "The response failed.", secrets);
   if (status === "incomplete") return isRecord(details) && details.reason === "content_filter" ? "content_filter" : "length";
   if (status === "completed" || status === undefined) return hasCalls ? "tool_calls" : "stop";
   throw new ProviderError("invalid-response", "The upstream answered a response that is not finished.");

@@ -26,7 +26,7 @@ export class ResponsesChatProvider implements ChatProvider {
     const { response, warnings } = await this.send(call, true);
     // An upstream that names no type is taken to answer what it was asked for.
     if (isEventStream(response) || contentTypeOf(response) === "") {
-      return new ChatEventStream(response, this.client.streamBytesMax, new ResponsesEvents(this.client.apiKey, warnings));
+      return new ChatEventStream(response, this.client.streamBytesMax, new ResponsesEvents(this.client.secrets, warnings));
     }
     if (!isJson(response)) throw refuse(response, "The upstream answered a stream request with neither a stream nor JSON.");
     const [first, ...others] = toChunks(await this.readCompletion(response));
@@ -43,8 +43,8 @@ export class ResponsesChatProvider implements ChatProvider {
   private async readCompletion(response: UpstreamResponse): Promise<ChatCompletion> {
     const answer = parseObject(await response.readAll(this.client.answerBytesMax));
     if (answer === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
-    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.apiKey);
-    return toCompletion(answer, this.client.apiKey);
+    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.secrets);
+    return toCompletion(answer, this.client.secrets);
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { SseEvent } from "../../lib/sse.js";
 import { toChunk } from "../openai/chunks.js";
-import { toEmbeddedError } from "../openai/errors.js";
+import { type Secrets, toEmbeddedError } from "../openai/errors.js";
 import type { StreamFormat } from "../openai/event-stream.js";
 import { isRecord, parseObject } from "../openai/json.js";
 import { type ChatChunk, ProviderError } from "../provider.js";
@@ -33,17 +33,17 @@ export class ResponsesEvents implements StreamFormat {
   private readonly calls = new Map<unknown, Call>();
 
   constructor(
-    private readonly apiKey: string | null,
+    private readonly secrets: Secrets,
     private readonly warnings: readonly string[],
   ) {}
 
   take({ data, event: name, bytes }: SseEvent, batch: ChatChunk[]): boolean {
     if (data === "" || data.trim() === DONE) return false;
     const event = parseObject(bytes, data);
-    if (name === "error" || event?.type === "error") throw toEmbeddedError(errorOf(event, data), this.apiKey);
+    if (name === "error" || event?.type === "error") throw toEmbeddedError(errorOf(event, data), this.secrets);
     if (event === null) throw new ProviderError("invalid-response", "The upstream's stream holds an event that is not a JSON object.");
     // An error that is no event of the format is one all the same.
-    if (event.type === undefined && isRecord(event.error)) throw toEmbeddedError(event.error, this.apiKey);
+    if (event.type === undefined && isRecord(event.error)) throw toEmbeddedError(event.error, this.secrets);
     return this.read(event, batch);
   }
 
@@ -122,7 +122,7 @@ export class ResponsesEvents implements StreamFormat {
     for (const [place, item] of output.entries()) this.openCall({ item, output_index: place }, batch, true);
     const { text, refusal, reasoning } = toSaid(output);
     // Thrown here for a response that failed: what came before it has been passed on.
-    const reason = toFinishReason(response, this.calls.size > 0, this.apiKey);
+    const reason = toFinishReason(response, this.calls.size > 0, this.secrets);
     if (!this.hasThoughts && !this.hasText && reasoning !== "") this.say(batch, { reasoning_content: reasoning });
     if (!this.hasText && text !== "") this.say(batch, { content: text });
     if (!this.hasText && refusal !== "") this.say(batch, { refusal });

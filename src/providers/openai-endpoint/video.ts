@@ -35,7 +35,7 @@ export class EndpointVideoProvider implements VideoProvider {
     const { rest, texts } = cutTexts(await response.readAll(UPSTREAM_BODY_BYTES_MAX), "b64_json");
     const answer = parseObject(rest);
     if (answer === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
-    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.apiKey);
+    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.secrets);
     const item: unknown = Array.isArray(answer.data) ? answer.data[0] : answer;
     if (!isRecord(item)) throw notAVideo();
     const text = typeof item.b64_json === "number" ? texts[item.b64_json] : item.b64_json;

@@ -34,7 +34,7 @@ export async function requestAudio(
   if (isEventStream(response) && isStreamed && fields.stream_format === "sse") return response;
   if (!isJson(response)) throw refuse(response, "The upstream answered something that is not sound.");
   const said = parseObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX));
-  if (said?.error !== undefined && said.error !== null) throw toEmbeddedError(said.error, client.apiKey);
+  if (said?.error !== undefined && said.error !== null) throw toEmbeddedError(said.error, client.secrets);
   throw new ProviderError("invalid-response", "The upstream answered JSON where sound was expected.");
 }
 

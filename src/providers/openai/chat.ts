@@ -36,7 +36,7 @@ export class OpenAiChatProvider implements ChatProvider {
     const response = await this.send(call, JSON.stringify(this.toStreamedBody(call)), true);
     // An upstream that names no type is taken to answer what it was asked for.
     if (isEventStream(response) || contentTypeOf(response) === "") {
-      return new ChatEventStream(response, this.client.streamBytesMax, new ChatChunkEvents(this.client.apiKey));
+      return new ChatEventStream(response, this.client.streamBytesMax, new ChatChunkEvents(this.client.secrets));
     }
     if (!isJson(response)) throw refuse(response, "The upstream answered a stream request with neither a stream nor JSON.");
     return once(toChunks(this.parseCompletion(await response.readAll(this.client.answerBytesMax))));
@@ -57,7 +57,7 @@ export class OpenAiChatProvider implements ChatProvider {
   private parseCompletion(bytes: Buffer): ChatCompletion {
     const completion = parseObject(bytes);
     if (completion === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
-    if (completion.error !== undefined && completion.error !== null) throw toEmbeddedError(completion.error, this.client.apiKey);
+    if (completion.error !== undefined && completion.error !== null) throw toEmbeddedError(completion.error, this.client.secrets);
     if (!areChoices(completion.choices)) throw new ProviderError("invalid-response", "The upstream's answer has no readable choices.");
     return completion as ChatCompletion;
   }

@@ -64,7 +64,8 @@ export interface OpenAiRequest {
 const ERROR_BODY_BYTES_MAX = 64 * 1024;
 
 export class OpenAiClient {
-  readonly apiKey: string | null;
+  /** What no caller may be told: the key, and in an address that somebody registered what its query says. */
+  readonly secrets: readonly string[];
   readonly answerBytesMax: number;
   readonly streamBytesMax: number;
   private readonly pool: UpstreamPool;
@@ -80,7 +81,7 @@ export class OpenAiClient {
   ) {
     const { baseUrl, apiKey, isExact, bounds } = upstream;
     const url = new URL(baseUrl);
-    this.apiKey = apiKey;
+    this.secrets = [...(apiKey === null ? [] : [apiKey]), ...(bounds ? queryValues(url) : [])];
     this.answerBytesMax = bounds?.answerBytesMax ?? UPSTREAM_BODY_BYTES_MAX;
     this.streamBytesMax = bounds?.streamBytesMax ?? UPSTREAM_STREAM_BYTES_MAX;
     this.pool = pool ?? createUpstreamPool(baseUrl, upstream.timeouts, upstream.connect, bounds?.pool);
@@ -106,7 +107,7 @@ export class OpenAiClient {
     });
     if (response.status >= 200 && response.status < 300) return response;
     const said = await readError(response, signal);
-    throw toStatusError(response.status, contentTypeOf(response), said, this.apiKey);
+    throw toStatusError(response.status, contentTypeOf(response), said, this.secrets);
   }
 
   close(): Promise<void> {
@@ -130,10 +131,17 @@ export class OpenAiClient {
       "accept-encoding": "identity",
       "user-agent": "sluice",
     };
-    if (this.apiKey !== null) headers.authorization = `Bearer ${this.apiKey}`;
+    const { apiKey } = this.upstream;
+    if (apiKey !== null) headers.authorization = `Bearer ${apiKey}`;
     for (const [name, value] of Object.entries(this.upstream.headers ?? {})) headers[name.toLowerCase()] = value;
     return Object.entries(headers).flat();
   }
+}
+
+/** As they are, and as they are written. */
+function queryValues({ search, searchParams }: URL): string[] {
+  const pairs = search.slice(1).split("&");
+  return [...searchParams.values(), ...pairs.map((pair) => pair.slice(pair.indexOf("=") + 1))];
 }
 
 /** Closes the answer, and says why it is not one. */

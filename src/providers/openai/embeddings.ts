@@ -29,7 +29,7 @@ export class OpenAiEmbeddingProvider implements EmbeddingProvider {
     const bytes = await response.readAll(EMBEDDING_ANSWER_BYTES_MAX);
     const answer = parseObject(bytes);
     if (answer === null) throw invalid("The upstream's answer is not a JSON object.");
-    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.apiKey);
+    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.secrets);
     const { vectors, isInOrder } = toVectors(answer.data, call.inputs.length);
     const usage = toInputUsage(answer.usage);
     const isEncoded = vectors.every((vector) => typeof vector === "string");

@@ -23,6 +23,9 @@ const SECRETS = [
   /\bBearer\s+[^\s"',;]+/gi,
 ];
 
+/** What is configured of an upstream and nobody else's to know: its key, or more than that. */
+export type Secrets = string | readonly string[] | null;
+
 /** Statuses for the types and codes that OpenAI and others write into an error that has no status of its own. */
 const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
@@ -43,36 +46,38 @@ const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
 };
 
 /** An answer whose status is an error. `body` is as much of it as was read. */
-export function toStatusError(status: number, contentType: string, body: string, apiKey: string | null): ProviderError {
-  return new ProviderError("status", `The upstream answered ${status}.`, { status, ...describe(parseBody(contentType, body), apiKey) });
+export function toStatusError(status: number, contentType: string, body: string, secrets: Secrets): ProviderError {
+  return new ProviderError("status", `The upstream answered ${status}.`, { status, ...describe(parseBody(contentType, body), secrets) });
 }
 
 /** An `error` in an answer whose status said success, or in a stream. `error` is its value; 502 when it does not say which status. */
-export function toEmbeddedError(error: unknown, apiKey: string | null): ProviderError {
+export function toEmbeddedError(error: unknown, secrets: Secrets): ProviderError {
   const status = embeddedStatus(error);
-  return new ProviderError("status", "The upstream reported an error in its answer.", { status, ...describe({ error }, apiKey) });
+  return new ProviderError("status", "The upstream reported an error in its answer.", { status, ...describe({ error }, secrets) });
 }
 
-/** Replaces everything in a text that looks like a credential, and the configured key itself. */
-export function redactSecrets(text: string, apiKey: string | null): string {
+/** Replaces everything in a text that looks like a credential, and the configured ones themselves. */
+export function redactSecrets(text: string, secrets: Secrets): string {
   let redacted = text;
-  if (apiKey !== null && apiKey.length >= API_KEY_CHARS_MIN) redacted = redacted.replaceAll(apiKey, REDACTED);
+  for (const secret of typeof secrets === "string" ? [secrets] : (secrets ?? [])) {
+    if (secret.length >= API_KEY_CHARS_MIN) redacted = redacted.replaceAll(secret, REDACTED);
+  }
   for (const pattern of SECRETS) redacted = redacted.replace(pattern, REDACTED);
   return redacted;
 }
 
-function describe(body: unknown, apiKey: string | null): Pick<ProviderErrorOptions, "upstreamMessage" | "upstreamParam"> {
+function describe(body: unknown, secrets: Secrets): Pick<ProviderErrorOptions, "upstreamMessage" | "upstreamParam"> {
   const message = findMessage(body);
   const param = isRecord(body) && isRecord(body.error) ? body.error.param : undefined;
   return {
-    ...(message !== undefined && message.trim() !== "" && { upstreamMessage: clean(message, apiKey, MESSAGE_CHARS_MAX) }),
-    ...(typeof param === "string" && param !== "" && { upstreamParam: clean(param, apiKey, PARAM_CHARS_MAX) }),
+    ...(message !== undefined && message.trim() !== "" && { upstreamMessage: clean(message, secrets, MESSAGE_CHARS_MAX) }),
+    ...(typeof param === "string" && param !== "" && { upstreamParam: clean(param, secrets, PARAM_CHARS_MAX) }),
   };
 }
 
 /** Redacted first and cut afterwards, so that no secret escapes by being cut in half. */
-function clean(text: string, apiKey: string | null, charsMax: number): string {
-  const redacted = redactSecrets(text.trim(), apiKey);
+function clean(text: string, secrets: Secrets, charsMax: number): string {
+  const redacted = redactSecrets(text.trim(), secrets);
   return redacted.length > charsMax ? `${redacted.slice(0, charsMax - 1)}…` : redacted;
 }
 

@@ -66,7 +66,7 @@ export class OpenAiImageProvider implements ImageProvider {
     const { rest, texts } = cutTexts(await response.readAll(UPSTREAM_BODY_BYTES_MAX), "b64_json");
     const answer = parseObject(rest);
     if (answer === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
-    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.apiKey);
+    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.secrets);
     const images = await Promise.all(toItems(answer.data).map((item) => this.fromItem(item, texts, call.signal)));
     return { images, usage: toImageUsage(answer.usage), warnings };
   }

@@ -21,7 +21,7 @@ export class OpenAiModerationProvider implements ModerationProvider {
     if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
     const answer = parseObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX));
     if (answer === null) throw invalid();
-    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.apiKey);
+    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.secrets);
     if (!Array.isArray(answer.results) || answer.results.length === 0) throw invalid();
     const { usage } = answer;
     return {

@@ -2,7 +2,7 @@
 import type { ChatChunkObject } from "../../lib/chat-format.js";
 import { formatSseEvent, type SseEvent } from "../../lib/sse.js";
 import { type ChatChunk, ProviderError } from "../provider.js";
-import { toEmbeddedError } from "./errors.js";
+import { type Secrets, toEmbeddedError } from "./errors.js";
 import type { StreamFormat } from "./event-stream.js";
 import { parseObject } from "./json.js";
 import { areChunkChoices } from "./shapes.js";
@@ -14,7 +14,7 @@ export class ChatChunkEvents implements StreamFormat {
   /** The choices that have begun, and whether each has its finish_reason. */
   private readonly isFinished = new Map<number, boolean>();
 
-  constructor(private readonly apiKey: string | null) {}
+  constructor(private readonly secrets: Secrets) {}
 
   /** Every choice was finished, and there was one. */
   get isWhole(): boolean {
@@ -26,9 +26,9 @@ export class ChatChunkEvents implements StreamFormat {
     if (data === DONE || data.trim() === DONE) return true;
     if (data === "") return false;
     const object = parseObject(event.bytes, data);
-    if (event.event === "error") throw toEmbeddedError(object === null ? data : (object.error ?? object), this.apiKey);
+    if (event.event === "error") throw toEmbeddedError(object === null ? data : (object.error ?? object), this.secrets);
     if (object === null) throw new ProviderError("invalid-response", "The upstream's stream holds an event that is not a JSON object.");
-    if (object.error !== undefined && object.error !== null) throw toEmbeddedError(object.error, this.apiKey);
+    if (object.error !== undefined && object.error !== null) throw toEmbeddedError(object.error, this.secrets);
     // What is neither choices nor usage is an upstream's own kind of keep-alive.
     if (isNothing(object.choices) && isNothing(object.usage)) return false;
     this.noteChoices(object.choices);

@@ -24,7 +24,7 @@ export class OpenAiTranscriptionProvider implements TranscriptionProvider {
     if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
     const answer = parseObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX));
     if (answer === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
-    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.apiKey);
+    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.secrets);
     return fromResponse(answer);
   }
 }

@@ -117,7 +117,7 @@ export class OpenAiVideoProvider implements VideoProvider {
     if (body === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
     const { id, error } = body;
     const status = toStatus(body.status);
-    if (error && status !== "failed") throw toEmbeddedError(error, this.client.apiKey);
+    if (error && status !== "failed") throw toEmbeddedError(error, this.client.secrets);
     if (typeof id !== "string" || id === "" || id.length > ID_CHARS_MAX || status === null) {
       throw new ProviderError("invalid-response", "The upstream's answer is not a video job.");
     }
@@ -133,8 +133,8 @@ export class OpenAiVideoProvider implements VideoProvider {
 
   private toFailure({ error }: VideoJob): ProviderError {
     const code = isRecord(error) && typeof error.code === "string" ? error.code : "";
-    if (isRecord(error) && REFUSAL_CODE.test(code)) return toEmbeddedError({ ...error, status: 400 }, this.client.apiKey);
-    return toEmbeddedError(error ?? { message: "The video job failed." }, this.client.apiKey);
+    if (isRecord(error) && REFUSAL_CODE.test(code)) return toEmbeddedError({ ...error, status: 400 }, this.client.secrets);
+    return toEmbeddedError(error ?? { message: "The video job failed." }, this.client.secrets);
   }
 }
 
