@@ -6,6 +6,8 @@ export const REPOSITORY_TIMEOUT_MS = 20_000;
 export const REPOSITORY_PACK_BYTES_MAX = 20 * 1024 * 1024;
 /** Everything in it, unpacked. */
 export const REPOSITORY_UNPACKED_BYTES_MAX = 64 * 1024 * 1024;
+/** One file of it, unless its host can leave large ones out: unpacking one is a single step, in which nobody else is served. */
+export const REPOSITORY_FILE_BYTES_MAX = 16 * 1024 * 1024;
 /** Files and folders of the latest commit. */
 export const REPOSITORY_OBJECTS_MAX = 20_000;
 /** What a host lists before the branch that it names as its default. */

@@ -179,6 +179,13 @@ describe("a sync", () => {
     expect((await sync(id, "/account", { authorization: `Bearer ${payer.key}` })).status).toBe(200);
   });
 
+  it("takes no notice of what a host of code sends with it", async () => {
+    const body = { ref: "refs/heads/main", commits: [{ message: "x".repeat(20_000) }] };
+
+    expect((await client.post(`/account/agents/${id}/sync`, body, { headers: { "x-github-event": "push" } })).status).toBe(200);
+    expect((await client.post(`/account/agents/${id}/sync`, "payload=", { headers: { "content-type": "text/plain" } })).status).toBe(429);
+  });
+
   it("is not for agents at work", async () => {
     const caller = { kind: "session", accountId: payer.accountId, run: { parentRequestId: uuidv7() } };
 

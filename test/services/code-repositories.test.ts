@@ -18,7 +18,7 @@ import { PRIVATE_URLS } from "../support/private-urls.js";
 
 const AGENT = "export default ({ request }: { request: Request }) => Response.json({ url: request.url });\n";
 const guard = new OutboundGuard({ allowHosts: ["127.0.0.1"] });
-const BOUNDS = { objectsMax: 100, unpackedBytesMax: 100_000 };
+const BOUNDS = { objectsMax: 100, objectBytesMax: 60_000, unpackedBytesMax: 100_000 };
 const never = new AbortController().signal;
 let git: GitServer;
 let repository: TestRepository;
@@ -356,7 +356,8 @@ describe("the host of a repository", () => {
   it.each([
     ["a pack", { packBytesMax: 100 }, "sends more than 100 bytes."],
     ["a number of objects", { objectsMax: 2 }, "holds more than 2 files and folders."],
-    ["a size", { unpackedBytesMax: 100 }, "holds more than 100 bytes."],
+    ["a size", { unpackedBytesMax: 300 }, "holds more than 300 bytes."],
+    ["a file", { objectBytesMax: 50 }, "holds a file of more than 50 bytes."],
   ])("may send %s within bounds alone", async (_, options, message) => {
     expect(await refusal(repository.url, options)).toContain(message);
   });
@@ -458,9 +459,17 @@ describe("a pack", () => {
   it.each<[string, Buffer]>([
     ["says so", packOf(object(3, "x", 2 ** 40))],
     ["makes it from a few bytes", difference(sizes(4, 2 ** 32), [0x90, 4])],
-    ["holds it", packOf(object(3, "x".repeat(BOUNDS.unpackedBytesMax + 1)))],
-  ])("of more than it may hold is not unpacked when it %s", async (_, pack) => {
-    await expect(readPack(pack, BOUNDS, never)).rejects.toThrow(`more than ${BOUNDS.unpackedBytesMax} bytes`);
+    ["holds it", packOf(object(3, "x".repeat(BOUNDS.objectBytesMax + 1)))],
+  ])("with an object larger than may be is not unpacked when it %s", async (_, pack) => {
+    await expect(readPack(pack, BOUNDS, never)).rejects.toThrow(`a file of more than ${BOUNDS.objectBytesMax} bytes`);
+  });
+
+  it("is unpacked as far as all of it may go", async () => {
+    const first = object(3, "x".repeat(BOUNDS.objectBytesMax));
+    const left = BOUNDS.unpackedBytesMax - BOUNDS.objectBytesMax;
+
+    expect((await readPack(packOf(first, object(3, "y".repeat(left))), BOUNDS, never)).size).toBe(2);
+    await expect(readPack(packOf(first, object(3, "y".repeat(left + 1))), BOUNDS, never)).rejects.toThrow("more than 100000 bytes");
   });
 
   it("of more objects than it may hold is not read", async () => {

@@ -15,6 +15,7 @@ export interface GitObject {
 
 export interface PackBounds {
   readonly objectsMax: number;
+  readonly objectBytesMax: number;
   /** Of all objects, and of the differences that some are made from. */
   readonly unpackedBytesMax: number;
 }
@@ -178,6 +179,9 @@ class PackReader {
   }
 
   private count(bytes: number): void {
+    if (bytes > this.bounds.objectBytesMax) {
+      throw new RepositoryError("content", `The repository's latest commit holds a file of more than ${this.bounds.objectBytesMax} bytes.`);
+    }
     this.unpackedBytes += bytes;
     if (this.unpackedBytes > this.bounds.unpackedBytesMax) {
       throw new RepositoryError("content", `The repository's latest commit holds more than ${this.bounds.unpackedBytesMax} bytes.`);

@@ -12,6 +12,7 @@ import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
 import { MODEL_NAME_CHARS_MAX, MODEL_TITLE_CHARS_MAX } from "../../limits-community.js";
 import {
   REPOSITORIES_AT_ONCE_MAX,
+  REPOSITORY_FILE_BYTES_MAX,
   REPOSITORY_OBJECTS_MAX,
   REPOSITORY_PACK_BYTES_MAX,
   REPOSITORY_TIMEOUT_MS,
@@ -108,8 +109,12 @@ export class Repositories implements CodeRepositories {
   }
 
   private get bounds(): PackBounds {
-    const { objectsMax = REPOSITORY_OBJECTS_MAX, unpackedBytesMax = REPOSITORY_UNPACKED_BYTES_MAX } = this.options;
-    return { objectsMax, unpackedBytesMax };
+    const {
+      objectsMax = REPOSITORY_OBJECTS_MAX,
+      objectBytesMax = REPOSITORY_FILE_BYTES_MAX,
+      unpackedBytesMax = REPOSITORY_UNPACKED_BYTES_MAX,
+    } = this.options;
+    return { objectsMax, objectBytesMax, unpackedBytesMax };
   }
 }
 
