@@ -127,6 +127,11 @@ export class Catalog {
     return model.fallbacks.map((id) => this.find(id)).filter((fallback) => fallback !== null);
   }
 
+  /** What an entry says of its fallbacks: the ids of those that this caller may know of. */
+  namedFallbacks(caller: Caller, model: Model): readonly string[] {
+    return model.isCommunity ? model.fallbacks.filter((id) => this.findFor(caller, id) !== null) : model.fallbacks;
+  }
+
   /** The upstream of a model of this catalog. Throws UPSTREAM_ERROR when it is a registered one that was deleted meanwhile. */
   upstream(id: string): Upstream {
     const upstream = this.listing.upstreams.get(id) ?? this.community.upstream(id);

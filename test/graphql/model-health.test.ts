@@ -136,6 +136,20 @@ describe("models", () => {
     expect(hidden.data).toEqual({ model: null, models: [] });
   });
 
+  it("name no fallbacks that the caller may not know of", async () => {
+    const [open, hidden] = [await registerModel(app, owner, { visibility: "public" }), await registerModel(app, owner)];
+    const gone = `community/${owner.handle}/gone`;
+    const { modelId } = await registerModel(app, owner, { visibility: "public", fallbacks: [hidden.modelId, open.modelId, gone] });
+    const fallbacks = async (key: string | null) => {
+      const answer = await execute({ ...app, key }, "query ($id: ID!) { model(id: $id) { fallbacks } }", { id: modelId });
+      return field(answer, "model").fallbacks;
+    };
+
+    expect(await fallbacks(owner.key)).toEqual([hidden.modelId, open.modelId]);
+    expect(await fallbacks(other.key)).toEqual([open.modelId]);
+    expect(await fallbacks(null)).toEqual([open.modelId]);
+  });
+
   it("leave out what mostly fails, unless they are asked for all", async () => {
     const { modelId } = await registerModel(app, owner, { visibility: "public", modality: "embedding" });
     const model = field(await execute(app, `query ($id: ID!) { model(id: $id) { id } }`, { id: modelId }), "model");

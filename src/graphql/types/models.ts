@@ -145,7 +145,7 @@ const Model = builder.objectRef<ModelRow>("Model").implement({
     fallbacks: t.field({
       type: ["ID"],
       description: "Tried in this order when its upstream fails.",
-      resolve: (model) => [...model.fallbacks],
+      resolve: (model, _args, ctx) => [...ctx.services.catalog.namedFallbacks(ctx.caller, model)],
     }),
     requiredSafetyFeatures: t.field({ type: [SafetyFeature], resolve: (model) => [...model.requiredSafetyFeatures] }),
     isCommunity: t.exposeBoolean("isCommunity", { description: "Registered by an account." }),
