@@ -21,9 +21,8 @@ export const TOOL_RESULT_IMAGES_MAX = 4;
 export const TOOL_RESULT_IMAGE_CHARS_MAX = 6 * 1024 * 1024;
 /** Unspecified: runs of one process whose costs are told with their answers. */
 export const AGENT_RUNS_NOTED_MAX = 10_000;
-/** Unspecified: agents whose definition one process keeps in memory, and for how long a lost announcement of a change can go unseen. */
+/** Unspecified: agents whose definition one process keeps in memory. */
 export const AGENT_CACHE_ENTRIES_MAX = 1_000;
-export const AGENT_CACHE_MS = 5_000;
 /** Decisions: a run token's life. */
 export const RUN_TOKEN_MS = 30 * 60_000;
 
@@ -63,5 +62,5 @@ export const CODE_RUN_FILES_MAX = 256;
 export const CODE_RUN_THREADS_MAX = 64;
 /** Of 19: agents work with what the gateway leaves of the processors, and still get somewhere on a machine that is busy. */
 export const CODE_RUN_NICENESS = 10;
-/** Unspecified: agents whose scripts are kept in memory. */
-export const CODE_SCRIPTS_MAX = 256;
+/** Unspecified: scripts of agents that are kept in memory, those called last. */
+export const CODE_SCRIPTS_BYTES_MAX = 64 * 1024 * 1024;

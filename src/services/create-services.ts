@@ -133,7 +133,7 @@ export function createServices(
   const guests = new Guests(log);
   const scripts = new CodeScripts(database, events);
   const codeAgent = new CodeAgents({ scripts, guests, runTokens, ownGateway, mcpServers, addresses, timeouts: settings.timeouts });
-  const definitions = new PromptDefinitions(database, events);
+  const definitions = new PromptDefinitions(database);
   const agentRuntimes = {
     promptAgent: new PromptAgents({ chat, catalog, definitions, servers: mcpServers, runTokens, clock }),
     codeAgent,

@@ -1,9 +1,8 @@
 /** What prompt agents are to do, in memory: read when an agent is called first, and again when it was changed. */
 import { LRUCache } from "lru-cache";
 import { upstreamFailed } from "../../errors.js";
-import { AGENT_CACHE_ENTRIES_MAX, AGENT_CACHE_MS } from "../../limits-agents.js";
+import { AGENT_CACHE_ENTRIES_MAX } from "../../limits-agents.js";
 import type { Database } from "../../store/database.js";
-import type { Events } from "../../store/events.js";
 import type { Model } from "../catalog/model.js";
 import type { McpServerId } from "../mcp/mcp-tools.js";
 
@@ -14,28 +13,29 @@ export interface PromptDefinition {
   readonly mcpServers: readonly McpServerId[];
 }
 
-export class PromptDefinitions {
-  private readonly cache = new LRUCache<string, Promise<PromptDefinition>>({ max: AGENT_CACHE_ENTRIES_MAX, ttl: AGENT_CACHE_MS });
+/** The catalog makes another model of an agent whenever its row was written. */
+interface Known {
+  readonly model: Model;
+  readonly definition: Promise<PromptDefinition>;
+}
 
-  constructor(
-    private readonly database: Database,
-    events: Events,
-  ) {
-    events.listen("community-model-changed", ({ modelId }) => void this.cache.delete(modelId));
-    events.onGap(() => this.cache.clear());
-  }
+export class PromptDefinitions {
+  /** By the agent's id. */
+  private readonly cache = new LRUCache<string, Known>({ max: AGENT_CACHE_ENTRIES_MAX });
+
+  constructor(private readonly database: Database) {}
 
   /** Rejects with UPSTREAM_ERROR when the agent was deleted meanwhile. */
-  find({ communityModelId }: Pick<Model, "communityModelId">): Promise<PromptDefinition> {
-    const id = communityModelId ?? "";
+  find(model: Model): Promise<PromptDefinition> {
+    const id = model.communityModelId ?? "";
     const cached = this.cache.get(id);
-    if (cached) return cached;
-    const loading = this.load(id);
-    this.cache.set(id, loading);
-    loading.catch(() => {
-      if (this.cache.peek(id) === loading) this.cache.delete(id);
+    if (cached?.model === model) return cached.definition;
+    const known = { model, definition: this.load(id) };
+    this.cache.set(id, known);
+    known.definition.catch(() => {
+      if (this.cache.peek(id) === known) this.cache.delete(id);
     });
-    return loading;
+    return known.definition;
   }
 
   private async load(id: string): Promise<PromptDefinition> {
