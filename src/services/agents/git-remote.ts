@@ -35,6 +35,8 @@ const DISCOVERY = `/info/refs?service=${SERVICE}`;
 /** Hosts give the protocol rather than a page to whatever calls itself git. */
 const USER_AGENT = "git/2.0 (sluice)";
 const FIRST_REFERENCE = /^([0-9a-f]{40}|[0-9a-f]{64}) ([^\0\n]+)\0([^\n]*)/;
+/** `multi_ack_detailed` means nothing where nothing is there yet; some hosts want it from whoever asks. */
+const WISHED_CAPABILITIES = ["multi_ack_detailed", "side-band-64k", "ofs-delta", "no-progress", "filter"];
 const DATA_BAND = 1;
 const ERROR_BAND = 3;
 
@@ -188,8 +190,8 @@ function toAdvertised(base: string, line: string): Advertised {
 
 function toRequest(commitSha: string, capabilities: ReadonlySet<string>): string {
   if (!capabilities.has("side-band-64k")) throw notGit();
-  const wished = ["side-band-64k", "ofs-delta", "no-progress", "filter"].filter((name) => capabilities.has(name));
-  const lines = [packet(`want ${commitSha} ${wished.join(" ")} agent=${USER_AGENT.replaceAll(" ", "_")}\n`)];
+  const wished = WISHED_CAPABILITIES.filter((name) => capabilities.has(name));
+  const lines = [packet(`want ${commitSha} ${wished.join(" ")}\n`)];
   if (capabilities.has("shallow")) lines.push(packet("deepen 1\n"));
   if (capabilities.has("filter")) lines.push(packet(`filter blob:limit=${AGENT_SCRIPT_BYTES_MAX + 1}\n`));
   return [...lines, FLUSH, packet("done\n")].join("");
