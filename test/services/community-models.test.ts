@@ -469,11 +469,10 @@ describe("the input", () => {
     expect(thrown(() => parseInput(createCommunityModelInput, body))?.param).toBe(param);
   });
 
-  it("looks through a list once, however long", () => {
-    const many = Array.from({ length: 200_000 }, (_, index) => `${FALLBACK}${index}`);
+  it("names the first that is there twice, and not the ten thousand others", () => {
+    const found = updateCommunityModelInput.safeParse({ inputModalities: Array.from({ length: 10_000 }, () => "text") });
 
-    expect(thrown(() => parseInput(updateCommunityModelInput, { fallbacks: many }))?.param).toBe("fallbacks");
-    expect(thrown(() => parseInput(updateCommunityModelInput, { inputModalities: many.fill("text") }))?.param).toBe("inputModalities.1");
+    expect(found.error?.issues.map(({ path }) => path.join("."))).toEqual(["inputModalities.1"]);
   });
 
   it("never repeats a credential", () => {
