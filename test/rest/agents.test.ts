@@ -88,33 +88,44 @@ describe("a prompt agent", () => {
     ]);
   });
 
-  it.each([...BAD_FIELDS, ...BAD_LISTS])("is not made with %s, nor given it", async (_what, field, value) => {
+  it("is not made of anything bad, nor changed to it", async () => {
     const made = await create({ name: "kept" });
 
-    const refused = await client.post("/account/agents", { ...PROMPT_AGENT, [field]: value }, { headers: { "Idempotency-Key": "agent" } });
-    const unchanged = await patch(made.id, { [field]: value });
+    for (const [what, field, value] of [...BAD_FIELDS, ...BAD_LISTS]) {
+      const refused = await client.post(
+        "/account/agents",
+        { ...PROMPT_AGENT, [field]: value },
+        { headers: { "Idempotency-Key": "agent" } },
+      );
+      const unchanged = await patch(made.id, { [field]: value });
 
-    for (const answer of [refused, unchanged]) {
-      expectEnvelope(answer, 400, "BAD_REQUEST");
-      expect(answer.json<{ error: { param: string } }>().error.param).toMatch(new RegExp(`^${field}`));
+      for (const answer of [refused, unchanged]) {
+        expect([what, answer.status]).toEqual([what, 400]);
+        expectEnvelope(answer, 400, "BAD_REQUEST");
+        expect(answer.json<{ error: { param: string } }>().error.param).toMatch(new RegExp(`^${field}`));
+      }
     }
     expect((await client.get("/account/agents")).json()).toEqual({ data: [made] });
   });
 
-  it.each([
-    ["without a name", { name: undefined }, "name"],
-    ["without a title", { title: undefined }, "title"],
-    ["without a system prompt", { systemPrompt: undefined }, "systemPrompt"],
-    ["without a base model", { baseModel: undefined }, "baseModel"],
-    ["with an unknown field", { temperature: 1 }, "temperature"],
-    ["with a repository", { repository: "https://code.example/a.git" }, "repository"],
-    ["of an unknown type", { type: "endpoint_agent" }, "type"],
-    ["of an unknown visibility", { visibility: "unlisted" }, "visibility"],
-  ])("is not made %s", async (_what, change, param) => {
-    const answer = await client.post("/account/agents", { ...PROMPT_AGENT, ...change });
+  it("is not made of too little, nor of too much", async () => {
+    for (const [what, change, param] of [
+      ["without a name", { name: undefined }, "name"],
+      ["without a title", { title: undefined }, "title"],
+      ["without a system prompt", { systemPrompt: undefined }, "systemPrompt"],
+      ["without a base model", { baseModel: undefined }, "baseModel"],
+      ["with an unknown field", { temperature: 1 }, "temperature"],
+      ["with a repository", { repository: "https://code.example/a.git" }, "repository"],
+      ["of an unknown type", { type: "endpoint_agent" }, "type"],
+      ["of an unknown visibility", { visibility: "unlisted" }, "visibility"],
+    ] as const) {
+      const answer = await client.post("/account/agents", { ...PROMPT_AGENT, ...change });
 
-    expectEnvelope(answer, 400, "BAD_REQUEST");
-    expect(answer.json()).toMatchObject({ error: { param } });
+      expect([what, answer.status]).toEqual([what, 400]);
+      expectEnvelope(answer, 400, "BAD_REQUEST");
+      expect(answer.json()).toMatchObject({ error: { param } });
+    }
+    expect((await client.get("/account/agents")).json()).toEqual({ data: [] });
   });
 
   it("changes in the fields that are sent and in no other", async () => {
@@ -131,19 +142,22 @@ describe("a prompt agent", () => {
     ]);
   });
 
-  it.each([
-    ["an unknown field", { type: "code_agent" }, "type"],
-    ["a repository", { repository: "https://code.example/a.git" }, "repository"],
-    ["a name that is taken", { name: "taken" }, "name"],
-    ["a null", { title: null }, "title"],
-  ])("does not take %s in a change", async (_what, change, param) => {
+  it("does not take bad changes", async () => {
     await create({ name: "taken" });
     const made = await create();
 
-    const answer = await patch(made.id, change);
+    for (const [what, change, param] of [
+      ["an unknown field", { type: "code_agent" }, "type"],
+      ["a repository", { repository: "https://code.example/a.git" }, "repository"],
+      ["a name that is taken", { name: "taken" }, "name"],
+      ["a null", { title: null }, "title"],
+    ] as const) {
+      const answer = await patch(made.id, change);
 
-    expectEnvelope(answer, 400, "BAD_REQUEST");
-    expect(answer.json()).toMatchObject({ error: { param } });
+      expect([what, answer.status]).toEqual([what, 400]);
+      expectEnvelope(answer, 400, "BAD_REQUEST");
+      expect(answer.json()).toMatchObject({ error: { param } });
+    }
     expect((await client.get(`/account/agents/${made.id}`)).json()).toEqual(made);
   });
 
@@ -226,21 +240,24 @@ describe("publishing", () => {
 });
 
 describe("a code agent", () => {
-  it.each([
-    ["a description", { description: "x" }, "description"],
-    ["a name", { name: "coder" }, "name"],
-    ["a title", { title: "Coder" }, "title"],
-    ["a system prompt", { systemPrompt: "x" }, "systemPrompt"],
-    ["no repository", { repository: undefined }, "repository"],
-    ["a repository that is no address", { repository: "coder" }, "repository"],
-    ["a repository on a private address", { repository: "https://127.0.0.1/a.git" }, "repository"],
-    ["a repository whose address is too long", { repository: `https://code.example/${"a".repeat(2048)}` }, "repository"],
-    ["six safety features", { requiredSafetyFeatures: Array(6).fill("privacy") }, "requiredSafetyFeatures"],
-  ])("is not made with %s", async (_what, change, param) => {
-    const answer = await client.post("/account/agents", { type: "code_agent", repository: "https://code.example/a.git", ...change });
+  it("is not made of anything bad", async () => {
+    for (const [what, change, param] of [
+      ["a description", { description: "x" }, "description"],
+      ["a name", { name: "coder" }, "name"],
+      ["a title", { title: "Coder" }, "title"],
+      ["a system prompt", { systemPrompt: "x" }, "systemPrompt"],
+      ["no repository", { repository: undefined }, "repository"],
+      ["a repository that is no address", { repository: "coder" }, "repository"],
+      ["a repository on a private address", { repository: "https://127.0.0.1/a.git" }, "repository"],
+      ["a repository whose address is too long", { repository: `https://code.example/${"a".repeat(2048)}` }, "repository"],
+      ["six safety features", { requiredSafetyFeatures: Array(6).fill("privacy") }, "requiredSafetyFeatures"],
+    ] as const) {
+      const answer = await client.post("/account/agents", { type: "code_agent", repository: "https://code.example/a.git", ...change });
 
-    expectEnvelope(answer, 400, "BAD_REQUEST");
-    expect(answer.json<{ error: { param: string } }>().error.param).toMatch(new RegExp(`^${param}`));
+      expect([what, answer.status]).toEqual([what, 400]);
+      expectEnvelope(answer, 400, "BAD_REQUEST");
+      expect(answer.json<{ error: { param: string } }>().error.param).toMatch(new RegExp(`^${param}`));
+    }
   });
 
   it("is shown with its repository and commit, and keeps both and its identity", async () => {
@@ -263,11 +280,11 @@ describe("a code agent", () => {
 });
 
 describe("another account's agent", () => {
-  it.each(["", "not-an-id", uuidv7()])("is not there: %s", async (unknown) => {
+  it("is not there, no more than one that nobody has", async () => {
     const { id } = await create();
     const stranger = createClient(app.baseUrl, (await createMember(app)).key);
 
-    for (const path of [`/account/agents/${unknown || id}`, `/api/account/agents/${unknown || id}`]) {
+    for (const path of [id, "not-an-id", uuidv7()].flatMap((each) => [`/account/agents/${each}`, `/api/account/agents/${each}`])) {
       expectEnvelope(await stranger.get(path), 404, "NOT_FOUND");
       expectEnvelope(await stranger.request("PATCH", path, { body: { title: "Mine" } }), 404, "NOT_FOUND");
       expectEnvelope(await stranger.request("DELETE", path), 404, "NOT_FOUND");
