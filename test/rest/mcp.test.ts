@@ -307,6 +307,8 @@ describe("agents", () => {
       code: "UPSTREAM_ERROR",
     });
     expect(() => ownGateway.urlOf("http://other.example/")).toThrow(TypeError);
+    const circling = await servers.callTool("sluice", "generate_text", { prompt: "hi", model: "acme/chat" }, { ...run, hops: 1_000 });
+    expect(circling.isError).toBe(true);
   });
 });
 

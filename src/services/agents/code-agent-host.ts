@@ -1,4 +1,6 @@
 /** What a code agent at work reaches: this gateway, and tools of MCP servers; both as its caller, whose token it never sees. */
+
+import { HOPS_HEADER } from "../../lib/hops.js";
 import { CODE_RUN_OUTPUT_BYTES_MAX } from "../../limits-agents.js";
 import { MCP_SERVER_IDS, type McpServerId, type McpToolServers } from "../mcp/mcp-tools.js";
 import type { OwnGateway } from "../own-gateway.js";
@@ -26,6 +28,8 @@ export class CodeAgentHost implements GuestHost {
     private readonly ownGateway: OwnGateway,
     private readonly mcpServers: McpToolServers,
     private readonly runToken: string,
+    /** How many gateways the agent's own request has come through. */
+    private readonly hops: number | undefined,
   ) {}
 
   async fetch({ method, path, headers, body }: GuestRequest, signal: AbortSignal): Promise<GuestReply> {
@@ -33,9 +37,7 @@ export class CodeAgentHost implements GuestHost {
     if (body.length > CODE_RUN_OUTPUT_BYTES_MAX) throw new GuestCallError("The request is too large.");
     const response = await this.ownGateway.fetch(this.urlOf(path), {
       method,
-      headers: [...headers.filter(([name]) => REQUEST_HEADERS.has(name.toLowerCase())), ["authorization", `Bearer ${this.runToken}`]].map(
-        ([name = "", value = ""]): [string, string] => [name, value],
-      ),
+      headers: this.headersOf(headers),
       body: method === "POST" ? body : null,
       signal,
     });
@@ -47,7 +49,15 @@ export class CodeAgentHost implements GuestHost {
     if (!isServer(server))
       throw new GuestCallError(`There is no MCP server ${JSON.stringify(server)}: use one of ${MCP_SERVER_IDS.join(", ")}.`);
     if (args === null || typeof args !== "object" || Array.isArray(args)) throw new GuestCallError("A tool's arguments are an object.");
-    return this.mcpServers.callTool(server, tool, args as Record<string, unknown>, { runToken: this.runToken, signal });
+    return this.mcpServers.callTool(server, tool, args as Record<string, unknown>, { runToken: this.runToken, signal, hops: this.hops });
+  }
+
+  private headersOf(headers: HeaderList): [string, string][] {
+    const kept = headers
+      .filter(([name]) => REQUEST_HEADERS.has(name.toLowerCase()))
+      .map(([name, value]): [string, string] => [name, value]);
+    if (this.hops !== undefined) kept.push([HOPS_HEADER, String(this.hops)]);
+    return [...kept, ["authorization", `Bearer ${this.runToken}`]];
   }
 
   private urlOf(path: string): URL {

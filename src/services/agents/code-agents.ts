@@ -53,7 +53,7 @@ export class CodeAgents implements AgentProviders {
     if (ctx.caller.kind === "anonymous") throw unauthenticated("An agent works for somebody.");
     const script = await scripts.find(model.communityModelId ?? "");
     if (script === null) throw serviceUnavailable(`${model.id} is not deployed.`);
-    const host = new CodeAgentHost(ownGateway, mcpServers, runTokens.issue(ctx.caller, generationId));
+    const host = new CodeAgentHost(ownGateway, mcpServers, runTokens.issue(ctx.caller, generationId), ctx.hops);
     const headers = [...pairsOf(request.headers), ["x-request-id", ctx.requestId] as const];
     const task = { script, request: { url: this.addressOf(), headers, body: String(request.body ?? "") } };
     const log = ctx.log.child({ agent: model.id, generationId });

@@ -119,7 +119,7 @@ export class PromptAgents implements AgentProviders {
     const { systemPrompt, baseModel, mcpServers } = await this.deps.definitions.find(model);
     const ctx = contextOf(call, signal);
     const base = this.resolveBase(ctx, baseModel);
-    const tools = await AgentTools.open(this.deps.servers, mcpServers, { runToken, signal });
+    const tools = await AgentTools.open(this.deps.servers, mcpServers, { runToken, signal, hops: ctx.hops });
     return { deltas: runPromptAgent({ ctx, ask, base, systemPrompt, tools, body }), warnings: warningsOf(request, tools) };
   }
 
