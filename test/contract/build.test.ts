@@ -53,7 +53,9 @@ describe("the build", () => {
   it("makes everything the first time, and nothing when nothing has changed", async () => {
     expect(await build(project)).toBe(BUILT_CLIENT + BUILT_SERVER);
     expect(await build(project)).toBe("");
-    expect(readdirSync(join(project, "dist"))).toEqual(expect.arrayContaining(["main.js", "embedded-worker.js", "embedded-initialize.js"]));
+    expect(readdirSync(join(project, "dist"))).toEqual(
+      expect.arrayContaining(["main.js", "embedded-worker.js", "embedded-initialize.js", "guest-program.js"]),
+    );
   });
 
   it("goes by what files contain, not by when they were written", async () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { CODE_RUN_CALLS_MAX } from "../../src/limits-agents.js";
 import { databaseOf } from "../e2e/money.js";
+import { execute } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { changeModel, createMember, type Member, type RegisteredRow, registerModel } from "../support/community-models.js";
 import { startMcpServer, type TestMcpServer } from "../support/mcp-server.js";
@@ -18,6 +19,8 @@ let caller: Member;
 let client: Client;
 
 beforeAll(async () => {
+  // Loaded at an agent's first call, and on a busy machine for longer than a connection is waited for: server and client are one here.
+  await Promise.all([import("@modelcontextprotocol/sdk/client/index.js"), import("@modelcontextprotocol/sdk/client/streamableHttp.js")]);
   mcp = await startMcpServer(() => {
     const server = new McpServer({ name: "search", version: "1" });
     server.registerTool("find", { inputSchema: { query: z.string() } }, ({ query }) => ({
@@ -100,7 +103,7 @@ describe("a code agent", () => {
 
     const answer = await client.post(path, { model: agent.modelId, ...body });
 
-    expect(answer.status).toBe(200);
+    expect(answer.status, JSON.stringify(app.logs.filter(({ detail }) => detail !== undefined))).toBe(200);
     const text = place
       .split("/")
       .slice(1)
@@ -225,6 +228,7 @@ describe("a code agent that fails", () => {
 
     expectEnvelope(answer, status, code);
     expect(answer.text).not.toContain("secret");
+    if (status === 500) expect(answer.headers.get("x-should-retry")).toBe("false");
     if (message !== null) expect(answer.json<{ error: { message: string } }>().error.message).toContain(message);
     expect((await usageOf(answer.headers.get("x-generation-id"))).own).toEqual([]);
   });
@@ -248,6 +252,17 @@ describe("a code agent that fails", () => {
     expect(answer.text).toMatch(/"code":"INTERNAL_ERROR","message":"The agent failed\."/);
     expect(answer.text).not.toContain("[DONE]");
     expect(answer.text).not.toContain("secret");
+  });
+
+  it("is told alike over GraphQL", async () => {
+    const agent = await deploy(`throw new Error("a secret of the owner's")`);
+
+    const { errors } = await execute(
+      { ...app, key: caller.key },
+      `mutation { createChatCompletion(input: { model: "${agent.modelId}", messages: [{ role: USER, content: "Hello" }] }) { __typename } }`,
+    );
+
+    expect(errors).toMatchObject([{ message: "The agent failed.", extensions: { code: "INTERNAL_ERROR" } }]);
   });
 
   it("for want of code answers 503", async () => {

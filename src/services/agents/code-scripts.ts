@@ -1,12 +1,12 @@
 /** The scripts that code agents are run from, as they are deployed: from the database, and kept in memory until they change. */
 import { LRUCache } from "lru-cache";
-import { CODE_SCRIPTS_MAX } from "../../limits-agents.js";
+import { CODE_SCRIPTS_BYTES_MAX } from "../../limits-agents.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 
 export class CodeScripts {
   /** By the agent's row. What is still being read counts: a change that is told of meanwhile drops it before it is there. */
-  private readonly kept = new LRUCache<string, Promise<Uint8Array | null>>({ max: CODE_SCRIPTS_MAX });
+  private readonly kept = new LRUCache<string, Promise<Uint8Array | null>>({ maxSize: CODE_SCRIPTS_BYTES_MAX });
 
   constructor(
     private readonly database: Database,
@@ -21,10 +21,10 @@ export class CodeScripts {
     const known = this.kept.get(agentId);
     if (known) return known;
     const script = this.read(agentId);
-    this.kept.set(agentId, script);
+    this.kept.set(agentId, script, { size: 1 });
     script.then(
-      (found) => found === null && this.forget(agentId, script),
-      () => this.forget(agentId, script),
+      (found) => this.weigh(agentId, script, found),
+      () => this.weigh(agentId, script, null),
     );
     return script;
   }
@@ -34,7 +34,10 @@ export class CodeScripts {
     return agent?.bundle ? Buffer.from(agent.bundle) : null;
   }
 
-  private forget(agentId: string, script: Promise<Uint8Array | null>): void {
-    if (this.kept.get(agentId) === script) this.kept.delete(agentId);
+  /** Unless it has been dropped meanwhile. */
+  private weigh(agentId: string, script: Promise<Uint8Array | null>, found: Uint8Array | null): void {
+    if (this.kept.get(agentId) !== script) return;
+    if (found === null) this.kept.delete(agentId);
+    else this.kept.set(agentId, script, { size: found.length });
   }
 }
