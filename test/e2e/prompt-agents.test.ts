@@ -194,6 +194,25 @@ describe("a prompt agent", () => {
     expect(texts.join("")).toBe("Six.");
   });
 
+  it("asks nothing again for a request that is sent again with its Idempotency-Key", async () => {
+    const model = await createAgent();
+    app.upstream.replyNext(calling(sum(2, 3)), saying("It is 5."), calling(sum(2, 3)), errorReply(500));
+    const ask = (key: string) =>
+      client.post("/v1/chat/completions", { model, messages: [{ role: "user", content: "Hi" }] }, { headers: { "Idempotency-Key": key } });
+
+    const [first, again] = [await ask("one"), await ask("one")];
+    const [failed, still] = [await ask("two"), await ask("two")];
+
+    expect(again.headers.get("x-idempotent-replay")).toBe("true");
+    expect(again.text).toBe(first.text);
+    // What the failed run had asked was paid for.
+    expectEnvelope(failed, 502, "UPSTREAM_ERROR");
+    expect(still.headers.get("x-idempotent-replay")).toBe("true");
+    expect(still.status).toBe(502);
+    expect(requests()).toHaveLength(4);
+    await booksWith(app, payer(), 4);
+  });
+
   it("passes what it is asked on, but for what only it decides", async () => {
     const model = await createAgent({ mcpServers: [] });
     const own = { type: "function", function: { name: "own", parameters: { type: "object" } } };

@@ -56,12 +56,17 @@ export async function* runPromptAgent(run: PromptRun): AsyncGenerator<readonly C
     const answer: StepAnswer = yield* isJson ? lastOnly(deltas) : apart(deltas, hasText);
     hasText ||= answer.text !== "";
     const isAnswered = answer.toolCalls.length === 0 || answer.finishReason === "length";
-    if (isAnswered) return { finishReason: answer.finishReason ?? "stop" };
+    if (isAnswered) return { finishReason: finishReasonOf(answer) };
     // It calls tools that it may not call: there is no more to come.
     if (!mayCall) return { finishReason: "length" };
     messages.push(toAssistant(answer), ...(await useTools(run, answer.toolCalls, callsLeft)));
     callsLeft -= Math.min(callsLeft, answer.toolCalls.length);
   }
+}
+
+/** Some upstreams say that tools are called where none are. */
+function finishReasonOf({ finishReason }: StepAnswer): string {
+  return finishReason === null || finishReason === "tool_calls" ? "stop" : finishReason;
 }
 
 type StepDeltas = AsyncGenerator<readonly ChatDelta[], StepAnswer>;
