@@ -25,6 +25,8 @@ let client: Client;
 let asked: number;
 
 beforeAll(async () => {
+  // Else loaded at the first call, and on a busy machine for longer than a connection is waited for: server and client are one here.
+  await Promise.all([import("@modelcontextprotocol/sdk/client/index.js"), import("@modelcontextprotocol/sdk/client/streamableHttp.js")]);
   const { createServer } = (await import(EVERYTHING)) as { createServer(): { server: McpServer } };
   tools = await startMcpServer(() => createServer().server);
   const models = [
