@@ -202,6 +202,19 @@ describe("a text model", () => {
     expect(answer.text).toContain("Hello, world.");
     expect(lastRequest().headers["x-sluice-hops"]).toBe("3");
   });
+
+  it("is streamed by a GraphQL subscription, and billed", async () => {
+    const model = await register({ api: "responses", url: `${origin()}/their/responses`, ...PRICES });
+    app.upstream.replyNext(ANSWERS.responses("text", true));
+    const query = `subscription { chatCompletion(input: { model: "${model}", messages: [{ role: USER, content: "Hi" }] }) {
+      __typename ... on ChatCompletionDelta { content } ... on ChatCompletionEnd { receipt { cost } } } }`;
+
+    const answer = await client.post("/graphql", { query }, { headers: { accept: "text/event-stream" } });
+
+    expect(answer.text).toContain('"content":"world."');
+    expect(answer.text).toContain('"cost":"0.00004"');
+    expectOnlyOwnCredential(lastRequest());
+  });
 });
 
 describe("fallbacks", () => {
