@@ -2,6 +2,7 @@
  * What agents that mean harm do to everybody else: the latency of chats at a fixed rate while as many hostile runs go on as the gateway
  * allows, against the same rate while there are none, in turn.
  */
+import { setMaxListeners } from "node:events";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -121,6 +122,7 @@ async function measure(sluice: Sluice, { requestsPerSecond, seconds, complain }:
 /** Keeps as many runs going as there may be. Stopping tells how many have ended, each as it should. */
 function beginAttack(sluice: Sluice, attack: Attack, agents: readonly string[], complain: (problem: string) => void) {
   const leave = new AbortController();
+  setMaxListeners(0, leave.signal);
   const client = new Agent({ connections: CODE_RUNS_MAX });
   let ended = 0;
   const keepRunning = async (model: string): Promise<void> => {

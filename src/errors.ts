@@ -38,6 +38,8 @@ export interface AppErrorOptions {
   readonly allow?: readonly string[];
   /** True once an upstream has begun work: repeating the request would pay twice. */
   readonly isFinal?: boolean;
+  /** With INTERNAL_ERROR: no fault of the gateway's, and the message is for the caller; without it, nothing of the error is told. */
+  readonly isExpected?: boolean;
   /** Private: logged, never answered. */
   readonly cause?: unknown;
 }
@@ -49,6 +51,7 @@ export class AppError extends Error {
   readonly retryAfterSeconds: number | undefined;
   readonly allow: readonly string[] | undefined;
   readonly isFinal: boolean;
+  readonly isExpected: boolean;
 
   constructor(
     readonly code: ErrorCode,
@@ -61,6 +64,7 @@ export class AppError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.allow = options.allow;
     this.isFinal = options.isFinal ?? false;
+    this.isExpected = options.isExpected ?? false;
   }
 }
 
@@ -112,7 +116,7 @@ export function upstreamTimedOut(message: string, options: AppErrorOptions = {})
 
 /** An agent that threw or gave no answer (decisions "Code agents"): what it was is its owner's affair, and nothing of it is told. */
 export function agentFailed(): AppError {
-  return new AppError("INTERNAL_ERROR", "The agent failed.", { isFinal: true });
+  return new AppError("INTERNAL_ERROR", "The agent failed.", { isFinal: true, isExpected: true });
 }
 
 export function serviceUnavailable(message: string, options: AppErrorOptions = {}): AppError {

@@ -73,6 +73,7 @@ function map(error: unknown, scope: ErrorScope): GraphQLError {
   const root = rootOf(error);
   if (root instanceof AppError) {
     const { code, param, details, retryAfterSeconds } = root;
+    if (code === "INTERNAL_ERROR" && !root.isExpected) return mapUnexpected(error, root, scope);
     if (HTTP_STATUSES[code] >= HTTP_STATUSES.INTERNAL_ERROR && scope.signal?.aborted !== true)
       scope.log.warn({ code, err: root }, "operation not served");
     return build(error, root.message, scope, { code, param, details, retryAfterSeconds });

@@ -49,7 +49,7 @@ export class GuestRun implements UpstreamResponse {
   private failure: { readonly reason: unknown } | null = null;
   private detail: string | null = null;
   private wake: (() => void) | null = null;
-  private readonly onAbort = () => this.drop(this.signal.reason);
+  private readonly onAbort = () => this.abort(this.signal.reason);
 
   constructor(
     wall: Wall,
@@ -101,8 +101,14 @@ export class GuestRun implements UpstreamResponse {
     return Buffer.concat(chunks);
   }
 
+  /** Ends the run at once; whoever still reads is told the reason. */
+  abort(reason: unknown): void {
+    if (!this.hasEnded) this.chunks = [];
+    this.fail(reason);
+  }
+
   destroy(): void {
-    this.drop(new ProviderError("network", "The answer was not wanted any more."));
+    this.abort(new ProviderError("network", "The answer was not wanted any more."));
   }
 
   finish(): void {
@@ -168,11 +174,6 @@ export class GuestRun implements UpstreamResponse {
     this.failure = { reason };
     this.close();
     this.wakeReader();
-  }
-
-  private drop(reason: unknown): void {
-    if (!this.hasEnded) this.chunks = [];
-    this.fail(reason);
   }
 
   private close(): void {

@@ -41,6 +41,7 @@ export const GUEST_LIMITS: GuestLimits = {
 
 /** Unspecified: how long the try of a wall may take, on a machine that is busy. */
 const TRY_MS = 20_000;
+const STOPPING = "The gateway is stopping.";
 
 export class Guests {
   private readonly slots = new RunSlots({
@@ -49,8 +50,8 @@ export class Guests {
     waitingMax: CODE_RUNS_WAITING_MAX,
     waitingPerOwnerMax: CODE_RUNS_WAITING_PER_OWNER_MAX,
   });
-  private readonly going = new Set<Promise<unknown>>();
-  private readonly closing = new AbortController();
+  private readonly running = new Set<GuestRun>();
+  private isClosed = false;
   private wall: Promise<Wall | null> | null = null;
 
   /** `choose`: which walls may be used, and as what; absent: all of them as they are. */
@@ -61,7 +62,10 @@ export class Guests {
 
   /** The wall that stands, found out and logged the first time that it is asked for; null when no agent can be run here. Never rejects. */
   findWall(): Promise<Wall | null> {
-    this.wall ??= this.tryWalls();
+    this.wall ??= this.tryWalls().catch((error: unknown) => {
+      this.log.error({ err: error }, "code agents answer 503: no wall could be tried");
+      return null;
+    });
     return this.wall;
   }
 
@@ -71,34 +75,33 @@ export class Guests {
    */
   async run(task: GuestTask, { owner, host, signal, log, limits }: GuestRunOptions): Promise<UpstreamResponse> {
     const wall = await this.findWall();
-    if (wall === null || this.closing.signal.aborted) throw serviceUnavailable("Code agents cannot be run on this machine.");
+    if (wall === null) throw serviceUnavailable("Code agents cannot be run on this machine.");
     const giveBack = await this.slots.take(owner, signal);
-    const run = this.start(wall, task, host, { ...GUEST_LIMITS, ...limits }, signal, log, giveBack);
-    return run.begin();
+    try {
+      if (this.isClosed) throw serviceUnavailable(STOPPING);
+      const run = new GuestRun(wall, task, host, { ...GUEST_LIMITS, ...limits }, signal, log);
+      this.running.add(run);
+      void run.over.then(() => {
+        this.running.delete(run);
+        giveBack();
+      });
+      return run.begin();
+    } catch (error) {
+      // The system had no process to give.
+      giveBack();
+      throw error;
+    }
   }
 
   /** Ends what runs. Call when nothing is generated any more. */
   async close(): Promise<void> {
-    this.closing.abort(serviceUnavailable("The gateway is stopping."));
-    await Promise.all(this.going);
-  }
-
-  private start(
-    wall: Wall,
-    task: GuestTask,
-    host: GuestHost,
-    limits: GuestLimits,
-    signal: AbortSignal,
-    log: Logger,
-    giveBack: () => void,
-  ): GuestRun {
-    const run = new GuestRun(wall, task, host, limits, AbortSignal.any([signal, this.closing.signal]), log);
-    const over = run.over.then(() => {
-      this.going.delete(over);
-      giveBack();
-    });
-    this.going.add(over);
-    return run;
+    this.isClosed = true;
+    await Promise.all(
+      [...this.running].map((run) => {
+        run.abort(serviceUnavailable(STOPPING));
+        return run.over;
+      }),
+    );
   }
 
   private async tryWalls(): Promise<Wall | null> {
