@@ -196,6 +196,21 @@ describe("a prompt agent", () => {
     expect(texts.join("")).toBe("Six.");
   });
 
+  it("answers a GET, once for each that is the same", async () => {
+    const model = await createAgent();
+    app.upstream.replyNext(calling(sum(2, 3)), saying("It is 5."));
+    const get = () => client.get(`/text/${encodeURIComponent(`2 + 3 of ${member.handle}`)}?model=${encodeURIComponent(model)}`);
+
+    const [first, again] = [await get(), await get()];
+
+    expect([first.text, again.text]).toEqual(["It is 5.", "It is 5."]);
+    expect([first, again].map(({ headers }) => [headers.get("x-cache"), headers.get("x-child-cost")])).toEqual([
+      ["MISS", "0.000036"],
+      ["HIT", null],
+    ]);
+    expect(requests()).toHaveLength(2);
+  });
+
   it("asks nothing again for a request that is sent again with its Idempotency-Key", async () => {
     const model = await createAgent();
     app.upstream.replyNext(calling(sum(2, 3)), saying("It is 5."), calling(sum(2, 3)), errorReply(500));
@@ -401,6 +416,32 @@ describe("a run that does not come to its end", () => {
       ["acme/chat", "ok"],
       [model, "cancelled"],
     ]);
+  });
+
+  it("is paid as far as its model came when its caller leaves a stream", async () => {
+    const model = await createAgent({ mcpServers: [] });
+    app.upstream.replyNext(sse(chatChunks(["Once ", "upon "], { finishReason: null, usage: null }), { end: "hang" }));
+    const leaving = new AbortController();
+    const response = await fetch(`${app.baseUrl}/v1/chat/completions`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${member.key}`, "Content-Type": "application/json" },
+      body: JSON.stringify({ model, stream: true, messages: [{ role: "user", content: "Tell me." }] }),
+      signal: leaving.signal,
+    });
+    let text = "";
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    while (!text.includes("upon ")) text += (await reader?.read())?.value ?? "";
+
+    leaving.abort();
+    await app.upstream.requests.at(-1)?.closedByClient;
+
+    const { rows } = await booksWith(app, payer(), 2);
+    const agent = rows.find((row) => row.model === model);
+    const child = rows.find((row) => row !== agent);
+    expect(agent).toMatchObject({ status: "cancelled", costNanocredits: 0n, usageSource: "partial" });
+    expect(child).toMatchObject({ model: "acme/chat", status: "cancelled", usageSource: "partial", parentRequestId: agent?.id });
+    expect(child?.outputTextTokens).toBeGreaterThan(0);
+    expect(child?.costNanocredits).toBeGreaterThan(0n);
   });
 
   it("does not wait for a tool when its caller leaves", async () => {
