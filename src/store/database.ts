@@ -19,6 +19,8 @@ const EMBEDDED_CONNECTIONS_MAX = 4;
 /** One for the settler's flush, one beside it. Reports that hold every other connection never delay a charge. */
 const MONEY_CONNECTIONS_MAX = 2;
 const CONNECT_TIMEOUT_MS = 5_000;
+/** The embedded database greets between two statements: one that is busy is not away, and one that hangs is started again. */
+const EMBEDDED_CONNECT_TIMEOUT_MS = 30_000;
 const IDLE_CONNECTION_MS = 60_000;
 const KEEP_ALIVE_DELAY_MS = 10_000;
 const PING_TIMEOUT_MS = 2_000;
@@ -67,7 +69,13 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
 async function openEmbedded({ dataDir, log, poolConnectionsMax = EMBEDDED_CONNECTIONS_MAX }: DatabaseOptions): Promise<Database> {
   const server = await startEmbedded(join(dataDir, "database"), log);
   // Named statements are the session's, which all connections share: queries must not be given names.
-  const config: pg.PoolConfig = { user: "postgres", database: "postgres", ssl: false, stream: () => server.connect() };
+  const config: pg.PoolConfig = {
+    user: "postgres",
+    database: "postgres",
+    ssl: false,
+    stream: () => server.connect(),
+    connectionTimeoutMillis: EMBEDDED_CONNECT_TIMEOUT_MS,
+  };
   const database = connect(config, { isExclusive: true, connectionsMax: poolConnectionsMax, log });
   const stopMaintenance = startMaintenance(database.pool, log);
   return {
@@ -169,7 +177,7 @@ function connect(config: pg.PoolConfig, { isExclusive, connectionsMax, log }: Co
 
 /** A pool drops a connection that breaks and opens another when one is asked for; all that is left to do is not to crash. */
 function createPool(config: pg.PoolConfig, log: Logger): pg.Pool {
-  const pool = new pg.Pool({ ...config, connectionTimeoutMillis: CONNECT_TIMEOUT_MS, idleTimeoutMillis: IDLE_CONNECTION_MS });
+  const pool = new pg.Pool({ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, ...config, idleTimeoutMillis: IDLE_CONNECTION_MS });
   const onError = (error: Error) => log.warn({ err: error }, "a database connection broke");
   // The pool reports its idle connections; one that is in use reports on itself, and crashes the process when unheard.
   pool.on("error", () => undefined);
