@@ -41,12 +41,14 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+// Before the tests' processes are started, which take it over.
+process.env.TMPDIR = temporaryDirectory();
+
 export default defineConfig({
   // Vite would load graphql's ESM build beside the CommonJS one that every library shares in Node: two sets of classes.
   resolve: { alias: [{ find: /^graphql$/, replacement: fileURLToPath(new URL("node_modules/graphql/index.js", import.meta.url)) }] },
   test: {
     include: ["test/**/*.test.ts"],
-    env: { TMPDIR: temporaryDirectory() },
     globalSetup: ["test/setup/template-database.ts"],
     pool: "forks",
     // No module here keeps state of its own, so files can share what they load: that saves two fifths of the time.

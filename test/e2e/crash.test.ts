@@ -4,15 +4,14 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { openDatabase } from "../../src/store/database.js";
 import type { UsageRecordModel } from "../../src/store/generated/prisma/models.js";
 import { OWNER_KEY, testModels } from "../support/app.js";
-import { compile } from "../support/compile.js";
+import { SERVER_PROGRAM } from "../support/compile.js";
 import { createTestDataDir, silentLog } from "../support/database.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { findBrokenInvariants, findUnbilled } from "../support/invariants.js";
@@ -26,7 +25,7 @@ const STREAM_CALLERS = 8;
 const LONG_STREAMS = 3;
 /** A kill comes when so many answers have been received whole, and every long stream has been metered at least once. */
 const ANSWERS_BEFORE_KILL = 60;
-const LONG_STREAM_PACE_MS = 25;
+const LONG_STREAM_PACE_MS = 10;
 const WORDS_BEFORE_KILL = 80;
 
 interface Gateway {
@@ -40,8 +39,6 @@ interface Answer {
   readonly cost: number;
 }
 
-let folder: string;
-let program: string;
 let dataDir: string;
 let removeDataDir: () => Promise<void>;
 let upstream: FakeUpstream;
@@ -49,7 +46,6 @@ let gateway: Gateway | null = null;
 
 beforeAll(async () => {
   upstream = await startFakeUpstream();
-  ({ program, folder } = await compile(fileURLToPath(new URL("../../src/main.ts", import.meta.url))));
   ({ dataDir, remove: removeDataDir } = await createTestDataDir());
   const models = {
     upstreams: [{ id: "acme", wireFormat: "openai", baseUrl: upstream.baseUrl, apiKey: "env:ACME_KEY" }],
@@ -62,7 +58,6 @@ beforeAll(async () => {
 afterAll(async () => {
   gateway?.process.kill("SIGKILL");
   await upstream.close();
-  await rm(folder, { recursive: true });
   await removeDataDir();
 });
 
@@ -75,7 +70,7 @@ async function startGateway(): Promise<Gateway> {
     OWNER_API_KEY: OWNER_KEY,
     ACME_KEY: "acme-secret-key",
   };
-  const child = spawn(process.execPath, ["--enable-source-maps", program], {
+  const child = spawn(process.execPath, ["--enable-source-maps", SERVER_PROGRAM], {
     env: { PATH: process.env.PATH, LOG_LEVEL: "error", ...env },
     stdio: ["ignore", "pipe", "inherit"],
   });

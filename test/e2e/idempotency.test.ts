@@ -6,11 +6,10 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { OWNER_KEY, testModels } from "../support/app.js";
-import { compile } from "../support/compile.js";
+import { SERVER_PROGRAM } from "../support/compile.js";
 import { createEmptyDir } from "../support/database.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { findBrokenInvariants } from "../support/invariants.js";
@@ -28,22 +27,14 @@ interface Gateway {
 describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", () => {
   let postgres: TestPostgres;
   let upstream: FakeUpstream;
-  let program: string;
-  let folder: string;
   let home: string;
   let pool: pg.Pool;
   const gateways: Gateway[] = [];
 
   beforeAll(async () => {
-    const [server, fake, compiled, directory] = await Promise.all([
-      startPostgres(),
-      startFakeUpstream(),
-      compile(fileURLToPath(new URL("../../src/main.ts", import.meta.url))),
-      createEmptyDir(),
-    ]);
+    const [server, fake, directory] = await Promise.all([startPostgres(), startFakeUpstream(), createEmptyDir()]);
     if (!server) throw new Error(POSTGRES_ABSENT);
     [postgres, upstream, home] = [server, fake, directory];
-    ({ program, folder } = compiled);
     pool = new pg.Pool({ connectionString: postgres.url });
     const models = {
       upstreams: [{ id: "acme", wireFormat: "openai", baseUrl: upstream.baseUrl, apiKey: "env:ACME_KEY" }],
@@ -61,7 +52,6 @@ describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", () => {
     await upstream.close();
     await postgres.stop();
     await rm(home, { recursive: true });
-    await rm(folder, { recursive: true });
   });
 
   async function start(name: string): Promise<Gateway> {
@@ -76,7 +66,7 @@ describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", () => {
       OWNER_API_KEY: OWNER_KEY,
       ACME_KEY: "acme-secret-key",
     };
-    const child = spawn(process.execPath, [program], {
+    const child = spawn(process.execPath, [SERVER_PROGRAM], {
       env: { PATH: process.env.PATH, LOG_LEVEL: "error", ...env },
       stdio: ["ignore", "pipe", "inherit"],
     });

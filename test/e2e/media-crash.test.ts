@@ -5,17 +5,16 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { readdir, rm } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { type ClientRequest, request } from "node:http";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { DiskSweeper } from "../../src/services/disk-sweeper.js";
 import type { BlobStore } from "../../src/store/blobs.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, OWNER_KEY } from "../support/app.js";
-import { compile } from "../support/compile.js";
+import { SERVER_PROGRAM } from "../support/compile.js";
 import { createTestDataDir, silentLog } from "../support/database.js";
 
 const UPLOADS = 50;
@@ -26,25 +25,21 @@ const FILE_BYTES = 400_000;
 const PIECE_BYTES = 64 * 1024;
 const HOUR_MS = 60 * 60 * 1000;
 
-let folder: string;
-let program: string;
 let dataDir: string;
 let removeDataDir: () => Promise<void>;
 let gateway: ChildProcess | null = null;
 
 beforeAll(async () => {
-  ({ program, folder } = await compile(fileURLToPath(new URL("../../src/main.ts", import.meta.url))));
   ({ dataDir, remove: removeDataDir } = await createTestDataDir());
 });
 afterAll(async () => {
   gateway?.kill("SIGKILL");
-  await rm(folder, { recursive: true });
   await removeDataDir();
 });
 
 /** The server as `npm start` runs it. */
 async function startGateway(): Promise<{ readonly baseUrl: string; readonly child: ChildProcess }> {
-  const child = spawn(process.execPath, [program], {
+  const child = spawn(process.execPath, [SERVER_PROGRAM], {
     env: { PATH: process.env.PATH, LOG_LEVEL: "error", PORT: "0", DATA_DIR: dataDir, OWNER_API_KEY: OWNER_KEY },
     stdio: ["ignore", "pipe", "inherit"],
   });

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { openDatabase } from "../../src/store/database.js";
 import { createClient } from "../rest/client.js";
 import { createTestApp, OWNER_KEY, testModels } from "../support/app.js";
-import { compile } from "../support/compile.js";
+import { SERVER_PROGRAM } from "../support/compile.js";
 import { createTestDataDir, silentLog } from "../support/database.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { startWebhookReceiver, verifyWebhook, type WebhookReceiver } from "../support/webhook-receiver.js";
@@ -23,15 +23,13 @@ const CHAT = { model: "acme/chat", messages: [{ role: "user", content: "Hi" }] }
 
 let upstream: FakeUpstream;
 let receiver: WebhookReceiver;
-let compiled: { readonly program: string; readonly folder: string };
 
 beforeAll(async () => {
-  [upstream, receiver, compiled] = await Promise.all([startFakeUpstream(), startWebhookReceiver(), compile(join(PROJECT, "src/main.ts"))]);
+  [upstream, receiver] = await Promise.all([startFakeUpstream(), startWebhookReceiver()]);
 });
 afterAll(async () => {
   await upstream.close();
   await receiver.close();
-  await rm(compiled.folder, { recursive: true });
 });
 
 interface Gateway {
@@ -44,7 +42,7 @@ async function startGateway(dataDir: string): Promise<Gateway> {
     ...{ PATH: process.env.PATH, LOG_LEVEL: "error", PORT: "0", DATA_DIR: dataDir, MODELS_FILE: join(dataDir, "models.json") },
     ...{ OWNER_API_KEY: OWNER_KEY, ACME_KEY: "acme-secret-key", UPSTREAM_ALLOW_HOSTS: "127.0.0.1" },
   };
-  const child = spawn(process.execPath, ["--enable-source-maps", compiled.program], { env, stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, ["--enable-source-maps", SERVER_PROGRAM], { env, stdio: ["ignore", "pipe", "inherit"] });
   onTestFinished(() => void child.kill("SIGKILL"));
   const baseUrl = await lineOf(child, /ready at\s+(\S+)/);
   return { baseUrl, child };

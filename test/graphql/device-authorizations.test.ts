@@ -16,7 +16,7 @@ let nobody: Target;
 let person: Person;
 
 beforeAll(async () => {
-  app = await createTestApp();
+  app = await createTestApp({ isEmbedded: true });
   nobody = { ...app, key: null };
   person = await signUp(app, { name: "Ada" });
 });

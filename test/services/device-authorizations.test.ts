@@ -33,7 +33,7 @@ let devices: DeviceAuthorizations;
 
 beforeAll(async () => {
   clock = createMovableClock();
-  app = await createTestApp({ clock });
+  app = await createTestApp({ clock, isEmbedded: true });
   devices = app.services.deviceAuthorizations;
 });
 afterAll(() => app.close());

@@ -4,7 +4,6 @@ import { once } from "node:events";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { RequestContext } from "../../src/context.js";
@@ -15,7 +14,7 @@ import type { VideoInput } from "../../src/services/generation/videos-input.js";
 import type { BlobStore } from "../../src/store/blobs.js";
 import { booksWith, CREDIT, closeBooks, createPayer, databaseOf, type Payer, poolOf } from "../e2e/money.js";
 import { createTestApp, OWNER_KEY, type TestApp, testModels } from "../support/app.js";
-import { compile } from "../support/compile.js";
+import { SERVER_PROGRAM } from "../support/compile.js";
 import { createEmptyDir, createTestDataDir } from "../support/database.js";
 import { eventually } from "../support/eventually.js";
 import { startFakeUpstream } from "../support/fake-upstream.js";
@@ -205,7 +204,7 @@ describe("limits", () => {
 
 describe("a gateway that stops", () => {
   it("waits for a job that is nearly done", async () => {
-    const second = await createTestApp();
+    const second = await createTestApp({ isEmbedded: true });
     const { gate, open } = gated();
     fake(second, { gate });
     const { id } = await start(second, OWNER_KEY);
@@ -230,8 +229,7 @@ describe("a gateway that stops", () => {
     const { dataDir, remove } = await createTestDataDir();
     const acme = { id: "acme", wireFormat: "openai", baseUrl: upstream.baseUrl, apiKey: "env:ACME_KEY" };
     await writeFile(join(dataDir, "models.json"), JSON.stringify({ upstreams: [acme], models: testModels() }));
-    const { program, folder } = await compile(fileURLToPath(new URL("../../src/main.ts", import.meta.url)));
-    const gateway = await startProgram(program, dataDir);
+    const gateway = await startProgram(SERVER_PROGRAM, dataDir);
     const answer = await fetch(`${gateway.baseUrl}/graphql`, {
       method: "POST",
       headers: { authorization: `Bearer ${OWNER_KEY}`, "content-type": "application/json" },
@@ -246,7 +244,6 @@ describe("a gateway that stops", () => {
       await again.close();
       await upstream.close();
       await remove();
-      await rm(folder, { recursive: true });
     });
 
     expect(data.generateVideo.status).toBe("RUNNING");

@@ -2,15 +2,16 @@
  * A whole gateway for a test: real database, real HTTP server, real upstream on another port. Each has a database of its
  * own, so files run side by side; within a file, tests share one app and use accounts and keys of their own.
  */
-import { writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pino } from "pino";
 import { type App, createApp } from "../../src/app.js";
 import { type Config, parseConfig } from "../../src/config.js";
 import type { Clock } from "../../src/lib/clock.js";
 import type { Services } from "../../src/services/services.js";
-import { createTestDataDir } from "./database.js";
+import { createEmptyDir, createTestDataDir } from "./database.js";
 import { type FakeUpstream, startFakeUpstream } from "./fake-upstream.js";
+import { createSuiteDatabase } from "./suite-server.js";
 
 /** Preset, so that a restart on the same directory has it too. */
 export const OWNER_KEY = "sk_OwnerOfAllTests0123456789abcdefghijkl1q7bOw";
@@ -38,7 +39,9 @@ export interface TestAppOptions {
   readonly models?: readonly object[];
   /** Further upstreams of the models file, beside `acme`. */
   readonly upstreams?: readonly object[];
-  /** A directory of an earlier test app: a restart. It is left in place when the app closes. */
+  /** On the embedded database, whatever the suite uses else. */
+  readonly isEmbedded?: boolean;
+  /** A directory of an earlier, embedded test app: a restart. It is left in place when the app closes. */
   readonly dataDir?: string;
   readonly upstream?: FakeUpstream;
   /** One that a test moves. */
@@ -92,14 +95,13 @@ export function testModels(): object[] {
 
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const upstream = options.upstream ?? (await startFakeUpstream());
-  const kept = options.dataDir === undefined ? null : { dataDir: options.dataDir, remove: async () => undefined };
-  const { dataDir, remove } = kept ?? (await createTestDataDir());
+  const { dataDir, databaseUrl, remove } = await placeOf(options);
   const modelsFile = join(dataDir, "models.json");
   await writeFile(modelsFile, JSON.stringify(modelsFileContent(upstream, options.models ?? [], options.upstreams ?? [])));
   const logs: Record<string, unknown>[] = [];
   const log = pino({ level: "debug" }, { write: (line: string) => void logs.push(JSON.parse(line)) });
   const env = { PORT: "0", DATA_DIR: dataDir, MODELS_FILE: modelsFile, OWNER_API_KEY: OWNER_KEY, ACME_KEY: "acme-secret-key" };
-  const app = await createApp({ ...parseConfig(env), ...ROOMY, ...options.config }, log, options.clock);
+  const app = await createApp({ ...parseConfig(env), ...ROOMY, databaseUrl, ...options.config }, log, options.clock);
   const { port } = await app.listen();
   return {
     baseUrl: `http://127.0.0.1:${port}`,
@@ -116,6 +118,22 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
       await remove();
     },
   };
+}
+
+/** A directory that outlives the app holds its embedded database; one for this app alone has nothing to hold. */
+async function placeOf({
+  dataDir,
+  config,
+  isEmbedded,
+}: TestAppOptions): Promise<{ dataDir: string; databaseUrl: string | null; remove(): Promise<void> }> {
+  if (dataDir !== undefined) return { dataDir, databaseUrl: null, remove: async () => undefined };
+  const suite = isEmbedded || config?.databaseUrl !== undefined ? null : await createSuiteDatabase();
+  if (!suite) return { ...(await createTestDataDir()), databaseUrl: null };
+  const directory = await createEmptyDir();
+  const remove = async () => {
+    await Promise.all([suite.drop(), rm(directory, { recursive: true, force: true })]);
+  };
+  return { dataDir: directory, databaseUrl: suite.url, remove };
 }
 
 function modelsFileContent(upstream: FakeUpstream, more: readonly object[], upstreams: readonly object[]): object {

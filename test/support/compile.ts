@@ -2,7 +2,10 @@
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { bundle } from "../../scripts/build.mjs";
+import { bundle, projectRoot } from "../../scripts/build.mjs";
+
+/** The server as `npm start` runs it: built before the first test file. */
+export const SERVER_PROGRAM = join(projectRoot, "dist/main.js");
 
 const cache = fileURLToPath(new URL("../../node_modules/.cache/sluice/", import.meta.url));
 

@@ -39,7 +39,7 @@ export interface TestPostgres {
 }
 
 /** Null when PostgreSQL is not installed. Takes about a second. */
-export async function startPostgres(): Promise<TestPostgres | null> {
+export async function startPostgres({ connectionsMax = 100 } = {}): Promise<TestPostgres | null> {
   const binaries = findBinaries();
   if (!binaries) return null;
 
@@ -63,7 +63,7 @@ export async function startPostgres(): Promise<TestPostgres | null> {
   };
 
   async function startServer() {
-    const settings = { listen_addresses: "", unix_socket_directories: directory, fsync: "off", max_connections: "100" };
+    const settings = { listen_addresses: "", unix_socket_directories: directory, fsync: "off", max_connections: String(connectionsMax) };
     const options = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     const child = spawn(join(binaries ?? "", "postgres"), ["-D", data, ...options], {
       ...owner,

@@ -10,7 +10,12 @@ import { EventOutbox } from "./outbox.js";
 import type { EventTransport, OpenTransport } from "./transport.js";
 
 /** A cache that misses one of these goes on believing what is no longer true. Everything else is for display. */
-const MUST_ARRIVE: ReadonlySet<EventChannel> = new Set<EventChannel>(["api-key-changed", "session-changed"]);
+const MUST_ARRIVE: ReadonlySet<EventChannel> = new Set<EventChannel>([
+  "api-key-changed",
+  "session-changed",
+  "community-model-changed",
+  "account-renamed",
+]);
 /** How long a start waits for other processes to be heard before it goes on without them. */
 const START_WAIT_MS = 1_000;
 

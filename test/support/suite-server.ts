@@ -1,0 +1,59 @@
+/**
+ * One PostgreSQL server for all test files, where it is installed: a gateway of a test then starts in half the time that one on the
+ * embedded database takes, and asks its database in half the processor time. Its databases are copies of a migrated one.
+ * `SUITE_DATABASE=embedded npm test` does without it (docs/decisions/tests-share-one-postgresql.md).
+ */
+import { randomUUID } from "node:crypto";
+import { rm } from "node:fs/promises";
+import pg from "pg";
+import { inject } from "vitest";
+import { openDatabase } from "../../src/store/database.js";
+import { migrate } from "../../src/store/migrations.js";
+import { createEmptyDir, silentLog } from "./database.js";
+import { startPostgres } from "./postgres.js";
+
+/** Of all gateways that tests run at the same time. */
+const CONNECTIONS_MAX = 600;
+
+/** Where tests find it. */
+export interface SuiteServerPlace {
+  readonly administration: string;
+  readonly template: string;
+}
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    suiteServer: SuiteServerPlace | null;
+  }
+}
+
+/** Null where PostgreSQL is not installed, or not wanted. */
+export async function startSuiteServer(): Promise<{ readonly place: SuiteServerPlace; stop(): Promise<void> } | null> {
+  const server = process.env.SUITE_DATABASE === "embedded" ? null : await startPostgres({ connectionsMax: CONNECTIONS_MAX });
+  if (!server) return null;
+  const dataDir = await createEmptyDir();
+  const database = await openDatabase({ databaseUrl: server.url, dataDir, log: silentLog });
+  await migrate(database, silentLog);
+  await database.close();
+  await rm(dataDir, { recursive: true });
+  const template = new URL(server.url).pathname.slice(1);
+  const place = { administration: server.url.replace(template, "postgres"), template };
+  return { place, stop: server.stop };
+}
+
+/** A migrated, empty database that nobody else has; null without a server. */
+export async function createSuiteDatabase(): Promise<{ readonly url: string; drop(): Promise<void> } | null> {
+  const place = inject("suiteServer");
+  if (!place) return null;
+  const name = `test_${randomUUID().replaceAll("-", "")}`;
+  const administer = async (sql: string) => {
+    const client = new pg.Client({ connectionString: place.administration });
+    await client.connect();
+    await client.query(sql).finally(() => client.end());
+  };
+  await administer(`CREATE DATABASE ${name} TEMPLATE ${place.template}`);
+  return {
+    url: place.administration.replace("/postgres?", `/${name}?`),
+    drop: () => administer(`DROP DATABASE ${name} WITH (FORCE)`),
+  };
+}
