@@ -9,6 +9,8 @@ const LONGEST = [
   "contract/build",
   "store/embedded",
   "e2e/crash",
+  "services/sandbox",
+  "contract/permission-matrix",
   "store/events",
   "e2e/idempotency",
   "services/jobs",

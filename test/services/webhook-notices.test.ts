@@ -215,6 +215,8 @@ describe("a key", () => {
   it("that was there before the endpoint is told of only when it is revoked", async () => {
     const process = await open();
     const apiKeyId = await createKey(test.database.pool, payer.accountId, null);
+    // The endpoint may be made in the same millisecond, and whoever listens from then on is told of all of it.
+    await test.database.prisma.apiKey.update({ where: { id: apiKeyId }, data: { createdAt: new Date(Date.now() - 1_000) } });
     await createEndpoint(process, payer.accountId, receiver.url, EVENTS);
     await test.database.prisma.apiKey.update({ where: { id: apiKeyId }, data: { revokedAt: new Date() } });
 
