@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { Agent, request } from "undici";
 import { v7 as uuidv7 } from "uuid";
-import { CODE_RUNS_MAX, CODE_RUNS_PER_OWNER_MAX } from "../src/limits-agents.js";
+import { CODE_RUNS_PER_OWNER_MAX } from "../src/limits-agents.js";
+import { codeRunsMax } from "../src/services/agents/sandbox/guests.js";
 import { openDatabase } from "../src/store/database.js";
 import { type Sluice, startSluice, startUpstream } from "./contenders.js";
 import { runAtFixedRate } from "./support/open-loop.js";
@@ -25,7 +26,8 @@ type Attack = keyof typeof ATTACKS;
 const ATTACK_NAMES = Object.keys(ATTACKS) as Attack[];
 
 const RATIO_MAX = 2;
-const OWNERS = Math.ceil(CODE_RUNS_MAX / CODE_RUNS_PER_OWNER_MAX);
+const RUNS = codeRunsMax();
+const OWNERS = Math.ceil(RUNS / CODE_RUNS_PER_OWNER_MAX);
 /** Until the machine is as busy as it will be. */
 const SETTLE_MS = 1_000;
 
@@ -123,7 +125,7 @@ async function measure(sluice: Sluice, { requestsPerSecond, seconds, complain }:
 function beginAttack(sluice: Sluice, attack: Attack, agents: readonly string[], complain: (problem: string) => void) {
   const leave = new AbortController();
   setMaxListeners(0, leave.signal);
-  const client = new Agent({ connections: CODE_RUNS_MAX });
+  const client = new Agent({ connections: RUNS });
   let ended = 0;
   const keepRunning = async (model: string): Promise<void> => {
     while (!leave.signal.aborted) {
@@ -140,7 +142,7 @@ function beginAttack(sluice: Sluice, attack: Attack, agents: readonly string[], 
       if (answer.statusCode !== ATTACKS[attack].status) complain(`${attack} was answered ${answer.statusCode}: ${text.slice(0, 300)}`);
     }
   };
-  const all = Array.from({ length: CODE_RUNS_MAX }, (_, index) =>
+  const all = Array.from({ length: RUNS }, (_, index) =>
     keepRunning(agents[index % agents.length] ?? "").catch((error: unknown) => {
       if (!leave.signal.aborted) complain(`${attack} could not be asked for: ${String(error)}`);
     }),

@@ -33,10 +33,11 @@ export const CODE_RUN_CPU_SECONDS = 5;
 export const CODE_RUN_MEMORY_BYTES_MAX = 256 * 1024 * 1024;
 export const CODE_RUN_WALL_MS = 60_000;
 export const CODE_RUNS_PER_OWNER_MAX = 2;
-/** Unspecified: runs that wait for their turn, of one owner's agents and in all; and how many go on at once in one process of the gateway. */
+/** Unspecified: runs that wait for their turn, of one owner's agents and in all. */
 export const CODE_RUNS_WAITING_PER_OWNER_MAX = 16;
 export const CODE_RUNS_WAITING_MAX = 128;
-export const CODE_RUNS_MAX = 8;
+/** Unspecified: how many go on at once in one process of the gateway, for each processor: more would only take turns, and the gateway's with them. */
+export const CODE_RUNS_PER_PROCESSOR_MAX = 2;
 /** Unspecified: what an agent asks of the gateway in one run, `sluice` and `mcp` together. */
 export const CODE_RUN_CALLS_MAX = 20;
 /** Unspecified: everything that a run sends out: its answer, and what it asks with. */

@@ -1,4 +1,5 @@
 /** Guests: scripts of code agents at work, each in a fresh process behind the strongest wall that stands on this machine. */
+import { availableParallelism } from "node:os";
 import type { Logger } from "pino";
 import { serviceUnavailable } from "../../../errors.js";
 import { resolveWorkerFile } from "../../../lib/worker-file.js";
@@ -8,8 +9,8 @@ import {
   CODE_RUN_OUTPUT_BYTES_MAX,
   CODE_RUN_PRINT_BYTES_MAX,
   CODE_RUN_WALL_MS,
-  CODE_RUNS_MAX,
   CODE_RUNS_PER_OWNER_MAX,
+  CODE_RUNS_PER_PROCESSOR_MAX,
   CODE_RUNS_WAITING_MAX,
   CODE_RUNS_WAITING_PER_OWNER_MAX,
 } from "../../../limits-agents.js";
@@ -39,13 +40,18 @@ export const GUEST_LIMITS: GuestLimits = {
   printBytes: CODE_RUN_PRINT_BYTES_MAX,
 };
 
+/** How many runs go on at once in this process. */
+export function codeRunsMax(): number {
+  return CODE_RUNS_PER_PROCESSOR_MAX * availableParallelism();
+}
+
 /** Unspecified: how long the try of a wall may take, on a machine that is busy. */
 const TRY_MS = 20_000;
 const STOPPING = "The gateway is stopping.";
 
 export class Guests {
   private readonly slots = new RunSlots({
-    runsMax: CODE_RUNS_MAX,
+    runsMax: codeRunsMax(),
     runsPerOwnerMax: CODE_RUNS_PER_OWNER_MAX,
     waitingMax: CODE_RUNS_WAITING_MAX,
     waitingPerOwnerMax: CODE_RUNS_WAITING_PER_OWNER_MAX,
