@@ -8,6 +8,8 @@ import { GENERATION_TIMEOUT_MS } from "../limits.js";
 
 /** Unspecified: connections to the gateway itself, of all agents together; more requests wait. */
 const CONNECTIONS_MAX = 256;
+/** Unspecified: it is this process that answers, as soon as it gets to it: one that is busy is not away. */
+const CONNECT_TIMEOUT_MS = 30_000;
 /** Above the gateway's own time-out, which is the one that should be told. */
 const SILENCE_MS = GENERATION_TIMEOUT_MS + 30_000;
 
@@ -22,7 +24,7 @@ export class OwnGateway {
     readonly ownUrl: () => string,
     private readonly addresses: () => { readonly baseUrl: string },
   ) {
-    const connect = buildConnector({ timeout: 5_000 });
+    const connect = buildConnector({ timeout: CONNECT_TIMEOUT_MS });
     this.agent = new Agent({
       connections: CONNECTIONS_MAX,
       headersTimeout: SILENCE_MS,
