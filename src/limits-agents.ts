@@ -54,6 +54,8 @@ export const CODE_RUN_MESSAGE_BYTES_MAX = 1024 * 1024;
  * its bound at 20 ms.
  */
 export const CODE_RUN_WATCH_MS = 20;
+/** Unspecified: how long the place of a run stays taken that was ended at a limit: to start a process costs the gateway more than to end one. */
+export const CODE_RUN_REST_MS = 1_000;
 /** A wall of the kernel's behind the watch: V8 reserves space at its start, and does not start with 512 MiB. */
 export const CODE_RUN_DATA_BYTES_MAX = 1024 * 1024 * 1024;
 /** V8's own, below the bound on memory: an agent that only wastes objects is told by its engine. */

@@ -116,7 +116,7 @@ const FORGERIES: Readonly<Record<string, string>> = {
 
 /** Guests behind one of the walls that `isMeant`, and what a test does with them. */
 function setUp(isMeant: (wall: Wall) => boolean) {
-  const guests = new Guests(pino({ level: "silent" }), (walls) => walls.filter(isMeant));
+  const guests = new Guests(pino({ level: "silent" }), (walls) => walls.filter(isMeant), 0);
   let isStanding = false;
   beforeAll(async () => {
     isStanding = (await guests.findWall()) !== null;

@@ -8,6 +8,7 @@ import {
   CODE_RUN_MEMORY_BYTES_MAX,
   CODE_RUN_OUTPUT_BYTES_MAX,
   CODE_RUN_PRINT_BYTES_MAX,
+  CODE_RUN_REST_MS,
   CODE_RUN_WALL_MS,
   CODE_RUNS_PER_OWNER_MAX,
   CODE_RUNS_PER_PROCESSOR_MAX,
@@ -60,10 +61,11 @@ export class Guests {
   private isClosed = false;
   private wall: Promise<Wall | null> | null = null;
 
-  /** `choose`: which walls may be used, and as what; absent: all of them as they are. */
+  /** `choose`: which walls may be used, and as what; absent: all of them as they are. `restMs`: after a run that was ended at a limit. */
   constructor(
     private readonly log: Logger,
     private readonly choose: (walls: readonly Wall[]) => readonly Wall[] = (walls) => walls,
+    private readonly restMs = CODE_RUN_REST_MS,
   ) {}
 
   /** The wall that stands, found out and logged the first time that it is asked for; null when no agent can be run here. Never rejects. */
@@ -87,9 +89,10 @@ export class Guests {
       if (this.isClosed) throw serviceUnavailable(STOPPING);
       const run = new GuestRun(wall, task, host, { ...GUEST_LIMITS, ...limits }, signal, log);
       this.running.add(run);
-      void run.over.then(() => {
+      void run.over.then(({ reason }) => {
         this.running.delete(run);
-        giveBack();
+        if (reason === "limit") setTimeout(giveBack, this.restMs).unref();
+        else giveBack();
       });
       return run.begin();
     } catch (error) {
