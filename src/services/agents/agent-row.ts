@@ -2,20 +2,11 @@
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { SafetyFeature } from "../catalog/model.js";
 import { type CommunityModelRow, communityModelId, termsAt } from "../community-models/record.js";
+import type { CommonView } from "../community-models/view.js";
 import type { McpServerId } from "../mcp/mcp-tools.js";
 
-interface AgentDetails {
-  readonly id: string;
-  /** What it is called by: `community/<owner>/<name>`. */
-  readonly modelId: string;
-  readonly name: string;
-  readonly title: string;
-  readonly description: string | null;
-  readonly visibility: "private" | "public";
-  readonly requiredSafetyFeatures: readonly SafetyFeature[];
-  readonly createdAt: Date;
-  readonly updatedAt: Date;
-}
+/** What every registered model has; nothing of an agent is scheduled. */
+type AgentDetails = Omit<CommonView, "pending">;
 
 export interface PromptAgentRow extends AgentDetails {
   readonly type: "prompt_agent";

@@ -8,6 +8,7 @@ import * as z from "zod";
 import { parseBaseUrl } from "../../lib/base-url.js";
 import { parsePicocredits, toPlainDecimal } from "../../lib/money.js";
 import { StartError } from "../../lib/start-error.js";
+import { ADVERTISED_CONTEXT_LENGTH_MAX, FALLBACKS_MAX, MODEL_DESCRIPTION_CHARS_MAX, PRICE_CREDITS_MAX } from "../../limits-community.js";
 import { VENDOR_NAMES } from "../../providers/ai-sdk/vendors.js";
 import { PRICE_FIELDS, type PriceField, usedPriceFields } from "../pricing.js";
 import { COMMUNITY_PUBLISHER } from "./community.js";
@@ -19,13 +20,6 @@ import { SANDBOX_UPSTREAM } from "./sandbox.js";
 const NAME_CHARS_MAX = 253;
 /** Unspecified: Spec 8 limits the titles that accounts give (42); an operator's may say more. */
 const TITLE_CHARS_MAX = 120;
-/** Spec 8. */
-const DESCRIPTION_CHARS_MAX = 1_000;
-const FALLBACKS_MAX = 3;
-const CONTEXT_LENGTH_MAX = 10_000_000;
-/** Unspecified: no token, second or picture costs this much; a price per million tokens, put in by mistake, soon does. */
-const PRICE_CREDITS_MAX = 1_000;
-
 const MODEL_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:-]*\/[A-Za-z0-9][A-Za-z0-9._:-]*$/;
 const ALIAS_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:/@-]*$/;
 const UPSTREAM_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
@@ -84,7 +78,7 @@ const modelEntry = z.strictObject({
   id: name.regex(MODEL_ID_PATTERN, "must be <publisher>/<name> of letters, digits and . _ : -"),
   aliases: z.array(name.regex(ALIAS_PATTERN, "may hold letters, digits and . _ : / @ -")).default([]),
   title: z.string().min(1).max(TITLE_CHARS_MAX),
-  description: z.string().max(DESCRIPTION_CHARS_MAX).nullish(),
+  description: z.string().max(MODEL_DESCRIPTION_CHARS_MAX).nullish(),
   brandUrl: z.url({ protocol: /^https?$/ }).nullish(),
   modality: z.enum(MODALITIES),
   upstream: name,
@@ -92,7 +86,7 @@ const modelEntry = z.strictObject({
   capabilities: unique(z.enum(CAPABILITIES)).optional(),
   inputModalities: unique(z.enum(CONTENT_KINDS)).min(1).optional(),
   outputModalities: unique(z.enum(CONTENT_KINDS)).min(1).optional(),
-  contextLength: z.int().min(1).max(CONTEXT_LENGTH_MAX).nullish(),
+  contextLength: z.int().min(1).max(ADVERTISED_CONTEXT_LENGTH_MAX).nullish(),
   voices: unique(z.string().min(1)).optional(),
   flags: z.strictObject({ alpha: z.boolean().optional(), paid: z.boolean().optional() }).optional(),
   imagePricing: z.enum(IMAGE_PRICINGS).optional(),
