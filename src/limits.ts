@@ -72,6 +72,10 @@ export const FLUSH_TIMEOUT_MS = 5_000;
 export const FLUSH_RETRY_MS = 250;
 /** Credits: how long a hold waits for the settlement of others that stand in its way, before it is refused. */
 export const CONTENDED_HOLD_WAIT_MS = 2_000;
+/** Credits: how often waiting holds are tried again, whatever is heard of settlements of other processes. */
+export const CONTENDED_HOLD_RETRY_MS = 200;
+/** Credits: how long what is known of a balance is believed when nothing is heard of other processes. */
+export const KNOWN_BALANCE_MS = 1_000;
 /** Credits: a hold that nobody extends for this long has expired; longer than any generation. */
 export const HOLD_SECONDS = 900;
 /** Credits: the upstream call starts beside the hold's commit while the balance is this many times the estimate (architecture, step 3). */

@@ -104,6 +104,9 @@ export async function openFoundations(
   const known = new KnownBalances();
   const spool = await openSettlementSpool(dataDir.path);
   const settler = new Settler({ ledger, spool, log, onCommitted: createCommitListener(known, events, ownEvents) });
+  events.listenToOthers("balance-changed", ({ accountId }) => known.drop(accountId));
+  // Grants and refills, and what other processes have settled or released; its own flushes the settler sees itself.
+  events.listen("balance-changed", ({ accountId }) => settler.wake(accountId));
   const recovery = new HoldRecovery(database, settler, { processId, instanceId: dataDir.instanceId }, log);
   const tiers = new Tiers(settings.tiers);
   const refills = new TierRefills({ tiers, ledger, database, known, events, clock, log });

@@ -44,6 +44,8 @@ export interface Events {
   listen<C extends EventChannel>(channel: C, listener: (payload: EventChannels[C]) => void): () => void;
   /** As `listen`, for the events of one account: costs the others nothing, however many listen. */
   listenToAccount<C extends AccountChannel>(channel: C, accountId: string, listener: (payload: EventChannels[C]) => void): () => void;
+  /** As `listen`, for what other processes publish alone: what this one does it knows better itself. */
+  listenToOthers<C extends EventChannel>(channel: C, listener: (payload: EventChannels[C]) => void): () => void;
   /**
    * Calls `listener` each time that this process hears the others again after it may have missed some of what they said,
    * until the returned function is called. Whatever is kept up to date by events must then be looked up anew.
@@ -77,6 +79,11 @@ export class LocalEvents implements Events {
 
   listenToAccount<C extends AccountChannel>(channel: C, accountId: string, listener: (payload: EventChannels[C]) => void): () => void {
     return this.add(accountEvent(channel, accountId), listener);
+  }
+
+  /** There are none. */
+  listenToOthers(): () => void {
+    return () => undefined;
   }
 
   onGap(listener: () => void): () => void {

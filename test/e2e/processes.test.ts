@@ -3,14 +3,14 @@ import { rm } from "node:fs/promises";
 import pg from "pg";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import type { RequestContext } from "../../src/context.js";
+import type { RequestContext, SessionCaller } from "../../src/context.js";
 import { createTestApp, OWNER_KEY, type TestApp, type TestAppOptions } from "../support/app.js";
 import { createEmptyDir } from "../support/database.js";
 import { eventually } from "../support/eventually.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { startFaultProxy } from "../support/fault-proxy.js";
 import { findBrokenInvariants } from "../support/invariants.js";
-import { wireUsage } from "../support/openai-bodies.js";
+import { chatCompletion, wireUsage } from "../support/openai-bodies.js";
 import { isPostgresInstalled, POSTGRES_ABSENT, startPostgres, type TestPostgres } from "../support/postgres.js";
 import { isRedisInstalled, REDIS_ABSENT, startRedis, type TestRedis } from "../support/redis.js";
 
@@ -83,15 +83,18 @@ const ways = [
 describe.each(ways)("two processes that hear each other through $title", ({ isInstalled, config }) => {
   let a: TestApp;
   let b: TestApp;
+  let pool: pg.Pool;
 
   if (isInstalled) {
     beforeAll(async () => {
       const databaseUrl = (await postgres?.createDatabase()) ?? "";
+      pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
       a = await startProcess(databaseUrl, config());
       b = await startProcess(databaseUrl, config());
     });
     afterAll(async () => {
       await Promise.all([a.close(), b.close()]);
+      await pool.end();
     });
   }
 
@@ -121,6 +124,58 @@ describe.each(ways)("two processes that hear each other through $title", ({ isIn
     expect(row.value).toMatchObject({ id: answer.headers.get("x-generation-id"), model: "acme/chat", costNanocredits: cost });
     await eventually(async () => expect((await balances.next()).value).toMatchObject({ balance: before.balance - cost, held: 0n }));
     watching.abort();
+  });
+
+  it.skipIf(!isInstalled)("call no upstream for an account that the other has emptied", async () => {
+    upstream.answer.usage = wireUsage(10, 1);
+    onTestFinished(() => {
+      upstream.answer.usage = wireUsage(10, 4);
+    });
+    const { accountId, key } = await createAccount(a, pool, "emptied", 2n * CREDIT);
+    const { caller, ...operator } = await contextOf(a, OWNER_KEY, new AbortController().signal);
+    const balances = a.services.live.balanceChanged({ ...operator, caller: sessionOf(accountId) });
+    // One credit each: the price of one output token. Now A knows of one that is left.
+    expect((await chat(a, key, { model: "acme/dear", max_tokens: 1 })).status).toBe(200);
+    expect((await balances.next()).value).toMatchObject({ balance: CREDIT });
+    expect((await chat(b, key, { model: "acme/dear", max_tokens: 1 })).status).toBe(200);
+    expect((await balances.next()).value).toMatchObject({ balance: 0n });
+    const callsBefore = upstream.requests.length;
+
+    const statuses = await Promise.all(
+      Array.from({ length: 40 }, async () => (await chat(a, key, { model: "acme/chat", max_tokens: 5 })).status),
+    );
+
+    expect(new Set(statuses)).toEqual(new Set([402]));
+    expect(upstream.requests.length).toBe(callsBefore);
+    await balances.return?.();
+  });
+
+  it.skipIf(!isInstalled)("wait for what the other settles and releases of a budget that both draw on", async () => {
+    const { key } = await createAccount(a, pool, "sharer", 50n * CREDIT, CREDIT);
+    let open: () => void = () => undefined;
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    upstream.replyAlways({
+      kind: "handler",
+      handle: async (_request, response) => {
+        await opened;
+        response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(chatCompletion({ usage: wireUsage(10, 300) })));
+      },
+    });
+    onTestFinished(() => upstream.replyAlways(null));
+    const callsBefore = upstream.requests.length;
+    // A tenth of a credit is held for each, and less than a thousandth spent.
+    const callAt = async (app: TestApp, tokens = 49_000) => (await chat(app, key, { model: "acme/chat", max_tokens: tokens })).status;
+
+    const atA = Array.from({ length: 30 }, () => callAt(a));
+    await eventually(() => expect(upstream.requests.length - callsBefore).toBe(10));
+    const atB = Array.from({ length: 30 }, () => callAt(b));
+    // One that no settlement can turn is refused after those before it have begun to wait.
+    expect(await callAt(b, 600_000)).toBe(402);
+    open();
+
+    expect(new Set(await Promise.all([...atA, ...atB]))).toEqual(new Set([200]));
   });
 });
 
@@ -158,7 +213,7 @@ describe.skipIf(!isPostgresInstalled)("three processes that serve one account", 
     const first = await startProcess(databaseUrl);
     const processes = [first, ...(await Promise.all([startProcess(databaseUrl), startProcess(databaseUrl)]))];
     const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
-    const key = await createAccount(first, pool, 10n * CREDIT);
+    const { key } = await createAccount(first, pool, "spender", 10n * CREDIT);
 
     // One credit each: the price of one output token.
     const calls = processes.flatMap((app) =>
@@ -180,15 +235,25 @@ describe.skipIf(!isPostgresInstalled)("three processes that serve one account", 
   });
 });
 
-/** An account with that much in its pack, and a key to it. */
-async function createAccount(app: TestApp, pool: pg.Pool, nanocredits: bigint): Promise<string> {
-  const { rows } = await pool.query<{ id: string }>(
-    "INSERT INTO account (id, handle) VALUES (gen_random_uuid(), 'spender') RETURNING id::text",
-  );
+/** An account with that much in its pack, and a key to it, with a budget in credits when that is stated. */
+async function createAccount(
+  app: TestApp,
+  pool: pg.Pool,
+  handle: string,
+  nanocredits: bigint,
+  creditBudget: bigint | null = null,
+): Promise<{ accountId: string; key: string }> {
+  const { rows } = await pool.query<{ id: string }>("INSERT INTO account (id, handle) VALUES (gen_random_uuid(), $1) RETURNING id::text", [
+    handle,
+  ]);
   const accountId = rows[0]?.id ?? "";
   const operator = await contextOf(app, OWNER_KEY, new AbortController().signal);
   await app.services.accountAdministration.grantCredits(operator, { accountId, bucket: "pack", credits: nanocredits });
-  const caller = { kind: "session", accountId, isOperator: false, sessionId: "test" } as const;
-  const { key } = await app.services.apiKeys.create({ ...operator, caller }, { name: "spender's", type: "secret" });
-  return key;
+  const ctx = { ...operator, caller: sessionOf(accountId) };
+  const { key } = await app.services.apiKeys.create(ctx, { name: "made by a test", type: "secret", creditBudget });
+  return { accountId, key };
+}
+
+function sessionOf(accountId: string): SessionCaller {
+  return { kind: "session", accountId, isOperator: false, sessionId: "test" };
 }

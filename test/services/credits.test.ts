@@ -251,6 +251,29 @@ describe("The upstream is called beside the hold's commit", () => {
     }
   });
 
+  it("not after another process has changed what the account or its key can hold, until a commit of this one", () => {
+    const known = new KnownBalances();
+    for (const id of ["account", "key"]) known.learn(id, 1_000n);
+    const isComfortable = () => known.isComfortable(["account", "key"], 1n);
+    expect(isComfortable()).toBe(true);
+
+    known.drop("account");
+    expect(isComfortable()).toBe(false);
+    // A commit for another key says nothing of this one's budget.
+    known.learn("account", 1_000n);
+    expect(isComfortable()).toBe(false);
+    known.learn("key", 1_000n);
+
+    expect(isComfortable()).toBe(true);
+  });
+
+  it("not when the last commit is too long ago", async () => {
+    const known = new KnownBalances(1);
+    known.learn("account", 1_000n);
+
+    await eventually(() => expect(known.isComfortable(["account"], 1n)).toBe(false));
+  });
+
   it("only while the key's budget is that large too", async () => {
     const payer = await payerWith(1_000n, 50n);
     const withBudget = { payer: { ...payer, hasBudget: true } };

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type pg from "pg";
 import { pino } from "pino";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { CONTENDED_HOLD_WAIT_MS, FLUSH_OPERATIONS_MAX, FLUSH_QUEUE_MAX } from "../../src/limits.js";
+import { CONTENDED_HOLD_RETRY_MS, CONTENDED_HOLD_WAIT_MS, FLUSH_OPERATIONS_MAX, FLUSH_QUEUE_MAX } from "../../src/limits.js";
 import { Settler } from "../../src/services/credits/settler.js";
 import type { HoldOperation, Ledger, LedgerOperation, LedgerOutcome } from "../../src/store/ledger.js";
 import { openSettlementSpool } from "../../src/store/settlement-spool.js";
@@ -316,6 +316,22 @@ describe("A hold that others stand in the way of", () => {
     await second;
 
     expect(refused).toMatchObject({ outcome: "insufficient_balance", isContended: true });
+  });
+
+  it("finds what another process has released, although nothing tells of it", async () => {
+    const [{ settler }, other] = [await start(), await start()];
+    const payer = await payerWith(10n);
+    const first = hold(payer, 8n);
+    await other.settler.submit(first);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
+    const second = settler.submit(hold(payer, 6n));
+    await settler.submit(hold(payer, 0n));
+    await settler.submit(hold(payer, 0n));
+
+    await other.settler.submit(release(first));
+    vi.advanceTimersByTime(CONTENDED_HOLD_RETRY_MS);
+
+    expect(await second).toMatchObject({ outcome: "ok", available: 4n });
   });
 
   it("does not wait when there is not enough for it, whatever is released", async () => {

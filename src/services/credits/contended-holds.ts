@@ -1,8 +1,9 @@
 /**
  * Holds that are refused only because others hold the money. They wait for a settlement or release on their account, for a
- * bounded time, and are then tried again.
+ * bounded time, and are then tried again. Settlements of other processes wake them as well, by an event; what no event tells of (a hold
+ * that expires, a larger budget, a process that is not heard) is found by trying all that wait every so often.
  */
-import { CONTENDED_HOLD_WAIT_MS } from "../../limits.js";
+import { CONTENDED_HOLD_RETRY_MS, CONTENDED_HOLD_WAIT_MS } from "../../limits.js";
 import type { LedgerOperation, LedgerOutcome } from "../../store/ledger.js";
 
 /** An operation that somebody waits for. */
@@ -16,6 +17,7 @@ export interface PendingOperation {
 
 export class ContendedHolds {
   private readonly waiting = new Map<string, Set<PendingOperation>>();
+  private retryTimer: NodeJS.Timeout | undefined;
 
   constructor(private readonly retry: (holds: readonly PendingOperation[]) => void) {}
 
@@ -29,6 +31,7 @@ export class ContendedHolds {
       pending.patience = "waiting";
       setTimeout(() => this.expire(pending), CONTENDED_HOLD_WAIT_MS).unref();
     }
+    this.retryTimer ??= setTimeout(() => this.retryAll(), CONTENDED_HOLD_RETRY_MS).unref();
     return true;
   }
 
@@ -45,6 +48,12 @@ export class ContendedHolds {
     const all = [...this.waiting.values()].flatMap((waiting) => [...waiting]);
     this.waiting.clear();
     return all;
+  }
+
+  private retryAll(): void {
+    this.retryTimer = undefined;
+    const all = this.takeAll();
+    if (all.length > 0) this.retry(all);
   }
 
   /** One last try, unless it is being tried already. */

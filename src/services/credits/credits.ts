@@ -214,11 +214,16 @@ export function createCommitListener(
   return (operation, outcome) => {
     known.learn(operation.accountId, outcome.available);
     if (operation.apiKeyId && outcome.keyAvailable !== null) known.learn(operation.apiKeyId, outcome.keyAvailable);
-    if (operation.kind !== "settle" || outcome.outcome !== "ok") return;
-    const recorded = { accountId: operation.accountId, usageId: operation.id };
-    events.publish("usage-recorded", recorded);
-    ownEvents?.publish("usage-recorded", recorded);
-    if (outcome.charged > 0n) events.publish("balance-changed", { accountId: operation.accountId });
+    const isEnd = operation.kind === "settle" || operation.kind === "release";
+    if (!isEnd || outcome.outcome !== "ok") return;
+    const { accountId } = operation;
+    if (operation.kind === "settle") {
+      const recorded = { accountId, usageId: operation.id };
+      events.publish("usage-recorded", recorded);
+      ownEvents?.publish("usage-recorded", recorded);
+    }
+    // A hold of another process may wait for what a release has freed. Free work, which held nothing, is not told of.
+    if (operation.kind === "release" || outcome.charged > 0n) events.publish("balance-changed", { accountId });
   };
 }
 

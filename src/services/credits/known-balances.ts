@@ -1,47 +1,63 @@
 /**
- * What the last commits said that accounts and keys can still hold. Only a hint, to decide whether an upstream call may
- * start beside its hold's commit: the database decides whether the hold stands.
+ * What the last commits of this process said that accounts and keys can still hold. Only a hint, to decide whether an upstream call
+ * may start beside its hold's commit: the database decides whether the hold stands.
+ *
+ * Other processes spend the same money. What is known of an account, its keys' budgets included, is dropped when one of them tells of
+ * a change, and is believed for a second where that is not heard. This process's own commits renew it.
  */
 import { LRUCache } from "lru-cache";
-import { COMFORT_FACTOR } from "../../limits.js";
+import { COMFORT_FACTOR, KNOWN_BALANCE_MS } from "../../limits.js";
 
 const ENTRIES_MAX = 100_000;
 
 interface KnownFunds {
-  available: bigint;
-  /** Holds that were asked for since `available` was learned. */
-  pending: bigint;
+  readonly available: bigint;
+  /** When it was learned, in the order of all that is learned and dropped. */
+  readonly turn: number;
 }
 
 export class KnownBalances {
-  private readonly funds = new LRUCache<string, KnownFunds>({ max: ENTRIES_MAX });
+  private readonly funds: LRUCache<string, KnownFunds>;
+  /** By account: the turn of the last drop. What was known before it has expired by itself when this does. */
+  private readonly drops: LRUCache<string, number>;
+  /** Holds that were asked for and are not decided yet. */
+  private readonly pending = new Map<string, bigint>();
+  private turn = 0;
 
-  /** True while the owner of every id can hold ten times the amount. An unknown one cannot. */
+  constructor(believedMs = KNOWN_BALANCE_MS) {
+    this.funds = new LRUCache({ max: ENTRIES_MAX, ttl: believedMs });
+    this.drops = new LRUCache({ max: ENTRIES_MAX, ttl: believedMs });
+  }
+
+  /** True while the owner of every id can hold ten times the amount; the first id is the account's. An unknown one cannot. */
   isComfortable(ids: readonly string[], amount: bigint): boolean {
+    const droppedAt = this.drops.get(ids[0] ?? "") ?? -1;
     return ids.every((id) => {
       const known = this.funds.get(id);
-      return known !== undefined && known.available - known.pending >= amount * COMFORT_FACTOR;
+      return known !== undefined && known.turn > droppedAt && known.available - (this.pending.get(id) ?? 0n) >= amount * COMFORT_FACTOR;
     });
   }
 
   expectHold(ids: readonly string[], amount: bigint): void {
-    for (const id of ids) {
-      const known = this.funds.get(id);
-      if (known) known.pending += amount;
-    }
+    for (const id of ids) this.pending.set(id, (this.pending.get(id) ?? 0n) + amount);
   }
 
   /** A hold was decided, either way. */
   forgetHold(ids: readonly string[], amount: bigint): void {
     for (const id of ids) {
-      const known = this.funds.get(id);
-      if (known) known.pending = known.pending > amount ? known.pending - amount : 0n;
+      const left = (this.pending.get(id) ?? 0n) - amount;
+      if (left > 0n) this.pending.set(id, left);
+      else this.pending.delete(id);
     }
   }
 
+  /** Told of what a commit of this process has left. */
   learn(id: string, available: bigint): void {
-    const known = this.funds.get(id);
-    if (known) known.available = available;
-    else this.funds.set(id, { available, pending: 0n });
+    this.funds.set(id, { available, turn: ++this.turn });
+  }
+
+  /** Another process has changed what the account or a key of it can hold. */
+  drop(accountId: string): void {
+    this.drops.set(accountId, ++this.turn);
   }
 }

@@ -3,7 +3,7 @@
  *
  * 1. At most one flush is under way; whatever has queued up meanwhile is the next. No timer: an idle gateway commits a
  *    single operation at once, a busy one commits hundreds together.
- * 2. A hold that is refused only because others hold the money waits for their settlement, for a bounded time.
+ * 2. A hold that is refused only because others hold the money waits for their settlement, in whatever process, for a bounded time.
  * 3. When the database is away, new holds are refused, and settlements are written to the spool and count as done: they
  *    are repeated until the database has them, and repeating one changes nothing.
  */
@@ -55,6 +55,11 @@ export class Settler {
   /** Throws SERVICE_UNAVAILABLE while nothing new may begin. */
   assertAvailable(): void {
     if (this.isUnavailable) throw unavailable();
+  }
+
+  /** Something that was held of the account may be free: holds that wait for it are tried again. */
+  wake(accountId: string): void {
+    this.contended.wake(accountId);
   }
 
   /** Commits what the last process could not. Call before anything else. */

@@ -26,6 +26,8 @@ const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]
 
 const messageSchema = z.object({ events: z.array(z.unknown()) });
 
+type Publisher = Pick<Events, "publish">;
+
 /** One event, ready to be packed. Equal events have equal texts. */
 export function encodeEvent<C extends EventChannel>(channel: C, payload: EventChannels[C]): string {
   return JSON.stringify([channel, payload]);
@@ -55,7 +57,7 @@ export class EventMessages {
   }
 
   /** Publishes another process's events to `events`; this one's own have been delivered. False when it is no message at all. */
-  deliver(message: string, events: Events): boolean {
+  deliver(message: string, events: Publisher): boolean {
     if (message.startsWith(this.head)) return true;
     const parsed = messageSchema.safeParse(parseJson(message));
     if (!parsed.success) return false;
@@ -69,7 +71,7 @@ export class EventMessages {
 const SEPARATOR = ",";
 const TAIL = "]}";
 
-function deliverOne<C extends EventChannel>(channel: C, payload: unknown, events: Events): void {
+function deliverOne<C extends EventChannel>(channel: C, payload: unknown, events: Publisher): void {
   const parsed = payloadSchemas[channel].safeParse(payload);
   if (parsed.success) events.publish(channel, parsed.data);
 }

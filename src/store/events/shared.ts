@@ -28,9 +28,18 @@ export async function openSharedEvents(openTransport: OpenTransport, log: Logger
 
 class SharedEvents implements Events {
   private readonly local: LocalEvents;
+  /** Of what is delivered to `local`, the events of other processes. */
+  private readonly others: LocalEvents;
   private readonly messages = new EventMessages(randomUUID());
   private readonly outbox: EventOutbox;
   private readonly transport: EventTransport;
+  /** Caches first, so that whoever is told of a change no longer meets what was known before it. */
+  private readonly foreign: Pick<Events, "publish"> = {
+    publish: (channel, payload) => {
+      this.others.publish(channel, payload);
+      this.local.publish(channel, payload);
+    },
+  };
   private isDown = false;
   private isSendFailing = false;
   private hasConnected: () => void = () => undefined;
@@ -43,6 +52,7 @@ class SharedEvents implements Events {
     private readonly log: Logger,
   ) {
     this.local = new LocalEvents(log);
+    this.others = new LocalEvents(log);
     this.outbox = new EventOutbox(
       this.messages,
       (texts) => this.send(texts),
@@ -80,12 +90,16 @@ class SharedEvents implements Events {
     return this.local.listenToAccount(channel, accountId, listener);
   }
 
+  listenToOthers<C extends EventChannel>(channel: C, listener: (payload: EventChannels[C]) => void): () => void {
+    return this.others.listen(channel, listener);
+  }
+
   onGap(listener: () => void): () => void {
     return this.local.onGap(listener);
   }
 
   async close(): Promise<void> {
-    await this.local.close();
+    await Promise.all([this.local.close(), this.others.close()]);
     await this.outbox.close();
     await this.transport.close();
   }
@@ -117,7 +131,7 @@ class SharedEvents implements Events {
   }
 
   private onMessage(text: string): void {
-    if (!this.messages.deliver(text, this.local)) this.log.debug("what arrived among the events is none");
+    if (!this.messages.deliver(text, this.foreign)) this.log.debug("what arrived among the events is none");
   }
 }
 
