@@ -15,6 +15,7 @@ import type { Caller } from "../context.js";
 import { AppError } from "../errors.js";
 import { clientAddressOf } from "../lib/client-address.js";
 import { HOPS_HEADER, readHops } from "../lib/hops.js";
+import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX, REQUEST_ID_PATTERN } from "../limits.js";
 import { assertOneAuthorization, readBearer } from "../services/bearer.js";
 import { type Credential, watchCaller } from "../services/key-watch.js";
@@ -70,6 +71,9 @@ export function createGraphQLServer({ services, log, config }: GraphQLServerOpti
 /** Any page may ask with a key of its own; cookies count for our own pages only (reliability 3). */
 const CORS_HEADERS = { "access-control-allow-origin": "*", "access-control-expose-headers": "*" };
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
+
+/** The explorer is our own page: its scripts and styles stand in it. */
+const EXPLORER_POLICY = "base-uri 'none'; object-src 'none'; form-action 'none'; frame-ancestors 'none'";
 
 type LiveContext = GraphQLContext & { readonly credential: Credential };
 
@@ -128,6 +132,7 @@ class HttpFace {
 
   private async send(req: IncomingMessage, res: ServerResponse, response: Response, context: LiveContext): Promise<void> {
     const headers = answerHeaders(context.requestId);
+    if (isPage(response)) headers["content-security-policy"] = EXPLORER_POLICY;
     response.headers.forEach((value, name) => {
       headers[name] = value;
     });
@@ -157,6 +162,10 @@ class HttpFace {
   }
 }
 
+function isPage({ headers }: Response): boolean {
+  return headers.get("content-type")?.startsWith("text/html") ?? false;
+}
+
 function readKey(req: IncomingMessage, url: string): string | null {
   const { authorization } = req.headers;
   if (authorization === undefined) return readQueryKey(url);
@@ -184,7 +193,14 @@ function singleHeaders(req: IncomingMessage): Record<string, string> {
 }
 
 function answerHeaders(requestId: string): OutgoingHttpHeaders {
-  return { ...CORS_HEADERS, "x-request-id": requestId, "cache-control": "private, no-store", "referrer-policy": "no-referrer" };
+  return {
+    ...CORS_HEADERS,
+    "x-request-id": requestId,
+    "x-content-type-options": NO_SNIFFING,
+    "content-security-policy": INERT_POLICY,
+    "cache-control": "private, no-store",
+    "referrer-policy": "no-referrer",
+  };
 }
 
 function sendPreflight(req: IncomingMessage, res: ServerResponse, requestId: string): void {

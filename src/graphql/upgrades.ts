@@ -1,6 +1,7 @@
 /** WebSocket paths of one HTTP server: each has a handler of its own, whichever face it belongs to. */
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
+import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 
 export type UpgradeHandler = (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
@@ -22,5 +23,11 @@ export function routeUpgrades(httpServer: Server, handlers: Readonly<Record<stri
 export function refuseUpgrade(socket: Duplex, status: number, reason: string): void {
   // A peer that resets the connection now must not take the process with it.
   socket.on("error", () => socket.destroy());
-  socket.end(`HTTP/1.1 ${status} ${reason}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  const headers = [
+    "Connection: close",
+    "Content-Length: 0",
+    `X-Content-Type-Options: ${NO_SNIFFING}`,
+    `Content-Security-Policy: ${INERT_POLICY}`,
+  ];
+  socket.end(`HTTP/1.1 ${status} ${reason}\r\n${headers.join("\r\n")}\r\n\r\n`);
 }

@@ -11,9 +11,9 @@ export interface RecordedAnswer {
   readonly body: Buffer;
 }
 
-/** Of the connection, of the single request, or measured. */
+/** Of the connection, of the single request, of every answer, or measured. */
 const UNRECORDED_HEADER =
-  /^(?:access-control-.*|connection|content-length|date|keep-alive|referrer-policy|server-timing|transfer-encoding|vary|x-request-id)$/;
+  /^(?:access-control-.*|connection|content-length|content-security-policy|date|keep-alive|referrer-policy|server-timing|transfer-encoding|vary|x-content-type-options|x-request-id)$/;
 /** `: keep-alive` of an event stream. */
 const COMMENT = 0x3a;
 

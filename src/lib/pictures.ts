@@ -1,6 +1,8 @@
 /** Pictures as bytes: what they are, how large, and the same picture in another format. The decoder is loaded when it is first needed. */
 
-export type PictureType = "image/png" | "image/jpeg" | "image/webp" | "image/gif" | "image/avif";
+import type { GeneratedType } from "./content-types.js";
+
+export type PictureType = Extract<GeneratedType, `image/${string}`>;
 export type PictureFormat = "png" | "jpeg" | "webp";
 
 const HEAD_BYTES = 12;

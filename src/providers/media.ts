@@ -4,17 +4,20 @@
  * answer's `warnings`, never dropped in silence. Everything here rejects as `ChatProvider` does: with a ProviderError, or
  * with the signal's reason when that is aborted.
  */
+import type { GeneratedType } from "../lib/content-types.js";
 import type { UsageQuantities } from "../lib/usage.js";
 
-/** A file as it travels: uploaded by a caller, fetched for one, or made by a model. */
+/** A file that a model made. Its type is one of ours: what the upstream calls it is not passed on. */
 export interface MediaFile {
+  readonly bytes: Uint8Array;
+  readonly contentType: GeneratedType;
+}
+
+/** A file that a caller brought, uploaded or by its address. */
+export interface InputFile {
   readonly bytes: Uint8Array;
   /** A media type without parameters, such as `image/png`. */
   readonly contentType: string;
-}
-
-/** A file that a caller brought. */
-export interface InputFile extends MediaFile {
   readonly name: string;
 }
 
@@ -91,7 +94,7 @@ export const SPEECH_FORMATS = ["mp3", "opus", "aac", "flac", "wav", "pcm"] as co
 export type SpeechFormat = (typeof SPEECH_FORMATS)[number];
 
 /** `pcm` is 16-bit little-endian mono at 24 kHz (OpenAI's "Create speech"). */
-export const SPEECH_CONTENT_TYPES: Readonly<Record<SpeechFormat, string>> = {
+export const SPEECH_CONTENT_TYPES: Readonly<Record<SpeechFormat, GeneratedType>> = {
   mp3: "audio/mpeg",
   opus: "audio/ogg",
   aac: "audio/aac",
@@ -111,7 +114,7 @@ export interface SpeechCall extends Call {
 
 /** Speech as it is made. `usage` is read when the chunks have ended. */
 export interface SpeechStream {
-  readonly contentType: string;
+  readonly contentType: GeneratedType;
   readonly chunks: AsyncIterable<Uint8Array>;
   readonly warnings: readonly string[];
 }

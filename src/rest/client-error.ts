@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { invalidInput } from "../errors.js";
+import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { toErrorEnvelope } from "./error-handler.js";
 
 const MESSAGES: Readonly<Record<string, string>> = {
@@ -29,6 +30,8 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Answerin
   const head = [
     `HTTP/1.1 ${envelope.status} Bad Request`,
     "Content-Type: application/json; charset=utf-8",
+    `X-Content-Type-Options: ${NO_SNIFFING}`,
+    `Content-Security-Policy: ${INERT_POLICY}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     `X-Request-Id: ${requestId}`,
     "Connection: close",

@@ -5,17 +5,20 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { notFound } from "../errors.js";
+import type { AnswerType } from "../lib/content-types.js";
 import type { Exchange } from "./exchange.js";
 import { createOpenApiDocument } from "./openapi/document.js";
 import type { RecordedRoute } from "./openapi/record.js";
 import type { Route } from "./route.js";
 
 /** What of Swagger UI the page loads. */
-const ASSETS: Readonly<Record<string, string>> = {
-  "swagger-ui.css": "text/css; charset=utf-8",
-  "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
-  "favicon-32x32.png": "image/png",
-};
+const ASSETS: ReadonlyMap<string, AnswerType> = new Map(
+  Object.entries({
+    "swagger-ui.css": "text/css; charset=utf-8",
+    "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+    "favicon-32x32.png": "image/png",
+  } as const),
+);
 const START_SCRIPT = "start.js";
 const ASSET_MAX_AGE_SECONDS = 86_400;
 
@@ -54,7 +57,6 @@ export function addDocsRoutes(route: Route, recorded: readonly RecordedRoute[]):
     GET: (exchange) => {
       exchange.setHeaders({
         "Content-Security-Policy": PAGE_POLICY,
-        "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
       });
       exchange.sendBytes(Buffer.from(PAGE), "text/html; charset=utf-8");
@@ -65,9 +67,9 @@ export function addDocsRoutes(route: Route, recorded: readonly RecordedRoute[]):
 
 async function sendAsset(exchange: Exchange): Promise<void> {
   const name = exchange.parameter("asset");
-  exchange.setHeaders({ "X-Content-Type-Options": "nosniff", "Cache-Control": `public, max-age=${ASSET_MAX_AGE_SECONDS}` });
+  exchange.setHeaders({ "Cache-Control": `public, max-age=${ASSET_MAX_AGE_SECONDS}` });
   if (name === START_SCRIPT) return exchange.sendBytes(Buffer.from(START), "text/javascript; charset=utf-8");
-  const type = Object.hasOwn(ASSETS, name) ? ASSETS[name] : undefined;
+  const type = ASSETS.get(name);
   if (type === undefined) throw notFound("path");
   const path = join(dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json")), name);
   exchange.writeHead(200, { "Content-Type": type, "Content-Length": (await stat(path)).size });

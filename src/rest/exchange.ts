@@ -1,11 +1,13 @@
 /**
  * One request and its answer. Everything that each answer carries is decided here once: the request id, the headers
- * that let a browser read it, and what keeps a key that came in the URL out of caches and referrers.
+ * that let a browser read it and run nothing of it, and what keeps a key that came in the URL out of caches and referrers.
  */
 import { randomUUID } from "node:crypto";
 import type { OutgoingHttpHeaders } from "node:http";
 import type { Request, Response } from "express";
 import type { Logger } from "pino";
+import type { AnswerType } from "../lib/content-types.js";
+import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { REQUEST_ID_PATTERN } from "../limits.js";
 import { parseQuery, type Query } from "./query.js";
 
@@ -91,13 +93,13 @@ export class Exchange {
     this.sendBytes(Buffer.from(text), "text/plain; charset=utf-8");
   }
 
-  sendBytes(bytes: Uint8Array, contentType: string, status = 200): void {
+  sendBytes(bytes: Uint8Array, contentType: AnswerType, status = 200): void {
     this.writeHead(status, { "Content-Type": contentType, "Content-Length": bytes.byteLength });
     this.res.end(bytes);
   }
 
   /** As `sendBytes`, for what is too large to be copied into one piece. */
-  sendPieces(pieces: readonly Uint8Array[], contentType: string): void {
+  sendPieces(pieces: readonly Uint8Array[], contentType: AnswerType): void {
     this.writeHead(200, { "Content-Type": contentType, "Content-Length": pieces.reduce((sum, { byteLength }) => sum + byteLength, 0) });
     this.res.cork();
     for (const piece of pieces) this.res.write(piece);
@@ -105,16 +107,18 @@ export class Exchange {
     this.res.uncork();
   }
 
-  /** One call with every header: Node then writes them in a single pass. */
+  /** One call with every header: Node then writes them in a single pass. A page of ours states its own policy. */
   writeHead(status: number, headers: OutgoingHttpHeaders): void {
-    const all: OutgoingHttpHeaders = this.#isHiddenFromScripts
-      ? { "X-Request-Id": this.requestId }
-      : {
-          "X-Request-Id": this.requestId,
-          // Any page may read an answer that it could ask for with a key; browsers keep cookies out of such requests (reliability 3).
-          "Access-Control-Allow-Origin": "*",
-          "Access-Control-Expose-Headers": "*",
-        };
+    const all: OutgoingHttpHeaders = {
+      "X-Request-Id": this.requestId,
+      "X-Content-Type-Options": NO_SNIFFING,
+      "Content-Security-Policy": INERT_POLICY,
+    };
+    if (!this.#isHiddenFromScripts) {
+      // Any page may read an answer that it could ask for with a key; browsers keep cookies out of such requests (reliability 3).
+      all["Access-Control-Allow-Origin"] = "*";
+      all["Access-Control-Expose-Headers"] = "*";
+    }
     if (this.#cookies) all["Set-Cookie"] = this.#cookies;
     if (mentionsKey(this.req.originalUrl)) {
       all["Referrer-Policy"] = "no-referrer";

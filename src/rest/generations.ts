@@ -1,5 +1,6 @@
 /** Generation jobs over REST: where a result is fetched. Jobs are started, watched and cancelled over GraphQL, or as /v1/videos. */
 import type { RequestContext } from "../context.js";
+import { INERT_FILE_POLICY } from "../lib/inert-answer.js";
 import type { Services } from "../services/services.js";
 import type { Endpoint } from "./endpoint.js";
 import type { Exchange } from "./exchange.js";
@@ -12,7 +13,6 @@ export function addGenerationRoutes(route: Route, endpoint: Endpoint, { jobs }: 
   });
 }
 
-/** What a model made is shown by a browser as nothing that it would run. */
 export async function sendJobContent(jobs: Services["jobs"], ctx: RequestContext, exchange: Exchange): Promise<void> {
   const id = exchange.parameter("generation");
   const { contentType, sizeBytes, open } = await jobs.content(ctx, id);
@@ -23,8 +23,7 @@ export async function sendJobContent(jobs: Services["jobs"], ctx: RequestContext
       "Content-Type": contentType,
       "Cache-Control": "private, no-store",
       "X-Generation-Id": id,
-      "X-Content-Type-Options": "nosniff",
-      "Content-Security-Policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
+      "Content-Security-Policy": INERT_FILE_POLICY,
     },
   );
 }

@@ -1,6 +1,7 @@
 /** Idempotency-Key on REST (decisions "What is billed"): the answer to a generation is stored before its last byte goes out. */
 import { AppError } from "../errors.js";
 import { AnswerRecorder, type RecordedAnswer } from "../lib/answer-recorder.js";
+import { storedAnswerTypeOf } from "../lib/content-types.js";
 import { formatSseEvent } from "../lib/sse.js";
 import { IDEMPOTENT_STREAM_BYTES_MAX } from "../limits-disk.js";
 import type { Idempotency, IdempotentRun, StoredAnswer } from "../services/idempotency.js";
@@ -41,7 +42,13 @@ export async function answerOnce(idempotency: Idempotency, request: IdempotentRe
 }
 
 function replay(exchange: Exchange, { statusCode, headers, body }: StoredAnswer): void {
-  exchange.writeHead(statusCode, { ...headers, "X-Idempotent-Replay": "true", "Content-Length": body.byteLength });
+  const contentType = storedAnswerTypeOf(headers["content-type"] ?? "");
+  exchange.writeHead(statusCode, {
+    ...headers,
+    "content-type": contentType,
+    "X-Idempotent-Replay": "true",
+    "Content-Length": body.byteLength,
+  });
   exchange.res.end(body);
 }
 

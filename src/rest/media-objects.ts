@@ -75,7 +75,6 @@ export async function sendMediaObject(exchange: Exchange, object: MediaObject, m
       "Content-Type": object.contentType,
       "Content-Length": object.size,
       "Cache-Control": `public, max-age=${REDIRECT_MAX_AGE_SECONDS}`,
-      "X-Content-Type-Options": "nosniff",
     });
   } else {
     const location = await mediaObjects.linkTo(object);

@@ -3,6 +3,7 @@ import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import { AppError } from "../errors.js";
+import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { headersOf, toErrorEnvelope } from "./error-handler.js";
 
 /** Whatever was thrown; what is not ours to explain is logged here, once. */
@@ -23,6 +24,8 @@ export function refuseUpgrade(socket: Duplex, error: unknown, requestId: string,
     "Content-Length": Buffer.byteLength(body),
     "Cache-Control": "private, no-store",
     "Access-Control-Allow-Origin": "*",
+    "X-Content-Type-Options": NO_SNIFFING,
+    "Content-Security-Policy": INERT_POLICY,
     "X-Request-Id": requestId,
     Connection: "close",
   };

@@ -1,5 +1,6 @@
-/** What a stranger's file is served with, so that a browser runs nothing of it (reliability 9). */
+/** What a stranger's file is served with beside what every answer carries, so that a browser runs nothing of it (reliability 9). */
 import type { OutgoingHttpHeaders } from "node:http";
+import { INERT_FILE_POLICY } from "../lib/inert-answer.js";
 
 export interface ServedFile {
   /** Without a charset. */
@@ -15,8 +16,7 @@ export function safeFileHeaders({ contentType, disposition, cacheControl }: Serv
     "Content-Type": /^text\/[^;]+$/.test(contentType) ? `${contentType}; charset=utf-8` : contentType,
     ...(cacheControl !== null && { "Cache-Control": cacheControl }),
     ...(disposition !== null && { "Content-Disposition": disposition }),
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
+    "Content-Security-Policy": INERT_FILE_POLICY,
     "Cross-Origin-Resource-Policy": "cross-origin",
   };
 }

@@ -1,4 +1,5 @@
 /** POST /v1/audio/transcriptions: OpenAI's wire format (Spec 4.3). */
+import type { AnswerType } from "../lib/content-types.js";
 import { formatSseEvent } from "../lib/sse.js";
 import { TRANSCRIPTION_FILE_BYTES_MAX, TRANSCRIPTION_FORM_BYTES_MAX } from "../limits.js";
 import { type TranscriptionResult, toTranscriptText } from "../services/generation/transcriptions.js";
@@ -9,7 +10,7 @@ import type { Exchange } from "./exchange.js";
 import { receiptHeaders } from "./headers.js";
 import type { Route } from "./route.js";
 
-const CONTENT_TYPES: Readonly<Record<TranscriptFormat, string>> = {
+const CONTENT_TYPES: Readonly<Record<TranscriptFormat, AnswerType>> = {
   json: "application/json; charset=utf-8",
   verbose_json: "application/json; charset=utf-8",
   text: "text/plain; charset=utf-8",

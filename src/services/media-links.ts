@@ -18,7 +18,7 @@ import { type BlobDraft, type BlobStore, BlobTooLarge, type ByteRange } from "..
 import type { Database } from "../store/database.js";
 import { parseInput, storableText } from "./input.js";
 import type { MediaQuotas, MediaTransaction } from "./media-quotas.js";
-import { inspectGenerated, inspectUpload } from "./media-types.js";
+import { inspectGenerated, inspectUpload, servedType } from "./media-types.js";
 import { requireAccount, requireCaller } from "./permissions.js";
 import { PictureStripper } from "./picture-stripper.js";
 
@@ -175,7 +175,8 @@ export class MediaLinks {
     if (!row || row.expiresAt <= this.clock.now()) throw notFound("media file");
     const sha256 = Buffer.from(row.sha256).toString("hex");
     if (!(await this.blobs.head(keyOf(sha256)))) throw notFound("media file");
-    const { contentType, sizeBytes, name, createdAt, expiresAt } = row;
+    const { sizeBytes, name, createdAt, expiresAt } = row;
+    const contentType = await servedType(row.contentType);
     return { id, sha256, contentType, sizeBytes, name, createdAt, expiresAt, open: (range) => this.blobs.open(keyOf(sha256), range) };
   }
 

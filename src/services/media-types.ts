@@ -3,8 +3,7 @@
  * was uploaded as a picture must never reach a browser as either.
  */
 
-/** Served for everything that is not known, or that a browser would run. */
-export const UNKNOWN_TYPE = "application/octet-stream";
+import { bareMediaType, closedTypeOf, generatedTypeOf, UNKNOWN_TYPE } from "../lib/content-types.js";
 
 /** Texts that no browser runs. They have no beginning of their own, so the declared type decides when the bytes are text. */
 const TEXT_TYPES: ReadonlySet<string> = new Set(["text/plain", "text/markdown", "text/csv", "application/json"]);
@@ -44,11 +43,6 @@ const TEXT_SAMPLE_BYTES = 64 * 1024;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
 const CONTROL_CHARACTER = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
 
-/** `Image/PNG; foo=bar` to `image/png`. */
-export function bareMediaType(contentType: string): string {
-  return (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
-}
-
 /** A file on this process's disk. */
 export interface FileOnDisk {
   readonly path: string;
@@ -64,12 +58,12 @@ export async function inspectUpload(file: FileOnDisk, declared: string | null): 
   return claim !== null && TEXT_TYPES.has(claim) ? claim : "text/plain";
 }
 
-/** The type of a file that a model made: as above, but raw sound and pictures that have no beginning of their own are believed. */
+/** The type of a file that a model made: as above, but sound and pictures that have no beginning of their own are believed. */
 export async function inspectGenerated(bytes: Uint8Array, declared: string): Promise<string> {
   const claim = bareMediaType(declared);
   const found = await detect(bytes);
   if (found !== null) return areAlike(found, claim) ? claim : passive(found);
-  return /^(?:image|video|audio)\//.test(claim) || TEXT_TYPES.has(claim) ? passive(claim) : UNKNOWN_TYPE;
+  return TEXT_TYPES.has(claim) ? claim : closedTypeOf(claim);
 }
 
 /**
@@ -91,6 +85,14 @@ export async function beginsLike(head: Uint8Array, type: string): Promise<boolea
   if (!TEXT_TYPES.has(type)) return found !== null && areAlike(found, type);
   // The text of a page is a text, as long as nobody calls it a page.
   return (found === null || ACTIVE_TYPE.test(found)) && isText(head, true);
+}
+
+/** What a file that was stored as `type` is served as: whoever stored it may have believed more than is believed today. */
+export async function servedType(type: string): Promise<string> {
+  if (TEXT_TYPES.has(type) || generatedTypeOf(type) === type || CONTAINERS.some((types) => types.includes(type))) return type;
+  const { supportedMimeTypes } = await import("file-type");
+  const isKnown = [...supportedMimeTypes].some((known) => bareMediaType(known) === type);
+  return isKnown ? passive(type) : UNKNOWN_TYPE;
 }
 
 /** Shown by a browser, instead of saved. */

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RequestContext } from "../../src/context.js";
+import type { GeneratedType } from "../../src/lib/content-types.js";
 import { MEDIA_UPLOAD_BYTES_MAX } from "../../src/limits-disk.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -320,8 +321,9 @@ describe("a file that a generation answers", () => {
       log: silentLog,
       signal: AbortSignal.any([]),
     };
-    const publish = async (bytes: Buffer, contentType: string) => {
-      const { id } = await app.services.mediaLinks.publish(ctx as RequestContext, { bytes, contentType });
+    const publish = async (bytes: Buffer, said: string) => {
+      const file = { bytes, contentType: said as GeneratedType };
+      const { id } = await app.services.mediaLinks.publish(ctx as RequestContext, file);
       return (await fetch(`${media}/${id}`)).headers.get("content-type");
     };
 

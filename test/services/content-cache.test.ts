@@ -173,7 +173,7 @@ describe("what is kept", () => {
   it("is no answer that is too large", async () => {
     const { cache } = openCache();
     const asked = query();
-    const large = { file: { bytes: new Uint8Array(CONTENT_CACHE_ANSWER_BYTES_MAX + 1), contentType: "video/mp4" }, receipt };
+    const large = { file: { bytes: new Uint8Array(CONTENT_CACHE_ANSWER_BYTES_MAX + 1), contentType: "video/mp4" as const }, receipt };
 
     await cache.get(context(), asked, async () => large);
 

@@ -1,11 +1,11 @@
 /** Pictures. */
 import type { ImageModelV3, ImageModelV3File, ImageModelV3Usage, SharedV3ProviderOptions } from "@ai-sdk/provider";
+import { pictureTypeOf } from "../../lib/pictures.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../lib/usage.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
 import { ProviderError } from "../provider.js";
 import { nearestAspectRatio } from "./aspect-ratio.js";
 import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
-import { typeOfBytes } from "./media-type.js";
 import { refuse } from "./refusal.js";
 import type { ImageTraits } from "./vendor.js";
 
@@ -97,9 +97,8 @@ function split(count: number, most: number): number[] {
 
 async function toImage(image: string | Uint8Array) {
   const bytes = typeof image === "string" ? Buffer.from(image, "base64") : image;
-  const contentType = await typeOfBytes(bytes);
-  if (!contentType?.startsWith("image/"))
-    throw new ProviderError("invalid-response", "The upstream answered something that is not a picture.");
+  const contentType = pictureTypeOf(bytes);
+  if (contentType === null) throw new ProviderError("invalid-response", "The upstream answered something that is not a picture.");
   return { bytes, contentType, revisedPrompt: null };
 }
 

@@ -1,5 +1,6 @@
 /** Films: started, waited for and fetched by the vendor's package. */
 import type { Experimental_VideoModelV3, Experimental_VideoModelV3VideoData, SharedV3ProviderOptions } from "@ai-sdk/provider";
+import { closedTypeOf } from "../../lib/content-types.js";
 import { VIDEO_BYTES_MAX } from "../../limits.js";
 import type { VideoAnswer, VideoCall, VideoProvider } from "../media.js";
 import { ProviderError } from "../provider.js";
@@ -29,7 +30,7 @@ export class AiSdkVideoProvider implements VideoProvider {
     const [video] = result.videos;
     if (video === undefined) throw new ProviderError("invalid-response", "The upstream answered no film.");
     const bytes = await toBytes(video, session);
-    const contentType = (await typeOfBytes(bytes)) ?? video.mediaType;
+    const contentType = closedTypeOf((await typeOfBytes(bytes)) ?? video.mediaType);
     if (!contentType.startsWith("video/"))
       throw new ProviderError("invalid-response", "The upstream answered something that is not a film.");
     return { bytes, contentType, durationMs: null, usage: null, warnings: [...warnings, ...toWarnings(result.warnings)] };

@@ -2,6 +2,7 @@
  * Video at an exact address, in one call (decisions "Generation"): JSON goes up, and what comes back is the video, or JSON that names
  * or holds it. Where OpenAI's `/videos` has a name for something it is used; the rest goes by the names of the gateway's own query.
  */
+import { closedTypeOf, type GeneratedType } from "../../lib/content-types.js";
 import { cutTexts, decodeBase64, isBase64 } from "../../lib/json-cut.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { UpstreamResponse } from "../http.js";
@@ -13,7 +14,7 @@ import { ProviderError } from "../provider.js";
 
 const DATA_URL = /^data:([^;,]{1,100})[^,]{0,100};base64,/i;
 const DATA_URL_HEAD_CHARS = 250;
-const VIDEO_TYPE = "video/mp4";
+const VIDEO_TYPE: GeneratedType = "video/mp4";
 
 export class EndpointVideoProvider implements VideoProvider {
   constructor(
@@ -48,7 +49,8 @@ export class EndpointVideoProvider implements VideoProvider {
   /** Without the credential: whoever keeps the file is not whom it is for. */
   private async fetchVideo(url: string, signal: AbortSignal): Promise<MediaFile> {
     try {
-      return await this.fetchFile(url, { bytesMax: UPSTREAM_BODY_BYTES_MAX, accept: "video/*", signal });
+      const { bytes, contentType } = await this.fetchFile(url, { bytesMax: UPSTREAM_BODY_BYTES_MAX, accept: "video/*", signal });
+      return { bytes, contentType: videoTypeOf(contentType) };
     } catch (error) {
       signal.throwIfAborted();
       throw new ProviderError("invalid-response", "The upstream named a video that cannot be fetched.", { cause: error });
@@ -81,15 +83,19 @@ function toDataUrl({ bytes, contentType }: InputFile): string {
 }
 
 async function readFile(response: UpstreamResponse): Promise<MediaFile> {
-  const contentType = contentTypeOf(response).split(";", 1)[0]?.trim() || VIDEO_TYPE;
-  return { bytes: await response.readAll(UPSTREAM_BODY_BYTES_MAX), contentType };
+  return { bytes: await response.readAll(UPSTREAM_BODY_BYTES_MAX), contentType: videoTypeOf(contentTypeOf(response)) };
 }
 
 function fromBase64(text: Buffer): MediaFile {
   const head = DATA_URL.exec(text.toString("latin1", 0, DATA_URL_HEAD_CHARS));
   const base64 = text.subarray(head?.[0].length ?? 0);
   if (!isBase64(base64)) throw notAVideo();
-  return { bytes: decodeBase64(base64), contentType: head?.[1] ?? VIDEO_TYPE };
+  return { bytes: decodeBase64(base64), contentType: videoTypeOf(head?.[1] ?? "") };
+}
+
+/** Unsaid, it is what was asked for. */
+function videoTypeOf(said: string): GeneratedType {
+  return said === "" ? VIDEO_TYPE : closedTypeOf(said);
 }
 
 function notAVideo(): ProviderError {

@@ -1,4 +1,5 @@
 /** Sound over OpenAI's wire format, as `/audio/speech` answers it: bytes with a content type, whole or bit by bit. */
+import { bareMediaType, type GeneratedType, generatedTypeOf } from "../../lib/content-types.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { UpstreamResponse } from "../http.js";
 import { type MediaFile, SPEECH_CONTENT_TYPES, type SpeechFormat } from "../media.js";
@@ -7,18 +8,6 @@ import { contentTypeOf, isEventStream, isJson, type OpenAiClient, refuse } from 
 import { toEmbeddedError } from "./errors.js";
 import { parseObject } from "./json.js";
 
-/** Other names of the same types. */
-const SYNONYMS: Readonly<Record<string, string>> = {
-  "audio/mp3": "audio/mpeg",
-  "audio/x-mp3": "audio/mpeg",
-  "audio/x-mpeg": "audio/mpeg",
-  "audio/x-wav": "audio/wav",
-  "audio/wave": "audio/wav",
-  "audio/vnd.wave": "audio/wav",
-  "audio/x-flac": "audio/flac",
-  "audio/x-aac": "audio/aac",
-  "application/ogg": "audio/ogg",
-};
 const UNTYPED = new Set(["", "application/octet-stream", "binary/octet-stream"]);
 
 /** Resolves when the answer has begun; it is sound, or events when those were asked for. */
@@ -29,8 +18,8 @@ export async function requestAudio(
   isStreamed: boolean,
 ): Promise<UpstreamResponse> {
   const response = await client.send({ path: "/audio/speech", accept: "*/*", body: JSON.stringify(fields), signal, isStreamed });
-  const type = bareTypeOf(response);
-  if (type.startsWith("audio/") || type in SYNONYMS || UNTYPED.has(type)) return response;
+  const type = bareMediaType(contentTypeOf(response));
+  if (type.startsWith("audio/") || soundTypeOf(type) !== null || UNTYPED.has(type)) return response;
   if (isEventStream(response) && isStreamed && fields.stream_format === "sse") return response;
   if (!isJson(response)) throw refuse(response, "The upstream answered something that is not sound.");
   const said = parseObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX));
@@ -38,10 +27,10 @@ export async function requestAudio(
   throw new ProviderError("invalid-response", "The upstream answered JSON where sound was expected.");
 }
 
-export function audioTypeOf(response: UpstreamResponse, format: SpeechFormat): string {
-  const type = bareTypeOf(response);
-  if (UNTYPED.has(type)) return SPEECH_CONTENT_TYPES[format];
-  return SYNONYMS[type] ?? type;
+/** What the upstream says that it answers, as far as we know such a sound; else what it was asked for. */
+export function audioTypeOf(response: UpstreamResponse, format: SpeechFormat): GeneratedType {
+  if (isEventStream(response)) return "text/event-stream";
+  return soundTypeOf(contentTypeOf(response)) ?? SPEECH_CONTENT_TYPES[format];
 }
 
 export async function readAudio(response: UpstreamResponse, format: SpeechFormat): Promise<MediaFile> {
@@ -50,6 +39,7 @@ export async function readAudio(response: UpstreamResponse, format: SpeechFormat
   return { bytes, contentType: audioTypeOf(response, format) };
 }
 
-function bareTypeOf(response: UpstreamResponse): string {
-  return (contentTypeOf(response).split(";", 1)[0] ?? "").trim();
+function soundTypeOf(said: string): GeneratedType | null {
+  const type = generatedTypeOf(said);
+  return type?.startsWith("audio/") ? type : null;
 }

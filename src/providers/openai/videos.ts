@@ -5,6 +5,7 @@
  * `warnings`. Bodies are multipart, as OpenAI's own clients send them: servers that copy the format all read that.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { closedTypeOf } from "../../lib/content-types.js";
 import {
   UPSTREAM_BODY_BYTES_MAX,
   VIDEO_BYTES_MAX,
@@ -99,8 +100,7 @@ export class OpenAiVideoProvider implements VideoProvider {
 
   private async download(id: string, signal: AbortSignal): Promise<MediaFile> {
     const response = await this.client.send({ path: `${pathOf(id)}/content`, accept: "video/*, */*;q=0.1", signal, isStreamed: true });
-    const contentType = contentTypeOf(response).split(";")[0] || "application/octet-stream";
-    return { bytes: await response.readAll(VIDEO_BYTES_MAX), contentType };
+    return { bytes: await response.readAll(VIDEO_BYTES_MAX), contentType: closedTypeOf(contentTypeOf(response)) };
   }
 
   /** Nobody will fetch it. Whether the upstream can still stop it is its own affair. */

@@ -34,7 +34,6 @@ const PRIVATE_HEADERS: OutgoingHttpHeaders = {
   "Cache-Control": "no-store",
   // Not `no-referrer`, with which browsers send `Origin: null` along with our own forms.
   "Referrer-Policy": "same-origin",
-  "X-Content-Type-Options": "nosniff",
   "X-Frame-Options": "DENY",
   "Cross-Origin-Opener-Policy": "same-origin",
   "Cross-Origin-Resource-Policy": "same-origin",

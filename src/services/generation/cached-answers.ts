@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
+import { closedTypeOf } from "../../lib/content-types.js";
 import { CONTENT_CACHE_BYTES_MAX, CONTENT_CACHE_HOURS, CONTENT_CACHE_NOTE_MS } from "../../limits-disk.js";
 import type { BlobStore } from "../../store/blobs.js";
 import type { Database } from "../../store/database.js";
@@ -59,7 +60,7 @@ export class CachedAnswers {
     }
     this.noteUse(key);
     const { contentType, receipt } = entry.answer as unknown as StoredAnswer;
-    return { file: { bytes, contentType }, receipt: fromStoredReceipt(receipt) };
+    return { file: { bytes, contentType: closedTypeOf(contentType) }, receipt: fromStoredReceipt(receipt) };
   }
 
   /** Takes the place of what was there. */

@@ -1,5 +1,6 @@
 /** A generation job: a generation that outlives the connection that asked for it (architecture, "GraphQL"). */
 import type { ErrorCode } from "../../errors.js";
+import { closedTypeOf, type GeneratedType } from "../../lib/content-types.js";
 import type { GenerationJobModel, UsageRecordModel } from "../../store/generated/prisma/models.js";
 import type { Receipt } from "./receipt.js";
 import { fromStoredReceipt } from "./stored-receipt.js";
@@ -35,7 +36,7 @@ export interface GenerationJob {
 export interface JobResult {
   /** Needs a key of the account. */
   readonly url: string;
-  readonly contentType: string;
+  readonly contentType: GeneratedType;
 }
 
 /** What is kept in the row's `request`. */
@@ -56,7 +57,6 @@ export function blobKeyOf(jobId: string): string {
 
 export function toJob(row: GenerationJobModel, baseUrl: string): GenerationJob {
   const { id, accountId, apiKeyId, modality, model, createdAt, finishedAt, expiresAt } = row;
-  const isMade = row.status === "succeeded" && row.resultContentType !== null;
   return {
     id,
     accountId,
@@ -66,13 +66,17 @@ export function toJob(row: GenerationJobModel, baseUrl: string): GenerationJob {
     input: (row.request as unknown as StoredRequest).input,
     status: row.status === "queued" ? "running" : row.status,
     progress: row.status === "succeeded" ? 100 : Math.min(row.progress, 99),
-    result: isMade ? { url: `${baseUrl}/generations/${id}/content`, contentType: row.resultContentType ?? "" } : null,
+    result: row.status === "succeeded" ? resultOf(row, baseUrl) : null,
     receipt: row.receipt === null ? null : fromStoredReceipt(row.receipt),
     error: row.errorCode === null ? null : { code: row.errorCode as ErrorCode, message: row.errorMessage ?? "" },
     createdAt,
     finishedAt,
     expiresAt,
   };
+}
+
+function resultOf({ id, resultContentType: said }: GenerationJobModel, baseUrl: string): JobResult | null {
+  return said === null ? null : { url: `${baseUrl}/generations/${id}/content`, contentType: closedTypeOf(said) };
 }
 
 /** Of a generation whose process died between its charge and its answer: what the usage record tells. */

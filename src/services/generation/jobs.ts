@@ -14,6 +14,7 @@ import type { Logger } from "pino";
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { conflict, notFound, serviceUnavailable } from "../../errors.js";
+import { closedTypeOf, type GeneratedType } from "../../lib/content-types.js";
 import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import { RECOVERY_SWEEP_MS } from "../../limits.js";
 import type { BlobStore, ByteRange } from "../../store/blobs.js";
@@ -38,7 +39,7 @@ export interface GenerationJobsDependencies {
 }
 
 export interface JobContent {
-  readonly contentType: string;
+  readonly contentType: GeneratedType;
   readonly sizeBytes: number;
   /** The bytes, or a part of them; null when they were removed meanwhile. */
   readonly open: (range?: ByteRange) => Promise<Readable | null>;
@@ -155,12 +156,13 @@ export class GenerationJobs {
 
   /** Throws NOT_FOUND when there is none (any more), CONFLICT while there is none yet. */
   async content(ctx: RequestContext, id: string): Promise<JobContent> {
-    const { status, resultKey, resultContentType: contentType, request } = await this.find(ctx, id);
+    const { status, resultKey, resultContentType, request } = await this.find(ctx, id);
     if (status === "running" || status === "queued") throw conflict("This generation is not finished yet.");
-    if (resultKey === null || contentType === null) throw notFound(`content: the generation was ${status}`);
+    if (resultKey === null || resultContentType === null) throw notFound(`content: the generation was ${status}`);
     const { blobs } = this.deps;
     const head = await blobs.head(resultKey);
-    if (head) return { contentType, sizeBytes: head.sizeBytes, open: (range) => blobs.open(resultKey, range) };
+    if (head)
+      return { contentType: closedTypeOf(resultContentType), sizeBytes: head.sizeBytes, open: (range) => blobs.open(resultKey, range) };
     const { made } = request as unknown as StoredRequest;
     if (made && made.storeId !== blobs.id) throw serviceUnavailable("Another process has this file, and keeps its files to itself.");
     throw notFound("content");

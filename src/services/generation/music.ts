@@ -6,7 +6,7 @@ import { randomInt } from "node:crypto";
 import type { RequestContext } from "../../context.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import { MUSIC_SECONDS_DEFAULT } from "../../limits.js";
-import type { MediaFile, MusicAnswer, SpeechFormat } from "../../providers/media.js";
+import { type MediaFile, type MusicAnswer, SPEECH_CONTENT_TYPES, type SpeechFormat } from "../../providers/media.js";
 import { ProviderError } from "../../providers/provider.js";
 import type { Generations, GenerationWork, MeteredAnswer } from "./generations.js";
 import type { GenerationJob } from "./job.js";
@@ -71,12 +71,17 @@ export class Music {
   }
 }
 
-/** What goes on to callers is sound, with the length that it has. */
+/** Whatever the upstream calls it, what goes on to callers is sound, with the length that it has. */
 async function believe(answer: MusicAnswer, format: SpeechFormat, inspector: MediaInspector): Promise<MusicAnswer> {
-  if (format === "pcm") return { ...answer, durationMs: Math.round((answer.bytes.byteLength * 1000) / PCM_BYTES_PER_SECOND) };
+  if (format === "pcm")
+    return {
+      ...answer,
+      contentType: SPEECH_CONTENT_TYPES.pcm,
+      durationMs: Math.round((answer.bytes.byteLength * 1000) / PCM_BYTES_PER_SECOND),
+    };
   const facts = await inspector.audio(answer.bytes);
   if (facts === null) throw new ProviderError("invalid-response", "The upstream answered something that is not sound.");
-  return { ...answer, durationMs: facts.durationMs };
+  return { ...answer, contentType: facts.contentType, durationMs: facts.durationMs };
 }
 
 /** A community upstream is never believed beyond the hold (decisions "What is billed"). */

@@ -1,9 +1,10 @@
 /** What a sound file says of itself. Called in a thread that can be ended: see media-inspector.ts. */
 import { ADTS, BufferSource, EncodedPacketSink, FLAC, Input, MATROSKA, MP3, MP4, OGG, QTFF, WAVE, WEBM } from "mediabunny";
+import { type GeneratedType, UNKNOWN_TYPE } from "../../lib/content-types.js";
 import { USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 
 export interface AudioFacts {
-  readonly contentType: string;
+  readonly contentType: GeneratedType;
   /** What such files are usually called. */
   readonly extension: string;
   readonly durationMs: number;
@@ -24,7 +25,7 @@ export async function readAudio(bytes: Uint8Array): Promise<AudioFacts | null> {
     if (track === null) return null;
     const durationMs = await measure(new EncodedPacketSink(track));
     const format = await input.getFormat();
-    const type = TYPES.find(({ name }) => format.name === name) ?? UNKNOWN_TYPE;
+    const type = TYPES.find(({ name }) => format.name === name) ?? UNKNOWN;
     return durationMs === null ? null : { contentType: type.contentType, extension: type.extension, durationMs };
   } catch {
     return null;
@@ -47,7 +48,7 @@ async function measure(sink: EncodedPacketSink): Promise<number | null> {
 }
 
 /** By the names that the library gives to formats. */
-const TYPES: readonly { readonly name: string; readonly contentType: string; readonly extension: string }[] = [
+const TYPES: readonly { readonly name: string; readonly contentType: GeneratedType; readonly extension: string }[] = [
   { name: "MP3", contentType: "audio/mpeg", extension: "mp3" },
   { name: "WAVE", contentType: "audio/wav", extension: "wav" },
   { name: "FLAC", contentType: "audio/flac", extension: "flac" },
@@ -58,4 +59,4 @@ const TYPES: readonly { readonly name: string; readonly contentType: string; rea
   { name: "WebM", contentType: "audio/webm", extension: "webm" },
   { name: "Matroska", contentType: "audio/x-matroska", extension: "mka" },
 ];
-const UNKNOWN_TYPE = { contentType: "application/octet-stream", extension: "bin" };
+const UNKNOWN: Pick<AudioFacts, "contentType" | "extension"> = { contentType: UNKNOWN_TYPE, extension: "bin" };

@@ -9,6 +9,7 @@
  */
 import type { RequestContext } from "../../context.js";
 import { upstreamFailed } from "../../errors.js";
+import type { GeneratedType } from "../../lib/content-types.js";
 import { createId } from "../../lib/ids.js";
 import { NO_USAGE } from "../../lib/usage.js";
 import type { SpeechStream } from "../../providers/media.js";
@@ -29,7 +30,7 @@ export type Quote = Omit<Receipt, "meterSource">;
 export interface SpokenStream {
   readonly generationId: string;
   /** An upstream has begun to answer and the hold is committed; rejects with the AppError otherwise, which `chunks` then throws too. */
-  readonly opened: Promise<{ readonly contentType: string; readonly quote: Quote }>;
+  readonly opened: Promise<{ readonly contentType: GeneratedType; readonly quote: Quote }>;
   /** Throws an AppError when the answer fails on the way; `return()` closes the upstream and settles. */
   readonly chunks: AsyncIterableIterator<Uint8Array>;
   /** Once it has ended and was charged. */
