@@ -18,10 +18,12 @@ export const CONTENT_CACHE_NOTE_MS = 5_000;
 /** Idempotency-Key, decisions "What is billed". */
 export const IDEMPOTENCY_KEY_CHARS_MAX = 255;
 export const IDEMPOTENCY_HOURS = 24;
-/** Idempotency-Key, unspecified: a larger answer is a blob. Every process can replay what is in the database. */
-export const IDEMPOTENT_BODY_INLINE_BYTES_MAX = 1024 * 1024;
-/** Idempotency-Key, unspecified: a stream whose events are larger than that cannot be replayed; any other is held back until it is stored. */
-export const IDEMPOTENT_STREAM_BYTES_MAX = 64 * 1024 * 1024;
+/** Idempotency-Key, unspecified: of a larger answer, or a stream with more events, only the receipt is kept. Every process can replay what is kept, for it is in the database. */
+export const IDEMPOTENT_ANSWER_BYTES_MAX = 1024 * 1024;
+/** Idempotency-Key, unspecified: what a kept answer counts for in its account's quota beside its body: its row and headers. */
+export const IDEMPOTENT_ANSWER_OVERHEAD_BYTES = 1024;
+/** Idempotency-Key, unspecified: how old what is known of an account's storage may be when its answers are kept. */
+export const ANSWER_ROOM_READ_MS = 30_000;
 
 /** Disk: how often what has expired is removed, and how often blobs that nobody knows of are looked for. */
 export const EXPIRY_SWEEP_MS = 5 * 60 * 1000;

@@ -3,7 +3,7 @@ import { AppError } from "../errors.js";
 import { AnswerRecorder, type RecordedAnswer } from "../lib/answer-recorder.js";
 import { storedAnswerTypeOf } from "../lib/content-types.js";
 import { formatSseEvent } from "../lib/sse.js";
-import { IDEMPOTENT_STREAM_BYTES_MAX } from "../limits-disk.js";
+import { IDEMPOTENT_ANSWER_BYTES_MAX } from "../limits-disk.js";
 import type { Idempotency, IdempotentRun, StoredAnswer } from "../services/idempotency.js";
 import { explain, toErrorAnswer, toErrorObject } from "./error-handler.js";
 import type { Exchange } from "./exchange.js";
@@ -24,9 +24,9 @@ export async function answerOnce(idempotency: Idempotency, request: IdempotentRe
   if (begun.kind === "replay") return replay(exchange, begun.answer);
   const { run } = begun;
   ctx.reservedId = run.reservedId;
-  const recorder = new AnswerRecorder(exchange.res, IDEMPOTENT_STREAM_BYTES_MAX, async (answer) => {
+  const recorder = new AnswerRecorder(exchange.res, IDEMPOTENT_ANSWER_BYTES_MAX, async (answer) => {
     if (answer) await run.succeed(answer);
-    else run.giveUp();
+    else await run.omit();
   });
   try {
     await work();

@@ -14,6 +14,7 @@ import { Repositories } from "./agents/repositories.js";
 import { RunTokens } from "./agents/run-tokens.js";
 import { Guests } from "./agents/sandbox/guests.js";
 import { Agents } from "./agents.js";
+import { AnswerRoom } from "./answer-room.js";
 import { ApiKeys } from "./api-keys.js";
 import { AppUsages } from "./app-usage.js";
 import { createAuthorizations } from "./authorizations/create-authorizations.js";
@@ -100,9 +101,9 @@ export function createServices(
     foundations;
   const outcomes = foundations.modelHealth;
   const { totalMs } = settings.timeouts;
-  const idempotency = new Idempotency(database, blobs, clock, processId, log);
   const mediaUrl = () => addresses().mediaUrl;
   const mediaQuotas = new MediaQuotas(database, settings.mediaQuota, foundations.freeBytes, clock);
+  const idempotency = new Idempotency(database, blobs, new AnswerRoom(mediaQuotas, clock), clock, processId, log);
   const mediaLinks = new MediaLinks({ database, blobs, quotas: mediaQuotas, clock, mediaUrl });
   const mediaObjects = new MediaObjects({ database, blobs, quotas: mediaQuotas, isOnDisk: foundations.blobUrls !== null, clock, mediaUrl });
   const media = new Media(mediaLinks, mediaObjects, mediaUrl);

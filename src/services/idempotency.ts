@@ -4,22 +4,25 @@
  *
  * 1. `begin` writes the request down with the id under which its generation will be charged. One of any number of requests with one
  *    key does; the others are refused while it is under way.
- * 2. The answer is stored before its last byte goes out (`succeed`). A failure that was not charged leaves the key free (`fail`).
+ * 2. The answer is stored before its last byte goes out (`succeed`). A failure that was not charged leaves the key free (`fail`). Of an
+ *    answer that is too large, or that the account's quota or the disk has no room for, only that it was given is kept (`omit`): a
+ *    repetition is told its receipt, and not billed again.
  * 3. What a process left when it died was charged or not, which its generation's id tells. Not charged: the key is free. Charged: the
  *    answer is lost, and the caller is told so with the id, and not billed again.
  */
 import type { Logger } from "pino";
 import * as z from "zod";
 import type { RequestContext } from "../context.js";
-import { AppError } from "../errors.js";
 import { canonicalHash } from "../lib/canonical-hash.js";
 import type { Clock } from "../lib/clock.js";
 import { createId } from "../lib/ids.js";
 import { HEARTBEAT_DEAD_MS } from "../limits.js";
-import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX, IDEMPOTENT_BODY_INLINE_BYTES_MAX } from "../limits-disk.js";
+import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX, IDEMPOTENT_ANSWER_BYTES_MAX } from "../limits-disk.js";
 import type { BlobStore } from "../store/blobs.js";
 import type { Database } from "../store/database.js";
+import type { AnswerRoom } from "./answer-room.js";
 import { ReservedId } from "./generation/generation-id.js";
+import { answerLost, answerOmitted, inProgress, type Omission, usedOtherwise } from "./idempotency-refusals.js";
 import { parseInput, storableText } from "./input.js";
 import { requireCaller } from "./permissions.js";
 
@@ -27,8 +30,8 @@ const HOUR_MS = 60 * 60 * 1000;
 const SWEPT_AT_ONCE_MAX = 100;
 /** Two requests may free and take a key in turn; more often than this something else is wrong. */
 const ATTEMPTS_MAX = 5;
-const RETRY_AFTER_SECONDS = 1;
 
+/** Of answers that earlier releases kept as blobs, until they have expired. */
 export const IDEMPOTENCY_FOLDER = "idempotency";
 
 const idempotencyKey = z.object({ "Idempotency-Key": storableText.min(1).max(IDEMPOTENCY_KEY_CHARS_MAX) });
@@ -60,6 +63,7 @@ interface Known {
   readonly headers: Record<string, string> | null;
   readonly body: Uint8Array | null;
   readonly body_key: string | null;
+  readonly omission: Omission | null;
   readonly created_at: Date;
   readonly is_expired: boolean;
   /** Its process lives, as far as is known. */
@@ -74,6 +78,7 @@ export class Idempotency {
   constructor(
     private readonly database: Database,
     private readonly blobs: BlobStore,
+    private readonly room: AnswerRoom,
     private readonly clock: Clock,
     private readonly processId: string,
     private readonly log: Logger,
@@ -110,8 +115,10 @@ export class Idempotency {
           SELECT id FROM idempotent_request WHERE expires_at <= ${this.clock.now()} LIMIT ${SWEPT_AT_ONCE_MAX}) RETURNING body_key`;
       for (const { body_key } of some) if (body_key !== null) await this.blobs.delete(body_key);
       removed += some.length;
-      if (some.length < SWEPT_AT_ONCE_MAX) return removed;
+      if (some.length < SWEPT_AT_ONCE_MAX) break;
     }
+    if (removed > 0) this.room.forget();
+    return removed;
   }
 
   /** Which of these blobs belong to an answer. */
@@ -144,7 +151,7 @@ export class Idempotency {
         },
         skipDuplicates: true,
       });
-      if (count === 1) return new IdempotentRun(id, generationId, this.store());
+      if (count === 1) return new IdempotentRun(id, accountId, generationId, this.store());
     } catch (error) {
       this.running.delete(id);
       throw error;
@@ -156,7 +163,7 @@ export class Idempotency {
   private async find(scopeId: string, key: string): Promise<Known | null> {
     const deadAfterSeconds = HEARTBEAT_DEAD_MS / 1000;
     const rows = await this.database.prisma.$queryRaw<Known[]>`
-      SELECT r.id, r.account_id, r.fingerprint, r.generation_id, r.status, r.status_code, r.headers, r.body, r.body_key, r.created_at,
+      SELECT r.id, r.account_id, r.fingerprint, r.generation_id, r.status, r.status_code, r.headers, r.body, r.body_key, r.omission, r.created_at,
         r.expires_at <= ${this.clock.now()} AS is_expired, r.process_id = ${this.processId}::uuid AS is_own,
         coalesce(p.heartbeat_at >= now() - make_interval(secs => ${deadAfterSeconds}), false) AS is_attended
       FROM idempotent_request r LEFT JOIN gateway_process p ON p.id = r.process_id
@@ -164,7 +171,9 @@ export class Idempotency {
     return rows[0] ?? null;
   }
 
-  private async answerOf({ status_code, headers, body, body_key, generation_id }: Known): Promise<StoredAnswer> {
+  private async answerOf(known: Known): Promise<StoredAnswer> {
+    const { status_code, headers, body, body_key, omission, generation_id } = known;
+    if (omission !== null) throw answerOmitted(omission, generation_id, await this.costOf(known));
     const bytes = body ?? (body_key === null ? null : await this.blobs.read(body_key));
     // A large answer of a process whose blobs this one does not see.
     if (!bytes) throw answerLost(generation_id);
@@ -192,6 +201,16 @@ export class Idempotency {
     return (await usageRecord.findFirst({ where: { accountId, timestamp, parentRequestId: generationId }, select: { id: true } })) !== null;
   }
 
+  /** In nanocredits: of the generation, and, of an agent, of those that it asked for. */
+  private async costOf({ generation_id: id, account_id: accountId, created_at }: Known): Promise<bigint> {
+    const timestamp = { gte: new Date(created_at.getTime() - HOUR_MS) };
+    const { _sum } = await this.database.prisma.usageRecord.aggregate({
+      where: { accountId, timestamp, OR: [{ id }, { parentRequestId: id }] },
+      _sum: { costNanocredits: true },
+    });
+    return _sum.costNanocredits ?? 0n;
+  }
+
   private async remove({ id, status, body_key }: Pick<Known, "id" | "status" | "body_key">): Promise<void> {
     const { count } = await this.database.prisma.idempotentRequest.deleteMany({ where: { id, status } });
     if (count > 0 && body_key !== null) await this.blobs.delete(body_key);
@@ -209,32 +228,50 @@ export class Idempotency {
       }
     };
     return {
-      keep: (id, answer) => guarded(id, () => this.keep(id, answer)),
+      keep: (id, accountId, answer) => guarded(id, () => this.keep(id, accountId, answer)),
       keepIfCharged: (id, generationId, answer) =>
         guarded(id, async () => {
           const row = await this.database.prisma.idempotentRequest.findUnique({ where: { id } });
-          if (row && (await this.wasCharged(generationId, row.accountId, row.createdAt))) await this.keep(id, answer());
+          if (row && (await this.wasCharged(generationId, row.accountId, row.createdAt))) await this.keep(id, row.accountId, answer());
           else await this.remove({ id, status: "running", body_key: null });
         }),
-      giveUp: (id) => void this.running.delete(id),
+      omit: (id) => guarded(id, () => this.conclude(id, { statusCode: 200, omission: "too_large" })),
     };
   }
 
-  private async keep(id: string, { statusCode, headers, body }: StoredAnswer): Promise<void> {
-    const isInline = body.byteLength <= IDEMPOTENT_BODY_INLINE_BYTES_MAX;
-    const bodyKey = isInline ? null : `${IDEMPOTENCY_FOLDER}/${id}`;
-    if (bodyKey !== null) await this.blobs.put(bodyKey, body);
+  private async keep(id: string, accountId: string, { statusCode, headers, body }: StoredAnswer): Promise<void> {
+    if (body.byteLength > IDEMPOTENT_ANSWER_BYTES_MAX) return this.conclude(id, { statusCode, omission: "too_large" });
+    const room = await this.room.take(accountId, body.byteLength);
+    if (!room) return this.conclude(id, { statusCode, omission: "no_room" });
+    try {
+      await this.conclude(id, { statusCode, headers: { ...headers }, body: new Uint8Array(body), sizeBytes: room.sizeBytes });
+    } finally {
+      room.conclude();
+    }
+  }
+
+  private async conclude(id: string, outcome: Outcome): Promise<void> {
     await this.database.prisma.idempotentRequest.updateMany({
       where: { id, status: "running" },
-      data: { status: "done", statusCode, headers: { ...headers }, body: isInline ? new Uint8Array(body) : null, bodyKey },
+      data: { status: "done", headers: {}, ...outcome },
     });
   }
 }
 
+/** What a row says of a request that is done: its answer, or why that is not there. */
+type Outcome =
+  | { readonly statusCode: number; readonly omission: Omission }
+  | {
+      readonly statusCode: number;
+      readonly headers: Record<string, string>;
+      readonly body: Uint8Array<ArrayBuffer>;
+      readonly sizeBytes: number;
+    };
+
 interface RunStore {
-  keep(id: string, answer: StoredAnswer): Promise<void>;
+  keep(id: string, accountId: string, answer: StoredAnswer): Promise<void>;
   keepIfCharged(id: string, generationId: string, answer: () => StoredAnswer): Promise<void>;
-  giveUp(id: string): void;
+  omit(id: string): Promise<void>;
 }
 
 /** One request that has the key. Exactly one of its methods concludes it; further calls change nothing. None rejects. */
@@ -245,6 +282,7 @@ export class IdempotentRun {
 
   constructor(
     private readonly id: string,
+    private readonly accountId: string,
     readonly generationId: string,
     private readonly store: RunStore,
   ) {
@@ -253,7 +291,7 @@ export class IdempotentRun {
 
   /** Resolves when the answer is stored: its last byte may go out. */
   succeed(answer: StoredAnswer): Promise<void> {
-    this.concluded ??= this.store.keep(this.id, answer);
+    this.concluded ??= this.store.keep(this.id, this.accountId, answer);
     return this.concluded;
   }
 
@@ -263,22 +301,9 @@ export class IdempotentRun {
     return this.concluded;
   }
 
-  /** The answer is too large to be kept: a repetition is refused, or free when nothing was charged. */
-  giveUp(): void {
-    this.concluded ??= Promise.resolve(this.store.giveUp(this.id));
+  /** The answer was too large to be recorded: a repetition is told the receipt. */
+  omit(): Promise<void> {
+    this.concluded ??= this.store.omit(this.id);
+    return this.concluded;
   }
-}
-
-function usedOtherwise(): AppError {
-  return new AppError("CONFLICT", "This Idempotency-Key was used for another request.", { param: "Idempotency-Key" });
-}
-
-function inProgress(): AppError {
-  const message = "A request with this Idempotency-Key is still running.";
-  return new AppError("CONFLICT", message, { param: "Idempotency-Key", retryAfterSeconds: RETRY_AFTER_SECONDS });
-}
-
-function answerLost(generationId: string): AppError {
-  const message = `The request with this Idempotency-Key was charged as generation ${generationId}, but its answer is lost. Nothing was charged now.`;
-  return new AppError("CONFLICT", message, { param: "Idempotency-Key", details: { generationId } });
 }

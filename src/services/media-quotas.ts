@@ -1,7 +1,8 @@
 /**
  * How much an account may keep on the media host, and whether the disk has room for more (reliability 9). Counted are the files that
  * the account brought first and its uploads to the blob store, from the moment on at which their addresses are given out: whoever has
- * one may use it. What somebody else brought already costs nobody anything again.
+ * one may use it. What somebody else brought already costs nobody anything again. Answers that are kept for repeated requests count with
+ * their bytes, and are no files.
  */
 import type { RequestContext } from "../context.js";
 import { AppError, serviceUnavailable } from "../errors.js";
@@ -74,26 +75,43 @@ export class MediaQuotas {
     });
   }
 
+  /** What the account may still keep, in bytes; never less than 0. */
+  async bytesLeft(accountId: string): Promise<number> {
+    return this.leftOf(await this.usedBy(accountId, this.database.prisma));
+  }
+
+  /** False when the disk would be too full afterwards. */
+  async hasSpace(sizeBytes: number): Promise<boolean> {
+    return (await this.freeBytes()) - sizeBytes >= this.settings.freeBytesMin;
+  }
+
   /** Throws SERVICE_UNAVAILABLE when the disk would be too full afterwards. */
   async assertSpace(sizeBytes: number): Promise<void> {
-    if ((await this.freeBytes()) - sizeBytes >= this.settings.freeBytesMin) return;
+    if (await this.hasSpace(sizeBytes)) return;
     throw serviceUnavailable("There is no room for files at the moment.", { retryAfterSeconds: 60 });
   }
 
-  private assertFits({ bytes, files }: Used, sizeBytes: number): void {
+  private assertFits(used: Used, sizeBytes: number): void {
     const { bytesMax, filesMax } = this.settings;
-    if (Number(files) >= filesMax) throw overQuota(`The account keeps ${files} files; ${filesMax} are the most.`);
-    const left = Math.max(0, bytesMax - Number(bytes));
+    if (Number(used.files) >= filesMax) throw overQuota(`The account keeps ${used.files} files; ${filesMax} are the most.`);
+    const left = this.leftOf(used);
     if (sizeBytes > left) throw overQuota(`The account's files may have ${bytesMax} bytes together, of which ${left} are left.`);
+  }
+
+  private leftOf({ bytes }: Used): number {
+    return Math.max(0, this.settings.bytesMax - Number(bytes));
   }
 
   private async usedBy(accountId: string, client: Pick<MediaTransaction, "$queryRaw">): Promise<Used> {
     const rows = await client.$queryRaw<Used[]>`
-      SELECT coalesce(sum(size_bytes), 0)::bigint AS bytes, count(*) AS files
+      SELECT coalesce(sum(bytes), 0)::bigint AS bytes, coalesce(sum(files), 0)::bigint AS files
       FROM (
-        SELECT size_bytes FROM media_file WHERE account_id = ${accountId}::uuid AND expires_at > ${this.clock.now()}
+        SELECT sum(size_bytes) AS bytes, count(*) AS files FROM media_file
+        WHERE account_id = ${accountId}::uuid AND expires_at > ${this.clock.now()}
         UNION ALL
-        SELECT size_bytes FROM media_object WHERE account_id = ${accountId}::uuid
+        SELECT sum(size_bytes), count(*) FROM media_object WHERE account_id = ${accountId}::uuid
+        UNION ALL
+        SELECT sum(size_bytes), 0 FROM idempotent_request WHERE account_id = ${accountId}::uuid AND expires_at > ${this.clock.now()}
       ) AS kept`;
     return rows[0] as Used;
   }

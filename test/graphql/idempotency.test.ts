@@ -4,6 +4,7 @@ import { type GraphQLNamedType, getNamedType, isObjectType } from "graphql";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { GENERATION_MUTATIONS } from "../../src/graphql/plugins/use-idempotency.js";
 import { createSchema } from "../../src/graphql/schema.js";
+import { IDEMPOTENT_ANSWER_BYTES_MAX } from "../../src/limits-disk.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
@@ -57,6 +58,20 @@ describe("an Idempotency-Key on GraphQL", () => {
     expect(first?.data).toMatchObject({ createChatCompletion: { completion: { choices: [{ message: { content: "Once." } }] } } });
     expect(first?.extensions?.idempotentReplay).toBeUndefined();
     expect(replayed).toEqual({ data: first?.data, extensions: { idempotentReplay: true } });
+    expect(charges).toBe(1);
+  });
+
+  it("tells the receipt of data that is too large to keep", async () => {
+    app.upstream.replyNext(json(chatCompletion({ content: "x".repeat(IDEMPOTENT_ANSWER_BYTES_MAX) })));
+
+    const { result, charges } = await counted(async () => [await ask(), await ask()]);
+
+    const [first, refused] = result;
+    const answered = first?.data?.createChatCompletion as { readonly receipt: object } | undefined;
+    expect(refused?.errors?.[0]).toMatchObject({
+      message: expect.stringContaining("too large to keep"),
+      extensions: { code: "CONFLICT", details: answered?.receipt },
+    });
     expect(charges).toBe(1);
   });
 

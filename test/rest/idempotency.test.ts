@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { IDEMPOTENT_BODY_INLINE_BYTES_MAX } from "../../src/limits-disk.js";
+import { IDEMPOTENT_ANSWER_BYTES_MAX, IDEMPOTENT_ANSWER_OVERHEAD_BYTES } from "../../src/limits-disk.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { eventually } from "../support/eventually.js";
@@ -11,6 +11,10 @@ import { findBrokenInvariants } from "../support/invariants.js";
 import { chatChunks, chatCompletion } from "../support/openai-bodies.js";
 import { errorReply, json, raw, sse, waitFor } from "../support/upstream-replies.js";
 import { type Answer, type Client, createClient, createKey, expectEnvelope, type UsageJson } from "./client.js";
+import { createStranger } from "./seed.js";
+
+/** Of one account. */
+const QUOTA_BYTES = 2800 * 1024;
 
 let app: TestApp;
 let client: Client;
@@ -18,7 +22,7 @@ let database: Database;
 let key: string;
 
 beforeAll(async () => {
-  app = await createTestApp();
+  app = await createTestApp({ config: { mediaQuota: { bytesMax: QUOTA_BYTES, filesMax: 10, freeBytesMin: 0 } } });
   client = createClient(app.baseUrl, app.key);
   database = Reflect.get(app.services.usage, "database") as Database;
 });
@@ -47,6 +51,18 @@ async function counted<Result>(work: () => Promise<Result>): Promise<{ result: R
   const [charges, calls] = [await usageCount(), app.upstream.requests.length];
   const result = await work();
   return { result, charges: (await usageCount()) - charges, calls: app.upstream.requests.length - calls };
+}
+
+const rowOf = (key: string) => database.prisma.idempotentRequest.findFirstOrThrow({ where: { key } });
+
+/** The answer was not kept; its receipt was. */
+function expectOmitted(refused: Answer, first: Answer, reason: string): void {
+  expectEnvelope(refused, 409, "CONFLICT");
+  const { message, details } = refused.json<{ error: { message: string; details: object } }>().error;
+  expect(message).toContain(reason);
+  expect(message).toContain("Nothing was charged now.");
+  const cost = first.headers.get("x-cost") ?? expect.stringMatching(/^\d+\.\d+$/);
+  expect(details).toEqual({ generationId: first.headers.get("x-generation-id"), cost });
 }
 
 const isReplay = (answer: Answer) => answer.headers.get("x-idempotent-replay") === "true";
@@ -179,18 +195,112 @@ describe("an Idempotency-Key", () => {
     expect(await idempotentRequest.count({ where: { key } })).toBe(0);
   });
 
-  it("keeps a large answer as a blob", async () => {
-    const content = "x".repeat(IDEMPOTENT_BODY_INLINE_BYTES_MAX + 1);
-    app.upstream.replyNext(json(chatCompletion({ content })));
+  it("has an answer replayed of as many bytes as are kept, and of one more only told what it was", async () => {
+    const sizeOf = async (bytes: number) => {
+      key = randomUUID();
+      app.upstream.replyNext(json(chatCompletion({ content: "x".repeat(bytes) })));
+      return [await ask(), await ask()] as const;
+    };
+    app.upstream.replyNext(json(chatCompletion({ content: "" })));
+    const most = IDEMPOTENT_ANSWER_BYTES_MAX - Buffer.byteLength((await ask()).text);
 
-    const first = await ask();
-    const replayed = await ask();
+    const [kept, replayed] = await sizeOf(most);
+    const { result, charges, calls } = await counted(() => sizeOf(most + 1));
 
-    expect(replayed.text).toBe(first.text);
-    expect(isReplay(replayed)).toBe(true);
-    const row = await database.prisma.idempotentRequest.findFirstOrThrow({ where: { key } });
-    expect([row.body, row.bodyKey]).toEqual([null, `idempotency/${row.id}`]);
+    expect([Buffer.byteLength(kept.text), replayed.text === kept.text, isReplay(replayed)]).toEqual([
+      IDEMPOTENT_ANSWER_BYTES_MAX,
+      true,
+      true,
+    ]);
+    const [large, refused] = result;
+    expect([large.status, Buffer.byteLength(large.text)]).toEqual([200, IDEMPOTENT_ANSWER_BYTES_MAX + 1]);
+    expectOmitted(refused, large, "too large to keep");
+    expect({ charges, calls }).toEqual({ charges: 1, calls: 1 });
+    expect(await rowOf(key)).toMatchObject({ body: null, bodyKey: null, omission: "too_large", sizeBytes: 0 });
   });
+
+  it("is not kept as a stream of more bytes either", async () => {
+    const piece = "x".repeat(64 * 1024);
+    app.upstream.replyNext(sse(chatChunks(Array.from({ length: 17 }, () => piece))));
+
+    const { result, charges } = await counted(
+      async () => [await ask({ ...hello, stream: true }), await ask({ ...hello, stream: true })] as const,
+    );
+
+    const [streamed, refused] = result;
+    expect(streamed.text.trimEnd().endsWith("data: [DONE]")).toBe(true);
+    expectOmitted(refused, streamed, "too large to keep");
+    expect(charges).toBe(1);
+  });
+});
+
+describe("kept answers", () => {
+  const free = { ...hello, model: "acme/free" };
+  const quotas = () => app.services.mediaQuotas;
+
+  async function askOnce(stranger: string, bytes: number): Promise<Answer> {
+    key = randomUUID();
+    app.upstream.replyNext(json(chatCompletion({ content: "x".repeat(bytes) })));
+    const answer = await ask(free, CHAT, { key: stranger });
+    expect(answer.status).toBe(200);
+    return answer;
+  }
+
+  it("count in their account's quota until they have expired; beyond it only the receipt is kept", async () => {
+    const { key: stranger } = await createStranger(app);
+    const overhead = Buffer.byteLength((await askOnce(stranger, 0)).text) + IDEMPOTENT_ANSWER_OVERHEAD_BYTES;
+    const left = QUOTA_BYTES - overhead;
+    const large = 1000 * 1024;
+    for (const bytes of [large, large]) await askOnce(stranger, bytes - overhead);
+    const last = await askOnce(stranger, left - 2 * large - overhead);
+    expect([(await ask(free, CHAT, { key: stranger })).text === last.text, await usedBy(stranger)]).toEqual([true, QUOTA_BYTES]);
+
+    const unkept = await askOnce(stranger, 0);
+    const refused = await ask(free, CHAT, { key: stranger });
+
+    expectOmitted(refused, unkept, "no room");
+    expect(await rowOf(key)).toMatchObject({ body: null, omission: "no_room", sizeBytes: 0 });
+    // Somebody else's quota is another one.
+    await ask(free, CHAT);
+    expect(isReplay(await ask(free, CHAT))).toBe(true);
+
+    const { accountId } = await rowOf(key);
+    await database.prisma.idempotentRequest.updateMany({ where: { accountId }, data: { createdAt: new Date(0), expiresAt: new Date(1) } });
+    await app.services.idempotency.sweep();
+    expect(await usedBy(stranger)).toBe(0);
+    const again = await askOnce(stranger, 0);
+    expect((await ask(free, CHAT, { key: stranger })).text).toBe(again.text);
+  });
+
+  it("hinder uploads, and uploads them, in one quota", async () => {
+    const { key: stranger } = await createStranger(app);
+    for (const bytes of [0.9, 0.9].map((part) => part * IDEMPOTENT_ANSWER_BYTES_MAX)) await askOnce(stranger, bytes);
+
+    const upload = await client.post(
+      "/media/upload",
+      { data: Buffer.alloc(IDEMPOTENT_ANSWER_BYTES_MAX * 1.3, 1).toString("base64") },
+      { key: stranger },
+    );
+
+    expectEnvelope(upload, 413, "PAYLOAD_TOO_LARGE");
+  });
+
+  it("need room on the disk, which a generation does not", async () => {
+    const freeBytes: unknown = Reflect.get(quotas(), "freeBytes");
+    Reflect.set(quotas(), "freeBytes", async () => 0);
+    try {
+      const first = await ask();
+      expect(first.status).toBe(200);
+      expectOmitted(await ask(), first, "no room");
+    } finally {
+      Reflect.set(quotas(), "freeBytes", freeBytes);
+    }
+  });
+
+  async function usedBy(stranger: string): Promise<number> {
+    const answer = await client.post("/graphql", { query: "{ me { mediaQuota { usedBytes } } }" }, { key: stranger });
+    return answer.json<{ data: { me: { mediaQuota: { usedBytes: number } } } }>().data.me.mediaQuota.usedBytes;
+  }
 });
 
 describe("a stream with an Idempotency-Key", () => {

@@ -6,7 +6,6 @@
 import { type DocumentNode, type ExecutionResult, getOperationAST, Kind, OperationTypeNode, print, type SelectionSetNode } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import { AppError, invalidInput } from "../../errors.js";
-import { IDEMPOTENT_STREAM_BYTES_MAX } from "../../limits-disk.js";
 import type { IdempotentRun, StoredAnswer } from "../../services/idempotency.js";
 import type { GraphQLContext } from "../context.js";
 import { toPublicError, toPublicErrors } from "../public-errors.js";
@@ -66,17 +65,12 @@ async function keep(run: IdempotentRun, ctx: GraphQLContext, execute: () => Prom
     const result = await execute();
     const errors = result.errors && toPublicErrors(result.errors, ctx);
     if (errors) await run.fail(() => toAnswer({ failure: errors[0]?.message ?? "" }));
-    else await keepData(run, toAnswer({ data: result.data }));
+    else await run.succeed(toAnswer({ data: result.data }));
     return errors ? { ...result, errors } : result;
   } catch (error) {
     await run.fail(() => toAnswer({ failure: "It was cut when its reader left." }));
     throw error;
   }
-}
-
-async function keepData(run: IdempotentRun, answer: StoredAnswer): Promise<void> {
-  if (answer.body.byteLength <= IDEMPOTENT_STREAM_BYTES_MAX) await run.succeed(answer);
-  else run.giveUp();
 }
 
 function toAnswer(result: StoredResult): StoredAnswer {

@@ -99,7 +99,8 @@ const IDEMPOTENCY_KEY = {
   name: "Idempotency-Key",
   in: "header",
   required: false,
-  description: "A request that is sent again with the same key within 24 hours is answered as the first was, and not charged again.",
+  description:
+    "A request that is sent again with the same key within 24 hours is answered as the first was, and not charged again. Answers of more than 1 MiB, and those that the account's storage quota has no room for, are not kept: then it is 409, with the first one's generation id and cost in `details`.",
   schema: { type: "string", minLength: 1, maxLength: IDEMPOTENCY_KEY_CHARS_MAX },
 };
 
