@@ -1,4 +1,5 @@
 /** Where requests to the media host and to the authorization host arrive: at a host of their own, or below a path of the gateway's (decisions "Addresses"). */
+import { withoutTrailing } from "./lib/trim-end.js";
 
 export interface Mount {
   /** Null: the gateway's own. */
@@ -16,7 +17,7 @@ export function authMountOf(config: { readonly baseUrl: string | null; readonly 
 
 function mountOf(url: string, baseUrl: string | null): Mount {
   const own = new URL(url);
-  return { host: sharesHost(own, baseUrl) ? null : own.host, path: own.pathname.replace(/\/+$/, "") };
+  return { host: sharesHost(own, baseUrl) ? null : own.host, path: withoutTrailing(own.pathname, "/") };
 }
 
 /** True when the API and the media host would have to answer the same addresses. */

@@ -8,7 +8,9 @@ import { AppError, type ErrorCode } from "../errors.js";
 
 const INTERNAL_MESSAGE = "Something went wrong in the gateway. Quote the request id when you report it.";
 /** What graphql-js appends to its messages would spell out the schema to a guesser. */
-const SUGGESTION = / ?Did you mean .+\?$/;
+const SUGGESTION = "Did you mean ";
+/** graphql-js repeats what it refuses, whole. Of a longer message the beginning and the end are told, which say what and where. */
+const MESSAGE_CHARS_MAX = 1_000;
 /** Limits refuse from inside the parser and the validator, which is no matter of syntax. */
 const LIMIT_PREFIX = /^Syntax Error: (?=(?:Query|Aliases|Directives|Token) )/;
 
@@ -97,8 +99,19 @@ function mapRefusal(error: GraphQLError, scope: ErrorScope): GraphQLError {
   // `spec`: 200 to those who accept plain application/json. As GraphQL over HTTP has it, that is for requests that are
   // well-formed, whatever is wrong with their documents; those that are not, Yoga calls BAD_REQUEST too.
   const spec = code === "BAD_REQUEST" && reason !== "BAD_REQUEST" && http.status === HTTP_STATUSES.BAD_REQUEST;
-  const message = error.message.replace(LIMIT_PREFIX, "").replace(SUGGESTION, "").trim();
+  const message = shortened(withoutSuggestion(error.message.replace(LIMIT_PREFIX, "")).trim());
   return build(error, message, scope, { code }, { ...http, spec });
+}
+
+function withoutSuggestion(message: string): string {
+  const start = message.endsWith("?") ? message.lastIndexOf(SUGGESTION) : -1;
+  return start === -1 ? message : message.slice(0, start);
+}
+
+function shortened(message: string): string {
+  if (message.length <= MESSAGE_CHARS_MAX) return message;
+  const half = MESSAGE_CHARS_MAX / 2;
+  return `${message.slice(0, half)} … ${message.slice(-half)}`;
 }
 
 function build(

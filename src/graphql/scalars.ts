@@ -1,6 +1,6 @@
 /** How the schema's own scalars are read and written. */
 import { GraphQLError } from "graphql";
-import { parseNanocredits, parsePicocredits } from "../lib/money.js";
+import { AMOUNT_CHARS_MAX, parseNanocredits, parsePicocredits } from "../lib/money.js";
 import { JSON_DEPTH_MAX } from "../limits.js";
 import { UploadedFile } from "./uploaded-file.js";
 
@@ -27,14 +27,20 @@ export function serializeCredits(value: unknown): string {
 /** To nanocredits. Text only: a JSON number has been rounded to a double before anyone could look at it. */
 export function parseCredits(value: unknown): bigint {
   const nanocredits = typeof value === "string" ? parseNanocredits(value) : null;
-  if (nanocredits === null) throw new GraphQLError('Credits are a decimal string with at most 9 decimal places, such as "1.5".');
+  if (nanocredits === null)
+    throw new GraphQLError(
+      `Credits are a decimal string of at most ${AMOUNT_CHARS_MAX} characters with at most 9 decimal places, such as "1.5".`,
+    );
   return nanocredits;
 }
 
 /** To picocredits. Text only, as credits are. */
 export function parsePrice(value: unknown): bigint {
   const picocredits = typeof value === "string" ? parsePicocredits(value) : null;
-  if (picocredits === null) throw new GraphQLError('A price is a decimal string with at most 12 decimal places, such as "0.00000015".');
+  if (picocredits === null)
+    throw new GraphQLError(
+      `A price is a decimal string of at most ${AMOUNT_CHARS_MAX} characters with at most 12 decimal places, such as "0.00000015".`,
+    );
   return picocredits;
 }
 

@@ -1,3 +1,5 @@
+import { withoutTrailing } from "./trim-end.js";
+
 /**
  * An http or https address that paths are appended to, without a slash at its end. Null for anything else, and for one
  * with credentials, query or fragment.
@@ -6,5 +8,5 @@ export function parseBaseUrl(text: string): string | null {
   if (!URL.canParse(text)) return null;
   const url = new URL(text);
   const isPlain = /^https?:$/.test(url.protocol) && !url.username && !url.password && !/[?#\s]/.test(text);
-  return isPlain ? text.replace(/\/+$/, "") : null;
+  return isPlain ? withoutTrailing(text, "/") : null;
 }

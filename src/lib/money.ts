@@ -3,22 +3,26 @@
  * credit) per unit. One credit is worth one US dollar.
  */
 
+import { withoutTrailing } from "./trim-end.js";
+
 const NANOCREDIT_DECIMALS = 9;
 const PICOCREDIT_DECIMALS = 12;
 const PICOCREDITS_PER_NANOCREDIT = 1000n;
-const DECIMAL_PATTERN = /^(-?)(\d+)(?:\.(\d+))?$/;
+/** Several times the longest amount that any limit allows. What is longer is refused before a digit of it is read: some of what follows is quadratic. */
+export const AMOUNT_CHARS_MAX = 64;
+const DECIMAL_PATTERN = /^(-?)(\d{1,64})(?:\.(\d{1,64}))?$/;
 
 /** Picocredits to nanocredits, rounded half up: the one rounding of a charge. Takes amounts of 0 or more. */
 export function roundToNanocredits(picocredits: bigint): bigint {
   return (picocredits + PICOCREDITS_PER_NANOCREDIT / 2n) / PICOCREDITS_PER_NANOCREDIT;
 }
 
-/** `"0.000001"` to 1000000n picocredits. Null when it is not a plain decimal of at most 12 decimal places. */
+/** `"0.000001"` to 1000000n picocredits. Null when it is not a plain decimal of at most 12 decimal places and AMOUNT_CHARS_MAX characters. */
 export function parsePicocredits(decimal: string): bigint | null {
   return parseDecimal(decimal, PICOCREDIT_DECIMALS);
 }
 
-/** `"1.5"` to 1500000000n nanocredits. Null when it is not a plain decimal of at most 9 decimal places. */
+/** `"1.5"` to 1500000000n nanocredits. Null when it is not a plain decimal of at most 9 decimal places and AMOUNT_CHARS_MAX characters. */
 export function parseNanocredits(decimal: string): bigint | null {
   return parseDecimal(decimal, NANOCREDIT_DECIMALS);
 }
@@ -57,10 +61,10 @@ export function toPlainDecimal(value: number): string | null {
 }
 
 function parseDecimal(decimal: string, decimals: number): bigint | null {
-  const match = DECIMAL_PATTERN.exec(decimal);
+  const match = decimal.length <= AMOUNT_CHARS_MAX ? DECIMAL_PATTERN.exec(decimal) : null;
   if (!match) return null;
   const [, sign, whole = "0", fraction = ""] = match;
-  const significant = fraction.replace(/0+$/, "");
+  const significant = withoutTrailing(fraction, "0");
   if (significant.length > decimals) return null;
   const magnitude = BigInt(whole + significant.padEnd(decimals, "0"));
   return sign ? -magnitude : magnitude;
@@ -69,6 +73,6 @@ function parseDecimal(decimal: string, decimals: number): bigint | null {
 function formatDecimal(amount: bigint, decimals: number): string {
   const sign = amount < 0n ? "-" : "";
   const digits = (amount < 0n ? -amount : amount).toString().padStart(decimals + 1, "0");
-  const fraction = digits.slice(-decimals).replace(/0+$/, "");
+  const fraction = withoutTrailing(digits.slice(-decimals), "0");
   return sign + digits.slice(0, -decimals) + (fraction ? `.${fraction}` : "");
 }

@@ -2,6 +2,8 @@
  * What a local model server has: Ollama's own lists (`/api/tags`, and `/api/show` for what a model can do), or OpenAI's
  * (`/v1/models`) from a server that has only that. Its models are called over OpenAI's format.
  */
+
+import { withoutTrailing } from "../lib/trim-end.js";
 import { LOCAL_LIST_BYTES_MAX, LOCAL_MODELS_MAX, LOCAL_TIMEOUT_MS } from "../limits.js";
 import { createUpstreamPool, type UpstreamPool } from "./http.js";
 import { isRecord, parseObject } from "./openai/json.js";
@@ -27,7 +29,7 @@ export class LocalModelServer {
 
   /** `baseUrl` without a slash at its end, and without `/v1`. */
   constructor(baseUrl: string) {
-    this.path = new URL(baseUrl).pathname.replace(/\/+$/, "");
+    this.path = withoutTrailing(new URL(baseUrl).pathname, "/");
     this.pool = createUpstreamPool(baseUrl, { connectMs: LOCAL_TIMEOUT_MS, idleMs: LOCAL_TIMEOUT_MS, totalMs: LOCAL_TIMEOUT_MS });
   }
 

@@ -5,7 +5,8 @@ import { refuse } from "./refusal.js";
 
 type Loose = Readonly<Record<string, unknown>>;
 
-const DATA_URL = /^data:([^;,]+)?(?:;[^,;]+)*?(;base64)?,/i;
+/** Bounded, so that what is no data URL is not read to its end. */
+const DATA_URL = /^data:([^;,]{1,100})?(?:;[^,;]{1,100}){0,8}?(;base64)?,/i;
 /** The type that an address suggests, and what is assumed when it suggests none. */
 const TYPES: Readonly<Record<string, string>> = {
   png: "image/png",

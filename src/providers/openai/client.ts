@@ -2,6 +2,8 @@
  * What every call over OpenAI's wire format has in common: the address, the headers, the pool, and errors in our terms. Nothing
  * of the caller's headers goes upstream.
  */
+
+import { withoutTrailing } from "../../lib/trim-end.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool, type UpstreamResponse } from "../http.js";
 import { ProviderError, type UpstreamTimeouts } from "../provider.js";
@@ -85,7 +87,7 @@ export class OpenAiClient {
     this.answerBytesMax = bounds?.answerBytesMax ?? UPSTREAM_BODY_BYTES_MAX;
     this.streamBytesMax = bounds?.streamBytesMax ?? UPSTREAM_STREAM_BYTES_MAX;
     this.pool = pool ?? createUpstreamPool(baseUrl, upstream.timeouts, upstream.connect, bounds?.pool);
-    this.pathname = isExact ? url.pathname : url.pathname.replace(/\/+$/, "");
+    this.pathname = isExact ? url.pathname : withoutTrailing(url.pathname, "/");
     this.search = url.search;
   }
 

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import { WebSocket } from "ws";
 import { TextQueue } from "../../lib/text-queue.js";
+import { withoutTrailing } from "../../lib/trim-end.js";
 import { REALTIME_CLOSE_MS, REALTIME_EVENT_BYTES_MAX, REALTIME_PING_MS, REALTIME_WAITING_BYTES_MAX } from "../../limits.js";
 import type { RealtimeCall, RealtimeConnection, RealtimeProvider } from "../media.js";
 import { ProviderError } from "../provider.js";
@@ -122,7 +123,7 @@ class OpenAiRealtimeConnection implements RealtimeConnection {
 function toUrl(baseUrl: string, { upstreamModel, query }: RealtimeCall): URL {
   const url = new URL(baseUrl);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
-  url.pathname = `${url.pathname.replace(/\/+$/, "")}/realtime`;
+  url.pathname = `${withoutTrailing(url.pathname, "/")}/realtime`;
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
   url.searchParams.set("model", upstreamModel);
   return url;
@@ -158,7 +159,7 @@ function toConnectError(error: Error): ProviderError {
   if (/handshake has timed out/i.test(error.message)) {
     return new ProviderError("timeout", "The upstream did not answer in time.", { cause: error });
   }
-  const isProtocol = /sec-websocket|invalid .*header|subprotocol/i.test(error.message);
+  const isProtocol = /sec-websocket|invalid (?:upgrade )?header|subprotocol/i.test(error.message);
   if (isProtocol) return new ProviderError("invalid-response", "The upstream's answer is no WebSocket.", { cause: error });
   return new ProviderError("network", "The connection to the upstream failed.", { cause: error });
 }

@@ -199,7 +199,11 @@ class SandboxRealtimeConnection implements RealtimeConnection {
       item: { ...item, status: "in_progress", content: [] },
     });
     const textEvent = sound ? this.named("output_audio_transcript") : this.named("output_text");
-    for (const word of words.match(/\s*\S+/g) ?? []) this.say(`response.${textEvent}.delta`, { ...place, delta: word });
+    for (const word of words
+      .trimEnd()
+      .split(/(?<=\S)(?=\s)/)
+      .filter(Boolean))
+      this.say(`response.${textEvent}.delta`, { ...place, delta: word });
     for (let at = 0; sound && at < sound.length; at += DELTA_BYTES) {
       const delta = sound.subarray(at, at + DELTA_BYTES).toString("base64");
       this.say(`response.${this.named("output_audio")}.delta`, { ...place, delta });

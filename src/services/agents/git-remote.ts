@@ -8,6 +8,7 @@
 import type { Readable } from "node:stream";
 import { Agent } from "undici";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
+import { withoutTrailing } from "../../lib/trim-end.js";
 import { AGENT_SCRIPT_BYTES_MAX } from "../../limits-agents.js";
 import { REPOSITORY_ADVERTISEMENT_BYTES_MAX, REPOSITORY_REDIRECTS_MAX } from "../../limits-repositories.js";
 import { FLUSH, packet, readPackets } from "./git-packets.js";
@@ -67,7 +68,7 @@ class GitRemote {
 
   /** The commit of HEAD is the first thing that is listed; what comes after it is not waited for. */
   async discover(repository: string): Promise<Advertised> {
-    const { body, base } = await this.getAdvertisement(repository.replace(/\/+$/, ""));
+    const { body, base } = await this.getAdvertisement(withoutTrailing(repository, "/"));
     try {
       let isAnnounced = false;
       for await (const bytes of readPackets(this.limited(body, REPOSITORY_ADVERTISEMENT_BYTES_MAX))) {

@@ -9,6 +9,7 @@
  */
 import { type AppError, invalidInput, serviceUnavailable, upstreamFailed, upstreamTimedOut } from "../../errors.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
+import { withoutTrailing } from "../../lib/trim-end.js";
 import { MODEL_NAME_CHARS_MAX, MODEL_TITLE_CHARS_MAX } from "../../limits-community.js";
 import {
   REPOSITORIES_AT_ONCE_MAX,
@@ -129,10 +130,12 @@ export function identityOf(url: URL): Pick<DeployedCode, "name" | "title"> {
     .slice(0, MODEL_TITLE_CHARS_MAX)
     .join("")
     .trim();
-  const name = decoded(last)
-    .replace(/[^A-Za-z0-9._:-]+/g, "-")
-    .replace(/^-+|-+$/g, "")
-    .slice(0, MODEL_NAME_CHARS_MAX);
+  const name = withoutTrailing(
+    decoded(last)
+      .replace(/[^A-Za-z0-9._:-]+/g, "-")
+      .replace(/^-+/, ""),
+    "-",
+  ).slice(0, MODEL_NAME_CHARS_MAX);
   if (shown === "" || name === "") throw new RepositoryError("url", "The URL does not end with the name of a repository.");
   return { name, title: shown };
 }

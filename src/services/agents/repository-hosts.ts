@@ -1,5 +1,6 @@
 /** What the host of a repository says of it: an agent's description comes from there (Spec 4.7). Only hosts whose API is known are asked. */
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
+import { withoutTrailing } from "../../lib/trim-end.js";
 import { MODEL_DESCRIPTION_CHARS_MAX } from "../../limits-community.js";
 import { REPOSITORY_DESCRIPTION_BYTES_MAX, REPOSITORY_DESCRIPTION_TIMEOUT_MS } from "../../limits-repositories.js";
 
@@ -43,7 +44,7 @@ export async function findDescription(
 
 /** `owner/name`. */
 export function repositoryPath({ pathname }: URL): string {
-  return pathname.replace(/^\/+|\/+$/g, "").replace(/\.git$/i, "");
+  return withoutTrailing(pathname.replace(/^\/+/, ""), "/").replace(/\.git$/i, "");
 }
 
 function cleaned(text: string): string | null {

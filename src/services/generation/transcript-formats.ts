@@ -35,8 +35,12 @@ export function toVtt(transcript: Transcript): string {
 function captions({ text, segments, durationMs }: Transcript): readonly TranscriptSegment[] {
   const timed = segments !== null && segments.length > 0 ? segments : [{ start: 0, end: durationMs / 1000, text }];
   return timed
-    .map((segment) => ({ ...segment, end: Math.max(segment.start, segment.end), text: segment.text.trim().replace(/\s*\n\s*/g, "\n") }))
+    .map((segment) => ({ ...segment, end: Math.max(segment.start, segment.end), text: withoutBlankLines(segment.text) }))
     .filter((segment) => segment.text !== "");
+}
+
+function withoutBlankLines(text: string): string {
+  return text.trim().replace(/\s+/g, (space) => (space.includes("\n") ? "\n" : space));
 }
 
 /** WebVTT gives a meaning to these. */

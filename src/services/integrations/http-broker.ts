@@ -6,6 +6,7 @@
 import { type Dispatcher, Pool } from "undici";
 import type * as z from "zod";
 import { AppError, serviceUnavailable, upstreamFailed, upstreamTimedOut } from "../../errors.js";
+import { withoutTrailing } from "../../lib/trim-end.js";
 import {
   BROKER_ANSWER_BYTES_MAX,
   BROKER_CONNECT_TIMEOUT_MS,
@@ -55,7 +56,7 @@ export class HttpBroker implements IntegrationsBroker {
     private readonly timeoutMs: number = BROKER_TIMEOUT_MS,
   ) {
     const { origin, pathname } = new URL(url);
-    this.basePath = pathname.replace(/\/+$/, "");
+    this.basePath = withoutTrailing(pathname, "/");
     this.headers = {
       accept: "application/json",
       "accept-encoding": "identity",

@@ -6,6 +6,7 @@
  */
 import { isIPv4, isIPv6 } from "node:net";
 import { countrySpecs, isValidIBAN } from "ibantools";
+import { withoutTrailing } from "../../lib/trim-end.js";
 import { findPhoneNumbers } from "./phone-numbers.js";
 import { type Finding, MARKS } from "./redaction.js";
 
@@ -115,7 +116,7 @@ function passesLuhn(digits: string): boolean {
 const IPV4 = /(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)/g;
 const COLON_WORD = /[0-9A-Za-z_:.]+/g;
 /** `IP:2001:db8::1`: a name before the address, which cannot be part of it. */
-const LABEL = /^[0-9A-Za-z_]*[G-Zg-z_][0-9A-Za-z_]*:(?!:)/;
+const LABEL = /^[0-9A-Fa-f]*[G-Zg-z_][0-9A-Za-z_]*:(?!:)/;
 const IPV6_CHARS_MAX = 64;
 
 function findIpAddresses(text: string): Finding[] {
@@ -127,7 +128,7 @@ function findIpAddresses(text: string): Finding[] {
   for (const { index, 0: word } of text.matchAll(COLON_WORD)) {
     if (word.length > IPV6_CHARS_MAX || word.indexOf(":") === word.lastIndexOf(":")) continue;
     const label = LABEL.exec(word)?.[0].length ?? 0;
-    const address = [word.slice(label), word.slice(label).replace(/[.:]+$/, "")].find(isIPv6);
+    const address = [word.slice(label), withoutTrailing(word.slice(label), ".:")].find(isIPv6);
     // Without a digit it is rather a name of a program: `a::b`.
     if (address === undefined || !/\d/.test(address)) continue;
     found.push({ start: index + label, end: index + label + address.length, mark: MARKS.ipAddress });

@@ -67,12 +67,16 @@ function detectInWindow(text: string, start: number, detect: Detect): readonly F
 /** Marks of which a JSON text's numbers were replaced become texts of it, so that it can still be read. */
 export function quoteMarksInJson(before: string, after: string): string {
   if (!isJson(before) || isJson(after)) return after;
-  const quoted = after.replace(TEXT_OR_MARK, (part) => (part.startsWith('"') ? part : `"${part}"`));
+  let isInText = false;
+  const quoted = after.replace(QUOTE_OR_MARK, (part) => {
+    if (part === '"') isInText = !isInText;
+    return isInText || !part.startsWith("[") ? part : `"${part}"`;
+  });
   return isJson(quoted) ? quoted : after;
 }
 
-/** A whole text, also one that never ends, so that no part of it is looked at twice. */
-const TEXT_OR_MARK = /"(?:[^"\\]|\\.)*(?:"|$)|\[REDACTED_[A-Z_]{1,20}\]/gs;
+/** Piece by piece: a pattern for a whole text at once would need a stack as deep as the text is long. */
+const QUOTE_OR_MARK = /"|\\.|\[REDACTED_[A-Z_]{1,20}\]/gs;
 
 function isJson(text: string): boolean {
   try {

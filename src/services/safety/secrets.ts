@@ -8,6 +8,7 @@
 import { rules } from "@secretlint/secretlint-rule-preset-recommend";
 import type { SecretLintRuleContext, SecretLintRuleCreator, SecretLintSourceCode } from "@secretlint/types";
 import { isWellFormedApiKey } from "../../lib/api-key-format.js";
+import { withoutTrailing } from "../../lib/trim-end.js";
 import { type Finding, MARKS } from "./redaction.js";
 
 /** It obeys comments in the text. */
@@ -101,7 +102,7 @@ function findByShape(text: string): Span[] {
 /** Words, variables and types are no secrets: one has a letter, and a digit or a sign, and is no place to put one. */
 function isCredential(secret: string): boolean {
   if (/^\$|^%[A-Z_]+%$|^\*+$|^(?:process|import|os|env)\.|^https?:\/\//.test(secret)) return false;
-  return /\p{L}/u.test(secret) && /[\d!#$%^&*+=?@~/\\|]/.test(secret.replace(/[.?!]+$/, ""));
+  return /\p{L}/u.test(secret) && /[\d!#$%^&*+=?@~/\\|]/.test(withoutTrailing(secret, ".?!"));
 }
 
 const KEY_BEGIN = /-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----/g;

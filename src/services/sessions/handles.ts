@@ -53,12 +53,11 @@ export async function chooseHandle(source: string, isTaken: (handle: string) => 
 }
 
 function toStem(source: string): string {
-  return source
-    .normalize("NFKD")
-    .toLowerCase()
-    .replace(/[+@].*$/, "")
+  const [local = ""] = source.normalize("NFKD").toLowerCase().split(/[+@]/, 1);
+  // Dashes stand alone now, so that one at either end is all there is.
+  return local
     .replace(/[^a-z0-9]+/g, "-")
-    .replace(/^-+/, "")
+    .replace(/^-/, "")
     .slice(0, HANDLE_CHARS_MAX)
-    .replace(/-+$/, "");
+    .replace(/-$/, "");
 }

@@ -6,6 +6,7 @@ import type { BetterAuthOptions, DBAdapter } from "better-auth";
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
+import { withoutTrailing } from "../../lib/trim-end.js";
 import { SESSION_SECONDS, USER_AGENT_CHARS_MAX } from "../../limits-sessions.js";
 import type { Database } from "../../store/database.js";
 import { type GitHubSettings, githubProvider } from "./github.js";
@@ -42,7 +43,7 @@ export async function loadSignInLibrary(options: SignInLibraryOptions) {
   const adapter = prismaAdapter({ person: account, session, signInMethod, verification }, { provider: "postgresql" });
   return betterAuth({
     baseURL: authUrl.origin,
-    basePath: `${authUrl.pathname.replace(/\/+$/, "")}${AUTH_PATH}`,
+    basePath: `${withoutTrailing(authUrl.pathname, "/")}${AUTH_PATH}`,
     // Where it would send browsers; `GitHubSignIn` reads it instead.
     onAPIError: { errorURL: "/refused" },
     // A list, because the library would read another one from the environment.

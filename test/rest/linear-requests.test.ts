@@ -1,0 +1,81 @@
+/** Requests that are made to cost the gateway much: each takes about as long as another of its size, and nobody waits for it. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX } from "../../src/limits.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { NOISE_MS } from "../support/growth.js";
+import { type Client, createClient } from "./client.js";
+
+let app: TestApp;
+let stranger: Client;
+
+beforeAll(async () => {
+  app = await createTestApp();
+  stranger = createClient(app.baseUrl, null);
+});
+afterAll(() => app.close());
+
+/** Far more than what tells two requests of one size apart, and far less than what quadratic work takes. */
+const SHARE_MAX = 20;
+
+async function processorTime(send: () => Promise<unknown>): Promise<number> {
+  const before = process.cpuUsage();
+  await send();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
+}
+
+async function expectOrdinary(hostile: () => Promise<unknown>, ordinary: () => Promise<unknown>): Promise<void> {
+  await ordinary();
+  const share = (await processorTime(hostile)) / Math.max(await processorTime(ordinary), NOISE_MS);
+  expect(share).toBeLessThan(SHARE_MAX);
+}
+
+const BODY_CHARS = GRAPHQL_ANONYMOUS_BODY_BYTES_MAX - 1_000;
+const MUTATION = "mutation Make($input: CreateApiKeyInput!) { createApiKey(input: $input) { key } }";
+/** Of `first` as many as fit, with something at the end that does not belong there. */
+const run = (first: string, chars = BODY_CHARS) => `0.${first.repeat(chars)}1`;
+
+it.each([
+  ["a literal", (amount: string) => ({ query: `mutation { createApiKey(input: { name: "a", creditBudget: "${amount}" }) { key } }` })],
+  ["a variable", (amount: string) => ({ query: MUTATION, variables: { input: { name: "a", creditBudget: amount } } })],
+])("refuses 97 kB of zeros as credits in GraphQL at once, as %s, from nobody in particular", async (_where, document) => {
+  const send = async (amount: string) => {
+    const answer = await stranger.post("/graphql", document(amount), { headers: { accept: "application/graphql-response+json" } });
+    expect(answer.status).toBe(400);
+    return answer;
+  };
+
+  await expectOrdinary(
+    () => send(run("0")),
+    () => send(run("a")),
+  );
+
+  const { errors } = (await send(run("0"))).json<{ errors: { message: string; extensions: { code: string } }[] }>();
+  expect(errors[0]?.extensions.code).toBe("BAD_REQUEST");
+  expect(errors[0]?.message).toMatch(/of at most 64 characters with at most 9 decimal places/);
+  expect(errors[0]?.message.length).toBeLessThan(1_100);
+});
+
+it("refuses a budget of zeros at /authorize at once", async () => {
+  const chars = 14_000;
+  const send = (budget: string) => stranger.get(`/authorize?redirect_url=${encodeURIComponent("https://app.example/")}&budget=${budget}`);
+
+  await expectOrdinary(
+    () => send(run("0", chars)),
+    () => send(run("a", chars)),
+  );
+
+  const answer = await send(run("0", chars));
+  expect(answer.status).toBe(400);
+  expect(answer.text).toContain("budget");
+});
+
+it("refuses a document that suggests what GraphQL would at once", async () => {
+  const send = (text: string) =>
+    stranger.post("/graphql", { query: MUTATION, variables: { input: text.repeat(BODY_CHARS / text.length) } });
+
+  await expectOrdinary(
+    () => send("Did you mean "),
+    () => send("Did you know "),
+  );
+});
