@@ -38,7 +38,7 @@ export class ApiKeyDirectory {
     private readonly learnTier: (account: TierStanding) => void,
   ) {
     events.listen("api-key-changed", ({ apiKeyId }) => this.drop(apiKeyId));
-    events.onGap(() => this.dropAll());
+    events.onDoubt(() => this.dropAll());
   }
 
   hash(key: string): Buffer {

@@ -90,10 +90,10 @@ export class ApiKeys {
     const stopListening = this.events.listen("api-key-changed", (event) => {
       if (event.apiKeyId === apiKeyId) listener();
     });
-    const stopGaps = this.events.onGap(listener);
+    const stopDoubts = this.events.onDoubt(listener);
     return () => {
       stopListening();
-      stopGaps();
+      stopDoubts();
     };
   }
 

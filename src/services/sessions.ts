@@ -43,10 +43,10 @@ export class Sessions {
     const stopListening = this.events.listen("session-changed", (event) => {
       if (event.sessionId === sessionId) listener();
     });
-    const stopGaps = this.events.onGap(listener);
+    const stopDoubts = this.events.onDoubt(listener);
     return () => {
       stopListening();
-      stopGaps();
+      stopDoubts();
     };
   }
 

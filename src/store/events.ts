@@ -51,6 +51,13 @@ export interface Events {
    * until the returned function is called. Whatever is kept up to date by events must then be looked up anew.
    */
   onGap(listener: () => void): () => void;
+  /**
+   * Calls `listener` whenever others may have said something that this process has not been told: at once when they are not heard any
+   * more, several times in two seconds as long as that lasts, and when they are heard again. Whatever grants a right and is kept up
+   * to date by events (keys, sessions, what is registered) is dropped or looked up anew then, so that a right that is
+   * taken away ends within a second although nobody hears of it.
+   */
+  onDoubt(listener: () => void): () => void;
   /** Tells other processes what they have not been told yet, for a bounded time; nobody is called any more. */
   close(): Promise<void>;
 }
@@ -61,6 +68,7 @@ export function createMemoryEvents(log: Logger): Events {
 }
 
 const GAP = Symbol("gap");
+const DOUBT = Symbol("doubt");
 
 /** The listeners of this process, to whom every implementation delivers. */
 export class LocalEvents implements Events {
@@ -90,8 +98,16 @@ export class LocalEvents implements Events {
     return this.add(GAP, listener);
   }
 
+  onDoubt(listener: () => void): () => void {
+    return this.add(DOUBT, listener);
+  }
+
   announceGap(): void {
     this.emitter.emit(GAP);
+  }
+
+  announceDoubt(): void {
+    this.emitter.emit(DOUBT);
   }
 
   async close(): Promise<void> {
@@ -99,7 +115,7 @@ export class LocalEvents implements Events {
   }
 
   /** What goes wrong in a listener is not the publisher's fault, nor the next listener's. */
-  private add<Payload extends readonly unknown[]>(name: string | typeof GAP, listener: (...payload: Payload) => void): () => void {
+  private add<Payload extends readonly unknown[]>(name: string | symbol, listener: (...payload: Payload) => void): () => void {
     const guarded = (...payload: Payload) => {
       try {
         listener(...payload);

@@ -4,11 +4,12 @@ import pg from "pg";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { RequestContext, SessionCaller } from "../../src/context.js";
+import { API_KEY_CACHE_MS } from "../../src/limits.js";
 import { createTestApp, OWNER_KEY, type TestApp, type TestAppOptions } from "../support/app.js";
 import { createEmptyDir } from "../support/database.js";
 import { eventually } from "../support/eventually.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
-import { startFaultProxy } from "../support/fault-proxy.js";
+import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { chatCompletion, wireUsage } from "../support/openai-bodies.js";
 import { isPostgresInstalled, POSTGRES_ABSENT, startPostgres, type TestPostgres } from "../support/postgres.js";
@@ -165,12 +166,12 @@ describe.each(ways)("two processes that hear each other through $title", ({ isIn
     });
     onTestFinished(() => upstream.replyAlways(null));
     const callsBefore = upstream.requests.length;
-    // A tenth of a credit is held for each, and less than a thousandth spent.
-    const callAt = async (app: TestApp, tokens = 49_000) => (await chat(app, key, { model: "acme/chat", max_tokens: tokens })).status;
+    // A fifth of a credit is held for each, and less than a thousandth spent.
+    const callAt = async (app: TestApp, tokens = 98_000) => (await chat(app, key, { model: "acme/chat", max_tokens: tokens })).status;
 
-    const atA = Array.from({ length: 30 }, () => callAt(a));
-    await eventually(() => expect(upstream.requests.length - callsBefore).toBe(10));
-    const atB = Array.from({ length: 30 }, () => callAt(b));
+    const atA = Array.from({ length: 5 }, () => callAt(a));
+    await eventually(() => expect(upstream.requests.length - callsBefore).toBe(5));
+    const atB = Array.from({ length: 15 }, () => callAt(b));
     // One that no settlement can turn is refused after those before it have begun to wait.
     expect(await callAt(b, 600_000)).toBe(402);
     open();
@@ -179,26 +180,46 @@ describe.each(ways)("two processes that hear each other through $title", ({ isIn
   });
 });
 
-describe.skipIf(!isPostgresInstalled || !isRedisInstalled)("a process that has lost Redis for a while", () => {
-  it("believes nothing of what it knew about keys when it is back", async () => {
+describe.skipIf(!isPostgresInstalled || !isRedisInstalled)("a process that has lost Redis", () => {
+  let proxy: FaultProxy;
+  let a: TestApp;
+  let b: TestApp;
+  beforeAll(async () => {
     const databaseUrl = (await postgres?.createDatabase()) ?? "";
-    const proxy = await startFaultProxy({ port: redis?.port ?? 0 });
-    onTestFinished(() => proxy.close());
-    const a = await startProcess(databaseUrl, { redisUrl: redis?.url ?? null });
-    onTestFinished(() => a.close());
-    const b = await startProcess(databaseUrl, { redisUrl: `redis://127.0.0.1:${proxy.port}` });
-    onTestFinished(() => b.close());
+    proxy = await startFaultProxy({ port: redis?.port ?? 0 });
+    a = await startProcess(databaseUrl, { redisUrl: redis?.url ?? null });
+    b = await startProcess(databaseUrl, { redisUrl: `redis://127.0.0.1:${proxy.port}` });
+  });
+  afterAll(async () => {
+    await Promise.all([a.close(), b.close()]);
+    await proxy.close();
+  });
+
+  it.each([
+    { how: "in silence", lose: () => proxy.blackHole() },
+    { how: "for good", lose: () => proxy.resetAll() },
+  ])("$how refuses a key that is revoked then, long before it would ask without that", async ({ lose }) => {
     const { id, key } = await createKey(a);
     proxy.refuse();
-    proxy.resetAll();
-    await eventually(() => expect(warningsOf(b)).toContainEqual(expect.stringContaining("other processes are not heard")));
+    lose();
 
     expect(await statusOf(b, key)).toBe(200);
+    const believedFrom = performance.now();
     await request(a, OWNER_KEY, `/account/keys/${id}`, { method: "DELETE" });
+    await eventually(async () => expect(await statusOf(b, key)).toBe(401));
+
+    expect((performance.now() - believedFrom) / API_KEY_CACHE_MS).toBeLessThan(0.9);
+  });
+
+  it("says so, and says when it hears the others again", async () => {
+    await eventually(() => expect(warningsOf(b)).toContainEqual(expect.stringContaining("other processes are not heard")));
+    const { id, key } = await createKey(a);
     proxy.heal();
     await eventually(() => expect(b.logs.map(({ msg }) => msg)).toContain("other processes are heard again"));
+    expect(await statusOf(b, key)).toBe(200);
 
-    expect(await statusOf(b, key)).toBe(401);
+    await request(a, OWNER_KEY, `/account/keys/${id}`, { method: "DELETE" });
+    await eventually(async () => expect(await statusOf(b, key)).toBe(401));
   });
 });
 

@@ -1,5 +1,8 @@
 import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import pg from "pg";
 import { type Logger, pino } from "pino";
@@ -35,6 +38,13 @@ function countGaps(events: Events): { count: number } {
     gaps.count += 1;
   });
   return gaps;
+}
+
+/** What had been warned of at each doubt. */
+function recordDoubts(process: Process): number[] {
+  const doubts: number[] = [];
+  process.events.onDoubt(() => doubts.push(process.warnings().length));
+  return doubts;
 }
 
 /** One process's events, with its own way to the server. */
@@ -299,6 +309,7 @@ describe.each([
   it.skipIf(!isInstalled)("go on in a process that is cut off, which learns of the gap and tells key changes when it is back", async () => {
     const [a, b] = [await open(), await open()];
     const gaps = countGaps(a.events);
+    const doubts = recordDoubts(a);
     const heardByA = record(a.events, "api-key-changed");
     const heardByB = record(b.events, "api-key-changed");
     await a.cut();
@@ -307,6 +318,9 @@ describe.each([
     a.events.publish("api-key-changed", { apiKeyId: "while away" });
     expect(heardByA).toEqual([{ apiKeyId: "while away" }]);
     expect(gaps.count).toBe(0);
+    // At once, and again as long as it lasts.
+    expect(doubts.length).toBeGreaterThan(0);
+    await eventually(() => expect(doubts.length).toBeGreaterThan(1));
     a.heal();
     await eventually(() => expect(heardByB).toHaveLength(1));
 
@@ -340,9 +354,12 @@ describe.each([
   it.skipIf(!isInstalled)("are heard again after a connection has fallen silent that nobody uses", async () => {
     const [a, b] = [await open(), await open()];
     const gaps = countGaps(b.events);
+    const doubts = recordDoubts(b);
     await b.silence();
 
     await eventually(() => expect(b.warnings()).toHaveLength(1));
+    // Long before the connection was given up.
+    expect(doubts).toContain(0);
     b.heal();
     await eventually(() => expect(gaps.count).toBe(1));
 
@@ -415,5 +432,21 @@ describe("events without the Redis that was configured", () => {
 
     expect(heard).toHaveLength(1);
     expect(warnings()).toHaveLength(1);
+  });
+});
+
+describe("what is kept up to date by events that must arrive", () => {
+  it("is dropped or looked up anew also while they may not arrive", () => {
+    const sources = fileURLToPath(new URL("../../src/services/", import.meta.url));
+    // It queues messages for display.
+    const exempt = [join("webhooks", "notices.ts")];
+    const forgetful = readdirSync(sources, { recursive: true, encoding: "utf8" }).filter((name) => {
+      if (!name.endsWith(".ts") || exempt.includes(name)) return false;
+      const text = readFileSync(join(sources, name), "utf8");
+      const isKept = /\.listen\("(?:api-key-changed|session-changed|community-model-changed|account-renamed)"/.test(text);
+      return isKept && !text.includes(".onDoubt(");
+    });
+
+    expect(forgetful).toEqual([]);
   });
 });

@@ -13,7 +13,7 @@ export class CodeScripts {
     events: Events,
   ) {
     events.listen("community-model-changed", ({ modelId }) => void this.kept.delete(modelId));
-    events.onGap(() => this.kept.clear());
+    events.onDoubt(() => this.kept.clear());
   }
 
   /** Null for an agent that was deleted meanwhile, or has never been deployed. */

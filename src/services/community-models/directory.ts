@@ -6,7 +6,7 @@
  * 2. Each change is announced by its row's id; the row is read again, one batch after another, so that the last reading stands.
  * 3. What comes due changes nothing here: a model's terms are worked out for the moment at which it is asked for, and kept as long
  *    as they hold.
- * 4. After events may have been missed, and every so often where other processes write too, what was written since is read again.
+ * 4. While events may be missed, and every so often where other processes write too, what was written since is read again.
  */
 import type { Logger } from "pino";
 import type { Caller } from "../../context.js";
@@ -50,6 +50,7 @@ export class CommunityDirectory implements CommunityCatalog {
   /** All that was written until then has been read. */
   private readUpTo = 0;
   private timer: NodeJS.Timeout | null = null;
+  private readonly stopDoubts: () => void;
 
   constructor(private readonly deps: DirectoryDependencies) {
     const { events, log } = deps;
@@ -59,7 +60,7 @@ export class CommunityDirectory implements CommunityCatalog {
     );
     events.listen("community-model-changed", ({ modelId }) => this.queue.add([modelId]));
     events.listen("account-renamed", ({ accountId }) => this.queue.add(this.rowIdsOf(accountId)));
-    events.onGap(() => void this.look());
+    this.stopDoubts = events.onDoubt(() => void this.look());
   }
 
   /** Call before anything is generated. Rejects when the database does not answer. */
@@ -73,6 +74,7 @@ export class CommunityDirectory implements CommunityCatalog {
 
   async close(): Promise<void> {
     if (this.timer) clearInterval(this.timer);
+    this.stopDoubts();
     await this.queue.close();
     await this.looking;
   }

@@ -29,7 +29,7 @@ export class SessionDirectory {
     events: Events,
   ) {
     events.listen("session-changed", ({ sessionId }) => this.drop(sessionId));
-    events.onGap(() => this.dropAll());
+    events.onDoubt(() => this.dropAll());
   }
 
   /** A token as it is stored. */

@@ -52,6 +52,7 @@ class PostgresTransport implements EventTransport {
     this.attempts += 1;
     const session = new Session(this.database.openSession(), {
       onMessage: (text) => this.listener.onMessage(text),
+      onAlive: (askedAt) => this.listener.onAlive(askedAt),
       onLost: (error) => this.lose(session, error),
     });
     try {
@@ -80,6 +81,7 @@ class PostgresTransport implements EventTransport {
 
 interface SessionListener {
   onMessage(text: string): void;
+  onAlive(askedAt: number): void;
   /** Called once, and not when `end` was. */
   onLost(error: unknown): void;
 }
@@ -89,6 +91,7 @@ class Session {
   isOver = false;
   private client: pg.PoolClient | null = null;
   private heartbeat: NodeJS.Timeout | undefined;
+  private isAsking = false;
   /** The statement that was sent last: the next waits for it. */
   private last: Promise<unknown> = Promise.resolve();
 
@@ -106,7 +109,19 @@ class Session {
     });
     this.client = client;
     await this.query(`LISTEN ${CHANNEL}`);
-    this.heartbeat = setInterval(() => void this.query("SELECT 1").catch(() => undefined), HEARTBEAT_MS);
+    this.heartbeat = setInterval(() => void this.ask(), HEARTBEAT_MS);
+  }
+
+  /** Its notifications come before the answer to what was asked after them. */
+  private async ask(): Promise<void> {
+    if (this.isAsking) return;
+    this.isAsking = true;
+    const askedAt = performance.now();
+    await this.query("SELECT 1").then(
+      () => this.listener.onAlive(askedAt),
+      () => undefined,
+    );
+    this.isAsking = false;
   }
 
   /** A statement that the server refuses rejects; anything else that goes wrong ends the connection too. */

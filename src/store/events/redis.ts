@@ -18,6 +18,8 @@ class RedisTransport implements EventTransport {
   private readonly subscriber: Redis;
   private readonly channel: string;
   private readonly heartbeat: NodeJS.Timeout;
+  /** Those that have yet to answer. */
+  private readonly pinged = new Set<Redis>();
   private isSubscribed = false;
   private isUp = false;
   private isClosed = false;
@@ -84,10 +86,17 @@ class RedisTransport implements EventTransport {
     this.listener.onDown(this.lastError);
   }
 
-  /** One that is not answered in time destroys its connection. */
+  /** One that is not answered in time destroys its connection. The answer comes after every message that was published before it. */
   private ping(): void {
     for (const client of [this.publisher, this.subscriber]) {
-      if (client.status === "ready") client.ping().catch(() => undefined);
+      if (client.status !== "ready" || this.pinged.has(client)) continue;
+      const askedAt = performance.now();
+      this.pinged.add(client);
+      client
+        .ping()
+        .then(() => client === this.subscriber && this.isUp && this.listener.onAlive(askedAt))
+        .catch(() => undefined)
+        .finally(() => this.pinged.delete(client));
     }
   }
 }

@@ -16,6 +16,11 @@ const MUST_ARRIVE: ReadonlySet<EventChannel> = new Set<EventChannel>([
   "community-model-changed",
   "account-renamed",
 ]);
+/** How old the proof may be that others are heard: a server that answers does so several times in this time. */
+const PROOF_MS = 500;
+/** How often that is looked at, and how often listeners are told while there is none: together below a second. */
+const DOUBT_LOOK_MS = 200;
+const DOUBT_MS = 700;
 /** How long a start waits for other processes to be heard before it goes on without them. */
 const START_WAIT_MS = 1_000;
 
@@ -40,6 +45,10 @@ class SharedEvents implements Events {
       this.local.publish(channel, payload);
     },
   };
+  private readonly doubtTimer: NodeJS.Timeout;
+  /** All that others said before it has been heard. */
+  private heardUpTo = performance.now();
+  private doubtedAt = Number.NEGATIVE_INFINITY;
   private isDown = false;
   private isSendFailing = false;
   private hasConnected: () => void = () => undefined;
@@ -61,8 +70,12 @@ class SharedEvents implements Events {
     this.transport = openTransport({
       onUp: () => this.onUp(),
       onDown: (error) => this.onDown(error),
+      onAlive: (askedAt) => {
+        this.heardUpTo = askedAt;
+      },
       onMessage: (text) => this.onMessage(text),
     });
+    this.doubtTimer = setInterval(() => this.lookForDoubt(), DOUBT_LOOK_MS).unref();
   }
 
   async waitUntilHeard(): Promise<void> {
@@ -98,7 +111,12 @@ class SharedEvents implements Events {
     return this.local.onGap(listener);
   }
 
+  onDoubt(listener: () => void): () => void {
+    return this.local.onDoubt(listener);
+  }
+
   async close(): Promise<void> {
+    clearInterval(this.doubtTimer);
     await Promise.all([this.local.close(), this.others.close()]);
     await this.outbox.close();
     await this.transport.close();
@@ -118,16 +136,32 @@ class SharedEvents implements Events {
   private onUp(): void {
     this.outbox.resume();
     this.hasConnected();
+    this.heardUpTo = performance.now();
     if (!this.isDown) return;
     this.isDown = false;
     this.log.info("other processes are heard again");
+    this.local.announceDoubt();
     this.local.announceGap();
   }
 
   private onDown(error: unknown): void {
     this.outbox.pause();
-    if (!this.isDown) this.log.warn({ reason: reasonOf(error) }, "other processes are not heard: changes of keys are noticed seconds late");
+    if (this.isDown) return;
     this.isDown = true;
+    this.log.warn({ reason: reasonOf(error) }, "other processes are not heard: keys and sessions are looked up again every second");
+    this.doubt();
+  }
+
+  /** A connection that has fallen silent is not down yet. */
+  private lookForDoubt(): void {
+    const now = performance.now();
+    if (!this.isDown && now - this.heardUpTo <= PROOF_MS) return;
+    if (now - this.doubtedAt > DOUBT_MS - DOUBT_LOOK_MS) this.doubt();
+  }
+
+  private doubt(): void {
+    this.doubtedAt = performance.now();
+    this.local.announceDoubt();
   }
 
   private onMessage(text: string): void {

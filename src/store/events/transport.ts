@@ -11,6 +11,8 @@ export interface TransportListener {
   onUp(): void;
   /** That has ended, or an attempt at it failed. */
   onDown(error: unknown): void;
+  /** The server has just answered: whatever was said before `askedAt`, of `performance.now()`, has been heard. */
+  onAlive(askedAt: number): void;
   /** A message of any process, this one included. */
   onMessage(text: string): void;
 }
@@ -27,7 +29,7 @@ export function reconnectDelayMs(attempt: number): number {
   return delay * (0.75 + Math.random() / 2);
 }
 
-/** How often a silent connection is asked whether it still stands: none that was lost unnoticed outlives this by much. */
-export const HEARTBEAT_MS = 2_000;
+/** How often a connection is asked whether it still stands: what was said before it answers has been heard. */
+export const HEARTBEAT_MS = 250;
 /** How long a server may take to answer. */
 export const ANSWER_TIMEOUT_MS = 2_000;
