@@ -144,6 +144,9 @@ export const VIDEO_BYTES_MAX = 256 * 1024 * 1024;
 /** Unspecified: how long it may take to find the length of a video or recording, its thread's start included (an honest one takes milliseconds), and how many are read at once. */
 export const MEDIA_INSPECTION_MS_MAX = 10_000;
 export const MEDIA_INSPECTIONS_MAX = 2;
+/** Unspecified: files of one account, and of all, that wait to be read: one of an account is read at a time. */
+export const MEDIA_INSPECTIONS_WAITING_PER_ACCOUNT_MAX = 16;
+export const MEDIA_INSPECTIONS_WAITING_MAX = 256;
 /** Unspecified: how soon a video job at an upstream is looked at, then ever less often, unless the upstream says when. */
 export const VIDEO_POLL_MS_FIRST = 500;
 export const VIDEO_POLL_MS_MIN = 20;

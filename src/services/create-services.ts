@@ -225,7 +225,7 @@ export function createServices(
     profiles: new Profiles(database, events),
     speech,
     text,
-    transcriptions: new Transcriptions({ catalog, generations, upstreams, inspector }),
+    transcriptions: new Transcriptions({ generations, upstreams, inspector }),
     usage,
     userInfo: new UserInfo(database),
     videos,

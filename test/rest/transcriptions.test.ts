@@ -1,13 +1,16 @@
 /** POST /v1/audio/transcriptions: with the official client and by hand. */
 import OpenAI, { toFile } from "openai";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { TRANSCRIPTION_FILE_BYTES_MAX } from "../../src/limits.js";
+import type { MediaInspector } from "../../src/services/generation/media-inspector.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { fourBillionSamples } from "../support/hostile-recordings.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { recording, streamedRecording } from "../support/recordings.js";
 import { closeSocket, errorReply, json, type Reply, raw } from "../support/upstream-replies.js";
 import { createKey, type UsageJson } from "./client.js";
+import { createStranger } from "./seed.js";
 
 let app: TestApp;
 let openai: OpenAI;
@@ -17,6 +20,8 @@ beforeAll(async () => {
   app = await createTestApp({
     models: [
       { ...transcription, id: "acme/dear-ears", title: "Dear", prices: { promptAudioPrice: "1" } },
+      { ...transcription, id: "acme/free-ears", title: "Free", prices: { promptAudioPrice: "0" } },
+      { ...transcription, id: "acme/one-ear", title: "One", prices: { promptAudioPrice: "0.0001" }, perUserRpm: 1 },
       { ...transcription, id: "acme/two-ears", title: "Two", prices: { promptAudioPrice: "0.0001" }, fallbacks: ["acme/transcription"] },
     ],
   });
@@ -268,6 +273,31 @@ describe("POST /v1/audio/transcriptions", () => {
 
     app.upstream.replyNext(json({ text: "Hello." }));
     expect((await post(recording(2), { model: "acme/dear-ears" }, key)).status).toBe(200);
+  });
+
+  it("is not kept from others by files that claim four billion samples", async () => {
+    const { key: stranger } = await createStranger(app);
+    const hostile = Array.from({ length: 12 }, () => post(fourBillionSamples(), { model: "acme/free-ears" }, app.key, "speech.m4a"));
+    app.upstream.replyNext(json({ text: "Hello." }));
+
+    const honest = await post(recording(1), { model: "acme/free-ears" }, stranger);
+
+    expect(honest.status).toBe(200);
+    for (const refused of await Promise.all(hostile)) expect(refused.error).toMatchObject({ code: "BAD_REQUEST", param: "file" });
+  });
+
+  it("looks at no recording of who is over a limit or cannot pay", async () => {
+    const inspector = Reflect.get(app.services.transcriptions, "deps").inspector as MediaInspector;
+    const looked = vi.spyOn(inspector, "audio");
+    const { key: stranger } = await createStranger(app);
+    app.upstream.replyNext(json({ text: "Hello." }));
+
+    expect((await post(recording(1), { model: "acme/one-ear" })).status).toBe(200);
+    expect(looked).toHaveBeenCalledTimes(1);
+    expect((await post(recording(1), { model: "acme/one-ear" })).error?.code).toBe("RATE_LIMITED");
+    expect((await post(recording(1), {}, stranger)).error?.code).toBe("INSUFFICIENT_BALANCE");
+    expect(looked).toHaveBeenCalledTimes(1);
+    looked.mockRestore();
   });
 
   it("asks the fallback with the whole recording", async () => {

@@ -7,6 +7,7 @@
  */
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import { upstreamFailed } from "../../errors.js";
+import { createId } from "../../lib/ids.js";
 import { NO_USAGE, USAGE_KINDS, type UsageQuantities } from "../../lib/usage.js";
 import type { LedgerRecord } from "../../store/ledger.js";
 import type { Modality } from "../catalog/modality.js";
@@ -63,6 +64,8 @@ export interface GenerationWork<Answer> {
   readonly meter: (answer: Answer) => MeteredAnswer | Promise<MeteredAnswer>;
   /** What the upstream or the gateway left out, one sentence each. */
   readonly warnings?: (answer: Answer) => readonly string[];
+  /** What `admit` has answered already, for whoever asked it before the work was known. */
+  readonly admitted?: Admitted;
   /** The hold is committed; the upstream is called when this resolves. Without it, a caller with plenty does not wait for the hold. */
   readonly onHeld?: () => Promise<void>;
 }
@@ -104,7 +107,7 @@ export class Generations {
 
   /** Resolves when the charge is committed. */
   async run<Answer>(ctx: RequestContext, plan: GenerationPlan, work: GenerationWork<Answer>): Promise<GenerationResult<Answer>> {
-    const { texts, safety } = await this.admit(ctx, plan, work);
+    const { texts, safety } = work.admitted ?? (await this.admit(ctx, plan, work));
     const charge = this.open(plan);
     if (!charge.isComfortable) await charge.held;
     const cancellation = new Cancellation(ctx.signal, this.deps.totalMs);
@@ -161,6 +164,19 @@ export class Generations {
       isFree: isFree(model.rates),
       record: toGenerationRecord(plan, { modelUsed: model.id, quantities: NO_USAGE, usageSource: "partial", status: "cancelled" }),
     });
+  }
+
+  /**
+   * Rejects as a hold of what is expected does, and holds nothing: before the gateway does work of its own to find out what the
+   * generation will cost.
+   */
+  async assertPayable(plan: GenerationPlan): Promise<void> {
+    const charge = this.open({ ...plan, generationId: createId() });
+    try {
+      if (!charge.isComfortable) await charge.held;
+    } finally {
+      await charge.release();
+    }
   }
 
   /** Limits and safety: to be passed before anything is held. */

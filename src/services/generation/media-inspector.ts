@@ -2,10 +2,19 @@
  * What a sound or video file says of itself: whether it is one, and how long it plays. A library reads it, and a file of two kilobytes
  * can have tables that keep any library busy for ever: it is read in a thread of its own, which is ended when it takes too long or
  * too much memory. A thread that did well reads the next file too, and is ended when none comes for a while.
+ *
+ * An account has one file read at a time, so that nobody's files keep the threads from everybody else's, and only so many wait. What
+ * an upstream has made waits in any case: it was paid for.
  */
 import { Worker } from "node:worker_threads";
+import { serviceUnavailable } from "../../errors.js";
 import { resolveWorkerFile } from "../../lib/worker-file.js";
-import { MEDIA_INSPECTION_MS_MAX, MEDIA_INSPECTIONS_MAX } from "../../limits.js";
+import {
+  MEDIA_INSPECTION_MS_MAX,
+  MEDIA_INSPECTIONS_MAX,
+  MEDIA_INSPECTIONS_WAITING_MAX,
+  MEDIA_INSPECTIONS_WAITING_PER_ACCOUNT_MAX,
+} from "../../limits.js";
 import type { AudioFacts } from "./read-audio.js";
 import type { VideoFacts } from "./read-video.js";
 
@@ -18,26 +27,41 @@ export interface InspectionRequest {
 const HEAP_MB_MAX = 128;
 const IDLE_MS = 30_000;
 
+/** Whose file it is, and who brought it. */
+export interface InspectedFile {
+  readonly accountId: string;
+  readonly bytes: Uint8Array;
+  /** An upstream has made it: it is read however many wait. */
+  readonly isAnswer?: boolean;
+}
+
 interface Reader {
   readonly worker: Worker;
   idleTimer?: NodeJS.Timeout;
 }
 
+interface Waiting {
+  readonly accountId: string;
+  readonly begin: () => void;
+}
+
 export class MediaInspector {
-  private running = 0;
-  private readonly waiting: (() => void)[] = [];
+  /** The accounts whose files are being read: each of them one. */
+  private readonly reading = new Set<string>();
+  /** Whoever has waited longest first. */
+  private readonly waiting: Waiting[] = [];
   private readonly idle: Reader[] = [];
 
   constructor(private readonly timeoutMs = MEDIA_INSPECTION_MS_MAX) {}
 
-  /** Null when the bytes are no file with sound in it that `readAudio` knows, or cannot be read in good time. */
-  audio(bytes: Uint8Array): Promise<AudioFacts | null> {
-    return this.inspect({ kind: "audio", bytes }) as Promise<AudioFacts | null>;
+  /** Null when the bytes are no file with sound in it that `readAudio` knows, or cannot be read in good time. Rejects with SERVICE_UNAVAILABLE when too many wait. */
+  audio(file: InspectedFile): Promise<AudioFacts | null> {
+    return this.inspect("audio", file) as Promise<AudioFacts | null>;
   }
 
-  /** Null when the bytes are no MP4, QuickTime or WebM file with a picture in it, or cannot be read in good time. */
-  video(bytes: Uint8Array): Promise<VideoFacts | null> {
-    return this.inspect({ kind: "video", bytes }) as Promise<VideoFacts | null>;
+  /** Null when the bytes are no MP4, QuickTime or WebM file with a picture in it, or cannot be read in good time. Rejects as above. */
+  video(file: InspectedFile): Promise<VideoFacts | null> {
+    return this.inspect("video", file) as Promise<VideoFacts | null>;
   }
 
   /** Ends the threads that wait for files. */
@@ -45,18 +69,45 @@ export class MediaInspector {
     await Promise.all(this.idle.splice(0).map((reader) => this.end(reader)));
   }
 
-  private async inspect(request: InspectionRequest): Promise<AudioFacts | VideoFacts | null> {
-    if (this.running >= MEDIA_INSPECTIONS_MAX) await new Promise<void>((resolve) => this.waiting.push(resolve));
-    else this.running += 1;
+  private async inspect(kind: InspectionRequest["kind"], file: InspectedFile): Promise<AudioFacts | VideoFacts | null> {
+    await this.takeTurn(file);
     try {
       const reader = this.idle.pop() ?? (await startReader());
-      return await this.read(reader, request);
+      return await this.read(reader, { kind, bytes: file.bytes });
     } finally {
-      // The place goes to whoever has waited longest.
-      const next = this.waiting.shift();
-      if (next) next();
-      else this.running -= 1;
+      this.reading.delete(file.accountId);
+      this.callNext();
     }
+  }
+
+  private async takeTurn({ accountId, isAnswer = false }: InspectedFile): Promise<void> {
+    if (this.mayRead(accountId)) {
+      this.reading.add(accountId);
+      return;
+    }
+    if (!isAnswer) this.assertMayWait(accountId);
+    await new Promise<void>((begin) => this.waiting.push({ accountId, begin }));
+  }
+
+  private assertMayWait(accountId: string): void {
+    const own = this.waiting.filter((other) => other.accountId === accountId).length;
+    if (own >= MEDIA_INSPECTIONS_WAITING_PER_ACCOUNT_MAX) {
+      throw serviceUnavailable("Too many files of this account wait to be looked at.");
+    }
+    if (this.waiting.length >= MEDIA_INSPECTIONS_WAITING_MAX) throw serviceUnavailable("Too many files wait to be looked at.");
+  }
+
+  private mayRead(accountId: string): boolean {
+    return this.reading.size < MEDIA_INSPECTIONS_MAX && !this.reading.has(accountId);
+  }
+
+  /** The place goes to whoever has waited longest of the accounts that read nothing. */
+  private callNext(): void {
+    const index = this.waiting.findIndex(({ accountId }) => this.mayRead(accountId));
+    const [next] = index === -1 ? [] : this.waiting.splice(index, 1);
+    if (!next) return;
+    this.reading.add(next.accountId);
+    next.begin();
   }
 
   private async read(reader: Reader, request: InspectionRequest): Promise<AudioFacts | VideoFacts | null> {

@@ -62,7 +62,7 @@ export class Music {
       safe,
       call: async (model, signal, [text = ""]) => {
         const call = { upstreamModel: model.upstreamModel, prompt: text, seconds: duration ?? null, format, seed, extra, signal };
-        return believe(await upstreams.serving(ctx, model, "music").generate(call), format, inspector);
+        return believe(await upstreams.serving(ctx, model, "music").generate(call), format, plan.caller.accountId, inspector);
       },
       meter: (made) => meter(made, expectedMs, plan.model.isCommunity),
       warnings: ({ warnings }) => [...warnings, ...notes],
@@ -72,14 +72,14 @@ export class Music {
 }
 
 /** Whatever the upstream calls it, what goes on to callers is sound, with the length that it has. */
-async function believe(answer: MusicAnswer, format: SpeechFormat, inspector: MediaInspector): Promise<MusicAnswer> {
+async function believe(answer: MusicAnswer, format: SpeechFormat, accountId: string, inspector: MediaInspector): Promise<MusicAnswer> {
   if (format === "pcm")
     return {
       ...answer,
       contentType: SPEECH_CONTENT_TYPES.pcm,
       durationMs: Math.round((answer.bytes.byteLength * 1000) / PCM_BYTES_PER_SECOND),
     };
-  const facts = await inspector.audio(answer.bytes);
+  const facts = await inspector.audio({ accountId, bytes: answer.bytes, isAnswer: true });
   if (facts === null) throw new ProviderError("invalid-response", "The upstream answered something that is not sound.");
   return { ...answer, contentType: facts.contentType, durationMs: facts.durationMs };
 }

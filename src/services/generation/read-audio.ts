@@ -2,6 +2,7 @@
 import { ADTS, BufferSource, EncodedPacketSink, FLAC, Input, MATROSKA, MP3, MP4, OGG, QTFF, WAVE, WEBM } from "mediabunny";
 import { type GeneratedType, UNKNOWN_TYPE } from "../../lib/content-types.js";
 import { USAGE_AMOUNT_MAX } from "../../lib/usage.js";
+import { claimsTooMuch } from "./mp4-claims.js";
 
 export interface AudioFacts {
   readonly contentType: GeneratedType;
@@ -18,12 +19,13 @@ const LOOKED_AT = { metadataOnly: true } as const;
  * The length is that of the packets which are there, whatever the file's head says: recordings that were streamed have none.
  */
 export async function readAudio(bytes: Uint8Array): Promise<AudioFacts | null> {
+  if (claimsTooMuch(bytes)) return null;
   const input = new Input({ formats: FORMATS, source: new BufferSource(bytes) });
   try {
     if (!(await input.canRead())) return null;
     const track = await input.getPrimaryAudioTrack();
     if (track === null) return null;
-    const durationMs = await measure(new EncodedPacketSink(track));
+    const durationMs = await measure(new EncodedPacketSink(track), bytes.byteLength);
     const format = await input.getFormat();
     const type = TYPES.find(({ name }) => format.name === name) ?? UNKNOWN;
     return durationMs === null ? null : { contentType: type.contentType, extension: type.extension, durationMs };
@@ -34,12 +36,15 @@ export async function readAudio(bytes: Uint8Array): Promise<AudioFacts | null> {
   }
 }
 
-/** From the beginning, or the first packet where that comes later, to the end of the last. Null: it has none, or too many. */
-async function measure(sink: EncodedPacketSink): Promise<number | null> {
+/** From the beginning, or the first packet where that comes later, to the end of the last. Null: it has none, or more than there can be in so many bytes. */
+async function measure(sink: EncodedPacketSink, packetsMax: number): Promise<number | null> {
   let end = 0;
+  let packets = 0;
   let packet = await sink.getFirstPacket(LOOKED_AT);
   const beginning = Math.max(0, packet?.timestamp ?? 0);
   while (packet !== null) {
+    packets += 1;
+    if (packets > packetsMax) return null;
     end = Math.max(end, packet.timestamp + packet.duration);
     packet = await sink.getNextPacket(packet, LOOKED_AT);
   }

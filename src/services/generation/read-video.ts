@@ -1,5 +1,6 @@
 /** What a video file says of itself. Called in a thread that can be ended: see media-inspector.ts. */
 import { BufferSource, Input, MP4, QTFF, WEBM } from "mediabunny";
+import { claimsTooMuch } from "./mp4-claims.js";
 
 export interface VideoFacts {
   readonly contentType: "video/mp4" | "video/webm" | "video/quicktime";
@@ -9,6 +10,7 @@ export interface VideoFacts {
 
 /** Null when the bytes are no MP4, QuickTime or WebM file with a picture in it. */
 export async function readVideo(bytes: Uint8Array): Promise<VideoFacts | null> {
+  if (claimsTooMuch(bytes)) return null;
   const input = new Input({ formats: [MP4, QTFF, WEBM], source: new BufferSource(bytes) });
   try {
     if (!(await input.canRead())) return null;

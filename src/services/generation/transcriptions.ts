@@ -1,16 +1,17 @@
 /**
- * Transcription (Spec 4.3): what is said in a recording, billed per second of it. The recording is measured before anything is held,
- * so the hold is what it will cost.
+ * Transcription (Spec 4.3): what is said in a recording, billed per second of it. The recording is measured before it is held for, so
+ * that the hold is what it will cost. Measuring is work: the limits come before it, and whoever could not pay for the shortest
+ * recording is refused before it, too.
  */
 import type { RequestContext } from "../../context.js";
 import { AppError, invalidInput } from "../../errors.js";
 import { NO_USAGE } from "../../lib/usage.js";
 import { TRANSCRIPTION_FILE_BYTES_MAX } from "../../limits.js";
 import type { InputFile, TranscriptionAnswer } from "../../providers/media.js";
-import type { Catalog } from "../catalog.js";
 import { requireCaller } from "../permissions.js";
+import type { BillableQuantities } from "../pricing.js";
 import type { GenerationPlan, Generations, MeteredAnswer } from "./generations.js";
-import type { MediaInspector } from "./media-inspector.js";
+import type { InspectedFile, MediaInspector } from "./media-inspector.js";
 import type { Receipt } from "./receipt.js";
 import { type Transcript, toSrt, toVerboseJson, toVtt } from "./transcript-formats.js";
 import type { TranscriptFormat, TranscriptionInput } from "./transcriptions-input.js";
@@ -31,7 +32,6 @@ const BELIEVED_MARGIN_MS = 1_000;
 export class Transcriptions {
   constructor(
     private readonly deps: {
-      readonly catalog: Catalog;
       readonly generations: Generations;
       readonly upstreams: Upstreams;
       readonly inspector: MediaInspector;
@@ -40,19 +40,23 @@ export class Transcriptions {
 
   /** Throws BAD_REQUEST or PAYLOAD_TOO_LARGE with the parameter `file`. Resolves when the charge is committed. */
   async create(ctx: RequestContext, file: InputFile | undefined, input: TranscriptionInput): Promise<TranscriptionResult> {
-    const caller = requireCaller(ctx);
+    const { accountId } = requireCaller(ctx);
     const { model: name, language, prompt, temperature, response_format, timestamp_granularities, safe, ...extra } = input;
-    const { catalog, generations, upstreams } = this.deps;
+    const { generations, upstreams, inspector } = this.deps;
     const format = response_format ?? "json";
     // A wrong model is told before the recording is looked at.
-    catalog.resolve(caller, name ?? undefined, "transcription");
-    const { audio, durationMs } = await measure(file, this.deps.inspector);
-    const plan = generations.plan(ctx, "transcription", name, () => ({ ...NO_USAGE, inputAudioMilliseconds: durationMs }));
+    const least = generations.plan(ctx, "transcription", name, () => lasting(1));
+    const bytes = bytesOf(file);
+    const checked = { texts: [prompt ?? ""], safe };
+    const admitted = await generations.admit(ctx, least, checked);
+    await generations.assertPayable(least);
+    const { audio, durationMs } = await measure({ accountId, bytes }, inspector);
+    const plan = { ...least, expected: lasting(durationMs) };
     const wants = timesWanted(format, timestamp_granularities ?? []);
     let billedMs = durationMs;
     const { answer, receipt } = await generations.run<TranscriptionAnswer>(ctx, plan, {
-      texts: [prompt ?? ""],
-      safe,
+      ...checked,
+      admitted,
       call: (model, signal, [hint = ""]) =>
         upstreams.serving(ctx, model, "transcription").transcribe({
           upstreamModel: model.upstreamModel,
@@ -98,16 +102,24 @@ export function toTranscriptText({ transcript, format }: TranscriptionResult): s
   }
 }
 
-async function measure(
-  file: InputFile | undefined,
-  inspector: MediaInspector,
-): Promise<{ readonly audio: InputFile; readonly durationMs: number }> {
+function lasting(milliseconds: number): BillableQuantities {
+  return { ...NO_USAGE, inputAudioMilliseconds: milliseconds };
+}
+
+function bytesOf(file: InputFile | undefined): Uint8Array {
   if (file === undefined) throw invalidInput("A recording is required.", "file");
   if (file.bytes.byteLength === 0) throw invalidInput("The file is empty.", "file");
   if (file.bytes.byteLength > TRANSCRIPTION_FILE_BYTES_MAX) {
     throw new AppError("PAYLOAD_TOO_LARGE", `The file is larger than ${TRANSCRIPTION_FILE_BYTES_MAX} bytes.`, { param: "file" });
   }
-  const facts = await inspector.audio(file.bytes);
+  return file.bytes;
+}
+
+async function measure(
+  file: InspectedFile,
+  inspector: MediaInspector,
+): Promise<{ readonly audio: InputFile; readonly durationMs: number }> {
+  const facts = await inspector.audio(file);
   if (facts === null) {
     throw invalidInput("The file holds no sound that can be read: it may be MP3, WAV, FLAC, Ogg, Opus, AAC, M4A, MP4 or WebM.", "file");
   }

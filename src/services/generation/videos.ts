@@ -121,7 +121,7 @@ export class Videos {
           onProgress,
           signal,
         });
-        return this.believe(answer);
+        return this.believe(answer, plan.caller.accountId);
       },
       meter: (answer) => meter(answer, expectedMs, plan.model.isCommunity),
       warnings: ({ warnings }) => [...warnings, ...ignored.map((name) => `${name}: has no effect on video.`)],
@@ -144,8 +144,8 @@ export class Videos {
   }
 
   /** Whatever the upstream calls it, what goes on to callers is a video, with the length that it has. */
-  private async believe(answer: VideoAnswer): Promise<VideoAnswer> {
-    const facts = await this.deps.inspector.video(answer.bytes);
+  private async believe(answer: VideoAnswer, accountId: string): Promise<VideoAnswer> {
+    const facts = await this.deps.inspector.video({ accountId, bytes: answer.bytes, isAnswer: true });
     if (facts === null) throw new ProviderError("invalid-response", "The upstream answered something that is not a video.");
     return { ...answer, contentType: facts.contentType, durationMs: facts.durationMs ?? answer.durationMs };
   }

@@ -1,0 +1,132 @@
+/**
+ * What the tables of an MP4 or QuickTime file claim, held against its size. Two kilobytes can claim four billion samples, and a
+ * library that believes them counts to four billion: no table may name more samples than the file has bytes, nor more entries than it
+ * has room for. The files of other formats have no such tables: their packets are counted as they are read.
+ */
+
+/** Boxes that hold boxes, wherever they are. */
+const CONTAINERS: ReadonlySet<string> = new Set(["moov", "trak", "mdia", "minf", "stbl", "edts", "mvex", "moof", "traf", "mfra"]);
+/** Deeper than any of them is nested. */
+const DEPTH_MAX = 16;
+
+/** A table is not to be believed. */
+class Unbelievable extends Error {}
+
+/** True for a file that no library should be given. Of bytes that are no such file it says nothing. */
+export function claimsTooMuch(bytes: Uint8Array): boolean {
+  try {
+    new Tables(bytes).look(0, bytes.byteLength, 0);
+    return false;
+  } catch (error) {
+    // A table that ends before its own head is cut.
+    if (error instanceof Unbelievable || error instanceof RangeError) return true;
+    throw error;
+  }
+}
+
+class Tables {
+  private readonly view: DataView;
+  /** Samples that tables of one kind have named so far, in all tracks and fragments. */
+  private readonly named = new Map<string, number>();
+
+  constructor(private readonly bytes: Uint8Array) {
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  look(start: number, end: number, depth: number): void {
+    if (depth > DEPTH_MAX) throw new Unbelievable();
+    for (let at = start; at + 8 <= end; ) {
+      const box = this.boxAt(at, end);
+      if (box === null) return;
+      const { type, content, next } = box;
+      if (CONTAINERS.has(type)) this.look(content, Math.min(next, end), depth + 1);
+      else this.check(type, content, Math.min(next, this.bytes.byteLength));
+      at = next;
+    }
+  }
+
+  private boxAt(at: number, end: number): { readonly type: string; readonly content: number; readonly next: number } | null {
+    const type = String.fromCharCode(...this.bytes.subarray(at + 4, at + 8));
+    const stated = this.view.getUint32(at);
+    if (stated !== 1) return stated < 8 && stated !== 0 ? null : { type, content: at + 8, next: stated === 0 ? end : at + stated };
+    if (at + 16 > end) return null;
+    const size = Number(this.view.getBigUint64(at + 8));
+    return size < 16 ? null : { type, content: at + 16, next: at + size };
+  }
+
+  /** `at` is where the table's version and flags are; its fields follow them. */
+  private check(type: string, at: number, end: number): void {
+    switch (type) {
+      case "stts":
+      case "ctts": {
+        const count = this.entries(at + 4, at + 8, end, 8);
+        for (let entry = 0; entry < count; entry += 1) this.name(type, this.view.getUint32(at + 8 + entry * 8));
+        return;
+      }
+      case "stsz": {
+        const size = this.view.getUint32(at + 4);
+        if (size === 0) this.entries(at + 8, at + 12, end, 4);
+        this.name(type, this.view.getUint32(at + 8) * Math.max(1, size));
+        return;
+      }
+      case "stz2": {
+        const bits = this.view.getUint8(at + 7);
+        if (bits === 0) throw new Unbelievable();
+        this.entries(at + 8, at + 12, end, bits / 8);
+        return;
+      }
+      case "stsc":
+        this.checkChunks(at, end);
+        return;
+      case "stss":
+      case "stco":
+        this.entries(at + 4, at + 8, end, 4);
+        return;
+      case "co64":
+        this.entries(at + 4, at + 8, end, 8);
+        return;
+      case "elst":
+        this.entries(at + 4, at + 8, end, 12);
+        return;
+      case "tfra":
+        this.entries(at + 12, at + 16, end, 11);
+        return;
+      case "trun":
+        this.checkRun(at, end);
+        return;
+    }
+  }
+
+  /** Which chunks have how many samples: their numbers rise, and there are no more than the file has bytes. */
+  private checkChunks(at: number, end: number): void {
+    const count = this.entries(at + 4, at + 8, end, 12);
+    let before = 0;
+    for (let entry = 0; entry < count; entry += 1) {
+      const first = this.view.getUint32(at + 8 + entry * 12);
+      const samples = this.view.getUint32(at + 12 + entry * 12);
+      if (first <= before || first > this.bytes.byteLength || samples > this.bytes.byteLength) throw new Unbelievable();
+      before = first;
+    }
+  }
+
+  /** Samples of a fragment: what is not said of each is as its track has it, so that an entry may have no bytes at all. */
+  private checkRun(at: number, end: number): void {
+    const flags = this.view.getUint32(at) & 0xffffff;
+    const head = at + 8 + (flags & 0x1 ? 4 : 0) + (flags & 0x4 ? 4 : 0);
+    const fields = [0x100, 0x200, 0x400, 0x800].filter((field) => flags & field).length;
+    this.name("trun", this.entries(at + 4, head, end, fields * 4));
+  }
+
+  /** How many entries the table claims, whose count and first entry are there. */
+  private entries(countAt: number, firstAt: number, end: number, entryBytes: number): number {
+    const count = this.view.getUint32(countAt);
+    if (count * entryBytes > end - firstAt) throw new Unbelievable();
+    return count;
+  }
+
+  private name(type: string, samples: number): void {
+    const named = (this.named.get(type) ?? 0) + samples;
+    if (named > this.bytes.byteLength) throw new Unbelievable();
+    this.named.set(type, named);
+  }
+}
