@@ -273,6 +273,10 @@ export const REALTIME_EVENT_BYTES_MAX = 21 * 1024 * 1024;
 export const REALTIME_WAITING_BYTES_MAX = 1024 * 1024;
 /** Realtime, unspecified: tokens in and tokens out that the first hold covers, some turns of a conversation. */
 export const REALTIME_TOKENS_HELD = 1_000;
+/** Realtime, unspecified: of audio to be transcribed, what the first hold covers. */
+export const REALTIME_TRANSCRIPTION_MS_HELD = 60_000;
+/** Realtime. Decisions "What is billed": how long the report of an answer is waited for whose caller has left. */
+export const REALTIME_REPORT_MS = 30_000;
 /** Realtime, unspecified: sessions at the same time with one key, and from one address. */
 export const REALTIME_SESSIONS_PER_KEY_MAX = 50;
 export const REALTIME_SESSIONS_PER_ADDRESS_MAX = 50;

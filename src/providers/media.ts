@@ -219,8 +219,6 @@ export interface ModerationProvider {
 }
 
 export interface RealtimeCall extends Call {
-  /** The query of the caller's own address but for the model and the key. */
-  readonly query: Readonly<Record<string, string>>;
   /** The caller speaks the beta form of the events. */
   readonly isBeta: boolean;
 }

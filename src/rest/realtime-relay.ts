@@ -20,13 +20,13 @@ const OURS: ReadonlySet<string> = new Set(["INTERNAL_ERROR", "UPSTREAM_ERROR", "
 export async function relay(socket: WebSocket, session: RealtimeSession, ctx: RequestContext): Promise<void> {
   // ws has closed the socket by itself then: a frame that is too large or malformed, or a broken connection.
   socket.on("error", () => undefined);
-  socket.on("close", () => session.close());
-  if (socket.readyState !== socket.OPEN) session.close();
+  socket.on("close", () => session.leave());
+  if (socket.readyState !== socket.OPEN) session.leave();
   passOn(socket, session, ctx);
   const stopPinging = keepAlive(socket);
   try {
     for await (const text of session.events) {
-      if (!(await deliver(socket, text))) session.close();
+      if (!(await deliver(socket, text))) session.leave();
     }
     hangUp(socket, NORMAL, "");
   } catch (error) {
@@ -49,7 +49,7 @@ function passOn(socket: WebSocket, session: RealtimeSession, ctx: RequestContext
     if (waiting > REALTIME_WAITING_BYTES_MAX) socket.pause();
     last = last
       .then(() => session.send(text))
-      .catch((error: unknown) => deliver(socket, toErrorEvent(toTold(error, ctx.log), ctx.requestId)).then(() => undefined))
+      .catch((error: unknown) => deliver(socket, toErrorEvent(toTold(error, ctx.log), ctx.requestId, text)).then(() => undefined))
       .then(() => {
         waiting -= text.length;
         if (waiting <= REALTIME_WAITING_BYTES_MAX && socket.isPaused) socket.resume();
@@ -69,13 +69,23 @@ function deliver(socket: WebSocket, text: string): Promise<boolean> {
   });
 }
 
-/** OpenAI's error event, with the object of every other route in it. */
-function toErrorEvent(error: AppError, requestId: string): string {
+/** OpenAI's error event, with the object of every other route in it, and the id of the caller's event that is refused. */
+function toErrorEvent(error: AppError, requestId: string, refused?: string): string {
   return JSON.stringify({
     type: "error",
     event_id: `event_${randomUUID()}`,
-    error: { ...toErrorObject(error, requestId), event_id: null },
+    error: { ...toErrorObject(error, requestId), event_id: refused === undefined ? null : eventIdOf(refused) },
   });
+}
+
+function eventIdOf(text: string): string | null {
+  try {
+    const event: unknown = JSON.parse(text);
+    if (typeof event !== "object" || event === null || !("event_id" in event)) return null;
+    return typeof event.event_id === "string" ? event.event_id : null;
+  } catch {
+    return null;
+  }
 }
 
 function hangUp(socket: WebSocket, code: number, reason: string): void {

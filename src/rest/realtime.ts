@@ -4,6 +4,7 @@
  * refused is refused before the upgrade, with its status and the envelope.
  */
 import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
@@ -87,7 +88,10 @@ class Face implements RealtimeFace {
   private readonly running = new Set<Promise<void>>();
   private readonly closing = new AbortController();
 
-  constructor(private readonly options: RealtimeFaceOptions) {}
+  constructor(private readonly options: RealtimeFaceOptions) {
+    // Every session listens to it.
+    setMaxListeners(0, this.closing.signal);
+  }
 
   readonly upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer): void => {
     const running = this.serve(req, socket, head).finally(() => this.running.delete(running));
@@ -142,11 +146,11 @@ class Face implements RealtimeFace {
       if (!tally.add(name)) throw rateLimited("Too many realtime sessions at the same time.", 1);
       undo.push(() => tally.remove(name));
     }
-    const { model, safe, ...rest } = query.parameters;
+    const { model, safe, ...others } = query.parameters;
+    assertNoOthers(others);
     const session = await realtime.open(ctx, {
       model: model || undefined,
       safe: safe ?? null,
-      query: rest,
       isBeta: protocols.includes(BETA_PROTOCOL) || /realtime=v1/.test(String(req.headers["openai-beta"] ?? "")),
     });
     return { session, ctx, key, caller };
@@ -191,6 +195,15 @@ class Face implements RealtimeFace {
       this.closing.signal.removeEventListener("abort", goAway);
     }
   }
+}
+
+/** With other parameters, upstreams open sessions of other kinds or join calls of somebody's: none of those has a price. */
+function assertNoOthers(others: Readonly<Record<string, string>>): void {
+  const [name] = Object.keys(others);
+  if (name === undefined) return;
+  const reason =
+    name === "intent" ? "Only conversations have a price: there are no transcription sessions here." : "There is no such parameter.";
+  throw invalidInput(`${reason} The address takes model, safe and key.`, name);
 }
 
 /** What `ws` would refuse after the upstream has been connected. */

@@ -216,7 +216,7 @@ export function createServices(
     mediaQuotas,
     moderations: new Moderations(generations, upstreams),
     music,
-    realtime: new RealtimeSessions({ generations, admission, upstreams }),
+    realtime: new RealtimeSessions({ generations, admission, upstreams, catalog }),
     responses: new Responses(chat),
     sessions,
     signIn,

@@ -51,7 +51,7 @@ describe("an upstream's realtime event", () => {
     [{ input_tokens: "1", output_tokens: 1 }],
     [{ input_tokens: 1, output_tokens: 1, input_token_details: { audio_tokens: -1 } }],
   ])("is not believed when it reports %j", (usage) => {
-    expect(read({ type: "response.done", response: { usage } })).toEqual({ kind: "done", usage: null });
+    expect(read({ type: "response.done", response: { usage } })).toEqual({ kind: "done", responseId: "", status: "", usage: null });
   });
 
   it.each([
@@ -62,7 +62,7 @@ describe("an upstream's realtime event", () => {
     ["response.output_audio.delta", { text: "", audioBytes: 3 }],
     ["response.audio.delta", { text: "", audioBytes: 3 }],
   ])("%s is a piece of an answer", (type, piece) => {
-    expect(read({ type, delta: "AAAA" })).toEqual({ kind: "delta", ...piece });
+    expect(read({ type, delta: "AAAA" })).toEqual({ kind: "delta", responseId: "", ...piece });
   });
 
   it.each(["not json", "[]", "null", "{}", '{"type":7}', '{"type":"response.output_text.delta","delta":{}}', "[".repeat(100_000)])(
@@ -74,18 +74,26 @@ describe("an upstream's realtime event", () => {
 });
 
 describe("the meter", () => {
-  it("counts audio by its format: telephone audio has a sixth of the bytes", () => {
+  const meterOf = (...events: object[]) => {
     const meter = new RealtimeMeter();
-    meter.readUpstream(JSON.stringify({ type: "session.updated", session: { audio: { output: { format: { type: "audio/pcmu" } } } } }));
-    meter.readUpstream(JSON.stringify({ type: "response.output_audio.delta", delta: Buffer.alloc(8_000).toString("base64") }));
+    for (const event of events) meter.readUpstream(readRealtimeEvent(JSON.stringify(event)));
+    return meter;
+  };
+
+  it("counts audio by its format: telephone audio has a sixth of the bytes", () => {
+    const meter = meterOf(
+      { type: "session.updated", session: { audio: { output: { format: { type: "audio/pcmu" } } } } },
+      { type: "response.output_audio.delta", delta: Buffer.alloc(8_000).toString("base64") },
+    );
 
     expect(meter.soFar()).toMatchObject({ source: "partial", quantities: { outputAudioTokens: 20 } });
   });
 
   it("forgets what it counted of an answer when its report comes", () => {
-    const meter = new RealtimeMeter();
-    meter.readUpstream(JSON.stringify({ type: "response.output_text.delta", delta: "Hello there" }));
-    meter.readUpstream(JSON.stringify({ type: "response.done", response: { usage: { input_tokens: 3, output_tokens: 4 } } }));
+    const meter = meterOf(
+      { type: "response.output_text.delta", delta: "Hello there" },
+      { type: "response.done", response: { usage: { input_tokens: 3, output_tokens: 4 } } },
+    );
 
     expect(meter.soFar()).toMatchObject({ source: "provider", quantities: { inputTextTokens: 3, outputTextTokens: 4 } });
   });

@@ -1,4 +1,5 @@
 /** A realtime upstream on a real WebSocket server, which does what a test tells it. */
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -15,8 +16,8 @@ export interface FakeRealtimeSession {
   /** The next event of this type that has not been handed out; the test's own time limit ends the wait. */
   next(type: string): Promise<RealtimeEvent>;
   send(event: RealtimeEvent): void;
-  /** `response.done` with this usage, in the wire's own words. */
-  sendDone(usage: unknown): void;
+  /** `response.done` with this usage, in the wire's own words, of an answer of its own unless it is named. */
+  sendDone(usage: unknown, responseId?: string): void;
   /** Resolves with the close code. */
   readonly closed: Promise<number>;
 }
@@ -28,6 +29,8 @@ export interface FakeRealtime {
   readonly requests: readonly IncomingMessage[];
   /** The next session that has not been handed out. */
   nextSession(): Promise<FakeRealtimeSession>;
+  /** Whether a `response.cancel` is answered by itself: with the error that there is no such answer. */
+  answersCancels: boolean;
   /** The next upgrades are refused with this status and body; null accepts again. */
   refuseWith(refusal: { readonly status: number; readonly body: string } | "hang" | null): void;
   close(): Promise<void>;
@@ -38,6 +41,7 @@ export async function startFakeRealtime(): Promise<FakeRealtime> {
   const server = new WebSocketServer({ noServer: true });
   const requests: IncomingMessage[] = [];
   const sessions = new Mailbox<FakeRealtimeSession>();
+  const fake = { answersCancels: true };
   let refusal: { readonly status: number; readonly body: string } | "hang" | null = null;
   http.on("upgrade", (request, socket, head) => {
     requests.push(request);
@@ -53,15 +57,15 @@ export async function startFakeRealtime(): Promise<FakeRealtime> {
       socket.end(`HTTP/1.1 ${status} No\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
       return;
     }
-    server.handleUpgrade(request, socket, head, (webSocket) => sessions.put(toSession(request, webSocket)));
+    server.handleUpgrade(request, socket, head, (webSocket) => sessions.put(toSession(request, webSocket, fake)));
   });
   http.listen(0, "127.0.0.1");
   await once(http, "listening");
-  return {
+  return Object.assign(fake, {
     baseUrl: `http://127.0.0.1:${(http.address() as AddressInfo).port}/v1`,
     requests,
     nextSession: () => sessions.take(() => true),
-    refuseWith: (how) => {
+    refuseWith: (how: typeof refusal) => {
       refusal = how;
     },
     close: async () => {
@@ -69,16 +73,17 @@ export async function startFakeRealtime(): Promise<FakeRealtime> {
       http.close();
       http.closeAllConnections();
     },
-  };
+  });
 }
 
-function toSession(request: IncomingMessage, socket: WebSocket): FakeRealtimeSession {
+function toSession(request: IncomingMessage, socket: WebSocket, fake: Pick<FakeRealtime, "answersCancels">): FakeRealtimeSession {
   const received: RealtimeEvent[] = [];
   const mailbox = new Mailbox<RealtimeEvent>();
   socket.on("message", (data) => {
     const event = JSON.parse(String(data)) as RealtimeEvent;
     received.push(event);
     mailbox.put(event);
+    if (event.type === "response.cancel" && fake.answersCancels) send({ type: "error", error: { event_id: event.event_id } });
   });
   socket.on("error", () => undefined);
   const send = (event: RealtimeEvent) => socket.send(JSON.stringify(event));
@@ -88,7 +93,9 @@ function toSession(request: IncomingMessage, socket: WebSocket): FakeRealtimeSes
     received,
     next: (type) => mailbox.take((event) => event.type === type),
     send,
-    sendDone: (usage) => send({ type: "response.done", event_id: "event_done", response: { id: "resp_1", status: "completed", usage } }),
+    sendDone: (usage, id = `resp_${randomUUID()}`) => {
+      send({ type: "response.done", event_id: `event_${randomUUID()}`, response: { id, status: "completed", usage } });
+    },
     closed: new Promise((resolve) => socket.on("close", (code) => resolve(code))),
   };
 }

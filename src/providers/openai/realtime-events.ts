@@ -1,35 +1,83 @@
-/** What the events of OpenAI's realtime format say of usage, in its general and its beta form. Everything else passes unread. */
-import { NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
+/**
+ * What the events of OpenAI's realtime format say of usage, in its general and its beta form. An event that reports usage is read
+ * whatever it is called: formats grow, and what an upstream charges for must not pass unread. Everything else does.
+ */
+import { USAGE_AMOUNT_MAX, type UsageQuantities } from "../../lib/usage.js";
 import { isRecord } from "./json.js";
 import { toUsage } from "./usage.js";
 
 export type RealtimeReading =
   | { readonly kind: "other" }
+  /** The session as the upstream has it, at its beginning and after each change. */
+  | { readonly kind: "session"; readonly session: RealtimeSessionState }
+  /** An answer has begun. Ids are empty where an upstream gives none. */
+  | { readonly kind: "created"; readonly responseId: string }
   /** A piece of an answer. */
-  | { readonly kind: "delta"; readonly text: string; readonly audioBytes: number }
+  | { readonly kind: "delta"; readonly responseId: string; readonly text: string; readonly audioBytes: number }
   /** An answer has ended. Usage is null when none was reported that can be believed. */
-  | { readonly kind: "done"; readonly usage: UsageQuantities | null }
-  /** How the audio of answers is encoded from here on. */
-  | { readonly kind: "audio"; readonly bytesPerSecond: number };
+  | { readonly kind: "done"; readonly responseId: string; readonly status: string; readonly usage: UsageQuantities | null }
+  /** Voice detection: speech begins or ends, in milliseconds of the session's audio. */
+  | { readonly kind: "speech"; readonly startMs?: number | undefined; readonly endMs?: number | undefined }
+  /** The caller's audio buffer has become an item of the conversation, or nothing. */
+  | { readonly kind: "committed"; readonly itemId: string }
+  | { readonly kind: "cleared" }
+  /** A piece of the transcript of an item has come. */
+  | { readonly kind: "transcribing"; readonly itemId: string }
+  /** An item is transcribed. */
+  | { readonly kind: "transcribed"; readonly itemId: string; readonly reportId: string | null; readonly usage: RealtimeUsage | null }
+  | { readonly kind: "untranscribed"; readonly itemId: string }
+  /** Any other event that reports usage; of an answer, where it names one. */
+  | { readonly kind: "usage"; readonly responseId: string; readonly reportId: string | null; readonly usage: RealtimeUsage }
+  /** An event of the caller's was refused; its id where the upstream repeats it. */
+  | { readonly kind: "error"; readonly eventId: string | null };
+
+/** Some models are billed by tokens, others by the length of what they heard. */
+export type RealtimeUsage =
+  | { readonly type: "tokens"; readonly quantities: UsageQuantities }
+  | { readonly type: "duration"; readonly milliseconds: number };
+
+export interface RealtimeSessionState {
+  /** False for a session that only transcribes, translates, or does what has no name yet. */
+  readonly isConversation: boolean;
+  /** Null where the upstream does not tell. */
+  readonly isTranscribing: boolean | null;
+  readonly inputBytesPerSecond: number | null;
+  readonly outputBytesPerSecond: number | null;
+}
 
 const OTHER: RealtimeReading = { kind: "other" };
 /** 16-bit samples at 24 kHz, which is the default, and telephone audio. */
 export const PCM_BYTES_PER_SECOND = 48_000;
 const TELEPHONE_BYTES_PER_SECOND = 8_000;
+const TRANSCRIPTION = "conversation.item.input_audio_transcription.";
+const SESSION_EVENT = /^(?:\w+_)?session\.(?:created|updated)$/;
 
 /** Reads an event of an upstream. */
 export function readRealtimeEvent(text: string): RealtimeReading {
   const event = parseRealtimeEvent(text);
   const type = event?.type;
   if (!event || typeof type !== "string") return OTHER;
-  if (type === "response.done") {
-    const response = isRecord(event.response) ? event.response : {};
-    return { kind: "done", usage: toRealtimeUsage(response.usage) };
+  if (SESSION_EVENT.test(type)) return { kind: "session", session: toSessionState(type, event.session) };
+  if (type === "response.done") return toDone(event);
+  if (type.startsWith(TRANSCRIPTION)) return readTranscription(type.slice(TRANSCRIPTION.length), event);
+  const usage = usageWithin(event);
+  if (usage !== null) return { kind: "usage", responseId: responseIdOf(event), reportId: reportIdOf(event), usage };
+  switch (type) {
+    case "response.created":
+      return { kind: "created", responseId: responseIdOf(event) };
+    case "input_audio_buffer.speech_started":
+      return { kind: "speech", startMs: toMilliseconds(event.audio_start_ms) ?? undefined };
+    case "input_audio_buffer.speech_stopped":
+      return { kind: "speech", endMs: toMilliseconds(event.audio_end_ms) ?? undefined };
+    case "input_audio_buffer.committed":
+      return { kind: "committed", itemId: textOf(event.item_id) };
+    case "input_audio_buffer.cleared":
+      return { kind: "cleared" };
+    case "error":
+      return { kind: "error", eventId: isRecord(event.error) ? textOf(event.error.event_id) || null : null };
+    default:
+      return readDelta(type, event);
   }
-  if (type === "session.created" || type === "session.updated") return readAudioFormat(event.session);
-  if (!type.startsWith("response.") || !type.endsWith(".delta") || typeof event.delta !== "string") return OTHER;
-  if (type.endsWith("audio.delta")) return { kind: "delta", text: "", audioBytes: base64Bytes(event.delta) };
-  return { kind: "delta", text: event.delta, audioBytes: 0 };
 }
 
 /** An object with a `type`, or null. */
@@ -45,7 +93,7 @@ export function parseRealtimeEvent(text: string): Readonly<Record<string, unknow
 /** How many bytes a base64 text stands for. */
 export function base64Bytes(text: string): number {
   const padding = text.endsWith("==") ? 2 : Number(text.endsWith("="));
-  return Math.floor((text.length * 3) / 4) - padding;
+  return Math.max(0, Math.floor((text.length * 3) / 4) - padding);
 }
 
 /**
@@ -69,20 +117,90 @@ export function toRealtimeUsage(raw: unknown): UsageQuantities | null {
   });
 }
 
-export function addUsage(a: UsageQuantities, b: UsageQuantities): UsageQuantities {
-  const sum = { ...NO_USAGE };
-  for (const kind of Object.keys(sum) as (keyof UsageQuantities)[]) sum[kind] = a[kind] + b[kind];
-  return sum;
+/** A `usage` object of either type; null when it is none that can be believed. */
+function toReport(raw: unknown): RealtimeUsage | null {
+  if (!isRecord(raw)) return null;
+  if (raw.type === "duration" || (raw.seconds !== undefined && raw.input_tokens === undefined)) {
+    const milliseconds = typeof raw.seconds === "number" ? toMilliseconds(raw.seconds * 1_000) : null;
+    return milliseconds === null ? null : { type: "duration", milliseconds };
+  }
+  const quantities = toRealtimeUsage(raw);
+  return quantities && { type: "tokens", quantities };
+}
+
+/** Of the event itself, or of the one thing that it tells of. */
+function usageWithin(event: Readonly<Record<string, unknown>>): RealtimeUsage | null {
+  for (const holder of [event, ...Object.values(event)]) {
+    const usage = isRecord(holder) ? toReport(holder.usage) : null;
+    if (usage !== null) return usage;
+  }
+  return null;
+}
+
+function toDone(event: Readonly<Record<string, unknown>>): RealtimeReading {
+  const response = isRecord(event.response) ? event.response : {};
+  const usage = toRealtimeUsage(response.usage ?? event.usage);
+  return { kind: "done", responseId: responseIdOf(event), status: textOf(response.status), usage };
+}
+
+function readTranscription(name: string, event: Readonly<Record<string, unknown>>): RealtimeReading {
+  const itemId = textOf(event.item_id);
+  if (name === "failed") return { kind: "untranscribed", itemId };
+  const usage = toReport(event.usage);
+  if (name === "completed") return { kind: "transcribed", itemId, reportId: reportIdOf(event), usage };
+  return usage === null ? { kind: "transcribing", itemId } : { kind: "transcribed", itemId, reportId: reportIdOf(event), usage };
+}
+
+function readDelta(type: string, event: Readonly<Record<string, unknown>>): RealtimeReading {
+  if (!type.startsWith("response.") || !type.endsWith(".delta") || typeof event.delta !== "string") return OTHER;
+  const responseId = responseIdOf(event);
+  if (type.endsWith("audio.delta")) return { kind: "delta", responseId, text: "", audioBytes: base64Bytes(event.delta) };
+  return { kind: "delta", responseId, text: event.delta, audioBytes: 0 };
+}
+
+function responseIdOf(event: Readonly<Record<string, unknown>>): string {
+  return textOf(isRecord(event.response) ? event.response.id : event.response_id);
+}
+
+/**
+ * What tells a report that comes twice: the event's id, and what it is about, because not every upstream numbers its events. Null
+ * where nothing tells it.
+ */
+function reportIdOf({ type, event_id, item_id, content_index }: Readonly<Record<string, unknown>>): string | null {
+  return textOf(event_id) === "" ? null : JSON.stringify([type, event_id, item_id, content_index]);
+}
+
+function toSessionState(type: string, raw: unknown): RealtimeSessionState {
+  const session = isRecord(raw) ? raw : {};
+  const audio = isRecord(session.audio) ? session.audio : {};
+  const isConversation = type.startsWith("session.") && (session.type ?? "realtime") === "realtime";
+  const transcription = isRecord(audio.input) ? audio.input.transcription : session.input_audio_transcription;
+  const isNamedSo = session.object === undefined || session.object === null || session.object === "realtime.session";
+  return {
+    isConversation: isConversation && isNamedSo,
+    isTranscribing: transcription === undefined ? null : transcription !== null,
+    inputBytesPerSecond: bytesPerSecondOf(audio.input, session.input_audio_format),
+    outputBytesPerSecond: bytesPerSecondOf(audio.output, session.output_audio_format),
+  };
+}
+
+/** Of `audio.input` or `audio.output`, or by the beta form's name; null where the event does not tell. */
+function bytesPerSecondOf(side: unknown, beta: unknown): number | null {
+  const general = isRecord(side) && isRecord(side.format) ? side.format.type : undefined;
+  const format = general ?? beta;
+  if (typeof format !== "string") return null;
+  return /pcm[ua]|g711/.test(format) ? TELEPHONE_BYTES_PER_SECOND : PCM_BYTES_PER_SECOND;
 }
 
 function less(amount: unknown, part: unknown): unknown {
   return typeof amount === "number" && typeof part === "number" && part >= 0 ? Math.max(0, amount - part) : amount;
 }
 
-function readAudioFormat(session: unknown): RealtimeReading {
-  if (!isRecord(session)) return OTHER;
-  const audio = isRecord(session.audio) && isRecord(session.audio.output) ? session.audio.output.format : undefined;
-  const format = isRecord(audio) ? audio.type : session.output_audio_format;
-  if (typeof format !== "string") return OTHER;
-  return { kind: "audio", bytesPerSecond: /pcm[ua]|g711/.test(format) ? TELEPHONE_BYTES_PER_SECOND : PCM_BYTES_PER_SECOND };
+/** Whole, and what a usage row can hold; null otherwise. */
+function toMilliseconds(value: unknown): number | null {
+  return typeof value === "number" && value >= 0 && value <= USAGE_AMOUNT_MAX ? Math.round(value) : null;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }

@@ -120,11 +120,11 @@ class OpenAiRealtimeConnection implements RealtimeConnection {
   }
 }
 
-function toUrl(baseUrl: string, { upstreamModel, query }: RealtimeCall): URL {
+/** Nothing of the caller's own address goes along: other kinds of sessions are asked for there. */
+function toUrl(baseUrl: string, { upstreamModel }: RealtimeCall): URL {
   const url = new URL(baseUrl);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   url.pathname = `${withoutTrailing(url.pathname, "/")}/realtime`;
-  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
   url.searchParams.set("model", upstreamModel);
   return url;
 }

@@ -1,7 +1,7 @@
 /**
  * The sandbox's realtime model (decisions "Sandbox models"): a session of OpenAI's realtime events that runs in the process and says
  * back what it was told. Text comes back as text, or as its words with a tone for each where audio is wanted; audio comes back as
- * it came. Usage is counted exactly, so that billing can be tried.
+ * it came, and is transcribed, where that is set up, as how long it is. Usage is counted exactly, so that billing can be tried.
  */
 import { randomUUID } from "node:crypto";
 import { TextQueue } from "../../lib/text-queue.js";
@@ -124,7 +124,7 @@ class SandboxRealtimeConnection implements RealtimeConnection {
       this.refuse(event, "session must be an object.", "session");
       return;
     }
-    this.session = { ...this.session, ...event.session };
+    this.session = merged(this.session, event.session);
     this.say("session.updated", { session: this.session });
   }
 
@@ -150,10 +150,26 @@ class SandboxRealtimeConnection implements RealtimeConnection {
       this.refuse(event, "The audio buffer is empty.");
       return;
     }
-    this.hear({ text: "", audio: this.takeBuffer() });
+    const audio = this.takeBuffer();
+    this.hear({ text: "", audio });
     const id = newId("item");
     this.say("input_audio_buffer.committed", { item_id: id, previous_item_id: null });
     this.sayItem({ id, type: "message", role: "user", status: "completed", content: [{ type: "input_audio", transcript: null }] });
+    if (this.isTranscribing) this.transcribe(id, audio.length / PCM_BYTES_PER_SECOND);
+  }
+
+  private get isTranscribing(): boolean {
+    const { audio, input_audio_transcription: ofBeta } = this.session;
+    return isRecord(ofBeta) || (isRecord(audio) && isRecord(audio.input) && isRecord(audio.input.transcription));
+  }
+
+  /** It hears nothing, and says so; reported as the length of what it was given. */
+  private transcribe(itemId: string, seconds: number): void {
+    const place = { item_id: itemId, content_index: 0 };
+    const transcript = `${seconds.toFixed(1)} seconds of sound`;
+    this.say("conversation.item.input_audio_transcription.delta", { ...place, delta: transcript });
+    const usage = { type: "duration", seconds };
+    this.say("conversation.item.input_audio_transcription.completed", { ...place, transcript, usage });
   }
 
   private create(event: Fields): void {
@@ -241,6 +257,15 @@ class SandboxRealtimeConnection implements RealtimeConnection {
   private say(type: string, fields: Fields): void {
     this.events.push(JSON.stringify({ type, event_id: newId("event"), ...fields }));
   }
+}
+
+/** What is stated replaces what there was, field by field: `audio.output` outlives a change of `audio.input`. */
+function merged(before: Fields, after: Fields): Record<string, unknown> {
+  const changed = Object.entries(after).map(([name, value]) => {
+    const known = before[name];
+    return [name, isRecord(value) && isRecord(known) ? merged(known, value) : value] as const;
+  });
+  return { ...before, ...Object.fromEntries(changed) };
 }
 
 function newId(prefix: string): string {

@@ -3,10 +3,8 @@
  * goes on. Unspecified: what is said cannot be read, so a session with any feature takes no audio from the caller.
  */
 import type { RequestContext } from "../../context.js";
-import { AppError, invalidInput } from "../../errors.js";
-import { jsonDepthExceeds } from "../../lib/json-depth.js";
+import { AppError } from "../../errors.js";
 import { JSON_DEPTH_MAX } from "../../limits.js";
-import { parseRealtimeEvent } from "../../providers/openai/realtime-events.js";
 import type { Model } from "../catalog/model.js";
 import type { Admission } from "./admission.js";
 
@@ -34,18 +32,15 @@ export class RealtimeSafety {
   ) {}
 
   /** The event as it may go on. Throws CONTENT_BLOCKED, BAD_REQUEST or SERVICE_UNAVAILABLE. */
-  async check(text: string): Promise<string> {
-    const event = jsonDepthExceeds(Buffer.from(text), JSON_DEPTH_MAX) ? null : parseRealtimeEvent(text);
-    if (!event) throw invalidInput("An event is a JSON object.");
-    const serialized = JSON.stringify(event);
-    if (AUDIO.test(serialized)) {
+  async check(event: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>> {
+    if (AUDIO.test(JSON.stringify(event))) {
       throw new AppError("CONTENT_BLOCKED", "Safety features cannot read audio: send text, or choose a model that requires none.");
     }
     const written = writtenTexts(event);
-    if (written.length === 0) return serialized;
+    if (written.length === 0) return event;
     const { texts } = await this.admission.check(this.ctx, { model: this.model, texts: written, safe: this.safe });
     let next = 0;
-    return JSON.stringify(rewriteTexts(event, () => texts[next++] ?? ""));
+    return rewriteFields(event, () => texts[next++] ?? "", JSON_DEPTH_MAX);
   }
 }
 
@@ -53,8 +48,16 @@ export class RealtimeSafety {
 function rewriteTexts(value: unknown, rewrite: (text: string) => string, levels = JSON_DEPTH_MAX): unknown {
   if (levels === 0 || typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => rewriteTexts(item, rewrite, levels - 1));
+  return rewriteFields({ ...value }, rewrite, levels);
+}
+
+function rewriteFields(
+  fields: Readonly<Record<string, unknown>>,
+  rewrite: (text: string) => string,
+  levels: number,
+): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) =>
+    Object.entries(fields).map(([name, inner]) =>
       typeof inner === "string" && TEXT_FIELDS.has(name) ? [name, rewrite(inner)] : [name, rewriteTexts(inner, rewrite, levels - 1)],
     ),
   );
