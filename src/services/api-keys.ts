@@ -154,7 +154,9 @@ export class ApiKeys {
     }
     const { name, allowedModels, creditBudget, expiresIn } = input;
     const registered = input.redirectUrls === undefined ? undefined : registrableUrls(type, input.redirectUrls ?? []);
-    const [row] = await this.database.prisma.$transaction([
+    // The budget first: whoever changes money takes the account's lock before any other.
+    await this.database.prisma.$transaction([
+      ...(creditBudget === undefined ? [] : [this.setBudget(caller.accountId, id, creditBudget)]),
       this.database.prisma.apiKey.update({
         where: { id },
         data: {
@@ -164,10 +166,9 @@ export class ApiKeys {
           ...(registered !== undefined && { redirectUrls: [...registered] }),
         },
       }),
-      ...(creditBudget === undefined ? [] : [this.setBudget(id, creditBudget)]),
     ]);
     this.events.publish("api-key-changed", { apiKeyId: id });
-    return this.toRow(creditBudget === undefined ? row : await this.findOwned(caller.accountId, id));
+    return this.toRow(await this.findOwned(caller.accountId, id));
   }
 
   async revoke(ctx: RequestContext, id: string): Promise<ApiKeyRow> {
@@ -227,13 +228,9 @@ export class ApiKeys {
     return rows.map((row) => toApiKeyRow(row, names));
   }
 
-  /** What remains is budget - spent; holds that are open are paid first, so it is never set below them. */
-  private setBudget(id: string, remaining: bigint | null) {
-    return this.database.prisma.$executeRaw`
-      UPDATE api_key SET budget_nanocredits = CASE
-        WHEN ${remaining}::bigint IS NULL THEN NULL
-        ELSE spent_nanocredits + greatest(${remaining}::bigint, held_nanocredits) END
-      WHERE id = ${id}::uuid`;
+  /** What remains is budget - spent; holds that are open are settled in full, so it is never set below them. */
+  private setBudget(accountId: string, id: string, remaining: bigint | null) {
+    return this.database.prisma.$queryRaw`SELECT credit_set_budget(${accountId}::uuid, ${id}::uuid, ${remaining}::bigint)`;
   }
 
   /** A key makes and changes no key to do more than itself: models, budget, expiry. A field that is undefined is left as it is. */

@@ -58,21 +58,44 @@ export interface SettleOperation extends OperationBase {
   readonly record: LedgerRecord;
 }
 
+/** Settles what a dead process had noted of a generation. The real settlement corrects it, should it turn up. */
+export interface RecoverOperation extends OperationBase {
+  readonly kind: "recover";
+  readonly amount: bigint;
+  readonly paidOnly: boolean;
+  readonly record: LedgerRecord;
+}
+
 export interface ReleaseOperation extends OperationBase {
   readonly kind: "release";
 }
 
-export type LedgerOperation = HoldOperation | ExtendOperation | SettleOperation | ReleaseOperation;
+export type LedgerOperation = HoldOperation | ExtendOperation | SettleOperation | RecoverOperation | ReleaseOperation;
 
-export type LedgerOutcomeName = "ok" | "duplicate" | "missing" | "insufficient_balance" | "key_budget_exhausted";
+/** What writes a usage row. */
+export type SettlementOperation = SettleOperation | RecoverOperation;
+
+export function isSettlement(operation: LedgerOperation): operation is SettlementOperation {
+  return operation.kind === "settle" || operation.kind === "recover";
+}
+
+/** corrected: a settlement of what recovery had settled. free_spend_exhausted: the balance would do, but for the cap on all tiers. */
+export type LedgerOutcomeName =
+  | "ok"
+  | "corrected"
+  | "duplicate"
+  | "missing"
+  | "insufficient_balance"
+  | "key_budget_exhausted"
+  | "free_spend_exhausted";
 
 export interface LedgerOutcome {
   readonly outcome: LedgerOutcomeName;
   /** A refusal that the release of other open holds could turn. */
   readonly isContended: boolean;
-  /** What a settlement charged, now or the first time. */
+  /** What a settlement charged in all, now or the first time. */
   readonly charged: bigint;
-  /** What it could not charge. */
+  /** What it could not charge; of a correction how much more of that there is, or less when it is negative. */
   readonly writtenOff: bigint;
   readonly meterSource: BucketName | null;
   /** What the account can still hold. */
@@ -144,6 +167,8 @@ export interface LedgerOptions {
   readonly holdSeconds: number;
   /** After it the database counts as away. */
   readonly timeoutMs: number;
+  /** What all tier buckets together may spend in a day (UTC), in nanocredits; null: no cap, and nothing is counted. */
+  readonly freeSpendCap: bigint | null;
 }
 
 interface OutcomeRow {
@@ -159,7 +184,7 @@ interface OutcomeRow {
 const PARAMETER_TYPES = [
   ...["uuid", "integer", "text[]", "uuid[]", "uuid[]", "uuid[]", "bigint[]", "boolean[]", "bigint[]", "text[]"],
   ...["timestamptz[]", "text[]", '"ApiKeyType"[]', '"Modality"[]', "text[]", "text[]", "integer[]", "integer[]", "integer[]"],
-  ...['"UsageStatus"[]', '"UsageSource"[]', "uuid[]"],
+  ...['"UsageStatus"[]', '"UsageSource"[]', "uuid[]", "bigint"],
 ];
 const FLUSH_TEXT = `SELECT * FROM credit_flush(${PARAMETER_TYPES.map((type, index) => `$${index + 1}::${type}`).join(", ")})`;
 
@@ -208,9 +233,9 @@ function toParameters(operations: readonly LedgerOperation[], options: LedgerOpt
     toArray(operations, (operation) => read(operation) ?? "NULL");
   const text = (read: (operation: LedgerOperation) => string | null) => toArray(operations, (operation) => quote(read(operation)));
   const settled = (read: (record: LedgerRecord) => string | number | null) =>
-    plain((operation) => (operation.kind === "settle" ? read(operation.record) : null));
+    plain((operation) => (isSettlement(operation) ? read(operation.record) : null));
   const settledText = (read: (record: LedgerRecord) => string | null) =>
-    text((operation) => (operation.kind === "settle" ? read(operation.record) : null));
+    text((operation) => (isSettlement(operation) ? read(operation.record) : null));
   return [
     options.processId,
     options.holdSeconds,
@@ -228,12 +253,13 @@ function toParameters(operations: readonly LedgerOperation[], options: LedgerOpt
     settled((record) => record.modality),
     settledText((record) => record.model),
     settledText((record) => record.modelUsed),
-    toArray(operations, (operation) => (operation.kind === "settle" ? quantities(operation.record.usage) : NO_QUANTITIES)),
+    toArray(operations, (operation) => (isSettlement(operation) ? quantities(operation.record.usage) : NO_QUANTITIES)),
     settled((record) => record.responseTimeMs),
     settled((record) => record.timeToFirstTokenMs),
     settled((record) => record.status),
     settled((record) => record.usageSource),
     settled((record) => record.parentRequestId),
+    options.freeSpendCap?.toString() ?? null,
   ];
 }
 

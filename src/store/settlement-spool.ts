@@ -6,7 +6,7 @@
 import { type FileHandle, mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SPOOL_BYTES_MAX } from "../limits.js";
-import type { SettleOperation } from "./ledger.js";
+import type { SettlementOperation, SettleOperation } from "./ledger.js";
 import { syncToDisk } from "./sync-to-disk.js";
 
 export interface SettlementSpool {
@@ -17,7 +17,7 @@ export interface SettlementSpool {
   /** Empties the spool, unless `isAllowed` says no when it comes to it: an append may have slipped in. */
   clear(isAllowed: () => boolean): Promise<void>;
   /** Keeps a settlement that the ledger refuses, for a person to look at: it is never dropped. */
-  keepRefused(operation: SettleOperation): Promise<void>;
+  keepRefused(operation: SettlementOperation): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -70,7 +70,7 @@ async function writeDurably(file: FileHandle, line: Buffer): Promise<void> {
   await file.datasync();
 }
 
-function formatLine(operation: SettleOperation): Buffer {
+function formatLine(operation: SettlementOperation): Buffer {
   return Buffer.from(`\n${JSON.stringify({ ...operation, amount: operation.amount.toString() })}\n`);
 }
 

@@ -16,12 +16,13 @@ import {
   emptyBooks,
   extend,
   hold,
+  recover,
   release,
   settle,
   type TestPayer,
   usageRecord,
 } from "../support/ledger.js";
-import { LedgerModel } from "../support/ledger-model.js";
+import { LedgerModel, type ModelUsage } from "../support/ledger-model.js";
 
 const RUNS = Number(process.env.LEDGER_RUNS ?? 50);
 const MS_PER_RUN_MAX = 2_000;
@@ -34,7 +35,6 @@ let ledger: Ledger;
 beforeAll(async () => {
   test = await createTestDatabase();
   pool = test.database.pool;
-  ledger = createTestLedger(test.database);
   await prepareChecks();
 });
 afterAll(() => test.close());
@@ -50,14 +50,14 @@ const amount = fc.oneof({ weight: 30, arbitrary: upTo(9) }, { weight: 1, arbitra
 const PAYERS = 6;
 const fresh = fc.record({
   finds: fc.constant("nothing" as const),
-  kind: fc.constantFrom<Kind>("hold", "hold", "hold", "hold", "hold", "settle", "extend", "release"),
+  kind: fc.constantFrom<Kind>("hold", "hold", "hold", "hold", "hold", "settle", "recover", "extend", "release"),
   payer: fc.nat(PAYERS - 1),
   paidOnly: fc.boolean(),
   usage: fc.record({ model: fc.nat(1), day: fc.nat(1) }),
 });
 const known = fc.record({
   finds: fc.constantFrom("hold", "hold", "hold", "past"),
-  kind: fc.constantFrom<Kind>("hold", "extend", "extend", "settle", "settle", "release"),
+  kind: fc.constantFrom<Kind>("hold", "extend", "extend", "settle", "settle", "settle", "recover", "recover", "release"),
   which: fc.nat(1_000),
 });
 const operation = fc.record({ target: fc.oneof(fresh, known), amount, metered: upTo(9) });
@@ -92,6 +92,7 @@ const world = fc.record({
   /** Of the two accounts, tier, crypto and pack. */
   balances: fc.array(upTo(25), { minLength: 6, maxLength: 6 }),
   budgets: fc.array(fc.option(upTo(40), { nil: null }), { minLength: 3, maxLength: 3 }),
+  freeSpendCap: fc.option(upTo(40), { nil: null }),
   steps: fc.array(step, { minLength: 6, maxLength: 25, size: "max" }),
 });
 type Kind = LedgerOperation["kind"];
@@ -116,9 +117,10 @@ it(
 );
 
 /** One run, from empty books. */
-async function play({ balances, budgets, steps }: World): Promise<void> {
+async function play({ balances, budgets, freeSpendCap, steps }: World): Promise<void> {
   await emptyBooks(pool);
-  const model = new LedgerModel();
+  const model = new LedgerModel(freeSpendCap);
+  ledger = createTestLedger(test.database, { freeSpendCap });
   const nextId = countIds();
   const payers = await createPayers(model, nextId, balances, budgets);
   const generations: Generation[] = [];
@@ -204,7 +206,13 @@ function toBatch(
     if (!generation || batch.has(generation.id)) continue;
     const { id, payer, paidOnly, record } = generation;
     const held = hold(payer, of, { id, paidOnly, record });
-    const made = { hold: held, extend: extend(held, of, metered), settle: settle(held, of), release: release(held) };
+    const made = {
+      hold: held,
+      extend: extend(held, of, metered),
+      settle: settle(held, of),
+      recover: recover(held, of),
+      release: release(held),
+    };
     batch.set(id, made[target.kind]);
   }
   return [...batch.values()];
@@ -238,9 +246,11 @@ const BOOKS = {
     FROM ledger_entry WHERE kind = 'refill' GROUP BY 1`,
   key: "SELECT id, ARRAY[spent_nanocredits, held_nanocredits]::text[] AS value FROM api_key",
   hold: `SELECT id, ARRAY[tier_nanocredits, crypto_nanocredits, pack_nanocredits, metered_nanocredits]::text[] AS value FROM hold`,
-  usage: "SELECT id, ARRAY[cost_nanocredits::text, meter_source::text] AS value FROM usage_record",
+  usage: `SELECT id, ARRAY[cost_nanocredits::text, meter_source::text, CASE WHEN is_recovered THEN 'recovered' ELSE 'real' END] AS value
+    FROM usage_record`,
   charge: `SELECT transaction_id AS id, array_agg(book || ' ' || amount_nanocredits ORDER BY line) AS value
     FROM ledger_entry WHERE kind = 'charge' GROUP BY 1`,
+  "free spend": "SELECT 'all' AS id, ARRAY[coalesce(sum(tier_nanocredits), 0)::text] AS value FROM free_spend_daily",
 };
 type Books = Record<keyof typeof BOOKS, Record<string, readonly (string | null)[]>>;
 
@@ -272,17 +282,27 @@ function expectedBooks(model: LedgerModel): Books {
     refill: table(model.refills, (change) => [`tier ${change}`, `issued ${-change}`]),
     key: table(model.budgets, (_, id) => [model.keySpent(id), model.keyHeld(id)]),
     hold: table(model.holds, ({ parts, metered }) => [parts.tier, parts.crypto, parts.pack, metered]),
-    usage: table(model.usage, ({ cost, source }) => [cost, source]),
-    charge: table(new Map([...model.usage].filter(([, { cost, writtenOff }]) => cost + writtenOff > 0n)), ({ paid, cost, writtenOff }) =>
-      [
-        ["tier", -paid.tier] as const,
-        ["crypto", -paid.crypto] as const,
-        ["pack", -paid.pack] as const,
-        ["write_off", -writtenOff] as const,
-        ["revenue", cost + writtenOff] as const,
-      ]
-        .filter(([, amount]) => amount !== 0n)
-        .map(([book, amount]) => `${book} ${amount}`),
+    usage: table(model.usage, ({ cost, source, isRecovered }) => [cost, source, isRecovered ? "recovered" : "real"]),
+    charge: table(
+      new Map([...model.usage].map(([id, usage]) => [id, linesOf(usage)] as const).filter(([, lines]) => lines.length > 0)),
+      (lines) => lines,
     ),
+    "free spend": { all: [String(model.freeSpendCap === null ? 0n : model.tierSpent)] },
   };
+}
+
+/** Those of the charge, and behind them those of its correction. */
+function linesOf({ paid, writtenOff, correction }: ModelUsage): string[] {
+  const changes = [{ paid, writtenOff }, ...(correction ? [correction] : [])];
+  return changes.flatMap((change) =>
+    [
+      ["tier", -change.paid.tier] as const,
+      ["crypto", -change.paid.crypto] as const,
+      ["pack", -change.paid.pack] as const,
+      ["write_off", -change.writtenOff] as const,
+      ["revenue", change.paid.tier + change.paid.crypto + change.paid.pack + change.writtenOff] as const,
+    ]
+      .filter(([, amount]) => amount !== 0n)
+      .map(([book, amount]) => `${book} ${amount}`),
+  );
 }

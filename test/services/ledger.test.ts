@@ -2,11 +2,13 @@
 import { randomUUID } from "node:crypto";
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { NO_USAGE } from "../../src/lib/usage.js";
 import { type Ledger, type LedgerOperation, type LedgerOutcome, LedgerUnavailable } from "../../src/store/ledger.js";
 import type { TestDatabase } from "../support/database.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import {
   createAccount,
+  createKey,
   createPayer,
   createTestLedger,
   extend,
@@ -15,6 +17,7 @@ import {
   readEntries,
   readKey,
   readUsage,
+  recover,
   release,
   settle,
   usageRecord,
@@ -106,6 +109,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         model: "acme/chat",
         modelUsed: "acme/chat-b",
         meterSource: "pack",
+        isRecovered: false,
         ...usage,
         costNanocredits: 5n,
         responseTimeMs: 12,
@@ -114,6 +118,94 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         usageSource: "provider",
         parentRequestId,
       });
+    });
+
+    it("corrects what recovery settled by the real settlement, once, whatever was more or less", async () => {
+      const app = randomUUID();
+      const accountId = await createAccount(pool, ledger, { tier: 3n, pack: 100n });
+      const payer = { accountId, apiKeyId: await createKey(pool, accountId, 50n, randomUUID(), app) };
+      const noted = usageRecord({ status: "cancelled", usageSource: "partial", model: "acme/noted" });
+      const real = usageRecord({ usage: { ...NO_USAGE, outputTextTokens: 9 } });
+      const [more, less] = [hold(payer, 10n), hold(payer, 10n)];
+      await ledger.flush([more, less]);
+
+      expect(await ledger.flush([recover(more, 5n, noted), recover(less, 8n, noted)])).toMatchObject([{ charged: 5n }, { charged: 8n }]);
+      expect(await one(recover(more, 9n, noted))).toMatchObject({ outcome: "duplicate", charged: 5n });
+      const settlements = [settle(more, 20n, { record: real }), settle(less, 1n, { record: real })];
+      expect(await ledger.flush([hold(payer, 1n), ...settlements])).toMatchObject([
+        { outcome: "ok" },
+        { outcome: "corrected", charged: 20n, writtenOff: 0n, meterSource: "pack" },
+        { outcome: "corrected", charged: 1n, writtenOff: 0n, meterSource: "pack" },
+      ]);
+      expect(await ledger.flush(settlements)).toMatchObject([
+        { outcome: "duplicate", charged: 20n },
+        { outcome: "duplicate", charged: 1n },
+      ]);
+
+      expect(await readAccount(pool, accountId)).toMatchObject({ buckets: { tier: 0n, pack: 82n }, held: { pack: 1n } });
+      expect(await readKey(pool, payer.apiKeyId)).toEqual({ budget: 50n, spent: 21n, held: 1n });
+      expect((await readEntries(pool, less.id)).slice(-2)).toEqual([
+        ["pack", 7n],
+        ["revenue", -7n],
+      ]);
+      expect(await test.database.prisma.usageRecord.findUniqueOrThrow({ where: { id: more.id } })).toMatchObject({
+        ...{ model: "acme/chat", outputTextTokens: 9, costNanocredits: 20n, status: "ok", usageSource: "provider", isRecovered: false },
+      });
+      const daily = await test.database.prisma.appUsageDaily.findMany({ where: { appKeyId: app } });
+      expect(daily.map(({ model, requests, costNanocredits }) => [model, requests, costNanocredits])).toEqual([["acme/chat", 2, 21n]]);
+    });
+
+    it("writes off what a correction cannot charge, and takes that back first when it turns out to be less", async () => {
+      const payer = await payerWith({ pack: 10n });
+      const [more, less] = [hold(payer, 5n), hold(payer, 5n)];
+      await ledger.flush([more, less]);
+      await ledger.flush([recover(more, 5n), recover(less, 8n)]);
+
+      expect(await one(settle(more, 12n))).toMatchObject({ outcome: "corrected", charged: 5n, writtenOff: 7n });
+      expect(await one(settle(less, 6n))).toMatchObject({ outcome: "corrected", charged: 5n, writtenOff: -2n });
+    });
+
+    it("never sets a key's budget below what its open holds may still cost", async () => {
+      const payer = await payerWith({ pack: 100n }, 50n);
+      const held = hold(payer, 20n);
+      await ledger.flush([held, settle(payer, 5n)]);
+      const setBudget = (remaining: bigint | null, accountId = payer.accountId) =>
+        pool.query("SELECT credit_set_budget($1, $2, $3) AS found", [accountId, payer.apiKeyId, remaining?.toString() ?? null]);
+
+      expect((await setBudget(0n)).rows).toEqual([{ found: true }]);
+      expect(await readKey(pool, payer.apiKeyId ?? "")).toEqual({ budget: 25n, spent: 5n, held: 20n });
+      expect(await one(settle(held, 20n))).toMatchObject({ charged: 20n, writtenOff: 0n, keyAvailable: 0n });
+      expect((await setBudget(null, randomUUID())).rows).toEqual([{ found: false }]);
+      await expect(setBudget(-1n)).rejects.toThrow(/0 or more/);
+      await setBudget(null);
+      expect(await one(hold(payer, 60n))).toMatchObject({ outcome: "ok", keyAvailable: null });
+    });
+
+    it("lets all tiers together spend no more than the cap in a day, and charges what was delivered", async () => {
+      const { rows } = await pool.query("SELECT coalesce(sum(tier_nanocredits), 0) AS spent FROM free_spend_daily");
+      const open = await pool.query("SELECT coalesce(sum(tier_nanocredits), 0) AS held FROM hold");
+      const freeSpendCap = BigInt(rows[0].spent) + BigInt(open.rows[0].held) + 10n;
+      const [first, second] = [createTestLedger(test.database, { freeSpendCap }), createTestLedger(test.database, { freeSpendCap })];
+      const [a, b] = [await payerWith({ tier: 100n }), await payerWith({ tier: 100n, pack: 5n })];
+      const held = hold(a, 7n);
+
+      expect(await first.flush([held])).toMatchObject([{ outcome: "ok", available: 3n }]);
+      // What is set aside counts, for every process; what the tiers may not give comes from other buckets.
+      expect(await second.flush([hold(a, 4n), hold(b, 9n)])).toMatchObject([
+        { outcome: "free_spend_exhausted", isContended: false, available: 3n },
+        { outcome: "free_spend_exhausted", isContended: false, available: 8n },
+      ]);
+      const split = hold(b, 8n);
+      expect(await second.flush([split])).toMatchObject([{ outcome: "ok", available: 0n }]);
+      expect(await second.flush([settle(split, 8n), settle(held, 9n)])).toMatchObject([
+        { outcome: "ok", charged: 8n },
+        { outcome: "ok", charged: 9n },
+      ]);
+      // What has been delivered is charged, also beyond the cap when no other bucket has it.
+      expect((await readAccount(pool, a.accountId)).buckets).toMatchObject({ tier: 91n });
+      expect((await readAccount(pool, b.accountId)).buckets).toMatchObject({ tier: 97n, pack: 0n });
+      expect(await first.flush([hold(a, 1n)])).toMatchObject([{ outcome: "free_spend_exhausted", available: 0n }]);
+      expect(await one(hold(a, 1n))).toMatchObject({ outcome: "ok" });
     });
 
     it("keeps any text as it is", async () => {

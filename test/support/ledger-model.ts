@@ -25,13 +25,16 @@ interface ModelHold {
   metered: bigint;
 }
 
-interface ModelUsage {
+export interface ModelUsage {
   readonly accountId: string;
   readonly apiKeyId: string | null;
   readonly cost: bigint;
   readonly writtenOff: bigint;
   readonly source: BucketName;
   readonly paid: Parts;
+  readonly isRecovered: boolean;
+  /** What a correction of it has changed. */
+  readonly correction: { readonly paid: Parts; readonly writtenOff: bigint } | null;
 }
 
 interface ModelTier {
@@ -48,7 +51,12 @@ export class LedgerModel {
   readonly budgets = new Map<string, bigint | null>();
   readonly holds = new Map<string, ModelHold>();
   readonly usage = new Map<string, ModelUsage>();
+  /** What all tier buckets have spent. */
+  tierSpent = 0n;
   private readonly grants = new Set<string>();
+
+  /** `freeSpendCap` is what all tier buckets together may spend; null: as much as there is. */
+  constructor(readonly freeSpendCap: bigint | null = null) {}
 
   addAccount(id: string): void {
     this.balances.set(id, noParts());
@@ -102,7 +110,7 @@ export class LedgerModel {
   /** Within an account, key by key; within a key, what frees money comes before what takes it. */
   flush(operations: readonly LedgerOperation[]): LedgerOutcome[] {
     const outcomes = new Map<LedgerOperation, LedgerOutcome>();
-    const rank = { settle: 1, release: 1, extend: 2, hold: 3 };
+    const rank = { settle: 1, recover: 1, release: 1, extend: 2, hold: 3 };
     const inOrder = operations.toSorted(
       (a, b) => compare(a.accountId, b.accountId) || compare(a.apiKeyId ?? "", b.apiKeyId ?? "") || rank[a.kind] - rank[b.kind], // toSorted is stable
     );
@@ -130,6 +138,7 @@ export class LedgerModel {
       case "release":
         return this.outcome(operation, this.holds.delete(operation.id) ? "ok" : "missing");
       case "settle":
+      case "recover":
         return this.settle(operation);
       case "hold":
         if (this.usage.has(operation.id)) return this.outcome(operation, "duplicate");
@@ -141,20 +150,53 @@ export class LedgerModel {
     }
   }
 
-  private settle(operation: LedgerOperation & { kind: "settle" }): LedgerOutcome {
-    const { id, accountId, apiKeyId, amount, paidOnly } = operation;
+  private settle(operation: LedgerOperation & { kind: "settle" | "recover" }): LedgerOutcome {
+    const { id, accountId, apiKeyId, amount, paidOnly, kind } = operation;
+    const heldTier = this.holds.get(id)?.parts.tier ?? 0n;
     this.holds.delete(id);
     const before = this.usage.get(id);
+    if (before?.isRecovered && kind === "settle") return this.correct(operation, before, heldTier);
     if (before) return this.outcome(operation, "duplicate", { charged: before.cost, meterSource: before.source });
-    const { parts: paid, missing } = draw(this.freeOf(accountId), smallest(amount, this.keyFree(apiKeyId)), paidOnly);
+    const { paid, writtenOff } = this.charge(operation, amount, heldTier);
     const cost = total(paid);
-    const writtenOff = amount - cost;
+    this.pay(accountId, paid);
+    const source = cost > 0n ? largest(paid) : firstFilled(this.balanceOf(accountId), paidOnly);
+    this.usage.set(id, { accountId, apiKeyId, cost, writtenOff, source, paid, isRecovered: kind === "recover", correction: null });
+    return this.outcome(operation, "ok", { charged: cost, writtenOff, meterSource: source });
+  }
+
+  /** The real settlement of what recovery has settled. */
+  private correct(operation: LedgerOperation & { kind: "settle" | "recover" }, before: ModelUsage, heldTier: bigint): LedgerOutcome {
+    const { id, accountId, apiKeyId, amount, paidOnly } = operation;
+    const due = amount - before.cost - before.writtenOff;
+    const change = due >= 0n ? this.charge(operation, due, heldTier) : giveBack(before, -due);
+    this.pay(accountId, change.paid);
+    const parts = { ...before.paid };
+    addTo(parts, change.paid);
+    const cost = total(parts);
+    const source = cost > 0n ? largest(parts) : firstFilled(this.balanceOf(accountId), paidOnly);
+    this.usage.set(id, { ...before, apiKeyId, cost, source, isRecovered: false, correction: change });
+    return this.outcome(operation, "corrected", { charged: cost, writtenOff: change.writtenOff, meterSource: source });
+  }
+
+  /** What was held of the tier or may be spent of it comes first; more of it comes last, when no other bucket has it. */
+  private charge(
+    { accountId, apiKeyId, paidOnly }: LedgerOperation & { kind: "settle" | "recover" },
+    due: bigint,
+    heldTier: bigint,
+  ): { paid: Parts; writtenOff: bigint } {
+    const free = this.freeOf(accountId);
+    const spendable = this.holdableOf(accountId).tier;
+    const first = smallest(free.tier, spendable > heldTier ? spendable : heldTier);
+    const { parts: paid, missing } = draw({ ...free, tier: first }, smallest(due, this.keyFree(apiKeyId)), paidOnly);
+    if (!paidOnly) paid.tier += smallest(missing, free.tier - first);
+    return { paid, writtenOff: due - total(paid) };
+  }
+
+  private pay(accountId: string, paid: Parts): void {
     const balance = this.balanceOf(accountId);
     for (const bucket of DRAW_ORDER) balance[bucket] -= paid[bucket];
-    const source = cost > 0n ? largest(paid) : firstFilled(balance, paidOnly);
-    this.usage.set(id, { accountId, apiKeyId, cost, writtenOff, source, paid });
-    if (missing < 0n) throw new Error("drew more than was asked for");
-    return this.outcome(operation, "ok", { charged: cost, writtenOff, meterSource: source });
+    this.tierSpent += paid.tier;
   }
 
   /** A new hold, or more of one that is there. */
@@ -167,8 +209,9 @@ export class LedgerModel {
       const isContended = keyFree + this.keyHeld(apiKeyId ?? "") >= amount;
       return this.outcome(operation, "key_budget_exhausted", { isContended });
     }
-    const { parts, missing } = draw(this.freeOf(accountId), amount, paidOnly);
+    const { parts, missing } = draw(this.holdableOf(accountId), amount, paidOnly);
     if (missing > 0n) {
+      if (!paidOnly && total(this.freeOf(accountId)) >= amount) return this.outcome(operation, "free_spend_exhausted");
       const isContended = draw(this.balanceOf(accountId), amount, paidOnly).missing === 0n;
       return this.outcome(operation, "insufficient_balance", { isContended });
     }
@@ -185,7 +228,7 @@ export class LedgerModel {
       charged: 0n,
       writtenOff: 0n,
       meterSource: null,
-      available: isKnown ? total(this.freeOf(operation.accountId)) : 0n,
+      available: isKnown ? total(this.holdableOf(operation.accountId)) : 0n,
       keyAvailable: isKnown ? this.keyFree(operation.apiKeyId) : null,
       ...more,
     };
@@ -204,6 +247,14 @@ export class LedgerModel {
     return free;
   }
 
+  /** What is free, as far as all tiers together may still spend. */
+  private holdableOf(accountId: string): Parts {
+    const free = this.freeOf(accountId);
+    if (this.freeSpendCap === null) return free;
+    const left = this.freeSpendCap - this.tierSpent - sum([...this.holds.values()].map(({ parts }) => parts.tier));
+    return { ...free, tier: smallest(free.tier, left > 0n ? left : 0n) };
+  }
+
   private keyFree(apiKeyId: string | null): bigint | null {
     const budget = apiKeyId === null ? null : (this.budgets.get(apiKeyId) ?? null);
     return budget === null || apiKeyId === null ? null : budget - this.keySpent(apiKeyId) - this.keyHeld(apiKeyId);
@@ -212,6 +263,19 @@ export class LedgerModel {
 
 function missingTier(): TierOutcome {
   return { outcome: "missing", change: 0n, tier: null, resetsAt: null, available: 0n };
+}
+
+/** In the opposite order of drawing; what was written off comes before all. */
+function giveBack(from: ModelUsage, amount: bigint): { paid: Parts; writtenOff: bigint } {
+  const paid = noParts();
+  const forgiven = smallest(amount, from.writtenOff);
+  let left = amount - forgiven;
+  for (const bucket of DRAW_ORDER.toReversed()) {
+    const back = smallest(left, from.paid[bucket]);
+    paid[bucket] -= back;
+    left -= back;
+  }
+  return { paid, writtenOff: -forgiven };
 }
 
 function draw(from: Parts, amount: bigint, paidOnly: boolean): { parts: Parts; missing: bigint } {

@@ -11,6 +11,7 @@ import {
   type Ledger,
   type LedgerOptions,
   type LedgerRecord,
+  type RecoverOperation,
   type ReleaseOperation,
   type SettleOperation,
 } from "../../src/store/ledger.js";
@@ -30,6 +31,7 @@ export function createTestLedger(database: Pick<Database, "pool" | "isExclusive"
     holdSeconds: 900,
     // Generous: a busy machine is no failure.
     timeoutMs: 60_000,
+    freeSpendCap: null,
     ...options,
   });
 }
@@ -103,6 +105,11 @@ export function settle(of: HoldOperation | TestPayer, amount: bigint, options: O
   return { kind: "settle", id, accountId, apiKeyId, amount, paidOnly, record };
 }
 
+/** What recovery makes of a hold whose process has died. */
+export function recover(of: HoldOperation, amount: bigint, record = of.record): RecoverOperation {
+  return { ...of, kind: "recover", amount, record };
+}
+
 export function release({ id, accountId, apiKeyId }: HoldOperation): ReleaseOperation {
   return { kind: "release", id, accountId, apiKeyId };
 }
@@ -162,7 +169,7 @@ export async function countHolds(pool: pg.Pool, accountId: string): Promise<numb
 }
 
 /** From what refers to what it refers to. */
-const BOOK_TABLES = ["ledger_entry", "usage_record", "usage_daily", "app_usage_daily", "hold", "api_key", "account"];
+const BOOK_TABLES = ["ledger_entry", "usage_record", "usage_daily", "app_usage_daily", "free_spend_daily", "hold", "api_key", "account"];
 
 /**
  * Removes every account and all that there is of it. The ledger refuses to be emptied, so its guard is taken off for a moment.

@@ -9,10 +9,17 @@
  *
  * Free work (an amount of 0 at free rates) has no hold: only its usage row is written.
  */
-import { AppError, insufficientBalance, keyBudgetExhausted, serviceUnavailable } from "../../errors.js";
+import { AppError, freeSpendExhausted, insufficientBalance, keyBudgetExhausted, serviceUnavailable } from "../../errors.js";
 import { EXTEND_AT_PERCENT, METER_NOTE_MS } from "../../limits.js";
 import type { Events } from "../../store/events.js";
-import type { BucketName, LedgerOperation, LedgerOutcome, LedgerOutcomeName, LedgerRecord } from "../../store/ledger.js";
+import {
+  type BucketName,
+  isSettlement,
+  type LedgerOperation,
+  type LedgerOutcome,
+  type LedgerOutcomeName,
+  type LedgerRecord,
+} from "../../store/ledger.js";
 import type { KnownBalances } from "./known-balances.js";
 import type { Settler } from "./settler.js";
 import type { TierRefills } from "./tier-refills.js";
@@ -214,21 +221,23 @@ export function createCommitListener(
   return (operation, outcome) => {
     known.learn(operation.accountId, outcome.available);
     if (operation.apiKeyId && outcome.keyAvailable !== null) known.learn(operation.apiKeyId, outcome.keyAvailable);
-    const isEnd = operation.kind === "settle" || operation.kind === "release";
-    if (!isEnd || outcome.outcome !== "ok") return;
+    const isDone = outcome.outcome === "ok" || outcome.outcome === "corrected";
+    if (!isDone || !(isSettlement(operation) || operation.kind === "release")) return;
     const { accountId } = operation;
-    if (operation.kind === "settle") {
+    if (isSettlement(operation)) {
       const recorded = { accountId, usageId: operation.id };
       events.publish("usage-recorded", recorded);
       ownEvents?.publish("usage-recorded", recorded);
     }
     // A hold of another process may wait for what a release has freed. Free work, which held nothing, is not told of.
-    if (operation.kind === "release" || outcome.charged > 0n) events.publish("balance-changed", { accountId });
+    const isMoved = operation.kind === "release" || outcome.charged > 0n || outcome.outcome === "corrected";
+    if (isMoved) events.publish("balance-changed", { accountId });
   };
 }
 
 function toRefusal(outcome: LedgerOutcomeName): AppError | null {
   if (outcome === "insufficient_balance") return insufficientBalance();
+  if (outcome === "free_spend_exhausted") return freeSpendExhausted();
   if (outcome === "key_budget_exhausted") return keyBudgetExhausted();
   if (outcome === "duplicate") return new AppError("CONFLICT", "This generation was settled before.");
   return null;

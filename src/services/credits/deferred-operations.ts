@@ -4,7 +4,14 @@
  */
 import type { Logger } from "pino";
 import { FLUSH_OPERATIONS_MAX, FLUSH_RETRY_MS } from "../../limits.js";
-import { type Ledger, type LedgerOperation, type LedgerOutcome, LedgerUnavailable, type SettleOperation } from "../../store/ledger.js";
+import {
+  isSettlement,
+  type Ledger,
+  type LedgerOperation,
+  type LedgerOutcome,
+  LedgerUnavailable,
+  type SettleOperation,
+} from "../../store/ledger.js";
 import type { SettlementSpool } from "../../store/settlement-spool.js";
 
 export interface DeferredDependencies {
@@ -102,7 +109,7 @@ export class DeferredOperations {
 
   private async keepRefused(operation: LedgerOperation, error: unknown): Promise<null> {
     this.deps.log.error({ err: error, generationId: operation.id }, "the ledger refused a deferred operation");
-    if (operation.kind === "settle") await this.deps.spool.keepRefused(operation);
+    if (isSettlement(operation)) await this.deps.spool.keepRefused(operation);
     return null;
   }
 }

@@ -10,7 +10,7 @@
 import type { Logger } from "pino";
 import { type AppError, serviceUnavailable } from "../../errors.js";
 import { FLUSH_OPERATIONS_MAX, FLUSH_QUEUE_MAX } from "../../limits.js";
-import { type Ledger, type LedgerOperation, type LedgerOutcome, LedgerUnavailable } from "../../store/ledger.js";
+import { isSettlement, type Ledger, type LedgerOperation, type LedgerOutcome, LedgerUnavailable } from "../../store/ledger.js";
 import type { SettlementSpool } from "../../store/settlement-spool.js";
 import { ContendedHolds, type PendingOperation } from "./contended-holds.js";
 import { DeferredOperations } from "./deferred-operations.js";
@@ -156,7 +156,7 @@ export class Settler {
       });
       // When all are concluded: a hold of this very batch may wait for what another operation of it has freed.
       for (const { operation } of batch) {
-        if (operation.kind === "settle" || operation.kind === "release") this.contended.wake(operation.accountId);
+        if (isSettlement(operation) || operation.kind === "release") this.contended.wake(operation.accountId);
       }
     } catch (error) {
       if (error instanceof LedgerUnavailable) this.goAway(batch, error);
@@ -187,7 +187,7 @@ export class Settler {
     }
     if (!only) return;
     this.deps.log.error({ err: error, operation: only.operation.kind, generationId: only.operation.id }, "the ledger refused an operation");
-    if (only.operation.kind === "settle") await this.deps.spool.keepRefused(only.operation);
+    if (isSettlement(only.operation)) await this.deps.spool.keepRefused(only.operation);
     if (only.operation.kind !== "extend") this.open.delete(only.operation.id);
     only.reject(error);
   }
@@ -209,7 +209,8 @@ export class Settler {
 
   private async submitWhileAway(operation: LedgerOperation): Promise<LedgerOutcome> {
     if (operation.kind !== "extend") this.open.delete(operation.id);
-    if (operation.kind === "hold") throw unavailable();
+    // What was to be recovered is still held, and is found again when the database is back.
+    if (operation.kind === "hold" || operation.kind === "recover") throw unavailable();
     if (operation.kind === "settle") await this.deferred.addDurably(operation);
     if (operation.kind === "release") this.deferred.add(operation);
     if (!this.isClosed) this.deferred.retryLater();
