@@ -25,3 +25,5 @@ export const MEDIA_QUOTA_BYTES_DEFAULT = 5 * 1024 * 1024 * 1024;
 export const MEDIA_QUOTA_FILES_DEFAULT = 10_000;
 /** Unspecified: with less free space than this on the disk no file is taken in, unless configured. The database needs the rest. */
 export const DISK_FREE_BYTES_MIN_DEFAULT = 512 * 1024 * 1024;
+/** Media, unspecified: bytes of one upload between two looks at what the disk has left. */
+export const DISK_LOOK_BYTES = 4 * 1024 * 1024;

@@ -1,12 +1,15 @@
 /**
  * Uploads and downloads at addresses that the gateway signed itself, where blobs are on its own disk. Whoever has an address needs no
  * key: the signature is the permission, and the first thing that is looked at. An object store has addresses of its own; here there
- * are none then.
+ * are none then. An address takes one upload at a time: what arrives is never more than its place in the account's quota.
  */
 import type { Readable } from "node:stream";
 import { AppError, conflict, invalidInput, notFound, permissionDenied } from "../errors.js";
-import type { BadBlobUrl, BlobUrls } from "../store/blob-urls.js";
+import type { BadBlobUrl, BlobUrls, SignedUpload } from "../store/blob-urls.js";
 import { BlobExists, type BlobStore, BlobTooLarge, type ByteRange } from "../store/blobs.js";
+import type { MediaQuotas } from "./media-quotas.js";
+
+const IN_USE_RETRY_SECONDS = 5;
 
 /** An address, as it was asked. */
 export interface BlobAddress {
@@ -33,30 +36,30 @@ export interface BlobDownload {
 }
 
 export class BlobTransfers {
+  /** What is arriving, by key: blobs with such addresses are this process's alone. */
+  private readonly arriving = new Set<string>();
+
   constructor(
     private readonly blobs: BlobStore,
     private readonly urls: BlobUrls | null,
+    private readonly quotas: Pick<MediaQuotas, "promiseSpace">,
   ) {}
 
   /**
    * Resolves once the blob can be read. Throws FORBIDDEN for an address that is not good or no more, BAD_REQUEST for another type or
-   * too few bytes, PAYLOAD_TOO_LARGE for too many, CONFLICT when the address was used.
+   * too few bytes, PAYLOAD_TOO_LARGE for too many, CONFLICT when the address was used or is being used, SERVICE_UNAVAILABLE when the
+   * disk is full or fills up.
    */
   async upload({ key, query }: BlobAddress, { contentType, sizeBytes, content }: BlobUpload): Promise<{ readonly sizeBytes: number }> {
     const allowed = assertGood(this.ownUrls().readUpload(key, query));
     if (contentType !== allowed.contentType) throw invalidInput(`This address takes the type ${allowed.contentType}.`, "Content-Type");
     if (sizeBytes !== null) assertLength(sizeBytes, allowed.sizeBytes);
-    if (await this.blobs.head(key)) throw alreadyUsed();
-    const draft = await this.blobs.receive(content, { sizeBytesMax: allowed.sizeBytes }).catch((error: unknown) => {
-      throw error instanceof BlobTooLarge ? tooLong(allowed.sizeBytes) : error;
-    });
+    if (this.arriving.has(key)) throw inUse();
+    this.arriving.add(key);
     try {
-      assertLength(draft.sizeBytes, allowed.sizeBytes);
-      await draft.save(key, { isNew: true, contentType: allowed.contentType });
-    } catch (error) {
-      throw error instanceof BlobExists ? alreadyUsed() : error;
+      await this.store(key, allowed, content);
     } finally {
-      await draft.discard();
+      this.arriving.delete(key);
     }
     return { sizeBytes: allowed.sizeBytes };
   }
@@ -68,6 +71,25 @@ export class BlobTransfers {
     if (!blob) throw notFound("file");
     const { sizeBytes, writtenAt } = blob;
     return { ...allowed, sizeBytes, writtenAt, open: (range) => this.blobs.open(key, range) };
+  }
+
+  private async store(key: string, { contentType, sizeBytes }: SignedUpload, content: AsyncIterable<Uint8Array>): Promise<void> {
+    if (await this.blobs.head(key)) throw alreadyUsed();
+    const space = await this.quotas.promiseSpace(sizeBytes);
+    const draft = await this.blobs
+      .receive(space.watch(content), { sizeBytesMax: sizeBytes })
+      .catch((error: unknown) => {
+        throw error instanceof BlobTooLarge ? tooLong(sizeBytes) : error;
+      })
+      .finally(() => space.end());
+    try {
+      assertLength(draft.sizeBytes, sizeBytes);
+      await draft.save(key, { isNew: true, contentType });
+    } catch (error) {
+      throw error instanceof BlobExists ? alreadyUsed() : error;
+    } finally {
+      await draft.discard();
+    }
   }
 
   private ownUrls(): BlobUrls {
@@ -92,4 +114,9 @@ function tooLong(signed: number): AppError {
 
 function alreadyUsed(): AppError {
   return conflict("This address was used already.");
+}
+
+/** Whoever sends again because the connection broke may do so as soon as that is known here. */
+function inUse(): AppError {
+  return new AppError("CONFLICT", "An upload to this address is under way.", { retryAfterSeconds: IN_USE_RETRY_SECONDS });
 }

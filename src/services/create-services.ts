@@ -190,7 +190,7 @@ export function createServices(
     appUsage: new AppUsages(database, clock),
     audio: new AudioGeneration({ catalog, contentCache, speech, music }),
     ...createAuthorizations(foundations, apiKeys, clock, addresses),
-    blobTransfers: new BlobTransfers(blobs, foundations.blobUrls),
+    blobTransfers: new BlobTransfers(blobs, foundations.blobUrls, mediaQuotas),
     catalog,
     chat,
     communityModels: new CommunityModels({

@@ -131,10 +131,13 @@ export class MediaLinks {
    */
   async receive(ctx: RequestContext, content: AsyncIterable<Uint8Array>, field: string | null): Promise<ReceivedMedia> {
     requireAccount(ctx);
-    await this.deps.quotas.assertSpace(MEDIA_UPLOAD_BYTES_MAX);
-    const draft = await this.blobs.receive(content, { sizeBytesMax: MEDIA_UPLOAD_BYTES_MAX }).catch((error: unknown) => {
-      throw error instanceof BlobTooLarge ? tooLarge(field) : error;
-    });
+    const space = await this.deps.quotas.promiseSpace(MEDIA_UPLOAD_BYTES_MAX);
+    const draft = await this.blobs
+      .receive(space.watch(content), { sizeBytesMax: MEDIA_UPLOAD_BYTES_MAX })
+      .catch((error: unknown) => {
+        throw error instanceof BlobTooLarge ? tooLarge(field) : error;
+      })
+      .finally(() => space.end());
     if (draft.sizeBytes > 0) return { draft, field };
     await draft.discard();
     throw invalidInput("The file is empty.", field ?? undefined);

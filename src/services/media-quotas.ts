@@ -7,6 +7,7 @@
 import type { RequestContext } from "../context.js";
 import { AppError, serviceUnavailable } from "../errors.js";
 import type { Clock } from "../lib/clock.js";
+import { DISK_LOOK_BYTES } from "../limits-media.js";
 import type { Database, DatabaseClient } from "../store/database.js";
 import { requireAccount, requireCaller } from "./permissions.js";
 
@@ -33,7 +34,18 @@ interface Used {
   readonly files: bigint;
 }
 
+/** Room on the disk for bytes that are on their way. */
+export interface PromisedSpace {
+  /** As it came; throws SERVICE_UNAVAILABLE when the disk fills up meanwhile, whoever fills it. */
+  watch(content: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>;
+  /** Call when they are stored, or will never be. */
+  end(): void;
+}
+
 export class MediaQuotas {
+  /** Bytes that were promised room and have not come yet. */
+  private promisedBytes = 0;
+
   constructor(
     private readonly database: Database,
     private readonly settings: MediaQuotaSettings,
@@ -82,13 +94,45 @@ export class MediaQuotas {
 
   /** False when the disk would be too full afterwards. */
   async hasSpace(sizeBytes: number): Promise<boolean> {
-    return (await this.freeBytes()) - sizeBytes >= this.settings.freeBytesMin;
+    return (await this.freeBytes()) - this.promisedBytes - sizeBytes >= this.settings.freeBytesMin;
+  }
+
+  /** For a file of at most that many bytes, seen by whoever asks for room at the same time. Throws as below. */
+  async promiseSpace(sizeBytes: number): Promise<PromisedSpace> {
+    let left = sizeBytes;
+    this.promisedBytes += left;
+    const take = (bytes: number) => {
+      const taken = Math.min(bytes, left);
+      left -= taken;
+      this.promisedBytes -= taken;
+    };
+    const end = () => take(left);
+    try {
+      await this.assertSpace(0);
+    } catch (error) {
+      end();
+      throw error;
+    }
+    return { watch: (content) => this.watchSpace(content, take), end };
   }
 
   /** Throws SERVICE_UNAVAILABLE when the disk would be too full afterwards. */
   async assertSpace(sizeBytes: number): Promise<void> {
     if (await this.hasSpace(sizeBytes)) return;
     throw serviceUnavailable("There is no room for files at the moment.", { retryAfterSeconds: 60 });
+  }
+
+  private async *watchSpace(content: AsyncIterable<Uint8Array>, take: (bytes: number) => void): AsyncGenerator<Uint8Array> {
+    let unlooked = 0;
+    for await (const piece of content) {
+      take(piece.byteLength);
+      unlooked += piece.byteLength;
+      if (unlooked >= DISK_LOOK_BYTES) {
+        unlooked = 0;
+        await this.assertSpace(0);
+      }
+      yield piece;
+    }
   }
 
   private assertFits(used: Used, sizeBytes: number): void {

@@ -1,8 +1,12 @@
 /** Variant B of the media host through HTTP: an upload from its announcement to its deletion, and every way to get it wrong. */
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { readdir } from "node:fs/promises";
+import { type ClientRequest, type IncomingMessage, request } from "node:http";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RequestContext } from "../../src/context.js";
-import { MEDIA_OBJECT_BYTES_MAX } from "../../src/limits-media.js";
+import { DISK_LOOK_BYTES, MEDIA_OBJECT_BYTES_MAX } from "../../src/limits-media.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
 import { imagesObject, picture } from "../support/pictures.js";
@@ -50,6 +54,18 @@ async function announce(input: object = {}, by: Client = client): Promise<Upload
 
 function send({ uploadUrl, method, headers }: Upload, body: Buffer = png, more: Record<string, string> = {}): Promise<Response> {
   return fetch(reachable(uploadUrl), { method, headers: { ...headers, ...more }, body: new Uint8Array(body) });
+}
+
+/** A PUT of that length, to be written by hand. */
+function begin({ uploadUrl, method, headers }: Upload, size: number): ClientRequest {
+  const sending = request(reachable(uploadUrl), { method, headers: { ...headers, "Content-Length": size } });
+  sending.on("error", () => undefined);
+  return sending;
+}
+
+/** What has come of uploads that are on their way. */
+function drafts(): Promise<string[]> {
+  return readdir(join(app.dataDir, "blobs", ".drafts"));
 }
 
 async function addFile(input: object = {}, body: Buffer = png, by: Client = client): Promise<{ id: string; url: string }> {
@@ -188,6 +204,65 @@ describe("an upload", () => {
     const link = (await fetch(`${app.baseUrl}/media/${upload.id}`, { redirect: "manual" })).headers.get("location") ?? "";
     clock.advance(301);
     expect((await fetch(reachable(link))).status).toBe(403);
+  });
+
+  it("arrives once at a time, and leaves its address free when its sender leaves", async () => {
+    const upload = await announce();
+    const sending = begin(upload, png.length);
+    sending.write(png.subarray(0, 10));
+    await expect.poll(drafts).toHaveLength(1);
+
+    const others = await Promise.all(Array.from({ length: 8 }, () => send(upload)));
+
+    for (const other of others) {
+      expect([other.status, other.headers.get("retry-after")]).toEqual([409, "5"]);
+      expect(((await other.json()) as { error: { code: string } }).error.code).toBe("CONFLICT");
+    }
+    expect(await drafts()).toHaveLength(1);
+    sending.destroy();
+    await expect.poll(drafts).toEqual([]);
+    await expect.poll(async () => (await send(upload)).status).toBe(200);
+  });
+
+  it("is given up when the disk fills up meanwhile", async () => {
+    const size = 3 * DISK_LOOK_BYTES;
+    const upload = await announce({ size });
+    const sending = begin(upload, size);
+    const answered = once(sending, "response") as Promise<[IncomingMessage]>;
+    sending.write(Buffer.alloc(DISK_LOOK_BYTES / 2));
+    await expect.poll(drafts).toHaveLength(1);
+    const quotas = app.services.mediaQuotas;
+    const freeBytes: unknown = Reflect.get(quotas, "freeBytes");
+
+    Reflect.set(quotas, "freeBytes", async () => 0);
+    sending.end(Buffer.alloc(size - DISK_LOOK_BYTES / 2));
+    const [answer] = await answered;
+    Reflect.set(quotas, "freeBytes", freeBytes);
+
+    expect([answer.statusCode, answer.headers["retry-after"]]).toEqual([503, "60"]);
+    await expect.poll(drafts).toEqual([]);
+    sending.destroy();
+  });
+
+  it("has the room on the disk that it was promised, and leaves no more to others than there is", async () => {
+    const quotas = app.services.mediaQuotas;
+    const { freeBytesMin } = Reflect.get(quotas, "settings") as { freeBytesMin: number };
+    const freeBytes: unknown = Reflect.get(quotas, "freeBytes");
+    const [one, other] = [await announce(), await announce()];
+    const sending = begin(one, png.length);
+    sending.write(png.subarray(0, 1));
+    await expect.poll(drafts).toHaveLength(1);
+
+    // Not for what has come of the first already.
+    Reflect.set(quotas, "freeBytes", async () => freeBytesMin + 2 * png.length - 2);
+    const refused = await send(other);
+    Reflect.set(quotas, "freeBytes", async () => freeBytesMin + 2 * png.length - 1);
+    await expect.poll(async () => (await send(other)).status).toBe(200);
+    sending.end(png.subarray(1));
+    const [answer] = (await once(sending, "response")) as [IncomingMessage];
+    Reflect.set(quotas, "freeBytes", freeBytes);
+
+    expect([refused.status, answer.statusCode]).toEqual([503, 200]);
   });
 
   it("that is something else is removed, and may be sent again", async () => {
