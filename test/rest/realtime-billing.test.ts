@@ -170,6 +170,21 @@ describe("transcription in a session", () => {
     expect(await transcriptionOf(id)).toMatchObject({ cost_usd: 0.0004, usage_source: "partial", status: "cancelled" });
   });
 
+  it("is counted by what was measured when the upstream tells nothing but the transcript", async () => {
+    const session = await open();
+    const { caller, far, id } = session;
+    caller.send({ type: "session.update", session: FORMS[0]({ model: "live/ears" }) });
+    appendSeconds(caller, 2);
+    caller.send({ type: "input_audio_buffer.commit" });
+    await far.next("input_audio_buffer.commit");
+    far.send({ type: "input_audio_buffer.committed", item_id: "item_1" });
+    far.send({ type: TRANSCRIBED, item_id: "item_1", transcript: "Hi" });
+    await caller.next(TRANSCRIBED);
+    caller.socket.close();
+
+    expect(await transcriptionOf(id)).toMatchObject({ cost_usd: 0.0002, usage_source: "estimated", status: "ok" });
+  });
+
   it("is still read when the caller has left, until it is reported", async () => {
     const session = await open();
     const { caller, far, id } = session;
@@ -322,6 +337,22 @@ describe("a caller who leaves", () => {
     await far.closed;
 
     expect(await usageOf(id)).toMatchObject({ cost_usd: 2e-5, status: "cancelled" });
+  });
+
+  it("is charged for an answer that their voice began and that they did not read", async () => {
+    upstream.answersCancels = false;
+    const { caller, far, id } = await open();
+    appendSeconds(caller, 1);
+    await far.next("input_audio_buffer.append");
+    caller.socket.terminate();
+    const { event_id } = await far.next("response.cancel");
+    far.send({ type: "input_audio_buffer.committed", item_id: "item_1" });
+    far.send({ type: "response.created", response: { id: "resp_1" } });
+    far.sendDone(USAGE, "resp_1");
+    far.send({ type: "error", error: { event_id } });
+    await far.closed;
+
+    expect(await usageOf(id)).toMatchObject({ cost_usd: 2e-5, usage_source: "provider", status: "cancelled" });
   });
 
   it("is charged what was delivered and read when no report comes in time", async () => {

@@ -187,7 +187,9 @@ export class RealtimeMeter {
     const answer = this.answers.get(begunAs);
     if (!answer) this.asked = this.asked.slice(1);
     this.answers.delete(begunAs);
-    if (id !== "" && !this.reports.add(idOfResponse(id))) return;
+    const isFirst = id === "" || this.reports.add(idOfResponse(id));
+    // One that has begun anew is another one: not every upstream has ids of its own for each.
+    if (!isFirst && !answer) return;
     const told = usage ?? answer?.reported ?? null;
     // One that failed before a word of it came is an upstream's error, and costs nothing.
     if (told === null && status === "failed" && (answer?.texts.length ?? 0) === 0 && (answer?.audioBytes ?? 0) === 0) return;

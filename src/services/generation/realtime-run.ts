@@ -18,6 +18,7 @@ import { isChecked } from "../safety/features.js";
 import { CallerGone, type Cancellation } from "./cancellation.js";
 import { toGenerationRecord } from "./generations.js";
 import type { OpenedSession, RealtimeDependencies, RealtimeSession, RealtimeTimes } from "./realtime.js";
+import { RealtimeLeaving } from "./realtime-leaving.js";
 import { RealtimeMeter } from "./realtime-meter.js";
 import { permitted, presentedSession, type RealtimeRules } from "./realtime-rules.js";
 import { RealtimeSafety } from "./realtime-safety.js";
@@ -57,8 +58,7 @@ export class RealtimeRun implements RealtimeSession {
   /** They left while something was at work for them. */
   private isCut = false;
   private waiting: NodeJS.Timeout | undefined;
-  /** The answers that were cancelled, by the ids of the events that did. */
-  private readonly cancels = new Map<string, string>();
+  private readonly leaving = new RealtimeLeaving();
   private finalReceipt: Receipt | null = null;
 
   constructor(
@@ -120,20 +120,13 @@ export class RealtimeRun implements RealtimeSession {
   leave(): void {
     if (this.isEnding) return;
     this.isLeft = true;
-    if (!this.isAwaited) {
+    if (!this.isAtWork && !this.mayBeAtWork) {
       this.close();
       return;
     }
-    this.isCut = true;
+    this.isCut = this.isAtWork;
     this.waiting = setTimeout(() => this.close(), this.times.reportMs);
-    // The answer to one that cancels nothing tells that what came before it has been taken.
-    const ids = this.transcription.isHandedIn ? new Set([...this.meter.awaited, ""]) : this.meter.awaited;
-    for (const id of ids) {
-      const eventId = createId();
-      this.cancels.set(eventId, id);
-      const cancel = { type: "response.cancel", event_id: eventId, ...(id !== "" && { response_id: id }) };
-      void this.opened.connection.send(JSON.stringify(cancel));
-    }
+    this.leaving.ask(this.opened.connection, this.meter.awaited, this.mayBeAtWork);
   }
 
   close(reason?: AppError): void {
@@ -148,8 +141,13 @@ export class RealtimeRun implements RealtimeSession {
   }
 
   /** The upstream is at work on what will be reported. */
-  private get isAwaited(): boolean {
+  private get isAtWork(): boolean {
     return this.meter.awaited.length > 0 || this.transcription.isAwaited;
+  }
+
+  /** It may have found speech in the caller's audio, and have begun to work without having told so. */
+  private get mayBeAtWork(): boolean {
+    return this.transcription.isHandedIn || this.meter.buffer.milliseconds > 0;
   }
 
   private async *relay(): AsyncGenerator<string, void, undefined> {
@@ -161,7 +159,7 @@ export class RealtimeRun implements RealtimeSession {
         if (this.isOver) break;
         if (!this.isLeft) yield this.presented(text, reading);
         if (this.isCheckDue(reading)) await this.checkHold();
-        if (this.isOver || (this.isLeft && !this.isAwaited)) break;
+        if (this.isOver || (this.isLeft && !this.isAtWork && !this.leaving.isAwaited)) break;
       }
     } catch (error) {
       if (!(error instanceof CallerGone)) this.failure ??= toCallerError(error);
@@ -186,15 +184,19 @@ export class RealtimeRun implements RealtimeSession {
     } else if (reading.kind === "error") {
       this.readRefusal(reading.eventId);
     }
+    if (this.isLeft) this.readLeft(reading);
   }
 
   private readRefusal(eventId: string | null): void {
     // Of a caller who has left, nothing is guessed: what was asked for is waited for.
     if (eventId !== null || !this.isLeft) this.meter.unask(eventId);
-    if (eventId === null) return;
-    this.transcription.refused(eventId);
-    const cancelled = this.cancels.get(eventId);
-    if (cancelled === undefined) return;
+    if (eventId !== null) this.transcription.refused(eventId);
+  }
+
+  private readLeft(reading: RealtimeReading): void {
+    if (reading.kind === "created") this.isCut = true;
+    const cancelled = this.leaving.read(reading, this.isAtWork);
+    if (cancelled === null) return;
     this.meter.giveUp(cancelled);
     this.transcription.settleHandedIn();
   }

@@ -6,8 +6,10 @@ import type { MeteredAnswer } from "./generations.js";
 import { INPUT_MS_PER_TOKEN, REPORTS_REMEMBERED } from "./realtime-meter.js";
 
 export class TranscriptMeter {
-  /** What is to be transcribed, in milliseconds. */
-  private readonly expected = new Map<string, number>();
+  /** How long items are, in milliseconds. */
+  private readonly measured = new Map<string, number>();
+  /** Those that are to be transcribed. */
+  private readonly expected = new Set<string>();
   private readonly finished = new RecentIds(REPORTS_REMEMBERED);
   private readonly reports = new RecentIds(REPORTS_REMEMBERED);
   private reportedMs = 0;
@@ -22,20 +24,29 @@ export class TranscriptMeter {
     return this.hasReport || this.isAwaited;
   }
 
-  expect(itemId: string, milliseconds: number): void {
-    this.expected.set(itemId, milliseconds);
+  measure(itemId: string, milliseconds: number): void {
+    this.measured.set(itemId, milliseconds);
+    for (const oldest of this.measured.keys()) {
+      if (this.measured.size <= REPORTS_REMEMBERED) break;
+      if (!this.expected.has(oldest)) this.measured.delete(oldest);
+    }
   }
 
-  /** Some upstreams write down what is no item yet. */
+  expect(itemId: string): void {
+    this.expected.add(itemId);
+  }
+
+  /** A piece of a transcript. Some upstreams write down what is no item yet: so much audio, then. */
   noteProgress(itemId: string, milliseconds: number): void {
-    if (!this.expected.has(itemId) && !this.finished.has(itemId)) this.expect(itemId, milliseconds);
+    if (this.finished.has(itemId)) return;
+    if (!this.measured.has(itemId)) this.measure(itemId, milliseconds);
+    this.expect(itemId);
   }
 
   /** A report that comes twice counts once; without one that can be believed, what was measured counts. */
   finish(itemId: string, reportId: string | null, usage: RealtimeUsage | null): void {
-    const measured = this.expected.get(itemId) ?? 0;
-    this.expected.delete(itemId);
-    this.finished.add(itemId);
+    const measured = this.measured.get(itemId) ?? 0;
+    this.forget(itemId);
     if (reportId !== null && !this.reports.add(reportId)) return;
     this.hasReport = true;
     if (usage === null) this.isEstimated = true;
@@ -43,14 +54,19 @@ export class TranscriptMeter {
   }
 
   fail(itemId: string): void {
+    this.forget(itemId);
+  }
+
+  private forget(itemId: string): void {
     this.expected.delete(itemId);
+    this.measured.delete(itemId);
     this.finished.add(itemId);
   }
 
   /** With `more` milliseconds that are about to be handed in. */
   soFar(more = 0): MeteredAnswer {
     let milliseconds = this.reportedMs + more;
-    for (const measured of this.expected.values()) milliseconds += measured;
+    for (const itemId of this.expected) milliseconds += this.measured.get(itemId) ?? 0;
     const quantities = { ...NO_USAGE, inputAudioMilliseconds: Math.min(milliseconds, USAGE_AMOUNT_MAX) };
     return { quantities, source: this.isAwaited ? "partial" : this.isEstimated ? "estimated" : "provider" };
   }

@@ -97,7 +97,8 @@ export class RealtimeTranscription {
   /** The caller's audio has become an item. */
   expect(itemId: string, milliseconds: number): void {
     this.handedIn = null;
-    if (this.opened && this.isOn) this.meter.expect(itemId, milliseconds);
+    this.meter.measure(itemId, milliseconds);
+    if (this.opened && this.isOn) this.meter.expect(itemId);
   }
 
   /** False for usage that is not this model's, because none was named. */
