@@ -9,6 +9,7 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
+import * as z from "zod";
 import type { KeyCaller, RequestContext } from "../context.js";
 import { AppError, invalidInput, permissionDenied, rateLimited, serviceUnavailable } from "../errors.js";
 import { clientAddressOf } from "../lib/client-address.js";
@@ -33,6 +34,8 @@ import type { Route } from "./route.js";
 
 export const REALTIME_PATH = "/v1/realtime";
 
+const realtimeQuery = z.object({ model: z.string().optional(), safe: z.string().optional() });
+
 const PROTOCOL = "realtime";
 const KEY_PROTOCOL = "openai-insecure-api-key.";
 /** 16 bytes in base64. */
@@ -44,6 +47,7 @@ export function addRealtimeRoutes(route: Route, endpoint: Endpoint): void {
   route(REALTIME_PATH, {
     GET: endpoint({
       isPublic: true,
+      query: realtimeQuery,
       handler: () => {
         throw new AppError("UPGRADE_REQUIRED", "This is a WebSocket: connect to it with an upgrade.");
       },
@@ -146,8 +150,8 @@ class Face implements RealtimeFace {
       if (!tally.add(name)) throw rateLimited("Too many realtime sessions at the same time.", 1);
       undo.push(() => tally.remove(name));
     }
-    const { model, safe, ...others } = query.parameters;
-    assertNoOthers(others);
+    assertNoOthers(query.parameters);
+    const { model, safe } = query.parameters;
     const session = await realtime.open(ctx, {
       model: model || undefined,
       safe: safe ?? null,
@@ -198,8 +202,8 @@ class Face implements RealtimeFace {
 }
 
 /** With other parameters, upstreams open sessions of other kinds or join calls of somebody's: none of those has a price. */
-function assertNoOthers(others: Readonly<Record<string, string>>): void {
-  const [name] = Object.keys(others);
+function assertNoOthers(parameters: Readonly<Record<string, string>>): void {
+  const name = Object.keys(parameters).find((each) => !Object.hasOwn(realtimeQuery.shape, each));
   if (name === undefined) return;
   const reason =
     name === "intent" ? "Only conversations have a price: there are no transcription sessions here." : "There is no such parameter.";

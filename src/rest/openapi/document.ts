@@ -80,7 +80,7 @@ function toOperation(method: string, path: string, endpoint: RecordedEndpoint, o
     ...(operation.description !== undefined && { description: operation.description }),
     tags: [operation.tag],
     // Anybody may call it, but a key that is sent must be good.
-    ...(endpoint.isPublic && { security: endpoint.isOAuth ? [{}] : [{}, { bearer: [] }, { query: [] }] }),
+    ...(endpoint.isPublic && !operation.isUpgrade && { security: endpoint.isOAuth ? [{}] : [{}, { bearer: [] }, { query: [] }] }),
     ...(parameters.length > 0 && { parameters }),
     ...(body !== null && { requestBody: body }),
     responses: {
@@ -117,7 +117,8 @@ function mayAnswer(status: string, method: string, endpoint: RecordedEndpoint, p
   return true;
 }
 
-function toSuccess({ answer, contentTypes, hasNoContent }: Operation): Json {
+function toSuccess({ answer, contentTypes, hasNoContent, isUpgrade }: Operation): Json {
+  if (isUpgrade) return { "101": { description: "The WebSocket is open." }, "426": ERROR };
   if (hasNoContent) return { "204": { description: "Done." } };
   const content: Record<string, Json> = {};
   if (answer) content["application/json"] = { schema: reference(answer) };

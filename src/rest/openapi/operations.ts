@@ -39,6 +39,8 @@ export interface Operation {
   readonly answer?: AnswerName;
   /** Its answer is 204. */
   readonly hasNoContent?: boolean;
+  /** It becomes a WebSocket: its answer is 101, and 426 to a request without an upgrade. */
+  readonly isUpgrade?: boolean;
   /** Error statuses that its kind of route does not have anyway. */
   readonly errors?: readonly string[];
   /** What else may be answered. */
@@ -159,7 +161,15 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     summary: "Judges texts, in OpenAI's wire format.",
     answer: "Moderation",
   },
-  "GET /v1/realtime": { id: "openRealtime", tag: "Audio", summary: "A WebSocket of OpenAI's realtime events.", isHidden: true },
+  "GET /v1/realtime": {
+    id: "openRealtime",
+    tag: "Audio",
+    summary: "A WebSocket of OpenAI's realtime events.",
+    description:
+      "The key is needed as everywhere; a browser may give it as the subprotocol `openai-insecure-api-key.<key>`. A session is charged when it ends, for the usage of every response: as its upstream reports it, and counted where it does not. Credits are held while it runs, and before a response is asked for; when no more can be held, the session ends with an `error` event. Transcription of the caller's audio is charged at the price of the transcription model that `session.update` names, as a usage row of its own whose `parent_request_id` is the session's id. Other kinds of sessions than conversations, other tools than functions, and whatever else has no price are refused. After a caller has left, what is under way is cancelled, and charged as it is reported.",
+    isUpgrade: true,
+    errors: ["402", "403", "502", "504"],
+  },
   "GET /v1/models": { id: "listOpenAiModels", tag: "Models", summary: "Text models, in OpenAI's list format.", answer: "ModelList" },
   "GET /v1/models/{id}": { id: "getOpenAiModel", tag: "Models", summary: "One model, by id or alias.", answer: "Model" },
   "GET /models": { id: "listModels", tag: "Models", summary: "Every model.", answer: "Catalog" },
