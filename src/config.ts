@@ -2,7 +2,6 @@
  * Configuration: one schema over the environment, every name with a working default (`.env.example` lists them). Nothing
  * else reads the environment; `main.ts` hands it in, tests hand in what they like and spread over the result.
  */
-
 import { resolve } from "node:path";
 import * as z from "zod";
 import { isMediaUrlAmbiguous } from "./config-hosts.js";
@@ -10,6 +9,7 @@ import { boolean, byteCount, credits, hosts, httpUrl, json, url, wholeNumber } f
 import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "./config-vendors.js";
 import { isWellFormedApiKey } from "./lib/api-key-format.js";
 import { toPlainDecimal } from "./lib/money.js";
+import { ownValue } from "./lib/own-values.js";
 import { StartError } from "./lib/start-error.js";
 import { GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "./limits.js";
 import { DISK_FREE_BYTES_MIN_DEFAULT, MEDIA_QUOTA_BYTES_DEFAULT, MEDIA_QUOTA_FILES_DEFAULT } from "./limits-media.js";
@@ -176,7 +176,7 @@ export const ENVIRONMENT_NAMES = Object.keys(environment.shape) as readonly (key
 
 /** Throws a ConfigError that names every bad variable. Empty values count as unset. */
 export function parseConfig(env: Environment): Config {
-  const readEnv = (name: string): string | null => (Object.hasOwn(env, name) && env[name]) || null;
+  const readEnv = (name: string): string | null => ownValue(env, name) || null;
   const stated = Object.fromEntries(ENVIRONMENT_NAMES.map((name) => [name, readEnv(name)]).filter(([, value]) => value !== null));
   const parsed = environment.safeParse(stated);
   if (!parsed.success) throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.map(String).join(".")}: ${issue.message}`));

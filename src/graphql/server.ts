@@ -133,9 +133,7 @@ class HttpFace {
   private async send(req: IncomingMessage, res: ServerResponse, response: Response, context: LiveContext): Promise<void> {
     const headers = answerHeaders(context.requestId);
     if (isPage(response)) headers["content-security-policy"] = EXPLORER_POLICY;
-    response.headers.forEach((value, name) => {
-      headers[name] = value;
-    });
+    Object.assign(headers, Object.fromEntries(response.headers));
     if (!isEventStream(response) || response.body === null) {
       return sendWhole(req, res, response.status, headers, Buffer.from(await response.arrayBuffer()));
     }

@@ -4,6 +4,7 @@
  * the film of a "live" photograph). Colour profiles, animation and the way the picture is held stay; no pixel is decoded.
  */
 import { crc32 } from "node:zlib";
+import { ownValue } from "./own-values.js";
 
 /** The file's structure ends too soon, or makes no sense. */
 export class PictureDamaged extends Error {
@@ -26,7 +27,7 @@ export function isStrippable(contentType: string): boolean {
 
 /** What is left, in parts that share the given bytes; all of it when there was nothing to leave out. Throws PictureDamaged. */
 export function stripMetadata(bytes: Buffer, contentType: string): readonly Buffer[] {
-  const strip = STRIPS[contentType];
+  const strip = ownValue(STRIPS, contentType);
   if (!strip) throw new Error(`Not a picture that can be stripped: ${contentType}`);
   try {
     return strip(bytes);

@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { invalidInput } from "../errors.js";
 import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
+import { ownValue } from "../lib/own-values.js";
 import { toErrorEnvelope } from "./error-handler.js";
 
 const MESSAGES: Readonly<Record<string, string>> = {
@@ -25,7 +26,7 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Answerin
     return;
   }
   const requestId = randomUUID();
-  const envelope = toErrorEnvelope(invalidInput(MESSAGES[error.code ?? ""] ?? "The request is not well-formed HTTP."), requestId);
+  const envelope = toErrorEnvelope(invalidInput(ownValue(MESSAGES, error.code ?? "") ?? "The request is not well-formed HTTP."), requestId);
   const body = JSON.stringify(envelope);
   const head = [
     `HTTP/1.1 ${envelope.status} Bad Request`,

@@ -8,6 +8,7 @@ import type { Request, Response } from "express";
 import type { Logger } from "pino";
 import type { AnswerType } from "../lib/content-types.js";
 import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
+import { ownValue } from "../lib/own-values.js";
 import { REQUEST_ID_PATTERN } from "../limits.js";
 import { parseQuery, type Query } from "./query.js";
 
@@ -55,7 +56,7 @@ export class Exchange {
 
   /** A part of the path, decoded; of one that takes in slashes, the whole. */
   parameter(name: string): string {
-    const value = this.req.params[name];
+    const value = ownValue(this.req.params, name);
     return Array.isArray(value) ? value.join("/") : (value ?? "");
   }
 

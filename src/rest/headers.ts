@@ -1,6 +1,7 @@
 /** Headers of generation answers (decisions "Generation"): what was used, what it cost, where the time went. */
 import type { OutgoingHttpHeaders } from "node:http";
 import { formatNanocredits } from "../lib/money.js";
+import { setOwnValue } from "../lib/own-values.js";
 import { USAGE_KINDS, type UsageKind } from "../lib/usage.js";
 import type { Receipt } from "../services/generation/receipt.js";
 
@@ -22,7 +23,7 @@ export function receiptHeaders(receipt: Omit<Receipt, "meterSource">): OutgoingH
   headers["X-Held"] = formatNanocredits(receipt.heldNanocredits);
   for (const { kind, name, divisor } of USAGE_HEADERS) {
     const amount = receipt.usage[kind];
-    if (amount !== 0) headers[name] = String(amount / divisor);
+    if (amount !== 0) setOwnValue(headers, name, String(amount / divisor));
   }
   if (receipt.warnings.length > 0) headers["X-Warnings"] = receipt.warnings.map(toHeaderText).join("; ");
   headers["Server-Timing"] = `gateway;dur=${milliseconds(receipt.gatewayMs)}, upstream;dur=${milliseconds(receipt.upstreamMs)}`;

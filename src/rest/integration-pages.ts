@@ -1,6 +1,7 @@
 /** The pages of connected apps: where a connection of the development broker is approved, and where every broker sends people back to. */
 import * as z from "zod";
 import type { RequestContext } from "../context.js";
+import { ownValue } from "../lib/own-values.js";
 import { CONNECTION_ALIAS_CHARS_MAX, SIGNED_LINK_CHARS_MAX } from "../limits-integrations.js";
 import { connectionChoice } from "../services/integrations/development-broker.js";
 import type { Services } from "../services/services.js";
@@ -65,6 +66,6 @@ function messageOf(param: string | undefined, message: string): string {
 }
 
 function textOf(fields: FormFields, name: string): string {
-  const value = fields[name];
+  const value = ownValue(fields, name);
   return typeof value === "string" ? value : "";
 }

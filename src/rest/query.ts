@@ -1,6 +1,7 @@
 /** Query strings: each name once, well-formed, and the `key` credential apart from the parameters. */
 import * as z from "zod";
 import { invalidInput } from "../errors.js";
+import { setOwnValue } from "../lib/own-values.js";
 import { decodeCursor } from "../lib/pagination.js";
 
 export interface Query {
@@ -22,13 +23,14 @@ export function parseQuery(url: string): Query {
   let key: string | null = null;
   const parameters: Record<string, string> = Object.create(null);
   for (const [name, value] of new URLSearchParams(text)) {
-    if (name in parameters || (name === "key" && key !== null)) throw invalidInput("This parameter may be given only once.", name);
+    if (Object.hasOwn(parameters, name) || (name === "key" && key !== null))
+      throw invalidInput("This parameter may be given only once.", name);
     if (name === "key") {
       key = value;
       continue;
     }
     if (value.includes("\0")) throw invalidInput("A NUL character is not allowed.", name);
-    parameters[name] = value;
+    setOwnValue(parameters, name, value);
   }
   return { key, parameters };
 }

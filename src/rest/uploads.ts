@@ -9,6 +9,7 @@ import type { Request, Response } from "express";
 import type { MulterError, StorageEngine } from "multer";
 import type * as z from "zod";
 import { AppError, invalidInput, payloadTooLarge } from "../errors.js";
+import { ownValue, setOwnValue } from "../lib/own-values.js";
 import { FORM_FIELD_BYTES_MAX, FORM_FIELD_DEPTH_MAX, FORM_FIELD_NAME_BYTES_MAX, FORM_FIELDS_MAX, FORM_LIST_ITEMS_MAX } from "../limits.js";
 import { BodyAborted } from "./body.js";
 
@@ -112,7 +113,7 @@ async function parse(req: IncomingMessage, rules: FormRules, storage: StorageEng
   if (Number(length ?? 0) > rules.bytesMax) throw payloadTooLarge(rules.bytesMax);
   const parsed = await readParts(req, rules, storage);
   for (const [name, { mayBeText }] of Object.entries(rules.files)) {
-    if (name in parsed.fields && !mayBeText) throw invalidInput("This field must be a file.", name);
+    if (Object.hasOwn(parsed.fields, name) && !mayBeText) throw invalidInput("This field must be a file.", name);
   }
   return parsed;
 }
@@ -240,7 +241,7 @@ function createFileFilter({ files }: FormRules) {
   const counts = new Map<string, number>();
   return (_req: unknown, file: MulterFile, done: (error: Error | null, isWanted?: boolean) => void) => {
     const name = bareName(file.fieldname);
-    const rule = Object.hasOwn(files, name) ? files[name] : undefined;
+    const rule = ownValue(files, name);
     if (!rule) return done(invalidInput("This field does not take a file.", name));
     const count = (counts.get(name) ?? 0) + 1;
     counts.set(name, count);
@@ -260,7 +261,7 @@ function groupByField(files: readonly MulterFile[]): UploadedFiles {
   const grouped: Record<string, UploadedFile[]> = {};
   for (const { fieldname, originalname, mimetype, buffer } of files) {
     const name = bareName(fieldname);
-    grouped[name] = [...(grouped[name] ?? []), { name: originalname, contentType: mimetype, bytes: buffer }];
+    setOwnValue(grouped, name, [...(ownValue(grouped, name) ?? []), { name: originalname, contentType: mimetype, bytes: buffer }]);
   }
   return grouped;
 }

@@ -2,8 +2,8 @@
  * What a stored file is served as (decisions "Media"): what its bytes say, not what somebody said of them. A page or a script that
  * was uploaded as a picture must never reach a browser as either.
  */
-
 import { bareMediaType, closedTypeOf, generatedTypeOf, UNKNOWN_TYPE } from "../lib/content-types.js";
+import { ownValue } from "../lib/own-values.js";
 
 /** Texts that no browser runs. They have no beginning of their own, so the declared type decides when the bytes are text. */
 const TEXT_TYPES: ReadonlySet<string> = new Set(["text/plain", "text/markdown", "text/csv", "application/json"]);
@@ -121,7 +121,7 @@ function passive(contentType: string): string {
 }
 
 function canonical(type: string): string {
-  return (Object.hasOwn(ALIASES, type) && ALIASES[type]) || type;
+  return ownValue(ALIASES, type) ?? type;
 }
 
 /** `isCut`: more may follow, so that the last character may be a part of one. */

@@ -1,5 +1,6 @@
 /** Usage as everybody outside sees it (decisions "Usage"): one list of columns for JSON, CSV and webhooks alike. */
 import { toCreditsNumber } from "../lib/money.js";
+import { setOwnValue } from "../lib/own-values.js";
 import type { UsageRow } from "./usage.js";
 
 /** Money stays nanocredits until it is known which of the two it becomes: a JSON number, or a decimal that no program rewrites. */
@@ -37,9 +38,9 @@ export const USAGE_COLUMNS: Columns<UsageRow> = {
 
 export function toJsonRow<Row>(columns: Columns<Row>, row: Row): Record<string, string | number | null> {
   const json: Record<string, string | number | null> = {};
-  for (const name in columns) {
-    const cell = columns[name]?.(row) ?? null;
-    json[name] = typeof cell === "bigint" ? toCreditsNumber(cell) : cell;
+  for (const [name, read] of Object.entries(columns)) {
+    const cell = read(row) ?? null;
+    setOwnValue(json, name, typeof cell === "bigint" ? toCreditsNumber(cell) : cell);
   }
   return json;
 }

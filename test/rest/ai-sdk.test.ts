@@ -86,6 +86,20 @@ describe("an Anthropic-format upstream", () => {
     });
   });
 
+  it("finds no effort and no sound by a name that every object has", async () => {
+    vendor.replyNext(json(anthropicMessage()), json(geminiAnswer([{ text: "Hello." }])));
+    const sound = { type: "input_audio", input_audio: { data: "UklGRg==", format: "constructor" } };
+
+    const thought = await client.post("/v1/chat/completions", { model: "claude-haiku-4-5", messages: HI, reasoning_effort: "constructor" });
+    const heard = await client.post("/v1/chat/completions", { model: "gemini-3.5-flash", messages: [{ role: "user", content: [sound] }] });
+
+    expect([thought.status, heard.status]).toEqual([200, 200]);
+    expect(thought.headers.get("x-warnings")).toContain('no effort "constructor"');
+    const [first, second] = vendor.requests.slice(-2).map(({ json: body }) => body as Record<string, unknown>);
+    expect(first).not.toHaveProperty("thinking");
+    expect(second?.contents).toMatchObject([{ parts: [{ inlineData: { mimeType: "audio/constructor" } }] }]);
+  });
+
   it("streams to an OpenAI client, charged before the end", async () => {
     vendor.replyNext(anthropicSse(anthropicEvents()));
     const stream = openai.chat.completions.stream({

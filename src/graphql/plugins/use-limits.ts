@@ -17,6 +17,7 @@ import {
   type ValidationContext,
 } from "graphql";
 import type { Plugin, YogaInitialContext } from "graphql-yoga";
+import { ownValue } from "../../lib/own-values.js";
 import { GRAPHQL_ALIASES_MAX, GRAPHQL_COST_MAX, GRAPHQL_DEPTH_MAX, GRAPHQL_DIRECTIVES_MAX, GRAPHQL_TOKENS_MAX } from "../../limits.js";
 import type { GraphQLContext } from "../context.js";
 import { toPublicError } from "../public-errors.js";
@@ -67,7 +68,7 @@ function OnePerOperationRule(context: ValidationContext): ASTVisitor {
 }
 
 function isOnePerOperation(root: GraphQLObjectType, fieldName: string): boolean {
-  return root.getFields()[fieldName]?.extensions.isOnePerOperation === true;
+  return ownValue(root.getFields(), fieldName)?.extensions.isOnePerOperation === true;
 }
 
 /** Inside fragments too. A fragment counts once however often it is spread: what it asks for twice is answered once. */

@@ -6,6 +6,7 @@
 import { GraphQLError } from "graphql";
 import type { GraphQLParams, Plugin } from "graphql-yoga";
 import { jsonDepthExceeds } from "../../lib/json-depth.js";
+import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { GRAPHQL_BODY_BYTES_MAX, GRAPHQL_FILE_PATHS_MAX, GRAPHQL_FILES_MAX, JSON_DEPTH_MAX } from "../../limits.js";
 import { HTTP_STATUSES } from "../public-errors.js";
 import { UploadedFile } from "../uploaded-file.js";
@@ -84,11 +85,11 @@ function place(operations: JsonObject, target: unknown, file: UploadedFile): voi
   const keys = typeof target === "string" ? target.split(".") : [];
   const last = keys.pop();
   let holder: unknown = keys[0] === "variables" ? operations : null;
-  for (const key of keys) holder = isHolder(holder) && Object.hasOwn(holder, key) ? holder[key] : null;
-  if (last === undefined || !isHolder(holder) || !Object.hasOwn(holder, last) || holder[last] !== null) {
+  for (const key of keys) holder = isHolder(holder) ? ownValue(holder, key) : null;
+  if (last === undefined || !isHolder(holder) || ownValue(holder, last) !== null) {
     throw refusal("`map` must name places in the variables that are null.");
   }
-  holder[last] = file;
+  setOwnValue(holder, last, file);
 }
 
 function isHolder(value: unknown): value is JsonObject {

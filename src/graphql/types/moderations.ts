@@ -1,4 +1,5 @@
 /** Moderations as a mutation (decisions "Generation"). */
+import { ownValue } from "../../lib/own-values.js";
 import { type ModerationResultObject, type ModerationsResult, moderationsInput } from "../../services/generation/moderations.js";
 import { parseInput } from "../../services/input.js";
 import { builder } from "../builder.js";
@@ -68,5 +69,5 @@ function toBody(input: typeof CreateModerationInput.$inferInput): Record<string,
 }
 
 function toCategories({ categories, category_scores: scores }: ModerationResultObject): ModerationCategoryObject[] {
-  return Object.entries(categories).map(([name, flagged]) => ({ name, flagged, score: scores[name] ?? null }));
+  return Object.entries(categories).map(([name, flagged]) => ({ name, flagged, score: ownValue(scores, name) ?? null }));
 }

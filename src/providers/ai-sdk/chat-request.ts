@@ -1,6 +1,7 @@
 /** A chat-completions body as a call of the package. What cannot be expressed becomes a warning. */
 import type { LanguageModelV3CallOptions, LanguageModelV3FunctionTool, SharedV3ProviderOptions } from "@ai-sdk/provider";
 import type { ChatBody } from "../../lib/chat-format.js";
+import { ownValue } from "../../lib/own-values.js";
 import { isRecord } from "../openai/json.js";
 import { statedOptions } from "./client.js";
 import { toPrompt } from "./prompt.js";
@@ -55,9 +56,9 @@ export function toRequest(body: ChatBody, vendor: Vendor, model: string): ChatRe
 }
 
 function unexpressed(body: ChatBody): string[] {
-  const isAsked = (name: string) => body[name] !== undefined && body[name] !== null && body[name] !== IDLE[name];
-  const names = Object.keys(body).filter((name) => !EXPRESSED.has(name) && isAsked(name));
-  return names.map((name) => (name === "n" ? "n: this upstream gives one choice." : `${name}: this upstream has no such option.`));
+  const isAsked = ([name, value]: [string, unknown]) => value !== undefined && value !== null && value !== ownValue(IDLE, name);
+  const names = Object.entries(body).filter((entry) => !EXPRESSED.has(entry[0]) && isAsked(entry));
+  return names.map(([name]) => (name === "n" ? "n: this upstream gives one choice." : `${name}: this upstream has no such option.`));
 }
 
 const NUMBERS = {
@@ -72,8 +73,8 @@ const NUMBERS = {
 } as const;
 
 function numbers(body: ChatBody): Partial<LanguageModelV3CallOptions> {
-  const stated = Object.entries(NUMBERS).filter(([name]) => typeof body[name] === "number");
-  return Object.fromEntries(stated.map(([name, option]) => [option, body[name]]));
+  const stated = Object.entries(NUMBERS).map(([name, option]) => [option, ownValue(body, name)] as const);
+  return Object.fromEntries(stated.filter(([, value]) => typeof value === "number"));
 }
 
 function stopSequences({ stop }: ChatBody): Partial<LanguageModelV3CallOptions> {

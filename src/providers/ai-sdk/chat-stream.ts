@@ -138,9 +138,9 @@ export class ChunkReducer {
 }
 
 function mergeMetadata(one: SharedV3ProviderMetadata | undefined, other: SharedV3ProviderMetadata): SharedV3ProviderMetadata {
-  const merged = { ...one };
-  for (const [vendor, fields] of Object.entries(other)) merged[vendor] = { ...merged[vendor], ...fields };
-  return merged;
+  const merged = new Map(Object.entries(one ?? {}));
+  for (const [vendor, fields] of Object.entries(other)) merged.set(vendor, { ...merged.get(vendor), ...fields });
+  return Object.fromEntries(merged);
 }
 
 /** How long the end of a finished answer may take to arrive, so that its connection can be used again. */

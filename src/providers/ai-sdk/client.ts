@@ -1,5 +1,6 @@
 /** One call of a vendor's package: loads it, hands it our `fetch`, and says what went wrong in our terms. */
 import type { SharedV3Warning } from "@ai-sdk/provider";
+import { ownValue } from "../../lib/own-values.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import type { FetchFile } from "../openai/client.js";
 import type { UpstreamTimeouts } from "../provider.js";
@@ -100,7 +101,7 @@ export function toWarnings(warnings: readonly SharedV3Warning[]): string[] {
 /** The caller's own fields for the vendor, from a body's `provider_options.<vendor>`. */
 export function statedOptions(body: Readonly<Record<string, unknown>>, name: string): Readonly<Record<string, unknown>> {
   const all = body.provider_options ?? body.providerOptions;
-  const own = isObject(all) ? all[name] : undefined;
+  const own = isObject(all) ? ownValue(all, name) : undefined;
   return isObject(own) ? own : {};
 }
 

@@ -1,5 +1,6 @@
 /** Embeddings. */
 import type { SharedV3ProviderOptions } from "@ai-sdk/provider";
+import { setOwnValue } from "../../lib/own-values.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import type { EmbeddingAnswer, EmbeddingCall, EmbeddingProvider } from "../media.js";
 import { ProviderError } from "../provider.js";
@@ -44,7 +45,7 @@ export class AiSdkEmbeddingProvider implements EmbeddingProvider {
     const { dimensions } = this.traits;
     const own: Record<string, unknown> = {};
     if (call.dimensions !== null && dimensions === undefined) warnings.push("dimensions: this upstream has no such option.");
-    else if (call.dimensions !== null && dimensions !== undefined) own[dimensions] = call.dimensions;
+    else if (call.dimensions !== null && dimensions !== undefined) setOwnValue(own, dimensions, call.dimensions);
     return { [optionsName]: { ...own, ...statedOptions(call.extra, optionsName) } } as SharedV3ProviderOptions;
   }
 }

@@ -1,5 +1,6 @@
 /** Files in a chat: OpenAI's content parts as the package's file parts. */
 import type { LanguageModelV3FilePart } from "@ai-sdk/provider";
+import { ownValue } from "../../lib/own-values.js";
 import { isRecord } from "../openai/json.js";
 import { refuse } from "./refusal.js";
 
@@ -47,7 +48,7 @@ function toAudioPart(audio: unknown, path: string): LanguageModelV3FilePart {
   const { data, format } = isRecord(audio) ? audio : {};
   if (typeof data !== "string") throw refuse("Audio needs its data in base64.", `${path}.input_audio.data`);
   const name = typeof format === "string" ? format.toLowerCase() : "wav";
-  return { type: "file", data, mediaType: AUDIO_TYPES[name] ?? `audio/${name}` };
+  return { type: "file", data, mediaType: ownValue(AUDIO_TYPES, name) ?? `audio/${name}` };
 }
 
 function toDocumentPart(file: unknown, path: string): LanguageModelV3FilePart {
@@ -70,7 +71,7 @@ function toPart(url: string, assumedType: string, path: string): LanguageModelV3
   if (!URL.canParse(url) || !/^https?:/i.test(url)) throw refuse("must be an http or https address, or a data URL", path);
   const data = new URL(url);
   const ending = data.pathname.slice(data.pathname.lastIndexOf(".") + 1).toLowerCase();
-  return { type: "file", data, mediaType: TYPES[ending] ?? assumedType };
+  return { type: "file", data, mediaType: ownValue(TYPES, ending) ?? assumedType };
 }
 
 function urlOf(value: unknown): string {

@@ -1,5 +1,6 @@
 /** Pictures. */
 import type { ImageModelV3, ImageModelV3File, ImageModelV3Usage, SharedV3ProviderOptions } from "@ai-sdk/provider";
+import { setOwnValue } from "../../lib/own-values.js";
 import { pictureTypeOf } from "../../lib/pictures.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../lib/usage.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
@@ -67,7 +68,7 @@ export class AiSdkImageProvider implements ImageProvider {
     const take = (name: string, value: unknown, option: string | undefined) => {
       if (value === null || value === false) return;
       if (option === undefined) warnings.add(`${name}: this upstream has no such option.`);
-      else own[option] = value;
+      else setOwnValue(own, option, value);
     };
     take("negative_prompt", call.negativePrompt, negativePrompt);
     take("quality", call.quality, quality);
@@ -75,7 +76,7 @@ export class AiSdkImageProvider implements ImageProvider {
     take("reasoning", call.reasoning, undefined);
     // What the upstream makes instead is turned into this format by the gateway.
     const named = call.format === null ? undefined : format?.values[call.format];
-    if (format && named !== undefined) own[format.option] = named;
+    if (format && named !== undefined) setOwnValue(own, format.option, named);
     if (call.images.length > 1) Object.assign(own, severalImages);
     return own;
   }

@@ -1,5 +1,6 @@
 /** Files that a chat names by their address and that the upstream does not fetch by itself: fetched for it. */
 import type { LanguageModelV3FilePart, LanguageModelV3Message, LanguageModelV3Prompt } from "@ai-sdk/provider";
+import { ownValue } from "../../lib/own-values.js";
 import { CHAT_FILE_BYTES_MAX, CHAT_FILES_FETCHED_MAX } from "../../limits.js";
 import type { FetchFile } from "../openai/client.js";
 import { refuse } from "./refusal.js";
@@ -32,7 +33,7 @@ function isForUs(part: Part, { supportedUrls }: ReferenceReader): part is Langua
   if (part.type !== "file" || !(part.data instanceof URL)) return false;
   const { href } = part.data;
   const family = `${part.mediaType.slice(0, part.mediaType.indexOf("/"))}/*`;
-  return ![part.mediaType, family, "*", "*/*"].some((type) => supportedUrls[type]?.some((pattern) => pattern.test(href)));
+  return ![part.mediaType, family, "*", "*/*"].some((type) => ownValue(supportedUrls, type)?.some((pattern) => pattern.test(href)));
 }
 
 async function readMessage(message: LanguageModelV3Message, reader: ReferenceReader): Promise<LanguageModelV3Message> {

@@ -1,5 +1,6 @@
 /** Speech. The packages give it whole, so it begins when it is finished. */
 import type { SpeechModelV3 } from "@ai-sdk/provider";
+import { ownValue } from "../../lib/own-values.js";
 import { SPEECH_CONTENT_TYPES, type SpeechCall, type SpeechProvider, type SpeechStream } from "../media.js";
 import { ProviderError } from "../provider.js";
 import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
@@ -45,7 +46,7 @@ export class AiSdkSpeechProvider implements SpeechProvider {
     return {
       text: call.input,
       outputFormat,
-      ...(!hasVoiceInModel && { voice: Object.hasOwn(voices, call.voice) ? voices[call.voice] : call.voice }),
+      ...(!hasVoiceInModel && { voice: ownValue(voices, call.voice) ?? call.voice }),
       ...(call.speed !== null && takesSpeed && { speed: call.speed }),
       ...(call.instructions !== null && takesInstructions && { instructions: call.instructions }),
       providerOptions: { [optionsName]: statedOptions(call.extra, optionsName) as Record<string, never> },

@@ -1,5 +1,6 @@
 /** Transcription. */
 import type { TranscriptionModelV3 } from "@ai-sdk/provider";
+import { setOwnValue } from "../../lib/own-values.js";
 import type { TranscriptionAnswer, TranscriptionCall, TranscriptionProvider, TranscriptSegment } from "../media.js";
 import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
 import { refuse } from "./refusal.js";
@@ -34,9 +35,9 @@ export class AiSdkTranscriptionProvider implements TranscriptionProvider {
     const own: Record<string, unknown> = { ...options };
     if (call.language === null) Object.assign(own, detectLanguage);
     else if (language === undefined) warnings.push("language: this upstream finds it out by itself.");
-    else own[language] = call.language;
+    else setOwnValue(own, language, call.language);
     if (call.prompt !== null && prompt === undefined) warnings.push("prompt: this upstream has no such option.");
-    else if (call.prompt !== null && prompt !== undefined) own[prompt] = call.prompt;
+    else if (call.prompt !== null && prompt !== undefined) setOwnValue(own, prompt, call.prompt);
     if (call.temperature !== null) warnings.push("temperature: this upstream has no such option.");
     return own;
   }

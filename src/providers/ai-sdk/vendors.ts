@@ -2,7 +2,7 @@
  * The vendors with wire formats of their own, each a row: which package speaks for it, what it can do and what it calls things.
  * A package is loaded at the first call of its vendor and not before.
  */
-
+import { ownValue } from "../../lib/own-values.js";
 import { ELEVENLABS_VOICES } from "./elevenlabs-voices.js";
 import { readGoogleUsage } from "./google-usage.js";
 import { waitingFetch } from "./replicate-fetch.js";
@@ -163,7 +163,7 @@ export const VENDOR_NAMES = Object.keys(VENDORS) as readonly VendorName[];
 
 /** Null when there is no such vendor. */
 export function findVendor(name: string): Vendor | null {
-  return Object.hasOwn(VENDORS, name) ? VENDORS[name as VendorName] : null;
+  return ownValue(VENDORS, name) ?? null;
 }
 
 /** Claude's generations up to 4.5 think within a number of tokens, later ones as hard as they are told. */
@@ -179,7 +179,7 @@ const TOKENS_OF_EFFORT: Readonly<Record<string, number>> = {
 
 function claudeReasoning(effort: string, model: string): VendorOptions | null {
   if (effort === "none") return { thinking: { type: "disabled" } };
-  const budgetTokens = TOKENS_OF_EFFORT[effort];
+  const budgetTokens = ownValue(TOKENS_OF_EFFORT, effort);
   if (budgetTokens === undefined) return null;
   if (BUDGETED_CLAUDES.test(model)) return { thinking: { type: "enabled", budgetTokens } };
   return { thinking: { type: "adaptive" }, effort: effort === "minimal" ? "low" : effort };
@@ -197,10 +197,10 @@ const LEVEL_OF_EFFORT: Readonly<Record<string, string>> = {
 
 /** Gemini 2.5 thinks within a number of tokens, later generations at a level. */
 function geminiReasoning(effort: string, model: string): VendorOptions | null {
-  const thinkingLevel = LEVEL_OF_EFFORT[effort];
+  const thinkingLevel = ownValue(LEVEL_OF_EFFORT, effort);
   if (thinkingLevel === undefined) return null;
   const includeThoughts = effort !== "none";
   if (!model.startsWith("gemini-2")) return { thinkingConfig: { thinkingLevel, includeThoughts } };
-  const thinkingBudget = effort === "none" ? 0 : Math.min(TOKENS_OF_EFFORT[effort] ?? 0, 24_576);
+  const thinkingBudget = effort === "none" ? 0 : Math.min(ownValue(TOKENS_OF_EFFORT, effort) ?? 0, 24_576);
   return { thinkingConfig: { thinkingBudget, includeThoughts } };
 }

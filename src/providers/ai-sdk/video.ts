@@ -1,6 +1,7 @@
 /** Films: started, waited for and fetched by the vendor's package. */
 import type { Experimental_VideoModelV3, Experimental_VideoModelV3VideoData, SharedV3ProviderOptions } from "@ai-sdk/provider";
 import { closedTypeOf } from "../../lib/content-types.js";
+import { setOwnValue } from "../../lib/own-values.js";
 import { VIDEO_BYTES_MAX } from "../../limits.js";
 import type { VideoAnswer, VideoCall, VideoProvider } from "../media.js";
 import { ProviderError } from "../provider.js";
@@ -47,7 +48,7 @@ export class AiSdkVideoProvider implements VideoProvider {
     };
     const own: Record<string, unknown> = { ...options };
     if (call.negativePrompt !== null && negativePrompt === undefined) warnings.push("negative_prompt: this upstream has no such option.");
-    else if (call.negativePrompt !== null && negativePrompt !== undefined) own[negativePrompt] = call.negativePrompt;
+    else if (call.negativePrompt !== null && negativePrompt !== undefined) setOwnValue(own, negativePrompt, call.negativePrompt);
     if (call.images.length > 1) warnings.push("image: this upstream takes one reference; the others had no effect.");
     const [image = null] = call.images;
     const size = call.size === null ? null : (`${call.size.width}x${call.size.height}` as const);

@@ -1,4 +1,5 @@
 /** The addresses under which a media API may be registered: its base, or one of its endpoints. */
+import { ownValue } from "../../lib/own-values.js";
 import { withoutTrailing } from "../../lib/trim-end.js";
 
 /** Endings that a full endpoint may have, as OpenAI names them. */
@@ -13,7 +14,7 @@ const ENDINGS: Readonly<Record<string, readonly string[]>> = {
 export function toBaseUrl(address: string, modality: string): string {
   const url = new URL(address);
   const path = withoutTrailing(url.pathname, "/");
-  const ending = ENDINGS[modality]?.find((known) => path.toLowerCase().endsWith(known));
+  const ending = ownValue(ENDINGS, modality)?.find((known) => path.toLowerCase().endsWith(known));
   url.pathname = ending === undefined ? path : path.slice(0, -ending.length);
   return url.href;
 }

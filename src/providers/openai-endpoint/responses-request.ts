@@ -3,6 +3,7 @@
  * the request. What that format cannot express becomes a warning; fields that nobody here knows travel on.
  */
 import type { ChatBody } from "../../lib/chat-format.js";
+import { ownValue } from "../../lib/own-values.js";
 import { isRecord } from "../openai/json.js";
 import { toInput } from "./responses-input.js";
 
@@ -73,7 +74,8 @@ function passed(body: ChatBody): Loose {
 }
 
 function unexpressed(body: ChatBody): string[] {
-  const asked = [...UNKNOWN_FIELDS].filter(([name, idle]) => body[name] != null && body[name] !== idle);
+  const isAsked = (value: unknown, idle: unknown) => value !== undefined && value !== null && value !== idle;
+  const asked = [...UNKNOWN_FIELDS].filter(([name, idle]) => isAsked(ownValue(body, name), idle));
   return asked.map(([name]) => (name === "n" ? "n: this upstream gives one choice." : `${name}: this upstream has no such option.`));
 }
 

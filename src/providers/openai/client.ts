@@ -2,7 +2,7 @@
  * What every call over OpenAI's wire format has in common: the address, the headers, the pool, and errors in our terms. Nothing
  * of the caller's headers goes upstream.
  */
-
+import { setOwnValue } from "../../lib/own-values.js";
 import { withoutTrailing } from "../../lib/trim-end.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool, type UpstreamResponse } from "../http.js";
@@ -135,7 +135,7 @@ export class OpenAiClient {
     };
     const { apiKey } = this.upstream;
     if (apiKey !== null) headers.authorization = `Bearer ${apiKey}`;
-    for (const [name, value] of Object.entries(this.upstream.headers ?? {})) headers[name.toLowerCase()] = value;
+    for (const [name, value] of Object.entries(this.upstream.headers ?? {})) setOwnValue(headers, name.toLowerCase(), value);
     return Object.entries(headers).flat();
   }
 }

@@ -1,4 +1,5 @@
 /** What an upstream says when it refuses or fails, as a ProviderError: by status, in a 200, or in the middle of a stream. */
+import { ownValue } from "../../lib/own-values.js";
 import { ProviderError, type ProviderErrorOptions } from "../provider.js";
 import { isRecord } from "./json.js";
 
@@ -100,7 +101,7 @@ function findMessage(body: unknown, levels = MESSAGE_LEVELS_MAX): string | undef
   if (Array.isArray(body)) return findMessage(body[0], levels - 1);
   if (!isRecord(body)) return undefined;
   for (const name of MESSAGE_NAMES) {
-    const found = findMessage(body[name], levels - 1);
+    const found = findMessage(ownValue(body, name), levels - 1);
     if (found !== undefined) return found;
   }
   return undefined;
@@ -113,7 +114,7 @@ function embeddedStatus(error: unknown): number {
     if (Number.isInteger(status) && status >= 400 && status <= 599) return status;
   }
   for (const value of [error.code, error.type]) {
-    const status = typeof value === "string" && Object.hasOwn(STATUS_OF_TYPE, value) ? STATUS_OF_TYPE[value] : undefined;
+    const status = typeof value === "string" ? ownValue(STATUS_OF_TYPE, value) : undefined;
     if (status !== undefined) return status;
   }
   return 502;

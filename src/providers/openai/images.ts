@@ -4,6 +4,7 @@
  * only those that they take, and the rest is told in `warnings`.
  */
 import { cutTexts, decodeBase64, isBase64 } from "../../lib/json-cut.js";
+import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { pictureTypeOf } from "../../lib/pictures.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
@@ -118,7 +119,7 @@ function toFields(call: ImageCall): { fields: Record<string, unknown>; warnings:
   if (call.size !== null) fields.size = `${call.size.width}x${call.size.height}`;
   const state = (name: string, value: unknown, isWorthTelling = true) => {
     if (value === null) return;
-    if (family === undefined || family.takes.has(name)) fields[name] = value;
+    if (family === undefined || family.takes.has(name)) setOwnValue(fields, name, value);
     else if (isWorthTelling) warnings.push(`${name} has no effect on this model.`);
   };
   state("quality", toQuality(call.quality, family));
@@ -135,7 +136,7 @@ function toFields(call: ImageCall): { fields: Record<string, unknown>; warnings:
 
 function toQuality(quality: string | null, family: Family | undefined): string | null {
   if (family === undefined) return quality;
-  if (quality !== null) return family.qualities[quality] ?? quality;
+  if (quality !== null) return ownValue(family.qualities, quality) ?? quality;
   return family.takes.has("quality") ? (family.qualities[QUALITY_DEFAULT] ?? null) : null;
 }
 

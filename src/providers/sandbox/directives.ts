@@ -2,6 +2,7 @@
  * Directives: what a prompt tells the sandbox to do, in square brackets in the last user message (docs/sandbox-models.md).
  * Brackets that are not exactly a directive are ordinary text.
  */
+import { setOwnValue } from "../../lib/own-values.js";
 import { refuse } from "./refusal.js";
 
 export interface Directives {
@@ -127,7 +128,7 @@ function toAmounts(text: string): Record<string, number> {
   for (const pair of text.trim().split(" ")) {
     const [name = "", amount] = pair.split("=");
     if (!TOKEN_NAMES.has(name)) throw refuse(`Unknown kind of token "${name}": use ${[...TOKEN_NAMES].join(", ")}.`, "messages");
-    amounts[name] = Number(amount);
+    setOwnValue(amounts, name, Number(amount));
   }
   return amounts;
 }

@@ -1,4 +1,5 @@
 /** The sandbox's image model: pictures drawn from prompt and seed (docs/sandbox-models.md). */
+import { ownValue } from "../../lib/own-values.js";
 import { countTextTokens } from "../../lib/tokenizer.js";
 import { SANDBOX_IMAGE_SIDE_MAX, SANDBOX_IMAGE_SIDE_MIN, SANDBOX_IMAGES_MAX } from "../../limits.js";
 import type { ImageAnswer, ImageCall, ImageProvider } from "../media.js";
@@ -29,7 +30,7 @@ async function generate(media: SandboxMedia, call: ImageCall): Promise<ImageAnsw
       size: call.size,
       count: call.count,
       format,
-      quality: QUALITIES[call.quality ?? ""] ?? QUALITY_DEFAULT,
+      quality: ownValue(QUALITIES, call.quality ?? "") ?? QUALITY_DEFAULT,
       isTransparent: call.isTransparent && format !== "jpeg",
       sources: call.images.map(({ bytes }) => bytes),
       mask: call.mask?.bytes ?? null,
@@ -63,7 +64,7 @@ function warningsOf(call: ImageCall): readonly string[] {
   const warnings: string[] = [];
   if (call.negativePrompt !== null) warnings.push("The sandbox does not read negative_prompt.");
   if (call.reasoning === true) warnings.push("The sandbox does not reason about pictures.");
-  if (call.quality !== null && QUALITIES[call.quality] === undefined)
+  if (call.quality !== null && ownValue(QUALITIES, call.quality) === undefined)
     warnings.push("The sandbox knows the qualities low, medium, high and hd.");
   if (call.isTransparent && call.format === "jpeg") warnings.push("JPEG has no transparency.");
   return warnings;

@@ -3,6 +3,7 @@
  * alternatives, counts. The shortest and first possibility is taken everywhere. Looking ahead or behind and references to
  * groups are refused, and so is what would grow too long; the expression itself is never run.
  */
+import { ownValue } from "../../lib/own-values.js";
 import { refuse } from "./refusal.js";
 
 const SAMPLE_CHARS_MAX = 10_000;
@@ -79,7 +80,7 @@ class PatternReader {
 
   private escape(): string {
     const char = this.next();
-    const kind = KINDS[char];
+    const kind = ownValue(KINDS, char);
     if (kind !== undefined) return kind[0];
     if (char === "b") return "";
     if (char === "B" || char === "k" || char === "p" || char === "P" || /[1-9]/.test(char)) throw refused(this.pattern);
@@ -88,7 +89,7 @@ class PatternReader {
 
   private escapedCharacter(char: string): string {
     const digits = char === "x" ? 2 : char === "u" ? 4 : 0;
-    if (digits === 0) return CONTROLS[char] ?? char;
+    if (digits === 0) return ownValue(CONTROLS, char) ?? char;
     const code = this.pattern.slice(this.at, this.at + digits);
     if (!/^[0-9a-fA-F]+$/.test(code) || code.length < digits) throw refused(this.pattern);
     this.at += digits;
@@ -121,7 +122,7 @@ class PatternReader {
     const char = this.next();
     if (char !== "\\") return [char, null];
     const escaped = this.next();
-    const kind = KINDS[escaped];
+    const kind = ownValue(KINDS, escaped);
     if (kind !== undefined) return kind;
     return [escaped === "b" ? "\b" : this.escapedCharacter(escaped), null];
   }

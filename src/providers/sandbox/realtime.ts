@@ -4,6 +4,7 @@
  * it came, and is transcribed, where that is set up, as how long it is. Usage is counted exactly, so that billing can be tried.
  */
 import { randomUUID } from "node:crypto";
+import { ownValue } from "../../lib/own-values.js";
 import { TextQueue } from "../../lib/text-queue.js";
 import { countTextTokens } from "../../lib/tokenizer.js";
 import { REALTIME_WAITING_BYTES_MAX } from "../../limits.js";
@@ -262,7 +263,7 @@ class SandboxRealtimeConnection implements RealtimeConnection {
 /** What is stated replaces what there was, field by field: `audio.output` outlives a change of `audio.input`. */
 function merged(before: Fields, after: Fields): Record<string, unknown> {
   const changed = Object.entries(after).map(([name, value]) => {
-    const known = before[name];
+    const known = ownValue(before, name);
     return [name, isRecord(value) && isRecord(known) ? merged(known, value) : value] as const;
   });
   return { ...before, ...Object.fromEntries(changed) };

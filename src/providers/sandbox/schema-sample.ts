@@ -3,7 +3,7 @@
  * passes to tools. Understands what structured output allows and more: types, properties, required, items, enum, const, anyOf,
  * oneOf (its first branch that can be answered), allOf, $ref within the schema, lengths, bounds, formats and plain patterns.
  */
-
+import { ownValue } from "../../lib/own-values.js";
 import { samplePattern } from "./pattern-sample.js";
 import { refuse } from "./refusal.js";
 
@@ -103,7 +103,7 @@ class Sampler {
     for (const step of reference.slice(1).split("/").slice(1)) {
       const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
       if (Array.isArray(place)) place = place[Number(name)];
-      else place = isSchema(place) && Object.hasOwn(place, name) ? place[name] : undefined;
+      else place = isSchema(place) ? ownValue(place, name) : undefined;
     }
     if (!isSchema(place)) throw refused(`"${reference.slice(0, 100)}" leads nowhere`);
     return place;
@@ -131,7 +131,7 @@ class Sampler {
     const object: Record<string, unknown> = {};
     const put = (name: string, value: unknown) => Object.defineProperty(object, name, { value, enumerable: true, configurable: true });
     for (const name of names) {
-      const property = Object.hasOwn(properties, name) ? properties[name] : (schema.additionalProperties ?? {});
+      const property = ownValue(properties, name) ?? schema.additionalProperties ?? {};
       put(name, this.sample(property, depth + 1, 0));
     }
     const missing = toCount(schema.minProperties) - names.size;
@@ -175,7 +175,7 @@ function join(left: Schema, right: Schema): Schema {
 }
 
 function sampleString(schema: Schema, position: number): string {
-  const format = typeof schema.format === "string" && Object.hasOwn(FORMATS, schema.format) ? FORMATS[schema.format] : undefined;
+  const format = typeof schema.format === "string" ? ownValue(FORMATS, schema.format) : undefined;
   if (format !== undefined) return format;
   if (typeof schema.pattern === "string") return samplePattern(schema.pattern);
   const min = toCount(schema.minLength);

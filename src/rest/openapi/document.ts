@@ -4,6 +4,7 @@
  * contract test finds.
  */
 import * as z from "zod";
+import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { IDEMPOTENCY_KEY_CHARS_MAX } from "../../limits-disk.js";
 import { ANSWERS, type AnswerName } from "./answers.js";
 import { OPERATIONS, type Operation, TAGS } from "./operations.js";
@@ -28,9 +29,12 @@ export function createOpenApiDocument(routes: readonly RecordedRoute[]): OpenApi
     for (const [method, endpoint] of Object.entries(methods)) {
       if (UNDOCUMENTED_METHODS.has(method)) continue;
       const shown = toTemplate(path);
-      const operation = OPERATIONS[`${method} ${shown}`];
+      const operation = ownValue(OPERATIONS, `${method} ${shown}`);
       if (!operation || operation.isHidden) continue;
-      paths[shown] = { ...paths[shown], [method.toLowerCase()]: toOperation(method, shown, endpoint, operation) };
+      setOwnValue(paths, shown, {
+        ...ownValue(paths, shown),
+        [method.toLowerCase()]: toOperation(method, shown, endpoint, operation),
+      });
     }
   }
   return {
@@ -124,7 +128,8 @@ function toSuccess({ answer, contentTypes, hasNoContent, isUpgrade }: Operation)
   if (answer) content["application/json"] = { schema: reference(answer) };
   for (const type of contentTypes ?? []) {
     const isText = type.startsWith("text/");
-    content[type] = { schema: isText ? { type: "string" } : { type: "string", contentMediaType: type, format: "binary" } };
+    const schema = isText ? { type: "string" } : { type: "string", contentMediaType: type, format: "binary" };
+    setOwnValue(content, type, { schema });
   }
   return { "200": { description: "The answer.", content } };
 }
@@ -135,7 +140,7 @@ function pathParameters(path: string): Json[] {
     in: "path",
     required: true,
     schema: { type: "string" },
-    ...(PARAMETERS[name] !== undefined && { description: PARAMETERS[name] }),
+    ...(Object.hasOwn(PARAMETERS, name) && { description: ownValue(PARAMETERS, name) }),
   }));
 }
 
@@ -147,7 +152,7 @@ function queryParameters({ query }: RecordedEndpoint): Json[] {
     in: "query",
     required: required.includes(name),
     schema,
-    ...(PARAMETERS[name] !== undefined && { description: PARAMETERS[name] }),
+    ...(Object.hasOwn(PARAMETERS, name) && { description: ownValue(PARAMETERS, name) }),
   }));
 }
 

@@ -1,6 +1,7 @@
 /** Bodies of HTML forms and of OAuth requests: application/x-www-form-urlencoded. */
 import type { IncomingMessage } from "node:http";
 import { AppError, invalidInput } from "../../errors.js";
+import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { URLENCODED_BODY_BYTES_MAX, URLENCODED_FIELDS_MAX } from "../../limits-pages.js";
 import { readBytesBody } from "../body.js";
 
@@ -27,8 +28,8 @@ export async function readFormFields(req: IncomingMessage): Promise<FormFields> 
     count += 1;
     if (count > URLENCODED_FIELDS_MAX) throw invalidInput(`A form has at most ${URLENCODED_FIELDS_MAX} fields.`);
     if (value.includes("\0")) throw invalidInput("A NUL character is not allowed.", name);
-    const before = fields[name];
-    fields[name] = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value];
+    const before = ownValue(fields, name);
+    setOwnValue(fields, name, before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value]);
   }
   return fields;
 }

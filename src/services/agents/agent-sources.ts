@@ -1,6 +1,7 @@
 /** The files that one agent's script is made of: agent.ts, and what it imports of the same commit by relative paths. */
 import { posix } from "node:path";
 import { jsonDepthExceeds } from "../../lib/json-depth.js";
+import { ownValue } from "../../lib/own-values.js";
 import { AGENT_SCRIPT_BYTES_MAX } from "../../limits-agents.js";
 import { AGENT_FILES_MAX, AGENT_JSON_DEPTH_MAX, AGENT_SOURCES_BYTES_MAX } from "../../limits-repositories.js";
 import type { GitFiles } from "./git-files.js";
@@ -39,7 +40,7 @@ export class AgentSources {
     if (path.startsWith("../")) throw content(`"${name}" lies outside of the repository.`);
     const found = this.candidates(path).find((candidate) => (this.files.find(candidate)?.kind ?? "folder") !== "folder");
     if (found === undefined) throw content(`There is no file "${name}".`);
-    if (LOADERS[posix.extname(found)] === undefined) {
+    if (ownValue(LOADERS, posix.extname(found)) === undefined) {
       throw content(`"${name}" cannot be imported: only ${Object.keys(LOADERS).join(", ")} can.`);
     }
     return found;
@@ -47,7 +48,7 @@ export class AgentSources {
 
   load(path: string): AgentSource {
     const contents = this.read(path);
-    const loader = LOADERS[posix.extname(path)];
+    const loader = ownValue(LOADERS, posix.extname(path));
     if (loader === undefined) throw content(`There is no file "${shown(path)}".`);
     if (loader === "json" && jsonDepthExceeds(Buffer.from(contents), AGENT_JSON_DEPTH_MAX)) {
       throw content(`${shown(path)} nests deeper than ${AGENT_JSON_DEPTH_MAX} levels.`);
@@ -57,7 +58,7 @@ export class AgentSources {
 
   private candidates(path: string): readonly string[] {
     const ending = posix.extname(path);
-    const typescript = TYPESCRIPT_OF[ending];
+    const typescript = ownValue(TYPESCRIPT_OF, ending);
     const written = ENDINGS.map((end) => path + end);
     return typescript === undefined ? written : [...written, path.slice(0, -ending.length) + typescript];
   }

@@ -7,6 +7,7 @@ import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js"
 import { AppError } from "../../errors.js";
 import type { ChatChunkObject, ChatCompletion, ChatDelta } from "../../lib/chat-format.js";
 import type { Clock } from "../../lib/clock.js";
+import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { formatSseEvent } from "../../lib/sse.js";
 import type { ChatAnswer, ChatCall, ChatChunk, ChatChunkBatch, ChatProvider } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
@@ -154,7 +155,9 @@ function warningsOf({ body }: ChatCall, { leftOut }: AgentTools): readonly strin
 }
 
 function append(message: Record<string, string>, delta: ChatDelta): void {
-  for (const [name, value] of Object.entries(delta)) if (typeof value === "string") message[name] = (message[name] ?? "") + value;
+  for (const [name, value] of Object.entries(delta)) {
+    if (typeof value === "string") setOwnValue(message, name, (ownValue(message, name) ?? "") + value);
+  }
 }
 
 function toChunk(object: ChatChunkObject): ChatChunk {

@@ -1,5 +1,6 @@
 /** What the host of a repository says of it: an agent's description comes from there (Spec 4.7). Only hosts whose API is known are asked. */
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
+import { ownValue } from "../../lib/own-values.js";
 import { withoutTrailing } from "../../lib/trim-end.js";
 import { MODEL_DESCRIPTION_CHARS_MAX } from "../../limits-community.js";
 import { REPOSITORY_DESCRIPTION_BYTES_MAX, REPOSITORY_DESCRIPTION_TIMEOUT_MS } from "../../limits-repositories.js";
@@ -24,7 +25,7 @@ export async function findDescription(
   repository: URL,
   signal: AbortSignal,
 ): Promise<string | null | undefined> {
-  const address = Object.hasOwn(hosts, repository.host) ? hosts[repository.host] : undefined;
+  const address = ownValue(hosts, repository.host);
   if (address === undefined) return null;
   try {
     const { bytes } = await guard.fetchGuarded(address(repositoryPath(repository)), {

@@ -2,6 +2,7 @@
  * What `bundled-prices.json` says of a model, in our terms. The file is written by `npm run prices` from the price library and
  * checked in, so that a start reads a few kilobytes and every change of a price is seen before it is charged.
  */
+import { ownValue } from "../../lib/own-values.js";
 import type { PriceField, StatedPrices } from "../pricing.js";
 import type { Modality } from "./modality.js";
 
@@ -82,7 +83,7 @@ function dearest(one: StatedPrices, other: StatedPrices): StatedPrices {
 function toStatedPrices(prices: ListedPrices, modality: Modality): StatedPrices {
   const stated: Partial<Record<PriceField, bigint>> = {};
   for (const [name, field, unit] of PRICE_NAMES[modality] ?? []) {
-    const price = prices[name];
+    const price = ownValue(prices, name);
     if (price !== undefined && stated[field] === undefined)
       stated[field] = toPicocredits(typeof price === "number" ? price : price.base, unit);
   }

@@ -7,6 +7,7 @@
  * the model in `MODELS_FILE`.
  */
 import { parsePicocredits } from "../../lib/money.js";
+import { ownValue } from "../../lib/own-values.js";
 import type { StatedPrices } from "../pricing.js";
 import { BUNDLED_MEDIA_MODELS, type BundledMediaModel } from "./bundled-media.js";
 import { BUNDLED_MODELS, BUNDLED_VENDORS, type BundledModel, type BundledVendor } from "./bundled-models.js";
@@ -89,7 +90,7 @@ function toMediaModel(entry: BundledMediaModel, vendor: BundledVendor, offer: Of
 }
 
 function listed(prices: PriceList, vendor: BundledVendor, name: string): ListedModel {
-  const model = prices[vendor]?.[name];
+  const model = ownValue(prices[vendor] ?? {}, name);
   if (!model) throw new Error(`The price list knows no price of ${name} at ${vendor}: run npm run prices.`);
   return model;
 }

@@ -1,4 +1,5 @@
 /** The models of a local server (`OLLAMA_BASE_URL`), as a source of the catalog: free, and listed for as long as the server has them. */
+import { ownValue } from "../../lib/own-values.js";
 import type { LocalModel } from "../../providers/ollama.js";
 import type { Capability, CatalogSource, ModelDefinition } from "./model.js";
 
@@ -31,7 +32,7 @@ function toDefinition({ name, abilities, contextLength }: LocalModel): ModelDefi
     title: name,
     description: "Run by the local model server.",
     modality: isEmbedding ? "embedding" : "text",
-    capabilities: isEmbedding ? [] : (abilities ?? []).flatMap((ability) => CAPABILITIES[ability] ?? []),
+    capabilities: isEmbedding ? [] : (abilities ?? []).flatMap((ability) => ownValue(CAPABILITIES, ability) ?? []),
     contextLength,
     upstreamId: UPSTREAM_ID,
     upstreamModel: name,

@@ -1,5 +1,6 @@
 /** The catalog's entries as they are shown: pure functions from a model to JSON (decisions "Catalog"). */
 import { formatPicocredits } from "../../lib/money.js";
+import { setOwnValue } from "../../lib/own-values.js";
 import { type BilledKind, billedKinds } from "../pricing.js";
 import { type ModelHealth, UNKNOWN_HEALTH } from "./community.js";
 import { type Category, type ImagePricing, MODALITY_TRAITS } from "./modality.js";
@@ -147,6 +148,6 @@ export function toOpenAiModel(model: Model): OpenAiModel {
 /** Every kind that the model is billed by, a free one included. */
 export function toPricing(model: Pick<Model, "modality" | "imagePricing" | "rates">): PricingView {
   const pricing: Record<string, string> = {};
-  for (const kind of billedKinds(model)) pricing[KIND_NAMES[kind]] = formatPicocredits(model.rates[kind]);
+  for (const kind of billedKinds(model)) setOwnValue(pricing, KIND_NAMES[kind], formatPicocredits(model.rates[kind]));
   return { currency: "credits", ...pricing };
 }

@@ -1,5 +1,6 @@
 /** A registered model as the catalog lists and calls it: what its row says at one moment (Spec 2.8, 3). */
 import { createHash } from "node:crypto";
+import { ownValue } from "../../lib/own-values.js";
 import type { ContentKind } from "../catalog/modality.js";
 import {
   AGENT_TYPES,
@@ -54,7 +55,7 @@ function toModelUnder({ row, handle, upstreamId }: RegisteredModel, terms: Commu
     imagePricing: terms.imagePricing,
     inputModalities: kindsOf(row.inputModalities),
     outputModalities: kindsOf(row.outputModalities),
-    capabilities: row.advertisedCapabilities.flatMap((name) => ADVERTISED[name] ?? []),
+    capabilities: row.advertisedCapabilities.flatMap((name) => ownValue(ADVERTISED, name) ?? []),
     contextLength: row.advertisedContextLength,
     paidOnly: !isPrivate && terms.paidOnly,
     perUserRpm: row.perUserRpm,
@@ -73,7 +74,7 @@ function toModelUnder({ row, handle, upstreamId }: RegisteredModel, terms: Commu
 }
 
 function toPendingChange(current: Model, next: Model, effectiveAt: Date): PendingModelChange {
-  const isRepriced = Object.entries(next.rates).some(([kind, rate]) => current.rates[kind as keyof Model["rates"]] !== rate);
+  const isRepriced = Object.entries(next.rates).some(([kind, rate]) => ownValue(current.rates, kind) !== rate);
   return {
     effectiveAt,
     visibility: current.isPrivate && !next.isPrivate ? "public" : null,

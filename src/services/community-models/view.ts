@@ -139,7 +139,7 @@ function toPending(row: CommunityModelRow, terms: CommunityModelTerms, now: Date
   const next = applied(terms, change);
   const [before, after] = [terms, next].map((each) => chargedPrices(each.prices, basisOf(row, each))) as [ChargedPrices, ChargedPrices];
   // A price whose base changes changes with it, though only the base is stated; a price that is stated as what it came to does not.
-  const changed = PRICE_FIELDS.filter((field) => before[field] !== after[field] || (change.prices && field in change.prices));
+  const changed = PRICE_FIELDS.filter((field) => before[field] !== after[field] || (change.prices && Object.hasOwn(change.prices, field)));
   return {
     effectiveAt,
     visibility: change.visibility ?? null,

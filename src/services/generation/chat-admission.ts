@@ -3,6 +3,7 @@
  * caller wrote in its messages.
  */
 import type { RequestContext } from "../../context.js";
+import { ownValue } from "../../lib/own-values.js";
 import { isChecked, toSafeText } from "../safety/features.js";
 import { quoteMarksInJson } from "../safety/redaction.js";
 import type { Admission } from "./admission.js";
@@ -67,7 +68,7 @@ function rewriteFields<Fields extends Readonly<Record<string, unknown>>>(
   rewrite: Rewrite,
 ): Fields {
   const texts = names
-    .map((name) => [name, fields[name]] as const)
+    .map((name) => [name, ownValue(fields, name)] as const)
     .filter((entry): entry is [string, string] => typeof entry[1] === "string");
   return { ...fields, ...Object.fromEntries(texts.map(([name, text]) => [name, rewrite(text)])) };
 }

@@ -1,5 +1,6 @@
 /** What a picture is asked with (Spec 4.2; decisions "Generation"): OpenAI's bodies, the same as a form, and the query of GET /image. */
 import * as z from "zod";
+import { ownValue } from "../../lib/own-values.js";
 import {
   IMAGE_INPUTS_MAX,
   IMAGE_PROMPT_CHARS_MAX,
@@ -91,7 +92,7 @@ export const imageEditInput = z
   .looseObject({ ...editFields, image: imageUrls.pipe(z.array(z.string()).min(1)) })
   .refine(mustShowThrough, jpegIsOpaque);
 
-const formFlag = z.preprocess((value) => (typeof value === "string" ? (FLAGS[value] ?? value) : value), z.boolean().nullish());
+const formFlag = z.preprocess((value) => (typeof value === "string" ? (ownValue(FLAGS, value) ?? value) : value), z.boolean().nullish());
 const formInteger = (schema: z.ZodType<number>) =>
   z.preprocess((value) => (typeof value === "string" && /^-?\d{1,15}$/.test(value) ? Number(value) : value), schema.nullish());
 const FLAGS: Readonly<Record<string, boolean>> = { true: true, "1": true, false: false, "0": false };
@@ -106,7 +107,7 @@ export const imageEditForm = z
     enhance: formFlag,
     transparent: formFlag,
     reasoning: formFlag,
-    stream: z.preprocess((value) => (typeof value === "string" ? (FLAGS[value] ?? value) : value), notStreamed.nullish()),
+    stream: z.preprocess((value) => (typeof value === "string" ? (ownValue(FLAGS, value) ?? value) : value), notStreamed.nullish()),
     image: imageUrls.default([]),
   })
   .refine(mustShowThrough, jpegIsOpaque);

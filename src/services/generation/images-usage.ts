@@ -2,6 +2,7 @@
  * What pictures are billed by: `request` counts pictures, `tokens` what the upstream reports. Both are always worked out, because a
  * fallback may be priced the other way and the price of the model that was asked for applies.
  */
+import { ownValue } from "../../lib/own-values.js";
 import { countTextTokens } from "../../lib/tokenizer.js";
 import { NO_USAGE, USAGE_KINDS, type UsageQuantities } from "../../lib/usage.js";
 import { IMAGE_SIDE_DEFAULT } from "../../limits.js";
@@ -22,7 +23,7 @@ const INPUT_TOKENS = 65 + 2 * 129;
 /** What the hold covers; unspecified: what an upstream that reports no usage is taken to have used. */
 export function estimateImages(request: ImageRequest, count = request.count): BillableQuantities {
   const { width, height } = request.size ?? { width: IMAGE_SIDE_DEFAULT, height: IMAGE_SIDE_DEFAULT };
-  const atDefaultSize = OUTPUT_TOKENS[request.quality ?? "medium"] ?? 0;
+  const atDefaultSize = ownValue(OUTPUT_TOKENS, request.quality ?? "medium") ?? 0;
   const outputTokens = Math.ceil((atDefaultSize * width * height) / OUTPUT_TOKENS_PIXELS);
   const inputs = request.imageUrls.length + request.files.images.length;
   return {

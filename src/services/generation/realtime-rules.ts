@@ -5,6 +5,7 @@
  * Events of a name that is not listed are refused: nobody knows what they cost.
  */
 import { invalidInput } from "../../errors.js";
+import { ownValue } from "../../lib/own-values.js";
 import { isRecord } from "../../providers/openai/json.js";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -87,7 +88,7 @@ function permittedFields(holder: Fields, path: string, { modelNames }: RealtimeR
   if (isStated(model) && !(typeof model === "string" && modelNames.has(model))) {
     throw invalidInput("A session keeps the model that it was opened with.", `${path}.model`);
   }
-  for (const [name, reason] of REFUSED) if (isStated(others[name])) throw invalidInput(reason, `${path}.${name}`);
+  for (const [name, reason] of REFUSED) if (isStated(ownValue(others, name))) throw invalidInput(reason, `${path}.${name}`);
   if (isStated(others.service_tier) && !BASE_TIERS.has(others.service_tier)) throw invalidInput(ANOTHER_PRICE, `${path}.service_tier`);
   if (others.store === true) throw invalidInput("Nothing is kept with the vendor.", `${path}.store`);
   assertFunctions(others.tools, `${path}.tools`);
@@ -127,13 +128,13 @@ function isStated(value: unknown): boolean {
 }
 
 function valueAt(holder: Fields, path: readonly string[]): unknown {
-  return path.reduce<unknown>((value, name) => (isRecord(value) ? value[name] : undefined), holder);
+  return path.reduce<unknown>((value, name) => (isRecord(value) ? ownValue(value, name) : undefined), holder);
 }
 
 /** A copy with what is at the path replaced; it is there. */
 function replacedAt(holder: Fields, [name, ...rest]: readonly string[], value: unknown): Fields {
   if (name === undefined) return holder;
-  const inner = holder[name];
+  const inner = ownValue(holder, name);
   return { ...holder, [name]: rest.length > 0 && isRecord(inner) ? replacedAt(inner, rest, value) : value };
 }
 

@@ -4,6 +4,7 @@
  */
 import type { Logger } from "pino";
 import { serviceUnavailable, upstreamFailed } from "../../errors.js";
+import { ownValue } from "../../lib/own-values.js";
 import {
   SAFETY_MODERATED_CHARS_MAX,
   SAFETY_MODERATED_OVERLAP_CHARS,
@@ -86,7 +87,7 @@ async function ask(moderators: readonly Moderator[], inputs: readonly string[], 
     try {
       const { results } = await provider.moderate({ upstreamModel, inputs, signal, extra: {} });
       if (results.length !== inputs.length) throw new ProviderError("invalid-response", "The moderation model did not judge every text.");
-      return results.flatMap(({ categories }) => Object.keys(categories).filter((category) => categories[category] === true));
+      return results.flatMap(({ categories }) => Object.keys(categories).filter((category) => ownValue(categories, category) === true));
     } catch (error) {
       failure = error;
       if (signal.aborted) break;

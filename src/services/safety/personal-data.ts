@@ -6,6 +6,7 @@
  */
 import { isIPv4, isIPv6 } from "node:net";
 import { countrySpecs, isValidIBAN } from "ibantools";
+import { ownValue } from "../../lib/own-values.js";
 import { withoutTrailing } from "../../lib/trim-end.js";
 import { findPhoneNumbers } from "./phone-numbers.js";
 import { type Finding, MARKS } from "./redaction.js";
@@ -42,7 +43,7 @@ const IBAN_START = /(?<![0-9A-Za-z])[A-Za-z]{2}\d{2}(?=[ \u00a0-]?[0-9A-Za-z])/g
 function findBankAccounts(text: string): Finding[] {
   const found: Finding[] = [];
   for (const { index, 0: head } of text.matchAll(IBAN_START)) {
-    const chars = countrySpecs[head.slice(0, 2).toUpperCase()]?.chars ?? null;
+    const chars = ownValue(countrySpecs, head.slice(0, 2).toUpperCase())?.chars ?? null;
     const end = chars === null ? null : endOfIban(text, index, chars);
     if (end === null) continue;
     const iban = text

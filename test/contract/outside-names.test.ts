@@ -1,0 +1,90 @@
+/** Names that others chose find what somebody put there, and nothing else: docs/architecture.md, "Names from outside". */
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { ownValue, setOwnValue } from "../../src/lib/own-values.js";
+import { findOutsideNames } from "../support/outside-names.js";
+
+/** Where it is done once, for everybody. */
+const OWN_VALUES = "src/lib/own-values.ts";
+
+describe("An object", () => {
+  it("is looked up by a name from outside through a Map, Object.hasOwn or ownValue, in all of src", () => {
+    const isJudged = (file: string) => file.startsWith("src/") && !file.startsWith("src/store/generated/") && file !== OWN_VALUES;
+
+    const { files, found } = findOutsideNames(process.cwd(), isJudged);
+
+    expect(files).toBeGreaterThan(500);
+    expect(found).toEqual([]);
+  });
+
+  it("is known by its type: what is text is found, and what is one of a few names is not", async () => {
+    const root = join(process.cwd(), "node_modules", ".cache", "sluice", `outside-names-${process.pid}`);
+    await mkdir(root, { recursive: true });
+    try {
+      const compilerOptions = { strict: true, target: "es2023", module: "nodenext", noEmit: true, types: [] };
+      await writeFile(join(root, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["a.ts"] }));
+      await writeFile(join(root, "a.ts"), `${[...HEAD, ...REFUSED, ...ALLOWED].join("\n")}\n`);
+
+      const { found } = findOutsideNames(root, (file) => file === "a.ts");
+
+      const lines = new Set(found.map((each) => Number(/:(\d+) /.exec(each)?.[1])));
+      expect([...lines].map((line) => [...HEAD, ...REFUSED, ...ALLOWED][line - 1])).toEqual(REFUSED);
+    } finally {
+      await rm(root, { recursive: true });
+    }
+  });
+
+  it("has no constructor and no __proto__ that nobody gave it", () => {
+    const object: Record<string, string> = { a: "b" };
+
+    setOwnValue(object, "__proto__", "c");
+
+    expect(["a", "__proto__", "constructor", "toString"].map((name) => ownValue(object, name))).toEqual(["b", "c", undefined, undefined]);
+    expect(Object.getPrototypeOf(object)).toBe(Object.prototype);
+    expect(ownValue({}, "__proto__")).toBeUndefined();
+  });
+});
+
+const HEAD = [
+  'type Known = "a" | "b";',
+  "declare const table: Readonly<Record<string, string>>;",
+  "declare const ofKnown: Readonly<Record<Known, string>>;",
+  "declare const few: { a: string };",
+  "declare const name: string;",
+  "declare const known: Known;",
+  "declare const unsure: Known | string;",
+  "declare const anything: any;",
+  "declare const row: { type: string };",
+  "declare const list: readonly string[];",
+  "declare const key: unique symbol;",
+];
+const REFUSED = [
+  "export const a = name in table;",
+  "export const c = table[name];",
+  "export const d = table?.[name.toLowerCase()];",
+  "export const e = table[`${" + "name}/x`];",
+  "export const f = table[unsure];",
+  "export const g = ofKnown[anything];",
+  "export const h = ofKnown[name as Known];",
+  "export const w = ofKnown[(name as string) as Known];",
+  "export const i = few[name as keyof typeof few];",
+  "export const j = table[row.type];",
+  "export const { [name]: k } = table;",
+  "export function l<Name extends string>(given: Name) { return table[given]; }",
+  "(table as Record<string, string>)[name] = name;",
+  "export const m = (object: Record<string, unknown>, path: string[]) => path.map((step) => object[step]);",
+];
+const ALLOWED = [
+  "export const b = known in table;",
+  "export const n = ofKnown[known];",
+  "export const o = list[0];",
+  "export const x = list[list.length as number];",
+  "export const p = list[list.length - 1];",
+  'export const q = "type" in row;',
+  "export const r = key in row;",
+  'export const s = table["a"];',
+  "export const t = <Name extends Known>(given: Name) => ofKnown[given];",
+  "export const u = Object.hasOwn(table, name);",
+  "export const v = Object.keys(ofKnown).map((each) => each);",
+];
