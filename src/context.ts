@@ -24,8 +24,9 @@ export interface KeyCaller {
   readonly apiKeyName: string;
   readonly apiKeyType: ApiKeyType;
   readonly permissions: ReadonlySet<AccountPermission>;
-  /** Canonical model ids and aliases as stored; null means every model. */
-  readonly allowedModels: readonly string[] | null;
+  /** Canonical model ids and aliases as stored: a model must be in each list, the key's own and those of the keys that made it. None: every model. */
+  readonly modelLists: readonly (readonly string[])[];
+  /** The key has a budget of its own, or draws on that of a key that made it. */
   readonly hasBudget: boolean;
   readonly expiresAt: Date | null;
   /** Absent: the caller itself asks. */

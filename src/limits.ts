@@ -45,6 +45,8 @@ export const API_KEY_ALLOWED_MODELS_MAX = 500;
 export const CREDITS_MAX = 1_000_000_000;
 /** Unspecified: live keys of one account. */
 export const API_KEYS_PER_ACCOUNT_MAX = 1_000;
+/** Unspecified: how many keys in a row may have made one another; prisma/migrations states it too. */
+export const API_KEY_LEVELS_MAX = 8;
 
 /** Architecture, step 1: how long a key's record is believed without asking the database. */
 export const API_KEY_CACHE_MS = 5_000;

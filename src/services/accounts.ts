@@ -2,6 +2,7 @@
 import type { RequestContext } from "../context.js";
 import type { Database } from "../store/database.js";
 import type { AccountModel } from "../store/generated/prisma/models.js";
+import { ancestorsOf, worthOf } from "./api-key-tree.js";
 import type { TierRefills } from "./credits/tier-refills.js";
 import { isKeyCaller, requireAccount, requirePermission } from "./permissions.js";
 
@@ -21,7 +22,7 @@ export interface AccountRow {
 
 /** Nanocredits throughout. */
 export interface Balance {
-  /** The buckets' sum, or what remains of the key's budget when the key has one (Spec 2.4). */
+  /** The buckets' sum, or what remains of the budgets that the key draws on when there are any (Spec 2.4). */
   readonly balance: bigint;
   readonly tier: bigint;
   readonly crypto: bigint;
@@ -56,11 +57,9 @@ export class Accounts {
   }
 
   private async remainingBudget(apiKeyId: string): Promise<bigint | null> {
-    const key = await this.database.prisma.apiKey.findUniqueOrThrow({
-      where: { id: apiKeyId },
-      select: { budgetNanocredits: true, spentNanocredits: true },
-    });
-    return key.budgetNanocredits === null ? null : key.budgetNanocredits - key.spentNanocredits;
+    const key = await this.database.prisma.apiKey.findUniqueOrThrow({ where: { id: apiKeyId } });
+    const ancestors = await ancestorsOf(this.database.prisma, [key]);
+    return worthOf(key, ancestors.get(key.id) ?? []).creditBudget;
   }
 
   private async load(id: string): Promise<AccountModel> {

@@ -134,7 +134,7 @@ export class Agents {
    * itself; where others may call the agent, they must be able to call it, too.
    */
   private findBase(owner: Owner, name: string, visibility: "private" | "public"): Model {
-    const account = owner.kind === "key" ? { ...owner, allowedModels: null } : owner;
+    const account = owner.kind === "key" ? { ...owner, modelLists: [] } : owner;
     const base = resolveAs("baseModel", () => this.deps.catalog.resolve(account, name, "text"));
     if (base.isAgent) throw invalidInput(`${base.id} is an agent: agents cannot call agents.`, "baseModel");
     if (base.isPrivate && visibility === "public") {

@@ -1,16 +1,18 @@
 /**
  * Who is behind a key (architecture, step 1). The database knows keys by their HMAC, and a cache in memory by their digest, neither
- * by their text. The cache holds known and unknown keys alike, is bounded, and drops a key at once everywhere when it changes.
+ * by their text. The cache holds known and unknown keys alike, is bounded, and drops a key at once everywhere when it, or a key that
+ * it descends from, changes: whoever changes a key tells of all that descend from it.
  */
 import { createHmac, hash as digest } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { AccountPermission, Caller, KeyCaller } from "../context.js";
+import type { Caller, KeyCaller } from "../context.js";
 import { unauthenticated } from "../errors.js";
 import { isWellFormedApiKey } from "../lib/api-key-format.js";
 import type { Clock } from "../lib/clock.js";
 import { API_KEY_CACHE_ENTRIES_MAX, API_KEY_CACHE_MS, API_KEY_UNKNOWN_CACHE_MS } from "../limits.js";
 import type { Database } from "../store/database.js";
 import type { Events } from "../store/events.js";
+import { ancestorsOf, worthOf } from "./api-key-tree.js";
 import type { TierStanding } from "./credits/tier-refills.js";
 
 const ANONYMOUS: Caller = { kind: "anonymous" };
@@ -96,7 +98,10 @@ export class ApiKeyDirectory {
       where: which,
       include: { account: { select: { id: true, isOperator: true, tier: true, tierResetsAt: true } } },
     });
-    if (!row || row.revokedAt !== null) return UNKNOWN;
+    if (!row) return UNKNOWN;
+    const ancestors = await ancestorsOf(this.database.prisma, [row]);
+    const worth = worthOf(row, ancestors.get(row.id) ?? []);
+    if (worth.isRevoked) return UNKNOWN;
     this.learnTier(row.account);
     return {
       kind: "key",
@@ -105,10 +110,10 @@ export class ApiKeyDirectory {
       apiKeyId: row.id,
       apiKeyName: row.name,
       apiKeyType: row.type,
-      permissions: new Set(row.permissions as AccountPermission[]),
-      allowedModels: row.restrictsModels ? row.allowedModels : null,
-      hasBudget: row.budgetNanocredits !== null,
-      expiresAt: row.expiresAt,
+      permissions: new Set(worth.permissions),
+      modelLists: worth.modelLists,
+      hasBudget: worth.creditBudget !== null,
+      expiresAt: worth.expiresAt,
     };
   }
 

@@ -2,42 +2,24 @@
 
 import { z } from "zod";
 import type { AccountPermission, Caller, RequestContext } from "../context.js";
-import { AppError, conflict, invalidInput, notFound, permissionDenied } from "../errors.js";
+import { conflict, invalidInput, notFound } from "../errors.js";
 import { createApiKeyText, startOfApiKey } from "../lib/api-key-format.js";
 import type { Clock } from "../lib/clock.js";
 import { createId } from "../lib/ids.js";
 import { type Page, type PageRequest, toPage } from "../lib/pagination.js";
-import { API_KEYS_PER_ACCOUNT_MAX } from "../limits.js";
+import { API_KEY_LEVELS_MAX, API_KEYS_PER_ACCOUNT_MAX } from "../limits.js";
 import type { Database, DatabaseClient } from "../store/database.js";
 import type { Events } from "../store/events.js";
 import type { ApiKeyModel } from "../store/generated/prisma/models.js";
 import { isRunToken, type RunTokens } from "./agents/run-tokens.js";
-import type { ApiKeyDirectory } from "./api-key-directory.js";
+import { type ApiKeyDirectory, keyRefused } from "./api-key-directory.js";
+import { assertMayChange, assertMayMake, assertMayRevoke, type KeyInTree } from "./api-key-limits.js";
+import { type ApiKeyRow, ApiKeyRows } from "./api-key-rows.js";
+import { ancestorsOf, worthOf } from "./api-key-tree.js";
 import type { CreateApiKeyInput, UpdateApiKeyInput } from "./api-keys-input.js";
 import type { GrantTerms } from "./authorizations/grant-terms.js";
+import type { Catalog } from "./catalog.js";
 import { isKeyCaller, requireAccount, requireKeyManager } from "./permissions.js";
-
-export interface ApiKeyRow {
-  readonly id: string;
-  readonly name: string;
-  readonly type: "secret" | "publishable";
-  readonly prefix: "sk" | "pk";
-  readonly start: string;
-  readonly permissions: readonly string[];
-  /** Null: all models. */
-  readonly allowedModels: readonly string[] | null;
-  /** Nanocredits that remain; null: unlimited. */
-  readonly creditBudget: bigint | null;
-  readonly expiresAt: Date | null;
-  readonly createdAt: Date;
-  readonly lastUsedAt: Date | null;
-  readonly revokedAt: Date | null;
-  readonly origin: "created" | KeyGrant["origin"];
-  /** The app that it was granted to, by its app key; null: none, or one that does not say who it is. */
-  readonly app: { readonly id: string; readonly name: string } | null;
-  /** Of an app key: where its flows may return to. Empty: anywhere that is safe. */
-  readonly redirectUrls: readonly string[];
-}
 
 /** A key that is about to be made. */
 interface NewKey extends Pick<ApiKeyRow, "name" | "type" | "permissions" | "allowedModels" | "creditBudget" | "redirectUrls"> {
@@ -46,6 +28,8 @@ interface NewKey extends Pick<ApiKeyRow, "name" | "type" | "permissions" | "allo
   readonly expiresIn: number | null;
   readonly origin?: KeyGrant["origin"];
   readonly appKeyId?: string | null;
+  /** The key that makes it; absent: a person does. */
+  readonly parent?: ApiKeyModel | undefined;
 }
 
 export interface CurrentApiKey extends ApiKeyRow {
@@ -67,18 +51,23 @@ export interface KeyGrant {
 }
 
 /** As much of a database client, or of a transaction, as making a key takes. */
-export type KeyWriter = Pick<DatabaseClient, "apiKey">;
+export type KeyWriter = Pick<DatabaseClient, "apiKey" | "$queryRaw">;
 
 const SECONDS_PER_DAY = 24 * 60 * 60;
 
 export class ApiKeys {
+  private readonly rows: ApiKeyRows;
+
   constructor(
     private readonly database: Database,
     private readonly directory: ApiKeyDirectory,
     private readonly runTokens: Pick<RunTokens, "resolve">,
+    private readonly catalog: Pick<Catalog, "idOf">,
     private readonly events: Events,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.rows = new ApiKeyRows(catalog);
+  }
 
   /** See ApiKeyDirectory.authenticate. A run token is accepted wherever a key is. */
   authenticate(key: string | null): Caller | Promise<Caller> {
@@ -109,93 +98,116 @@ export class ApiKeys {
       orderBy: [{ createdAt: "desc" }, { id: "desc" }],
       take: page.first + 1,
     });
-    return toPage(await this.toRows(rows), page.first);
+    return toPage(await this.rows.all(this.database.prisma, rows), page.first);
   }
 
-  /** The key's text is in this answer and nowhere else. */
+  /** The key's text is in this answer and nowhere else. What a key makes is its child (decisions "Keys"). */
   async create(ctx: RequestContext, input: CreateApiKeyInput): Promise<{ apiKey: ApiKeyRow; key: string }> {
     const caller = requireKeyManager(ctx);
+    const { accountId } = caller;
     const { name, type, allowedModels = null, creditBudget = null, expiresIn = null } = input;
-    if (isKeyCaller(caller)) await this.assertNotWider(caller.apiKeyId, { allowedModels, creditBudget, expiresIn });
     const permissions = grantablePermissions(input.accountPermissions ?? [], caller);
-    const registered = registrableUrls(type, input.redirectUrls ?? []);
-    const created = await this.insert(
-      { accountId: caller.accountId, name, type, permissions, allowedModels, creditBudget, expiresIn, redirectUrls: registered },
-      this.database.prisma,
-    );
-    this.events.publish("api-key-changed", { apiKeyId: created.apiKey.id });
+    const redirectUrls = registrableUrls(type, input.redirectUrls ?? []);
+    const created = await this.database.prisma.$transaction(async (transaction) => {
+      await lockAccount(transaction, accountId);
+      const maker = isKeyCaller(caller) ? await findMaker(transaction, caller.apiKeyId) : null;
+      if (maker) {
+        const stated = { allowedModels, creditBudget, expiresAt: this.expiry(expiresIn) };
+        assertMayMake(worthOf(maker.key, maker.ancestors), permissions, stated, this.idOf);
+      }
+      const key = { accountId, name, type, permissions, allowedModels, creditBudget, expiresIn, redirectUrls, parent: maker?.key };
+      return this.insert(key, transaction);
+    });
+    this.announce([created.apiKey.id]);
     return created;
   }
 
   /** Makes the key of a grant. Not for faces: the flows call it once a person has agreed, and see to it that it is once. */
-  mintGranted({ terms, ...grant }: KeyGrant, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
+  async mintGranted({ terms, ...grant }: KeyGrant, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
     const { models: allowedModels, creditBudget, expiresInDays, permissions } = terms;
     const expiresIn = expiresInDays * SECONDS_PER_DAY;
+    await lockAccount(writer, grant.accountId);
     return this.insert({ ...grant, type: "secret", permissions, allowedModels, creditBudget, expiresIn, redirectUrls: [] }, writer);
   }
 
   /** Tells whoever listens of a granted key, once the transaction that made it has been committed. */
   announceGranted(apiKeyId: string): void {
-    this.events.publish("api-key-changed", { apiKeyId });
+    this.announce([apiKeyId]);
   }
 
   /** Takes back the key of a grant that turns out to be stolen. Not for faces. */
   async revokeGranted(apiKeyId: string): Promise<void> {
-    await this.database.prisma.apiKey.updateMany({ where: { id: apiKeyId, revokedAt: null }, data: { revokedAt: this.clock.now() } });
-    this.events.publish("api-key-changed", { apiKeyId });
+    const ended = await this.revokeTree(this.database.prisma, apiKeyId);
+    this.announce(ended.length === 0 ? [apiKeyId] : ended.map(({ id }) => id));
   }
 
   async update(ctx: RequestContext, id: string, input: UpdateApiKeyInput): Promise<ApiKeyRow> {
     const caller = requireKeyManager(ctx);
-    const { type } = await this.findOwned(caller.accountId, id);
-    if (isKeyCaller(caller)) {
-      if (caller.apiKeyId === id) throw permissionDenied("A key cannot change itself.");
-      await this.assertNotWider(caller.apiKeyId, input);
-    }
     const { name, allowedModels, creditBudget, expiresIn } = input;
-    const registered = input.redirectUrls === undefined ? undefined : registrableUrls(type, input.redirectUrls ?? []);
-    // The budget first: whoever changes money takes the account's lock before any other.
-    await this.database.prisma.$transaction([
-      ...(creditBudget === undefined ? [] : [this.setBudget(caller.accountId, id, creditBudget)]),
-      this.database.prisma.apiKey.update({
+    const expiresAt = expiresIn === undefined ? undefined : this.expiry(expiresIn);
+    const { row, changed } = await this.database.prisma.$transaction(async (transaction) => {
+      await lockAccount(transaction, caller.accountId);
+      const target = await withAncestors(transaction, await findOwned(transaction, caller.accountId, id));
+      const own = isKeyCaller(caller) ? await findMaker(transaction, caller.apiKeyId) : null;
+      assertMayChange(own, target, { allowedModels, creditBudget, expiresAt }, this.idOf);
+      const registered = input.redirectUrls === undefined ? undefined : registrableUrls(target.key.type, input.redirectUrls ?? []);
+      await transaction.apiKey.update({
         where: { id },
         data: {
           ...(name !== undefined && { name }),
           ...(allowedModels !== undefined && { restrictsModels: allowedModels !== null, allowedModels: allowedModels ?? [] }),
-          ...(expiresIn !== undefined && { expiresAt: this.expiry(expiresIn) }),
+          ...(expiresAt !== undefined && { expiresAt }),
           ...(registered !== undefined && { redirectUrls: [...registered] }),
         },
-      }),
-    ]);
-    this.events.publish("api-key-changed", { apiKeyId: id });
-    return this.toRow(await this.findOwned(caller.accountId, id));
+      });
+      if (creditBudget !== undefined) await setBudget(transaction, caller.accountId, id, creditBudget);
+      const tree = await transaction.apiKey.findMany({ where: { ...inTreeOf(id), revokedAt: null }, select: { id: true } });
+      const written = await transaction.apiKey.findUniqueOrThrow({ where: { id } });
+      return { row: await this.rows.one(transaction, written), changed: tree.map((key) => key.id) };
+    });
+    this.announce(changed);
+    return row;
   }
 
+  /** The key, and in the same step every key that descends from it. */
   async revoke(ctx: RequestContext, id: string): Promise<ApiKeyRow> {
     const caller = requireKeyManager(ctx);
-    await this.findOwned(caller.accountId, id);
-    if (isKeyCaller(caller) && caller.apiKeyId === id)
-      throw invalidInput("The key that authenticates the request cannot be revoked.", "id");
-    const row = await this.database.prisma.apiKey.update({ where: { id }, data: { revokedAt: this.clock.now() } });
-    this.events.publish("api-key-changed", { apiKeyId: id });
-    return this.toRow(row);
+    const ended = await this.database.prisma.$transaction(async (transaction) => {
+      await lockAccount(transaction, caller.accountId);
+      await findOwned(transaction, caller.accountId, id);
+      const own = isKeyCaller(caller) ? await transaction.apiKey.findUnique({ where: { id: caller.apiKeyId } }) : null;
+      assertMayRevoke(caller, own, id);
+      return this.revokeTree(transaction, id);
+    });
+    this.announce(ended.map((key) => key.id));
+    const row = ended.find((key) => key.id === id);
+    if (!row) throw notFound("API key");
+    return this.rows.one(this.database.prisma, row);
   }
 
   /** The calling key itself; any type, no permission (Spec 5.5). */
   async current(ctx: RequestContext): Promise<CurrentApiKey> {
     const caller = requireAccount(ctx);
     if (!isKeyCaller(caller)) throw invalidInput("This request is authenticated by a session, not by a key.");
-    const row = await this.toRow(await this.findOwned(caller.accountId, caller.apiKeyId));
+    const { prisma } = this.database;
+    const row = await this.rows.one(prisma, await findOwned(prisma, caller.accountId, caller.apiKeyId));
     const millisecondsLeft = row.expiresAt === null ? null : row.expiresAt.getTime() - this.clock.now().getTime();
     const expiresIn = millisecondsLeft === null ? null : Math.max(0, Math.floor(millisecondsLeft / 1000));
     return { ...row, valid: true, expiresIn, rateLimitEnabled: row.type === "publishable" };
   }
 
-  private async insert(key: NewKey, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
-    const { allowedModels, creditBudget, expiresIn, permissions, redirectUrls, ...columns } = key;
-    const live = await writer.apiKey.count({ where: { accountId: key.accountId, revokedAt: null } });
+  /** In a transaction that has locked the account, so that there are never more than there may be, and none of a parent that is ending. */
+  private async insert(newKey: NewKey, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
+    const { allowedModels, creditBudget, expiresIn, permissions, redirectUrls, parent, ...columns } = newKey;
+    const live = await writer.apiKey.count({ where: { accountId: newKey.accountId, revokedAt: null } });
     if (live >= API_KEYS_PER_ACCOUNT_MAX) throw conflict(`An account has at most ${API_KEYS_PER_ACCOUNT_MAX} keys.`);
-    const text = createApiKeyText(key.type === "secret" ? "sk" : "pk");
+    const ancestorIds = parent ? [...parent.ancestorIds, parent.id] : [];
+    if (ancestorIds.length >= API_KEY_LEVELS_MAX) {
+      throw conflict(
+        `Keys descend from each other in at most ${API_KEY_LEVELS_MAX} levels: make this one with a key above, or as a person.`,
+      );
+    }
+    const text = createApiKeyText(newKey.type === "secret" ? "sk" : "pk");
     const row = await writer.apiKey.create({
       data: {
         ...columns,
@@ -208,62 +220,67 @@ export class ApiKeys {
         redirectUrls: [...redirectUrls],
         budgetNanocredits: creditBudget,
         expiresAt: this.expiry(expiresIn),
+        parentId: parent?.id ?? null,
+        ancestorIds,
       },
     });
-    return { apiKey: toApiKeyRow(row), key: text };
+    return { apiKey: await this.rows.one(writer, row), key: text };
   }
 
-  private async toRow(row: ApiKeyModel): Promise<ApiKeyRow> {
-    const [shown] = await this.toRows([row]);
-    if (!shown) throw new Error("One row in, none out.");
-    return shown;
+  /** Those that ended with it and had not ended before. */
+  private revokeTree(writer: Pick<DatabaseClient, "apiKey">, id: string): Promise<ApiKeyModel[]> {
+    return writer.apiKey.updateManyAndReturn({
+      where: { ...inTreeOf(id), revokedAt: null },
+      data: { revokedAt: this.clock.now() },
+    });
   }
 
-  /** Apps are called as they are called now. */
-  private async toRows(rows: readonly ApiKeyModel[]): Promise<ApiKeyRow[]> {
-    const ids = [...new Set(rows.flatMap(({ appKeyId }) => appKeyId ?? []))];
-    const apps =
-      ids.length === 0 ? [] : await this.database.prisma.apiKey.findMany({ where: { id: { in: ids } }, select: { id: true, name: true } });
-    const names = new Map(apps.map(({ id, name }) => [id, name]));
-    return rows.map((row) => toApiKeyRow(row, names));
+  /** Each by itself, so that whoever keeps a key in mind need not know from which others it descends. */
+  private announce(apiKeyIds: readonly string[]): void {
+    for (const apiKeyId of apiKeyIds) this.events.publish("api-key-changed", { apiKeyId });
   }
 
-  /** What remains is budget - spent; holds that are open are settled in full, so it is never set below them. */
-  private setBudget(accountId: string, id: string, remaining: bigint | null) {
-    return this.database.prisma.$queryRaw`SELECT credit_set_budget(${accountId}::uuid, ${id}::uuid, ${remaining}::bigint)`;
-  }
-
-  /** A key makes and changes no key to do more than itself: models, budget, expiry. A field that is undefined is left as it is. */
-  private async assertNotWider(apiKeyId: string, wanted: UpdateApiKeyInput): Promise<void> {
-    const own = toApiKeyRow(await this.database.prisma.apiKey.findUniqueOrThrow({ where: { id: apiKeyId } }));
-    const { allowedModels, creditBudget, expiresIn } = wanted;
-    const ownModels = own.allowedModels;
-    if (ownModels && allowedModels !== undefined && (allowedModels?.some((model) => !ownModels.includes(model)) ?? true)) {
-      throw widerThanItself("allowedModels", "is restricted to some models: the other key must name a subset of them");
-    }
-    if (own.creditBudget !== null && creditBudget !== undefined && (creditBudget === null || creditBudget > own.creditBudget)) {
-      throw widerThanItself("creditBudget", "has a budget: the other key's must not be larger");
-    }
-    const expiresAt = expiresIn === undefined ? undefined : this.expiry(expiresIn);
-    if (own.expiresAt !== null && expiresAt !== undefined && (expiresAt === null || expiresAt > own.expiresAt)) {
-      throw widerThanItself("expiresIn", "expires: the other key must not outlive it");
-    }
-  }
-
-  private async findOwned(accountId: string, id: string): Promise<ApiKeyModel> {
-    if (!z.uuid().safeParse(id).success) throw notFound("API key");
-    const row = await this.database.prisma.apiKey.findUnique({ where: { id, accountId, revokedAt: null } });
-    if (!row) throw notFound("API key");
-    return row;
-  }
+  private readonly idOf = (name: string): string => this.catalog.idOf(name);
 
   private expiry(expiresIn: number | null): Date | null {
     return expiresIn === null ? null : new Date(this.clock.now().getTime() + expiresIn * 1000);
   }
 }
 
-function widerThanItself(param: string, why: string): AppError {
-  return new AppError("FORBIDDEN", `The calling key ${why}.`, { param });
+/** A key and all that descend from it. */
+function inTreeOf(id: string) {
+  return { OR: [{ id }, { ancestorIds: { has: id } }] };
+}
+
+/**
+ * The account's keys are made, changed and revoked in turn: what is read of a tree must still be so when something is written of it.
+ * The ledger locks accounts too, before it touches their keys.
+ */
+async function lockAccount(writer: Pick<DatabaseClient, "$queryRaw">, accountId: string): Promise<void> {
+  await writer.$queryRaw`SELECT 1 FROM account WHERE id = ${accountId}::uuid FOR NO KEY UPDATE`;
+}
+
+/** What remains is budget - spent; holds that are open are settled in full, so it is never set below them. */
+function setBudget(writer: Pick<DatabaseClient, "$queryRaw">, accountId: string, id: string, remaining: bigint | null) {
+  return writer.$queryRaw`SELECT credit_set_budget(${accountId}::uuid, ${id}::uuid, ${remaining}::bigint)`;
+}
+
+async function findOwned(database: Pick<DatabaseClient, "apiKey">, accountId: string, id: string): Promise<ApiKeyModel> {
+  if (!z.uuid().safeParse(id).success) throw notFound("API key");
+  const row = await database.apiKey.findUnique({ where: { id, accountId, revokedAt: null } });
+  if (!row) throw notFound("API key");
+  return row;
+}
+
+/** The calling key. Rejects with UNAUTHORIZED when it has ended since it was checked. */
+async function findMaker(database: Pick<DatabaseClient, "apiKey">, apiKeyId: string): Promise<KeyInTree> {
+  const maker = await withAncestors(database, await database.apiKey.findUniqueOrThrow({ where: { id: apiKeyId } }));
+  if (worthOf(maker.key, maker.ancestors).isRevoked) throw keyRefused();
+  return maker;
+}
+
+async function withAncestors(database: Pick<DatabaseClient, "apiKey">, key: ApiKeyModel): Promise<KeyInTree> {
+  return { key, ancestors: (await ancestorsOf(database, [key])).get(key.id) ?? [] };
 }
 
 /** `keys` is dropped unless a signed-in person asks, and a publishable key never holds it (decisions "Keys"). */
@@ -277,26 +294,4 @@ function grantablePermissions(asked: readonly AccountPermission[], caller: Calle
 function registrableUrls(type: ApiKeyRow["type"], urls: readonly string[]): readonly string[] {
   if (type === "publishable" || urls.length === 0) return urls;
   throw invalidInput("Redirect URLs are registered with a publishable key, which is what apps show.", "redirectUrls");
-}
-
-/** `appNames` by app key; an app that is not among them is called as the key is. */
-export function toApiKeyRow(row: ApiKeyModel, appNames: ReadonlyMap<string, string> = new Map()): ApiKeyRow {
-  const { appKeyId } = row;
-  return {
-    id: row.id,
-    name: row.name,
-    type: row.type,
-    prefix: row.type === "secret" ? "sk" : "pk",
-    start: row.start,
-    permissions: row.permissions,
-    allowedModels: row.restrictsModels ? row.allowedModels : null,
-    creditBudget: row.budgetNanocredits === null ? null : row.budgetNanocredits - row.spentNanocredits,
-    expiresAt: row.expiresAt,
-    createdAt: row.createdAt,
-    lastUsedAt: row.lastUsedAt,
-    revokedAt: row.revokedAt,
-    origin: row.origin,
-    app: appKeyId === null ? null : { id: appKeyId, name: appNames.get(appKeyId) ?? row.name },
-    redirectUrls: row.redirectUrls,
-  };
 }

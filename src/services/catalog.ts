@@ -101,14 +101,12 @@ export class Catalog {
 
   /** Whether the caller's key lets it use this model. Whoever calls without a key is not restricted here. */
   isAllowed(caller: Caller, model: Model): boolean {
-    if (caller.kind !== "key" || caller.allowedModels === null) return true;
-    const { allowedIds } = this.listing;
-    let ids = allowedIds.get(caller.allowedModels);
-    if (!ids) {
-      ids = new Set(caller.allowedModels.map((name) => this.find(name)?.id ?? name));
-      allowedIds.set(caller.allowedModels, ids);
-    }
-    return ids.has(model.id);
+    return caller.kind !== "key" || caller.modelLists.every((list) => this.idsOf(list).has(model.id));
+  }
+
+  /** A name's canonical id; the name itself where there is no such model, or not yet. */
+  idOf(name: string): string {
+    return this.find(name)?.id ?? name;
   }
 
   /** By canonical id or alias, of those that every caller has alike. */
@@ -165,6 +163,15 @@ export class Catalog {
     const model = this.findFor(ctx.caller, name);
     if (!model || !this.mayCall(ctx.caller, model)) throw notFound("model");
     return model;
+  }
+
+  private idsOf(list: readonly string[]): ReadonlySet<string> {
+    const { allowedIds } = this.listing;
+    const known = allowedIds.get(list);
+    if (known) return known;
+    const ids = new Set(list.map((name) => this.idOf(name)));
+    allowedIds.set(list, ids);
+    return ids;
   }
 
   private mayCall(caller: Caller, model: Model): boolean {

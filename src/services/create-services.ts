@@ -139,7 +139,7 @@ export function createServices(
     promptAgent: new PromptAgents({ chat, catalog, definitions, servers: mcpServers, runTokens, clock }),
     codeAgent,
   };
-  const apiKeys = new ApiKeys(database, directory, runTokens, events, clock);
+  const apiKeys = new ApiKeys(database, directory, runTokens, catalog, events, clock);
   const jobRows = new JobRows(database, clock, processId);
   const jobRunner = new JobRunner({ generations, rows: jobRows, blobs, events });
   const jobRecovery = new JobRecovery({ database, rows: jobRows, blobs, clock, processId, log, events, running: () => jobRunner.ids });

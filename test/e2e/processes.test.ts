@@ -15,6 +15,8 @@ import { chatCompletion, wireUsage } from "../support/openai-bodies.js";
 import { isPostgresInstalled, POSTGRES_ABSENT, startPostgres, type TestPostgres } from "../support/postgres.js";
 import { isRedisInstalled, REDIS_ABSENT, startRedis, type TestRedis } from "../support/redis.js";
 
+import { databaseOf } from "./money.js";
+
 const ENCRYPTION_KEY = "the same for every process of a deployment";
 const CREDIT = 10n ** 9n;
 
@@ -49,8 +51,8 @@ function chat(app: TestApp, key: string, body: object): Promise<Response> {
   return request(app, key, "/v1/chat/completions", { method: "POST", body: JSON.stringify({ messages, ...body }) });
 }
 
-async function createKey(app: TestApp): Promise<{ id: string; key: string }> {
-  const response = await request(app, OWNER_KEY, "/account/keys", { method: "POST", body: JSON.stringify({ name: "to be revoked" }) });
+async function createKey(app: TestApp, maker = OWNER_KEY): Promise<{ id: string; key: string }> {
+  const response = await request(app, maker, "/account/keys", { method: "POST", body: JSON.stringify({ name: "to be revoked" }) });
   return (await response.json()) as { id: string; key: string };
 }
 
@@ -108,6 +110,22 @@ describe.each(ways)("two processes that hear each other through $title", ({ isIn
     expect(revoked.status).toBe(200);
     await expect.poll(() => statusOf(b, key), { interval: 20 }).toBe(401);
     expect(await statusOf(a, key)).toBe(401);
+  });
+
+  it.skipIf(!isInstalled)("both refuse what a key has made once one of them has revoked that key", async () => {
+    const root = await createKey(a);
+    await databaseOf(a).prisma.apiKey.update({ where: { id: root.id }, data: { permissions: ["keys"] } });
+    const children = [await createKey(a, root.key), await createKey(b, root.key)];
+    const statuses = (app: TestApp) => Promise.all(children.map(({ key }) => statusOf(app, key)));
+    expect([await statuses(a), await statuses(b)]).toEqual([
+      [200, 200],
+      [200, 200],
+    ]);
+
+    await request(a, OWNER_KEY, `/account/keys/${root.id}`, { method: "DELETE" });
+
+    await expect.poll(() => statuses(b), { interval: 20 }).toEqual([401, 401]);
+    expect(await statuses(a)).toEqual([401, 401]);
   });
 
   it.skipIf(!isInstalled)("show a generation of one, and the balance it leaves, to whoever watches at the other", async () => {

@@ -66,6 +66,7 @@ for (const prefix of ["/account", "/api/account"]) {
         allowedModels: null,
         createdAt: expect.stringMatching(/Z$/),
         lastUsedAt: null,
+        parentId: expect.stringMatching(/^[0-9a-f-]{36}$/),
         origin: "created",
         app: null,
         redirectUrls: [],

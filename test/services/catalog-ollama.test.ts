@@ -154,7 +154,7 @@ describe("a source that changes", () => {
       { now: () => new Date() },
     );
     const allowedModels = ["ollama/a"];
-    const caller = { kind: "key", allowedModels } as never;
+    const caller = { kind: "key", modelLists: [allowedModels] } as never;
     catalog.replaceSource(toLocalSource("http://127.0.0.1:9", [model("a:latest")]));
     const before = catalog.resolve(caller, "ollama/a", "text");
     expect(before.isDefault).toBe(true);

@@ -32,7 +32,7 @@ function keyFor(allowedModels: readonly string[] | null): KeyCaller {
     apiKeyName: "key",
     apiKeyType: "secret",
     permissions: new Set(),
-    allowedModels,
+    modelLists: allowedModels === null ? [] : [allowedModels],
     hasBudget: false,
     expiresAt: null,
   };

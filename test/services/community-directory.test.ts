@@ -54,7 +54,7 @@ async function openProcess(database: Database, events: Events = createMemoryEven
 async function createOwner(database: Database): Promise<Owner> {
   const [accountId, handle] = [randomUUID(), `owner-${randomUUID()}`];
   await database.prisma.account.create({ data: { id: accountId, handle } });
-  return { accountId, handle, caller: { kind: "key", accountId, allowedModels: null } as KeyCaller };
+  return { accountId, handle, caller: { kind: "key", accountId, modelLists: [] as KeyCaller["modelLists"] } as KeyCaller };
 }
 
 type Fields = Partial<Prisma.CommunityModelUncheckedCreateInput>;
@@ -345,7 +345,7 @@ describe("the catalog", () => {
 
   it("knows what a key's list of models means", async () => {
     const [named, unnamed] = [await add({ visibility: "public" }), await add({ visibility: "public" })];
-    const key: KeyCaller = { ...other.caller, allowedModels: [named.modelId] };
+    const key: KeyCaller = { ...other.caller, modelLists: [[named.modelId]] };
 
     expect(process.catalog.resolve(key, named.modelId, "text").id).toBe(named.modelId);
     expect(() => process.catalog.resolve(key, unnamed.modelId, "text")).toThrow(expect.objectContaining({ code: "FORBIDDEN" }));

@@ -47,7 +47,7 @@ const amount = fc.oneof({ weight: 30, arbitrary: upTo(9) }, { weight: 1, arbitra
  * An operation is planned by what it finds: a generation that is new, one whose hold is open, or one that has been
  * settled, released or refused.
  */
-const PAYERS = 6;
+const PAYERS = 8;
 const fresh = fc.record({
   finds: fc.constant("nothing" as const),
   kind: fc.constantFrom<Kind>("hold", "hold", "hold", "hold", "hold", "settle", "recover", "extend", "release"),
@@ -91,7 +91,7 @@ const step = fc.oneof(
 const world = fc.record({
   /** Of the two accounts, tier, crypto and pack. */
   balances: fc.array(upTo(25), { minLength: 6, maxLength: 6 }),
-  budgets: fc.array(fc.option(upTo(40), { nil: null }), { minLength: 3, maxLength: 3 }),
+  budgets: fc.array(fc.option(upTo(40), { nil: null }), { minLength: 5, maxLength: 5 }),
   freeSpendCap: fc.option(upTo(40), { nil: null }),
   steps: fc.array(step, { minLength: 6, maxLength: 25, size: "max" }),
 });
@@ -154,7 +154,7 @@ async function changeTier(step: TierStep, model: LedgerModel, id: string, accoun
   else expect(await ledger.refill({ ...change, asOf })).toEqual(model.refill({ ...change, asOf }));
 }
 
-/** Two accounts; of the keys two belong to the first. The last payer is an account that does not exist. */
+/** Two accounts; of the keys two belong to the first, and a third and fourth descend from the first of those. One payer's account does not exist. */
 async function createPayers(
   model: LedgerModel,
   nextId: () => string,
@@ -181,6 +181,10 @@ async function createPayers(
     keys.push(key);
   }
   const [a, b, c] = keys as [string, string, string];
+  const child = await createKey(pool, first, at(budgets, 3), nextId(), null, a);
+  model.addKey(child, at(budgets, 3), a);
+  const grandchild = await createKey(pool, first, at(budgets, 4), nextId(), null, child);
+  model.addKey(grandchild, at(budgets, 4), child);
   return [
     { accountId: first, apiKeyId: a },
     { accountId: second, apiKeyId: b },
@@ -188,6 +192,8 @@ async function createPayers(
     { accountId: first, apiKeyId: null },
     { accountId: second, apiKeyId: null },
     { accountId: nextId(), apiKeyId: null },
+    { accountId: first, apiKeyId: child },
+    { accountId: first, apiKeyId: grandchild },
   ];
 }
 

@@ -38,7 +38,7 @@ function keyOf(apiKeyId: string, apiKeyType: ApiKeyType = "publishable", account
     apiKeyName: apiKeyId,
     apiKeyType,
     permissions: new Set(),
-    allowedModels: null,
+    modelLists: [],
     hasBudget: false,
     expiresAt: null,
   };

@@ -15,12 +15,17 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
     LEFT JOIN (SELECT account_id, sum(tier_nanocredits) AS tier, sum(crypto_nanocredits) AS crypto, sum(pack_nanocredits) AS pack FROM hold GROUP BY 1) h ON h.account_id = a.id
     WHERE (a.tier_held_nanocredits, a.crypto_held_nanocredits, a.pack_held_nanocredits)
       IS DISTINCT FROM (coalesce(h.tier, 0)::bigint, coalesce(h.crypto, 0)::bigint, coalesce(h.pack, 0)::bigint)`,
-  "I3 a key's spent and held agree with its usage and holds, within its budget": `
+  "I3 a key's spent and held agree with the usage and holds of it and of all that descend from it, within its budget": `
     SELECT k.id FROM api_key k
-    LEFT JOIN (SELECT api_key_id, sum(tier_nanocredits + crypto_nanocredits + pack_nanocredits) AS amount FROM hold GROUP BY 1) h ON h.api_key_id = k.id
-    LEFT JOIN (SELECT api_key_id, sum(cost_nanocredits) AS amount FROM usage_record GROUP BY 1) u ON u.api_key_id = k.id
+    LEFT JOIN (SELECT l.id, sum(h.tier_nanocredits + h.crypto_nanocredits + h.pack_nanocredits) AS amount FROM hold h
+               JOIN api_key d ON d.id = h.api_key_id CROSS JOIN unnest(d.id || d.ancestor_ids) AS l(id) GROUP BY 1) h ON h.id = k.id
+    LEFT JOIN (SELECT l.id, sum(u.cost_nanocredits) AS amount FROM usage_record u
+               JOIN api_key d ON d.id = u.api_key_id CROSS JOIN unnest(d.id || d.ancestor_ids) AS l(id) GROUP BY 1) u ON u.id = k.id
     WHERE k.held_nanocredits <> coalesce(h.amount, 0) OR k.spent_nanocredits <> coalesce(u.amount, 0)
       OR k.spent_nanocredits + k.held_nanocredits > k.budget_nanocredits`,
+  "I14 a key descends from its parent and from what that descends from, all of its account": `
+    SELECT k.id FROM api_key k LEFT JOIN api_key p ON p.id = k.parent_id
+    WHERE k.ancestor_ids IS DISTINCT FROM CASE WHEN k.parent_id IS NULL THEN '{}' ELSE p.ancestor_ids || p.id END OR p.account_id <> k.account_id`,
   "I4 no bucket less what is held of it is negative": `
     SELECT id FROM account WHERE least(tier_nanocredits - tier_held_nanocredits, crypto_nanocredits - crypto_held_nanocredits,
       pack_nanocredits - pack_held_nanocredits, tier_held_nanocredits, crypto_held_nanocredits, pack_held_nanocredits) < 0`,

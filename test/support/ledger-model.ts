@@ -49,6 +49,7 @@ export class LedgerModel {
   readonly refills = new Map<string, bigint>();
   /** Null: no budget. */
   readonly budgets = new Map<string, bigint | null>();
+  private readonly lineages = new Map<string, readonly string[]>();
   readonly holds = new Map<string, ModelHold>();
   readonly usage = new Map<string, ModelUsage>();
   /** What all tier buckets have spent. */
@@ -63,8 +64,14 @@ export class LedgerModel {
     this.tiers.set(id, { tier: null, resetsAt: null });
   }
 
-  addKey(id: string, budget: bigint | null): void {
+  addKey(id: string, budget: bigint | null, parentId: string | null = null): void {
     this.budgets.set(id, budget);
+    this.lineages.set(id, [id, ...(parentId === null ? [] : this.lineageOf(parentId))]);
+  }
+
+  /** The key and all that it descends from. */
+  private lineageOf(id: string): readonly string[] {
+    return this.lineages.get(id) ?? [id];
   }
 
   grant({ id, accountId, bucket, amount }: Grant): boolean {
@@ -107,12 +114,17 @@ export class LedgerModel {
     return { outcome, change, tier, resetsAt, available: total(this.freeOf(accountId)) };
   }
 
-  /** Within an account, key by key; within a key, what frees money comes before what takes it. */
+  /** Within an account, key by key, those that descend from others first; within a key, what frees money comes before what takes it. */
   flush(operations: readonly LedgerOperation[]): LedgerOutcome[] {
     const outcomes = new Map<LedgerOperation, LedgerOutcome>();
     const rank = { settle: 1, recover: 1, release: 1, extend: 2, hold: 3 };
+    const isRoot = ({ apiKeyId }: LedgerOperation) => Number(apiKeyId === null || this.lineageOf(apiKeyId).length === 1);
     const inOrder = operations.toSorted(
-      (a, b) => compare(a.accountId, b.accountId) || compare(a.apiKeyId ?? "", b.apiKeyId ?? "") || rank[a.kind] - rank[b.kind], // toSorted is stable
+      (a, b) =>
+        compare(a.accountId, b.accountId) ||
+        isRoot(a) - isRoot(b) ||
+        compare(a.apiKeyId ?? "", b.apiKeyId ?? "") ||
+        rank[a.kind] - rank[b.kind], // toSorted is stable
     );
     for (const operation of inOrder) outcomes.set(operation, this.apply(operation));
     return operations.map((operation) => outcomes.get(operation) as LedgerOutcome);
@@ -124,12 +136,17 @@ export class LedgerModel {
     return held;
   }
 
+  /** By the key and by all that descend from it. */
   keyHeld(apiKeyId: string): bigint {
-    return sum([...this.holds.values()].filter((hold) => hold.apiKeyId === apiKeyId).map((hold) => total(hold.parts)));
+    return sum([...this.holds.values()].filter((hold) => this.isOf(hold, apiKeyId)).map((hold) => total(hold.parts)));
   }
 
   keySpent(apiKeyId: string): bigint {
-    return sum([...this.usage.values()].filter((usage) => usage.apiKeyId === apiKeyId).map((usage) => usage.cost));
+    return sum([...this.usage.values()].filter((usage) => this.isOf(usage, apiKeyId)).map((usage) => usage.cost));
+  }
+
+  private isOf(one: ModelHold | ModelUsage, apiKeyId: string): boolean {
+    return one.apiKeyId !== null && this.lineageOf(one.apiKeyId).includes(apiKeyId);
   }
 
   private apply(operation: LedgerOperation): LedgerOutcome {
@@ -206,7 +223,7 @@ export class LedgerModel {
     if (open && operation.kind === "extend" && operation.metered > open.metered) open.metered = operation.metered;
     const keyFree = this.keyFree(apiKeyId);
     if (amount > 0n && keyFree !== null && keyFree < amount) {
-      const isContended = keyFree + this.keyHeld(apiKeyId ?? "") >= amount;
+      const isContended = (this.keyLeft(apiKeyId) ?? 0n) >= amount;
       return this.outcome(operation, "key_budget_exhausted", { isContended });
     }
     const { parts, missing } = draw(this.holdableOf(accountId), amount, paidOnly);
@@ -255,9 +272,21 @@ export class LedgerModel {
     return { ...free, tier: smallest(free.tier, left > 0n ? left : 0n) };
   }
 
+  /** The smallest of what is free of the budgets that the key draws on. */
   private keyFree(apiKeyId: string | null): bigint | null {
-    const budget = apiKeyId === null ? null : (this.budgets.get(apiKeyId) ?? null);
-    return budget === null || apiKeyId === null ? null : budget - this.keySpent(apiKeyId) - this.keyHeld(apiKeyId);
+    return this.leastOf(apiKeyId, (id, budget) => budget - this.keySpent(id) - this.keyHeld(id));
+  }
+
+  private keyLeft(apiKeyId: string | null): bigint | null {
+    return this.leastOf(apiKeyId, (id, budget) => budget - this.keySpent(id));
+  }
+
+  private leastOf(apiKeyId: string | null, amountOf: (id: string, budget: bigint) => bigint): bigint | null {
+    const lineage = apiKeyId === null ? [] : this.lineageOf(apiKeyId);
+    return lineage.reduce<bigint | null>((least, id) => {
+      const budget = this.budgets.get(id) ?? null;
+      return budget === null ? least : smallest(amountOf(id, budget), least);
+    }, null);
   }
 }
 

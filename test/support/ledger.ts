@@ -46,17 +46,19 @@ export async function createAccount(pool: pg.Pool, ledger: Ledger, balances: Bal
   return id;
 }
 
-/** A key of the account; null: without a budget, and granted to no app. */
+/** A key of the account; null: without a budget, granted to no app, and made by no key. */
 export async function createKey(
   pool: pg.Pool,
   accountId: string,
   budget: bigint | null,
   id: string = randomUUID(),
   appKeyId: string | null = null,
+  parentId: string | null = null,
 ): Promise<string> {
   await pool.query(
-    "INSERT INTO api_key (id, account_id, hash, type, name, start, budget_nanocredits, app_key_id) VALUES ($1, $2, $3, 'secret', 'Test', 'sk_test', $4, $5)",
-    [id, accountId, randomBytes(32), budget?.toString() ?? null, appKeyId],
+    `INSERT INTO api_key (id, account_id, hash, type, name, start, budget_nanocredits, app_key_id, parent_id, ancestor_ids)
+     VALUES ($1, $2, $3, 'secret', 'Test', 'sk_test', $4, $5, $6, coalesce((SELECT p.ancestor_ids || p.id FROM api_key p WHERE p.id = $6), '{}'))`,
+    [id, accountId, randomBytes(32), budget?.toString() ?? null, appKeyId, parentId],
   );
   return id;
 }

@@ -60,7 +60,13 @@ export async function openWebhookProcess(database: Database, options: WebhookPro
   const { events = createMemoryEvents(silentLog), clock = new MovedClock(), timeoutMs = 30_000, isOpen = true } = options;
   const ownEvents = createMemoryEvents(silentLog);
   const outbound = new OutboundGuard({ allowHosts: ["127.0.0.1"], ...options.outbound });
-  const created = createWebhooks({ database, events, ownEvents, outbound }, new SecretBox(KEY), clock, silentLog, timeoutMs);
+  const created = createWebhooks(
+    { catalog: { idOf: (name) => name }, database, events, ownEvents, outbound },
+    new SecretBox(KEY),
+    clock,
+    silentLog,
+    timeoutMs,
+  );
   const { notices, dispatcher } = created.webhookWork;
   if (isOpen) await created.webhookWork.open();
   let closing: Promise<void> | null = null;

@@ -1,7 +1,8 @@
 /** API keys (Spec 2.1, 5): the caller's own, and the one that it calls with. */
 import type { AccountPermission, ApiKeyType as ApiKeyTypeName } from "../../context.js";
 import { formatNanocredits } from "../../lib/money.js";
-import type { ApiKeyRow, CurrentApiKey } from "../../services/api-keys.js";
+import type { ApiKeyRow } from "../../services/api-key-rows.js";
+import type { CurrentApiKey } from "../../services/api-keys.js";
 import { createApiKeyInput, updateApiKeyInput } from "../../services/api-keys-input.js";
 import { parseInput } from "../../services/input.js";
 import { builder, enumValues } from "../builder.js";
@@ -33,6 +34,11 @@ const ApiKeyDetails = builder.interfaceRef<ApiKeyRow>("ApiKeyDetails").implement
   description: "What is known of an API key. Its value is shown once, by `createApiKey`.",
   fields: (t) => ({
     id: t.exposeID("id"),
+    parentId: t.exposeID("parentId", {
+      nullable: true,
+      description:
+        "The key that made it: it draws on that key's budget too, may do nothing that it may not, and ends with it. Null: no key did.",
+    }),
     name: t.exposeString("name"),
     type: t.expose("type", { type: ApiKeyType }),
     prefix: t.exposeString("prefix", { description: "`sk` or `pk`." }),
@@ -41,13 +47,14 @@ const ApiKeyDetails = builder.interfaceRef<ApiKeyRow>("ApiKeyDetails").implement
     allowedModels: t.field({
       type: ["String"],
       nullable: true,
-      description: "The models that it may call. Null: all. Empty: none.",
+      description: "The models that it may call, as far as the keys that made it may, too. Null: all. Empty: none.",
       resolve: (row) => row.allowedModels && [...row.allowedModels],
     }),
     creditBudget: t.field({
       type: "Credits",
       nullable: true,
-      description: "The credits that remain to it. Null: no limit of its own.",
+      description:
+        "The credits that it can still spend: the smallest of what remains of its budget and of those of the keys that made it. Null: no limit but the balance.",
       resolve: (row) => (row.creditBudget === null ? null : formatNanocredits(row.creditBudget)),
     }),
     expiresAt: t.expose("expiresAt", { type: "DateTime", nullable: true }),
@@ -91,14 +98,22 @@ const CreateApiKeyInput = builder.inputType("CreateApiKeyInput", {
   fields: (t) => ({
     name: t.string({ required: true }),
     type: t.field({ type: ApiKeyType, description: "SECRET unless stated." }),
-    expiresIn: t.int({ description: "Seconds from now, at most 365 days. Omitted: never." }),
-    allowedModels: t.stringList({ description: "Ids or aliases. Omitted or null: all. Empty: none." }),
-    creditBudget: t.field({ type: "Credits", description: "Omitted or null: no limit of its own." }),
+    expiresIn: t.int({ description: "Seconds from now, at most 365 days. Omitted: never, or when the key that makes it does." }),
+    allowedModels: t.stringList({
+      description: "Ids or aliases, of those that the key that makes it may call. Omitted or null: all of them. Empty: none.",
+    }),
+    creditBudget: t.field({
+      type: "Credits",
+      description: "Omitted or null: no limit of its own. What a key makes draws on that key's budget, too.",
+    }),
     redirectUrls: t.stringList({
       description:
         "Of a publishable key that an app shows: where its consent flow may return to, exactly; at most 10. Omitted or null: anywhere that is safe.",
     }),
-    accountPermissions: t.field({ type: [AccountPermissionEnum], description: "None unless stated. KEYS cannot be given through a key." }),
+    accountPermissions: t.field({
+      type: [AccountPermissionEnum],
+      description: "None unless stated; of those that the key that makes it holds. KEYS cannot be given through a key.",
+    }),
   }),
 });
 
@@ -156,7 +171,8 @@ builder.mutationField("revokeApiKey", (t) =>
   t.field({
     type: ApiKey,
     nullable: true,
-    description: "Revokes a key for good; not the one that this request is made with. Needs a secret key with the permission KEYS.",
+    description:
+      "Revokes a key for good, and every key that descends from it; not the one that this request is made with. Needs a secret key with the permission KEYS.",
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: RevokeApiKeyInput, required: true }) },
     resolve: (_root, { input }, ctx) => ctx.services.apiKeys.revoke(ctx, input.id),

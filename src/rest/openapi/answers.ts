@@ -43,7 +43,11 @@ const apiKey = {
   start: z.string().describe("The first ten characters."),
   expiresAt: nullableText,
   permissions: z.array(z.string()),
-  creditBudget: credits.nullable().describe("Credits that remain; null means unlimited."),
+  creditBudget: credits
+    .nullable()
+    .describe(
+      "Credits that it can still spend: the smallest of what remains of its budget and of those of the keys that made it. Null: unlimited.",
+    ),
 };
 
 const listedApiKey = {
@@ -51,6 +55,9 @@ const listedApiKey = {
   allowedModels: z.array(z.string()).nullable(),
   createdAt: z.string(),
   lastUsedAt: nullableText,
+  parentId: nullableText.describe(
+    "The key that made it: it draws on that key's budget too, may do nothing that it may not, and ends with it. Null: no key did.",
+  ),
   origin: z.enum(["created", "redirect_flow", "device_flow"]),
   app: z.object({ id: z.string(), name: z.string() }).nullable().describe("The app that it was granted to, by its app key."),
   redirectUrls: z.array(z.string()).describe("Of an app key: where its consent flow may return to. Empty: anywhere that is safe."),

@@ -1,6 +1,7 @@
 /** API keys as REST shows them (Spec 2.1, 4.5). */
 import { toCreditsNumber } from "../../lib/money.js";
-import type { ApiKeyRow, CurrentApiKey } from "../../services/api-keys.js";
+import type { ApiKeyRow } from "../../services/api-key-rows.js";
+import type { CurrentApiKey } from "../../services/api-keys.js";
 
 /** Spec 4.5: the answer of POST /keys, the one time that the key's value is shown. */
 export function toCreatedApiKey(row: ApiKeyRow, key: string) {
@@ -9,11 +10,12 @@ export function toCreatedApiKey(row: ApiKeyRow, key: string) {
 }
 
 export function toApiKey(row: ApiKeyRow) {
-  const { id, name, type, prefix, start, expiresAt, permissions, allowedModels, createdAt, lastUsedAt, origin, app, redirectUrls } = row;
+  const { id, name, type, prefix, start, expiresAt, permissions, allowedModels, createdAt, lastUsedAt } = row;
+  const { parentId, origin, app, redirectUrls } = row;
   const creditBudget = toCreditBudget(row);
   return {
     ...{ id, name, type, prefix, start, expiresAt, permissions, creditBudget, allowedModels },
-    ...{ createdAt, lastUsedAt, origin, app, redirectUrls },
+    ...{ createdAt, lastUsedAt, parentId, origin, app, redirectUrls },
   };
 }
 

@@ -5,7 +5,7 @@
 import type { Clock } from "../../lib/clock.js";
 import { WEBHOOK_CATCH_UP_DAYS_MAX, WEBHOOK_CATCH_UP_OVERLAP_MS, WEBHOOK_QUEUED_AT_ONCE_MAX } from "../../limits-webhooks.js";
 import type { Database } from "../../store/database.js";
-import { toApiKeyRow } from "../api-keys.js";
+import type { ApiKeyRows } from "../api-key-rows.js";
 import { apiKeyMessage, usageMessage } from "./messages.js";
 import type { QueuedMessage, WebhookQueue } from "./queue.js";
 
@@ -21,6 +21,7 @@ export class WebhookCatchUp {
   constructor(
     private readonly database: Database,
     private readonly queue: WebhookQueue,
+    private readonly apiKeyRows: ApiKeyRows,
     private readonly clock: Clock,
   ) {}
 
@@ -75,7 +76,8 @@ export class WebhookCatchUp {
 
   private async addKeys(event: "api_key.created" | "api_key.revoked", missing: readonly Missing[]) {
     const rows = await this.database.prisma.apiKey.findMany({ where: { id: { in: missing.map(({ id }) => id) } } });
-    return this.add(missing, new Map(rows.map((row) => [row.id, apiKeyMessage(event, toApiKeyRow(row))])));
+    const keys = await this.apiKeyRows.all(this.database.prisma, rows);
+    return this.add(missing, new Map(keys.map((key) => [key.id, apiKeyMessage(event, key)])));
   }
 
   private async add(missing: readonly Missing[], messages: ReadonlyMap<string, QueuedMessage["message"]>) {

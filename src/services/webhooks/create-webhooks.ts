@@ -2,6 +2,8 @@
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
 import { WEBHOOK_SWEEP_MS } from "../../limits-webhooks.js";
+import { ApiKeyRows } from "../api-key-rows.js";
+import type { Catalog } from "../catalog.js";
 import type { Foundations } from "../foundations.js";
 import { LowBalance } from "../low-balance.js";
 import { LowBalanceWatch } from "../low-balance-watch.js";
@@ -30,10 +32,12 @@ export interface WebhookWork {
   close(): Promise<void>;
 }
 
-export type WebhookFoundations = Pick<Foundations, "database" | "events" | "ownEvents" | "outbound">;
+export interface WebhookFoundations extends Pick<Foundations, "database" | "events" | "ownEvents" | "outbound"> {
+  readonly catalog: Pick<Catalog, "idOf">;
+}
 
 export function createWebhooks(
-  { database, events, ownEvents, outbound }: WebhookFoundations,
+  { catalog, database, events, ownEvents, outbound }: WebhookFoundations,
   box: SecretBox,
   clock: Clock,
   log: Logger,
@@ -46,8 +50,9 @@ export function createWebhooks(
   const listeners = new WebhookListeners(database, events, log);
   const dispatcher = new WebhookDispatcher({ queue, sender, secrets, events, clock, log, isIdle: () => listeners.isEmpty });
   const onQueued = () => dispatcher.wake();
-  const catchUp = new WebhookCatchUp(database, queue, clock);
-  const notices = new WebhookNotices({ database, listeners, queue, catchUp, events, ownEvents, log, onQueued });
+  const apiKeyRows = new ApiKeyRows(catalog);
+  const catchUp = new WebhookCatchUp(database, queue, apiKeyRows, clock);
+  const notices = new WebhookNotices({ database, listeners, queue, apiKeyRows, catchUp, events, ownEvents, log, onQueued });
   const watch = new LowBalanceWatch({ database, events, clock, log, onQueued });
   let sweep: NodeJS.Timeout | null = null;
   return {

@@ -1,6 +1,6 @@
 /** What webhooks tell: the events, and their messages by the names of the REST face. Never a prompt, an answer or a key's value. */
 import { toCreditsNumber } from "../../lib/money.js";
-import type { ApiKeyRow } from "../api-keys.js";
+import type { ApiKeyRow } from "../api-key-rows.js";
 import type { UsageRow } from "../usage.js";
 import { toJsonRow, USAGE_COLUMNS } from "../usage-columns.js";
 

@@ -17,7 +17,7 @@ import {
 } from "../../limits-webhooks.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
-import { toApiKeyRow } from "../api-keys.js";
+import type { ApiKeyRows } from "../api-key-rows.js";
 import type { WebhookCatchUp } from "./catch-up.js";
 import type { WebhookListeners } from "./listeners.js";
 import { apiKeyMessage, usageMessage, type WebhookMessage } from "./messages.js";
@@ -27,6 +27,7 @@ export interface NoticesDependencies {
   readonly database: Database;
   readonly listeners: WebhookListeners;
   readonly queue: WebhookQueue;
+  readonly apiKeyRows: ApiKeyRows;
   readonly catchUp: WebhookCatchUp;
   /** Of every process. */
   readonly events: Events;
@@ -123,10 +124,12 @@ export class WebhookNotices {
   private async apiKeyMessages(ids: string[]): Promise<QueuedMessage[]> {
     if (ids.length === 0) return [];
     const rows = await this.deps.database.prisma.apiKey.findMany({ where: { id: { in: ids } } });
-    return rows.flatMap((row) => {
-      const key = toApiKeyRow(row);
-      const revoked = row.revokedAt ? this.addressed(row.accountId, apiKeyMessage("api_key.revoked", key)) : [];
-      return [...this.addressed(row.accountId, apiKeyMessage("api_key.created", key)), ...revoked];
+    const accounts = new Map(rows.map(({ id, accountId }) => [id, accountId]));
+    const keys = await this.deps.apiKeyRows.all(this.deps.database.prisma, rows);
+    return keys.flatMap((key) => {
+      const accountId = accounts.get(key.id) ?? "";
+      const revoked = key.revokedAt ? this.addressed(accountId, apiKeyMessage("api_key.revoked", key)) : [];
+      return [...this.addressed(accountId, apiKeyMessage("api_key.created", key)), ...revoked];
     });
   }
 
