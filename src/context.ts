@@ -9,6 +9,8 @@ export type AccountPermission = "profile" | "balance" | "usage" | "keys";
 export interface AgentRun {
   /** The agent's own generation. */
   readonly parentRequestId: string;
+  /** Nanocredits: what everything that it asks for may cost in all. Null: it is no agent's, and only what its caller has bounds it. */
+  readonly maxCost: bigint | null;
 }
 
 export interface AnonymousCaller {
@@ -58,4 +60,6 @@ export interface RequestContext {
   readonly reservedId?: { take(): string | null } | undefined;
   /** How many gateways the request has come through before this one; absent: none. A model whose upstream is a gateway must not go in circles. */
   readonly hops?: number | undefined;
+  /** Nanocredits: what the run of an agent that this request calls may cost in all. Absent: its caller has not said. */
+  readonly maxCost?: bigint | undefined;
 }

@@ -26,6 +26,11 @@ export const AGENT_CACHE_ENTRIES_MAX = 1_000;
 /** Decisions: a run token's life. */
 export const RUN_TOKEN_MS = 30 * 60_000;
 
+/** Decisions: of what a caller has, what a run may cost unless they say otherwise, as a divisor. */
+export const RUN_SHARE = 10n;
+/** Runs whose spending one process counts: more than can have a good run token at once. */
+export const RUN_BUDGETS_MAX = 200_000;
+
 /** Decisions: code agents. */
 export const AGENT_SCRIPT_BYTES_MAX = 64 * 1024;
 export const SYNC_INTERVAL_MS = 30_000;

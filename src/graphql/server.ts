@@ -18,6 +18,7 @@ import { HOPS_HEADER, readHops } from "../lib/hops.js";
 import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX, REQUEST_ID_PATTERN } from "../limits.js";
 import { assertOneAuthorization, readBearer } from "../services/bearer.js";
+import { MAX_COST_HEADER, readMaxCost } from "../services/credits/max-cost.js";
 import { type Credential, watchCaller } from "../services/key-watch.js";
 import type { Services } from "../services/services.js";
 import type { GraphQLContext } from "./context.js";
@@ -99,7 +100,9 @@ class HttpFace {
       const cookies: string[] = [];
       const browser = { userAgent: req.headers["user-agent"], addCookie: (line: string) => void cookies.push(line) };
       const hops = readHops(req.headers[HOPS_HEADER]);
-      const context: GraphQLContext = { services, closing, caller, requestId, clientAddress, log, signal: leaving.signal, browser, hops };
+      const maxCost = readMaxCost(req.headers[MAX_COST_HEADER.toLowerCase()]);
+      const scope = { caller, requestId, clientAddress, log, signal: leaving.signal, hops, maxCost };
+      const context: GraphQLContext = { ...scope, services, closing, browser };
       const response = await yoga.handleRequest(await this.toRequest(req, url, caller, leaving.signal), context);
       // Before anything is written of the answer.
       if (cookies.length > 0) res.setHeader("set-cookie", cookies);

@@ -2,21 +2,25 @@
 import type { Logger } from "pino";
 import type { Caller, RequestContext } from "../context.js";
 import { HOPS_HEADER, readHops } from "../lib/hops.js";
+import { MAX_COST_HEADER, readMaxCost } from "../services/credits/max-cost.js";
 import type { Exchange } from "./exchange.js";
 
 export class RestRequestContext implements RequestContext {
   readonly requestId: string;
+  readonly maxCost: bigint | undefined;
   reservedId: RequestContext["reservedId"];
   readonly #exchange: Exchange;
   #signal: AbortSignal | undefined;
   #log: Logger | undefined;
 
+  /** Throws BAD_REQUEST for a bound that is none. */
   constructor(
     readonly caller: Caller,
     exchange: Exchange,
     readonly clientAddress: string,
   ) {
     this.requestId = exchange.requestId;
+    this.maxCost = readMaxCost(exchange.req.headers[MAX_COST_HEADER.toLowerCase()]);
     this.#exchange = exchange;
   }
 

@@ -1,5 +1,5 @@
 /** The caller's own account: profile and balance (Spec 2.3, 2.4, 4.5). Reading it refills its tier when that is due. */
-import type { RequestContext } from "../context.js";
+import type { KeyCaller, RequestContext, SessionCaller } from "../context.js";
 import type { Database } from "../store/database.js";
 import type { AccountModel } from "../store/generated/prisma/models.js";
 import { ancestorsOf, worthOf } from "./api-key-tree.js";
@@ -54,6 +54,20 @@ export class Accounts {
     const account = await this.load(caller.accountId);
     const keyBudget = isKeyCaller(caller) ? await this.remainingBudget(caller.apiKeyId) : null;
     return { ...toBalance(account), ...(keyBudget !== null && { balance: keyBudget, isKeyBudget: true }) };
+  }
+
+  /** Nanocredits that the caller can set aside now. Not for faces. */
+  async spendable(caller: KeyCaller | SessionCaller): Promise<bigint> {
+    const { balance, held } = toBalance(await this.load(caller.accountId));
+    const free = balance - held;
+    const keyFree = isKeyCaller(caller) ? await this.freeBudget(caller.apiKeyId) : null;
+    return keyFree !== null && keyFree < free ? keyFree : free;
+  }
+
+  private async freeBudget(apiKeyId: string): Promise<bigint | null> {
+    const key = await this.database.prisma.apiKey.findUniqueOrThrow({ where: { id: apiKeyId } });
+    const ancestors = await ancestorsOf(this.database.prisma, [key]);
+    return worthOf(key, ancestors.get(key.id) ?? []).creditBudgetFree;
   }
 
   private async remainingBudget(apiKeyId: string): Promise<bigint | null> {

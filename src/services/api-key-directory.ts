@@ -88,7 +88,9 @@ export class ApiKeyDirectory {
         if (entry !== UNKNOWN && entry.apiKeyId !== cacheKey) this.hashes.set(entry.apiKeyId, cacheKey);
         return entry;
       })
-      .finally(() => this.pending.delete(cacheKey));
+      .finally(() => {
+        if (this.pending.get(cacheKey) === started) this.pending.delete(cacheKey);
+      });
     this.pending.set(cacheKey, started);
     return started;
   }
@@ -119,6 +121,8 @@ export class ApiKeyDirectory {
 
   private drop(apiKeyId: string): void {
     this.generation += 1;
+    // Whoever asks from now on must not be told what was read before.
+    this.pending.clear();
     this.cache.delete(apiKeyId);
     const cacheKey = this.hashes.get(apiKeyId);
     if (cacheKey === undefined) return;
@@ -129,6 +133,7 @@ export class ApiKeyDirectory {
   /** Any key may have changed without this process having heard of it. */
   private dropAll(): void {
     this.generation += 1;
+    this.pending.clear();
     this.hashes.clear();
     this.cache.clear();
   }

@@ -10,7 +10,14 @@ import type { ApiKeyModel } from "../store/generated/prisma/models.js";
 /** As much of a key as decides what it is worth. */
 export type KeyTerms = Pick<
   ApiKeyModel,
-  "permissions" | "restrictsModels" | "allowedModels" | "expiresAt" | "revokedAt" | "budgetNanocredits" | "spentNanocredits"
+  | "permissions"
+  | "restrictsModels"
+  | "allowedModels"
+  | "expiresAt"
+  | "revokedAt"
+  | "budgetNanocredits"
+  | "spentNanocredits"
+  | "heldNanocredits"
 >;
 
 export interface KeyWorth {
@@ -22,14 +29,13 @@ export interface KeyWorth {
   readonly isRevoked: boolean;
   /** Nanocredits: the smallest of what remains of each budget; null: none of them has one. */
   readonly creditBudget: bigint | null;
+  /** The same without what is set aside. */
+  readonly creditBudgetFree: bigint | null;
 }
 
 /** `ancestors` are all keys that `key` descends from. */
 export function worthOf(key: KeyTerms, ancestors: readonly KeyTerms[]): KeyWorth {
   const chain = [key, ...ancestors.toReversed()];
-  const remaining = chain.flatMap(({ budgetNanocredits, spentNanocredits }) =>
-    budgetNanocredits === null ? [] : [budgetNanocredits - spentNanocredits],
-  );
   const ends = chain.flatMap(({ expiresAt }) => expiresAt ?? []);
   return {
     permissions: (key.permissions as AccountPermission[]).filter((name) =>
@@ -38,8 +44,15 @@ export function worthOf(key: KeyTerms, ancestors: readonly KeyTerms[]): KeyWorth
     modelLists: chain.flatMap(({ restrictsModels, allowedModels }) => (restrictsModels ? [allowedModels] : [])),
     expiresAt: ends.length === 0 ? null : ends.reduce((first, end) => (end < first ? end : first)),
     isRevoked: chain.some(({ revokedAt }) => revokedAt !== null),
-    creditBudget: remaining.length === 0 ? null : remaining.reduce((least, amount) => (amount < least ? amount : least)),
+    creditBudget: leastOf(chain, (budget, { spentNanocredits }) => budget - spentNanocredits),
+    creditBudgetFree: leastOf(chain, (budget, { spentNanocredits, heldNanocredits }) => budget - spentNanocredits - heldNanocredits),
   };
+}
+
+/** Of the keys that have a budget; null: none has. */
+function leastOf(chain: readonly KeyTerms[], amountOf: (budget: bigint, key: KeyTerms) => bigint): bigint | null {
+  const amounts = chain.flatMap((key) => (key.budgetNanocredits === null ? [] : [amountOf(key.budgetNanocredits, key)]));
+  return amounts.length === 0 ? null : amounts.reduce((least, amount) => (amount < least ? amount : least));
 }
 
 /** The keys that each of these descends from, the root first, by the key's id. */

@@ -11,6 +11,7 @@ import { CodeScripts } from "./agents/code-scripts.js";
 import { PromptAgents } from "./agents/prompt-agents.js";
 import { PromptDefinitions } from "./agents/prompt-definitions.js";
 import { Repositories } from "./agents/repositories.js";
+import { RunLimits } from "./agents/run-limits.js";
 import { RunTokens } from "./agents/run-tokens.js";
 import { Guests } from "./agents/sandbox/guests.js";
 import { Agents } from "./agents.js";
@@ -131,12 +132,22 @@ export function createServices(
     addresses,
   );
   const runTokens = new RunTokens(foundations.deriveSecret("run tokens"), directory, sessionDirectory, clock);
+  const runLimits = new RunLimits(accounts);
   const guests = new Guests(log);
   const scripts = new CodeScripts(database, events);
-  const codeAgent = new CodeAgents({ scripts, guests, runTokens, ownGateway, mcpServers, addresses, timeouts: settings.timeouts });
+  const codeAgent = new CodeAgents({
+    scripts,
+    guests,
+    runTokens,
+    runLimits,
+    ownGateway,
+    mcpServers,
+    addresses,
+    timeouts: settings.timeouts,
+  });
   const definitions = new PromptDefinitions(database);
   const agentRuntimes = {
-    promptAgent: new PromptAgents({ chat, catalog, definitions, servers: mcpServers, runTokens, clock }),
+    promptAgent: new PromptAgents({ chat, catalog, definitions, servers: mcpServers, runTokens, runLimits, clock }),
     codeAgent,
   };
   const apiKeys = new ApiKeys(database, directory, runTokens, catalog, events, clock);

@@ -63,8 +63,8 @@ async function createAgent(fields: Readonly<Record<string, unknown>> = {}): Prom
   return `community/${member.handle}/${agent.name}`;
 }
 
-const chat = (model: string, more: object = {}, key: string = member.key) =>
-  client.post("/v1/chat/completions", { model, messages: [{ role: "user", content: "What is 2 + 3?" }], ...more }, { key });
+const chat = (model: string, more: object = {}, key: string = member.key, headers: Readonly<Record<string, string>> = {}) =>
+  client.post("/v1/chat/completions", { model, messages: [{ role: "user", content: "What is 2 + 3?" }], ...more }, { key, headers });
 
 async function createKey(terms: object): Promise<{ readonly id: string; readonly key: string }> {
   return (await client.post("/account/keys", { name: "other", ...terms })).json();
@@ -473,7 +473,9 @@ describe("a run that does not come to its end", () => {
     const step = chatCompletion({ content: null, toolCalls: [sum(2, 3)], usage: wireUsage(10, 4) });
     app.upstream.replyNext(json(step));
 
-    const whole = await chat(model, { max_tokens: 4 }, budgeted.key);
+    // All of the budget is the run's.
+    const unbounded = { "X-Max-Cost": "6" };
+    const whole = await chat(model, { max_tokens: 4 }, budgeted.key, unbounded);
     expectEnvelope(whole, 402, "KEY_BUDGET_EXHAUSTED");
     const { key, rows } = await books(1);
     expect(key.spent).toBe(4_000_000_000n);
@@ -487,7 +489,7 @@ describe("a run that does not come to its end", () => {
         usageChunk(wireUsage(10, 2)),
       ]),
     );
-    const streamed = await chat(model, { stream: true, max_tokens: 2 }, budgeted.key);
+    const streamed = await chat(model, { stream: true, max_tokens: 2 }, budgeted.key, unbounded);
     expect(summarize(streamed.text)).toMatchObject({ content: "Let me see.", isDone: false, error: { code: "KEY_BUDGET_EXHAUSTED" } });
     expect((await books(3)).key.spent).toBe(6_000_000_000n);
   });

@@ -8,6 +8,8 @@ import { execute } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { changeModel, createMember, type Member, type RegisteredRow, registerModel } from "../support/community-models.js";
 import { startMcpServer, type TestMcpServer } from "../support/mcp-server.js";
+import { chatCompletion, wireUsage } from "../support/openai-bodies.js";
+import { json } from "../support/upstream-replies.js";
 import { type Answer, type Client, createClient, expectEnvelope, type UsageJson } from "./client.js";
 
 const COMMIT = "0123456789abcdef0123456789abcdef01234567";
@@ -28,7 +30,11 @@ beforeAll(async () => {
     }));
     return server;
   });
-  app = await createTestApp({ config: { mcpServers: { search: mcp.url } } });
+  const tenth = { id: "acme/tenth", modality: "text", upstream: "acme", upstreamModel: "tenth", title: "A tenth of a credit each time" };
+  app = await createTestApp({
+    config: { mcpServers: { search: mcp.url } },
+    models: [{ ...tenth, prices: { promptTextPrice: "0", completionTextPrice: "0.1" } }],
+  });
   [owner, caller] = await Promise.all([createMember(app, { handle: "maker" }), createMember(app)]);
   client = createClient(app.baseUrl, caller.key);
 });
@@ -93,6 +99,96 @@ const PIPE = `
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ ...asked, model: "sandbox/text-paid", stream: true }),
   });`;
+
+/** Asks six times at once, a tenth of a credit each, and tells how that went. */
+const ASK_AT_ONCE = `
+  const body = JSON.stringify({ model: "acme/tenth", max_tokens: 1, messages: [{ role: "user", content: "Hello" }] });
+  const answers = await Promise.all(Array.from({ length: 6 }, () =>
+    sluice("/v1/chat/completions", { method: "POST", headers: { "content-type": "application/json" }, body })));
+  const refused = answers.find(({ status }) => status === 402);
+  ${say("{ ok: answers.filter(({ status }) => status === 200).length, error: refused ? (await refused.json()).error : null }")}`;
+
+describe("what a run asks for", () => {
+  const query = (model: string, maxCost: string) => `mutation { createChatCompletion(
+    input: { model: "${model}", maxCost: "${maxCost}", messages: [{ role: USER, content: "Hello" }] }
+  ) { completion { choices { message { content } } } receipt { childCost } } }`;
+
+  beforeAll(() => {
+    app.upstream.replyAlways(json(chatCompletion({ usage: wireUsage(1, 1) })));
+  });
+  afterAll(() => {
+    app.upstream.replyAlways(null);
+  });
+
+  it("costs no more in all than its caller says, however much it asks at once", async () => {
+    const agent = await deploy(ASK_AT_ONCE);
+    for (const [headers, count] of [
+      [{ "X-Max-Cost": "0.4" }, 4],
+      [{ "X-Max-Cost": "0.05" }, 0],
+      [{ "X-Max-Cost": "1" }, 6],
+    ] as const) {
+      const answer = await client.request("POST", "/v1/chat/completions", { body: toBody(agent.modelId), headers });
+
+      const { ok, error } = JSON.parse(saidIn(answer)) as { ok: number; error: Record<string, unknown> | null };
+      expect(ok).toBe(count);
+      expect(answer.headers.get("x-child-cost")).toBe(String(count / 10));
+      if (count === 6) expect(error).toBeNull();
+      else
+        expect(error).toMatchObject({ code: "KEY_BUDGET_EXHAUSTED", param: "X-Max-Cost", message: expect.stringContaining("X-Max-Cost") });
+    }
+  });
+
+  it("costs a tenth of what its caller has unless they say so: of the key's budget, or of the balance", async () => {
+    const agent = await deploy(ASK_AT_ONCE);
+    const poor = await createMember(app, { credits: 3 });
+    const made = await createClient(app.baseUrl, poor.key).post("/account/keys", { name: "budgeted", creditBudget: 2 });
+    for (const [key, count] of [
+      [made.json<{ key: string }>().key, 2],
+      [poor.key, 2], // Of 2.8 credits that are left.
+    ] as const) {
+      const answer = await client.request("POST", "/v1/chat/completions", { key, body: toBody(agent.modelId) });
+
+      expect(JSON.parse(saidIn(answer))).toMatchObject({ ok: count, error: { code: "KEY_BUDGET_EXHAUSTED" } });
+    }
+  });
+
+  it("is bounded over GraphQL and in streams, too, and so is what a prompt agent asks", async () => {
+    const agent = await deploy(ASK_AT_ONCE);
+    const prompt = await registerModel(app, owner, {
+      ...{ type: "prompt_agent", visibility: "public", api: null, url: null, upstreamModel: null, bearerToken: null },
+      agent: { create: { systemPrompt: "You help.", baseModel: "acme/tenth" } },
+    });
+
+    const { data } = await execute({ ...app, key: caller.key }, query(agent.modelId, "0.3"));
+    const streamed = await client.request("POST", "/v1/chat/completions", {
+      body: { ...toBody(agent.modelId), stream: true },
+      headers: { "X-Max-Cost": "0.2" },
+    });
+    const refused = await client.request("POST", "/v1/chat/completions", {
+      body: { ...toBody(prompt.modelId), max_tokens: 1 },
+      headers: { "X-Max-Cost": "0.05" },
+    });
+    const allowed = await ask(prompt.modelId, { max_tokens: 1 });
+
+    expect(data).toMatchObject({ createChatCompletion: { receipt: { childCost: "0.3" } } });
+    expect(streamed.text).toContain('"child_cost":0.2');
+    expectEnvelope(refused, 402, "KEY_BUDGET_EXHAUSTED");
+    expect(allowed.status).toBe(200);
+  });
+
+  it.each(["-1", "much", "", "1e3", "1,2", "9999999999", "0.0000000001"])("cannot be bounded by %j", async (value) => {
+    const answer = await client.request("POST", "/v1/chat/completions", { body: toBody("acme/chat"), headers: { "X-Max-Cost": value } });
+
+    expectEnvelope(answer, 400, "BAD_REQUEST");
+    expect(answer.json<{ error: { param: string } }>().error.param).toBe("X-Max-Cost");
+    const { errors } = await execute({ ...app, key: caller.key }, query("acme/chat", value));
+    expect(errors).toMatchObject([{ extensions: { code: "BAD_REQUEST" } }]);
+  });
+});
+
+function toBody(model: string): object {
+  return { model, messages: [{ role: "user", content: "Hello" }] };
+}
 
 describe("a code agent", () => {
   it.each([

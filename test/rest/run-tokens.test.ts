@@ -33,7 +33,7 @@ beforeEach(async () => {
 afterAll(() => app.close());
 
 function issue(caller: KeyCaller | SessionCaller): string {
-  return (Reflect.get(app.services.apiKeys, "runTokens") as RunTokens).issue(caller, parent);
+  return (Reflect.get(app.services.apiKeys, "runTokens") as RunTokens).issue(caller, { parentRequestId: parent, maxCost: CREDIT });
 }
 
 describe("an agent at work", () => {
@@ -135,8 +135,8 @@ describe("a run token", () => {
     ["cut", () => token.slice(0, -1)],
     ["lengthened", () => `${token}A`],
     ["of nothing", () => "ag_"],
-    ["of no base64url", () => `ag_${"!".repeat(95)}`],
-    ["signed by nobody", () => `ag_${Buffer.alloc(71).toString("base64url")}`],
+    ["of no base64url", () => `ag_${"!".repeat(106)}`],
+    ["signed by nobody", () => `ag_${Buffer.alloc(79).toString("base64url")}`],
   ])("that is %s is refused", async (_name, make) => {
     expectEnvelope(await agent.get("/v1/models", { key: make() }), 401, "UNAUTHORIZED");
   });

@@ -332,7 +332,7 @@ describe("the catalog", () => {
 
   it("gives agents no agents", async () => {
     const { modelId } = await add({ visibility: "public", type: "prompt_agent", url: null });
-    const agent: KeyCaller = { ...other.caller, run: { parentRequestId: randomUUID() } };
+    const agent: KeyCaller = { ...other.caller, run: { parentRequestId: randomUUID(), maxCost: 0n } };
 
     expect(process.catalog.resolve(other.caller, modelId, "text").id).toBe(modelId);
     expect(() => process.catalog.resolve(agent, modelId, "text")).toThrow(

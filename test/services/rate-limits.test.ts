@@ -153,7 +153,7 @@ describe("limits by a moved clock", () => {
     it("counts no request of an agent at work for it, but what that costs", async () => {
       const limits = await createLimits({ publishableRequestsPerMinute: 1 });
       const key = keyOf("pk");
-      const agent = { ...key, run: { parentRequestId: "0199f000-0000-7000-8000-000000000001" } };
+      const agent = { ...key, run: { parentRequestId: "0199f000-0000-7000-8000-000000000001", maxCost: 0n } };
 
       expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(0);
       expect(await attempt(limits.admit(HERE, agent, PLAIN))).toBe(0);

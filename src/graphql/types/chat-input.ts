@@ -80,6 +80,9 @@ const ChatResponseFormatInput = builder.inputType("ChatResponseFormatInput", {
   }),
 });
 
+export const MAX_COST_DESCRIPTION =
+  "Of an agent that asks others: what all that it asks for may cost, as the header `X-Max-Cost` says in REST. Omitted: a tenth of what the caller can spend.";
+
 /** The mutation and the subscription take the same thing; each argument is named after its own field. */
 function completionInput(name: string) {
   return builder.inputType(name, {
@@ -103,6 +106,7 @@ function completionInput(name: string) {
       parallelToolCalls: t.boolean(),
       responseFormat: t.field({ type: ChatResponseFormatInput }),
       safe: t.string({ description: "`true`, or safety features separated by commas." }),
+      maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
       extra: t.field({
         type: "JSON",
         description: "An object of further fields, by their wire names; they reach the upstream as they are.",

@@ -7,6 +7,7 @@ import type {
   ChatDelta,
 } from "../../lib/chat-format.js";
 import { formatNanocredits } from "../../lib/money.js";
+import { boundedBy } from "../../services/credits/max-cost.js";
 import type { ChatCompletionResult } from "../../services/generation/chat.js";
 import { chatCompletionInput } from "../../services/generation/chat-input.js";
 import type { ChatCompletionStream } from "../../services/generation/chat-stream.js";
@@ -125,7 +126,8 @@ builder.mutationField("createChatCompletion", (t) =>
     nullable: true,
     description: "Answers a conversation. The charge is committed before the answer is given.",
     args: { input: t.arg({ type: CreateChatCompletionInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.chat.create(ctx, parseInput(chatCompletionInput, toChatBody(input))),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.chat.create(boundedBy(ctx, input.maxCost), parseInput(chatCompletionInput, toChatBody(input))),
   }),
 );
 
@@ -181,7 +183,9 @@ builder.subscriptionField("chatCompletion", (t) =>
     args: { input: t.arg({ type: ChatCompletionSubscriptionInput, required: true }) },
     subscribe: (_root, { input }, ctx) => {
       const body = parseInput(chatCompletionInput, toChatBody(input));
-      return cancellable(ctx, (generation) => openEvents(ctx.services.chat.stream(generation, body), generation.signal));
+      return cancellable(boundedBy(ctx, input.maxCost), (generation) =>
+        openEvents(ctx.services.chat.stream(generation, body), generation.signal),
+      );
     },
     resolve: (event) => event,
   }),

@@ -1,4 +1,5 @@
 /** Responses: OpenAI's newer form of a chat, as a mutation or as the generation itself (decisions "Generation"). */
+import { boundedBy } from "../../services/credits/max-cost.js";
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import type { ResponseStream } from "../../services/generation/responses.js";
 import type { ResponseEvent } from "../../services/generation/responses-events.js";
@@ -8,6 +9,7 @@ import { parseInput } from "../../services/input.js";
 import { builder } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 import { Receipt } from "./chat.js";
+import { MAX_COST_DESCRIPTION } from "./chat-input.js";
 
 function inputFields(name: string) {
   return builder.inputType(name, {
@@ -25,6 +27,7 @@ function inputFields(name: string) {
       reasoning: t.field({ type: "JSON", description: 'Such as `{ effort: "low" }`.' }),
       metadata: t.field({ type: "JSON", description: "Given back with the answer." }),
       safe: t.string({ description: "`true`, or safety features separated by commas." }),
+      maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
     }),
   });
 }
@@ -33,7 +36,7 @@ const CreateResponseInput = inputFields("CreateResponseInput");
 const ResponseSubscriptionInput = inputFields("ResponseInput");
 
 function toBody(input: typeof CreateResponseInput.$inferInput): Record<string, unknown> {
-  const { maxOutputTokens, topP, toolChoice, parallelToolCalls, ...same } = input;
+  const { maxOutputTokens, topP, toolChoice, parallelToolCalls, maxCost: _, ...same } = input;
   const body = {
     ...same,
     max_output_tokens: maxOutputTokens,
@@ -73,7 +76,8 @@ builder.mutationField("createResponse", (t) =>
     nullable: true,
     description: "Answers an input in the Responses format, keeping nothing of it. The charge is committed before the answer is given.",
     args: { input: t.arg({ type: CreateResponseInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.responses.create(ctx, parseInput(responseInput, toBody(input))),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.responses.create(boundedBy(ctx, input.maxCost), parseInput(responseInput, toBody(input))),
   }),
 );
 
@@ -100,7 +104,9 @@ builder.subscriptionField("response", (t) =>
     args: { input: t.arg({ type: ResponseSubscriptionInput, required: true }) },
     subscribe: (_root, { input }, ctx) => {
       const body = parseInput(responseInput, toBody(input));
-      return cancellable(ctx, (generation) => openEvents(ctx.services.responses.stream(generation, body), generation.signal));
+      return cancellable(boundedBy(ctx, input.maxCost), (generation) =>
+        openEvents(ctx.services.responses.stream(generation, body), generation.signal),
+      );
     },
     resolve: (event) => event,
   }),

@@ -6,6 +6,7 @@
 import * as z from "zod";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { IDEMPOTENCY_KEY_CHARS_MAX } from "../../limits-disk.js";
+import { MAX_COST_HEADER } from "../../services/credits/max-cost.js";
 import { ANSWERS, type AnswerName } from "./answers.js";
 import { OPERATIONS, type Operation, TAGS } from "./operations.js";
 import { PARAMETERS } from "./parameters.js";
@@ -76,7 +77,13 @@ function toTemplate(path: string): string {
 }
 
 function toOperation(method: string, path: string, endpoint: RecordedEndpoint, operation: Operation): Json {
-  const parameters = [...pathParameters(path), ...queryParameters(endpoint), ...(endpoint.isGeneration ? [IDEMPOTENCY_KEY] : [])];
+  const parameters = [
+    ...pathParameters(path),
+    ...queryParameters(endpoint),
+    ...(endpoint.isGeneration ? [IDEMPOTENCY_KEY] : []),
+    // Text models may be agents.
+    ...(operation.tag === "Text" ? [MAX_COST] : []),
+  ];
   const body = requestBody(endpoint);
   return {
     operationId: operation.id,
@@ -106,6 +113,14 @@ const IDEMPOTENCY_KEY = {
   description:
     "A request that is sent again with the same key within 24 hours is answered as the first was, and not charged again. Answers of more than 1 MiB, and those that the account's storage quota has no room for, are not kept: then it is 409, with the first one's generation id and cost in `details`.",
   schema: { type: "string", minLength: 1, maxLength: IDEMPOTENCY_KEY_CHARS_MAX },
+};
+
+const MAX_COST = {
+  name: MAX_COST_HEADER,
+  in: "header",
+  required: false,
+  description: "Of an agent that asks others: the credits that all it asks for may cost. Omitted, a tenth of what the caller can spend.",
+  schema: { type: "string", examples: ["0.25"] },
 };
 
 const ERROR = { $ref: "#/components/responses/Error" };

@@ -209,12 +209,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     contentTypes: ["text/csv"],
   },
   "GET /account/keys": { id: "listKeys", tag: "Keys", summary: "The account's keys, without their values.", answer: "ApiKeyList" },
-  "POST /account/keys": {
-    id: "createKey",
-    tag: "Keys",
-    summary: "Makes a key, a child of the calling key. Its value is shown this once.",
-    answer: "CreatedApiKey",
-  },
+  "POST /account/keys": { id: "createKey", tag: "Keys", summary: "Makes a key. Its value is shown this once.", answer: "CreatedApiKey" },
   "PATCH /account/keys/{id}": { id: "updateKey", tag: "Keys", summary: "Changes a key.", answer: "ApiKey" },
   "DELETE /account/keys/{id}": {
     id: "revokeKey",

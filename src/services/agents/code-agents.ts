@@ -15,6 +15,7 @@ import type { OwnGateway } from "../own-gateway.js";
 import type { AgentCall, AgentProviders } from "./agent-providers.js";
 import { CodeAgentHost } from "./code-agent-host.js";
 import type { CodeScripts } from "./code-scripts.js";
+import type { RunLimits } from "./run-limits.js";
 import type { RunTokens } from "./run-tokens.js";
 import type { Guests } from "./sandbox/guests.js";
 
@@ -22,6 +23,7 @@ export interface CodeAgentDependencies {
   readonly scripts: CodeScripts;
   readonly guests: Guests;
   readonly runTokens: RunTokens;
+  readonly runLimits: RunLimits;
   readonly ownGateway: OwnGateway;
   readonly mcpServers: McpToolServers;
   readonly addresses: () => { readonly baseUrl: string };
@@ -48,12 +50,13 @@ export class CodeAgents implements AgentProviders {
     };
   }
 
-  private async run(model: Model, { ctx, generationId }: AgentCall, request: UpstreamRequest): Promise<UpstreamResponse> {
-    const { guests, scripts, runTokens, ownGateway, mcpServers } = this.deps;
+  private async run(model: Model, call: AgentCall, request: UpstreamRequest): Promise<UpstreamResponse> {
+    const { guests, scripts, runTokens, runLimits, ownGateway, mcpServers } = this.deps;
+    const { ctx, generationId } = call;
     if (ctx.caller.kind === "anonymous") throw unauthenticated("An agent works for somebody.");
     const script = await scripts.find(model.communityModelId ?? "");
     if (script === null) throw serviceUnavailable(`${model.id} is not deployed.`);
-    const host = new CodeAgentHost(ownGateway, mcpServers, runTokens.issue(ctx.caller, generationId), ctx.hops);
+    const host = new CodeAgentHost(ownGateway, mcpServers, runTokens.issue(ctx.caller, await runLimits.begin(call)), ctx.hops);
     const headers = [...pairsOf(request.headers), ["x-request-id", ctx.requestId] as const];
     const task = { script, request: { url: this.addressOf(), headers, body: String(request.body ?? "") } };
     const log = ctx.log.child({ agent: model.id, generationId });

@@ -3,7 +3,7 @@
  * charged and recorded as the caller's own, under the generation that the agent answers; the agent itself costs nothing.
  */
 import { setMaxListeners } from "node:events";
-import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
+import type { AgentRun, KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import { AppError } from "../../errors.js";
 import type { ChatChunkObject, ChatCompletion, ChatDelta } from "../../lib/chat-format.js";
 import type { Clock } from "../../lib/clock.js";
@@ -20,6 +20,7 @@ import { AgentTools } from "./agent-tools.js";
 import { type AskModel, askStreamed, askWhole } from "./model-steps.js";
 import type { PromptDefinitions } from "./prompt-definitions.js";
 import { baseModelGone, type RunEnd, runPromptAgent } from "./prompt-run.js";
+import type { BoundedRun, RunLimits } from "./run-limits.js";
 import type { RunTokens } from "./run-tokens.js";
 
 export interface PromptAgentsDependencies {
@@ -28,10 +29,15 @@ export interface PromptAgentsDependencies {
   readonly definitions: PromptDefinitions;
   readonly servers: McpToolServers;
   readonly runTokens: Pick<RunTokens, "issue">;
+  readonly runLimits: RunLimits;
   readonly clock: Clock;
 }
 
 type Deltas = AsyncGenerator<readonly ChatDelta[], RunEnd>;
+
+interface StartedRun extends BoundedRun {
+  readonly token: string;
+}
 
 interface BegunRun {
   readonly deltas: Deltas;
@@ -50,8 +56,8 @@ export class PromptAgents implements AgentProviders {
   }
 
   private async complete(model: Model, agentCall: AgentCall, request: ChatCall): Promise<ChatAnswer> {
-    return this.atWork(agentCall, request, async (token) => {
-      const { deltas, warnings } = await this.begin(model, agentCall, request, token, askWhole(this.deps.chat));
+    return this.atWork(agentCall, request, async (run) => {
+      const { deltas, warnings } = await this.begin(model, agentCall, request, run, askWhole(this.deps.chat));
       const message: Record<string, string> = {};
       for (;;) {
         const { done, value } = await deltas.next();
@@ -69,10 +75,10 @@ export class PromptAgents implements AgentProviders {
   /** Nothing is yielded before the model has said something: until then a failure has a status of its own. */
   private async *stream(model: Model, agentCall: AgentCall, request: ChatCall): AsyncGenerator<ChatChunkBatch> {
     const head = { ...this.head(model, agentCall), object: "chat.completion.chunk" };
-    const token = this.issueToken(agentCall);
+    const run = await this.startRun(agentCall);
     let deltas: Deltas | null = null;
     try {
-      const begun = await this.begin(model, agentCall, request, token, askStreamed(this.deps.chat));
+      const begun = await this.begin(model, agentCall, request, run, askStreamed(this.deps.chat));
       ({ deltas } = begun);
       let first: Partial<ChatChunk> | null = { warnings: begun.warnings };
       for (;;) {
@@ -92,33 +98,40 @@ export class PromptAgents implements AgentProviders {
       throw error;
     } finally {
       await deltas?.return({ finishReason: "stop" });
-      this.deps.servers.endRun(token);
+      this.deps.servers.endRun(run.token);
     }
   }
 
-  private async atWork<Result>(call: AgentCall, { signal }: ChatCall, work: (token: string) => Promise<Result>): Promise<Result> {
-    const token = this.issueToken(call);
+  private async atWork<Result>(call: AgentCall, { signal }: ChatCall, work: (run: StartedRun) => Promise<Result>): Promise<Result> {
+    const run = await this.startRun(call);
     try {
-      return await work(token);
+      return await work(run);
     } catch (error) {
       // What it asks ends for the same reason, and says so in its own words.
       signal.throwIfAborted();
       throw error;
     } finally {
-      this.deps.servers.endRun(token);
+      this.deps.servers.endRun(run.token);
     }
   }
 
-  private issueToken({ ctx, generationId }: AgentCall): string {
-    return this.deps.runTokens.issue(requireCaller(ctx), generationId);
+  private async startRun(call: AgentCall): Promise<StartedRun> {
+    const run = await this.deps.runLimits.begin(call);
+    return { ...run, token: this.deps.runTokens.issue(requireCaller(call.ctx), run) };
   }
 
-  private async begin(model: Model, call: AgentCall, request: ChatCall, runToken: string, ask: AskModel): Promise<BegunRun> {
+  private async begin(
+    model: Model,
+    call: AgentCall,
+    request: ChatCall,
+    { token: runToken, ...run }: StartedRun,
+    ask: AskModel,
+  ): Promise<BegunRun> {
     const { body, signal } = request;
     // Every tool that is called at the same time listens to it.
     setMaxListeners(0, signal);
     const { systemPrompt, baseModel, mcpServers } = await this.deps.definitions.find(model);
-    const ctx = contextOf(call, signal);
+    const ctx = contextOf(call, run, signal);
     const base = this.resolveBase(ctx, baseModel);
     const tools = await AgentTools.open(this.deps.servers, mcpServers, { runToken, signal, hops: ctx.hops });
     return { deltas: runPromptAgent({ ctx, ask, base, systemPrompt, tools, body }), warnings: warningsOf(request, tools) };
@@ -139,8 +152,8 @@ export class PromptAgents implements AgentProviders {
 }
 
 /** What the agent asks, it asks for its caller; each generation has an id of its own and ends with the agent's. */
-function contextOf({ ctx, generationId }: AgentCall, signal: AbortSignal): RequestContext {
-  const caller: KeyCaller | SessionCaller = { ...requireCaller(ctx), run: { parentRequestId: generationId } };
+function contextOf({ ctx }: AgentCall, run: AgentRun, signal: AbortSignal): RequestContext {
+  const caller: KeyCaller | SessionCaller = { ...requireCaller(ctx), run };
   const { requestId, clientAddress, log, hops } = ctx;
   return { caller, requestId, clientAddress, log, hops, signal };
 }

@@ -3,8 +3,8 @@
  * of it is stored: it says who the caller is, which generation the agent answers, and until when. It is worth what the caller's own
  * key or session is worth at the moment of asking.
  *
- * `ag_` + 95 characters of base64url: one byte for the kind of caller, 16 for the key's or session's id, 16 for the generation's, 6 for
- * the time, and the HMAC-SHA-256 of those.
+ * `ag_` + 106 characters of base64url: one byte for the kind of caller, 16 for the key's or session's id, 16 for the generation's, 6 for
+ * the time, 8 for what the run may cost, and the HMAC-SHA-256 of those.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { parse, stringify } from "uuid";
@@ -13,15 +13,17 @@ import type { Clock } from "../../lib/clock.js";
 import { RUN_TOKEN_MS } from "../../limits-agents.js";
 import { type ApiKeyDirectory, keyRefused } from "../api-key-directory.js";
 import type { SessionDirectory } from "../sessions/session-directory.js";
+import type { BoundedRun } from "./run-limits.js";
 
 type Principal = KeyCaller | SessionCaller;
 
 const PREFIX = "ag_";
-const FORMAT = /^ag_[0-9A-Za-z_-]{95}$/;
+const FORMAT = /^ag_[0-9A-Za-z_-]{106}$/;
 const KINDS: readonly Principal["kind"][] = ["key", "session"];
 const ID_BYTES = 16;
 const TIME_BYTES = 6;
-const CLAIMS_BYTES = 1 + 2 * ID_BYTES + TIME_BYTES;
+const COST_BYTES = 8;
+const CLAIMS_BYTES = 1 + 2 * ID_BYTES + TIME_BYTES + COST_BYTES;
 
 /** True for what can only be a run token, good or not. */
 export function isRunToken(text: string): boolean {
@@ -36,13 +38,14 @@ export class RunTokens {
     private readonly clock: Clock,
   ) {}
 
-  /** Good for 30 minutes. `parentRequestId` is the generation that the agent answers. */
-  issue(caller: Principal, parentRequestId: string): string {
+  /** Good for 30 minutes. */
+  issue(caller: Principal, { parentRequestId, maxCost }: BoundedRun): string {
     const claims = Buffer.alloc(CLAIMS_BYTES);
     claims.writeUInt8(KINDS.indexOf(caller.kind), 0);
     claims.set(parse(caller.kind === "key" ? caller.apiKeyId : caller.sessionId), 1);
     claims.set(parse(parentRequestId), 1 + ID_BYTES);
     claims.writeUIntBE(this.clock.now().getTime() + RUN_TOKEN_MS, 1 + 2 * ID_BYTES, TIME_BYTES);
+    claims.writeBigUInt64BE(maxCost > 0n ? maxCost : 0n, CLAIMS_BYTES - COST_BYTES);
     return PREFIX + Buffer.concat([claims, this.sign(claims)]).toString("base64url");
   }
 
@@ -57,7 +60,10 @@ export class RunTokens {
     if (!timingSafeEqual(bytes.subarray(CLAIMS_BYTES), this.sign(claims))) throw keyRefused();
     if (claims.readUIntBE(1 + 2 * ID_BYTES, TIME_BYTES) <= this.clock.now().getTime()) throw keyRefused();
     const id = stringify(claims.subarray(1, 1 + ID_BYTES));
-    const run = { parentRequestId: stringify(claims.subarray(1 + ID_BYTES, 1 + 2 * ID_BYTES)) };
+    const run = {
+      parentRequestId: stringify(claims.subarray(1 + ID_BYTES, 1 + 2 * ID_BYTES)),
+      maxCost: claims.readBigUInt64BE(CLAIMS_BYTES - COST_BYTES),
+    };
     if (KINDS[claims.readUInt8(0)] === "session") return this.findSession(id).then((caller) => ({ ...caller, run }));
     const caller = this.apiKeys.findById(id);
     return caller instanceof Promise ? caller.then((found) => ({ ...found, run })) : { ...caller, run };

@@ -9,6 +9,7 @@
  *
  * Free work (an amount of 0 at free rates) has no hold: only its usage row is written.
  */
+import type { AgentRun, KeyCaller, SessionCaller } from "../../context.js";
 import { AppError, freeSpendExhausted, insufficientBalance, keyBudgetExhausted, serviceUnavailable } from "../../errors.js";
 import { EXTEND_AT_PERCENT, METER_NOTE_MS } from "../../limits.js";
 import type { Events } from "../../store/events.js";
@@ -21,6 +22,7 @@ import {
   type LedgerRecord,
 } from "../../store/ledger.js";
 import type { KnownBalances } from "./known-balances.js";
+import { type RunBudget, RunBudgets } from "./run-budgets.js";
 import type { Settler } from "./settler.js";
 import type { TierRefills } from "./tier-refills.js";
 
@@ -31,8 +33,16 @@ const AMOUNT_MAX = 2n ** 62n;
 export interface Payer {
   readonly accountId: string;
   readonly apiKeyId: string | null;
-  /** The key has a budget of its own. */
+  /** The key has a budget of its own, or draws on another's. */
   readonly hasBudget: boolean;
+  /** An agent asks for it, within the bound of its run. */
+  readonly run?: AgentRun | null;
+}
+
+export function payerOf(caller: KeyCaller | SessionCaller): Payer {
+  const { accountId, run = null } = caller;
+  if (caller.kind !== "key") return { accountId, apiKeyId: null, hasBudget: false, run };
+  return { accountId, apiKeyId: caller.apiKeyId, hasBudget: caller.hasBudget, run };
 }
 
 export interface ChargeRequest {
@@ -53,6 +63,8 @@ export interface Settlement {
 }
 
 export class Credits {
+  private readonly runBudgets = new RunBudgets();
+
   constructor(
     private readonly settler: Settler,
     private readonly known: KnownBalances,
@@ -62,7 +74,9 @@ export class Credits {
   open(request: ChargeRequest): OpenCharge {
     // The database is not asked while it is known to be away: the hold is refused for that.
     const refill = this.settler.isUnavailable ? null : this.refills.refillIfDue(request.payer.accountId);
-    return new OpenCharge(this.settler, this.known, request, refill);
+    const { run } = request.payer;
+    const bound = run && !request.isFree ? this.runBudgets.of(run) : null;
+    return new OpenCharge(this.settler, this.known, request, refill, bound);
   }
 }
 
@@ -76,6 +90,8 @@ export class OpenCharge {
   private refusal: AppError | null = null;
   private notedAt = Date.now();
   private concluded = false;
+  /** Of what is held, what counts against the bound of an agent's run. */
+  private bounded = 0n;
 
   constructor(
     private readonly settler: Settler,
@@ -83,9 +99,11 @@ export class OpenCharge {
     private readonly request: ChargeRequest,
     /** Of the tier bucket, and under way; nothing is held before it. Null when none is due. */
     refill: Promise<void> | null,
+    /** Of the agent's run that asks; null: no agent does. */
+    private readonly bound: RunBudget | null,
   ) {
     this.heldNanocredits = request.isFree ? 0n : smaller(request.estimate, AMOUNT_MAX);
-    this.isComfortable = request.isFree || (refill === null && known.isComfortable(this.fundIds, this.heldNanocredits));
+    this.isComfortable = request.isFree || (refill === null && known.isComfortable(this.fundIds, this.heldNanocredits) && this.fitsBound());
     const begin = () => (request.isFree ? this.requireDatabase() : this.hold());
     this.held = refill ? refill.then(begin) : begin();
     // The one who opened looks at it when it is time; until then a refusal is not an unhandled rejection.
@@ -127,8 +145,14 @@ export class OpenCharge {
     await this.extension;
     const { paidOnly } = this.request;
     const amount = smaller(costNanocredits, AMOUNT_MAX);
-    const outcome = await this.settler.submit({ kind: "settle", ...this.identity, amount, paidOnly, record });
-    return { chargedNanocredits: outcome.charged, meterSource: outcome.meterSource ?? "pack" };
+    let charged = amount;
+    try {
+      const outcome = await this.settler.submit({ kind: "settle", ...this.identity, amount, paidOnly, record });
+      charged = outcome.charged;
+      return { chargedNanocredits: charged, meterSource: outcome.meterSource ?? "pack" };
+    } finally {
+      this.leaveBound(charged);
+    }
   }
 
   /** Nothing is charged and nothing recorded. */
@@ -136,12 +160,16 @@ export class OpenCharge {
     this.conclude();
     if (this.request.isFree) return;
     await this.extension;
-    if (this.settler.withdrawHold(this.request.generationId)) return;
-    const isHeld = await this.held.then(
-      () => true,
-      () => false,
-    );
-    if (isHeld) await this.settler.submit({ kind: "release", ...this.identity });
+    try {
+      if (this.settler.withdrawHold(this.request.generationId)) return;
+      const isHeld = await this.held.then(
+        () => true,
+        () => false,
+      );
+      if (isHeld) await this.settler.submit({ kind: "release", ...this.identity });
+    } finally {
+      this.leaveBound(0n);
+    }
   }
 
   private get identity(): { id: string; accountId: string; apiKeyId: string | null } {
@@ -158,14 +186,35 @@ export class OpenCharge {
     const { paidOnly, record } = this.request;
     const estimate = this.heldNanocredits;
     const hold = { kind: "hold", ...this.identity, amount: estimate, paidOnly, record } as const;
+    if (this.bound && !this.fitsBound()) {
+      await this.bound.takeInTime(estimate);
+      this.bounded = estimate;
+    }
     this.known.expectHold(this.fundIds, estimate);
     try {
       const outcome = await this.settler.submit(hold);
       const refusal = toRefusal(outcome.outcome);
       if (refusal) throw refusal;
+    } catch (error) {
+      this.leaveBound(0n);
+      throw error;
     } finally {
       this.known.forgetHold(this.fundIds, estimate);
     }
+  }
+
+  /** What is to be held has been taken of the run's bound, now if it was not before. */
+  private fitsBound(): boolean {
+    if (this.bound === null || this.bounded > 0n) return true;
+    if (!this.bound.take(this.heldNanocredits)) return false;
+    this.bounded = this.heldNanocredits;
+    return true;
+  }
+
+  /** Once: what was taken of the run's bound is given back, but for what is charged. */
+  private leaveBound(charged: bigint): void {
+    this.bound?.conclude(this.bounded, charged);
+    this.bounded = 0n;
   }
 
   /** Free work is recorded too, so it needs the database as any other does. */
@@ -195,15 +244,22 @@ export class OpenCharge {
   private async extend(amount: bigint, metered: bigint, record: LedgerRecord): Promise<void> {
     const { paidOnly } = this.request;
     const ask = (more: bigint) => this.settler.submit({ kind: "extend", ...this.identity, amount: more, paidOnly, metered, record });
-    let granted = amount;
-    let outcome = await ask(granted);
-    const left = outcome.keyAvailable === null ? outcome.available : smaller(outcome.available, outcome.keyAvailable);
-    if (toRefusal(outcome.outcome) && left > 0n && left < amount) {
-      granted = left;
-      outcome = await ask(granted);
+    const taken = this.bound?.takeUpTo(amount) ?? amount;
+    let granted = 0n;
+    try {
+      let outcome = await ask(taken);
+      const left = outcome.keyAvailable === null ? outcome.available : smaller(outcome.available, outcome.keyAvailable);
+      const isCut = toRefusal(outcome.outcome) !== null && left > 0n && left < taken;
+      if (isCut) outcome = await ask(left);
+      this.refusal = toRefusal(outcome.outcome) ?? (taken === 0n && amount > 0n && this.bound ? this.bound.exhausted() : null);
+      if (!toRefusal(outcome.outcome)) granted = isCut ? left : taken;
+    } finally {
+      this.heldNanocredits += granted;
+      if (this.bound) {
+        this.bounded += granted;
+        this.bound.conclude(taken - granted, 0n);
+      }
     }
-    this.refusal = toRefusal(outcome.outcome);
-    if (!this.refusal) this.heldNanocredits += granted;
   }
 
   private conclude(): void {

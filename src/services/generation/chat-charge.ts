@@ -4,7 +4,7 @@ import { NO_USAGE } from "../../lib/usage.js";
 import type { AgentProviders } from "../agents/agent-providers.js";
 import type { Catalog } from "../catalog.js";
 import type { CallOutcomes } from "../community-models/call-outcomes.js";
-import type { Credits, OpenCharge } from "../credits/credits.js";
+import { type Credits, type OpenCharge, payerOf } from "../credits/credits.js";
 import type { OutputEstimates } from "../credits/output-estimates.js";
 import type { Admission } from "./admission.js";
 import type { ProviderOf } from "./chat-attempts.js";
@@ -35,11 +35,7 @@ export function openCharge(credits: Credits, plan: ChatPlan): OpenCharge {
   const { caller } = plan;
   return credits.open({
     generationId: plan.generationId,
-    payer: {
-      accountId: caller.accountId,
-      apiKeyId: caller.kind === "key" ? caller.apiKeyId : null,
-      hasBudget: caller.kind === "key" && caller.hasBudget,
-    },
+    payer: payerOf(caller),
     estimate: plan.estimate,
     paidOnly: plan.model.paidOnly,
     isFree: plan.isFree,

@@ -169,8 +169,8 @@ function isPersonal(error: unknown): boolean {
   return error instanceof AppError && PERSONAL_REFUSALS.has(error.code);
 }
 
-function contextOf({ caller, requestId, clientAddress, log, hops }: RequestContext, signal: AbortSignal): RequestContext {
-  return { caller, requestId, clientAddress, log, hops, signal };
+function contextOf({ caller, requestId, clientAddress, log, hops, maxCost }: RequestContext, signal: AbortSignal): RequestContext {
+  return { caller, requestId, clientAddress, log, hops, maxCost, signal };
 }
 
 /** A receipt of its own for an answer that was not generated for this caller; no usage row bears its id. */

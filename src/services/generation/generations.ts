@@ -14,7 +14,7 @@ import type { Modality } from "../catalog/modality.js";
 import type { Model } from "../catalog/model.js";
 import type { Catalog } from "../catalog.js";
 import type { CallOutcomes } from "../community-models/call-outcomes.js";
-import type { Credits, OpenCharge } from "../credits/credits.js";
+import { type Credits, type OpenCharge, payerOf } from "../credits/credits.js";
 import { requireCaller } from "../permissions.js";
 import { type BillableQuantities, costOf, isFree } from "../pricing.js";
 import { servable } from "../safety/features.js";
@@ -154,11 +154,7 @@ export class Generations {
     const { caller, model } = plan;
     return this.deps.credits.open({
       generationId: plan.generationId,
-      payer: {
-        accountId: caller.accountId,
-        apiKeyId: caller.kind === "key" ? caller.apiKeyId : null,
-        hasBudget: caller.kind === "key" && caller.hasBudget,
-      },
+      payer: payerOf(caller),
       estimate: costOf(plan.expected, model.rates),
       paidOnly: model.paidOnly,
       isFree: isFree(model.rates),

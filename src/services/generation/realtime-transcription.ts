@@ -192,7 +192,7 @@ async function planFor(session: TranscribedSession, name: string, param: string)
     throw invalidInput(`${model.id} requires safety features, and those cannot read audio.`, param);
   }
   // Its usage row tells of which session it is a part.
-  return { ...plan, caller: { ...caller, run: caller.run ?? { parentRequestId: session.plan.generationId } } };
+  return { ...plan, caller: { ...caller, run: caller.run ?? { parentRequestId: session.plan.generationId, maxCost: null } } };
 }
 
 function planNamed({ ctx, generations }: TranscribedSession, name: string, param: string): GenerationPlan {

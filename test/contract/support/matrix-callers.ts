@@ -58,7 +58,7 @@ async function createAgentAtWork(app: TestApp, accountId: string): Promise<Matri
   const { apiKeys } = app.services;
   const caller = await apiKeys.authenticate(headers.authorization?.slice("Bearer ".length) ?? null);
   if (caller.kind !== "key") throw new Error("No key.");
-  const token = (Reflect.get(apiKeys, "runTokens") as RunTokens).issue(caller, uuidv7());
+  const token = (Reflect.get(apiKeys, "runTokens") as RunTokens).issue(caller, { parentRequestId: uuidv7(), maxCost: 0n });
   return {
     name: "an agent at work for the own account",
     kind: "agent",

@@ -1,0 +1,22 @@
+/** What an agent's run may cost its caller (decisions "Run token"): what they say, else a tenth of what they have when it begins. */
+import type { AgentRun, RequestContext } from "../../context.js";
+import { RUN_SHARE } from "../../limits-agents.js";
+import type { Accounts } from "../accounts.js";
+import { requireCaller } from "../permissions.js";
+import type { AgentCall } from "./agent-providers.js";
+
+export interface BoundedRun extends AgentRun {
+  readonly maxCost: bigint;
+}
+
+export class RunLimits {
+  constructor(private readonly accounts: Pick<Accounts, "spendable">) {}
+
+  async begin({ ctx, generationId }: AgentCall): Promise<BoundedRun> {
+    return { parentRequestId: generationId, maxCost: await this.maxCostOf(ctx) };
+  }
+
+  private async maxCostOf(ctx: RequestContext): Promise<bigint> {
+    return ctx.maxCost ?? (await this.accounts.spendable(requireCaller(ctx))) / RUN_SHARE;
+  }
+}
