@@ -28,6 +28,7 @@ export async function createApp(config: Config, log: Logger, clock: Clock = syst
   const { express, GRAPHQL_PATH, createGraphQLServer, routeUpgrades } = faces;
   const { answerClientError, createRestRouter, isOwnHost, messageClassesOf, toErrorRequestHandler, REALTIME_PATH, createRealtimeFace } =
     faces;
+  log.info(config.signUp === "open" ? "sign-up is open to whoever reaches this gateway" : "sign-up is closed: operators make accounts");
   const graphql = createGraphQLServer({ services: platform.services, log, config });
   const media = mediaMountOf(config);
   const auth = authMountOf(config);

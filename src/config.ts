@@ -81,6 +81,8 @@ export interface Config {
   readonly upstreamAllowHosts: readonly string[];
   readonly trustProxyHops: number;
   readonly logLevel: (typeof LOG_LEVELS)[number];
+  /** Who may make an account: whoever reaches the gateway, or operators alone. */
+  readonly signUp: "open" | "closed";
   readonly github: {
     readonly clientId: string;
     readonly clientSecret: string;
@@ -125,6 +127,9 @@ export class ConfigError extends StartError {
 const DEFAULT_TIERS =
   '[{"name":"free","credits":1,"period":"day"},{"name":"plus","credits":5,"period":"day"},{"name":"pro","credits":20,"period":"day"}]';
 
+/** As a bare address and as a URL writes it. */
+const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|::1|\[::1\])$/;
+
 const GITHUB_URLS = { webUrl: "https://github.com", apiUrl: "https://api.github.com" };
 
 const text = z.string();
@@ -152,6 +157,7 @@ const environment = z.object({
   UPSTREAM_ALLOW_HOSTS: hosts().default([]),
   TRUST_PROXY: wholeNumber(0, 100).default(0),
   LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
+  SIGN_UP: z.enum(["open", "closed"]).optional(),
   GITHUB_CLIENT_ID: text.optional(),
   GITHUB_CLIENT_SECRET: text.optional(),
   MCP_SERVERS: json(z.partialRecord(z.enum(MAPPED_MCP_SERVER_IDS), httpUrl())).default({}),
@@ -192,7 +198,7 @@ export function addressesOf(config: Pick<Config, "baseUrl" | "authUrl" | "mediaU
 }
 
 function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
-  const isLocal = /^(localhost|127(\.\d{1,3}){3}|::1)$/.test(values.HOST);
+  const isLocal = isForThisMachineOnly(values);
   return {
     host: values.HOST,
     port: values.PORT,
@@ -216,6 +222,8 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
       values.GITHUB_CLIENT_ID && values.GITHUB_CLIENT_SECRET
         ? { clientId: values.GITHUB_CLIENT_ID, clientSecret: values.GITHUB_CLIENT_SECRET, ...GITHUB_URLS }
         : null,
+    // Unspecified: each account is given credits every day, so strangers make none unless the operator says so.
+    signUp: values.SIGN_UP ?? (isLocal ? "open" : "closed"),
     signInAttemptsPerMinute: SIGN_IN_ATTEMPTS_PER_MINUTE,
     passwordCost: PASSWORD_COST,
     mcpServers: values.MCP_SERVERS,
@@ -229,11 +237,17 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
       publishableRequestsPerMinute: values.PUBLISHABLE_REQUESTS_PER_MINUTE,
       publishableCreditsPerHour: values.PUBLISHABLE_CREDITS_PER_HOUR,
     },
-    // Unspecified: open where only this machine can ask, closed to the world until the operator says otherwise.
+    // Unspecified: open where just this machine can ask, closed to the world until the operator says otherwise.
     graphql: { introspection: values.GRAPHQL_INTROSPECTION ?? isLocal, graphiql: values.GRAPHIQL ?? isLocal },
     timeouts: { connectMs: UPSTREAM_CONNECT_TIMEOUT_MS, idleMs: UPSTREAM_IDLE_TIMEOUT_MS, totalMs: GENERATION_TIMEOUT_MS },
     readEnv,
   };
+}
+
+/** Listens to itself, is reached at addresses of itself, and nobody stands in front who lets others in. */
+function isForThisMachineOnly({ HOST, BASE_URL, AUTH_URL, MEDIA_URL, TRUST_PROXY }: Values): boolean {
+  const hosts = [BASE_URL, AUTH_URL, MEDIA_URL].flatMap((address) => (address === undefined ? [] : [new URL(address).hostname]));
+  return TRUST_PROXY === 0 && [HOST, ...hosts].every((host) => LOOPBACK_HOST.test(host));
 }
 
 /** Variables that make sense only together. */

@@ -35,6 +35,7 @@ describe("parseConfig", () => {
       upstreamAllowHosts: [],
       trustProxyHops: 0,
       logLevel: "info",
+      signUp: "open",
       github: null,
       mcpServers: {},
       mcpServerKeys: {},
@@ -51,6 +52,23 @@ describe("parseConfig", () => {
       timeouts: { connectMs: 3_000, idleMs: 60_000, totalMs: 300_000 },
     });
     expect(Object.values(config.vendors).every(({ apiKey, baseUrl }) => apiKey === null && baseUrl === null)).toBe(true);
+  });
+
+  it.each<[string, Record<string, string>, "open" | "closed"]>([
+    ["that just this machine reaches", { HOST: "::1", BASE_URL: "http://localhost:8080", AUTH_URL: "http://127.0.0.1:8080" }, "open"],
+    ["that listens to every network", { HOST: "0.0.0.0" }, "closed"],
+    ["that has an address of the world", { BASE_URL: "https://ai.example" }, "closed"],
+    ["whose people sign in at one", { AUTH_URL: "https://sign-in.ai.example" }, "closed"],
+    ["whose media are at one", { MEDIA_URL: "https://media.ai.example" }, "closed"],
+    ["behind a proxy", { TRUST_PROXY: "1" }, "closed"],
+    ["that says otherwise", { HOST: "0.0.0.0", TRUST_PROXY: "1", SIGN_UP: "open" }, "open"],
+    ["for this machine that says otherwise", { SIGN_UP: "closed" }, "closed"],
+  ])("a gateway %s", (_which, env, signUp) => {
+    const { graphql, signUp: parsed } = parseConfig(env);
+
+    expect(parsed).toBe(signUp);
+    // Where strangers may make no account unless somebody says so, they are shown no more than they need either.
+    if (env.SIGN_UP === undefined) expect(graphql).toEqual({ introspection: signUp === "open", graphiql: signUp === "open" });
   });
 
   it("takes empty values for unset ones", () => {

@@ -6,6 +6,7 @@ export const HELP = `Usage: npm run sluice -- <command>
 
   account list [--search <text>] [--limit <number>]   accounts, newest first; 20 unless said
   account show <account>
+  account create <e-mail address> [--name <text>]     prints a password to sign in with, once
   account tier <account> <tier>                       gives the tier's credits at once
   account tier <account> --none                       ends refills; what is left lapses at the next boundary
   credits grant <account> <credits> [--bucket pack|crypto|tier] [--note <text>] [--grant-id <uuid>]
@@ -28,6 +29,7 @@ export type Command =
   | { readonly name: "help" }
   | { readonly name: "account list"; readonly search: string | null; readonly limit: number }
   | { readonly name: "account show"; readonly account: string }
+  | { readonly name: "account create"; readonly email: string; readonly fullName: string | null }
   | { readonly name: "account tier"; readonly account: string; readonly tier: string | null }
   | {
       readonly name: "credits grant";
@@ -74,6 +76,11 @@ const FORMS: Readonly<Record<string, Form>> = {
     options: {},
     takes: () => ["account"],
     read: (_, [account = ""]) => ({ name: "account show", account }),
+  },
+  "account create": {
+    options: { name: { type: "string" } },
+    takes: () => ["e-mail address"],
+    read: ({ name }, [email = ""]) => ({ name: "account create", email, fullName: text(name) }),
   },
   "account tier": {
     options: { none: { type: "boolean" } },

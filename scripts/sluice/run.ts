@@ -62,6 +62,8 @@ function run(gateway: Gateway, command: Exclude<Command, { name: "help" }>): Pro
       return list(gateway, command);
     case "account show":
       return show(gateway, command.account);
+    case "account create":
+      return create(gateway, command);
     case "account tier":
       return setTier(gateway, command);
     case "credits grant":
@@ -81,6 +83,14 @@ async function show(gateway: Gateway, account: string): Promise<Told> {
   const id = await resolve(gateway, account);
   const { account: found } = await gateway.ask<{ account: Account }>(`query ($id: ID!) { account(id: $id) { ${FIELDS} } }`, { id });
   return { answer: found, words: toLines(found) };
+}
+
+async function create(gateway: Gateway, { email, fullName }: Command & { name: "account create" }): Promise<Told> {
+  const input = { email, name: fullName };
+  const query = `mutation ($input: CreateAccountInput!) { createAccount(input: $input) { password account { ${FIELDS} } } }`;
+  const { createAccount: created } = await gateway.ask<{ createAccount: { password: string; account: Account } }>(query, { input });
+  const advice = `Password, shown this once: ${created.password}\nIt is to be changed at /password after the first sign-in.`;
+  return { answer: created, words: `${toLines(created.account)}\n${advice}` };
 }
 
 async function setTier(gateway: Gateway, { account, tier }: Command & { name: "account tier" }): Promise<Told> {

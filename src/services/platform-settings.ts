@@ -27,6 +27,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly rateLimits: RateLimitSettings;
   readonly tiers: readonly Tier[];
   readonly mediaQuota: MediaQuotaSettings;
+  /** Who may make an account: whoever reaches the gateway, or operators alone. */
+  readonly signUp: "open" | "closed";
   /** Of one address, of one e-mail address, and of sign-ups of one address. */
   readonly signInAttemptsPerMinute: number;
   /** scrypt's N. */

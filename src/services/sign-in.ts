@@ -6,14 +6,15 @@
  * 3. A session is made, always a new one: what the browser brought along before is worth nothing, and ends.
  * 4. The answer sets its cookie. The database keeps an HMAC of the token and nothing that could be sent as a cookie.
  */
+import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import type { RequestContext } from "../context.js";
-import { conflict, invalidInput, unauthenticated } from "../errors.js";
+import { type AppError, conflict, invalidInput, permissionDenied, unauthenticated } from "../errors.js";
 import { createId } from "../lib/ids.js";
 import { EMAIL_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, PROFILE_NAME_CHARS_MAX } from "../limits-sessions.js";
 import { type Database, isUniqueViolation } from "../store/database.js";
 import { storableText } from "./input.js";
-import { requireSession } from "./permissions.js";
+import { requireOperator, requireSession } from "./permissions.js";
 import { chooseHandle } from "./sessions/handles.js";
 import type { Passwords } from "./sessions/passwords.js";
 import type { SessionCookie } from "./sessions/session-cookie.js";
@@ -37,6 +38,9 @@ export const signUpInput = z.strictObject({
   name: storableText.trim().max(PROFILE_NAME_CHARS_MAX).nullish(),
 });
 export type SignUpInput = z.output<typeof signUpInput>;
+
+export const createAccountInput = signUpInput.omit({ password: true });
+export type CreateAccountInput = z.output<typeof createAccountInput>;
 
 export const signInInput = z.strictObject({ email: emailInput, password: passwordInput });
 export type SignInInput = z.output<typeof signInInput>;
@@ -63,23 +67,46 @@ export interface SignInParts {
   readonly cookie: SessionCookie;
   readonly passwords: Passwords;
   readonly limits: SignInLimits;
+  /** False: operators alone make accounts. */
+  readonly isSignUpOpen: boolean;
   /** Loaded when it is first asked for. */
   readonly library: () => Promise<SignInLibrary>;
 }
 
 const CREDENTIAL = "credential";
+/** 144 bits, 24 characters. */
+const MADE_PASSWORD_BYTES = 18;
 
 export class SignIn {
   constructor(private readonly parts: SignInParts) {}
 
-  /** Makes an account and signs in. Rejects with CONFLICT when the address has one, RATE_LIMITED. */
+  /** Whether people may make accounts themselves. */
+  get isSignUpOpen(): boolean {
+    return this.parts.isSignUpOpen;
+  }
+
+  /** Makes an account and signs in. Rejects with FORBIDDEN where sign-up is closed, CONFLICT when the address has an account, RATE_LIMITED. */
   async signUp(ctx: RequestContext, input: SignUpInput, browser: Browser): Promise<SignedIn> {
-    const { limits, passwords, database } = this.parts;
+    const { limits, passwords, isSignUpOpen } = this.parts;
+    if (!isSignUpOpen) throw signUpClosed();
     await limits.countSignUp(ctx.clientAddress);
-    const { email, name } = input;
-    if ((await database.prisma.account.count({ where: { email } })) > 0) throw emailTaken();
-    const accountId = await this.createAccount({ email, name: name || null, password: await passwords.hash(input.password) });
+    // Hashed before anything is looked up: how long the refusal takes does not tell what its words may one day leave out.
+    const password = await passwords.hash(input.password);
+    const accountId = await this.createAccount({ email: input.email, name: input.name || null, password });
     return this.open(ctx, accountId, browser);
+  }
+
+  /**
+   * For operators: makes an account for somebody, with a password that is told this once and that they change. Rejects with CONFLICT
+   * when the address has an account.
+   */
+  async createFor(ctx: RequestContext, { email, name }: CreateAccountInput): Promise<{ accountId: string; password: string }> {
+    requireOperator(ctx);
+    const password = randomBytes(MADE_PASSWORD_BYTES).toString("base64url");
+    const hash = await this.parts.passwords.hash(password);
+    const accountId = await this.createAccount({ email, name: name || null, password: hash });
+    ctx.log.info({ accountId }, "an operator made an account");
+    return { accountId, password };
   }
 
   /** Rejects with UNAUTHORIZED, in the same words for whatever is wrong, or RATE_LIMITED. */
@@ -116,6 +143,7 @@ export class SignIn {
   private async createAccount(account: { email: string; name: string | null; password: string }): Promise<string> {
     const { prisma } = this.parts.database;
     const { email, name, password } = account;
+    if ((await prisma.account.count({ where: { email } })) > 0) throw emailTaken();
     const id = createId();
     for (let attemptsLeft = 3; ; attemptsLeft -= 1) {
       const handle = await chooseHandle(email, async (taken) => (await prisma.account.count({ where: { handle: taken } })) > 0);
@@ -160,6 +188,11 @@ function refuse(error: unknown): never {
     throw unauthenticated("The e-mail address or the password is wrong.");
   }
   throw error;
+}
+
+/** One rule and one wording, for the page, GraphQL and GitHub. */
+export function signUpClosed(): AppError {
+  return permissionDenied("Sign-up is closed here. Ask whoever runs this gateway for an account.");
 }
 
 function emailTaken(): Error {

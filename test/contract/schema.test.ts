@@ -29,8 +29,14 @@ describe("the GraphQL contract", () => {
     expect(holders.map(({ name }) => name)).toEqual(["WebhookEndpointSecret"]);
   });
 
+  it("shows a password when an operator makes an account, and nowhere else", () => {
+    const holders = types.filter((type) => (isObjectType(type) || isInterfaceType(type)) && "password" in type.getFields());
+
+    expect(holders.map(({ name }) => name)).toEqual(["CreateAccountPayload"]);
+  });
+
   it("answers nothing else that is secret, or of the database alone, and takes none of it but passwords and upstreams' credentials", () => {
-    const shown = types.filter(({ name }) => name !== "Mutation" && name !== "WebhookEndpointSecret");
+    const shown = types.filter(({ name }) => !["Mutation", "WebhookEndpointSecret", "CreateAccountPayload"].includes(name));
     const fieldsOf = (all: readonly (typeof types)[number][]) =>
       all.flatMap((type) => (isObjectType(type) || isInterfaceType(type) || isInputObjectType(type) ? Object.keys(type.getFields()) : []));
     const secrets = /hash|pepper|bearer|secret|nanocredits|picocredits/i;

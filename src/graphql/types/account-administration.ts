@@ -1,4 +1,4 @@
-/** What operators do with any account: find it, grant credits, set its tier, let it publish. */
+/** What operators do with any account: make it, find it, grant credits, set its tier, let it publish. */
 import { formatNanocredits } from "../../lib/money.js";
 import {
   accountSearch,
@@ -8,6 +8,7 @@ import {
   setTierInput,
 } from "../../services/account-administration.js";
 import { parseInput } from "../../services/input.js";
+import { createAccountInput } from "../../services/sign-in.js";
 import { builder } from "../builder.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { Balance } from "./accounts.js";
@@ -93,6 +94,36 @@ builder.mutationField("grantCredits", (t) =>
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: GrantCreditsInput, required: true }) },
     resolve: (_root, { input }, ctx) => ctx.services.accountAdministration.grantCredits(ctx, parseInput(grantCreditsInput, input)),
+  }),
+);
+
+const CreateAccountInput = builder.inputType("CreateAccountInput", {
+  fields: (t) => ({ email: t.string({ required: true }), name: t.string() }),
+});
+
+interface CreatedAccount {
+  readonly account: ManagedAccountRow;
+  readonly password: string;
+}
+
+const CreateAccountPayload = builder.objectRef<CreatedAccount>("CreateAccountPayload").implement({
+  fields: (t) => ({
+    account: t.field({ type: ManagedAccount, resolve: ({ account }) => account }),
+    password: t.exposeString("password", { description: "To sign in with, and to be changed then. Shown this once." }),
+  }),
+});
+
+builder.mutationField("createAccount", (t) =>
+  t.field({
+    type: CreateAccountPayload,
+    nullable: true,
+    description: "Makes an account for somebody, also where sign-up is closed. Operators only.",
+    extensions: { isOnePerOperation: true },
+    args: { input: t.arg({ type: CreateAccountInput, required: true }) },
+    resolve: async (_root, { input }, ctx) => {
+      const { accountId, password } = await ctx.services.signIn.createFor(ctx, parseInput(createAccountInput, input));
+      return { account: await ctx.services.accountAdministration.get(ctx, accountId), password };
+    },
   }),
 );
 

@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { AppError } from "../../errors.js";
 import { EMAIL_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, PROFILE_NAME_CHARS_MAX } from "../../limits-sessions.js";
 import type { Services } from "../../services/services.js";
-import { type Browser, signInInput, signUpInput } from "../../services/sign-in.js";
+import { type Browser, signInInput, signUpClosed, signUpInput } from "../../services/sign-in.js";
 import type { AuthEndpoints } from "../auth.js";
 import type { Exchange } from "../exchange.js";
 import type { Route } from "../route.js";
@@ -22,30 +22,36 @@ type SignInServices = Pick<Services, "signIn" | "gitHubSignIn" | "sessions">;
 
 export function addSignInPages(route: Route, { page }: Pick<AuthEndpoints, "page">, services: SignInServices): void {
   const { signIn, gitHubSignIn, sessions } = services;
-  const gitHubOrigin = () => gitHubSignIn.origin;
+  /** What may be done here beside signing in with a password. */
+  const offers = () => ({ gitHubOrigin: gitHubSignIn.origin, isSignUpOpen: signIn.isSignUpOpen });
 
   route("/sign-in", {
     GET: page({
       query: pageQuery,
       handler: (_ctx, { query, ...shown }) =>
-        shown.session
-          ? { redirectTo: homeOf(shown, query.return_to) }
-          : signInPage({ ...shown, returnTo: query.return_to, gitHubOrigin: gitHubOrigin() }),
+        shown.session ? { redirectTo: homeOf(shown, query.return_to) } : signInPage({ ...shown, returnTo: query.return_to, ...offers() }),
     }),
     POST: page({
       form: signInForm,
       handler: async (ctx, { form: { return_to, ...input }, ...shown }) =>
         leave(shown, return_to, await signIn.signIn(ctx, input, browserOf(shown.exchange))),
-      onRefused: (_ctx, { error, fields, request }) => signInPage({ ...request, ...again(fields), error, gitHubOrigin: gitHubOrigin() }),
+      onRefused: (_ctx, { error, fields, request }) => signInPage({ ...request, ...again(fields), error, ...offers() }),
     }),
   });
   route("/sign-up", {
-    GET: page({ query: pageQuery, handler: (_ctx, { query, ...shown }) => signUpPage({ ...shown, returnTo: query.return_to }) }),
+    GET: page({
+      query: pageQuery,
+      handler: (_ctx, { query, ...shown }) => {
+        const request = { ...shown, returnTo: query.return_to };
+        return signIn.isSignUpOpen ? signUpPage(request) : signUpClosedPage(request);
+      },
+    }),
     POST: page({
       form: signUpForm,
       handler: async (ctx, { form: { return_to, ...input }, ...shown }) =>
         leave(shown, return_to, await signIn.signUp(ctx, input, browserOf(shown.exchange))),
-      onRefused: (_ctx, { error, fields, request }) => signUpPage({ ...request, ...again(fields), error }),
+      onRefused: (_ctx, { error, fields, request }) =>
+        signIn.isSignUpOpen ? signUpPage({ ...request, ...again(fields), error }) : signUpClosedPage({ ...request, ...again(fields) }),
     }),
   });
   route("/sign-out", {
@@ -66,7 +72,7 @@ export function addSignInPages(route: Route, { page }: Pick<AuthEndpoints, "page
         for (const line of cookies) shown.exchange.addCookie(line);
         return { redirectTo };
       },
-      onRefused: (_ctx, { error, fields, request }) => signInPage({ ...request, ...again(fields), error, gitHubOrigin: gitHubOrigin() }),
+      onRefused: (_ctx, { error, fields, request }) => signInPage({ ...request, ...again(fields), error, ...offers() }),
     }),
   });
   route("/api/auth/callback/github", {
@@ -77,7 +83,7 @@ export function addSignInPages(route: Route, { page }: Pick<AuthEndpoints, "page
         const signedIn = await gitHubSignIn.finish(ctx, query, browser);
         return leave(shown, signedIn.returnTo, signedIn);
       },
-      onRefused: (_ctx, { error, request }) => signInPage({ ...request, error, gitHubOrigin: gitHubOrigin() }),
+      onRefused: (_ctx, { error, request }) => signInPage({ ...request, error, ...offers() }),
     }),
   });
 }
@@ -126,7 +132,8 @@ function signInPage({
   email = "",
   error,
   gitHubOrigin,
-}: FormPage & { readonly gitHubOrigin: string | null }): Page {
+  isSignUpOpen,
+}: FormPage & { readonly gitHubOrigin: string | null; readonly isSignUpOpen: boolean }): Page {
   const onward = returnToQuery(returnTo);
   const body = html`<h1>Sign in</h1>
 ${error ? errorNote(error) : ""}
@@ -139,7 +146,7 @@ ${hiddenFields(formToken, returnTo)}
 <div class="buttons"><button class="primary">Sign in</button></div>
 </form>
 ${gitHubOrigin === null ? "" : gitHubForm(base, formToken, returnTo)}
-<div class="buttons"><p class="soft">No account yet? <a href="${base}/sign-up${onward}">Sign up</a></p></div>`;
+${isSignUpOpen ? html`<div class="buttons"><p class="soft">No account yet? <a href="${base}/sign-up${onward}">Sign up</a></p></div>` : ""}`;
   return { title: "Sign in", body, ...(gitHubOrigin !== null && { formTargets: [gitHubOrigin] }) };
 }
 
@@ -165,6 +172,13 @@ ${hiddenFields(formToken, returnTo)}
 </form>
 <div class="buttons"><p class="soft">Do you have an account? <a href="${base}/sign-in${returnToQuery(returnTo)}">Sign in</a></p></div>`;
   return { title: "Sign up", body };
+}
+
+function signUpClosedPage({ base, returnTo }: FormPage): Page {
+  const body = html`<h1>Create an account</h1>
+${errorNote(signUpClosed())}
+<div class="buttons"><p class="soft">Do you have an account? <a href="${base}/sign-in${returnToQuery(returnTo)}">Sign in</a></p></div>`;
+  return { title: "Sign up", body, status: 403 };
 }
 
 export function hiddenFields(formToken: string, returnTo?: string): Html {

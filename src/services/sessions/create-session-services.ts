@@ -22,7 +22,7 @@ export interface SessionServices {
 
 export function createSessionServices(
   { database, events, counters, deriveSecret }: Pick<Foundations, "database" | "events" | "counters" | "deriveSecret">,
-  settings: Pick<PlatformSettings, "github" | "passwordCost" | "signInAttemptsPerMinute">,
+  settings: Pick<PlatformSettings, "github" | "signUp" | "passwordCost" | "signInAttemptsPerMinute">,
   clock: Clock,
   log: Logger,
   addresses: () => Addresses,
@@ -35,6 +35,7 @@ export function createSessionServices(
   const sessions = new Sessions(database, directory, sessionCookie, events, clock);
   const passwords = new Passwords(settings.passwordCost);
   const limits = new SignInLimits(counters, settings.signInAttemptsPerMinute);
+  const isSignUpOpen = settings.signUp === "open";
   let loaded: Promise<SignInLibrary> | null = null;
   const library = () => {
     loaded ??= loadSignInLibrary({
@@ -45,6 +46,7 @@ export function createSessionServices(
       secret: deriveSecret("sign-in"),
       authUrl: addresses().authUrl,
       github: settings.github,
+      isSignUpOpen,
       hashToken: (token) => directory.hash(token),
     }).catch((error: unknown) => {
       loaded = null;
@@ -52,7 +54,7 @@ export function createSessionServices(
     });
     return loaded;
   };
-  const signIn = new SignIn({ database, sessions, directory, cookie: sessionCookie, passwords, limits, library });
+  const signIn = new SignIn({ database, sessions, directory, cookie: sessionCookie, passwords, limits, isSignUpOpen, library });
   const gitHubSignIn = new GitHubSignIn({ signIn, limits, library, webUrl: settings.github?.webUrl ?? null });
   return { sessions, sessionDirectory: directory, signIn, gitHubSignIn, sessionCookie };
 }

@@ -7,7 +7,7 @@
  */
 import type { RequestContext } from "../../context.js";
 import { type AppError, conflict, invalidInput, permissionDenied, upstreamFailed } from "../../errors.js";
-import type { Browser, SignedIn, SignIn } from "../sign-in.js";
+import { type Browser, type SignedIn, type SignIn, signUpClosed } from "../sign-in.js";
 import { GITHUB } from "./github.js";
 import type { SignInLibrary } from "./sign-in-library.js";
 import { toLibraryHeaders } from "./sign-in-library.js";
@@ -84,6 +84,7 @@ function readToken(value: string): string {
 function toRefusal(location: string): AppError {
   const reason = new URL(location, "http://localhost").searchParams.get("error") ?? "";
   if (reason === "access_denied") return permissionDenied("You have not let GitHub say who you are.");
+  if (reason === "signup_disabled") return signUpClosed();
   if (reason === "account_not_linked") {
     return conflict("There is an account with this e-mail address already. Sign in to it with its password.");
   }

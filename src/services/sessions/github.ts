@@ -37,10 +37,12 @@ const emailsAnswer = z.array(z.object({ email: z.string(), primary: z.boolean(),
 /** An address that can be signed in with, and that looks like no other: see `emailInput`. */
 const usableEmail = z.email().max(EMAIL_CHARS_MAX).toLowerCase();
 
-export function githubProvider(settings: GitHubSettings, database: Database): OAuthProvider {
+export function githubProvider(settings: GitHubSettings, database: Database, isSignUpOpen: boolean): OAuthProvider {
   return {
     id: GITHUB,
     name: "GitHub",
+    // The library makes nobody an account then.
+    options: { disableSignUp: !isSignUpOpen },
     createAuthorizationURL: ({ state, codeVerifier, redirectURI }) => toAuthorizationUrl(settings, { state, codeVerifier, redirectURI }),
     validateAuthorizationCode: ({ code, codeVerifier, redirectURI }) => exchange(settings, { code, codeVerifier, redirectURI }),
     getUserInfo: async ({ accessToken }) => {

@@ -23,6 +23,8 @@ export interface SignInLibraryOptions {
   /** Where people sign in, without a slash at the end. */
   readonly authUrl: string;
   readonly github: GitHubSettings | null;
+  /** False: whoever signs in with GitHub must have an account. */
+  readonly isSignUpOpen: boolean;
   /** A session's token as it is stored. */
   readonly hashToken: (token: string) => string;
 }
@@ -66,7 +68,7 @@ export async function loadSignInLibrary(options: SignInLibraryOptions) {
       password: { hash: (password) => passwords.hash(password), verify: ({ password, hash }) => passwords.verify(password, hash) },
     },
     databaseHooks: hooks(options),
-    plugins: options.github ? [gitHubPlugin(options.github, database)] : [],
+    plugins: options.github ? [gitHubPlugin(options.github, options)] : [],
   });
 }
 
@@ -145,8 +147,8 @@ function adapt(adapter: DBAdapter<BetterAuthOptions>, hashToken: (token: string)
 }
 
 /** The library's own provider for GitHub knows one address. */
-function gitHubPlugin(settings: GitHubSettings, database: Database) {
-  return { id: "github", init: () => ({ context: { socialProviders: [githubProvider(settings, database)] } }) };
+function gitHubPlugin(settings: GitHubSettings, { database, isSignUpOpen }: SignInLibraryOptions) {
+  return { id: "github", init: () => ({ context: { socialProviders: [githubProvider(settings, database, isSignUpOpen)] } }) };
 }
 
 /** What the library is told of a request. */

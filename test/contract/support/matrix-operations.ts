@@ -372,6 +372,10 @@ export const OPERATIONS: readonly Operation[] = [
   },
   {
     needs: "operator",
+    graphql: { field: "Mutation.createAccount", document: mutation("createAccount", "password"), input: { email: "nobody" } },
+  },
+  {
+    needs: "operator",
     graphql: { field: "Mutation.setPublisher", document: mutation("setPublisher", "id"), input: { accountId: NOBODY, allowed: true } },
   },
   {

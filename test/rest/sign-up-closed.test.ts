@@ -1,0 +1,117 @@
+/** A gateway on which operators alone make accounts: on the pages, over GraphQL and with GitHub alike. */
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runSluice } from "../../scripts/sluice/run.js";
+import { databaseOf } from "../e2e/money.js";
+import { codes, execute, field } from "../graphql/client.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { type FakeGitHub, startFakeGitHub } from "../support/fake-github.js";
+import { PageBrowser } from "../support/page-browser.js";
+
+const SIGN_UP = "mutation ($input: SignUpInput!) { signUp(input: $input) { accountId } }";
+const SIGN_IN = "mutation ($input: SignInInput!) { signIn(input: $input) { accountId } }";
+const CREATE = "mutation ($input: CreateAccountInput!) { createAccount(input: $input) { password account { id email name handle tier } } }";
+
+let github: FakeGitHub;
+let app: TestApp;
+beforeAll(async () => {
+  github = await startFakeGitHub();
+  app = await createTestApp({ config: { signUp: "closed", github: github.settings } });
+});
+afterAll(async () => {
+  await app.close();
+  await github.close();
+});
+
+const accounts = () => databaseOf(app).prisma.account.count();
+const nobody = () => ({ ...app, key: null });
+const newEmail = () => `person-${randomUUID()}@example.com`;
+
+async function comeBackFromGitHub(user: FakeGitHub["user"]) {
+  const browser = new PageBrowser(app.baseUrl);
+  await browser.get("/sign-in");
+  const { location } = await browser.submit("/sign-in/github");
+  github.user = user;
+  const { pathname, search } = new URL(github.authorize(location ?? ""));
+  return { browser, back: await browser.get(pathname + search, { "Sec-Fetch-Site": "cross-site" }) };
+}
+
+describe("Whoever has no account", () => {
+  it("is shown no way to sign up", async () => {
+    const browser = new PageBrowser(app.baseUrl);
+
+    const [signIn, signUp] = [await browser.get("/sign-in"), await browser.get("/sign-up")];
+
+    expect([signIn.status, signIn.text.includes("/sign-up")]).toEqual([200, false]);
+    expect([signUp.status, signUp.text.includes("Sign-up is closed here."), signUp.text.includes("<form")]).toEqual([403, true, false]);
+  });
+
+  it("is refused on the page, over GraphQL and with GitHub, and nothing is made", async () => {
+    const before = await accounts();
+    const [email, password] = [newEmail(), "correct horse battery"];
+    const browser = new PageBrowser(app.baseUrl);
+    await browser.get("/sign-in");
+
+    const page = await browser.submit("/sign-up", { email, password });
+    const { back } = await comeBackFromGitHub({ id: 77, login: "octo-77", name: null, emails: [{ email, primary: true, verified: true }] });
+
+    expect([page.status, page.text.includes("Sign-up is closed here.")]).toEqual([403, true]);
+    expect(codes(await execute(nobody(), SIGN_UP, { input: { email, password } }))).toEqual(["FORBIDDEN"]);
+    expect([back.status, back.text.includes("Sign-up is closed here.")]).toEqual([403, true]);
+    expect(await accounts()).toBe(before);
+  });
+});
+
+describe("Whoever has one", () => {
+  it("signs in with GitHub", async () => {
+    const { prisma } = databaseOf(app);
+    const [id, githubId] = [randomUUID(), 78];
+    const method = { id: randomUUID(), providerId: "github", providerAccountId: String(githubId) };
+    const account = { id, handle: `octo-${githubId}`, email: newEmail(), name: "Octo Cat", isEmailVerified: true };
+    await prisma.account.create({ data: { ...account, signInMethods: { create: method } } });
+
+    const { browser, back } = await comeBackFromGitHub({
+      id: githubId,
+      login: "octo-78",
+      name: "Octo Cat",
+      emails: [{ email: account.email, primary: true, verified: true }],
+    });
+
+    expect([back.status, back.location]).toEqual([303, "/sessions"]);
+    expect((await browser.get("/sessions")).text).toContain(account.email);
+  });
+
+  it("has it from an operator, with a password that signs in", async () => {
+    const email = newEmail();
+
+    const { account, password } = field(await execute(app, CREATE, { input: { email, name: "Ada" } }), "createAccount") as {
+      account: { id: string };
+      password: string;
+    };
+
+    expect(account).toMatchObject({ email, name: "Ada", tier: "free" });
+    const signedIn = await execute(nobody(), SIGN_IN, { input: { email, password } });
+    expect(field(signedIn, "signIn")).toEqual({ accountId: account.id });
+    expect(codes(await execute(app, CREATE, { input: { email } }))).toEqual(["CONFLICT"]);
+    expect(codes(await execute(app, CREATE, { input: { email: "no address" } }))).toEqual(["BAD_REQUEST"]);
+  });
+
+  it("has it from the command line", async () => {
+    const email = newEmail();
+    const out: string[] = [];
+    const env = { SLUICE_URL: app.baseUrl, SLUICE_API_KEY: app.key };
+
+    const code = await runSluice(["account", "create", email, "--name", "Bob"], env, {
+      out: (text) => out.push(text),
+      error: (text) => out.push(text),
+    });
+
+    const password = /^Password, shown this once: (\S+)$/m.exec(out.join("\n"))?.[1] ?? "";
+    expect([code, out.join("\n").includes(email)]).toEqual([0, true]);
+    expect(codes(await execute(nobody(), SIGN_IN, { input: { email, password } }))).toEqual([]);
+  });
+});
+
+it("is said when the gateway starts", () => {
+  expect(app.logs.map(({ msg }) => msg)).toContain("sign-up is closed: operators make accounts");
+});
