@@ -20,6 +20,12 @@ export interface UsageQuantities {
 
 export type UsageKind = keyof UsageQuantities;
 
+/** What an upstream reports: beside what a usage row counts, a part of it that is priced otherwise and has no column. */
+export interface ReportedUsage extends UsageQuantities {
+  /** Of `inputCacheWriteTokens`, those that are kept for an hour; absent when the upstream does not tell. */
+  readonly inputCacheWriteHourTokens?: number;
+}
+
 export const NO_USAGE: UsageQuantities = Object.freeze({
   inputTextTokens: 0,
   inputCachedTokens: 0,

@@ -3,7 +3,7 @@
  * prices or retries: those live in `services/generation`.
  */
 import type { ChatBody, ChatChunkObject, ChatCompletion } from "../lib/chat-format.js";
-import type { UsageQuantities } from "../lib/usage.js";
+import type { ReportedUsage } from "../lib/usage.js";
 import type {
   EmbeddingProvider,
   ImageProvider,
@@ -28,7 +28,7 @@ export interface ChatAnswer {
   readonly bytes: Uint8Array;
   readonly completion: ChatCompletion;
   /** Null when the upstream reported none, or none that can be believed (negative, fractional, out of range). */
-  readonly usage: UsageQuantities | null;
+  readonly usage: ReportedUsage | null;
   /** One sentence for each option that had no effect, where the gateway itself writes the upstream's format. */
   readonly warnings?: readonly string[];
 }
@@ -38,7 +38,7 @@ export interface ChatChunk {
   readonly object: ChatChunkObject;
   /** The whole event as it goes on to the caller: `data: <json>\n\n`. */
   readonly bytes: Uint8Array;
-  readonly usage: UsageQuantities | null;
+  readonly usage: ReportedUsage | null;
   /** On the first chunk, as in a ChatAnswer. */
   readonly warnings?: readonly string[];
 }

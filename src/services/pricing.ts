@@ -5,7 +5,7 @@
  * integer products, rounded once, half up (decisions "Credits").
  */
 import { roundToNanocredits } from "../lib/money.js";
-import type { UsageQuantities } from "../lib/usage.js";
+import type { ReportedUsage } from "../lib/usage.js";
 import type { ImagePricing, Modality } from "./catalog/modality.js";
 
 /** Spec 2.8, in its order. */
@@ -23,11 +23,34 @@ export const PRICE_FIELDS = [
 ] as const;
 export type PriceField = (typeof PRICE_FIELDS)[number];
 
+/** What the catalog's own entries may state beside them; models that accounts register have the ten. */
+export const CATALOG_PRICE_FIELDS = [...PRICE_FIELDS, "promptCacheWriteHourPrice"] as const;
+export type CatalogPriceField = (typeof CATALOG_PRICE_FIELDS)[number];
+
 /** Picocredits per unit, as the model's entry states them: an absent price falls back to its base, a stated 0 is free. */
-export type StatedPrices = Readonly<Partial<Record<PriceField, bigint>>>;
+export type StatedPrices = Readonly<Partial<Record<CatalogPriceField, bigint>>>;
+
+/** What a request costs whose prompt is longer than this, all of it: a price that is not stated here is that of a short one. */
+export interface LongContextPrices {
+  readonly abovePromptTokens: number;
+  readonly prices: StatedPrices;
+}
+
+/** What a value of a field that is billed does to the price of its request (docs/adding-a-model.md, `pricedFields`). */
+export interface FieldPrice {
+  /** Instead of the model's own. */
+  readonly prices: StatedPrices;
+  /** Millionths by which every rate is multiplied. */
+  readonly multiplier: bigint;
+  /** Picocredits on top, once for the request. */
+  readonly perRequest: bigint;
+}
+
+/** By field, then by value: `*` is any value that has no price of its own. */
+export type PricedFields = ReadonlyMap<string, ReadonlyMap<string, FieldPrice>>;
 
 /** Everything that can be charged for: the amounts of a usage row, and the units of media that it does not count in tokens. */
-export interface BillableQuantities extends UsageQuantities {
+export interface BillableQuantities extends ReportedUsage {
   /** Image generations of a model with `imagePricing: "request"`. */
   readonly imageRequests?: number;
   /** Characters that a speech model reads out. */
@@ -39,7 +62,17 @@ export interface BillableQuantities extends UsageQuantities {
 export type BilledKind = keyof BillableQuantities;
 
 /** Picocredits per unit of each kind. The unit of the `...Milliseconds` kinds is the second, because prices are per second. */
-export type RateCard = Readonly<Record<BilledKind, bigint>>;
+type Rates = Readonly<Record<BilledKind, bigint>>;
+
+/** What usage is charged by. */
+export interface RateCard extends Rates {
+  /** Picocredits, once for a request whatever it takes. */
+  readonly perRequest?: bigint;
+  /** What a longer prompt costs, the longest first. */
+  readonly longContext?: readonly { readonly abovePromptTokens: number; readonly rates: Rates }[];
+  /** The request asks for a cache of an hour: what is written counts as that, unless the upstream tells the kinds apart. */
+  readonly isHourCacheAsked?: boolean;
+}
 
 /** For each kind that a modality bills, the price fields that set its rate: the first one stated counts. */
 type RateRules = Readonly<Partial<Record<BilledKind, readonly PriceField[]>>>;
@@ -94,10 +127,11 @@ const RULES: Readonly<Record<Modality, RateRules>> = {
   transcription: { inputAudioMilliseconds: ["promptAudioPrice"] },
 };
 
-const ALL_FREE: RateCard = Object.freeze({
+const ALL_FREE: Rates = Object.freeze({
   inputTextTokens: 0n,
   inputCachedTokens: 0n,
   inputCacheWriteTokens: 0n,
+  inputCacheWriteHourTokens: 0n,
   inputAudioTokens: 0n,
   inputImageTokens: 0n,
   outputTextTokens: 0n,
@@ -111,10 +145,17 @@ const ALL_FREE: RateCard = Object.freeze({
   inputAudioMilliseconds: 0n,
 });
 
+export const BILLED_KINDS = Object.keys(ALL_FREE) as readonly BilledKind[];
+
 /** Amounts in milliseconds at prices per second; every other kind is counted in the unit that is priced. */
 const MILLISECOND_KINDS = ["outputVideoMilliseconds", "outputAudioMilliseconds", "inputAudioMilliseconds"] as const;
-const UNIT_KINDS = (Object.keys(ALL_FREE) as readonly BilledKind[]).filter((kind) => !kind.endsWith("Milliseconds"));
+/** Tokens written for an hour are among those that are written: `costOf` charges them for the difference. */
+const UNIT_KINDS = BILLED_KINDS.filter((kind) => !kind.endsWith("Milliseconds") && kind !== "inputCacheWriteHourTokens");
+const PROMPT_KINDS = ["inputTextTokens", "inputCachedTokens", "inputCacheWriteTokens", "inputAudioTokens", "inputImageTokens"] as const;
 const MILLISECONDS_PER_SECOND = 1000n;
+export const MULTIPLIER_ONE = 1_000_000n;
+/** Upstreams count a prompt with vocabularies of their own: one this near to a bound is held for as if it were beyond it. */
+const COUNTED_PERCENT = 125;
 
 /** What decides which price fields a model uses. */
 export interface PricingBasis {
@@ -123,7 +164,39 @@ export interface PricingBasis {
 }
 
 /** The rates of a model with these prices: every fall-back is applied here, once, and never while a request is charged. */
-export function toRateCard(prices: StatedPrices, basis: PricingBasis): RateCard {
+export function toRateCard(prices: StatedPrices, basis: PricingBasis, longContext: readonly LongContextPrices[] = []): RateCard {
+  const rates = toRates(prices, basis);
+  if (longContext.length === 0) return Object.freeze(rates);
+  const longest = [...longContext].sort((one, other) => other.abovePromptTokens - one.abovePromptTokens);
+  const tiers = longest.map((tier) => ({
+    abovePromptTokens: tier.abovePromptTokens,
+    rates: toRates({ ...prices, ...tier.prices }, basis),
+  }));
+  return Object.freeze({ ...rates, longContext: tiers });
+}
+
+/** The rates of a request that states fields of these prices. A product is rounded up to a whole picocredit. */
+export function withFieldPrices(
+  model: PricingBasis & { readonly prices: StatedPrices; readonly longContext: readonly LongContextPrices[] },
+  fields: readonly FieldPrice[],
+): RateCard {
+  const stated: StatedPrices = Object.assign({}, ...fields.map(({ prices }) => prices));
+  const longContext = model.longContext.map((tier) => ({ ...tier, prices: { ...tier.prices, ...stated } }));
+  const card = toRateCard({ ...model.prices, ...stated }, model, longContext);
+  return {
+    ...multiplied(card, fields),
+    perRequest: fields.reduce((sum, { perRequest }) => sum + perRequest, 0n),
+    ...(card.longContext && { longContext: card.longContext.map((tier) => ({ ...tier, rates: multiplied(tier.rates, fields) })) }),
+  };
+}
+
+function multiplied(rates: Rates, fields: readonly FieldPrice[]): Rates {
+  const times = (rate: bigint) =>
+    fields.reduce((product, { multiplier }) => (product * multiplier + MULTIPLIER_ONE - 1n) / MULTIPLIER_ONE, rate);
+  return Object.fromEntries(BILLED_KINDS.map((kind) => [kind, times(rates[kind])])) as Record<BilledKind, bigint>;
+}
+
+function toRates(prices: StatedPrices, basis: PricingBasis): Rates {
   const rates: Record<BilledKind, bigint> = { ...ALL_FREE };
   for (const [kind, fields] of rateRules(basis)) {
     for (const field of fields) {
@@ -133,7 +206,8 @@ export function toRateCard(prices: StatedPrices, basis: PricingBasis): RateCard 
       break;
     }
   }
-  return Object.freeze(rates);
+  const hour = basis.modality === "text" ? prices.promptCacheWriteHourPrice : undefined;
+  return { ...rates, inputCacheWriteHourTokens: hour ?? rates.inputCacheWriteTokens };
 }
 
 /** The kinds of usage that a model is billed by, in the order of the usage row. */
@@ -159,12 +233,32 @@ export function chargedPrices(prices: StatedPrices, basis: PricingBasis): Readon
 }
 
 /** The charge for this usage, in nanocredits, rounded once half up. Amounts are whole numbers of 0 or more. */
-export function costOf(usage: BillableQuantities, rates: RateCard): bigint {
-  let picocredits = 0n;
+export function costOf(usage: BillableQuantities, card: RateCard): bigint {
+  return costAt(usage, ratesFor(promptTokensOf(usage), card), card);
+}
+
+/**
+ * What is held for this usage, whose prompt the gateway has counted: at the price of a longer prompt when it is near to one, and as if
+ * all of it were written to the upstream's cache where that is dearer.
+ */
+export function holdFor(usage: BillableQuantities, card: RateCard): bigint {
+  const rates = ratesFor((promptTokensOf(usage) * COUNTED_PERCENT) / 100, card);
+  const dearest = [
+    rates.inputTextTokens,
+    rates.inputCacheWriteTokens,
+    ...(card.isHourCacheAsked ? [rates.inputCacheWriteHourTokens] : []),
+  ].reduce((one, other) => (other > one ? other : one));
+  return costAt(usage, { ...rates, inputTextTokens: dearest }, card);
+}
+
+function costAt(usage: BillableQuantities, rates: Rates, { perRequest = 0n, isHourCacheAsked }: RateCard): bigint {
+  let picocredits = perRequest;
   for (const kind of UNIT_KINDS) {
     const amount = usage[kind];
     if (amount) picocredits += BigInt(amount) * rates[kind];
   }
+  const hourTokens = usage.inputCacheWriteHourTokens ?? (isHourCacheAsked ? usage.inputCacheWriteTokens : 0);
+  if (hourTokens) picocredits += BigInt(hourTokens) * (rates.inputCacheWriteHourTokens - rates.inputCacheWriteTokens);
   let thousandths = 0n;
   for (const kind of MILLISECOND_KINDS) {
     const amount = usage[kind];
@@ -174,9 +268,19 @@ export function costOf(usage: BillableQuantities, rates: RateCard): bigint {
   return roundToNanocredits(floorPicocredits(picocredits * MILLISECONDS_PER_SECOND + thousandths));
 }
 
+/** Vendors who ask more for a long prompt ask it for the whole request. */
+function ratesFor(promptTokens: number, card: RateCard): Rates {
+  return card.longContext?.find(({ abovePromptTokens }) => promptTokens > abovePromptTokens)?.rates ?? card;
+}
+
+function promptTokensOf(usage: BillableQuantities): number {
+  return PROMPT_KINDS.reduce((sum, kind) => sum + usage[kind], 0);
+}
+
 /** True when nothing that the model can do costs anything: it is let in at balance 0. */
-export function isFree(rates: RateCard): boolean {
-  return Object.values(rates).every((rate) => rate === 0n);
+export function isFree(card: RateCard): boolean {
+  if (card.perRequest) return false;
+  return [card, ...(card.longContext ?? []).map(({ rates }) => rates)].every((rates) => BILLED_KINDS.every((kind) => rates[kind] === 0n));
 }
 
 /**

@@ -139,6 +139,7 @@ describe("toRateCard", () => {
       inputTextTokens: 3n,
       inputCachedTokens: 3n,
       inputCacheWriteTokens: 3n,
+      inputCacheWriteHourTokens: 3n,
       inputAudioTokens: 3n,
       inputImageTokens: 3n,
       outputTextTokens: 7n,

@@ -82,7 +82,7 @@ export function testModels(): object[] {
       prices: { promptTextPrice: "0.000005", promptImagePrice: "0.00001", completionImagePrice: "0.00004" },
     }),
     acme("acme/image-with-fallback", { modality: "image", prices: { completionImagePrice: "0.04" }, fallbacks: ["acme/image"] }),
-    acme("acme/video", { modality: "video", default: true, prices: { completionVideoPrice: "0.1" } }),
+    acme("acme/video", { modality: "video", default: true, prices: { completionVideoPrice: "0.1" }, pricedFields: { size: { "*": {} } } }),
     acme("acme/speech", { modality: "speech", default: true, prices: { completionAudioPrice: "0.000015" } }),
     acme("acme/music", { modality: "music", default: true, prices: { completionAudioPrice: "0.01" } }),
     acme("acme/transcription", { modality: "transcription", default: true, prices: { promptAudioPrice: "0.0001" } }),

@@ -21,6 +21,7 @@ export function toUsage(usage: LanguageModelV3Usage, traits: ChatTraits): Record
     prompt_tokens_details: {
       cached_tokens: cached,
       cache_write_tokens: written,
+      ...(details.hourCacheWrite !== undefined && { cache_creation: { ephemeral_1h_input_tokens: details.hourCacheWrite } }),
       audio_tokens: details.inputAudio,
       image_tokens: details.inputImage,
     },

@@ -130,9 +130,10 @@ class PromptWriter {
       this.warnings.add("cache_control: this upstream decides by itself what it caches.");
       return {};
     }
-    // Longer times cost more than the price of a cache write says.
-    if ("ttl" in value.cache_control) this.warnings.add("cache_control.ttl: what is cached is kept for the upstream's shortest time.");
-    return { providerOptions: { [this.traits.optionsName]: { cacheControl: { type: "ephemeral" } } } };
+    // An hour comes this far only where it has a price (services/generation/asked-model.ts).
+    const { ttl } = value.cache_control;
+    const cacheControl = { type: "ephemeral", ...(typeof ttl === "string" && { ttl }) };
+    return { providerOptions: { [this.traits.optionsName]: { cacheControl } } };
   }
 }
 

@@ -45,6 +45,8 @@ export interface ChatTraits {
 
 /** Parts of the totals, none of them read from a cache; `extraInput` comes on top. */
 export interface UsageDetails {
+  /** Of what was written to the cache, what is kept for an hour; absent when the vendor does not tell. */
+  readonly hourCacheWrite?: number;
   readonly extraInput: number;
   readonly inputAudio: number;
   readonly inputImage: number;

@@ -3,6 +3,8 @@
  * A package is loaded at the first call of its vendor and not before.
  */
 import { ownValue } from "../../lib/own-values.js";
+
+import { readAnthropicUsage } from "./anthropic-usage.js";
 import { ELEVENLABS_VOICES } from "./elevenlabs-voices.js";
 import { readGoogleUsage } from "./google-usage.js";
 import { waitingFetch } from "./replicate-fetch.js";
@@ -21,6 +23,7 @@ export const VENDORS = {
       user: (userId) => ({ metadata: { userId } }),
       asksForJson: true,
       hasCacheControl: true,
+      usageDetails: readAnthropicUsage,
     },
   },
   google: {

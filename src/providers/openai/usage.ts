@@ -2,7 +2,7 @@
  * The `usage` object of OpenAI's formats as usage quantities: chat's names (`prompt_tokens`) and the newer ones
  * (`input_tokens`), with the details that OpenAI and others report.
  */
-import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../lib/usage.js";
+import { NO_USAGE, type ReportedUsage, USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import { isRecord } from "./json.js";
 
 /**
@@ -10,7 +10,7 @@ import { isRecord } from "./json.js";
  * a usage row holds, or no input and output totals. Zeros are believed. The kinds never add up to more than the totals: a detail
  * that claims more than is left counts for what is left.
  */
-export function toUsage(raw: unknown): UsageQuantities | null {
+export function toUsage(raw: unknown): ReportedUsage | null {
   if (!isRecord(raw)) return null;
   const amounts = new Amounts();
   const input = amounts.take(raw.prompt_tokens ?? raw.input_tokens);
@@ -20,6 +20,7 @@ export function toUsage(raw: unknown): UsageQuantities | null {
   const outputDetails = toRecord(raw.completion_tokens_details ?? raw.output_tokens_details);
   const cached = amounts.take(inputDetails.cached_tokens ?? raw.prompt_cache_hit_tokens) ?? 0;
   const cacheWrite = amounts.take(inputDetails.cache_write_tokens ?? inputDetails.cache_creation_tokens) ?? 0;
+  const hourWrite = amounts.take(hourWrites(raw, inputDetails));
   const inputAudio = amounts.take(inputDetails.audio_tokens) ?? 0;
   const inputImage = amounts.take(inputDetails.image_tokens) ?? 0;
   const reasoning = amounts.take(outputDetails.reasoning_tokens) ?? 0;
@@ -30,10 +31,13 @@ export function toUsage(raw: unknown): UsageQuantities | null {
   if (totals === null || !amounts.areBelievable) return null;
   const ofInput = new Share(totals.input);
   const ofOutput = new Share(totals.output);
+  const inputCachedTokens = ofInput.take(cached);
+  const inputCacheWriteTokens = ofInput.take(cacheWrite);
   return {
     ...NO_USAGE,
-    inputCachedTokens: ofInput.take(cached),
-    inputCacheWriteTokens: ofInput.take(cacheWrite),
+    inputCachedTokens,
+    inputCacheWriteTokens,
+    ...(hourWrite !== null && { inputCacheWriteHourTokens: Math.min(hourWrite, inputCacheWriteTokens) }),
     inputAudioTokens: ofInput.take(inputAudio),
     inputImageTokens: ofInput.take(inputImage),
     inputTextTokens: ofInput.rest,
@@ -42,6 +46,12 @@ export function toUsage(raw: unknown): UsageQuantities | null {
     outputImageTokens: ofOutput.take(outputImage),
     outputTextTokens: ofOutput.rest,
   };
+}
+
+/** Of the tokens written to a cache those that are kept for an hour: under Anthropic's name, wherever a server puts it. */
+function hourWrites(raw: Readonly<Record<string, unknown>>, inputDetails: Readonly<Record<string, unknown>>): unknown {
+  const kinds = inputDetails.cache_creation_token_details ?? inputDetails.cache_creation ?? raw.cache_creation;
+  return toRecord(kinds).ephemeral_1h_input_tokens;
 }
 
 /**

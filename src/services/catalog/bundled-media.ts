@@ -9,6 +9,8 @@ import type { ContentKind, ImagePricing, Modality } from "./modality.js";
 /** Credits per unit of the modality, as decimals; see docs/adding-a-model.md for the units. */
 export interface PublishedPrice {
   readonly credits: string;
+  /** Where the vendor's price depends on the size: each that has one. `credits` is that of a request which states none. */
+  readonly sizes?: Readonly<Record<string, string>>;
   /** Where it was read, and when. */
   readonly source: string;
 }
@@ -55,9 +57,17 @@ const OPENAI: readonly BundledMediaModel[] = [
   openAiImage("gpt-image-1.5", "GPT Image 1.5", "OpenAI's image model of the generation 1.5."),
   openAiImage("gpt-image-1-mini", "GPT Image 1 mini", "OpenAI's small image model of the first generation."),
   openAiImage("gpt-image-1", "GPT Image 1", "OpenAI's image model of the first generation."),
-  // Per second, at the price of 720p.
-  openAi("video", "sora-2", "Sora 2", "OpenAI's video model.", { credits: "0.1", source: OPENAI_PRICES }),
-  openAi("video", "sora-2-pro", "Sora 2 Pro", "OpenAI's large video model.", { credits: "0.3", source: OPENAI_PRICES }),
+  // Per second; of 720p where no size is stated.
+  openAi("video", "sora-2", "Sora 2", "OpenAI's video model.", {
+    credits: "0.1",
+    sizes: { "1280x720": "0.1", "720x1280": "0.1" },
+    source: OPENAI_PRICES,
+  }),
+  openAi("video", "sora-2-pro", "Sora 2 Pro", "OpenAI's large video model.", {
+    credits: "0.3",
+    sizes: { "1280x720": "0.3", "720x1280": "0.3", "1792x1024": "0.5", "1024x1792": "0.5" },
+    source: OPENAI_PRICES,
+  }),
   openAi("speech", "tts-1", "TTS-1", "OpenAI's fast speech model.", { credits: "0.000015", source: OPENAI_PRICES }),
   openAi("speech", "tts-1-hd", "TTS-1 HD", "OpenAI's better speech model.", { credits: "0.00003", source: OPENAI_PRICES }),
   openAi("transcription", "gpt-transcribe", "GPT Transcribe", "OpenAI's transcription model."),
@@ -87,7 +97,13 @@ const GOOGLE: readonly BundledMediaModel[] = [
     modality: "video",
     inputs: TEXT_IMAGE,
     isAlpha: true,
-    offers: { gemini: { name: "veo-3.1-generate-preview", price: { credits: "0.4", source: GOOGLE_PRICES } } },
+    offers: {
+      gemini: {
+        name: "veo-3.1-generate-preview",
+        // 720p and 1080p cost the same; 4K has a price of its own and is not offered.
+        price: { credits: "0.4", sizes: { "1280x720": "0.4", "1920x1080": "0.4" }, source: GOOGLE_PRICES },
+      },
+    },
   },
   {
     id: "google/gemini-embedding-001",

@@ -2,14 +2,13 @@
  * The bundled catalog: well-known models of every modality, each shown only when a vendor of it is configured (architecture
  * "Configuration"), at the vendor's public prices.
  *
- * The prices are those in force when the process starts. Where a vendor's price depends on the length of the prompt, the
- * price of a short prompt applies; where it depends on the hour, the dearest does. An operator who sells otherwise states
- * the model in `MODELS_FILE`.
+ * The prices are those in force when the process starts, those of long prompts among them. Where a vendor's price depends on the
+ * hour, the dearest applies. An operator who sells otherwise states the model in `MODELS_FILE`.
  */
 import { parsePicocredits } from "../../lib/money.js";
 import { ownValue } from "../../lib/own-values.js";
-import type { StatedPrices } from "../pricing.js";
-import { BUNDLED_MEDIA_MODELS, type BundledMediaModel } from "./bundled-media.js";
+import { type FieldPrice, MULTIPLIER_ONE, type PricedFields, type StatedPrices } from "../pricing.js";
+import { BUNDLED_MEDIA_MODELS, type BundledMediaModel, type PublishedPrice } from "./bundled-media.js";
 import { BUNDLED_MODELS, BUNDLED_VENDORS, type BundledModel, type BundledVendor } from "./bundled-models.js";
 import { type ListedModel, type PriceList, pricesInForce, readPriceList } from "./bundled-prices.js";
 import { BUNDLED_VENDOR_ENTRIES } from "./bundled-vendors.js";
@@ -61,7 +60,7 @@ function toTextModel(entry: BundledModel, vendor: BundledVendor, upstreamModel: 
     contextLength: model.contextLength ?? entry.contextLength,
     upstreamId: vendor,
     upstreamModel,
-    prices: pricesInForce(model.prices, now),
+    ...pricesInForce(model.prices, now),
   };
 }
 
@@ -70,7 +69,7 @@ type Offer = NonNullable<BundledMediaModel["offers"][BundledVendor]>;
 function toMediaModel(entry: BundledMediaModel, vendor: BundledVendor, offer: Offer, list: PriceList, now: Date): ModelDefinition {
   const { id, title, description, modality, inputs, imagePricing, contextLength, voices, isAlpha } = entry;
   const prices = offer.price
-    ? publishedPrices(modality, offer.price.credits)
+    ? publishedPrices(modality, offer.price)
     : pricesInForce(listed(list, vendor, offer.name).prices, now, modality);
   return {
     id,
@@ -85,7 +84,7 @@ function toMediaModel(entry: BundledMediaModel, vendor: BundledVendor, offer: Of
     isAlpha,
     upstreamId: vendor,
     upstreamModel: offer.name,
-    prices,
+    ...prices,
   };
 }
 
@@ -108,8 +107,17 @@ const UNIT_FIELDS = {
   text: "promptTextPrice",
 } as const satisfies Readonly<Record<Modality, keyof StatedPrices>>;
 
-function publishedPrices(modality: Modality, credits: string): StatedPrices {
-  const price = parsePicocredits(credits);
-  if (price === null) throw new Error(`A published price is not a decimal: ${credits}.`);
-  return { [UNIT_FIELDS[modality]]: price };
+function publishedPrices(modality: Modality, { credits, sizes }: PublishedPrice): Pick<ModelDefinition, "prices" | "pricedFields"> {
+  const unitPrice = (each: string): StatedPrices => {
+    const price = parsePicocredits(each);
+    if (price === null) throw new Error(`A published price is not a decimal: ${each}.`);
+    return { [UNIT_FIELDS[modality]]: price };
+  };
+  if (!sizes) return { prices: unitPrice(credits) };
+  const bySize = Object.entries(sizes).map(([size, each]): [string, FieldPrice] => [
+    size,
+    { prices: unitPrice(each), multiplier: MULTIPLIER_ONE, perRequest: 0n },
+  ]);
+  const pricedFields: PricedFields = new Map([["size", new Map(bySize)]]);
+  return { prices: unitPrice(credits), pricedFields };
 }

@@ -1,5 +1,5 @@
 /** A model of the catalog and the upstream that runs it (Spec 2.8, 2.9). Immutable: a change makes another one. */
-import { isFree, type RateCard, type StatedPrices, toRateCard } from "../pricing.js";
+import { isFree, type LongContextPrices, type PricedFields, type RateCard, type StatedPrices, toRateCard } from "../pricing.js";
 import { type ContentKind, type ImagePricing, MODALITY_TRAITS, type Modality } from "./modality.js";
 
 /** Decisions "Catalog": what a caller can filter by. */
@@ -52,8 +52,11 @@ export interface Model {
   readonly capabilities: readonly Capability[];
   readonly flags: { readonly paid: boolean; readonly alpha: boolean };
   readonly prices: StatedPrices;
+  readonly longContext: readonly LongContextPrices[];
+  /** Fields of a request that change what the vendor bills, and what they then cost: any other such field is refused. */
+  readonly pricedFields: PricedFields;
   readonly imagePricing: ImagePricing;
-  /** What usage is charged by: `prices` with the fall-backs applied. */
+  /** What usage is charged by: `prices` and `longContext` with the fall-backs applied. */
   readonly rates: RateCard;
   /** In tokens. */
   readonly contextLength: number | null;
@@ -107,6 +110,8 @@ export interface ModelDefinition {
   readonly upstreamId: string;
   readonly upstreamModel: string;
   readonly prices: StatedPrices;
+  readonly longContext?: readonly LongContextPrices[] | undefined;
+  readonly pricedFields?: PricedFields | undefined;
   readonly brandUrl?: string | null | undefined;
   readonly description?: string | null | undefined;
   readonly inputModalities?: readonly ContentKind[] | undefined;
@@ -136,6 +141,8 @@ export interface CatalogSource {
 /** Unspecified: when an entry that states no date counts as added: the day of this catalog's first edition. */
 const FIRST_EDITION = new Date("2026-11-21T00:00:00Z");
 
+const NONE_PRICED: PricedFields = new Map();
+
 /** What the catalog knows and the definition does not: the names that are left to it, and what became of its wishes. */
 export interface ModelStanding {
   readonly aliases: readonly string[];
@@ -144,9 +151,9 @@ export interface ModelStanding {
 }
 
 export function toModel(definition: ModelDefinition, standing: ModelStanding): Model {
-  const { modality, prices } = definition;
+  const { modality, prices, longContext = [], pricedFields = NONE_PRICED } = definition;
   const imagePricing = definition.imagePricing ?? "request";
-  const rates = toRateCard(prices, { modality, imagePricing });
+  const rates = toRateCard(prices, { modality, imagePricing }, longContext);
   const { inputModalities, capabilities } = reconcileVision(definition);
   return Object.freeze({
     id: definition.id,
@@ -161,6 +168,8 @@ export function toModel(definition: ModelDefinition, standing: ModelStanding): M
     capabilities,
     flags: { paid: !isFree(rates), alpha: definition.isAlpha ?? false },
     prices,
+    longContext,
+    pricedFields,
     imagePricing,
     rates,
     contextLength: definition.contextLength ?? null,

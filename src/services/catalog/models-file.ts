@@ -6,14 +6,14 @@
 import { readFile } from "node:fs/promises";
 import * as z from "zod";
 import { parseBaseUrl } from "../../lib/base-url.js";
-import { parsePicocredits, toPlainDecimal } from "../../lib/money.js";
 import { StartError } from "../../lib/start-error.js";
-import { ADVERTISED_CONTEXT_LENGTH_MAX, FALLBACKS_MAX, MODEL_DESCRIPTION_CHARS_MAX, PRICE_CREDITS_MAX } from "../../limits-community.js";
+import { ADVERTISED_CONTEXT_LENGTH_MAX, FALLBACKS_MAX, MODEL_DESCRIPTION_CHARS_MAX } from "../../limits-community.js";
 import { VENDOR_NAMES } from "../../providers/ai-sdk/vendors.js";
-import { PRICE_FIELDS, type PriceField, usedPriceFields } from "../pricing.js";
+import { CATALOG_PRICE_FIELDS, type CatalogPriceField, usedPriceFields } from "../pricing.js";
 import { COMMUNITY_PUBLISHER } from "./community.js";
 import { CONTENT_KINDS, IMAGE_PRICINGS, MODALITIES } from "./modality.js";
 import { CAPABILITIES, type CatalogSource, type ModelDefinition, SAFETY_FEATURES, type Upstream, type WireFormat } from "./model.js";
+import { longContext, pricedFieldProblems, pricedFields, priceObjectsOf, statedPrices } from "./priced-fields-entry.js";
 import { SANDBOX_UPSTREAM } from "./sandbox.js";
 
 /** Spec 8: upstreamModel, and Unspecified: the same for ids and aliases. */
@@ -42,20 +42,6 @@ export class ModelsFileError extends StartError {
 export type ReadEnv = (name: string) => string | null;
 
 const name = z.string().min(1).max(NAME_CHARS_MAX);
-
-const price = z.union([z.string(), z.number()]).transform((value, ctx) => {
-  const decimal = typeof value === "number" ? toPlainDecimal(value) : value;
-  const picocredits = decimal === null ? null : parsePicocredits(decimal);
-  if (picocredits === null || picocredits < 0n) {
-    ctx.addIssue("must be 0 or more credits per unit, a number or a decimal string of at most 12 decimals");
-    return z.NEVER;
-  }
-  if (picocredits > BigInt(PRICE_CREDITS_MAX) * 10n ** 12n) {
-    ctx.addIssue(`must be at most ${PRICE_CREDITS_MAX} credits per unit (prices are per token, not per million tokens)`);
-    return z.NEVER;
-  }
-  return picocredits;
-});
 
 const baseUrl = z.string().transform((value, ctx) => {
   const parsed = parseBaseUrl(value);
@@ -90,7 +76,9 @@ const modelEntry = z.strictObject({
   voices: unique(z.string().min(1)).optional(),
   flags: z.strictObject({ alpha: z.boolean().optional(), paid: z.boolean().optional() }).optional(),
   imagePricing: z.enum(IMAGE_PRICINGS).optional(),
-  prices: z.strictObject(Object.fromEntries(PRICE_FIELDS.map((field) => [field, price.optional()]))).default({}),
+  prices: statedPrices.default({}),
+  longContext: longContext.optional(),
+  pricedFields: pricedFields.optional(),
   paidOnly: z.boolean().optional(),
   perUserRpm: z.number().positive().nullish(),
   requiredSafetyFeatures: unique(z.enum(SAFETY_FEATURES)).optional(),
@@ -219,19 +207,27 @@ function checkDefaults(file: ModelsFile, problems: string[]): void {
   }
 }
 
+const HOUR_CACHE_PRICE: CatalogPriceField = "promptCacheWriteHourPrice";
+
 /** Decisions "Agents and community models": only the price fields that the modality uses may be above 0. */
 function checkPrices(model: ModelEntry, index: number, problems: string[]): void {
-  const used = usedPriceFields({ modality: model.modality, imagePricing: model.imagePricing ?? "request" });
-  const priced = PRICE_FIELDS.filter((field) => (model.prices[field] ?? 0n) > 0n);
-  for (const field of priced) {
-    if (!used.includes(field)) problems.push(`models.${index}.prices.${field}: ${notUsed(model, used)}`);
+  const basis = { modality: model.modality, imagePricing: model.imagePricing ?? "request" };
+  const used: readonly CatalogPriceField[] = [...usedPriceFields(basis), ...(model.modality === "text" ? [HOUR_CACHE_PRICE] : [])];
+  for (const { path, prices } of priceObjectsOf(model)) {
+    const unused = CATALOG_PRICE_FIELDS.filter((field) => (prices[field] ?? 0n) > 0n && !used.includes(field));
+    for (const field of unused) problems.push(`models.${index}.${path}.${field}: ${notUsed(model, used)}`);
   }
-  if (model.flags?.paid !== undefined && model.flags.paid !== priced.length > 0) {
-    problems.push(`models.${index}.flags.paid: is worked out from the prices, and they say ${priced.length > 0}`);
+  if (model.longContext !== undefined && model.modality !== "text") {
+    problems.push(`models.${index}.longContext: is of text models, whose prompts are counted in tokens`);
+  }
+  for (const problem of pricedFieldProblems(model)) problems.push(`models.${index}.${problem}`);
+  const isPaid = CATALOG_PRICE_FIELDS.some((field) => (model.prices[field] ?? 0n) > 0n);
+  if (model.flags?.paid !== undefined && model.flags.paid !== isPaid) {
+    problems.push(`models.${index}.flags.paid: is worked out from the prices, and they say ${isPaid}`);
   }
 }
 
-function notUsed(model: ModelEntry, used: readonly PriceField[]): string {
+function notUsed(model: ModelEntry, used: readonly CatalogPriceField[]): string {
   const what = model.modality === "image" ? `image with imagePricing ${model.imagePricing ?? "request"}` : model.modality;
   return `is not a price of ${what}, which has ${used.join(", ")}`;
 }

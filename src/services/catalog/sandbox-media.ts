@@ -3,7 +3,7 @@
  * when nothing else is configured; its twin is the same model at a round price, to try billing by hand.
  */
 import { SANDBOX_VOICES } from "../../providers/sandbox/media/voices.js";
-import type { StatedPrices } from "../pricing.js";
+import { type FieldPrice, MULTIPLIER_ONE, type StatedPrices } from "../pricing.js";
 import type { Modality } from "./modality.js";
 import type { ModelDefinition } from "./model.js";
 
@@ -16,6 +16,9 @@ interface MediaEntry {
   readonly prices: StatedPrices;
   readonly details?: Partial<ModelDefinition>;
 }
+
+/** Every size costs the same. */
+const ANY_AT_ITS_PRICE = new Map<string, FieldPrice>([["*", { prices: {}, multiplier: MULTIPLIER_ONE, perRequest: 0n }]]);
 
 const ENTRIES: Readonly<Record<MediaModality, MediaEntry>> = {
   image: {
@@ -31,7 +34,11 @@ const ENTRIES: Readonly<Record<MediaModality, MediaEntry>> = {
     description: "Not a video model: a drawn scene that moves, as H.264 in MP4 of 1 to 10 seconds, with a tune when audio is asked for.",
     // Two cents for each second.
     prices: { completionVideoPrice: 20_000_000_000n },
-    details: { inputModalities: ["text", "image"], outputModalities: ["video", "audio"] },
+    details: {
+      inputModalities: ["text", "image"],
+      outputModalities: ["video", "audio"],
+      pricedFields: new Map([["size", ANY_AT_ITS_PRICE]]),
+    },
   },
   speech: {
     title: "Sandbox speech",

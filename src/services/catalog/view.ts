@@ -17,6 +17,7 @@ const KIND_NAMES: Readonly<Record<BilledKind, string>> = {
   inputTextTokens: "input_text_tokens",
   inputCachedTokens: "input_cached_tokens",
   inputCacheWriteTokens: "input_cache_write_tokens",
+  inputCacheWriteHourTokens: "input_cache_write_hour_tokens",
   inputAudioTokens: "input_audio_tokens",
   inputImageTokens: "input_image_tokens",
   outputTextTokens: "output_text_tokens",
@@ -145,9 +146,18 @@ export function toOpenAiModel(model: Model): OpenAiModel {
   };
 }
 
-/** Every kind that the model is billed by, a free one included. */
+/**
+ * Every kind that the model is billed by, a free one included. Unspecified: a cache of an hour is named where it has a price of its
+ * own, and the prices of a request whose prompt is longer than a number of tokens are named after that.
+ */
 export function toPricing(model: Pick<Model, "modality" | "imagePricing" | "rates">): PricingView {
+  const { rates } = model;
+  const hasHour = rates.inputCacheWriteHourTokens !== rates.inputCacheWriteTokens;
+  const kinds = [...billedKinds(model), ...(hasHour ? (["inputCacheWriteHourTokens"] as const) : [])];
   const pricing: Record<string, string> = {};
-  for (const kind of billedKinds(model)) setOwnValue(pricing, KIND_NAMES[kind], formatPicocredits(model.rates[kind]));
+  for (const kind of kinds) setOwnValue(pricing, KIND_NAMES[kind], formatPicocredits(rates[kind]));
+  for (const { abovePromptTokens, rates: longer } of rates.longContext ?? []) {
+    for (const kind of kinds) setOwnValue(pricing, `${KIND_NAMES[kind]}_above_${abovePromptTokens}`, formatPicocredits(longer[kind]));
+  }
   return { currency: "credits", ...pricing };
 }

@@ -17,7 +17,7 @@ import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { CommunityCatalog, ModelHealth } from "../catalog/community.js";
 import type { Model, Upstream } from "../catalog/model.js";
-import type { RateCard } from "../pricing.js";
+import { BILLED_KINDS, type RateCard } from "../pricing.js";
 import type { SecretBox } from "../secret-box.js";
 import { type RegisteredModel, rowIdOf, toListedModel, toUpstream, upstreamIdOf } from "./listed-model.js";
 import { type CommunityModelRow, communityModelId } from "./record.js";
@@ -248,5 +248,6 @@ function isOwner(caller: Caller, { row }: Registration): boolean {
 }
 
 function isNoDearer(rates: RateCard, than: RateCard): boolean {
-  return (Object.keys(rates) as (keyof RateCard)[]).every((kind) => rates[kind] <= than[kind]);
+  const all = [rates, ...(rates.longContext ?? []).map((tier) => tier.rates)];
+  return all.every((each) => BILLED_KINDS.every((kind) => each[kind] <= than[kind]));
 }

@@ -11,6 +11,7 @@ import {
   toModel,
   type Upstream,
 } from "../catalog/model.js";
+import { BILLED_KINDS } from "../pricing.js";
 import { type CommunityModelRow, type CommunityModelTerms, communityModelId, pendingAt, termsAt } from "./record.js";
 
 /** A row and what belongs to it of its account's. */
@@ -74,7 +75,7 @@ function toModelUnder({ row, handle, upstreamId }: RegisteredModel, terms: Commu
 }
 
 function toPendingChange(current: Model, next: Model, effectiveAt: Date): PendingModelChange {
-  const isRepriced = Object.entries(next.rates).some(([kind, rate]) => ownValue(current.rates, kind) !== rate);
+  const isRepriced = BILLED_KINDS.some((kind) => current.rates[kind] !== next.rates[kind]);
   return {
     effectiveAt,
     visibility: current.isPrivate && !next.isPrivate ? "public" : null,

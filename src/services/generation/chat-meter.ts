@@ -5,7 +5,7 @@
 
 import type { ChatCompletion, ChatDelta } from "../../lib/chat-format.js";
 import { countTextTokens } from "../../lib/tokenizer.js";
-import { NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
+import { NO_USAGE, type ReportedUsage, type UsageQuantities } from "../../lib/usage.js";
 import type { ChatChunk } from "../../providers/provider.js";
 import type { UsageSource } from "./receipt.js";
 
@@ -13,12 +13,12 @@ import type { UsageSource } from "./receipt.js";
 const CHARS_PER_TOKEN_MIN = 2;
 
 export interface MeteredUsage {
-  readonly usage: UsageQuantities;
+  readonly usage: ReportedUsage;
   readonly source: UsageSource;
 }
 
 export class ChatMeter {
-  private reported: UsageQuantities | null = null;
+  private reported: ReportedUsage | null = null;
   private readonly text = new DeliveredText();
   private readonly reasoning = new DeliveredText();
 
@@ -30,7 +30,7 @@ export class ChatMeter {
   }
 
   /** A report of somebody who is not believed in everything is `isChecked`: the answer is read all the same. */
-  readCompletion(completion: ChatCompletion, usage: UsageQuantities | null, isChecked = false): void {
+  readCompletion(completion: ChatCompletion, usage: ReportedUsage | null, isChecked = false): void {
     this.reported = usage;
     if (usage && !isChecked) return;
     for (const choice of completion.choices ?? []) if (choice.message) this.readDelta(choice.message);

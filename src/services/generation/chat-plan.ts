@@ -12,8 +12,9 @@ import type { Model } from "../catalog/model.js";
 import type { Catalog } from "../catalog.js";
 import type { OutputEstimates } from "../credits/output-estimates.js";
 import { requireCaller } from "../permissions.js";
-import { costOf, isFree } from "../pricing.js";
+import { holdFor, isFree } from "../pricing.js";
 import type { SafetyReport } from "../safety/safety.js";
+import { toAskedModel } from "./asked-model.js";
 import { type ChatCompletionInput, outputCapOf } from "./chat-input.js";
 import type { UsageSource, UsageStatus } from "./receipt.js";
 
@@ -50,7 +51,7 @@ export function planChat(
 ): ChatPlan {
   const startedAt = performance.now();
   const caller = requireCaller(ctx);
-  const model = catalog.resolve(caller, input.model ?? undefined, "text");
+  const model = toAskedModel(catalog.resolve(caller, input.model ?? undefined, "text"), input);
   const promptTokens = countChatTokens(input.messages, input.tools);
   const outputTokensHeld = (outputCapOf(input) ?? estimates.meanOf(model.id)) * (input.n ?? 1);
   const free = isFree(model.rates);
@@ -118,7 +119,7 @@ export function toLedgerRecord(
 }
 
 function estimateCost(model: Model, inputTextTokens: number, outputTextTokens: number): bigint {
-  return costOf({ ...NO_USAGE, inputTextTokens, outputTextTokens }, model.rates);
+  return holdFor({ ...NO_USAGE, inputTextTokens, outputTextTokens }, model.rates);
 }
 
 /** -1 asks for a random seed; one that was not sent is not forwarded (decisions "Generation"). */

@@ -49,7 +49,7 @@ export class Embeddings {
     const { model: modelName, input: given, encoding_format: format, dimensions = null, safe, ...extra } = input;
     const inputs = toInputs(given);
     const counted = { ...NO_USAGE, inputTextTokens: countInputs(inputs) };
-    const plan = this.generations.plan(ctx, "embedding", modelName, () => counted);
+    const plan = this.generations.plan(ctx, "embedding", modelName, extra, () => counted);
     const texts = inputs.filter((one) => typeof one === "string");
     if (texts.length < inputs.length) assertReadable(plan.model, safe);
     const { answer, receipt } = await this.generations.run(ctx, plan, {

@@ -19,6 +19,7 @@ import { requireCaller } from "../permissions.js";
 import { type BillableQuantities, costOf, isFree } from "../pricing.js";
 import { servable } from "../safety/features.js";
 import type { Admission, Admitted } from "./admission.js";
+import { type AskedFields, toAskedModel } from "./asked-model.js";
 import { attempt, noteFailure } from "./attempts.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
 import { takeGenerationId } from "./generation-id.js";
@@ -84,17 +85,21 @@ export interface GenerationResult<Answer> {
 export class Generations {
   constructor(private readonly deps: GenerationDependencies) {}
 
-  /** Throws UNAUTHORIZED, BAD_REQUEST or FORBIDDEN. `expect` says what the model will be charged for at most, as far as can be told. */
+  /**
+   * Throws UNAUTHORIZED, BAD_REQUEST or FORBIDDEN. `expect` says what the model will be charged for at most, as far as can be told;
+   * `fields` are those of the request that reach the upstream as they are, and those that may have prices of their own.
+   */
   plan(
     ctx: RequestContext,
     modality: Modality,
     modelName: string | null | undefined,
+    fields: AskedFields,
     expect: (model: Model) => BillableQuantities,
   ): GenerationPlan {
     const startedAt = performance.now();
     const { catalog } = this.deps;
     const caller = requireCaller(ctx);
-    const model = catalog.resolve(caller, modelName ?? undefined, modality);
+    const model = toAskedModel(catalog.resolve(caller, modelName ?? undefined, modality), fields);
     return {
       generationId: takeGenerationId(ctx),
       caller,

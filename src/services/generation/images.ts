@@ -19,6 +19,7 @@ import type { Catalog } from "../catalog.js";
 import type { MediaLinks } from "../media-links.js";
 import type { MediaQuotas } from "../media-quotas.js";
 import { requireCaller } from "../permissions.js";
+import type { AskedFields } from "./asked-model.js";
 import type { ChatCompletions } from "./chat.js";
 import type { CachedAnswer, ContentCache } from "./content-cache.js";
 import type { Generations } from "./generations.js";
@@ -114,7 +115,7 @@ export class Images {
 
   private async run(ctx: RequestContext, request: ImageRequest): Promise<GeneratedImages> {
     const { generations, mediaQuotas, references } = this.deps;
-    const plan = generations.plan(ctx, "image", request.model, () => estimateImages(request));
+    const plan = generations.plan(ctx, "image", request.model, billedFieldsOf(request), () => estimateImages(request));
     references.check(request.imageUrls);
     references.check(request.maskUrl === null ? [] : [request.maskUrl], "mask");
     if (request.isPublished) await mediaQuotas.assertNotFull(ctx);
@@ -197,6 +198,11 @@ interface Prepared {
   readonly mask: InputFile | null;
   /** Null when the prompt is the caller's own. */
   readonly revisedPrompt: string | null;
+}
+
+/** What decides the price of a picture beside its model. */
+function billedFieldsOf({ extra, size, quality }: ImageRequest): AskedFields {
+  return { ...extra, size: size && `${size.width}x${size.height}`, quality };
 }
 
 type Picture = Pick<ImageAnswer["images"][number], "bytes" | "contentType" | "base64">;

@@ -55,7 +55,7 @@ export class Moderations {
     const { model: modelName, input: given, safe, ...extra } = input;
     const inputs: readonly ModerationInput[] = typeof given === "string" ? [given] : given;
     const counted = { ...NO_USAGE, inputTextTokens: countInputs(inputs) };
-    const plan = this.generations.plan(ctx, "moderation", modelName, () => counted);
+    const plan = this.generations.plan(ctx, "moderation", modelName, extra, () => counted);
     const { answer, receipt } = await this.generations.run(ctx, plan, {
       texts: inputs.map(textOf).filter((text) => text !== null),
       safe: toSafeText(safe),

@@ -54,7 +54,7 @@ export class Music {
     const { model: name, prompt, duration, response_format, seed: asked, safe, ...extra } = input;
     const { generations, upstreams, inspector } = this.deps;
     const expectedMs = Math.round((duration ?? MUSIC_SECONDS_DEFAULT) * 1000);
-    const plan = generations.plan(ctx, "music", name, () => ({ ...NO_USAGE, outputAudioMilliseconds: expectedMs }));
+    const plan = generations.plan(ctx, "music", name, extra, () => ({ ...NO_USAGE, outputAudioMilliseconds: expectedMs }));
     const format = response_format ?? "mp3";
     const seed = asked === -1 ? randomInt(RANDOM_SEED_BELOW) : (asked ?? null);
     const work: GenerationWork<MusicAnswer> = {

@@ -7,6 +7,8 @@
 import { invalidInput } from "../../errors.js";
 import { ownValue } from "../../lib/own-values.js";
 import { isRecord } from "../../providers/openai/json.js";
+import { BILLED_FIELDS, canonicalName } from "../billed-fields.js";
+import type { Model } from "../catalog/model.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -31,17 +33,14 @@ const REFUSED: ReadonlyMap<string, string> = new Map([
   ["prompt", "Prompts that are stored with the vendor bring models and tools of their own: write them into instructions."],
   ["tracing", "Traces would be kept with the vendor."],
   ["client_secret", "The gateway hands out no credentials of the vendor's."],
-  ...["models", "route", "provider", "plugins", "transforms", "web_search_options", "provider_options"].map((name): [string, string] => [
-    name,
-    ANOTHER_PRICE,
-  ]),
+  ["provider_options", ANOTHER_PRICE],
 ]);
-const BASE_TIERS: ReadonlySet<unknown> = new Set(["auto", "default"]);
 
 /** Where a session's transcription is set up, in the general and the beta form. */
 const TRANSCRIPTION_PATHS = [["audio", "input", "transcription"], ["input_audio_transcription"]] as const;
 
 export interface RealtimeRules {
+  readonly model: Model;
   /** Ids and aliases of the session's own model, which a session may state again. */
   readonly modelNames: ReadonlySet<string>;
   /**
@@ -83,14 +82,16 @@ function permittedResponse(response: Fields, rules: RealtimeRules): Fields {
 }
 
 /** Without the model, which is the session's own or refused. */
-function permittedFields(holder: Fields, path: string, { modelNames }: RealtimeRules): Fields {
+function permittedFields(holder: Fields, path: string, { model: own, modelNames }: RealtimeRules): Fields {
   const { model, ...others } = holder;
   if (isStated(model) && !(typeof model === "string" && modelNames.has(model))) {
     throw invalidInput("A session keeps the model that it was opened with.", `${path}.model`);
   }
   for (const [name, reason] of REFUSED) if (isStated(ownValue(others, name))) throw invalidInput(reason, `${path}.${name}`);
-  if (isStated(others.service_tier) && !BASE_TIERS.has(others.service_tier)) throw invalidInput(ANOTHER_PRICE, `${path}.service_tier`);
-  if (others.store === true) throw invalidInput("Nothing is kept with the vendor.", `${path}.store`);
+  for (const [name, value] of Object.entries(others)) {
+    const billed = BILLED_FIELDS.realtime.get(canonicalName(name));
+    if (billed && isStated(value) && !billed.isHarmless(value, own)) throw invalidInput(ANOTHER_PRICE, `${path}.${name}`);
+  }
   assertFunctions(others.tools, `${path}.tools`);
   return others;
 }

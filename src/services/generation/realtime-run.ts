@@ -74,6 +74,7 @@ export class RealtimeRun implements RealtimeSession {
     const transcription = new RealtimeTranscription({ ctx, generations, catalog, plan, answering: model, buffer: this.meter.buffer });
     this.transcription = transcription;
     this.rules = {
+      model: plan.model,
       modelNames: new Set([plan.model, model].flatMap(({ id, aliases }) => [id, ...aliases])),
       transcribeWith: (name, param) => transcription.use(name, param),
       transcribeNoMore: () => transcription.stop(),

@@ -198,7 +198,7 @@ async function planFor(session: TranscribedSession, name: string, param: string)
 function planNamed({ ctx, generations }: TranscribedSession, name: string, param: string): GenerationPlan {
   const expected = { ...NO_USAGE, inputAudioMilliseconds: REALTIME_TRANSCRIPTION_MS_HELD };
   try {
-    return generations.plan(ctx, "transcription", name, () => expected);
+    return generations.plan(ctx, "transcription", name, {}, () => expected);
   } catch (error) {
     if (error instanceof AppError && error.param === "model") throw invalidInput(error.message, param);
     throw error;

@@ -85,7 +85,7 @@ export class RealtimeSessions {
   /** Resolves when an upstream has accepted the session. Throws as every generation does. */
   async open(ctx: RequestContext, input: RealtimeInput): Promise<RealtimeSession> {
     const { generations, upstreams } = this.deps;
-    const plan = generations.plan(ctx, "realtime", input.model, expectedOf);
+    const plan = generations.plan(ctx, "realtime", input.model, {}, expectedOf);
     const { safety } = await generations.admit(ctx, plan, { texts: [], safe: input.safe });
     const charge = generations.open(plan);
     // A caller who leaves ends the attempts; a session that is open outlives its caller until it is reported.

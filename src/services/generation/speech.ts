@@ -55,7 +55,7 @@ export class Speech {
   private prepare(ctx: RequestContext, input: SpeechInput): PreparedSpeech {
     const { model: name, input: text, voice: asked, response_format: format, speed, instructions, safe, ...extra } = input;
     const { generations, upstreams } = this.deps;
-    const plan = generations.plan(ctx, "speech", name, () => ({ ...NO_USAGE, characters: countCharacters(text) }));
+    const plan = generations.plan(ctx, "speech", name, extra, () => ({ ...NO_USAGE, characters: countCharacters(text) }));
     const voice = chooseVoice(plan.model, asked);
     return {
       plan,

@@ -45,7 +45,7 @@ export class Transcriptions {
     const { generations, upstreams, inspector } = this.deps;
     const format = response_format ?? "json";
     // A wrong model is told before the recording is looked at.
-    const least = generations.plan(ctx, "transcription", name, () => lasting(1));
+    const least = generations.plan(ctx, "transcription", name, extra, () => lasting(1));
     const bytes = bytesOf(file);
     const checked = { texts: [prompt ?? ""], safe };
     const admitted = await generations.admit(ctx, least, checked);

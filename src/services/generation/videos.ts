@@ -13,6 +13,7 @@ import { ProviderError } from "../../providers/provider.js";
 import type { Catalog } from "../catalog.js";
 import { parseInput } from "../input.js";
 import { requireCaller } from "../permissions.js";
+import type { AskedFields } from "./asked-model.js";
 import type { ChatCompletions } from "./chat.js";
 import type { CachedAnswer, ContentCache } from "./content-cache.js";
 import type { Generations, GenerationWork, MeteredAnswer } from "./generations.js";
@@ -96,7 +97,10 @@ export class Videos {
     const { generations, upstreams, references } = this.deps;
     const seconds = input.duration ?? null;
     const expectedMs = (seconds ?? VIDEO_SECONDS_MAX) * 1000;
-    const plan = generations.plan(ctx, "video", input.model, () => ({ ...NO_USAGE, outputVideoMilliseconds: expectedMs }));
+    const plan = generations.plan(ctx, "video", input.model, billedFieldsOf(input, extra), () => ({
+      ...NO_USAGE,
+      outputVideoMilliseconds: expectedMs,
+    }));
     references.check(input.image ?? []);
     const negativePrompt = input.negative_prompt ?? "";
     const seed = input.seed == null ? null : drawSeed(input.seed);
@@ -166,6 +170,12 @@ export function fromVideoQuery(prompt: string, query: ImageQuery): VideoQueryReq
     noCache,
     ignored: ignored.map(([name]) => name),
   };
+}
+
+/** What decides the price of a second beside the model. */
+function billedFieldsOf({ width, height }: VideoInput, extra: AskedFields): AskedFields {
+  const size = toSize(width, height);
+  return { ...extra, size: size && `${size.width}x${size.height}` };
 }
 
 /** A community upstream is never believed beyond the hold (decisions "What is billed"). */

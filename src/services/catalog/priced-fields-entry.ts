@@ -1,0 +1,86 @@
+/** `pricedFields` and `longContext` of a model in `MODELS_FILE` (docs/adding-a-model.md): how they are written, and what they must not say. */
+import * as z from "zod";
+import { parsePicocredits, toPlainDecimal } from "../../lib/money.js";
+import { PRICE_CREDITS_MAX } from "../../limits-community.js";
+import { BILLED_FIELDS, NESTED_FIELDS, PRICEABLE_FIELDS } from "../billed-fields.js";
+import { CATALOG_PRICE_FIELDS, type CatalogPriceField, type FieldPrice, MULTIPLIER_ONE, type PricedFields } from "../pricing.js";
+import type { Modality } from "./modality.js";
+
+/** A multiplier is stated to the millionth. */
+const PICO_OF_MILLIONTH = 1_000_000n;
+const MULTIPLIER_MAX = 1_000n;
+/** Vendors add options all the time, so any of them may be priced. */
+const VENDOR_OPTION = /^provider_options\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)?$/;
+
+const decimal = z.union([z.string(), z.number()]).transform((value) => {
+  const text = typeof value === "number" ? toPlainDecimal(value) : value;
+  return text === null ? null : parsePicocredits(text);
+});
+
+/** Credits per unit, to picocredits. */
+export const price = decimal.transform((picocredits, ctx) => {
+  if (picocredits === null || picocredits < 0n) {
+    ctx.addIssue("must be 0 or more credits per unit, a number or a decimal string of at most 12 decimals");
+    return z.NEVER;
+  }
+  if (picocredits > BigInt(PRICE_CREDITS_MAX) * 10n ** 12n) {
+    ctx.addIssue(`must be at most ${PRICE_CREDITS_MAX} credits per unit (prices are per token, not per million tokens)`);
+    return z.NEVER;
+  }
+  return picocredits;
+});
+
+const multiplier = decimal.transform((pico, ctx) => {
+  if (pico !== null && pico >= 0n && pico % PICO_OF_MILLIONTH === 0n && pico / PICO_OF_MILLIONTH <= MULTIPLIER_MAX * MULTIPLIER_ONE) {
+    return pico / PICO_OF_MILLIONTH;
+  }
+  ctx.addIssue(`must be 0 to ${MULTIPLIER_MAX}, a number or a decimal string of at most 6 decimals`);
+  return z.NEVER;
+});
+
+export const statedPrices = z.strictObject(Object.fromEntries(CATALOG_PRICE_FIELDS.map((field) => [field, price.optional()])));
+
+const fieldPrice = z
+  .strictObject({ prices: statedPrices.default({}), multiplier: multiplier.default(MULTIPLIER_ONE), perRequest: price.default(0n) })
+  .transform((stated): FieldPrice => stated);
+
+export const pricedFields = z
+  .record(z.string(), z.record(z.string(), fieldPrice))
+  .transform((fields): PricedFields => new Map(Object.entries(fields).map(([name, values]) => [name, new Map(Object.entries(values))])));
+
+export const longContext = z
+  .array(z.strictObject({ abovePromptTokens: z.int().min(1), prices: statedPrices }))
+  .refine((tiers) => new Set(tiers.map((tier) => tier.abovePromptTokens)).size === tiers.length, "must not state a bound twice");
+
+interface PricedEntry {
+  readonly modality: Modality;
+  readonly prices: Readonly<Partial<Record<CatalogPriceField, bigint | undefined>>>;
+  readonly pricedFields?: PricedFields | undefined;
+  readonly longContext?: z.output<typeof longContext> | undefined;
+}
+
+/** Every object of prices in the entry, by its path. */
+export function priceObjectsOf(entry: PricedEntry): readonly { readonly path: string; readonly prices: PricedEntry["prices"] }[] {
+  const ofFields = [...(entry.pricedFields ?? [])].flatMap(([name, values]) =>
+    [...values].map(([value, { prices }]) => ({ path: `pricedFields.${name}.${value}.prices`, prices })),
+  );
+  const ofTiers = (entry.longContext ?? []).map(({ prices }, index) => ({ path: `longContext.${index}.prices`, prices }));
+  return [{ path: "prices", prices: entry.prices }, ...ofTiers, ...ofFields];
+}
+
+/** What is wrong with the names: `pricedFields.<name>: <what>`. */
+export function pricedFieldProblems({ modality, pricedFields: priced }: PricedEntry): string[] {
+  const names = [...(priced?.keys() ?? [])];
+  if (modality === "realtime") return names.map((name) => `pricedFields.${name}: nothing in a realtime session can be priced by itself`);
+  const known = [
+    ...(PRICEABLE_FIELDS[modality] ?? []),
+    ...(NESTED_FIELDS[modality] ?? []),
+    ...[...BILLED_FIELDS[modality].values()].map(({ name }) => name),
+  ];
+  return names
+    .filter((name) => !known.includes(name) && !VENDOR_OPTION.test(name))
+    .map(
+      (name) =>
+        `pricedFields.${name}: is not a field of ${modality} that is billed (those are ${known.join(", ")}, provider_options.<vendor>.<option>)`,
+    );
+}
