@@ -13,7 +13,7 @@ const AudioFormat = builder.enumType("AudioFormat", {
 const TranscriptFormat = builder.enumType("TranscriptFormat", { values: enumValues(TRANSCRIPT_FORMATS) });
 const TimestampGranularity = builder.enumType("TimestampGranularity", { values: enumValues(TIMESTAMP_GRANULARITIES) });
 
-const EXTRA = "An object of further fields, by their wire names; they reach the upstream as they are.";
+const EXTRA = "An object of further fields, by their wire names; they reach the upstream as they are, but for those that are billed (400).";
 const SAFE = "`true`, or safety features separated by commas.";
 
 /** The mutation and the subscription take the same thing; each argument is named after its own field. */

@@ -109,7 +109,8 @@ function completionInput(name: string) {
       maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
       extra: t.field({
         type: "JSON",
-        description: "An object of further fields, by their wire names; they reach the upstream as they are.",
+        description:
+          "An object of further fields, by their wire names; they reach the upstream as they are, but for those that are billed (400).",
       }),
     }),
   });

@@ -17,7 +17,11 @@ const CreateEmbeddingsInput = builder.inputType("CreateEmbeddingsInput", {
     dimensions: t.int({ description: "How long the vectors shall be, where the model lets one choose." }),
     user: t.string({ description: "The caller's own user, told to the upstream." }),
     safe: t.string({ description: "`true`, or safety features separated by commas." }),
-    extra: t.field({ type: "JSON", description: "An object of further fields, by their wire names; they reach the upstream as they are." }),
+    extra: t.field({
+      type: "JSON",
+      description:
+        "An object of further fields, by their wire names; they reach the upstream as they are, but for those that are billed (400).",
+    }),
   }),
 });
 

@@ -35,7 +35,11 @@ function commonFields(t: InputFieldsBuilder) {
     reasoning: t.boolean({ description: "Think about text and layout first. Honoured by some models only." }),
     outputFormat: t.field({ type: ImageFormat, description: "Omitted: the format that the model makes." }),
     responseFormat: t.field({ type: ImageResponseFormat, description: "B64_JSON unless stated." }),
-    extra: t.field({ type: "JSON", description: "An object of further fields, by their wire names; they reach the upstream as they are." }),
+    extra: t.field({
+      type: "JSON",
+      description:
+        "An object of further fields, by their wire names; they reach the upstream as they are, but for those that are billed (400).",
+    }),
   };
 }
 

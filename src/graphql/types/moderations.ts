@@ -15,7 +15,11 @@ const CreateModerationInput = builder.inputType("CreateModerationInput", {
       description: 'A text, a list of texts, or content parts such as `{ type: "image_url", image_url: { url: "https://..." } }`.',
     }),
     safe: t.string({ description: "`true`, or safety features separated by commas." }),
-    extra: t.field({ type: "JSON", description: "An object of further fields, by their wire names; they reach the upstream as they are." }),
+    extra: t.field({
+      type: "JSON",
+      description:
+        "An object of further fields, by their wire names; they reach the upstream as they are, but for those that are billed (400).",
+    }),
   }),
 });
 

@@ -59,7 +59,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     id: "createChatCompletion",
     tag: "Text",
     summary: "Answers a conversation, in OpenAI's wire format.",
-    description: `${STREAMED} The last chunk before \`[DONE]\` carries the usage. Unknown fields reach the upstream as they are.`,
+    description: `${STREAMED} The last chunk before \`[DONE]\` carries the usage. Unknown fields reach the upstream as they are, but for those that are billed: 400 names the field.`,
     answer: "ChatCompletion",
     contentTypes: [STREAM],
   },
