@@ -22,6 +22,38 @@ it("has a price list that is what the price library says", () => {
   expect(file, "run npm run prices").toBe(toPriceListText());
 });
 
+describe("prices that depend on the request", () => {
+  it("are those of the price library for long prompts and for caches of an hour", async () => {
+    const catalog = await load(...BUNDLED_VENDORS);
+
+    expect(catalog.find("google/gemini-3.1-pro-preview")?.longContext).toEqual([
+      {
+        abovePromptTokens: 200_000,
+        prices: { promptTextPrice: 4_000_000n, promptCachedPrice: 400_000n, completionTextPrice: 18_000_000n },
+      },
+    ]);
+    expect(catalog.find("openai/gpt-5.6-luna")?.longContext).toMatchObject([
+      { abovePromptTokens: 271_999, prices: { promptTextPrice: 400_000n, completionTextPrice: 1_800_000n } },
+    ]);
+    // Its long prompts had a price of their own until March 2026.
+    expect(catalog.find("anthropic/claude-sonnet-4-6")).toMatchObject({
+      longContext: [],
+      prices: { promptCacheWritePrice: 3_750_000n, promptCacheWriteHourPrice: 6_000_000n },
+    });
+  });
+
+  it("are those of each size of a video that has one", async () => {
+    const sizes = (await load("openai")).find("openai/sora-2-pro")?.pricedFields.get("size");
+
+    expect([...(sizes ?? [])].map(([size, { prices }]) => [size, prices.completionVideoPrice])).toEqual([
+      ["1280x720", 300_000_000_000n],
+      ["720x1280", 300_000_000_000n],
+      ["1792x1024", 500_000_000_000n],
+      ["1024x1792", 500_000_000_000n],
+    ]);
+  });
+});
+
 describe("the media models of the bundled catalog", () => {
   it("have a vendor's price in the units of their modality, from the price library or with its source and day", async () => {
     const catalog = await load(...BUNDLED_VENDORS);
