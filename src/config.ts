@@ -76,6 +76,8 @@ export interface Config {
   /** Null: made and kept under the data directory. */
   readonly encryptionKey: string | null;
   readonly modelsFile: string | null;
+  /** False: no model answers within the process, and none that is free stands in for one that is missing. */
+  readonly hasSandboxModels: boolean;
   readonly vendors: Readonly<Record<VendorId, VendorConfig>>;
   /** Names and addresses without a port, in lower case, IPv6 without brackets. */
   readonly upstreamAllowHosts: readonly string[];
@@ -154,6 +156,7 @@ const environment = z.object({
   OWNER_CREDITS: credits().default(100n * 10n ** 9n),
   ENCRYPTION_KEY: text.min(16, "must have at least 16 characters").optional(),
   MODELS_FILE: text.optional(),
+  SANDBOX_MODELS: z.enum(["on", "off"]).default("on"),
   UPSTREAM_ALLOW_HOSTS: hosts().default([]),
   TRUST_PROXY: wholeNumber(0, 100).default(0),
   LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
@@ -214,6 +217,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     ownerCredits: values.OWNER_CREDITS,
     encryptionKey: values.ENCRYPTION_KEY ?? null,
     modelsFile: values.MODELS_FILE ?? null,
+    hasSandboxModels: values.SANDBOX_MODELS === "on",
     vendors: toVendors(values),
     upstreamAllowHosts: values.UPSTREAM_ALLOW_HOSTS,
     trustProxyHops: values.TRUST_PROXY,

@@ -32,6 +32,7 @@ describe("parseConfig", () => {
       ownerCredits: 100_000_000_000n,
       encryptionKey: null,
       modelsFile: null,
+      hasSandboxModels: true,
       upstreamAllowHosts: [],
       trustProxyHops: 0,
       logLevel: "info",

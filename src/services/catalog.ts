@@ -35,6 +35,8 @@ export interface CatalogFilter {
 export interface CatalogSettings {
   /** The path of `MODELS_FILE`. */
   readonly modelsFile: string | null;
+  /** False: there is no model that runs in the process, nor its upstream. */
+  readonly hasSandboxModels: boolean;
   readonly vendors: VendorsSettings;
   readonly readEnv: ReadEnv;
 }
@@ -43,7 +45,7 @@ export interface CatalogSettings {
 export async function loadCatalog(settings: CatalogSettings, clock: Clock): Promise<Catalog> {
   const bundled = await loadBundledSource(settings.vendors, clock.now());
   const localUrl = settings.vendors.ollama?.baseUrl;
-  const builtIn = [bundled, ...(localUrl ? [toLocalSource(localUrl, [])] : []), SANDBOX_SOURCE];
+  const builtIn = [bundled, ...(localUrl ? [toLocalSource(localUrl, [])] : []), ...(settings.hasSandboxModels ? [SANDBOX_SOURCE] : [])];
   if (settings.modelsFile === null) return new Catalog(builtIn);
   const builtInUpstreams = builtIn.flatMap((source) => source.upstreams.map((upstream) => upstream.id));
   const operator = await readModelsFile(settings.modelsFile, settings.readEnv, builtInUpstreams);
@@ -191,7 +193,8 @@ export class Catalog {
     const registered = isCommunityId(name) ? this.registeredNear(caller, name) : [];
     const callable = [...this.listing.models, ...registered].filter((model) => this.mayCall(caller, model));
     const closest = closestIds(callable, name, CLOSEST_COUNT);
-    const hint = closest.length === 0 ? "This key may use no model." : `The closest are: ${closest.join(", ")}.`;
+    const none = this.listing.models.length === 0 ? "The operator has configured none." : "This key may use no model.";
+    const hint = closest.length === 0 ? none : `The closest are: ${closest.join(", ")}.`;
     return invalidInput(`There is no model ${quote(name)}. ${hint}`, "model");
   }
 }
@@ -209,7 +212,10 @@ function toListing(sources: readonly CatalogSource[]): Listing {
 }
 
 function noDefault(modality: Modality): Error {
-  return invalidInput(`Name a model: there is no default model of modality ${modality}.`, "model");
+  return invalidInput(
+    `Name a model: there is no default model of modality ${modality}, because the operator has configured none.`,
+    "model",
+  );
 }
 
 /** By modality; of one, the registered ones come after the others. */

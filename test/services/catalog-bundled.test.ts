@@ -13,7 +13,7 @@ const clock = { now: () => new Date("2026-11-21T00:00:00Z") };
 
 function load(...vendors: BundledVendor[]): Promise<Catalog> {
   const configured = Object.fromEntries(vendors.map((vendor) => [vendor, { apiKey: "key", baseUrl: null }]));
-  return loadCatalog({ modelsFile: null, vendors: configured, readEnv: () => null }, clock);
+  return loadCatalog({ modelsFile: null, hasSandboxModels: true, vendors: configured, readEnv: () => null }, clock);
 }
 
 it("has a price list that is what the price library says", () => {

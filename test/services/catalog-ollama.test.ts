@@ -56,7 +56,7 @@ describe("the catalog of a local server", () => {
   beforeEach(async () => {
     upstream = await startFakeUpstream();
     catalog = await loadCatalog(
-      { modelsFile: null, vendors: { ollama: { apiKey: null, baseUrl: upstream.baseUrl } }, readEnv: () => null },
+      { modelsFile: null, hasSandboxModels: true, vendors: { ollama: { apiKey: null, baseUrl: upstream.baseUrl } }, readEnv: () => null },
       { now: () => new Date() },
     );
     watch = new LocalModels(upstream.baseUrl, catalog, log, 60_000);
@@ -150,7 +150,12 @@ describe("a source that changes", () => {
 
   it("is taken whole: allow lists, aliases and defaults follow at once", async () => {
     const catalog = await loadCatalog(
-      { modelsFile: null, vendors: { ollama: { apiKey: null, baseUrl: "http://127.0.0.1:9" } }, readEnv: () => null },
+      {
+        modelsFile: null,
+        hasSandboxModels: true,
+        vendors: { ollama: { apiKey: null, baseUrl: "http://127.0.0.1:9" } },
+        readEnv: () => null,
+      },
       { now: () => new Date() },
     );
     const allowedModels = ["ollama/a"];

@@ -39,7 +39,12 @@ function keyFor(allowedModels: readonly string[] | null): KeyCaller {
 }
 
 const ENVIRONMENT: Readonly<Record<string, string>> = { ACME_KEY: "acme-secret" };
-const WITHOUT_FILE: CatalogSettings = { modelsFile: null, vendors: {}, readEnv: (name) => ENVIRONMENT[name] ?? null };
+const WITHOUT_FILE: CatalogSettings = {
+  modelsFile: null,
+  hasSandboxModels: true,
+  vendors: {},
+  readEnv: (name) => ENVIRONMENT[name] ?? null,
+};
 
 let files = 0;
 async function loadText(text: string, settings: Partial<CatalogSettings> = {}): Promise<Catalog> {

@@ -1,7 +1,8 @@
-/** A gateway on which operators alone make accounts: on the pages, over GraphQL and with GitHub alike. */
+/** A gateway for others: operators alone make accounts, on the pages, over GraphQL and with GitHub alike, and there is no sandbox. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runSluice } from "../../scripts/sluice/run.js";
+import { loadCatalog } from "../../src/services/catalog.js";
 import { databaseOf } from "../e2e/money.js";
 import { codes, execute, field } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -16,7 +17,7 @@ let github: FakeGitHub;
 let app: TestApp;
 beforeAll(async () => {
   github = await startFakeGitHub();
-  app = await createTestApp({ config: { signUp: "closed", github: github.settings } });
+  app = await createTestApp({ config: { signUp: "closed", hasSandboxModels: false, github: github.settings } });
 });
 afterAll(async () => {
   await app.close();
@@ -114,4 +115,35 @@ describe("Whoever has one", () => {
 
 it("is said when the gateway starts", () => {
   expect(app.logs.map(({ msg }) => msg)).toContain("sign-up is closed: operators make accounts");
+});
+
+describe("Without sandbox models", () => {
+  const ask = async (path: string, body: object) => {
+    const headers = { Authorization: `Bearer ${app.key}`, "Content-Type": "application/json" };
+    const response = await fetch(`${app.baseUrl}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    return { status: response.status, text: await response.text() };
+  };
+  const chat = (model?: string) => ask("/v1/chat/completions", { model, messages: [{ role: "user", content: "Hi" }] });
+
+  it("lists none, and answers as none", async () => {
+    const models = (await (await fetch(`${app.baseUrl}/models`)).json()) as { name: string }[];
+
+    expect(models.length).toBeGreaterThan(0);
+    expect(models.filter(({ name }) => name.startsWith("sandbox/"))).toEqual([]);
+    expect(await chat("sandbox/text")).toMatchObject({ status: 400, text: expect.stringContaining("There is no model") });
+    expect(await ask("/v1/embeddings", { model: "sandbox/embedding-paid", input: "Hi" })).toMatchObject({ status: 400 });
+  });
+
+  it("takes the operator's model for each kind's default, and says so where there is none", async () => {
+    expect((await chat()).status).toBe(200);
+
+    expect(app.upstream.requests.at(-1)?.json).toMatchObject({ model: "upstream-chat" });
+    const bare = await loadCatalog(
+      { modelsFile: null, hasSandboxModels: false, vendors: {}, readEnv: () => null },
+      { now: () => new Date() },
+    );
+    const refuse = (name?: string) => () => bare.resolve({ kind: "anonymous" }, name, "text");
+    expect(refuse()).toThrow("there is no default model of modality text, because the operator has configured none");
+    expect(refuse("gpt")).toThrow("The operator has configured none.");
+  });
 });
