@@ -1,5 +1,5 @@
 /** The composition root: a configuration in, an HTTP server out. */
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
 import { type Addresses, addressesOf, type Config } from "./config.js";
@@ -24,14 +24,15 @@ export interface App {
 export async function createApp(config: Config, log: Logger, clock: Clock = systemClock): Promise<App> {
   const addresses = (): Addresses => addressesOf(config, portOf(http, config));
   const ownUrl = (): string => loopbackUrl(boundHostOf(http, config), portOf(http, config));
-  const [platform, faces] = await Promise.all([openPlatform(config, clock, log, addresses, ownUrl), loadFaces()]);
+  const media = mediaMountOf(config);
+  const auth = authMountOf(config);
+  const settings = { ...config, sessionHost: auth.host };
+  const [platform, faces] = await Promise.all([openPlatform(settings, clock, log, addresses, ownUrl), loadFaces()]);
   const { express, GRAPHQL_PATH, createGraphQLServer, routeUpgrades } = faces;
   const { answerClientError, createRestRouter, isOwnHost, messageClassesOf, toErrorRequestHandler, REALTIME_PATH, createRealtimeFace } =
     faces;
   log.info(config.signUp === "open" ? "sign-up is open to whoever reaches this gateway" : "sign-up is closed: operators make accounts");
   const graphql = createGraphQLServer({ services: platform.services, log, config });
-  const media = mediaMountOf(config);
-  const auth = authMountOf(config);
   const rest = createRestRouter({
     services: platform.services,
     log,
@@ -47,7 +48,7 @@ export async function createApp(config: Config, log: Logger, clock: Clock = syst
   const app = express();
   app.disable("x-powered-by");
   app.disable("etag");
-  app.use(GRAPHQL_PATH, (req, res, next) => (isOwnHost(req, media) || isOwnHost(req, auth) ? next() : graphql.handler(req, res, next)));
+  app.use(GRAPHQL_PATH, (req, res, next) => (isOwnHost(req, media) ? next() : graphql.handler(req, res, next)));
   app.use(rest);
   app.use(toErrorRequestHandler(log));
 
@@ -58,7 +59,9 @@ export async function createApp(config: Config, log: Logger, clock: Clock = syst
   http.keepAliveTimeout = HTTP_KEEP_ALIVE_MS;
   http.on("clientError", answerClientError);
   const drain = trackRequests(http);
-  const stopUpgrades = routeUpgrades(http, { [GRAPHQL_PATH]: graphql.upgrade, [REALTIME_PATH]: realtime.upgrade });
+  // As with requests: the media host answers neither, and where people sign in there is no session of a model.
+  const isAnswered = (req: IncomingMessage, path: string) => !isOwnHost(req, media) && (path === GRAPHQL_PATH || !isOwnHost(req, auth));
+  const stopUpgrades = routeUpgrades(http, { [GRAPHQL_PATH]: graphql.upgrade, [REALTIME_PATH]: realtime.upgrade }, isAnswered);
 
   let closing: Promise<void> | null = null;
   return {

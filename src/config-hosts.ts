@@ -27,6 +27,17 @@ export function isMediaUrlAmbiguous(mediaUrl: string | undefined, baseUrl: strin
   return media.pathname === "/" && sharesHost(media, baseUrl ?? null);
 }
 
+/** True when the media host would have to answer where people sign in, and that is a host of its own. */
+export function isMediaUrlWhereSessionsAre(urls: {
+  readonly mediaUrl: string | undefined;
+  readonly authUrl: string | undefined;
+  readonly baseUrl: string | undefined;
+}): boolean {
+  const { mediaUrl, authUrl, baseUrl } = urls;
+  if (mediaUrl === undefined || authUrl === undefined || sharesHost(new URL(authUrl), baseUrl ?? null)) return false;
+  return new URL(mediaUrl).host === new URL(authUrl).host;
+}
+
 /** Without a base URL the gateway is at localhost, at a port that is not known yet. */
 function sharesHost(url: URL, baseUrl: string | null): boolean {
   return baseUrl === null ? url.hostname === "localhost" : new URL(baseUrl).host === url.host;

@@ -4,7 +4,7 @@
  */
 import { resolve } from "node:path";
 import * as z from "zod";
-import { isMediaUrlAmbiguous } from "./config-hosts.js";
+import { isMediaUrlAmbiguous, isMediaUrlWhereSessionsAre } from "./config-hosts.js";
 import { boolean, byteCount, credits, hosts, httpUrl, json, url, wholeNumber } from "./config-values.js";
 import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "./config-vendors.js";
 import { isWellFormedApiKey } from "./lib/api-key-format.js";
@@ -269,6 +269,8 @@ function missingPartners(values: Values): string[] {
     if (!Object.hasOwn(values.MCP_SERVERS, id)) problems.push(`MCP_SERVERS: must say where ${id} is, for which MCP_SERVER_KEYS has a key`);
   }
   if (isMediaUrlAmbiguous(values.MEDIA_URL, values.BASE_URL)) problems.push("MEDIA_URL: must have a path, or another host than BASE_URL");
+  const urls = { mediaUrl: values.MEDIA_URL, authUrl: values.AUTH_URL, baseUrl: values.BASE_URL };
+  if (isMediaUrlWhereSessionsAre(urls)) problems.push("MEDIA_URL: must have another host than AUTH_URL, where people are signed in");
   return problems;
 }
 

@@ -219,6 +219,16 @@ describe("parseConfig", () => {
   });
 });
 
+describe("MEDIA_URL", () => {
+  it("is not where people sign in, unless everything is there", () => {
+    const [BASE_URL, AUTH_URL, MEDIA_URL] = ["https://ai.example", "https://login.example", "https://login.example/files"];
+
+    expect(() => parseConfig({ BASE_URL, AUTH_URL, MEDIA_URL })).toThrow("MEDIA_URL: must have another host than AUTH_URL");
+    expect(parseConfig({ BASE_URL: AUTH_URL, AUTH_URL, MEDIA_URL }).mediaUrl).toBe(MEDIA_URL);
+    expect(parseConfig({ BASE_URL, AUTH_URL, MEDIA_URL: "https://media.example" }).mediaUrl).toBe("https://media.example");
+  });
+});
+
 describe("addressesOf", () => {
   it("builds every address from the port", () => {
     expect(addressesOf(parseConfig({ PORT: "0" }), 5123)).toEqual({

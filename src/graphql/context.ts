@@ -5,6 +5,8 @@ import type { Services } from "../services/services.js";
 /** The browser that asks, and the way to set a cookie in it. */
 export interface BrowserAnswer {
   readonly userAgent: string | undefined;
+  /** Throws BAD_REQUEST where the session's cookie does not count. */
+  assertSessionHost(): void;
   /** A `Set-Cookie` line of the answer to come. */
   addCookie(line: string): void;
 }

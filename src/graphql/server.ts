@@ -98,7 +98,11 @@ class HttpFace {
       const credential = await this.readCredential(req, url, clientAddress);
       const caller = await authenticate(services.access, credential, clientAddress);
       const cookies: string[] = [];
-      const browser = { userAgent: req.headers["user-agent"], addCookie: (line: string) => void cookies.push(line) };
+      const browser = {
+        userAgent: req.headers["user-agent"],
+        assertSessionHost: () => services.access.assertSessionHost(req),
+        addCookie: (line: string) => void cookies.push(line),
+      };
       const hops = readHops(req.headers[HOPS_HEADER]);
       const maxCost = readMaxCost(req.headers[MAX_COST_HEADER.toLowerCase()]);
       const scope = { caller, requestId, clientAddress, log, signal: leaving.signal, hops, maxCost };

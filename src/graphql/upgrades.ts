@@ -5,13 +5,17 @@ import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 
 export type UpgradeHandler = (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
-/** Routes upgrade requests by path and refuses the others; the returned function ends the routing. */
-export function routeUpgrades(httpServer: Server, handlers: Readonly<Record<string, UpgradeHandler>>): () => void {
+/** Routes upgrade requests by path and refuses the others, and those that `isAnswered` does not want; the returned function ends the routing. */
+export function routeUpgrades(
+  httpServer: Server,
+  handlers: Readonly<Record<string, UpgradeHandler>>,
+  isAnswered: (req: IncomingMessage, path: string) => boolean = () => true,
+): () => void {
   const byPath = new Map(Object.entries(handlers));
   const onUpgrade: UpgradeHandler = (req, socket, head) => {
     const [path = ""] = (req.url ?? "").split("?", 1);
     const handler = byPath.get(path);
-    if (handler) handler(req, socket, head);
+    if (handler && isAnswered(req, path)) handler(req, socket, head);
     else refuseUpgrade(socket, 404, "Not Found");
   };
   httpServer.on("upgrade", onUpgrade);

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import { Router } from "express";
 import type { Logger } from "pino";
+import { isAtHost } from "../lib/hosts.js";
 import { toRequestHandler } from "./route.js";
 
 export interface HostMount {
@@ -13,7 +14,7 @@ export interface HostMount {
 
 /**
  * Adds a host's routes to `router`; call it before other routes are added. A host of its own answers nothing else: what strangers
- * upload, and where people sign in, must not share an origin with the rest. `root` is what the host answers beside its path.
+ * upload, and where people sign in, must not share an origin with what models make. `root` is what the host answers beside its path.
  */
 export function mountHost(router: Router, hosted: Router, { host, path }: HostMount, log: Logger, root?: Router): void {
   if (host === null) {
@@ -25,15 +26,10 @@ export function mountHost(router: Router, hosted: Router, { host, path }: HostMo
   if (root) own.use(root);
   own.use(path === "" ? "/" : path, hosted);
   const handle = toRequestHandler(own, log);
-  router.use((req, res, next) => (isHost(req, host) ? handle(req, res, next) : next()));
+  router.use((req, res, next) => (isAtHost(req.headers, host) ? handle(req, res, next) : next()));
 }
 
 /** True for requests to a host that answers nothing else. */
-export function isOwnHost(req: IncomingMessage, { host }: HostMount): boolean {
-  return host !== null && isHost(req, host);
-}
-
-function isHost({ headers }: IncomingMessage, host: string): boolean {
-  const asked = headers.host?.toLowerCase();
-  return asked === host || (!host.includes(":") && asked?.replace(/:\d+$/, "") === host);
+export function isOwnHost({ headers }: IncomingMessage, { host }: HostMount): boolean {
+  return host !== null && isAtHost(headers, host);
 }

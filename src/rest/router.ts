@@ -134,6 +134,8 @@ function createRouter(
   addIntegrationRoutes(accountRoute, endpoint, services);
   addSessionRoutes(accountRoute, endpoint, services);
   router.use(["/account", "/api/account"], account);
+  // Only a session may do some of it, and sessions count at no other host then.
+  if (authMount.host !== null) authRoot.use(["/account", "/api/account"], account);
   if (authMount.host === null) mountHost(router, authRouter, authMount, log, authRoot);
   addDocsRoutes(route, recorded);
   return router;

@@ -3,7 +3,7 @@
  * address wherever they arrive, before any work is done for them (decisions "Rate limits"). A key wins over a session's cookie.
  */
 import type { Caller, SessionCaller } from "../context.js";
-import { AppError } from "../errors.js";
+import { AppError, invalidInput } from "../errors.js";
 import type { ApiKeys } from "./api-keys.js";
 import type { RateLimits } from "./rate-limits.js";
 import type { BrowserRequest, SessionCookie } from "./sessions/session-cookie.js";
@@ -19,7 +19,7 @@ export class Access {
   constructor(
     private readonly apiKeys: Pick<ApiKeys, "authenticate">,
     private readonly sessions: SessionFinder,
-    private readonly cookie: Pick<SessionCookie, "read" | "tokenOf" | "tokenOfUpgrade">,
+    private readonly cookie: Pick<SessionCookie, "countsAt" | "read" | "tokenOf" | "tokenOfUpgrade" | "url">,
     private readonly limits: RateLimits,
   ) {}
 
@@ -48,6 +48,11 @@ export class Access {
   /** As `sessionTokenOf`, for the upgrade to a WebSocket. */
   sessionTokenOfUpgrade(request: BrowserRequest): string | null {
     return this.cookie.tokenOfUpgrade(request);
+  }
+
+  /** Throws BAD_REQUEST where nobody can be signed in: a cookie set there would be worth nothing. */
+  assertSessionHost(request: BrowserRequest): void {
+    if (!this.cookie.countsAt(request)) throw invalidInput(`Nobody is signed in at this host. Ask at ${this.cookie.url} instead.`);
   }
 
   /** Nobody for a token that is not good. Rejects with RATE_LIMITED when nobody in particular asks too often. */

@@ -33,6 +33,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly signInAttemptsPerMinute: number;
   /** scrypt's N. */
   readonly passwordCost: number;
+  /** Where people sign in, when that host answers nothing that a model made; null when it is the host of everything else. */
+  readonly sessionHost: string | null;
   /** Null: nobody signs in with it. */
   readonly github: GitHubSettings | null;
   /** Of MCP servers, by the ids that agents know them by; those left out are not there. */

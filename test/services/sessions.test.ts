@@ -379,6 +379,21 @@ describe("The cookie", () => {
     expect(from(method, headers)).toBe(counts);
   });
 
+  it("counts at the host where people sign in, where that is one of its own", () => {
+    const apart = new SessionCookie(() => ["https://auth.example.com"], "auth.example.com");
+    const at = (host: string, headers: Record<string, string> = {}) =>
+      apart.tokenOf({ method: "POST", headers: { host, cookie: `__Host-sluice_session=${token}`, ...headers } }) !== null;
+
+    const isOwnPage = { "sec-fetch-site": "same-origin" };
+    expect(["auth.example.com", "AUTH.example.com:443", "api.example.com", ""].map((host) => at(host, isOwnPage))).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
+    expect(["auth", "api"].map((name) => at("auth.example.com", { origin: `https://${name}.example.com` }))).toEqual([true, false]);
+  });
+
   it("of a WebSocket counts with an origin of ours", () => {
     const upgrade = (headers: Record<string, string>) =>
       secure.tokenOfUpgrade({ headers: { host: "api.example.com", cookie: `__Host-sluice_session=${token}`, ...headers } });

@@ -64,7 +64,7 @@ builder.mutationField("signUp", (t) =>
   t.field({
     type: SignUpPayload,
     nullable: true,
-    description: "Makes an account and signs in to it. Over HTTP only.",
+    description: "Makes an account and signs in to it. Over HTTP only, and where the gateway signs people in.",
     extensions: ONE_SIGN_IN,
     args: { input: t.arg({ type: SignUpInput, required: true }) },
     resolve: (_root, { input }, ctx) =>
@@ -76,7 +76,8 @@ builder.mutationField("signIn", (t) =>
   t.field({
     type: SignInPayload,
     nullable: true,
-    description: "Signs in with an e-mail address and a password; always into a new session. Over HTTP only.",
+    description:
+      "Signs in with an e-mail address and a password; always into a new session. Over HTTP only, and where the gateway signs people in.",
     extensions: ONE_SIGN_IN,
     args: { input: t.arg({ type: SignInInput, required: true }) },
     resolve: (_root, { input }, ctx) =>
@@ -197,6 +198,7 @@ async function answering<Result extends { readonly cookies: readonly string[] }>
   work: (browser: BrowserAnswer) => Promise<Result>,
 ): Promise<Result> {
   if (browser === null) throw invalidInput("A WebSocket cannot set the session's cookie: send this over HTTP.");
+  browser.assertSessionHost();
   const result = await work(browser);
   for (const line of result.cookies) browser.addCookie(line);
   return result;

@@ -22,15 +22,15 @@ export interface SessionServices {
 
 export function createSessionServices(
   { database, events, counters, deriveSecret }: Pick<Foundations, "database" | "events" | "counters" | "deriveSecret">,
-  settings: Pick<PlatformSettings, "github" | "signUp" | "passwordCost" | "signInAttemptsPerMinute">,
+  settings: Pick<PlatformSettings, "github" | "passwordCost" | "sessionHost" | "signInAttemptsPerMinute" | "signUp">,
   clock: Clock,
   log: Logger,
   addresses: () => Addresses,
 ): SessionServices {
   const sessionCookie = new SessionCookie(() => {
     const { baseUrl, authUrl } = addresses();
-    return [baseUrl, authUrl];
-  });
+    return settings.sessionHost === null ? [baseUrl, authUrl] : [authUrl];
+  }, settings.sessionHost);
   const directory = new SessionDirectory(database, deriveSecret("session tokens"), clock, events);
   const sessions = new Sessions(database, directory, sessionCookie, events, clock);
   const passwords = new Passwords(settings.passwordCost);

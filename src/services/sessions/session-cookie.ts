@@ -1,7 +1,9 @@
 /**
  * The cookie that a signed-in browser sends, which both faces read by the same rules. It counts for requests of our own pages only:
- * browsers add it to requests that other sites make, too (reliability 3, 7).
+ * browsers add it to requests that other sites make, too (reliability 3, 7). Where people sign in at a host of its own it counts there
+ * alone: what models make is answered at the other hosts, and whatever a browser makes of that must find nobody signed in.
  */
+import { isAtHost } from "../../lib/hosts.js";
 import { SESSION_COOKIE_SECONDS } from "../../limits-sessions.js";
 
 const COOKIE = "sluice_session";
@@ -20,20 +22,40 @@ export interface BrowserRequest {
 }
 
 export class SessionCookie {
-  /** `ownUrls`: where the gateway is reached, the authorization host's last. */
-  constructor(private readonly ownUrls: () => readonly string[]) {}
+  /** `ownUrls`: where its pages are, the authorization host's last. `host`: the only one where it counts; null is any. */
+  constructor(
+    private readonly ownUrls: () => readonly string[],
+    private readonly host: string | null = null,
+  ) {}
+
+  /** Whether anybody can be signed in where this was sent to. */
+  countsAt({ headers }: Pick<BrowserRequest, "headers">): boolean {
+    return this.host === null || isAtHost(headers, this.host);
+  }
+
+  /** Where people sign in. */
+  get url(): string {
+    return this.ownUrls().at(-1) ?? "";
+  }
 
   /** The token of a request that the cookie counts for; null for any other. */
   tokenOf(request: BrowserRequest): string | null {
     const { cookie } = request.headers;
     // Most requests bring a key and no cookie.
-    if (cookie === undefined || !cookie.includes(COOKIE) || !this.isFromOwnPage(request)) return null;
+    if (cookie === undefined || !cookie.includes(COOKIE) || !this.countsAt(request) || !this.isFromOwnPage(request)) return null;
     return this.read(cookie);
   }
 
   /** As `tokenOf`, for the upgrade to a WebSocket: browsers say where it comes from, and no rule of theirs holds it back. */
-  tokenOfUpgrade({ headers }: BrowserRequest): string | null {
-    if (headers.cookie === undefined || headers.origin === undefined || !this.isOwnOrigin(headers.origin, headers.host)) return null;
+  tokenOfUpgrade(request: BrowserRequest): string | null {
+    const { headers } = request;
+    if (
+      !this.countsAt(request) ||
+      headers.cookie === undefined ||
+      headers.origin === undefined ||
+      !this.isOwnOrigin(headers.origin, headers.host)
+    )
+      return null;
     return this.read(headers.cookie);
   }
 
@@ -69,7 +91,7 @@ export class SessionCookie {
   }
 
   private get isSecure(): boolean {
-    return this.ownUrls().at(-1)?.startsWith("https:") ?? false;
+    return this.url.startsWith("https:");
   }
 
   /** What the browser says: Sec-Fetch-Site where it does, else Origin, which it leaves out of plain GET requests. */

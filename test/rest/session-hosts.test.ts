@@ -1,0 +1,174 @@
+/**
+ * Where people sign in at a host of its own (docs/operating.md, "Hosts of their own"): a session counts there alone, and nothing that a
+ * model made, or that a stranger uploaded, is answered there.
+ */
+import { type IncomingHttpHeaders, request } from "node:http";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { recordRoutes } from "../../src/rest/router.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { type Person, signedIn, signUp } from "../support/sign-in.js";
+
+const [GATEWAY, LOGIN, MEDIA] = ["gateway.example", "login.example", "media.example"];
+const ME = JSON.stringify({ query: "{ me { handle } }" });
+/** Accounts, and the pages on which people sign in and decide. */
+const ANSWERED_WHERE_PEOPLE_SIGN_IN =
+  /^\/(?:account|sign-in|sign-up|sign-out|sessions|password|authorize|device|integrations|api\/auth|api\/device|api\/oauth|\.well-known)(?:\/|$)/;
+
+let app: TestApp;
+let person: Person;
+
+beforeAll(async () => {
+  const config = { baseUrl: `http://${GATEWAY}`, authUrl: `http://${LOGIN}`, mediaUrl: `http://${MEDIA}` };
+  app = await createTestApp({ config });
+  person = await signUp(app);
+});
+afterAll(() => app.close());
+
+interface Asked {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+interface Answered {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/** `fetch` lets nobody choose the Host header. */
+function ask(host: string, path: string, { method = "GET", headers = {}, body }: Asked = {}): Promise<Answered> {
+  return new Promise((resolve, reject) => {
+    const type = body === undefined ? {} : { "Content-Type": "application/json" };
+    const sent = request(app.baseUrl + path, { method, headers: { Host: host, ...type, ...headers } }, async (res) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of res) chunks.push(chunk as Buffer);
+      resolve({ status: res.statusCode ?? 0, headers: res.headers, text: Buffer.concat(chunks).toString() });
+    });
+    sent.on("error", reject);
+    sent.end(body);
+  });
+}
+
+function signInAt(host: string): Promise<Answered> {
+  const query = "mutation ($input: SignInInput!) { signIn(input: $input) { __typename } }";
+  const variables = { input: { email: person.email, password: person.password } };
+  return ask(host, "/graphql", { method: "POST", body: JSON.stringify({ query, variables }) });
+}
+
+describe("A session", () => {
+  it("counts where people sign in", async () => {
+    for (const path of ["/account/profile", "/api/account/profile", "/account/sessions"]) {
+      expect([path, (await ask(LOGIN, path, { headers: signedIn(person) })).status]).toEqual([path, 200]);
+    }
+    const me = await ask(LOGIN, "/graphql", { method: "POST", headers: signedIn(person), body: ME });
+
+    expect(JSON.parse(me.text)).toMatchObject({ data: { me: { handle: expect.any(String) } } });
+    expect((await ask(LOGIN, "/sessions", { headers: signedIn(person) })).status).toBe(200);
+  });
+
+  it.each([GATEWAY, "127.0.0.1", `${LOGIN}.evil.example`, ""])("counts nowhere else: %s", async (host) => {
+    for (const path of ["/account/profile", "/text/hello?model=sandbox/text"]) {
+      expect([path, (await ask(host, path, { headers: signedIn(person) })).status]).toEqual([path, 401]);
+    }
+    const me = await ask(host, "/graphql", { method: "POST", headers: signedIn(person), body: ME });
+
+    expect(JSON.parse(me.text).errors[0].extensions.code).toBe("UNAUTHORIZED");
+  });
+
+  it("opens a WebSocket where people sign in, for the pages there alone", async () => {
+    const whoami = async (host: string, origin: string) => {
+      const socket = new WebSocket(app.wsUrl, "graphql-transport-ws", { headers: { Host: host, Cookie: person.cookie, Origin: origin } });
+      const next = () => new Promise<string>((resolve) => socket.once("message", (data) => resolve(String(data))));
+      await new Promise((resolve) => socket.once("open", resolve));
+      socket.send(JSON.stringify({ type: "connection_init" }));
+      await next();
+      socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query: "{ me { handle } }" } }));
+      const answer = await next();
+      socket.terminate();
+      return answer.includes('"handle"') ? "signed in" : "nobody";
+    };
+
+    expect(await whoami(LOGIN, `http://${LOGIN}`)).toBe("signed in");
+    expect(await whoami(LOGIN, `http://${GATEWAY}`)).toBe("nobody");
+    expect(await whoami(GATEWAY, `http://${GATEWAY}`)).toBe("nobody");
+    expect(await whoami(GATEWAY, `http://${LOGIN}`)).toBe("nobody");
+  });
+
+  it("is counted for no page of another host of ours, whatever an older browser sends", async () => {
+    const status = async (origin: string) =>
+      (await ask(LOGIN, "/account/profile", { headers: { Cookie: person.cookie, Origin: origin } })).status;
+
+    expect(await status(`http://${LOGIN}`)).toBe(200);
+    expect(await status(`http://${GATEWAY}`)).toBe(401);
+    expect(await status(`http://${MEDIA}`)).toBe(401);
+  });
+
+  it("begins and ends there, and whoever asks elsewhere is told where", async () => {
+    const there = await signInAt(LOGIN);
+    const elsewhere = await signInAt(GATEWAY);
+
+    expect(there.headers["set-cookie"]).toEqual([expect.stringContaining("sluice_session=")]);
+    expect(elsewhere.headers).not.toHaveProperty("set-cookie");
+    expect(JSON.parse(elsewhere.text).errors[0]).toMatchObject({
+      message: `Nobody is signed in at this host. Ask at http://${LOGIN} instead.`,
+      extensions: { code: "BAD_REQUEST" },
+    });
+  });
+});
+
+describe("Where people sign in", () => {
+  it("nothing is answered but accounts, GraphQL and the pages for it", async () => {
+    const answered = new Set<string>();
+    const headers = { Authorization: `Bearer ${app.key}` };
+    for (const { path, methods } of recordRoutes()) {
+      // HEAD says no more than GET, and not why.
+      for (const method of Object.keys(methods).filter((name) => name !== "HEAD")) {
+        const { text } = await ask(LOGIN, path.replace(/[:*]\w+/g, "x"), { method, headers });
+        if (!text.includes("No such path.")) answered.add(path);
+      }
+    }
+
+    expect([...answered].filter((path) => !ANSWERED_WHERE_PEOPLE_SIGN_IN.test(path))).toEqual([]);
+    expect(answered).toContain("/account/profile");
+    expect((await ask(LOGIN, "/text/hello?model=sandbox/text", { headers })).status).toBe(404);
+  });
+
+  it.each([
+    [LOGIN, "/v1/realtime", 404],
+    [MEDIA, "/v1/realtime", 404],
+    [MEDIA, "/graphql", 404],
+    [LOGIN, "/graphql", 101],
+  ])("no socket of a model opens, nor any where media are: %s%s", async (host, path, status) => {
+    const headers = { Host: host };
+    const socket = new WebSocket(app.wsUrl.replace("/graphql", path), "graphql-transport-ws", { headers });
+    const answered = new Promise<number>((resolve) => {
+      socket.once("upgrade", () => resolve(101));
+      socket.once("unexpected-response", (_req, res) => resolve(res.statusCode ?? 0));
+    });
+    socket.on("error", () => undefined);
+
+    expect(await answered).toBe(status);
+    socket.terminate();
+  });
+});
+
+describe("A host for everything", () => {
+  it("has its sessions everywhere, by whatever name it is called", async () => {
+    const single = await createTestApp({ upstream: app.upstream });
+    try {
+      const signedInThere = signedIn(await signUp(single));
+      const statuses = await Promise.all(
+        ["127.0.0.1", "localhost"].map(async (name) => {
+          const url = single.baseUrl.replace("127.0.0.1", name);
+          return (await fetch(`${url}/account/profile`, { headers: signedInThere })).status;
+        }),
+      );
+
+      expect(statuses).toEqual([200, 200]);
+    } finally {
+      await single.close();
+    }
+  });
+});
