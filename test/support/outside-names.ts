@@ -25,12 +25,16 @@ interface LookUp {
   readonly name: Node;
 }
 
-/** `file:line text` of each look-up in those files of a project which `isJudged` accepts, by their path from its root. */
-export function findOutsideNames(root: string, isJudged: (file: string) => boolean): { readonly files: number; readonly found: string[] } {
+/** `file:line text` of each look-up in the project of a tsconfig.json, in those files which `isJudged` accepts by their path from `root`. */
+export function findOutsideNames(
+  config: string,
+  root: string,
+  isJudged: (file: string) => boolean,
+): { readonly files: number; readonly found: string[] } {
   const api = new API({ cwd: root });
   try {
-    const [project] = api.updateSnapshot({ openProjects: [`${root}/tsconfig.json`] }).getProjects();
-    if (!project) throw new Error(`There is no project at ${root}.`);
+    const [project] = api.updateSnapshot({ openProjects: [config] }).getProjects();
+    if (!project) throw new Error(`There is no project ${config}.`);
     const { program, checker } = project;
     const files = program.getSourceFileNames().filter((file) => isJudged(relative(root, file)));
     const isAnyText = (type: Type | undefined): boolean => {
