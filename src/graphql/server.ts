@@ -16,6 +16,7 @@ import { AppError } from "../errors.js";
 import { clientAddressOf } from "../lib/client-address.js";
 import { HOPS_HEADER, readHops } from "../lib/hops.js";
 import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
+import { ownValue } from "../lib/own-values.js";
 import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX, REQUEST_ID_PATTERN } from "../limits.js";
 import { assertOneAuthorization, readBearer } from "../services/bearer.js";
 import { MAX_COST_HEADER, readMaxCost } from "../services/credits/max-cost.js";
@@ -104,7 +105,7 @@ class HttpFace {
         addCookie: (line: string) => void cookies.push(line),
       };
       const hops = readHops(req.headers[HOPS_HEADER]);
-      const maxCost = readMaxCost(req.headers[MAX_COST_HEADER.toLowerCase()]);
+      const maxCost = readMaxCost(ownValue(req.headers, MAX_COST_HEADER.toLowerCase()));
       const scope = { caller, requestId, clientAddress, log, signal: leaving.signal, hops, maxCost };
       const context: GraphQLContext = { ...scope, services, closing, browser };
       const response = await yoga.handleRequest(await this.toRequest(req, url, caller, leaving.signal), context);

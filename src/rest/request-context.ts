@@ -2,6 +2,7 @@
 import type { Logger } from "pino";
 import type { Caller, RequestContext } from "../context.js";
 import { HOPS_HEADER, readHops } from "../lib/hops.js";
+import { ownValue } from "../lib/own-values.js";
 import { MAX_COST_HEADER, readMaxCost } from "../services/credits/max-cost.js";
 import type { Exchange } from "./exchange.js";
 
@@ -20,7 +21,7 @@ export class RestRequestContext implements RequestContext {
     readonly clientAddress: string,
   ) {
     this.requestId = exchange.requestId;
-    this.maxCost = readMaxCost(exchange.req.headers[MAX_COST_HEADER.toLowerCase()]);
+    this.maxCost = readMaxCost(ownValue(exchange.req.headers, MAX_COST_HEADER.toLowerCase()));
     this.#exchange = exchange;
   }
 
