@@ -103,8 +103,9 @@ export function notFound(what: string): AppError {
   return new AppError("NOT_FOUND", `No such ${what}.`);
 }
 
-export function conflict(message: string): AppError {
-  return new AppError("CONFLICT", message);
+/** `retryAfterSeconds` of what passes by itself: whoever is told to try again is told when, and may. */
+export function conflict(message: string, retryAfterSeconds?: number): AppError {
+  return new AppError("CONFLICT", message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
 }
 
 export function payloadTooLarge(bytesMax: number): AppError {

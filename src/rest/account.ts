@@ -1,4 +1,6 @@
 /** The account behind the caller: profile and balance (Spec 2.3, 2.4, 4.5). */
+
+import { requireSession } from "../services/permissions.js";
 import { updateProfileInput } from "../services/profiles.js";
 import type { Services } from "../services/services.js";
 import type { Endpoint } from "./endpoint.js";
@@ -9,6 +11,7 @@ export function addAccountRoutes(route: Route, endpoint: Endpoint, { accounts, p
   route("/profile", {
     GET: endpoint({ handler: async (ctx) => toProfile(await accounts.profile(ctx)) }),
     PATCH: endpoint({
+      requires: requireSession,
       body: updateProfileInput,
       handler: async (ctx, { body }) => {
         await profiles.update(ctx, body);

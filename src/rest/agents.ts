@@ -1,6 +1,7 @@
 /** Agents of the account (Spec 4.7). */
 import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "../limits-community.js";
 import { createAgentInput, updateAgentInput } from "../services/agents/agents-input.js";
+import { requireKeyManager } from "../services/permissions.js";
 import type { Services } from "../services/services.js";
 import type { Endpoint } from "./endpoint.js";
 import { toAgent } from "./presenters/agents.js";
@@ -14,11 +15,16 @@ export function addAgentRoutes(route: Route, endpoint: Endpoint, { agents }: Pic
         return { data: page.items.map(toAgent) };
       },
     }),
-    POST: endpoint({ body: createAgentInput, handler: async (ctx, { body }) => toAgent(await agents.create(ctx, body)) }),
+    POST: endpoint({
+      requires: requireKeyManager,
+      body: createAgentInput,
+      handler: async (ctx, { body }) => toAgent(await agents.create(ctx, body)),
+    }),
   });
   route("/agents/:agent", {
     GET: endpoint({ handler: async (ctx, { exchange }) => toAgent(await agents.get(ctx, exchange.parameter("agent"))) }),
     PATCH: endpoint({
+      requires: requireKeyManager,
       body: updateAgentInput,
       handler: async (ctx, { body, exchange }) => toAgent(await agents.update(ctx, exchange.parameter("agent"), body)),
     }),

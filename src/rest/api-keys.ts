@@ -1,6 +1,7 @@
 /** API keys of the account, and what the calling key is (Spec 4.5, decisions "Keys"). */
 import { API_KEYS_PER_ACCOUNT_MAX } from "../limits.js";
 import { createApiKeyInput, updateApiKeyInput } from "../services/api-keys-input.js";
+import { requireKeyManager } from "../services/permissions.js";
 import type { Services } from "../services/services.js";
 import type { Endpoint } from "./endpoint.js";
 import { toApiKey, toCreatedApiKey, toCurrentApiKey } from "./presenters/api-keys.js";
@@ -15,6 +16,7 @@ export function addApiKeyRoutes(route: Route, endpoint: Endpoint, { apiKeys }: P
       },
     }),
     POST: endpoint({
+      requires: requireKeyManager,
       body: createApiKeyInput,
       handler: async (ctx, { body, exchange }) => {
         const created = await apiKeys.create(ctx, body);
@@ -25,6 +27,7 @@ export function addApiKeyRoutes(route: Route, endpoint: Endpoint, { apiKeys }: P
   });
   route("/keys/:id", {
     PATCH: endpoint({
+      requires: requireKeyManager,
       body: updateApiKeyInput,
       handler: async (ctx, { body, exchange }) => toApiKey(await apiKeys.update(ctx, exchange.parameter("id"), body)),
     }),

@@ -1,6 +1,7 @@
 /** What an app has its users spend, as JSON and as CSV, for the app's owner (Spec 5.7). */
 import * as z from "zod";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_MAX } from "../limits.js";
+import { permissionOf } from "../services/permissions.js";
 import type { Services } from "../services/services.js";
 import { sendCsv } from "./csv.js";
 import type { Endpoint } from "./endpoint.js";
@@ -17,6 +18,7 @@ const appUsageQuery = z.object({
 export function addAppUsageRoutes(route: Route, endpoint: Endpoint, { appUsage }: Pick<Services, "appUsage">): void {
   route("/apps/:id/usage/daily", {
     GET: endpoint({
+      requires: permissionOf("usage"),
       query: appUsageQuery,
       handler: async (ctx, { query, exchange }) => {
         const usage = await appUsage.daily(ctx, exchange.parameter("id"), { days: query.days });

@@ -7,7 +7,7 @@ import type { Caller, RequestContext } from "../context.js";
 import { clientAddressOf } from "../lib/client-address.js";
 import type { Idempotency } from "../services/idempotency.js";
 import { parseInput } from "../services/input.js";
-import { requireCaller } from "../services/permissions.js";
+import { type Requirement, requireCaller } from "../services/permissions.js";
 import type { BrowserRequest } from "../services/sessions/session-cookie.js";
 import { readJsonBody } from "./body.js";
 import { readToken } from "./credentials.js";
@@ -21,6 +21,11 @@ import { type FormOptions, isForm, readForm, type UploadedFiles } from "./upload
 export interface EndpointOptions<Body, Query> {
   /** True: nobody in particular may call it too. A wrong key is refused all the same (decisions "Catalog"). */
   readonly isPublic?: boolean;
+  /**
+   * Who may ask at all: the check with which the service's method begins. It is made before anything of the request is looked at, so
+   * that nobody is told what is wrong with a request that they may not make. Any key or session unless said.
+   */
+  readonly requires?: Requirement;
   /** The JSON body; without it no body is read. */
   readonly body?: z.ZodType<Body>;
   /** The multipart/form-data body: instead of a JSON one, or beside it when there is `body` too. */
@@ -50,7 +55,7 @@ export interface Authenticator {
 
 /** The `endpoint()` of one application. */
 export function createEndpoint(authenticator: Authenticator, trustProxyHops: number, idempotency?: Idempotency): Endpoint {
-  return ({ isPublic = false, isGeneration = false, body, form, query, handler }) =>
+  return ({ isPublic = false, requires = requireCaller, isGeneration = false, body, form, query, handler }) =>
     async (exchange) => {
       try {
         const clientAddress = clientAddressOf(exchange.req, trustProxyHops);
@@ -59,9 +64,10 @@ export function createEndpoint(authenticator: Authenticator, trustProxyHops: num
         // A cache in between knows that an answer to a key is private, not that one to a cookie is.
         if (caller.kind === "session") exchange.setHeaders(PRIVATE);
         // Before the body is read: nobody's megabytes are not worth parsing.
-        if (!isPublic) requireCaller(ctx);
+        if (!isPublic) requires(ctx);
+        const { parameters } = exchange.query;
         const request = {
-          query: parseOptional(query, query && exchange.query.parameters),
+          query: parseOptional(query, parameters),
           ...(form && (!body || isForm(exchange.req)) ? await readFormInput(exchange, form) : await readJsonInput(exchange, body)),
           exchange,
         };
@@ -86,10 +92,9 @@ function toInput<Body, Query>({ query, body, files }: EndpointRequest<Body, Quer
 }
 
 function identify(authenticator: Authenticator, exchange: Exchange, clientAddress: string): Caller | Promise<Caller> {
-  const { query } = exchange;
   let token: string | null;
   try {
-    token = readToken(exchange.req, query);
+    token = readToken(exchange.req, exchange);
   } catch (error) {
     return refuseUnread(authenticator, clientAddress, error);
   }

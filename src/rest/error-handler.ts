@@ -145,8 +145,13 @@ export function headersOf(error: AppError): Record<string, string> {
   if (error.allow !== undefined) headers.Allow = error.allow.join(", ");
   if (error.code === "UNAUTHORIZED") headers["WWW-Authenticate"] = "Bearer";
   if (error.code === "UPGRADE_REQUIRED") headers.Upgrade = "websocket";
-  if (error.isFinal || NEVER_RETRIED.has(error.code)) headers["x-should-retry"] = "false";
+  if (isNeverRetried(error)) headers["x-should-retry"] = "false";
   return headers;
+}
+
+/** A conflict that says when to try again passes by itself. */
+function isNeverRetried({ code, isFinal, retryAfterSeconds }: AppError): boolean {
+  return isFinal || (NEVER_RETRIED.has(code) && !(code === "CONFLICT" && retryAfterSeconds !== undefined));
 }
 
 /** True when more is to come than is worth reading only to keep the connection. */

@@ -1,5 +1,6 @@
 /** Connected apps of the account (Spec 4.6). */
 import { connectIntegrationInput, listToolkitsInput } from "../services/integrations.js";
+import { requireKeyManager } from "../services/permissions.js";
 import type { Services } from "../services/services.js";
 import type { Endpoint } from "./endpoint.js";
 import { toConnectedApp, toToolkit } from "./presenters/integrations.js";
@@ -9,6 +10,7 @@ export function addIntegrationRoutes(route: Route, endpoint: Endpoint, { integra
   route("/integrations", {
     GET: endpoint({ handler: async (ctx) => ({ data: (await integrations.list(ctx)).map(toConnectedApp) }) }),
     POST: endpoint({
+      requires: requireKeyManager,
       body: connectIntegrationInput,
       handler: async (ctx, { body, exchange }) => {
         const { url, id } = await integrations.connect(ctx, body);
@@ -20,6 +22,7 @@ export function addIntegrationRoutes(route: Route, endpoint: Endpoint, { integra
   });
   route("/integrations/toolkits", {
     GET: endpoint({
+      requires: requireKeyManager,
       query: listToolkitsInput,
       handler: async (ctx, { query }) => ({ data: (await integrations.listToolkits(ctx, query)).map(toToolkit) }),
     }),

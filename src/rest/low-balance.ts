@@ -1,5 +1,6 @@
 /** The balance below which the account wants to be told. */
 import { setLowBalanceThresholdInput } from "../services/low-balance.js";
+import { requireKeyManager } from "../services/permissions.js";
 import type { Services } from "../services/services.js";
 import type { Endpoint } from "./endpoint.js";
 import { toLowBalance } from "./presenters/webhooks.js";
@@ -9,6 +10,7 @@ export function addLowBalanceRoutes(route: Route, endpoint: Endpoint, { lowBalan
   route("/balance/threshold", {
     GET: endpoint({ handler: async (ctx) => toLowBalance(await lowBalance.get(ctx)) }),
     PATCH: endpoint({
+      requires: requireKeyManager,
       body: setLowBalanceThresholdInput,
       handler: async (ctx, { body }) => toLowBalance(await lowBalance.setThreshold(ctx, body)),
     }),

@@ -11,6 +11,7 @@ import { parseInput } from "../services/input.js";
 import type { StoredMedia } from "../services/media-links.js";
 import { createUploadInput } from "../services/media-objects-input.js";
 import { isInline } from "../services/media-types.js";
+import { requireAccount } from "../services/permissions.js";
 import { queryFlag } from "../services/query-values.js";
 import type { Services } from "../services/services.js";
 import { addBlobTransferRoutes } from "./blob-transfers.js";
@@ -44,6 +45,7 @@ export function addMediaRoutes(route: Route, endpoint: Endpoint, services: Media
   });
   route("/upload", {
     POST: endpoint({
+      requires: requireAccount,
       query: uploadQuery,
       handler: async (ctx, { exchange, query: { strip } }) => {
         const upload = await readUploadBody(exchange.req, {

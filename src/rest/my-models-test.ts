@@ -1,5 +1,6 @@
 /** The probe of an upstream (decisions "Agents and community models"). */
 import { testCommunityModelInput } from "../services/community-models/probe-input.js";
+import { requireKeyManager } from "../services/permissions.js";
 import type { Services } from "../services/services.js";
 import type { Endpoint } from "./endpoint.js";
 import type { Route } from "./route.js";
@@ -10,6 +11,10 @@ export function addMyModelTestRoutes(
   { communityModelProbe }: Pick<Services, "communityModelProbe">,
 ): void {
   route("/my-models/test", {
-    POST: endpoint({ body: testCommunityModelInput, handler: (ctx, { body }) => communityModelProbe.test(ctx, body) }),
+    POST: endpoint({
+      requires: requireKeyManager,
+      body: testCommunityModelInput,
+      handler: (ctx, { body }) => communityModelProbe.test(ctx, body),
+    }),
   });
 }

@@ -4,6 +4,7 @@ import {
   createEndpointAgentInput,
   updateCommunityModelInput,
 } from "../services/community-models/models-input.js";
+import { requireKeyManager } from "../services/permissions.js";
 import type { Services } from "../services/services.js";
 import type { Endpoint } from "./endpoint.js";
 import type { Exchange } from "./exchange.js";
@@ -12,6 +13,7 @@ import type { Route } from "./route.js";
 
 export function addMyModelRoutes(route: Route, endpoint: Endpoint, { communityModels }: Pick<Services, "communityModels">): void {
   const update = endpoint({
+    requires: requireKeyManager,
     body: updateCommunityModelInput,
     handler: async (ctx, { body, exchange }) => toCommunityModel(await communityModels.update(ctx, idOf(exchange), body)),
   });
@@ -23,6 +25,7 @@ export function addMyModelRoutes(route: Route, endpoint: Endpoint, { communityMo
       },
     }),
     POST: endpoint({
+      requires: requireKeyManager,
       body: createCommunityModelInput,
       handler: async (ctx, { body }) => toCommunityModel(await communityModels.create(ctx, body)),
     }),
@@ -30,6 +33,7 @@ export function addMyModelRoutes(route: Route, endpoint: Endpoint, { communityMo
   // Before the ids: these are words.
   route("/my-models/endpoint-agents", {
     POST: endpoint({
+      requires: requireKeyManager,
       body: createEndpointAgentInput,
       handler: async (ctx, { body }) => toCommunityModel(await communityModels.createEndpointAgent(ctx, body)),
     }),

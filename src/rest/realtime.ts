@@ -223,7 +223,7 @@ function protocolsOf(req: IncomingMessage): readonly string[] {
 
 /** The header wins, then the query (decisions "Keys"), then the subprotocol. */
 function readKey(req: IncomingMessage, query: Query, protocols: readonly string[]): string | null {
-  const stated = readToken(req, query);
+  const stated = readToken(req, { query });
   if (stated !== null) return stated;
   const protocol = protocols.find((name) => name.startsWith(KEY_PROTOCOL));
   return protocol === undefined ? null : protocol.slice(KEY_PROTOCOL.length);

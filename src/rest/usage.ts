@@ -3,6 +3,7 @@ import * as z from "zod";
 import type { RequestContext } from "../context.js";
 import type { Page, PagePosition } from "../lib/pagination.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT, USAGE_DAYS_MAX, USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../limits.js";
+import { permissionOf, requireAccount } from "../services/permissions.js";
 import type { Services } from "../services/services.js";
 import type { UsageRow } from "../services/usage.js";
 import { toJsonRow, USAGE_COLUMNS } from "../services/usage-columns.js";
@@ -36,6 +37,7 @@ const usageDailyQuery = z.object({ format: formatQuery, days: queryInteger(1, US
 export function addUsageRoutes(route: Route, endpoint: Endpoint, { usage }: Pick<Services, "usage">): void {
   const usageOf = (ownKeyOnly: boolean) =>
     endpoint({
+      requires: ownKeyOnly ? requireAccount : permissionOf("usage"),
       query: usageQuery,
       handler: async (ctx, { query, exchange }) => {
         const scope = { days: query.days, ownKeyOnly };
@@ -47,6 +49,7 @@ export function addUsageRoutes(route: Route, endpoint: Endpoint, { usage }: Pick
   route("/key/usage", { GET: usageOf(true) });
   route("/usage/daily", {
     GET: endpoint({
+      requires: permissionOf("usage"),
       query: usageDailyQuery,
       handler: async (ctx, { query, exchange }) => {
         const { rows, asOf } = await usage.daily(ctx, { days: query.days });

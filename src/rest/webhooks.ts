@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { encodeCursor, type Page } from "../lib/pagination.js";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../limits.js";
+import { requireKeyManager } from "../services/permissions.js";
 import type { Services } from "../services/services.js";
 import { createWebhookEndpointInput, updateWebhookEndpointInput } from "../services/webhooks/endpoints-input.js";
 import type { WebhookDeliveryRow, WebhookEndpointRow } from "../services/webhooks/webhooks.js";
@@ -20,12 +21,14 @@ export function addWebhookRoutes(route: Route, endpoint: Endpoint, { webhooks }:
   route("/webhooks", {
     GET: endpoint({ handler: async (ctx) => ({ data: (await webhooks.listEndpoints(ctx)).map(toWebhookEndpoint) }) }),
     POST: endpoint({
+      requires: requireKeyManager,
       body: createWebhookEndpointInput,
       handler: async (ctx, { body, exchange }) => withSecret(exchange, await webhooks.createEndpoint(ctx, body)),
     }),
   });
   route("/webhooks/:webhook", {
     PATCH: endpoint({
+      requires: requireKeyManager,
       body: updateWebhookEndpointInput,
       handler: async (ctx, { body, exchange }) => toWebhookEndpoint(await webhooks.updateEndpoint(ctx, idOf(exchange), body)),
     }),
@@ -41,6 +44,7 @@ export function addWebhookRoutes(route: Route, endpoint: Endpoint, { webhooks }:
   });
   route("/webhooks/:webhook/deliveries", {
     GET: endpoint({
+      requires: requireKeyManager,
       query: deliveriesQuery,
       handler: async (ctx, { query: { limit, cursor }, exchange }) =>
         toList(await webhooks.listDeliveries(ctx, idOf(exchange), { first: limit, after: cursor })),

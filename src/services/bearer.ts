@@ -3,11 +3,11 @@ import { invalidInput, unauthenticated } from "../errors.js";
 
 const BEARER = /^bearer +(\S.*)$/i;
 
-/** The key in `Authorization: Bearer <key>`. Throws UNAUTHORIZED for another scheme, BAD_REQUEST for more than one key. */
+/** The key in `Authorization: Bearer <key>`. Throws UNAUTHORIZED for another scheme, and for what cannot be a key, such as two of them. */
 export function readBearer(authorization: string): string {
   const key = BEARER.exec(authorization)?.[1];
   if (key === undefined) throw unauthenticated("The Authorization header must read: Bearer <API key>.");
-  if (/\s/.test(key)) throw invalidInput("The Authorization header must hold the word Bearer and one key.", "Authorization");
+  if (/\s/.test(key)) throw unauthenticated("The Authorization header must hold the word Bearer and one key.");
   return key;
 }
 

@@ -1,6 +1,20 @@
 /** Who may do what on an account: the first line of every account method (Spec 5.4). */
+import type * as z from "zod";
 import type { AccountPermission, Caller, KeyCaller, RequestContext, SessionCaller } from "../context.js";
 import { permissionDenied, unauthenticated } from "../errors.js";
+import { parseInput } from "./input.js";
+
+/** One of the checks below: throws UNAUTHORIZED or FORBIDDEN for who may not ask. */
+export type Requirement = (ctx: RequestContext) => unknown;
+
+/**
+ * Input as the schema has it, of who may send it: they are refused before it is looked at, as no answer to somebody who may not ask
+ * depends on what they sent. A function makes it of what came.
+ */
+export function parsePermitted<Output>(ctx: RequestContext, requires: Requirement, schema: z.ZodType<Output>, input: unknown): Output {
+  requires(ctx);
+  return parseInput(schema, typeof input === "function" ? input() : input);
+}
 
 /** Anybody, with or without credentials; but an agent at work only generates. */
 export function admitAnybody(ctx: RequestContext): void {
@@ -18,6 +32,11 @@ export function requireAccount(ctx: RequestContext): KeyCaller | SessionCaller {
   const caller = requireCaller(ctx);
   refuseAgents(caller);
   return caller;
+}
+
+/** `requirePermission` of one permission, to be named before a request is looked at. */
+export function permissionOf(permission: AccountPermission): Requirement {
+  return (ctx) => requirePermission(ctx, permission);
 }
 
 /** A session, or a key that holds the permission. */

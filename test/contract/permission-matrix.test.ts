@@ -2,9 +2,12 @@
  * Who may do what: every account operation on both faces, asked by every kind of caller. Each key type with each permission, sessions,
  * the same of another account, and nobody (Spec 5.4; decisions "Errors").
  */
-import { isObjectType } from "graphql";
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { getNamedType, getNullableType, isInputObjectType, isListType, isObjectType } from "graphql";
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
 import { createSchema } from "../../src/graphql/schema.js";
 import { recordRoutes } from "../../src/rest/router.js";
 import type { WebhooksDependencies } from "../../src/services/webhooks/webhooks.js";
@@ -159,6 +162,138 @@ describe("an account operation on GraphQL", () => {
   }
 });
 
+const schema = createSchema();
+
+/** What no operation takes, and what no face may look at before it knows who asks. */
+const RUBBISH_QUERY = `format=%22&days=x&limit=x&first=x&cursor=%22&before=x&strip=x&search=${"x".repeat(1_000)}`;
+
+async function askRestWithRubbish({ rest }: Operation, caller: MatrixCaller): Promise<string> {
+  if (!rest) throw new Error("no route");
+  const path = rest.path.replaceAll(":id", NOBODY).replace(/\?.*/, "");
+  const response = await fetch(`${app.baseUrl}/account${path}?${rest.method === "GET" ? RUBBISH_QUERY : ""}`, {
+    method: rest.method,
+    headers: { ...caller.headers, ...(rest.body !== undefined && { "content-type": "application/json" }) },
+    ...(rest.body !== undefined && { body: '{"' }),
+  });
+  return ((await response.json()) as { error: { code: string } }).error.code;
+}
+
+/** Of the types that the contract says, and of no value that any service takes. */
+function rubbishInput(field: string): Record<string, unknown> {
+  const argument = schema
+    .getMutationType()
+    ?.getFields()
+    [field]?.args.find(({ name }) => name === "input");
+  const type = argument && getNamedType(argument.type);
+  if (!isInputObjectType(type)) throw new Error(`${field} takes no input.`);
+  const values: Readonly<Record<string, unknown>> = { String: "\0".repeat(3), Int: -1, Float: -1, Credits: "-1", Price: "-1" };
+  return Object.fromEntries(
+    Object.values(type.getFields()).flatMap(({ name, type: its }) => {
+      const value = values[getNamedType(its).name];
+      return value === undefined ? [] : [[name, isListType(getNullableType(its)) ? [value] : value]];
+    }),
+  );
+}
+
+async function askGraphQLWithRubbish({ graphql }: Operation, caller: MatrixCaller): Promise<string> {
+  if (!graphql?.input) throw new Error("no input");
+  const named = JSON.parse(JSON.stringify(graphql.input).replaceAll("$id", NOBODY)) as Record<string, unknown>;
+  const input = { ...named, ...rubbishInput(graphql.field.replace("Mutation.", "")) };
+  const response = await fetch(`${app.baseUrl}/graphql`, {
+    method: "POST",
+    headers: { ...caller.headers, "content-type": "application/json" },
+    body: JSON.stringify({ query: graphql.document, variables: { input } }),
+  });
+  const { errors } = (await response.json()) as { errors?: { extensions: { code: string } }[] };
+  return errors?.[0]?.extensions.code ?? "OK";
+}
+
+function oneOfEach(callers: readonly MatrixCaller[]): readonly MatrixCaller[] {
+  return callers.filter(({ kind }, index) => callers.findIndex((other) => other.kind === kind) === index);
+}
+
+/** Of those who may not ask: what is refused them whatever they send. */
+function refusals(operation: Operation): Record<string, string> {
+  const rows = oneOfEach(cast.callers.filter((caller) => ["UNAUTHORIZED", "FORBIDDEN"].includes(expected(operation, caller)))).map(
+    (caller) => [caller.name, expected(operation, caller)] as const,
+  );
+  return Object.fromEntries(rows);
+}
+
+async function rowOfRefused(operation: Operation, ask: (caller: MatrixCaller) => Promise<string>): Promise<Record<string, string>> {
+  const refused = refusals(operation);
+  const asking = oneOfEach(cast.callers.filter(({ name }) => Object.hasOwn(refused, name)));
+  return Object.fromEntries(await Promise.all(asking.map(async (caller) => [caller.name, await ask(caller)] as const)));
+}
+
+describe("who may not ask is told so before what they sent is looked at", () => {
+  it("on REST", async () => {
+    for (const operation of OPERATIONS.filter(({ rest, needs }) => rest && needs !== "anybody" && needs !== "key")) {
+      const row = await rowOfRefused(operation, (caller) => askRestWithRubbish(operation, caller));
+      expect(row, `${operation.rest?.method} ${operation.rest?.path}`).toEqual(refusals(operation));
+    }
+  });
+
+  it("on GraphQL", async () => {
+    for (const operation of OPERATIONS.filter(({ graphql, needs }) => graphql?.input && needs !== "anybody" && needs !== "key")) {
+      const row = await rowOfRefused(operation, (caller) => askGraphQLWithRubbish(operation, caller));
+      expect(row, operation.graphql?.field).toEqual(refusals(operation));
+    }
+  });
+});
+
+/** What may stand in the place of a key, and is none. */
+const NO_KEYS = ["no-key", "two keys", "Bearer x", `sk_${"x".repeat(43)}`, "ag_x", "\u00fc"];
+
+/** Every route that looks at keys, and a request to it that is wrong in every other way, too. */
+function keyedRequests(): { readonly method: string; readonly path: string; readonly isPublic: boolean }[] {
+  return recordRoutes().flatMap(({ path, methods }) =>
+    Object.entries(methods)
+      .filter(([, options]) => "handler" in options)
+      .map(([method, { isPublic = false }]) => ({ method, path: `${path.replace(/[:*]\w+/g, "x")}?${RUBBISH_QUERY}`, isPublic })),
+  );
+}
+
+async function askWrongly({ method, path }: { readonly method: string; readonly path: string }, authorization?: string) {
+  const response = await fetch(app.baseUrl + path, {
+    method,
+    headers: { ...(authorization !== undefined && { authorization }), "content-type": "application/json" },
+    ...(method !== "GET" && method !== "HEAD" && { body: '{"' }),
+  });
+  await response.arrayBuffer();
+  return `${method} ${path} ${response.status} ${response.headers.get("www-authenticate")}`;
+}
+
+describe("a credential that is no key", () => {
+  const requests = keyedRequests();
+  const refused = ({ method, path }: { readonly method: string; readonly path: string }) => `${method} ${path} 401 Bearer`;
+
+  it("is 401 on every route, with what to send, before anything else of the request is looked at", async () => {
+    const answers = requests.map((request, index) => askWrongly(request, `Bearer ${NO_KEYS[index % NO_KEYS.length]}`));
+
+    expect(requests.length).toBeGreaterThan(60);
+    expect(await Promise.all(answers)).toEqual(requests.map(refused));
+  });
+
+  it("is 401 like none at all on every route that is not public", async () => {
+    const guarded = requests.filter(({ isPublic }) => !isPublic);
+
+    expect(await Promise.all(guarded.map((request) => askWrongly(request)))).toEqual(guarded.map(refused));
+  });
+
+  it.each(NO_KEYS)("is 401 on GraphQL and for a realtime session: %s", async (key) => {
+    const graphql = { method: "POST", path: "/graphql" };
+    const socket = new WebSocket(`${app.wsUrl.replace("/graphql", "/v1/realtime")}?model=acme/realtime`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    const [, answer] = (await once(socket, "unexpected-response")) as [unknown, IncomingMessage];
+    answer.resume();
+
+    expect([answer.statusCode, answer.headers["www-authenticate"]]).toEqual([401, "Bearer"]);
+    expect(await askWrongly(graphql, `Bearer ${key}`)).toBe(refused(graphql));
+  });
+});
+
 describe("the matrix", () => {
   it("leaves out no account route", () => {
     const routes = recordRoutes()
@@ -172,7 +307,7 @@ describe("the matrix", () => {
 
   it("leaves out no field of the account", () => {
     const fields = ["Query", "Mutation", "Account"].flatMap((name) => {
-      const type = createSchema().getType(name);
+      const type = schema.getType(name);
       return isObjectType(type) ? Object.keys(type.getFields()).map((field) => `${name}.${field}`) : [];
     });
     const asked = [...OPERATIONS.map(({ graphql }) => graphql?.field), ...ELSEWHERE];

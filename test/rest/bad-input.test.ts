@@ -83,7 +83,7 @@ describe("keys", () => {
   });
 
   it("refuses two of them (4)", async () => {
-    await expectRefused(() => client.post(CHAT, {}, { headers: { Authorization: `Bearer Bearer ${app.key}` } }), 400, "BAD_REQUEST");
+    await expectRefused(() => client.post(CHAT, {}, { headers: { Authorization: `Bearer Bearer ${app.key}` } }), 401, "UNAUTHORIZED");
   });
 
   it("refuses one that is long, not ASCII or holds a NUL (5)", async () => {

@@ -7,7 +7,7 @@ import {
   setPublisherInput,
   setTierInput,
 } from "../../services/account-administration.js";
-import { parseInput } from "../../services/input.js";
+import { parsePermitted, requireOperator } from "../../services/permissions.js";
 import { createAccountInput } from "../../services/sign-in.js";
 import { builder } from "../builder.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
@@ -43,7 +43,7 @@ builder.queryField("accounts", (t) =>
     args: { ...pageArgs, search: t.arg.string({ description: "Part of a handle, name, e-mail address or GitHub user name; or an id." }) },
     complexity: pageCost,
     resolve: async (_root, args, ctx) => {
-      const { search = null } = parseInput(accountSearch, { search: args.search });
+      const { search = null } = parsePermitted(ctx, requireOperator, accountSearch, { search: args.search });
       const page = await ctx.services.accountAdministration.list(ctx, toPageRequest(args), search);
       return toConnection(page, args, ({ id, createdAt }) => ({ id, timestamp: createdAt }));
     },
@@ -93,7 +93,8 @@ builder.mutationField("grantCredits", (t) =>
     description: "Gives credits to an account. Operators only.",
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: GrantCreditsInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.accountAdministration.grantCredits(ctx, parseInput(grantCreditsInput, input)),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.accountAdministration.grantCredits(ctx, parsePermitted(ctx, requireOperator, grantCreditsInput, input)),
   }),
 );
 
@@ -121,7 +122,7 @@ builder.mutationField("createAccount", (t) =>
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: CreateAccountInput, required: true }) },
     resolve: async (_root, { input }, ctx) => {
-      const { accountId, password } = await ctx.services.signIn.createFor(ctx, parseInput(createAccountInput, input));
+      const { accountId, password } = await ctx.services.signIn.createFor(ctx, parsePermitted(ctx, requireOperator, createAccountInput, input));
       return { account: await ctx.services.accountAdministration.get(ctx, accountId), password };
     },
   }),
@@ -142,7 +143,8 @@ builder.mutationField("setTier", (t) =>
       "Gives an account another tier. Its bucket is filled up to what the tier gives at once, and is never emptied before its next boundary. Operators only.",
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: SetTierInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.accountAdministration.setTier(ctx, parseInput(setTierInput, input)),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.accountAdministration.setTier(ctx, parsePermitted(ctx, requireOperator, setTierInput, input)),
   }),
 );
 
@@ -157,6 +159,7 @@ builder.mutationField("setPublisher", (t) =>
     description: "Says whether an account may publish community models and agents. Operators only.",
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: SetPublisherInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.accountAdministration.setPublisher(ctx, parseInput(setPublisherInput, input)),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.accountAdministration.setPublisher(ctx, parsePermitted(ctx, requireOperator, setPublisherInput, input)),
   }),
 );

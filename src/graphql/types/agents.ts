@@ -1,8 +1,8 @@
 /** Agents of the account (Spec 2.7, 4.7). */
 import type { AgentRow, CodeAgentRow, PromptAgentRow } from "../../services/agents/agent-row.js";
 import { createCodeAgentInput, createPromptAgentInput, updateAgentInput } from "../../services/agents/agents-input.js";
-import { parseInput } from "../../services/input.js";
 import { MCP_SERVER_IDS, type McpServerId } from "../../services/mcp/mcp-tools.js";
+import { parsePermitted, requireKeyManager } from "../../services/permissions.js";
 import { builder, enumValues } from "../builder.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { Account } from "./accounts.js";
@@ -94,7 +94,7 @@ builder.mutationField("createPromptAgent", (t) =>
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: CreatePromptAgentInput, required: true }) },
     resolve: async (_root, { input }, ctx) =>
-      (await ctx.services.agents.create(ctx, parseInput(createPromptAgentInput, input))) as PromptAgentRow,
+      (await ctx.services.agents.create(ctx, parsePermitted(ctx, requireKeyManager, createPromptAgentInput, input))) as PromptAgentRow,
   }),
 );
 
@@ -115,7 +115,10 @@ builder.mutationField("createCodeAgent", (t) =>
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: CreateCodeAgentInput, required: true }) },
     resolve: async (_root, { input }, ctx) =>
-      (await ctx.services.agents.create(ctx, parseInput(createCodeAgentInput, { ...input, type: "code_agent" }))) as CodeAgentRow,
+      (await ctx.services.agents.create(
+        ctx,
+        parsePermitted(ctx, requireKeyManager, createCodeAgentInput, { ...input, type: "code_agent" }),
+      )) as CodeAgentRow,
   }),
 );
 
@@ -141,7 +144,8 @@ builder.mutationField("updateAgent", (t) =>
     description: `Changes an agent. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: UpdateAgentInput, required: true }) },
-    resolve: (_root, { input: { id, ...changes } }, ctx) => ctx.services.agents.update(ctx, id, parseInput(updateAgentInput, changes)),
+    resolve: (_root, { input: { id, ...changes } }, ctx) =>
+      ctx.services.agents.update(ctx, id, parsePermitted(ctx, requireKeyManager, updateAgentInput, changes)),
   }),
 );
 

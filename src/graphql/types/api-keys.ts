@@ -4,7 +4,7 @@ import { formatNanocredits } from "../../lib/money.js";
 import type { ApiKeyRow } from "../../services/api-key-rows.js";
 import type { CurrentApiKey } from "../../services/api-keys.js";
 import { createApiKeyInput, updateApiKeyInput } from "../../services/api-keys-input.js";
-import { parseInput } from "../../services/input.js";
+import { parsePermitted, requireKeyManager } from "../../services/permissions.js";
 import { builder, enumValues } from "../builder.js";
 
 export const ApiKeyType = builder.enumType("ApiKeyType", {
@@ -136,7 +136,7 @@ builder.mutationField("createApiKey", (t) =>
     description: "Makes a key. Needs a secret key with the permission KEYS.",
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: CreateApiKeyInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.apiKeys.create(ctx, parseInput(createApiKeyInput, input)),
+    resolve: (_root, { input }, ctx) => ctx.services.apiKeys.create(ctx, parsePermitted(ctx, requireKeyManager, createApiKeyInput, input)),
   }),
 );
 
@@ -159,7 +159,8 @@ builder.mutationField("updateApiKey", (t) =>
     description: "Changes a key. Needs a secret key with the permission KEYS.",
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: UpdateApiKeyInput, required: true }) },
-    resolve: (_root, { input: { id, ...changes } }, ctx) => ctx.services.apiKeys.update(ctx, id, parseInput(updateApiKeyInput, changes)),
+    resolve: (_root, { input: { id, ...changes } }, ctx) =>
+      ctx.services.apiKeys.update(ctx, id, parsePermitted(ctx, requireKeyManager, updateApiKeyInput, changes)),
   }),
 );
 

@@ -6,7 +6,7 @@ import { musicInput, speechInput } from "../../services/generation/speech-input.
 import type { SpokenStream } from "../../services/generation/speech-stream.js";
 import { type TranscriptionResult, toTranscriptText } from "../../services/generation/transcriptions.js";
 import { transcriptionInput } from "../../services/generation/transcriptions-input.js";
-import { parseInput } from "../../services/input.js";
+import { parsePermitted, requireCaller } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 import { CreateSpeechInput, CreateTranscriptionInput, GenerateMusicInput, SpeechSubscriptionInput, toWire } from "./audio-input.js";
@@ -26,7 +26,11 @@ builder.mutationField("createSpeech", (t) =>
     nullable: true,
     description: "Reads a text out. Priced by its characters; the charge is committed before the sound is given.",
     args: { input: t.arg({ type: CreateSpeechInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.speech.create(ctx, parseInput(speechInput, toWire(input))),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.speech.create(
+        ctx,
+        parsePermitted(ctx, requireCaller, speechInput, () => toWire(input)),
+      ),
   }),
 );
 
@@ -45,7 +49,11 @@ builder.mutationField("generateMusic", (t) =>
     nullable: true,
     description: "Makes a piece of music. Priced by the seconds that came; the charge is committed before it is given.",
     args: { input: t.arg({ type: GenerateMusicInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.music.generate(ctx, parseInput(musicInput, toWire(input))),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.music.generate(
+        ctx,
+        parsePermitted(ctx, requireCaller, musicInput, () => toWire(input)),
+      ),
   }),
 );
 
@@ -83,7 +91,11 @@ builder.mutationField("createTranscription", (t) =>
     description: "Writes down what a recording says. Priced by its seconds; the charge is committed before the text is given.",
     args: { input: t.arg({ type: CreateTranscriptionInput, required: true }) },
     resolve: (_root, { input: { file, ...input } }, ctx) =>
-      ctx.services.transcriptions.create(ctx, file, parseInput(transcriptionInput, toWire(input))),
+      ctx.services.transcriptions.create(
+        ctx,
+        file,
+        parsePermitted(ctx, requireCaller, transcriptionInput, () => toWire(input)),
+      ),
   }),
 );
 
@@ -132,7 +144,7 @@ builder.subscriptionField("speech", (t) =>
       "Reads a text out and streams the sound. Unsubscribing stops it at once; once a model reads the text, all of it is charged.",
     args: { input: t.arg({ type: SpeechSubscriptionInput, required: true }) },
     subscribe: (_root, { input }, ctx) => {
-      const body = parseInput(speechInput, toWire(input));
+      const body = parsePermitted(ctx, requireCaller, speechInput, () => toWire(input));
       return cancellable(ctx, (generation) => openEvents(ctx.services.speech.stream(generation, body), generation.signal));
     },
     resolve: (event) => event,

@@ -9,6 +9,7 @@ import {
   type AuthorizationRequest as Request,
 } from "../../services/authorizations.js";
 import { parseInput } from "../../services/input.js";
+import { parsePermitted, requireSession } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { AccountPermissionEnum } from "./api-keys.js";
 import { GrantTerms, RequestingApp } from "./grants.js";
@@ -62,7 +63,8 @@ builder.mutationField("createAuthorizationRequest", (t) =>
     description: `Checks what an app asks and writes it down, to be shown to the person. ${SESSION_ONLY}`,
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: CreateAuthorizationRequestInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.authorizations.create(ctx, parseInput(createAuthorizationRequestInput, input)),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.authorizations.create(ctx, parsePermitted(ctx, requireSession, createAuthorizationRequestInput, input)),
   }),
 );
 
@@ -95,7 +97,7 @@ builder.mutationField("approveAuthorization", (t) =>
     args: { input: t.arg({ type: ApproveAuthorizationInput, required: true }) },
     resolve: (_root, { input: { id, ...choice } }, ctx) => {
       const stated = Object.fromEntries(Object.entries(choice).filter(([, value]) => value !== null));
-      return ctx.services.authorizations.approve(ctx, parseInput(approveAuthorizationInput, { id, ...stated }));
+      return ctx.services.authorizations.approve(ctx, parsePermitted(ctx, requireSession, approveAuthorizationInput, { id, ...stated }));
     },
   }),
 );
@@ -111,7 +113,8 @@ builder.mutationField("denyAuthorization", (t) =>
     description: `Grants an app nothing. ${SESSION_ONLY}`,
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: DenyAuthorizationInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.authorizations.deny(ctx, parseInput(denyAuthorizationInput, input)),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.authorizations.deny(ctx, parsePermitted(ctx, requireSession, denyAuthorizationInput, input)),
   }),
 );
 

@@ -12,7 +12,7 @@ import type { ChatCompletionResult } from "../../services/generation/chat.js";
 import { chatCompletionInput } from "../../services/generation/chat-input.js";
 import type { ChatCompletionStream } from "../../services/generation/chat-stream.js";
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
-import { parseInput } from "../../services/input.js";
+import { parsePermitted, requireCaller } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 import { ChatCompletionSubscriptionInput, ChatRole, CreateChatCompletionInput, isChatRole, toChatBody } from "./chat-input.js";
@@ -126,8 +126,10 @@ builder.mutationField("createChatCompletion", (t) =>
     nullable: true,
     description: "Answers a conversation. The charge is committed before the answer is given.",
     args: { input: t.arg({ type: CreateChatCompletionInput, required: true }) },
-    resolve: (_root, { input }, ctx) =>
-      ctx.services.chat.create(boundedBy(ctx, input.maxCost), parseInput(chatCompletionInput, toChatBody(input))),
+    resolve: (_root, { input }, ctx) => {
+      const body = parsePermitted(ctx, requireCaller, chatCompletionInput, () => toChatBody(input));
+      return ctx.services.chat.create(boundedBy(ctx, input.maxCost), body);
+    },
   }),
 );
 
@@ -182,7 +184,7 @@ builder.subscriptionField("chatCompletion", (t) =>
     description: "Streams a generation. Unsubscribing stops it at once; what was generated until then is charged.",
     args: { input: t.arg({ type: ChatCompletionSubscriptionInput, required: true }) },
     subscribe: (_root, { input }, ctx) => {
-      const body = parseInput(chatCompletionInput, toChatBody(input));
+      const body = parsePermitted(ctx, requireCaller, chatCompletionInput, () => toChatBody(input));
       return cancellable(boundedBy(ctx, input.maxCost), (generation) =>
         openEvents(ctx.services.chat.stream(generation, body), generation.signal),
       );

@@ -5,7 +5,7 @@ import {
   updateCommunityModelInput,
 } from "../../services/community-models/models-input.js";
 import type { EndpointAgentView, ProxyView } from "../../services/community-models/view.js";
-import { parseInput } from "../../services/input.js";
+import { parsePermitted, requireKeyManager } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { VisibilityEnum } from "./community-enums.js";
 import { AdvertisedCapabilityEnum, NEEDS_KEYS, perPriceField, RPM, UpstreamApiEnum } from "./community-model-terms.js";
@@ -59,7 +59,10 @@ builder.mutationField("createCommunityModel", (t) =>
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: CreateCommunityModelInput, required: true }) },
     resolve: async (_root, { input }, ctx) =>
-      (await ctx.services.communityModels.create(ctx, parseInput(createCommunityModelInput, input))) as ProxyView,
+      (await ctx.services.communityModels.create(
+        ctx,
+        parsePermitted(ctx, requireKeyManager, createCommunityModelInput, input),
+      )) as ProxyView,
   }),
 );
 
@@ -87,7 +90,10 @@ builder.mutationField("createEndpointAgent", (t) =>
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: CreateEndpointAgentInput, required: true }) },
     resolve: async (_root, { input }, ctx) =>
-      (await ctx.services.communityModels.createEndpointAgent(ctx, parseInput(createEndpointAgentInput, input))) as EndpointAgentView,
+      (await ctx.services.communityModels.createEndpointAgent(
+        ctx,
+        parsePermitted(ctx, requireKeyManager, createEndpointAgentInput, input),
+      )) as EndpointAgentView,
   }),
 );
 
@@ -124,7 +130,7 @@ builder.mutationField("updateCommunityModel", (t) =>
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: UpdateCommunityModelInput, required: true }) },
     resolve: (_root, { input: { id, ...changes } }, ctx) =>
-      ctx.services.communityModels.update(ctx, id, parseInput(updateCommunityModelInput, changes)),
+      ctx.services.communityModels.update(ctx, id, parsePermitted(ctx, requireKeyManager, updateCommunityModelInput, changes)),
   }),
 );
 

@@ -1,7 +1,7 @@
 /** The probe of an upstream (decisions "Agents and community models"). */
 import type { CommunityModelTest as Test } from "../../services/community-models/probe.js";
 import { testCommunityModelInput } from "../../services/community-models/probe-input.js";
-import { parseInput } from "../../services/input.js";
+import { parsePermitted, requireKeyManager } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { NEEDS_KEYS, UpstreamApiEnum } from "./community-model-terms.js";
 import { Modality } from "./models.js";
@@ -36,6 +36,7 @@ builder.mutationField("testCommunityModel", (t) =>
     description: `Calls an upstream once, as cheaply as its modality allows; once in 30 seconds. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: TestCommunityModelInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.communityModelProbe.test(ctx, parseInput(testCommunityModelInput, input)),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.communityModelProbe.test(ctx, parsePermitted(ctx, requireKeyManager, testCommunityModelInput, input)),
   }),
 );

@@ -16,6 +16,7 @@ import {
   redeemDeviceCodeInput,
 } from "../../services/device-authorizations.js";
 import { parseInput } from "../../services/input.js";
+import { parsePermitted, requireSession } from "../../services/permissions.js";
 import { builder, enumValues } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 import { AccountPermissionEnum } from "./api-keys.js";
@@ -148,7 +149,10 @@ builder.mutationField("approveDeviceAuthorization", (t) =>
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: ApproveDeviceAuthorizationInput, required: true }) },
     resolve: (_root, { input }, ctx) =>
-      ctx.services.deviceAuthorizations.approve(ctx, parseInput(approveDeviceAuthorizationInput, withoutNulls(input))),
+      ctx.services.deviceAuthorizations.approve(
+        ctx,
+        parsePermitted(ctx, requireSession, approveDeviceAuthorizationInput, withoutNulls(input)),
+      ),
   }),
 );
 
@@ -163,7 +167,8 @@ builder.mutationField("denyDeviceAuthorization", (t) =>
     description: `Gives the device nothing. For a signed-in person; no key will do. ${LIMITED}`,
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: DenyDeviceAuthorizationInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.deviceAuthorizations.deny(ctx, parseInput(denyDeviceAuthorizationInput, input)),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.deviceAuthorizations.deny(ctx, parsePermitted(ctx, requireSession, denyDeviceAuthorizationInput, input)),
   }),
 );
 

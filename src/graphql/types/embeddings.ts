@@ -1,7 +1,7 @@
 /** Embeddings as a mutation (decisions "Generation"). */
 import { invalidInput } from "../../errors.js";
 import { type EmbeddingsResult, embeddingsInput, toBase64, toNumbers } from "../../services/generation/embeddings.js";
-import { parseInput } from "../../services/input.js";
+import { parsePermitted, requireCaller } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { withExtra } from "../extra.js";
 import { Receipt } from "./chat.js";
@@ -55,7 +55,11 @@ builder.mutationField("createEmbeddings", (t) =>
     nullable: true,
     description: "Turns texts into vectors. The charge is committed before the answer is given.",
     args: { input: t.arg({ type: CreateEmbeddingsInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.embeddings.create(ctx, parseInput(embeddingsInput, toBody(input))),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.embeddings.create(
+        ctx,
+        parsePermitted(ctx, requireCaller, embeddingsInput, () => toBody(input)),
+      ),
   }),
 );
 

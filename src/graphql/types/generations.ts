@@ -2,7 +2,7 @@
 import { type GenerationJob, JOB_STATUSES } from "../../services/generation/job.js";
 import { musicInput } from "../../services/generation/speech-input.js";
 import { type VideoAspectRatio, videoInput } from "../../services/generation/videos-input.js";
-import { parseInput } from "../../services/input.js";
+import { parsePermitted, requireCaller } from "../../services/permissions.js";
 import { builder, enumValues } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
@@ -77,7 +77,10 @@ builder.mutationField("generateVideo", (t) =>
     args: { input: t.arg({ type: GenerateVideoInput, required: true }) },
     resolve: (_root, { input }, ctx) => {
       const { negativePrompt, images, ...same } = input;
-      return ctx.services.videos.start(ctx, parseInput(videoInput, { ...same, negative_prompt: negativePrompt, image: images }));
+      return ctx.services.videos.start(
+        ctx,
+        parsePermitted(ctx, requireCaller, videoInput, { ...same, negative_prompt: negativePrompt, image: images }),
+      );
     },
   }),
 );
@@ -88,7 +91,11 @@ builder.mutationField("startMusic", (t) =>
     nullable: true,
     description: "As `generateMusic`, as a job: for pieces that take longer than a connection lasts.",
     args: { input: t.arg({ type: StartMusicInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.music.start(ctx, parseInput(musicInput, toWire(input))),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.music.start(
+        ctx,
+        parsePermitted(ctx, requireCaller, musicInput, () => toWire(input)),
+      ),
   }),
 );
 

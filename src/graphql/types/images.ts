@@ -8,7 +8,7 @@ import {
   imageEditForm,
   imageGenerationInput,
 } from "../../services/generation/images-input.js";
-import { parseInput } from "../../services/input.js";
+import { parsePermitted, requireCaller } from "../../services/permissions.js";
 import { builder, enumValues } from "../builder.js";
 import { Receipt } from "./chat.js";
 
@@ -93,7 +93,11 @@ builder.mutationField("generateImage", (t) =>
     nullable: true,
     description: "Makes pictures from a prompt. The charge is committed before they are given.",
     args: { input: t.arg({ type: GenerateImageInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.images.generate(ctx, parseInput(imageGenerationInput, toBody(input))),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.images.generate(
+        ctx,
+        parsePermitted(ctx, requireCaller, imageGenerationInput, () => toBody(input)),
+      ),
   }),
 );
 
@@ -104,7 +108,14 @@ builder.mutationField("editImage", (t) =>
     description: "Makes pictures from pictures and a prompt. The charge is committed before they are given.",
     args: { input: t.arg({ type: EditImageInput, required: true }) },
     resolve: (_root, { input: { files, mask, ...input } }, ctx) =>
-      ctx.services.images.edit(ctx, parseInput(imageEditForm, toBody(input)), { images: files ?? [], mask: mask ?? null }),
+      ctx.services.images.edit(
+        ctx,
+        parsePermitted(ctx, requireCaller, imageEditForm, () => toBody(input)),
+        {
+          images: files ?? [],
+          mask: mask ?? null,
+        },
+      ),
   }),
 );
 

@@ -1,7 +1,7 @@
 /** Connected apps: the account's connections, what can be connected, and connecting (Spec 2.5, 2.6, 4.6). */
-import { parseInput } from "../../services/input.js";
 import { CONNECTED_APP_STATUSES, type ConnectedApp, type NewConnection, type Toolkit } from "../../services/integrations/broker.js";
 import { connectIntegrationInput, listToolkitsInput } from "../../services/integrations.js";
+import { parsePermitted, requireKeyManager } from "../../services/permissions.js";
 import { builder, enumValues } from "../builder.js";
 import { Account } from "./accounts.js";
 
@@ -51,7 +51,10 @@ builder.queryField("integrationToolkits", (t) =>
     description: `What can be connected. ${NEEDS_KEYS}`,
     args: { search: t.arg.string({ description: "At most 100 characters." }) },
     resolve: async (_root, { search }, ctx) => [
-      ...(await ctx.services.integrations.listToolkits(ctx, parseInput(listToolkitsInput, { search: search ?? undefined }))),
+      ...(await ctx.services.integrations.listToolkits(
+        ctx,
+        parsePermitted(ctx, requireKeyManager, listToolkitsInput, { search: search ?? undefined }),
+      )),
     ],
   }),
 );
@@ -74,7 +77,8 @@ builder.mutationField("connectIntegration", (t) =>
     description: `Begins a connection, which is ACTIVE once a person has approved it. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: ConnectIntegrationInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.integrations.connect(ctx, parseInput(connectIntegrationInput, input)),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.integrations.connect(ctx, parsePermitted(ctx, requireKeyManager, connectIntegrationInput, input)),
   }),
 );
 

@@ -1,7 +1,7 @@
 /** The balance below which the account wants to be told, and the telling. */
 import { formatNanocredits } from "../../lib/money.js";
-import { parseInput } from "../../services/input.js";
 import { type LowBalanceRow, setLowBalanceThresholdInput } from "../../services/low-balance.js";
+import { parsePermitted, requireKeyManager } from "../../services/permissions.js";
 import type { LowBalanceNotice } from "../../services/webhooks/messages.js";
 import { builder } from "../builder.js";
 import { cancellable } from "../cancellable.js";
@@ -35,7 +35,8 @@ builder.mutationField("setLowBalanceThreshold", (t) =>
       "Changes the balance below which the account is told. One above the balance is told of after the next fall below it. Needs a secret key with the permission KEYS.",
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: SetLowBalanceThresholdInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.lowBalance.setThreshold(ctx, parseInput(setLowBalanceThresholdInput, input)),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.lowBalance.setThreshold(ctx, parsePermitted(ctx, requireKeyManager, setLowBalanceThresholdInput, input)),
   }),
 );
 

@@ -1,10 +1,10 @@
 /** Files of the media host as they are read, listed and deleted, and uploads straight to the blob store (Spec 4.8, variant B). */
 import { MEDIA_OBJECT_BYTES_MAX, MEDIA_TAGS_MAX } from "../../limits-media.js";
-import { parseInput } from "../../services/input.js";
 import type { MediaMetadata } from "../../services/media.js";
 import type { CreatedUpload, MediaObject as MediaObjectRow } from "../../services/media-objects.js";
 import { createUploadInput } from "../../services/media-objects-input.js";
 import type { MediaQuota as Quota } from "../../services/media-quotas.js";
+import { parsePermitted, requireAccount } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { Account } from "./accounts.js";
@@ -117,7 +117,8 @@ builder.mutationField("createUpload", (t) =>
     nullable: true,
     description: "Asks for an address to send a file to. It counts towards the quota from now on. Any key may ask.",
     args: { input: t.arg({ type: CreateUploadInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.mediaObjects.createUpload(ctx, parseInput(createUploadInput, input)),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.mediaObjects.createUpload(ctx, parsePermitted(ctx, requireAccount, createUploadInput, input)),
   }),
 );
 

@@ -1,7 +1,7 @@
 /** Moderations as a mutation (decisions "Generation"). */
 import { ownValue } from "../../lib/own-values.js";
 import { type ModerationResultObject, type ModerationsResult, moderationsInput } from "../../services/generation/moderations.js";
-import { parseInput } from "../../services/input.js";
+import { parsePermitted, requireCaller } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { withExtra } from "../extra.js";
 import { Receipt } from "./chat.js";
@@ -63,7 +63,11 @@ builder.mutationField("createModeration", (t) =>
     nullable: true,
     description: "Judges texts and pictures. The charge is committed before the answer is given.",
     args: { input: t.arg({ type: CreateModerationInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.moderations.create(ctx, parseInput(moderationsInput, toBody(input))),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.moderations.create(
+        ctx,
+        parsePermitted(ctx, requireCaller, moderationsInput, () => toBody(input)),
+      ),
   }),
 );
 

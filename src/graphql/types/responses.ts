@@ -5,7 +5,7 @@ import type { ResponseStream } from "../../services/generation/responses.js";
 import type { ResponseEvent } from "../../services/generation/responses-events.js";
 import { responseInput } from "../../services/generation/responses-input.js";
 import { outputTextOf, type ResponseObject } from "../../services/generation/responses-object.js";
-import { parseInput } from "../../services/input.js";
+import { parsePermitted, requireCaller } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 import { Receipt } from "./chat.js";
@@ -76,8 +76,10 @@ builder.mutationField("createResponse", (t) =>
     nullable: true,
     description: "Answers an input in the Responses format, keeping nothing of it. The charge is committed before the answer is given.",
     args: { input: t.arg({ type: CreateResponseInput, required: true }) },
-    resolve: (_root, { input }, ctx) =>
-      ctx.services.responses.create(boundedBy(ctx, input.maxCost), parseInput(responseInput, toBody(input))),
+    resolve: (_root, { input }, ctx) => {
+      const body = parsePermitted(ctx, requireCaller, responseInput, () => toBody(input));
+      return ctx.services.responses.create(boundedBy(ctx, input.maxCost), body);
+    },
   }),
 );
 
@@ -103,7 +105,7 @@ builder.subscriptionField("response", (t) =>
     description: "Streams a response. Unsubscribing stops it at once; what was generated until then is charged.",
     args: { input: t.arg({ type: ResponseSubscriptionInput, required: true }) },
     subscribe: (_root, { input }, ctx) => {
-      const body = parseInput(responseInput, toBody(input));
+      const body = parsePermitted(ctx, requireCaller, responseInput, () => toBody(input));
       return cancellable(boundedBy(ctx, input.maxCost), (generation) =>
         openEvents(ctx.services.responses.stream(generation, body), generation.signal),
       );

@@ -2,6 +2,7 @@
 import { invalidInput } from "../../errors.js";
 import type { AccountRow } from "../../services/accounts.js";
 import { parseInput } from "../../services/input.js";
+import { parsePermitted, requireSession } from "../../services/permissions.js";
 import { updateProfileInput } from "../../services/profiles.js";
 import type { SessionRow } from "../../services/sessions.js";
 import { changePasswordInput, type SignedIn, signInInput, signUpInput } from "../../services/sign-in.js";
@@ -93,7 +94,9 @@ builder.mutationField("changePassword", (t) =>
     extensions: ONE_SIGN_IN,
     args: { input: t.arg({ type: ChangePasswordInput, required: true }) },
     resolve: (_root, { input }, ctx) =>
-      answering(ctx, (browser) => ctx.services.signIn.changePassword(ctx, parseInput(changePasswordInput, input), browser)),
+      answering(ctx, (browser) =>
+        ctx.services.signIn.changePassword(ctx, parsePermitted(ctx, requireSession, changePasswordInput, input), browser),
+      ),
   }),
 );
 
@@ -186,7 +189,7 @@ builder.mutationField("updateProfile", (t) =>
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: UpdateProfileInput, required: true }) },
     resolve: async (_root, { input }, ctx) => {
-      await ctx.services.profiles.update(ctx, parseInput(updateProfileInput, input));
+      await ctx.services.profiles.update(ctx, parsePermitted(ctx, requireSession, updateProfileInput, input));
       return { account: await ctx.services.accounts.me(ctx) };
     },
   }),

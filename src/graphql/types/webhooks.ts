@@ -1,5 +1,6 @@
 /** Webhooks: endpoints of the account, and the log of what they were sent. */
-import { parseInput } from "../../services/input.js";
+
+import { parsePermitted, requireKeyManager } from "../../services/permissions.js";
 import { createWebhookEndpointInput, updateWebhookEndpointInput } from "../../services/webhooks/endpoints-input.js";
 import { WEBHOOK_EVENTS, type WebhookEvent } from "../../services/webhooks/messages.js";
 import type { DisabledReason } from "../../services/webhooks/queue.js";
@@ -117,7 +118,8 @@ builder.mutationField("createWebhookEndpoint", (t) =>
     description: `Adds an endpoint; an account has at most ten. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: CreateWebhookEndpointInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.webhooks.createEndpoint(ctx, parseInput(createWebhookEndpointInput, input)),
+    resolve: (_root, { input }, ctx) =>
+      ctx.services.webhooks.createEndpoint(ctx, parsePermitted(ctx, requireKeyManager, createWebhookEndpointInput, input)),
   }),
 );
 
@@ -139,7 +141,7 @@ builder.mutationField("updateWebhookEndpoint", (t) =>
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: UpdateWebhookEndpointInput, required: true }) },
     resolve: (_root, { input: { id, ...changes } }, ctx) =>
-      ctx.services.webhooks.updateEndpoint(ctx, id, parseInput(updateWebhookEndpointInput, changes)),
+      ctx.services.webhooks.updateEndpoint(ctx, id, parsePermitted(ctx, requireKeyManager, updateWebhookEndpointInput, changes)),
   }),
 );
 

@@ -116,7 +116,7 @@ export class GenerationJobs {
   /** Cancels it if it runs, and forgets it with its result. Throws CONFLICT while its answer is being charged. */
   async remove(ctx: RequestContext, id: string): Promise<void> {
     const { status } = await this.cancel(ctx, id);
-    if (status === "running") throw conflict("This generation is being charged. Try again in a moment.");
+    if (status === "running") throw conflict("This generation is being charged. Try again in a moment.", 1);
     // The blob first: a row that is left over is found again.
     await this.deps.blobs.delete(blobKeyOf(id));
     await this.deps.rows.remove(id);
@@ -157,7 +157,7 @@ export class GenerationJobs {
   /** Throws NOT_FOUND when there is none (any more), CONFLICT while there is none yet. */
   async content(ctx: RequestContext, id: string): Promise<JobContent> {
     const { status, resultKey, resultContentType, request } = await this.find(ctx, id);
-    if (status === "running" || status === "queued") throw conflict("This generation is not finished yet.");
+    if (status === "running" || status === "queued") throw conflict("This generation is not finished yet.", 1);
     if (resultKey === null || resultContentType === null) throw notFound(`content: the generation was ${status}`);
     const { blobs } = this.deps;
     const head = await blobs.head(resultKey);

@@ -183,7 +183,7 @@ export class Webhooks {
     });
     const row = await this.deliveries.findUnique({ where: { id: deliveryId, endpointId } });
     if (!row) throw notFound("webhook delivery");
-    if (count === 0) throw conflict("This message is being sent at this moment.");
+    if (count === 0) throw conflict("This message is being sent at this moment.", 1);
     this.deps.onQueued();
     return toDeliveryRow(row);
   }
