@@ -254,6 +254,9 @@ export const COUNTERS_MAX = 100_000;
 export const CHAT_FILE_BYTES_MAX = 20 * 1024 * 1024;
 export const CHAT_FILES_FETCHED_MAX = 16;
 
+/** Chat, unspecified: hosts of addresses that a request names for an upstream to fetch; each is looked up. */
+export const NAMED_HOSTS_MAX = 16;
+
 /** Audio. Decisions "Generation": characters (Unicode code points) of a speech's input; unspecified: the same for music and instructions. */
 export const SPEECH_INPUT_CHARS_MAX = 10_000;
 export const SPEECH_SPEED_MIN = 0.25;

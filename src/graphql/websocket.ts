@@ -9,6 +9,7 @@ import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols, makeServer, type Server } from "graphql-ws";
 import { type WebSocket, WebSocketServer } from "ws";
 import { AppError, type ErrorCode } from "../errors.js";
+import { addressGroupOf } from "../lib/address-group.js";
 import { clientAddressOf } from "../lib/client-address.js";
 import { HOPS_HEADER, readHops } from "../lib/hops.js";
 import { Tally } from "../lib/tally.js";
@@ -65,8 +66,9 @@ export function createWebSocketFace(face: Face, trustProxyHops: number): WebSock
   return {
     upgrade: (request, rawSocket, head) => {
       const address = clientAddressOf(request, trustProxyHops);
-      if (!perAddress.add(address)) return refuseUpgrade(rawSocket, 429, "Too Many Requests");
-      rawSocket.once("close", () => perAddress.remove(address));
+      const group = addressGroupOf(address);
+      if (!perAddress.add(group)) return refuseUpgrade(rawSocket, 429, "Too Many Requests");
+      rawSocket.once("close", () => perAddress.remove(group));
       server.handleUpgrade(request, rawSocket, head, (socket) => serve(socket, request, address, protocol, face));
     },
     close: async () => {

@@ -12,6 +12,7 @@ import { type WebSocket, WebSocketServer } from "ws";
 import * as z from "zod";
 import type { KeyCaller, RequestContext } from "../context.js";
 import { AppError, invalidInput, permissionDenied, rateLimited, serviceUnavailable } from "../errors.js";
+import { addressGroupOf } from "../lib/address-group.js";
 import { clientAddressOf } from "../lib/client-address.js";
 import { Tally } from "../lib/tally.js";
 import {
@@ -145,7 +146,7 @@ class Face implements RealtimeFace {
     if (this.closing.signal.aborted) throw serviceUnavailable("The gateway is stopping.");
     for (const [tally, name] of [
       [this.perKey, caller.apiKeyId],
-      [this.perAddress, scope.clientAddress],
+      [this.perAddress, addressGroupOf(scope.clientAddress)],
     ] as const) {
       if (!tally.add(name)) throw rateLimited("Too many realtime sessions at the same time.", 1);
       undo.push(() => tally.remove(name));

@@ -50,6 +50,7 @@ import { GenerationJobs } from "./generation/jobs.js";
 import { MediaInspector } from "./generation/media-inspector.js";
 import { Moderations } from "./generation/moderations.js";
 import { Music } from "./generation/music.js";
+import { NamedAddresses } from "./generation/named-addresses.js";
 import { RealtimeSessions } from "./generation/realtime.js";
 import { Responses } from "./generation/responses.js";
 import { Speech } from "./generation/speech.js";
@@ -114,7 +115,7 @@ export function createServices(
   const estimates = new OutputEstimates();
   const limits = new RateLimits(counters, settings.rateLimits);
   const moderation = new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel));
-  const admission = new Admission(limits, new Safety(moderation));
+  const admission = new Admission(limits, new Safety(moderation), new NamedAddresses(outbound, media));
   if (settings.moderationModel !== null && catalog.find(settings.moderationModel)?.modality !== "moderation") {
     log.warn({ model: settings.moderationModel }, "MODERATION_MODEL names no moderation model: the checks that need one answer 503");
   }
@@ -225,7 +226,7 @@ export function createServices(
     mediaLinks,
     mediaObjects,
     mediaQuotas,
-    moderations: new Moderations(generations, upstreams),
+    moderations: new Moderations(generations, upstreams, admission.addresses),
     music,
     realtime: new RealtimeSessions({ generations, admission, upstreams, catalog }),
     responses: new Responses(chat),

@@ -19,7 +19,7 @@ const STREAM = `subscription ($input: ChatCompletionInput!) { chatCompletion(inp
 let app: TestApp;
 
 beforeAll(async () => {
-  app = await createTestApp({ config: { moderationModel: "acme/moderation" } });
+  app = await createTestApp({ config: { moderationModel: "acme/moderation", upstreamAllowHosts: ["acme.test"] } });
 });
 afterAll(async () => {
   const { pool } = Reflect.get(app.services.usage, "database") as Database;

@@ -26,7 +26,7 @@ let client: Client;
 let port: number;
 
 beforeAll(async () => {
-  app = await createTestApp();
+  app = await createTestApp({ config: { upstreamAllowHosts: ["pictures.example"] } });
   client = createClient(app.baseUrl, app.key);
   port = Number(new URL(app.baseUrl).port);
 });
@@ -349,6 +349,72 @@ describe("paths", () => {
       `GET /text/${"a".repeat(1024 * 1024)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.key}\r\n\r\n`,
     );
     expect(bodyOf(long)).toMatchObject({ status: 400, error: { code: "BAD_REQUEST" } });
+  });
+});
+
+describe("addresses that an upstream would fetch", () => {
+  const user = (part: object) => ({ messages: [{ role: "user", content: [{ type: "text", text: "What is https://10.0.0.1/?" }, part] }] });
+  const picture = (url: string) => user({ type: "image_url", image_url: { url } });
+  const asked = (part: object) => ({ model: "acme/chat", input: [{ role: "user", content: [part] }] });
+  const AT = "messages.0.content.1";
+
+  it.each([
+    ["the cloud's own data", CHAT, picture("http://169.254.169.254/latest/meta-data"), `${AT}.image_url.url`],
+    ["a private address", CHAT, picture("https://10.0.0.1/a.png"), `${AT}.image_url.url`],
+    ["this machine", CHAT, picture("https://[::1]/a.png"), `${AT}.image_url.url`],
+    ["a name of the network's own", CHAT, picture("https://upstream/a.png"), `${AT}.image_url.url`],
+    ["what is no web address", CHAT, picture(" FILE:///etc/passwd"), `${AT}.image_url.url`],
+    ["a picture as a text", CHAT, user({ type: "image_url", image_url: "https://127.0.0.1/" }), `${AT}.image_url`],
+    [
+      "a film in a stream",
+      CHAT,
+      { ...user({ type: "video_url", video_url: { url: "http://10.0.0.1/" } }), stream: true },
+      `${AT}.video_url.url`,
+    ],
+    ["a document", CHAT, user({ type: "file", file: { file_url: "http://10.0.0.1/" } }), `${AT}.file.file_url`],
+    [
+      "a recording",
+      CHAT,
+      user({ type: "input_audio", input_audio: { data: "http://10.0.0.1/", format: "wav" } }),
+      `${AT}.input_audio.data`,
+    ],
+    ["Responses", "/v1/responses", asked({ type: "input_image", image_url: "http://10.0.0.1/" }), "messages.0.content.0.image_url.url"],
+    ["moderations", "/v1/moderations", { input: [{ type: "image_url", image_url: { url: "http://10.0.0.1/" } }] }, "input.0.image_url.url"],
+  ])("may not be %s", async (_what, path, body, param) => {
+    const model = path === CHAT ? { model: "acme/chat" } : {};
+    const answer = await expectRefused(() => client.post(path, { ...model, ...body }), 400, "BAD_REQUEST");
+
+    expect(answer.json<{ error: { param: string } }>().error.param).toBe(param);
+  });
+
+  it("may not be such through GraphQL either", async () => {
+    const query = "mutation($input: CreateChatCompletionInput!) { createChatCompletion(input: $input) { __typename } }";
+    const parts = [{ type: "image_url", image_url: { url: "http://169.254.169.254/" } }];
+    const calls = app.upstream.requests.length;
+
+    const answer = await client.post("/graphql", {
+      query,
+      variables: { input: { model: "acme/chat", messages: [{ role: "USER", parts }] } },
+    });
+
+    expect(answer.json()).toMatchObject({ errors: [{ extensions: { code: "BAD_REQUEST", param: "messages.0.content.0.image_url.url" } }] });
+    expect(app.upstream.requests.length).toBe(calls);
+  });
+
+  it("may be data: URLs, hosts that the operator allows, and the media host's own links", async () => {
+    const { url: own } = (await client.post("/media/upload", { data: "aGVsbG8=" })).json<{ url: string }>();
+    for (const url of ["data:image/png;base64,iVBORw0KGgo=", "http://pictures.example/a.png", own]) {
+      app.upstream.replyNext(json(chatCompletion()));
+      expect((await chat(picture(url))).status, url).toBe(200);
+    }
+  });
+
+  it("are of a bounded number of hosts", async () => {
+    const content = Array.from({ length: 17 }, (_, index) => ({ type: "image_url", image_url: { url: `https://a${index}.invalid/` } }));
+
+    const answer = await expectRefused(() => chat({ messages: [{ role: "user", content }] }), 400, "BAD_REQUEST");
+
+    expect(answer.text).toContain("At most 16 hosts");
   });
 });
 

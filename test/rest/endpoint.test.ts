@@ -144,8 +144,13 @@ describe("credentials", () => {
       status: 400,
       error: { code: "BAD_REQUEST", param: "Authorization" },
     });
-    expect(await get("/whoami", { Authorization: `Bearer Bearer ${KNOWN_KEY}` })).toMatchObject({ status: 400 });
     expect(await get(`/whoami?key=${KNOWN_KEY}&key=${KNOWN_KEY}`)).toMatchObject({ status: 400, json: { error: { param: "key" } } });
+  });
+
+  it("answers 401 to what cannot be a key", async () => {
+    for (const text of [`Bearer Bearer ${KNOWN_KEY}`, `Bearer ${KNOWN_KEY} ${KNOWN_KEY}`, "Bearer"]) {
+      expect(await get("/whoami", { Authorization: text })).toMatchObject({ status: 401 });
+    }
   });
 
   it("lets nobody in on a public route, and refuses a wrong key there", async () => {

@@ -11,7 +11,7 @@ let client: Client;
 let openai: OpenAI;
 
 beforeAll(async () => {
-  app = await createTestApp();
+  app = await createTestApp({ config: { upstreamAllowHosts: ["example.com"] } });
   client = createClient(app.baseUrl, app.key);
   openai = new OpenAI({ apiKey: app.key, baseURL: `${app.baseUrl}/v1`, maxRetries: 0 });
 });

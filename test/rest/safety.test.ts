@@ -25,7 +25,7 @@ const MODELS = [
 beforeAll(async () => {
   const prices = { promptTextPrice: "0.000001", completionTextPrice: "0.000002" };
   const models = MODELS.map((model) => ({ modality: "text", upstream: "acme", upstreamModel: "up", title: model.id, prices, ...model }));
-  app = await createTestApp({ models, config: { moderationModel: "acme/moderation" } });
+  app = await createTestApp({ models, config: { moderationModel: "acme/moderation", upstreamAllowHosts: ["acme.test"] } });
   client = createClient(app.baseUrl, app.key);
 });
 afterAll(async () => {
@@ -74,7 +74,7 @@ describe("redaction in a chat", () => {
         name: "jo",
         content: [
           { type: "text", text: `Key ${key}` },
-          { type: "image_url", image_url: { url: "https://jo@acme.test/a.png" } },
+          { type: "image_url", image_url: { url: "https://acme.test/jo@acme.test.png" } },
           { type: "text", text: "and 4242 4242 4242 4242" },
         ],
       },
@@ -109,7 +109,7 @@ describe("redaction in a chat", () => {
           name: "jo",
           content: [
             { type: "text", text: "Key [REDACTED_SECRET]" },
-            { type: "image_url", image_url: { url: "https://jo@acme.test/a.png" } },
+            { type: "image_url", image_url: { url: "https://acme.test/jo@acme.test.png" } },
             { type: "text", text: "and [REDACTED_CARD]" },
           ],
         },

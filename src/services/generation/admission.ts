@@ -8,6 +8,7 @@ import type { RateLimits } from "../rate-limits.js";
 import { featuresOf } from "../safety/features.js";
 import type { Safety, SafetyReport } from "../safety/safety.js";
 import { ChildCosts } from "./child-costs.js";
+import type { NamedAddresses } from "./named-addresses.js";
 
 export interface AdmissionRequest {
   readonly caller: KeyCaller | SessionCaller;
@@ -31,6 +32,8 @@ export class Admission {
   constructor(
     private readonly limits: RateLimits,
     private readonly safety: Safety,
+    /** What is named for an upstream to fetch passes it. */
+    readonly addresses: NamedAddresses,
   ) {}
 
   /** Throws RATE_LIMITED, CONTENT_BLOCKED, BAD_REQUEST (an unknown feature) or SERVICE_UNAVAILABLE (a check that does not answer). */

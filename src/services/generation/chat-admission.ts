@@ -1,6 +1,6 @@
 /**
- * What a chat must pass before anything is held: limits, and the safety features, which read and may rewrite every text that the
- * caller wrote in its messages.
+ * What a chat must pass before anything is held: limits, the outbound guard with every address that an upstream would fetch, and the
+ * safety features, which read and may rewrite every text that the caller wrote in its messages.
  */
 import type { RequestContext } from "../../context.js";
 import { ownValue } from "../../lib/own-values.js";
@@ -9,6 +9,7 @@ import { quoteMarksInJson } from "../safety/redaction.js";
 import type { Admission } from "./admission.js";
 import type { ChatCompletionInput } from "./chat-input.js";
 import { type ChatPlan, withMessages } from "./chat-plan.js";
+import { addressesIn, fetchesNothing } from "./named-addresses.js";
 
 type Message = ChatCompletionInput["messages"][number];
 type Rewrite = (text: string) => string;
@@ -16,18 +17,17 @@ type Rewrite = (text: string) => string;
 /** The plan as it may go on; null when nothing stands in its way: callers with secret keys are on the fast path. */
 export function admitChat(ctx: RequestContext, plan: ChatPlan, input: ChatCompletionInput, admission: Admission): Promise<ChatPlan> | null {
   const limited = admission.limit(ctx, plan.caller, plan.model);
-  if (!isChecked(plan.model, input.safe)) return limited?.then(() => plan) ?? null;
-  return screen(ctx, plan, input, admission, limited);
+  const addresses = plan.candidates.every(fetchesNothing) ? [] : addressesIn(input.messages, "messages");
+  const isRead = isChecked(plan.model, input.safe);
+  if (!isRead && addresses.length === 0) return limited?.then(() => plan) ?? null;
+  return (async () => {
+    if (limited) await limited;
+    if (addresses.length > 0) await admission.addresses.check(addresses, ctx.signal);
+    return isRead ? screen(ctx, plan, input, admission) : plan;
+  })();
 }
 
-async function screen(
-  ctx: RequestContext,
-  plan: ChatPlan,
-  input: ChatCompletionInput,
-  admission: Admission,
-  limited: Promise<void> | null,
-): Promise<ChatPlan> {
-  if (limited) await limited;
+async function screen(ctx: RequestContext, plan: ChatPlan, input: ChatCompletionInput, admission: Admission): Promise<ChatPlan> {
   const written: string[] = [];
   const note: Rewrite = (text) => {
     written.push(text);

@@ -7,6 +7,7 @@ import { MODERATION_INPUTS_MAX } from "../../limits.js";
 import type { ModerationInput, ModerationResult } from "../../providers/media.js";
 import { safeInput, toSafeText } from "../safety/features.js";
 import type { Generations } from "./generations.js";
+import { addressesIn, fetchesNothing, type NamedAddresses } from "./named-addresses.js";
 import type { Receipt } from "./receipt.js";
 import type { Upstreams } from "./upstreams.js";
 
@@ -48,6 +49,7 @@ export class Moderations {
   constructor(
     private readonly generations: Generations,
     private readonly upstreams: Upstreams,
+    private readonly addresses: NamedAddresses,
   ) {}
 
   /** Resolves when the charge is committed. */
@@ -56,6 +58,7 @@ export class Moderations {
     const inputs: readonly ModerationInput[] = typeof given === "string" ? [given] : given;
     const counted = { ...NO_USAGE, inputTextTokens: countInputs(inputs) };
     const plan = this.generations.plan(ctx, "moderation", modelName, extra, () => counted);
+    if (!plan.candidates.every(fetchesNothing)) await this.addresses.check(addressesIn(inputs, "input"), ctx.signal);
     const { answer, receipt } = await this.generations.run(ctx, plan, {
       texts: inputs.map(textOf).filter((text) => text !== null),
       safe: toSafeText(safe),

@@ -17,6 +17,7 @@ import { costOf } from "../pricing.js";
 import { isChecked } from "../safety/features.js";
 import { CallerGone, type Cancellation } from "./cancellation.js";
 import { toGenerationRecord } from "./generations.js";
+import { addressesInEvent } from "./named-addresses.js";
 import type { OpenedSession, RealtimeDependencies, RealtimeSession, RealtimeTimes } from "./realtime.js";
 import { RealtimeLeaving } from "./realtime-leaving.js";
 import { RealtimeMeter } from "./realtime-meter.js";
@@ -110,6 +111,8 @@ export class RealtimeRun implements RealtimeSession {
     this.activeAt = performance.now();
     const stated = toEvent(text);
     const event = withId(await permitted(this.safety ? await this.safety.check(stated) : stated, this.rules));
+    const addresses = addressesInEvent(event);
+    if (addresses.length > 0) await this.deps.admission.addresses.check(addresses, this.ctx.signal);
     if (this.isEnding) return;
     this.meter.readCaller(event);
     if (event.type === COMMIT) this.transcription.handIn(event.event_id);
