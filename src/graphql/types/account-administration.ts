@@ -122,7 +122,10 @@ builder.mutationField("createAccount", (t) =>
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: CreateAccountInput, required: true }) },
     resolve: async (_root, { input }, ctx) => {
-      const { accountId, password } = await ctx.services.signIn.createFor(ctx, parsePermitted(ctx, requireOperator, createAccountInput, input));
+      const { accountId, password } = await ctx.services.signIn.createFor(
+        ctx,
+        parsePermitted(ctx, requireOperator, createAccountInput, input),
+      );
       return { account: await ctx.services.accountAdministration.get(ctx, accountId), password };
     },
   }),
