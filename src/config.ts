@@ -104,6 +104,8 @@ export interface Config {
   readonly integrations: IntegrationsConfig;
   readonly otlpEndpoint: string | null;
   readonly tiers: readonly Tier[];
+  /** What all tier buckets together may spend in a day (UTC), in nanocredits; null: as much as they have. */
+  readonly freeSpendPerDay: bigint | null;
   readonly rateLimits: {
     readonly anonymousRequestsPer10Seconds: number;
     readonly publishableRequestsPerMinute: number;
@@ -170,6 +172,7 @@ const environment = z.object({
   INTEGRATIONS_BROKER_KEY: text.optional(),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl().optional(),
   TIERS: json(tiers()).prefault(DEFAULT_TIERS),
+  FREE_SPEND_PER_DAY: credits().optional(),
   ANONYMOUS_REQUESTS_PER_10_SECONDS: wholeNumber(1, 1_000_000).default(100),
   PUBLISHABLE_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000).default(60),
   PUBLISHABLE_CREDITS_PER_HOUR: credits().default(10n ** 9n),
@@ -236,6 +239,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     integrations: toIntegrations(values),
     otlpEndpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     tiers: values.TIERS,
+    freeSpendPerDay: values.FREE_SPEND_PER_DAY ?? null,
     rateLimits: {
       anonymousRequestsPer10Seconds: values.ANONYMOUS_REQUESTS_PER_10_SECONDS,
       publishableRequestsPerMinute: values.PUBLISHABLE_REQUESTS_PER_MINUTE,

@@ -10,3 +10,5 @@ export const ACCOUNT_SEARCH_CHARS_MAX = 253;
 export const GRANT_NOTE_CHARS_MAX = 500;
 /** Tiers, unspecified: a tier's name as an operator states it. */
 export const TIER_NAME_CHARS_MAX = 100;
+/** Unspecified: refused settlements that are shown at once. */
+export const REFUSED_SETTLEMENTS_SHOWN_MAX = 100;

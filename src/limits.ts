@@ -93,6 +93,9 @@ export const HEARTBEAT_MS = 2_000;
 export const HEARTBEAT_DEAD_MS = 30_000;
 /** Credits: how often abandoned holds are looked for. */
 export const RECOVERY_SWEEP_MS = 10_000;
+/** Credits: how soon a settlement that the database refused is tried again, each time twice as late, and how late at most. */
+export const REFUSED_RETRY_MS = 1_000;
+export const REFUSED_RETRY_MS_MAX = 600_000;
 /** Credits: settlements kept on disk while the database is away; above it streams fail rather than go unrecorded. */
 export const SPOOL_BYTES_MAX = 256 * 1024 * 1024;
 

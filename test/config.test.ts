@@ -102,6 +102,7 @@ describe("parseConfig", () => {
       INTEGRATIONS_BROKER_URL: "https://broker.example",
       INTEGRATIONS_BROKER_KEY: "bk",
       TIERS: '[{"name":"free","credits":0.0000001,"period":"hour"},{"name":"gift","credits":"2"}]',
+      FREE_SPEND_PER_DAY: "2.5",
       GRAPHIQL: "1",
       OPENAI_API_KEY: "oa",
       OPENAI_BASE_URL: "http://127.0.0.1:9/v1/",
@@ -129,6 +130,7 @@ describe("parseConfig", () => {
         { name: "free", nanocredits: 100n, period: "hour" },
         { name: "gift", nanocredits: 2_000_000_000n, period: null },
       ],
+      freeSpendPerDay: 2_500_000_000n,
       graphql: { introspection: false, graphiql: true },
       vendors: {
         openai: { apiKey: "oa", baseUrl: "http://127.0.0.1:9/v1" },
@@ -164,6 +166,7 @@ describe("parseConfig", () => {
     ["MCP_SERVERS", '{"search":"not a URL"}'],
     ["INTEGRATIONS_BROKER_URL", "on"],
     ["TIERS", "[]"],
+    ["FREE_SPEND_PER_DAY", "-1"],
     ["TIERS", '[{"name":"free","credits":1,"period":"year"}]'],
     ["TIERS", '[{"name":"free","credits":1},{"name":"free","credits":2}]'],
     ["PUBLISHABLE_REQUESTS_PER_MINUTE", "0"],

@@ -13,6 +13,8 @@ export const HELP = `Usage: npm run sluice -- <command>
                                                       to the pack unless said; once for each grant id
   publisher allow <account>                           may publish community models and agents
   publisher deny <account>
+  books refused                                       charges that the database refuses, of the process that answers
+  books retry                                         tries them once more, and lists what is still refused
   help
 
 <account> is an id, a handle or an e-mail address. --json prints what was answered as JSON.
@@ -40,7 +42,9 @@ export type Command =
       readonly note: string | null;
       readonly grantId: string;
     }
-  | { readonly name: "publisher"; readonly account: string; readonly allowed: boolean };
+  | { readonly name: "publisher"; readonly account: string; readonly allowed: boolean }
+  | { readonly name: "books refused" }
+  | { readonly name: "books retry" };
 
 export interface CommandLine {
   readonly command: Command;
@@ -109,6 +113,8 @@ const FORMS: Readonly<Record<string, Form>> = {
     takes: () => ["account"],
     read: (_, [account = ""]) => ({ name: "publisher", account, allowed: false }),
   },
+  "books refused": { options: {}, takes: () => [], read: () => ({ name: "books refused" }) },
+  "books retry": { options: {}, takes: () => [], read: () => ({ name: "books retry" }) },
 };
 
 /** Throws a UsageError. */

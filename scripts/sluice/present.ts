@@ -1,4 +1,4 @@
-/** Accounts as text for a terminal. */
+/** Accounts, and charges that are refused, as text for a terminal. */
 
 export interface Account {
   readonly id: string;
@@ -20,7 +20,9 @@ export interface Account {
   };
 }
 
-const COLUMNS: readonly [string, (account: Account) => string][] = [
+type Column<Row> = readonly [string, (row: Row) => string];
+
+const ACCOUNT_COLUMNS: readonly Column<Account>[] = [
   ["ID", ({ id }) => id],
   ["HANDLE", ({ handle }) => handle],
   ["E-MAIL", ({ email }) => email ?? "-"],
@@ -29,9 +31,42 @@ const COLUMNS: readonly [string, (account: Account) => string][] = [
   ["CREATED", ({ createdAt }) => createdAt.slice(0, 10)],
 ];
 
+export interface RefusedSettlement {
+  readonly id: string;
+  readonly accountId: string;
+  readonly model: string;
+  readonly cost: string;
+  readonly refusedAt: string;
+  readonly reason: string;
+}
+
+export interface RefusedSettlements {
+  readonly count: number;
+  readonly settlements: readonly RefusedSettlement[];
+}
+
+const REFUSED_COLUMNS: readonly Column<RefusedSettlement>[] = [
+  ["GENERATION", ({ id }) => id],
+  ["ACCOUNT", ({ accountId }) => accountId],
+  ["MODEL", ({ model }) => model],
+  ["COST", ({ cost }) => cost],
+  ["REFUSED", ({ refusedAt }) => refusedAt],
+  ["REASON", ({ reason }) => reason],
+];
+
 export function toTable(accounts: readonly Account[]): string {
-  const rows = [COLUMNS.map(([title]) => title), ...accounts.map((account) => COLUMNS.map(([, cell]) => printable(cell(account))))];
-  const widths = COLUMNS.map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
+  return inColumns(ACCOUNT_COLUMNS, accounts);
+}
+
+export function toRefusedTable({ count, settlements }: RefusedSettlements): string {
+  if (count === 0) return "The database refuses no charge.";
+  const more = count > settlements.length ? `\nand ${count - settlements.length} more` : "";
+  return inColumns(REFUSED_COLUMNS, settlements) + more;
+}
+
+function inColumns<Row>(columns: readonly Column<Row>[], of: readonly Row[]): string {
+  const rows = [columns.map(([title]) => title), ...of.map((row) => columns.map(([, cell]) => printable(cell(row))))];
+  const widths = columns.map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
   return rows
     .map((row) =>
       row

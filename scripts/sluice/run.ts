@@ -1,7 +1,7 @@
 /** The commands: each asks the gateway and tells what came of it. */
 import { type Command, HELP, isId, readCommandLine, UsageError } from "./command-line.js";
 import { connectGateway, type Gateway, GatewayError } from "./gateway.js";
-import { type Account, printable, toLines, toTable } from "./present.js";
+import { type Account, printable, type RefusedSettlements, toLines, toRefusedTable, toTable } from "./present.js";
 
 export interface Terminal {
   readonly out: (text: string) => void;
@@ -70,6 +70,10 @@ function run(gateway: Gateway, command: Exclude<Command, { name: "help" }>): Pro
       return grant(gateway, command);
     case "publisher":
       return setPublisher(gateway, command);
+    case "books refused":
+      return refused(gateway, "query", "refusedSettlements");
+    case "books retry":
+      return refused(gateway, "mutation", "retryRefusedSettlements");
   }
 }
 
@@ -105,6 +109,13 @@ async function setPublisher(gateway: Gateway, { account, allowed }: Command & { 
   const query = `mutation ($input: SetPublisherInput!) { setPublisher(input: $input) { ${FIELDS} } }`;
   const { setPublisher: changed } = await gateway.ask<{ setPublisher: Account }>(query, { input });
   return { answer: changed, words: toLines(changed) };
+}
+
+async function refused(gateway: Gateway, kind: "query" | "mutation", field: string): Promise<Told> {
+  const fields = "count settlements { id accountId apiKeyId model cost timestamp refusedAt reason }";
+  const answer = (await gateway.ask<Record<string, RefusedSettlements>>(`${kind} { ${field} { ${fields} } }`, {}))[field];
+  if (!answer) throw new GatewayError("The gateway did not say which charges are refused.", true);
+  return { answer, words: toRefusedTable(answer) };
 }
 
 async function grant(gateway: Gateway, command: Command & { name: "credits grant" }): Promise<Told> {

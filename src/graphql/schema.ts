@@ -2,6 +2,7 @@
 import { type GraphQLSchema, printSchema } from "graphql";
 import { builder } from "./builder.js";
 import "./types/account-administration.js";
+import "./types/refused-settlements.js";
 import "./types/accounts.js";
 import "./types/agent-sync.js";
 import "./types/agents.js";

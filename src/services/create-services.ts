@@ -71,6 +71,7 @@ import type { OwnGateway } from "./own-gateway.js";
 import type { Addresses, PlatformSettings } from "./platform-settings.js";
 import { Profiles } from "./profiles.js";
 import { RateLimits } from "./rate-limits.js";
+import { RefusedSettlements } from "./refused-settlements.js";
 import { Moderation, type Moderator } from "./safety/moderation.js";
 import { Safety } from "./safety/safety.js";
 import { SecretBox } from "./secret-box.js";
@@ -195,6 +196,7 @@ export function createServices(
   const services: Services = {
     access: new Access(apiKeys, sessions, sessionCookie, limits),
     accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills),
+    refusedSettlements: new RefusedSettlements(settler.refused),
     accounts,
     agents: new Agents({ database, registry, catalog, repositories, upToDate, clock }),
     agentSync: new AgentSync({ database, repositories, events, clock }),

@@ -100,7 +100,7 @@ export async function openFoundations(
     processId,
     holdSeconds: HOLD_SECONDS,
     timeoutMs: FLUSH_TIMEOUT_MS,
-    freeSpendCap: null,
+    freeSpendCap: settings.freeSpendPerDay,
   });
   const known = new KnownBalances();
   const spool = await openSettlementSpool(dataDir.path);

@@ -26,6 +26,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly upstreamAllowHosts: readonly string[];
   readonly rateLimits: RateLimitSettings;
   readonly tiers: readonly Tier[];
+  /** Of all tier buckets together, in nanocredits; null: no cap. */
+  readonly freeSpendPerDay: bigint | null;
   readonly mediaQuota: MediaQuotaSettings;
   /** Who may make an account: whoever reaches the gateway, or operators alone. */
   readonly signUp: "open" | "closed";

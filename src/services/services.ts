@@ -40,6 +40,7 @@ import type { MediaLinks } from "./media-links.js";
 import type { MediaObjects } from "./media-objects.js";
 import type { MediaQuotas } from "./media-quotas.js";
 import type { Profiles } from "./profiles.js";
+import type { RefusedSettlements } from "./refused-settlements.js";
 import type { GitHubSignIn } from "./sessions/github-sign-in.js";
 import type { Sessions } from "./sessions.js";
 import type { SignIn } from "./sign-in.js";
@@ -82,6 +83,7 @@ export interface Services {
   readonly moderations: Moderations;
   readonly music: Music;
   readonly realtime: RealtimeSessions;
+  readonly refusedSettlements: RefusedSettlements;
   readonly responses: Responses;
   readonly sessions: Sessions;
   readonly signIn: SignIn;

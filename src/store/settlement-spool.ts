@@ -2,12 +2,22 @@
  * The settlement spool: settlements that the database could not take, on disk under DATA_DIR, one JSON document a line.
  * A line that was not written whole (the process died in it, the disk was full) was never acknowledged and is passed over;
  * each line begins with a line break of its own, so that it does not take the next one along.
+ *
+ * Beside it, in a file of their own, settlements that the database refuses: each is tried again until it is booked.
  */
-import { type FileHandle, mkdir, open, readFile } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { SPOOL_BYTES_MAX } from "../limits.js";
 import type { SettlementOperation, SettleOperation } from "./ledger.js";
 import { syncToDisk } from "./sync-to-disk.js";
+
+export interface RefusedSettlement {
+  readonly operation: SettlementOperation;
+  /** ISO 8601. */
+  readonly refusedAt: string;
+  /** In the database's words. */
+  readonly reason: string;
+}
 
 export interface SettlementSpool {
   /** Every settlement that was appended since the last clear, in order. */
@@ -16,8 +26,12 @@ export interface SettlementSpool {
   append(operation: SettleOperation): Promise<void>;
   /** Empties the spool, unless `isAllowed` says no when it comes to it: an append may have slipped in. */
   clear(isAllowed: () => boolean): Promise<void>;
-  /** Keeps a settlement that the ledger refuses, for a person to look at: it is never dropped. */
-  keepRefused(operation: SettlementOperation): Promise<void>;
+  /** Every settlement that is kept as refused; of two with one id the later. */
+  readRefused(): Promise<RefusedSettlement[]>;
+  /** Resolves once it is on the disk. */
+  keepRefused(refused: RefusedSettlement): Promise<void>;
+  /** Puts what `left` says when it comes to it in the place of all that were kept. */
+  replaceRefused(left: () => readonly RefusedSettlement[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -38,10 +52,10 @@ export async function openSettlementSpool(dataDir: string): Promise<SettlementSp
   };
 
   return {
-    read: () => inTurn(async () => parseLines(await readFile(path, "utf8"))),
+    read: () => inTurn(async () => parseLines(await readFile(path, "utf8")).map(toSettlement)),
     append: (operation) =>
       inTurn(async () => {
-        const line = formatLine(operation);
+        const line = formatLine(operation, {});
         if (bytes + line.length > SPOOL_BYTES_MAX) throw new Error(`The settlement spool is full (${SPOOL_BYTES_MAX} bytes)`);
         bytes += line.length;
         await writeDurably(file, line);
@@ -52,14 +66,31 @@ export async function openSettlementSpool(dataDir: string): Promise<SettlementSp
         await file.truncate(0);
         bytes = 0;
       }),
-    keepRefused: (operation) =>
+    readRefused: () => inTurn(async () => parseLines(await readIfThere(refusedPath)).map(toRefused)),
+    keepRefused: (refused) =>
       inTurn(async () => {
-        const refused = await open(refusedPath, "a", 0o600);
+        const line = formatRefused(refused);
+        const kept = await open(refusedPath, "a", 0o600);
         try {
-          await writeDurably(refused, formatLine(operation));
+          if ((await kept.stat()).size + line.length > SPOOL_BYTES_MAX) {
+            throw new Error(`The file of refused settlements is full (${SPOOL_BYTES_MAX} bytes)`);
+          }
+          await writeDurably(kept, line);
         } finally {
-          await refused.close();
+          await kept.close();
         }
+      }),
+    replaceRefused: (left) =>
+      inTurn(async () => {
+        const lines = left().map(formatRefused);
+        const next = await open(`${refusedPath}.next`, "w", 0o600);
+        try {
+          await writeDurably(next, Buffer.concat(lines));
+        } finally {
+          await next.close();
+        }
+        await rename(`${refusedPath}.next`, refusedPath);
+        syncToDisk(directory);
       }),
     close: () => inTurn(() => file.close()),
   };
@@ -70,23 +101,46 @@ async function writeDurably(file: FileHandle, line: Buffer): Promise<void> {
   await file.datasync();
 }
 
-function formatLine(operation: SettlementOperation): Buffer {
-  return Buffer.from(`\n${JSON.stringify({ ...operation, amount: operation.amount.toString() })}\n`);
+function formatLine(operation: SettlementOperation, more: object): Buffer {
+  return Buffer.from(`\n${JSON.stringify({ ...operation, amount: operation.amount.toString(), ...more })}\n`);
 }
 
-function parseLines(text: string): SettleOperation[] {
-  const operations: SettleOperation[] = [];
-  for (const line of text.split("\n")) {
-    const stored = parseLine(line);
-    if (stored) operations.push({ ...stored, amount: BigInt(stored.amount) });
-  }
-  return operations;
+function formatRefused({ operation, refusedAt, reason }: RefusedSettlement): Buffer {
+  return formatLine(operation, { refusedAt, reason });
 }
 
-function parseLine(line: string): (Omit<SettleOperation, "amount"> & { readonly amount: string }) | null {
+type StoredLine = Omit<SettleOperation, "kind" | "amount"> & {
+  readonly kind: SettlementOperation["kind"];
+  readonly amount: string;
+  /** Only of a refused one; the first ones that were kept had neither. */
+  readonly refusedAt?: string;
+  readonly reason?: string;
+};
+
+function toSettlement({ kind: _, refusedAt: __, reason: ___, amount, ...stored }: StoredLine): SettleOperation {
+  return { ...stored, kind: "settle", amount: BigInt(amount) };
+}
+
+function toRefused(line: StoredLine): RefusedSettlement {
+  const operation: SettlementOperation = { ...toSettlement(line), kind: line.kind };
+  return { operation, refusedAt: line.refusedAt ?? new Date().toISOString(), reason: line.reason ?? "" };
+}
+
+function parseLines(text: string): StoredLine[] {
+  return text.split("\n").flatMap((line) => parseLine(line) ?? []);
+}
+
+function parseLine(line: string): StoredLine | null {
   try {
     return line === "" ? null : JSON.parse(line);
   } catch {
     return null;
   }
+}
+
+async function readIfThere(path: string): Promise<string> {
+  return readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return "";
+    throw error;
+  });
 }

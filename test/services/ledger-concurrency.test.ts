@@ -13,6 +13,7 @@ import {
   hold,
   readAccount,
   readKey,
+  recover,
   release,
   settle,
   type TestPayer,
@@ -23,6 +24,7 @@ import { openSharedTestDatabase, requirePostgres } from "../support/shared-datab
 const PROCESSES = 4;
 const FLUSHES_EACH = 40;
 const OPERATIONS_MAX = 30;
+const FLUSHES_BESIDE_WRITERS = 25;
 
 describe.skipIf(!isPostgresInstalled)("Ledgers of several processes on one PostgreSQL", () => {
   let postgres: TestPostgres;
@@ -66,12 +68,65 @@ describe.skipIf(!isPostgresInstalled)("Ledgers of several processes on one Postg
 
     const named = (kind: LedgerOperation["kind"], outcome: LedgerOutcome["outcome"]) =>
       flushed.filter(([operation, result]) => operation.kind === kind && result.outcome === outcome);
-    const charged = named("settle", "ok").reduce((sum, [, { charged: amount }]) => sum + amount, 0n);
+    // By generation: what it was charged in the end, which is what its correction says when it has one.
+    const charges = new Map(
+      [...named("recover", "ok"), ...named("settle", "ok"), ...named("settle", "corrected")].map(([{ id }, { charged }]) => [id, charged]),
+    );
+    const charged = [...charges.values()].reduce((sum, amount) => sum + amount, 0n);
     const { rows } = await first.pool.query("SELECT sum(cost_nanocredits)::text AS cost, count(*)::int AS n FROM usage_record");
-    expect(rows[0]).toEqual({ cost: String(charged), n: named("settle", "ok").length });
+    expect(rows[0]).toEqual({ cost: String(charged), n: charges.size });
     expect(await findBrokenInvariants(first.pool)).toEqual({});
     // The balances were small enough for both kinds of refusal, and large enough for holds and charges.
     for (const outcome of ["ok", "insufficient_balance", "key_budget_exhausted"] as const) expect(named("hold", outcome)).not.toEqual([]);
+  });
+
+  it("refuse no settlement while everything else that writes money is at work on the same accounts", async () => {
+    const payers = await createCrowd();
+    const one = () => payers[randomInt(payers.length)] as TestPayer;
+    const flushes = async (ledger: Ledger): Promise<void> => {
+      const open: LedgerOperation[] = [];
+      for (let round = 0; round < FLUSHES_BESIDE_WRITERS; round++) {
+        const batch = randomBatch(payers, open);
+        // Rejects when the database refuses any operation of it.
+        const outcomes = await ledger.flush(batch);
+        batch.forEach((operation, index) => {
+          if (operation.kind === "hold" && outcomes[index]?.outcome === "ok") open.push(operation);
+        });
+      }
+    };
+    const tier = (n: number) => ({ id: randomUUID(), accountId: one().accountId, tier: `tier-${n % 2}`, amount: BigInt(randomInt(900)) });
+    const nextReset = () => new Date(Date.now() + randomInt(1_000));
+    const writers: readonly ((pool: TestDatabase["database"]["pool"], n: number) => Promise<unknown>)[] = [
+      (pool) => setBudget(pool, one()),
+      // As a key is updated: its budget first, then what else there is of it.
+      async (pool) => {
+        const client = await pool.connect();
+        const payer = one();
+        await client.query("BEGIN");
+        await setBudget(client, payer);
+        await client.query("UPDATE api_key SET name = 'renamed', revoked_at = now() WHERE id = $1", [payer.apiKeyId]);
+        await client.query("COMMIT");
+        client.release();
+      },
+      () => first.ledger.grant({ id: randomUUID(), accountId: one().accountId, bucket: "pack", amount: 50n, note: null }),
+      (_, n) => first.ledger.refill({ ...tier(n), asOf: new Date(), nextReset: nextReset() }),
+      (_, n) => first.ledger.setTier({ ...tier(n), nextReset: nextReset() }),
+      (pool) => createKey(pool, one().accountId, 100n),
+      (pool, n) => pool.query("UPDATE account SET low_balance_nanocredits = $2 WHERE id = $1", [one().accountId, n * 50]),
+    ];
+    let isFlushing = true;
+    const write = async (writer: (typeof writers)[number], index: number): Promise<void> => {
+      const { pool } = (processes[index % PROCESSES] as TestDatabase).database;
+      for (let n = 0; isFlushing; n++) await writer(pool, n);
+    };
+    const written = writers.map(write);
+
+    await Promise.all(ledgers.map(flushes)).finally(() => {
+      isFlushing = false;
+    });
+    await Promise.all(written);
+
+    expect(await findBrokenInvariants(first.pool)).toEqual({});
   });
 
   it("let 10 of 50 holds in at once on a key whose budget pays for 10", async () => {
@@ -133,6 +188,11 @@ describe.skipIf(!isPostgresInstalled)("Ledgers of several processes on one Postg
   }
 });
 
+function setBudget(pool: Pick<TestDatabase["database"]["pool"], "query">, { accountId, apiKeyId }: TestPayer): Promise<unknown> {
+  const remaining = randomInt(3) === 0 ? null : randomInt(400);
+  return pool.query("SELECT credit_set_budget($1, $2, $3)", [accountId, apiKeyId, remaining]);
+}
+
 /** New holds, and whatever becomes of earlier ones, in any order of accounts. */
 function randomBatch(payers: readonly TestPayer[], open: LedgerOperation[]): LedgerOperation[] {
   const batch = new Map<string, LedgerOperation>();
@@ -156,5 +216,7 @@ function randomSequel(held: LedgerOperation & { kind: "hold" }, open: LedgerOper
   if (kind === 0) return extend(held, BigInt(randomInt(60)), BigInt(randomInt(60)));
   // Now and then it stays in the list: it is then settled, released or extended once more.
   if (randomInt(5) > 0) open.splice(open.indexOf(held), 1);
+  // What was recovered is settled now and then, which corrects it.
+  if (kind === 1 && randomInt(2) === 0) return recover(held, BigInt(randomInt(80)));
   return kind === 1 ? release(held) : settle(held, BigInt(randomInt(80)));
 }

@@ -57,10 +57,10 @@ afterAll(async () => {
   expect(broken).toEqual({});
 });
 
-/** The money side of one gateway process. */
-async function createProcess(instanceId: string = randomUUID()): Promise<Process> {
+/** The money side of one gateway process; on a directory of its own, or as the next one on another's. */
+async function createProcess(instanceId: string = randomUUID(), ofAnother?: string): Promise<Process> {
   const processId = randomUUID();
-  const dataDir = await createEmptyDir();
+  const dataDir = ofAnother ?? (await createEmptyDir());
   const ledger = steer(createTestLedger(test.database, { processId }));
   const settler = new Settler({ ledger, spool: await openSettlementSpool(dataDir), log: silentLog });
   const recovery = new HoldRecovery(test.database, settler, { processId, instanceId }, silentLog);
@@ -74,7 +74,7 @@ async function createProcess(instanceId: string = randomUUID()): Promise<Process
     end: async () => {
       await recovery.stop();
       await settler.close();
-      await rm(dataDir, { recursive: true });
+      await rm(dataDir, { recursive: true, force: true });
     },
   };
   processes.push(process);
@@ -287,4 +287,29 @@ it("looks regularly for what others have left", async () => {
   vi.advanceTimersByTime(RECOVERY_SWEEP_MS);
 
   await eventually(async () => expect(await readUsage(pool, id)).toMatchObject({ cost: 7n }));
+});
+
+it("corrects what another process has recovered by the settlement that its own process had spooled", async () => {
+  const away = await createProcess();
+  await away.recovery.start();
+  const payer = await createPayerWith(100n);
+  const [more, less] = [await beginGeneration(away, payer, 7n), await beginGeneration(away, payer, 7n)];
+  away.ledger.lose("network");
+  const real = usageRecord({ usage: { ...NO_USAGE, outputTextTokens: 9 }, model: "acme/metered" });
+  await away.settler.submit({ kind: "settle", id: more, ...payer, amount: 9n, paidOnly: false, record: real });
+  await away.settler.submit({ kind: "settle", id: less, ...payer, amount: 2n, paidOnly: false, record: real });
+  await away.settler.close();
+  const other = await createProcess();
+  await other.recovery.start();
+  await lastHeardOf(away.processId, HEARTBEAT_DEAD_MS + 1);
+  expect(await other.recovery.sweep()).toBe(2);
+  expect(await readUsage(pool, more)).toEqual({ cost: 7n, source: "pack", status: "cancelled", usageSource: "partial" });
+
+  const back = await createProcess(away.instanceId, away.dataDir);
+  await back.settler.replaySpool();
+  await back.settler.replaySpool();
+
+  expect(await readUsage(pool, more)).toEqual({ cost: 9n, source: "pack", status: "ok", usageSource: "provider" });
+  expect(await readUsage(pool, less)).toMatchObject({ cost: 2n, status: "ok" });
+  expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 89n }, held: { pack: 0n } });
 });

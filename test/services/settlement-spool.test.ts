@@ -1,9 +1,9 @@
-import { appendFile, readFile, rm, stat, truncate } from "node:fs/promises";
+import { appendFile, rm, stat, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SPOOL_BYTES_MAX } from "../../src/limits.js";
 import type { SettleOperation } from "../../src/store/ledger.js";
-import { openSettlementSpool, type SettlementSpool } from "../../src/store/settlement-spool.js";
+import { openSettlementSpool, type RefusedSettlement, type SettlementSpool } from "../../src/store/settlement-spool.js";
 import { createEmptyDir } from "../support/database.js";
 import { settle, usageRecord } from "../support/ledger.js";
 
@@ -136,14 +136,26 @@ describe("The settlement spool", () => {
     expect(await spool.read()).toEqual([second]);
   });
 
-  it("keeps refused settlements aside, for a person to look at", async () => {
+  it("keeps refused settlements aside, until they are replaced", async () => {
     const [refused, other] = settlements(2) as [SettleOperation, SettleOperation];
-    await spool.keepRefused(refused);
-    await spool.keepRefused(other);
+    const [first, second] = [refused, { ...other, kind: "recover" as const }].map((operation) => ({
+      operation,
+      refusedAt: "2026-11-22T12:00:00.000Z",
+      reason: "because",
+    })) as [RefusedSettlement, RefusedSettlement];
+    await spool.keepRefused(first);
+    await spool.keepRefused(second);
     await spool.clear(() => true);
+    await reopen();
 
     expect(await spool.read()).toEqual([]);
-    const lines = (await readFile(join(dataDir, "spool/refused.ndjson"), "utf8")).trim().split(/\n+/);
-    expect(lines.map((line) => JSON.parse(line).id)).toEqual([refused.id, other.id]);
+    expect(await spool.readRefused()).toEqual([first, second]);
+    await spool.replaceRefused(() => [second]);
+    await spool.keepRefused(first);
+    expect(await spool.readRefused()).toEqual([second, first]);
+    // As versions before kept them.
+    await spool.replaceRefused(() => []);
+    await appendFile(join(dataDir, "spool/refused.ndjson"), `${JSON.stringify({ ...refused, amount: "1" })}\n`);
+    expect(await spool.readRefused()).toMatchObject([{ operation: { ...refused, amount: 1n }, reason: "" }]);
   });
 });

@@ -364,7 +364,7 @@ describe("A hold that others stand in the way of", () => {
 describe("An operation that the database finds impossible", () => {
   const impossible = usageRecord({ timestamp: "no time" });
 
-  it("fails alone, and is kept for a person to look at", async () => {
+  it("fails alone; a settlement is kept on the disk, and counts as done", async () => {
     const { settler, ledger, dataDir } = await start();
     const payer = await payerWith(10n);
     const good = [settle(payer, 1n), settle(payer, 2n)];
@@ -372,7 +372,9 @@ describe("An operation that the database finds impossible", () => {
 
     const results = await Promise.allSettled([...good, bad, hold(payer, 4n)].map((operation) => settler.submit(operation)));
 
-    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected", "fulfilled"]);
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled", "fulfilled"]);
+    expect(settler.refused.list(9)).toMatchObject([{ operation: bad, reason: expect.stringMatching(/no time/) }]);
+    expect(settler.isOpen(bad.id)).toBe(true);
     expect(ledger.batches.map((batch) => batch.length)).toEqual([4, 1, 1, 1, 1]);
     expect(settler.isUnavailable).toBe(false);
     expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 7n }, held: { pack: 4n } });
@@ -408,10 +410,69 @@ describe("An operation that the database finds impossible", () => {
     ledger.heal();
     await backInService(settler);
 
-    expect(results.map(({ status }) => status)).toEqual(["rejected", ...good.map(() => "fulfilled")]);
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", ...good.map(() => "fulfilled")]);
     // None of the others had to find out by itself, each for the time that a flush may take, that the database is gone.
     expect(ledger.batches.slice(0, 4).map((batch) => batch.length)).toEqual([6, 1, 1, 5]);
     for (const { id } of good) expect(await readUsage(pool, id)).toMatchObject({ cost: 1n });
+  });
+});
+
+describe("A settlement that the database refuses", () => {
+  /** Until it is called again with false. */
+  const refuse = async ({ accountId }: TestPayer, isRefused: boolean): Promise<void> => {
+    const change = isRefused ? `ADD CONSTRAINT refused_check CHECK (account_id <> '${accountId}')` : "DROP CONSTRAINT refused_check";
+    await pool.query(`ALTER TABLE usage_record ${change}`);
+  };
+
+  it("is booked by itself once the cause is gone, and its hold stands until then", async () => {
+    const { settler, dataDir, committed } = await start();
+    const payer = await payerWith(10n);
+    const held = hold(payer, 5n);
+    await settler.submit(held);
+    await refuse(payer, true);
+
+    expect(await settler.submit(settle(held, 3n))).toMatchObject({ outcome: "ok", charged: 3n });
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 10n }, held: { pack: 5n } });
+    await settler.refused.retry();
+    expect(settler.refused.count).toBe(1);
+    await refuse(payer, false);
+    await eventually(() => expect(settler.refused.count).toBe(0));
+
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 7n }, held: { pack: 0n } });
+    expect(committed.at(-1)).toMatchObject([{ kind: "settle", id: held.id }, { charged: 3n }]);
+    await settler.refused.retry();
+    expect(await readFile(join(dataDir, "spool/refused.ndjson"), "utf8")).toBe("");
+  });
+
+  it("is taken up by the next process on the directory", async () => {
+    const first = await start();
+    const payer = await payerWith(10n);
+    const settlement = settle(payer, 3n);
+    await refuse(payer, true);
+    await first.settler.submit(settlement);
+    await first.settler.close();
+
+    const second = await start(first.dataDir);
+    await second.settler.replaySpool();
+    expect(second.settler.refused.count).toBe(1);
+    await second.settler.close();
+    await refuse(payer, false);
+    const third = await start(first.dataDir);
+    await third.settler.replaySpool();
+
+    expect(third.settler.refused.count).toBe(0);
+    expect(await readUsage(pool, settlement.id)).toMatchObject({ cost: 3n });
+  });
+
+  it("fails when the disk does not take it either", async () => {
+    const { settler, dataDir } = await start();
+    const payer = await payerWith(10n);
+    await refuse(payer, true);
+    await rm(join(dataDir, "spool"), { recursive: true });
+
+    await expect(settler.submit(settle(payer, 3n))).rejects.toThrow(/ENOENT/);
+
+    await refuse(payer, false);
   });
 });
 

@@ -7,10 +7,13 @@ import { FLUSH_OPERATIONS_MAX, FLUSH_RETRY_MS } from "../../limits.js";
 import { LedgerUnavailable } from "../../store/bounded-query.js";
 import { isSettlement, type Ledger, type LedgerOperation, type LedgerOutcome, type SettleOperation } from "../../store/ledger.js";
 import type { SettlementSpool } from "../../store/settlement-spool.js";
+import { flushApart } from "./flush-apart.js";
+import type { RefusedSettlements } from "./refused-settlements.js";
 
 export interface DeferredDependencies {
   readonly ledger: Ledger;
   readonly spool: SettlementSpool;
+  readonly refused: Pick<RefusedSettlements, "keep">;
   readonly log: Logger;
   readonly onCommitted?: (operation: LedgerOperation, outcome: LedgerOutcome) => void;
 }
@@ -78,7 +81,7 @@ export class DeferredOperations {
 
   private async replayBatch(): Promise<void> {
     const batch = uniqueById(this.operations.slice(0, FLUSH_OPERATIONS_MAX));
-    const outcomes = await this.flush(batch);
+    const outcomes = await flushApart(this.deps.ledger, batch, (operation, error) => this.refuse(operation, error));
     const done = new Set<LedgerOperation>(batch);
     this.operations = this.operations.filter((operation) => !done.has(operation));
     for (const [index, operation] of batch.entries()) {
@@ -87,24 +90,10 @@ export class DeferredOperations {
     }
   }
 
-  /** One that the ledger refuses fails alone, and is kept for a person to look at: its outcome is null. */
-  private async flush(batch: readonly LedgerOperation[]): Promise<readonly (LedgerOutcome | null)[]> {
-    try {
-      return await this.deps.ledger.flush(batch);
-    } catch (error) {
-      if (error instanceof LedgerUnavailable) throw error;
-      const [only] = batch;
-      if (batch.length === 1 && only) return [await this.keepRefused(only, error)];
-      const outcomes: (LedgerOutcome | null)[] = [];
-      for (const operation of batch) outcomes.push(...(await this.flush([operation])));
-      return outcomes;
-    }
-  }
-
-  private async keepRefused(operation: LedgerOperation, error: unknown): Promise<null> {
+  /** One that the ledger refuses fails alone; a settlement is kept and tried again. */
+  private async refuse(operation: LedgerOperation, error: unknown): Promise<void> {
+    if (isSettlement(operation)) return this.deps.refused.keep(operation, error);
     this.deps.log.error({ err: error, generationId: operation.id }, "the ledger refused a deferred operation");
-    if (isSettlement(operation)) await this.deps.spool.keepRefused(operation);
-    return null;
   }
 }
 

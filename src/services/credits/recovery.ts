@@ -67,13 +67,13 @@ export class HoldRecovery {
     if (hold.metered_nanocredits > 0n) {
       const record: LedgerRecord = { ...hold.record, status: "cancelled", usageSource: "partial" };
       const settlement = { kind: "recover", ...identity, amount: hold.metered_nanocredits, paidOnly: hold.paid_only, record } as const;
-      // One that the ledger refuses is kept aside by the settler. The money that it holds must not stay tied up.
+      // One that the ledger refuses is kept by the settler. The money that it holds must not stay tied up.
       const isSettled = await this.settler.submit(settlement).then(
         () => true,
         () => false,
       );
       // Nor can anything be released while the database is away: the next sweep finds the hold again.
-      if (isSettled || this.settler.isUnavailable) return;
+      if ((isSettled && !this.settler.refused.has(hold.id)) || this.settler.isUnavailable) return;
     }
     await this.settler.submit({ kind: "release", ...identity });
   }

@@ -6,6 +6,7 @@
  * 2. A hold that is refused only because others hold the money waits for their settlement, in whatever process, for a bounded time.
  * 3. When the database is away, new holds are refused, and settlements are written to the spool and count as done: they
  *    are repeated until the database has them, and repeating one changes nothing.
+ * 4. A settlement that the database refuses by itself is kept on the disk too, and tried again: what was delivered is billed.
  */
 import type { Logger } from "pino";
 import { type AppError, serviceUnavailable } from "../../errors.js";
@@ -15,6 +16,7 @@ import { isSettlement, type Ledger, type LedgerOperation, type LedgerOutcome } f
 import type { SettlementSpool } from "../../store/settlement-spool.js";
 import { ContendedHolds, type PendingOperation } from "./contended-holds.js";
 import { DeferredOperations } from "./deferred-operations.js";
+import { RefusedSettlements } from "./refused-settlements.js";
 
 export interface SettlerDependencies {
   readonly ledger: Ledger;
@@ -31,13 +33,15 @@ export class Settler {
   private isClosed = false;
   private isAway = false;
   private readonly deferred: DeferredOperations;
+  readonly refused: RefusedSettlements;
   private readonly contended = new ContendedHolds((holds) => this.enqueue(holds));
   /** Generations with a hold that was asked for and not refused, settled or released yet. */
   private readonly open = new Set<string>();
   private idleWaiters: (() => void)[] = [];
 
   constructor(private readonly deps: SettlerDependencies) {
-    this.deferred = new DeferredOperations(deps, (isAway) => {
+    this.refused = new RefusedSettlements(deps);
+    this.deferred = new DeferredOperations({ ...deps, refused: this.refused }, (isAway) => {
       if (isAway) this.stayAway();
       else if (this.isAway) this.comeBack();
     });
@@ -48,9 +52,9 @@ export class Settler {
     return this.isAway || this.isClosed;
   }
 
-  /** True while somebody in this process answers for the generation's hold. */
+  /** True while this process answers for the generation's hold: it is under way, or its settlement is still to be booked. */
   isOpen(generationId: string): boolean {
-    return this.open.has(generationId);
+    return this.open.has(generationId) || this.refused.has(generationId);
   }
 
   /** Throws SERVICE_UNAVAILABLE while nothing new may begin. */
@@ -64,8 +68,9 @@ export class Settler {
   }
 
   /** Commits what the last process could not. Call before anything else. */
-  replaySpool(): Promise<void> {
-    return this.deferred.load();
+  async replaySpool(): Promise<void> {
+    await this.deferred.load();
+    await this.refused.load();
   }
 
   /**
@@ -100,6 +105,7 @@ export class Settler {
     this.isClosed = true;
     for (const pending of this.contended.takeAll()) pending.reject(unavailable());
     if (this.isFlushing || this.queue.length > 0) await new Promise<void>((resolve) => this.idleWaiters.push(resolve));
+    await this.refused.close();
     await this.deferred.close();
   }
 
@@ -187,9 +193,14 @@ export class Settler {
       return;
     }
     if (!only) return;
-    this.deps.log.error({ err: error, operation: only.operation.kind, generationId: only.operation.id }, "the ledger refused an operation");
-    if (isSettlement(only.operation)) await this.deps.spool.keepRefused(only.operation);
-    if (only.operation.kind !== "extend") this.open.delete(only.operation.id);
+    const { operation } = only;
+    if (operation.kind !== "extend") this.open.delete(operation.id);
+    if (isSettlement(operation)) {
+      const outcome = uncommittedOutcome(operation);
+      await this.refused.keep(operation, error).then(() => only.resolve(outcome), only.reject);
+      return;
+    }
+    this.deps.log.error({ err: error, operation: operation.kind, generationId: operation.id }, "the ledger refused an operation");
     only.reject(error);
   }
 
@@ -226,6 +237,7 @@ export class Settler {
   private comeBack(): void {
     this.isAway = false;
     this.deps.log.info("the database is back");
+    this.refused.retrySoon();
     this.schedule();
   }
 
@@ -246,7 +258,7 @@ function toRelease(operation: LedgerOperation): LedgerOperation {
 
 /** What a caller is told of an operation that will be committed when the database is back. */
 function uncommittedOutcome(operation: LedgerOperation): LedgerOutcome {
-  const charged = operation.kind === "settle" ? operation.amount : 0n;
+  const charged = isSettlement(operation) ? operation.amount : 0n;
   const nothingKnown = { isContended: false, writtenOff: 0n, available: 0n, keyAvailable: null };
-  return { ...nothingKnown, outcome: "ok", charged, meterSource: operation.kind === "settle" ? "pack" : null };
+  return { ...nothingKnown, outcome: "ok", charged, meterSource: isSettlement(operation) ? "pack" : null };
 }

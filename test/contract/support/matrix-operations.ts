@@ -378,6 +378,11 @@ export const OPERATIONS: readonly Operation[] = [
     needs: "operator",
     graphql: { field: "Mutation.setPublisher", document: mutation("setPublisher", "id"), input: { accountId: NOBODY, allowed: true } },
   },
+  { needs: "operator", graphql: { field: "Query.refusedSettlements", document: "{ refusedSettlements { count } }" } },
+  {
+    needs: "operator",
+    graphql: { field: "Mutation.retryRefusedSettlements", document: "mutation { retryRefusedSettlements { count } }" },
+  },
   {
     needs: "operator",
     graphql: {

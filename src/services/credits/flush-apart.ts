@@ -1,0 +1,27 @@
+/** Many operations at once, told apart when the database refuses them together. */
+import { LedgerUnavailable } from "../../store/bounded-query.js";
+import type { Ledger, LedgerOperation, LedgerOutcome } from "../../store/ledger.js";
+
+/**
+ * Commits the operations together; when one of them is at fault, each alone. The outcome of one that is refused is null, and why
+ * is told first. Throws when the database is away.
+ */
+export async function flushApart<Operation extends LedgerOperation>(
+  ledger: Pick<Ledger, "flush">,
+  batch: readonly Operation[],
+  onRefused: (operation: Operation, error: unknown) => Promise<void>,
+): Promise<readonly (LedgerOutcome | null)[]> {
+  try {
+    return await ledger.flush(batch);
+  } catch (error) {
+    if (error instanceof LedgerUnavailable) throw error;
+    const [only] = batch;
+    if (batch.length === 1 && only) {
+      await onRefused(only, error);
+      return [null];
+    }
+    const outcomes: (LedgerOutcome | null)[] = [];
+    for (const operation of batch) outcomes.push(...(await flushApart(ledger, [operation], onRefused)));
+    return outcomes;
+  }
+}

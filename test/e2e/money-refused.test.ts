@@ -1,0 +1,82 @@
+/** Charges that the database refuses, and what free tiers may spend together: over the wire, to the last row of the books. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runSluice } from "../../scripts/sluice/run.js";
+import { execute, field } from "../graphql/client.js";
+import { createClient } from "../rest/client.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { wireUsage } from "../support/openai-bodies.js";
+import { createTierAccount, TEST_TIERS } from "../support/tiers.js";
+import { CREDIT, chat, closeBooks, createPayer, type Payer, poolOf } from "./money.js";
+
+let app: TestApp;
+
+beforeAll(async () => {
+  app = await createTestApp({ config: { tiers: TEST_TIERS, freeSpendPerDay: 3n * CREDIT } });
+  app.upstream.answer.usage = wireUsage(10, 1);
+});
+afterAll(() => app.close());
+
+/** One credit each. */
+const ask = (payer: Payer, more: object = {}) => chat(app, payer, { model: "acme/dear", max_tokens: 1, ...more });
+
+async function sluice(...args: string[]): Promise<string> {
+  const out: string[] = [];
+  const env = { SLUICE_URL: app.baseUrl, SLUICE_API_KEY: app.key };
+  expect(await runSluice(args, env, { out: (text) => out.push(text), error: (text) => out.push(text) })).toBe(0);
+  return out.join("\n");
+}
+
+describe("A charge that the database refuses", () => {
+  it("is no refusal of the answer, is shown to operators, and is booked when the cause is gone", async () => {
+    const payer = await createPayer(app, { pack: 50n * CREDIT });
+    await poolOf(app).query(`ALTER TABLE usage_record ADD CONSTRAINT refused_check CHECK (account_id <> '${payer.accountId}')`);
+
+    const whole = await ask(payer);
+    expect(whole.status).toBe(200);
+    expect(whole.headers.get("x-cost")).toBe("1");
+    const streamed = await ask(payer, { stream: true });
+    expect(await streamed.text()).toMatch(/data: \[DONE\]\s*$/);
+
+    const ids = [whole, streamed].map(({ headers }) => headers.get("x-generation-id") as string);
+    const shown = await execute(app, "{ refusedSettlements { count settlements { id accountId model cost reason } } }");
+    expect(field(shown, "refusedSettlements")).toEqual({
+      count: 2,
+      settlements: ids.map((id) => ({
+        ...{ id, accountId: payer.accountId, model: "acme/dear", cost: "1" },
+        reason: expect.stringContaining("refused_check"),
+      })),
+    });
+    expect(await sluice("books", "retry")).toMatch(
+      new RegExp(`^GENERATION .*\n${ids[0]} +${payer.accountId} +acme/dear +1 .*refused_check`),
+    );
+    expect(app.logs.some(({ level, refusedSettlements }) => level === 50 && refusedSettlements === 2)).toBe(true);
+
+    await poolOf(app).query("ALTER TABLE usage_record DROP CONSTRAINT refused_check");
+    const retried = await execute(app, "mutation { retryRefusedSettlements { count settlements { id } } }");
+    expect(field(retried, "retryRefusedSettlements")).toEqual({ count: 0, settlements: [] });
+    expect(await sluice("books", "refused")).toBe("The database refuses no charge.");
+
+    const books = await closeBooks(app, payer);
+    expect(books.rows.map(({ id, costNanocredits }) => [id, costNanocredits]).sort()).toEqual(ids.map((id) => [id, CREDIT]).sort());
+    expect(books.account.buckets.pack).toBe(48n * CREDIT);
+  });
+});
+
+describe("The cap on what all tiers spend in a day", () => {
+  it("ends what is free for everybody, and nothing that is bought", async () => {
+    const [one, other] = [await createTierAccount(app, { tierName: "plus" }), await createTierAccount(app, { tierName: "plus" })];
+    const buyer = await createTierAccount(app, { tierName: "plus", pack: 5n * CREDIT });
+
+    const answers = [await ask(one), await ask(other), await ask(one), await ask(one), await ask(other)];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 402, 402]);
+    const midnight = new Date(new Date().setUTCHours(24, 0, 0, 0)).toISOString();
+    expect(await (answers[3] as Response).json()).toMatchObject({
+      error: { code: "INSUFFICIENT_BALANCE", message: expect.stringContaining(`They return at ${midnight}`) },
+    });
+    expect((await createClient(app.baseUrl, one.key).get("/account/balance")).json()).toMatchObject({ balance: 3 });
+
+    expect((await ask(buyer)).status).toBe(200);
+    expect((await closeBooks(app, buyer)).account.buckets).toMatchObject({ tier: 5n * CREDIT, pack: 4n * CREDIT });
+    await closeBooks(app, one);
+  });
+});
