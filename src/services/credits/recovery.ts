@@ -2,7 +2,8 @@
  * Recovery: holds whose process has died are settled at what they had metered, or released when nothing was delivered.
  *
  * A process is dead when its heartbeat is old, or when a newer process runs on its DATA_DIR: there is one at a time. Several
- * processes may find the same hold; settling it twice changes nothing.
+ * processes may find the same hold; settling it twice changes nothing. What was metered is at most a second old, and less than what
+ * the dead process knew: when its own settlement turns up in a spool, it corrects the charge.
  */
 import type { Logger } from "pino";
 import { HEARTBEAT_DEAD_MS, HEARTBEAT_MS, RECOVERY_SWEEP_MS } from "../../limits.js";
