@@ -1,20 +1,37 @@
-/** Charges that the database refuses, and what free tiers may spend together: over the wire, to the last row of the books. */
+/** Charges that the database refuses, that come late, and what free tiers may spend together: over the wire, to the last row of the books. */
+import { appendFile, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runSluice } from "../../scripts/sluice/run.js";
 import { execute, field } from "../graphql/client.js";
-import { createClient } from "../rest/client.js";
+import { createClient, type UsageJson } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { createEmptyDir } from "../support/database.js";
+import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
+import { createTestLedger, hold, recover, settle, usageRecord } from "../support/ledger.js";
 import { wireUsage } from "../support/openai-bodies.js";
+import { createSuiteDatabase } from "../support/suite-server.js";
 import { createTierAccount, TEST_TIERS } from "../support/tiers.js";
-import { CREDIT, chat, closeBooks, createPayer, type Payer, poolOf } from "./money.js";
+import { CREDIT, chat, closeBooks, createPayer, databaseOf, type Payer, poolOf } from "./money.js";
 
+let upstream: FakeUpstream;
+let suite: Awaited<ReturnType<typeof createSuiteDatabase>>;
+let dataDir: string;
 let app: TestApp;
 
+/** On the same directory and database each time. */
+const start = () =>
+  createTestApp({ upstream, dataDir, config: { databaseUrl: suite?.url ?? null, tiers: TEST_TIERS, freeSpendPerDay: 3n * CREDIT } });
+
 beforeAll(async () => {
-  app = await createTestApp({ config: { tiers: TEST_TIERS, freeSpendPerDay: 3n * CREDIT } });
-  app.upstream.answer.usage = wireUsage(10, 1);
+  [upstream, suite, dataDir] = await Promise.all([startFakeUpstream(), createSuiteDatabase(), createEmptyDir()]);
+  upstream.answer.usage = wireUsage(10, 1);
+  app = await start();
 });
-afterAll(() => app.close());
+afterAll(async () => {
+  await app.close();
+  await Promise.all([upstream.close(), suite?.drop(), rm(dataDir, { recursive: true })]);
+});
 
 /** One credit each. */
 const ask = (payer: Payer, more: object = {}) => chat(app, payer, { model: "acme/dear", max_tokens: 1, ...more });
@@ -78,5 +95,29 @@ describe("The cap on what all tiers spend in a day", () => {
     expect((await ask(buyer)).status).toBe(200);
     expect((await closeBooks(app, buyer)).account.buckets).toMatchObject({ tier: 5n * CREDIT, pack: 4n * CREDIT });
     await closeBooks(app, one);
+  });
+});
+
+describe("A settlement that was spooled before others recovered its hold", () => {
+  it("corrects what they charged when its process is started again", async () => {
+    const payer = await createPayer(app, { pack: 9n * CREDIT });
+    const noted = usageRecord({ status: "cancelled", usageSource: "partial", timestamp: new Date().toISOString() });
+    const held = hold(payer, 5n * CREDIT, { record: noted });
+    const ledger = createTestLedger(databaseOf(app));
+    await ledger.flush([held]);
+    await ledger.flush([recover(held, 1n * CREDIT)]);
+    const client = () => createClient(app.baseUrl, payer.key);
+    const rows = async () => (await client().get("/account/usage")).json<UsageJson>().usage;
+    expect(await rows()).toMatchObject([{ request_id: held.id, cost_usd: 1, status: "cancelled", usage_source: "partial" }]);
+
+    const real = settle(held, 4n * CREDIT, { record: { ...noted, status: "ok", usageSource: "provider" } });
+    await appendFile(join(dataDir, "spool/settlements.ndjson"), `${JSON.stringify({ ...real, amount: String(real.amount) })}\n`);
+    await app.close();
+    app = await start();
+
+    expect(await rows()).toMatchObject([{ request_id: held.id, cost_usd: 4, status: "ok", usage_source: "provider" }]);
+    const daily = (await client().get("/account/usage/daily")).json<{ usage: unknown[] }>();
+    expect(daily.usage).toMatchObject([{ requests: 1, cost_usd: 4 }]);
+    expect((await closeBooks(app, payer)).account.buckets.pack).toBe(5n * CREDIT);
   });
 });
