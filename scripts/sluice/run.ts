@@ -73,7 +73,7 @@ function run(gateway: Gateway, command: Exclude<Command, { name: "help" }>): Pro
     case "books refused":
       return refused(gateway, "query", "refusedSettlements");
     case "books retry":
-      return refused(gateway, "mutation", "retryRefusedSettlements");
+      return refused(gateway, "mutation", "retryRefusedSettlements(input: {})");
   }
 }
 
@@ -111,9 +111,9 @@ async function setPublisher(gateway: Gateway, { account, allowed }: Command & { 
   return { answer: changed, words: toLines(changed) };
 }
 
-async function refused(gateway: Gateway, kind: "query" | "mutation", field: string): Promise<Told> {
+async function refused(gateway: Gateway, kind: "query" | "mutation", ask: string): Promise<Told> {
   const fields = "count settlements { id accountId apiKeyId model cost timestamp refusedAt reason }";
-  const answer = (await gateway.ask<Record<string, RefusedSettlements>>(`${kind} { ${field} { ${fields} } }`, {}))[field];
+  const answer = (await gateway.ask<Record<string, RefusedSettlements>>(`${kind} { refused: ${ask} { ${fields} } }`, {})).refused;
   if (!answer) throw new GatewayError("The gateway did not say which charges are refused.", true);
   return { answer, words: toRefusedTable(answer) };
 }

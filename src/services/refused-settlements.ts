@@ -1,8 +1,12 @@
 /** What operators see of the charges that the database refuses, and how they have them tried again. */
+import { z } from "zod";
 import type { RequestContext } from "../context.js";
 import { REFUSED_SETTLEMENTS_SHOWN_MAX } from "../limits-accounts.js";
 import type { RefusedSettlements as Kept } from "./credits/refused-settlements.js";
 import { requireOperator } from "./permissions.js";
+
+export const retryRefusedSettlementsInput = z.strictObject({ ids: z.array(z.uuid()).max(REFUSED_SETTLEMENTS_SHOWN_MAX).nullish() });
+export type RetryRefusedSettlementsInput = z.output<typeof retryRefusedSettlementsInput>;
 
 export interface RefusedSettlementRow {
   /** The generation's. */
@@ -35,9 +39,9 @@ export class RefusedSettlements {
   }
 
   /** Shows what the database still refuses after that. */
-  async retry(ctx: RequestContext): Promise<RefusedSettlementsShown> {
+  async retry(ctx: RequestContext, { ids }: RetryRefusedSettlementsInput): Promise<RefusedSettlementsShown> {
     requireOperator(ctx);
-    await this.kept.retry();
+    await this.kept.retry(ids ? new Set(ids) : null);
     return this.present();
   }
 

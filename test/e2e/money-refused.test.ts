@@ -69,8 +69,9 @@ describe("A charge that the database refuses", () => {
     expect(app.logs.some(({ level, refusedSettlements }) => level === 50 && refusedSettlements === 2)).toBe(true);
 
     await poolOf(app).query("ALTER TABLE usage_record DROP CONSTRAINT refused_check");
-    const retried = await execute(app, "mutation { retryRefusedSettlements { count settlements { id } } }");
-    expect(field(retried, "retryRefusedSettlements")).toEqual({ count: 0, settlements: [] });
+    const retry = (input: string) => execute(app, `mutation { retryRefusedSettlements(input: ${input}) { count settlements { id } } }`);
+    expect(field(await retry(`{ ids: ["${ids[1]}"] }`), "retryRefusedSettlements")).toEqual({ count: 1, settlements: [{ id: ids[0] }] });
+    expect(field(await retry("{}"), "retryRefusedSettlements")).toEqual({ count: 0, settlements: [] });
     expect(await sluice("books", "refused")).toBe("The database refuses no charge.");
 
     const books = await closeBooks(app, payer);

@@ -1,7 +1,12 @@
 /** What operators see of the charges that the database refuses. */
 import { formatNanocredits } from "../../lib/money.js";
 import { REFUSED_SETTLEMENTS_SHOWN_MAX } from "../../limits-accounts.js";
-import type { RefusedSettlementRow, RefusedSettlementsShown } from "../../services/refused-settlements.js";
+import { parseInput } from "../../services/input.js";
+import {
+  type RefusedSettlementRow,
+  type RefusedSettlementsShown,
+  retryRefusedSettlementsInput,
+} from "../../services/refused-settlements.js";
 import { builder } from "../builder.js";
 
 const RefusedSettlement = builder.objectRef<RefusedSettlementRow>("RefusedSettlement").implement({
@@ -41,12 +46,17 @@ builder.queryField("refusedSettlements", (t) =>
   }),
 );
 
+const RetryRefusedSettlementsInput = builder.inputType("RetryRefusedSettlementsInput", {
+  fields: (t) => ({ ids: t.idList({ description: "Of generations, at most 100. All of them unless stated." }) }),
+});
+
 builder.mutationField("retryRefusedSettlements", (t) =>
   t.field({
     type: RefusedSettlements,
     nullable: true,
     description: `Tries the charges that the database refuses once more, and answers with those that it still does. ${OF_THIS_PROCESS}`,
     extensions: { isOnePerOperation: true },
-    resolve: (_root, _args, ctx) => ctx.services.refusedSettlements.retry(ctx),
+    args: { input: t.arg({ type: RetryRefusedSettlementsInput, required: true }) },
+    resolve: (_root, { input }, ctx) => ctx.services.refusedSettlements.retry(ctx, parseInput(retryRefusedSettlementsInput, input)),
   }),
 );

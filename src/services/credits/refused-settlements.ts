@@ -19,7 +19,8 @@ export interface RefusedDependencies {
 export class RefusedSettlements {
   /** By generation, oldest first. */
   private readonly kept = new Map<string, RefusedSettlement>();
-  private trying: Promise<void> | null = null;
+  /** Tries take turns. */
+  private turn: Promise<void> = Promise.resolve();
   private timer: NodeJS.Timeout | undefined;
   private delayMs = REFUSED_RETRY_MS;
   private isClosed = false;
@@ -57,13 +58,14 @@ export class RefusedSettlements {
     await this.deps.spool.keepRefused(refused);
   }
 
-  /** Tries all of them. Resolves when that is over, whatever came of it. */
-  retry(): Promise<void> {
-    this.trying ??= this.tryAll().finally(() => {
-      this.trying = null;
-      if (this.kept.size > 0) this.retryLater(this.delayMs * 2);
-    });
-    return this.trying;
+  /** Tries these generations', or all of them. Resolves when that is over, whatever came of it. */
+  retry(generationIds: ReadonlySet<string> | null = null): Promise<void> {
+    this.turn = this.turn
+      .then(() => this.tryAll(generationIds))
+      .then(() => {
+        if (this.kept.size > 0) this.retryLater(this.delayMs * 2);
+      });
+    return this.turn;
   }
 
   /** The database is there again, and with it perhaps what was missing. */
@@ -74,7 +76,7 @@ export class RefusedSettlements {
   async close(): Promise<void> {
     this.isClosed = true;
     clearTimeout(this.timer);
-    await this.trying;
+    await this.turn;
   }
 
   /** What recovery would settle never takes the place of the real settlement. */
@@ -91,11 +93,11 @@ export class RefusedSettlements {
     this.timer.unref();
   }
 
-  private async tryAll(): Promise<void> {
+  private async tryAll(generationIds: ReadonlySet<string> | null): Promise<void> {
     const { log, spool } = this.deps;
     const before = this.kept.size;
     try {
-      const all = [...this.kept.values()];
+      const all = [...this.kept.values()].filter(({ operation }) => generationIds?.has(operation.id) ?? true);
       for (let from = 0; from < all.length; from += FLUSH_OPERATIONS_MAX) await this.tryBatch(all.slice(from, from + FLUSH_OPERATIONS_MAX));
       if (this.kept.size < before) await spool.replaceRefused(() => [...this.kept.values()]);
     } catch (error) {

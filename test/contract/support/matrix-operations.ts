@@ -381,7 +381,7 @@ export const OPERATIONS: readonly Operation[] = [
   { needs: "operator", graphql: { field: "Query.refusedSettlements", document: "{ refusedSettlements { count } }" } },
   {
     needs: "operator",
-    graphql: { field: "Mutation.retryRefusedSettlements", document: "mutation { retryRefusedSettlements { count } }" },
+    graphql: { field: "Mutation.retryRefusedSettlements", document: mutation("retryRefusedSettlements", "count"), input: {} },
   },
   {
     needs: "operator",
