@@ -117,6 +117,31 @@ function describeContract(open: () => Promise<{ readonly database: Database; clo
   });
 
   describe("an API key", () => {
+    it("descends from its parent last, from itself never, and from seven keys at most", async () => {
+      const [accountId, first, ...more] = Array.from({ length: 10 }, () => randomUUID()) as [string, string, ...string[]];
+      await execute("INSERT INTO account (id, handle) VALUES ($1, $2)", [accountId, accountId]);
+      const insert = (id: string, parentId: string | null, ancestorIds: readonly string[]) =>
+        execute(
+          "INSERT INTO api_key (id, account_id, hash, type, name, start, parent_id, ancestor_ids) VALUES ($1, $2, $3, 'secret', 'tree', 'sk_', $4, $5)",
+          [id, accountId, Buffer.from(id), parentId, ancestorIds],
+        );
+      await insert(first, null, []);
+      const [child = "", ...others] = more;
+      await insert(child, first, [first]);
+
+      for (const [parentId, ancestorIds] of [
+        [null, [first]],
+        [first, []],
+        [first, [first, child]],
+        [first, [...others, first]],
+        [child, [others[0] ?? "", child]],
+      ] as const) {
+        const id = others[0] ?? "";
+        await expect(insert(id, parentId, ancestorIds), ancestorIds.join()).rejects.toThrow("api_key_ancestors_check");
+      }
+      await expect(insert(others[0] ?? "", accountId, [accountId])).rejects.toThrow("api_key_parent_id_fkey");
+    });
+
     it("spends and holds no more than its budget", async () => {
       const accountId = randomUUID();
       const id = randomUUID();
