@@ -85,6 +85,8 @@ const CHAT = table(
   // Of what is stored with the vendor: prompts that bring their own model and tools, and what others have said.
   ...["prompt", "conversation", "previous_response_id", "container", "cached_content", "context_management"].map((name) => field(name)),
   field("image_config"),
+  // Models that read along.
+  ...["safety_model", "draft_model"].map((name) => field(name)),
 );
 
 /** What more or larger pictures are asked for by, beside `n` and `size`. */
@@ -114,15 +116,20 @@ const VIDEO = table(
 
 const PLAIN = table(...EVERYWHERE);
 
+/** Other names for what is read out, heard or embedded: nobody would have counted what they hold. */
+const SPEECH = table(...EVERYWHERE, ...["text", "ssml", "lyrics"].map((name) => field(name)));
+const TRANSCRIPTION = table(...EVERYWHERE, ...["url", "audio_url", "file_url", "file_id", "audio"].map((name) => field(name)));
+const EMBEDDING = table(...EVERYWHERE, ...["texts", "inputs", "images", "content"].map((name) => field(name)));
+
 /** By what the request is for; Responses are chats by the time they are looked at. */
 export const BILLED_FIELDS: Readonly<Record<Modality, ReadonlyMap<string, BilledField>>> = {
   text: CHAT,
   image: IMAGE,
   video: VIDEO,
-  speech: PLAIN,
-  music: table(...EVERYWHERE, unless("n", 1)),
-  transcription: PLAIN,
-  embedding: PLAIN,
+  speech: SPEECH,
+  music: table(...SPEECH.values(), unless("n", 1)),
+  transcription: TRANSCRIPTION,
+  embedding: EMBEDDING,
   /** Looked at in a session's events, where nothing can be priced (generation/realtime-rules.ts). */
   realtime: PLAIN,
   moderation: PLAIN,
