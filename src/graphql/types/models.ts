@@ -77,7 +77,7 @@ type Priced = Pick<ModelRow, "modality" | "imagePricing" | "rates">;
 
 const ModelPricing = builder.objectRef<Priced>("ModelPricing").implement({
   description:
-    'Credits per unit of each kind that the model is billed by, so that a usage record\'s amounts times these are its cost. Null: not billed. "0": free.',
+    'Credits per unit of each kind that the model is billed by, so that a usage record\'s amounts times these are its cost, unless the prompt was long or a field of the request has a price of its own. Null: not billed. "0": free.',
   fields: (t) =>
     Object.fromEntries(
       BILLED_KINDS.map((kind) => [

@@ -8,7 +8,8 @@ import type { Model, PendingModelChange } from "./model.js";
 
 /**
  * What a unit of each kind costs in credits, as decimal strings, every fall-back applied. The kinds are the columns of a
- * usage row, so that a row times its model's pricing is the row's cost; media priced otherwise have names of their own.
+ * usage row, so that a row times its model's pricing is the row's cost, unless the prompt was long or a field of the request has a
+ * price of its own; media priced otherwise have names of their own.
  */
 export type PricingView = { readonly currency: "credits" } & Readonly<Record<string, string>>;
 
