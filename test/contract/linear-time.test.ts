@@ -87,6 +87,8 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   "Price of GraphQL": parsePrice,
   "DateTime of GraphQL": parseDateTime,
   "refusals of GraphQL": (text) => toPublicError(new GraphQLError(`${text}?`), { requestId: "", log: pino({ level: "silent" }) }),
+  "formats of fields": (text) =>
+    [z.email(), z.url(), z.uuid(), z.iso.date(), z.iso.datetime({ offset: true })].map((format) => format.safeParse(text)),
   "a budget of REST": (text) => budget.safeParse(text),
   "the terms of a grant": (text) => z.object(termsQuery).safeParse({ budget: text, models: text, expiry: text, permissions: text }),
   "query strings": (text) => parseQuery(`/?a=${text}`),

@@ -79,3 +79,21 @@ it("refuses a document that suggests what GraphQL would at once", async () => {
     () => send("Did you know "),
   );
 });
+
+it("looks for secrets in 1 MB as fast as in another", async () => {
+  const client = createClient(app.baseUrl, app.key);
+  const send = async (first: string) => {
+    const content = `bearer a${first.repeat(4_000)}b `.repeat(250);
+    const answer = await client.post("/v1/chat/completions", {
+      model: "sandbox/text",
+      messages: [{ role: "user", content }],
+      safe: "secrets",
+    });
+    expect(answer.status).toBe(200);
+  };
+
+  await expectOrdinary(
+    () => send("."),
+    () => send("a"),
+  );
+});
