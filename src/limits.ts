@@ -27,6 +27,8 @@ export const UPSTREAM_CONNECT_TIMEOUT_MS = 3_000;
 export const SSE_KEEP_ALIVE_MS = 15_000;
 /** How long an answer's status waits for the upstream's first byte, so that early errors keep their own status. */
 export const STREAM_HEAD_WAIT_MS = 5_000;
+/** Decisions "What is billed": how long a stream that was left is read on for the report of its usage. */
+export const STREAM_REST_MS = 30_000;
 /** A reader that takes nothing for this long has gone. */
 export const SLOW_READER_TIMEOUT_MS = 60_000;
 /** Unspecified: upstream connections of one upstream; more than this wait. */
@@ -130,6 +132,8 @@ export const HTTP_HEADERS_TIMEOUT_MS = 15_000;
 export const HTTP_REQUEST_TIMEOUT_MS = 120_000;
 /** HTTP: longer than load balancers keep an idle connection, so that they never write to one that is being closed. */
 export const HTTP_KEEP_ALIVE_MS = 75_000;
+/** Unspecified: how long generations whose callers have left may go on after that, once everybody else is done. */
+export const UNATTENDED_DRAIN_MS = 5_000;
 /** How long streams may go on after the gateway was told to stop. */
 export const DRAIN_TIMEOUT_MS = 30_000;
 

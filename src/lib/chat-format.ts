@@ -25,7 +25,12 @@ export interface ChatDelta {
   readonly reasoning_content?: unknown;
   readonly reasoning?: unknown;
   readonly refusal?: unknown;
-  readonly tool_calls?: readonly { readonly function?: { readonly name?: string; readonly arguments?: string } }[] | null;
+  readonly tool_calls?:
+    | readonly {
+        readonly function?: { readonly name?: string; readonly arguments?: string };
+        readonly custom?: { readonly input?: string };
+      }[]
+    | null;
   readonly [field: string]: unknown;
 }
 

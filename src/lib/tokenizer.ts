@@ -60,18 +60,33 @@ export function countTextTokens(text: string): number {
   return countTexts([text]);
 }
 
+/** What of a chat request a model reads beside its messages. */
+export interface ChatDeclarations {
+  readonly tools?: unknown;
+  /** What tools were called before. */
+  readonly functions?: unknown;
+  /** A JSON schema is read like any other text. */
+  readonly response_format?: unknown;
+}
+
 /**
- * Tokens of a chat request's `messages` and, where it has any, `tools`, as an OpenAI upstream would count them. Takes what a
- * caller sent: whatever has not the shape of a message counts as nothing.
+ * Tokens of a chat request's `messages`, and of the tools, functions and schemas that go with them, as an OpenAI upstream would count
+ * them. Takes what a caller sent: whatever has not the shape of a message counts as nothing.
  */
-export function countChatTokens(messages: unknown, tools?: unknown): number {
+export function countChatTokens(messages: unknown, declared: ChatDeclarations = {}): number {
   const found: Found = { texts: [], tokens: TOKENS_BEFORE_ANSWER };
   if (Array.isArray(messages)) for (const message of messages) findInMessage(message, found);
-  if (Array.isArray(tools)) {
-    found.tokens += TOKENS_PER_TOOL * tools.length;
-    findText(JSON.stringify(tools), found);
-  }
+  findDeclarations(declared.tools, found);
+  findDeclarations(declared.functions, found);
+  const { response_format: format } = declared;
+  if (isRecord(format) && format.type === "json_schema") findText(JSON.stringify(format.json_schema), found);
   return found.tokens + countTexts(found.texts);
+}
+
+function findDeclarations(declarations: unknown, found: Found): void {
+  if (!Array.isArray(declarations)) return;
+  found.tokens += TOKENS_PER_TOOL * declarations.length;
+  findText(JSON.stringify(declarations), found);
 }
 
 /** Everything in a message, or a streamed piece of one, that an upstream bills as output: content, reasoning, refusal, tool calls. */
@@ -121,7 +136,13 @@ function hasLowDetail(image: unknown): boolean {
 }
 
 function findInToolCall(call: unknown, found: Found): void {
-  if (!isRecord(call) || !isRecord(call.function)) return;
+  if (!isRecord(call)) return;
+  if (isRecord(call.custom)) {
+    found.tokens += TOKENS_PER_TOOL;
+    findText(call.custom.name, found);
+    findText(call.custom.input, found);
+  }
+  if (!isRecord(call.function)) return;
   if (typeof call.function.name === "string") {
     found.tokens += TOKENS_PER_TOOL;
     findText(call.function.name, found);

@@ -19,9 +19,19 @@ export interface ChatCall {
   /** The upstream's own name for the model; it replaces `body.model`. */
   readonly upstreamModel: string;
   readonly body: ChatBody;
+  /** The gateway's own bound to each choice, in tokens, of a request that states none; null: none is needed. */
+  readonly outputTokensMax?: number | null | undefined;
   /** Aborted when the caller has gone or the total time is up: the upstream's connection is closed at once. */
   readonly signal: AbortSignal;
 }
+
+/** The body as the upstream is to have it: with the gateway's own bound, by the name that the upstream knows it by. */
+export function boundedBody({ body, outputTokensMax }: ChatCall, field: OutputCapField = "max_completion_tokens"): ChatBody {
+  return outputTokensMax == null ? body : { ...body, [field]: outputTokensMax };
+}
+
+/** The older name, which every other server of OpenAI's format knows, and the one that OpenAI's own reasoning models insist on. */
+export type OutputCapField = "max_tokens" | "max_completion_tokens";
 
 export interface ChatAnswer {
   /** The JSON document of a `chat.completion`, as it came. */

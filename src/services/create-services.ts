@@ -53,6 +53,7 @@ import { Music } from "./generation/music.js";
 import { NamedAddresses } from "./generation/named-addresses.js";
 import { RealtimeSessions } from "./generation/realtime.js";
 import { Responses } from "./generation/responses.js";
+import { RunningGenerations } from "./generation/running-generations.js";
 import { Speech } from "./generation/speech.js";
 import { TextGeneration } from "./generation/text.js";
 import { Transcriptions } from "./generation/transcriptions.js";
@@ -86,6 +87,7 @@ export interface CreatedServices {
   readonly services: Services;
   readonly cachedAnswers: CachedAnswers;
   readonly inspector: MediaInspector;
+  readonly running: RunningGenerations;
   readonly sweeper: DiskSweeper;
   readonly webhookWork: WebhookWork;
   readonly mcpServers: McpServers;
@@ -122,10 +124,11 @@ export function createServices(
   }
   const cachedAnswers = new CachedAnswers(database, blobs, clock, log);
   const contentCache = new ContentCache(cachedAnswers);
-  const generations = new Generations({ catalog, credits, upstreams, admission, outcomes, totalMs });
+  const running = new RunningGenerations();
+  const generations = new Generations({ catalog, credits, upstreams, admission, outcomes, running, totalMs });
   const agentRuns = new AgentRuns(() => agentRuntimes);
   const mcpServers = new McpServers({ urls: settings.mcpServers, keys: settings.mcpServerKeys, ownGateway, clock });
-  const chat = new ChatCompletions({ catalog, credits, estimates, upstreams, agents: agentRuns, admission, outcomes, totalMs });
+  const chat = new ChatCompletions({ catalog, credits, estimates, upstreams, agents: agentRuns, admission, outcomes, running, totalMs });
   const { sessions, sessionDirectory, signIn, gitHubSignIn, sessionCookie } = createSessionServices(
     foundations,
     settings,
@@ -245,7 +248,7 @@ export function createServices(
     videos,
     webhooks,
   };
-  return { services, cachedAnswers, inspector, sweeper, webhookWork, mcpServers };
+  return { services, cachedAnswers, inspector, running, sweeper, webhookWork, mcpServers };
 }
 
 /** The models that the safety features ask, where the configuration names one that there is. */

@@ -5,6 +5,7 @@
 import type { Logger } from "pino";
 import type { Clock } from "../lib/clock.js";
 import { warmUpTokenizer } from "../lib/tokenizer.js";
+import { UNATTENDED_DRAIN_MS } from "../limits.js";
 import type { Database } from "../store/database.js";
 import { createServices } from "./create-services.js";
 import type { Settler } from "./credits/settler.js";
@@ -36,7 +37,7 @@ export async function openPlatform(
   const { database, directory, ledger, localModels, settler, upstreams } = foundations;
   const ownGateway = new OwnGateway(ownUrl, addresses);
   const created = createServices(foundations, settings, clock, log, addresses, ownGateway);
-  const { services, cachedAnswers, inspector, sweeper, webhookWork, mcpServers } = created;
+  const { services, cachedAnswers, inspector, running, sweeper, webhookWork, mcpServers } = created;
   await foundations.recover();
   await services.jobs.open();
   await webhookWork.open();
@@ -54,6 +55,7 @@ export async function openPlatform(
       await mcpServers.close();
       await ownGateway.close();
       await services.jobs.close();
+      await running.close(UNATTENDED_DRAIN_MS);
       await services.integrations.close();
       await upstreams.close();
       await inspector.close();

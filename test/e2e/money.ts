@@ -112,6 +112,17 @@ interface Chunk {
   readonly usage?: { readonly cost?: number; readonly prompt_tokens?: number; readonly completion_tokens?: number };
 }
 
+/** Reads a stream until its text is `content`. */
+export async function readStream(response: Response, content: string): Promise<void> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const bytes of response.body ?? []) {
+    text += decoder.decode(bytes, { stream: true });
+    if (summarize(text.slice(0, text.lastIndexOf("\n\n") + 2)).content === content) return;
+  }
+  throw new Error(`the stream ended before "${content}" had come`);
+}
+
 export interface Books {
   readonly rows: readonly UsageRecordModel[];
   readonly account: AccountState;

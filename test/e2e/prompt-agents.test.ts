@@ -9,9 +9,10 @@ import { field, subscribeSse } from "../graphql/client.js";
 import { type Client, createClient, expectEnvelope } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { changeModel, createMember, deleteModel, type Member, registerModel } from "../support/community-models.js";
+import { followNextRequest } from "../support/leaving.js";
 import { startMcpServer, type TestMcpServer } from "../support/mcp-server.js";
 import { chatChunk, chatChunks, chatCompletion, usageChunk, wireUsage } from "../support/openai-bodies.js";
-import { errorReply, hang, json, type Reply, sse } from "../support/upstream-replies.js";
+import { errorReply, gated, hang, json, type Reply, sse } from "../support/upstream-replies.js";
 import { booksWith, parseEvents, summarize } from "./money.js";
 
 const EVERYTHING = "@modelcontextprotocol/server-everything/dist/server/index.js";
@@ -393,11 +394,12 @@ describe("a run that does not come to its end", () => {
     expect(rows[0]).toMatchObject({ model: "acme/chat", parentRequestId: expect.any(String) });
   });
 
-  it("lets go of its model as soon as its caller leaves, whole or streamed", async () => {
+  it("ends when its caller leaves, and so does its model: streamed at once, whole when it has answered", async () => {
     const model = await createAgent();
     for (const stream of [false, true]) {
-      app.upstream.replyNext(calling(sum(2, 3)), hang());
-      if (stream) app.upstream.replyNext();
+      const whole = gated(chatCompletion({ content: "Five." }));
+      const caller = followNextRequest(app.baseUrl);
+      app.upstream.replyNext(calling(sum(2, 3)), stream ? hang() : whole.reply);
       const leaving = new AbortController();
       const left = fetch(`${app.baseUrl}/v1/chat/completions`, {
         method: "POST",
@@ -408,10 +410,13 @@ describe("a run that does not come to its end", () => {
       await expect.poll(() => requests().length).toBe(stream ? 4 : 2);
       leaving.abort();
       await left;
-      await app.upstream.requests.at(-1)?.closedByClient;
+      await caller.hasLeft();
+      whole.open();
+      if (stream) await app.upstream.requests.at(-1)?.closedByClient;
     }
-    const { rows } = await booksWith(app, payer(), 3);
+    const { rows } = await booksWith(app, payer(), 4);
     expect(rows.map(({ model: name, status }) => [name, status]).sort()).toEqual([
+      ["acme/chat", "cancelled"],
       ["acme/chat", "ok"],
       ["acme/chat", "ok"],
       [model, "cancelled"],

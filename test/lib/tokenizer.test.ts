@@ -133,7 +133,7 @@ describe("countChatTokens", () => {
     expect(countChatTokens([{ role: "assistant", content: null, tool_calls: [call] }])).toBe(
       without + 8 + reference("weather") + reference('{"city":"Oslo"}'),
     );
-    expect(countChatTokens([], [{ type: "function", function: { name: "weather" } }])).toBeGreaterThan(8);
+    expect(countChatTokens([], { tools: [{ type: "function", function: { name: "weather" } }] })).toBeGreaterThan(8);
   });
 
   it("estimates a chat of very many messages and of very many parts", () => {
@@ -152,8 +152,8 @@ describe("countChatTokens", () => {
   it("counts nothing for what is not a message, and never throws", () => {
     fc.assert(
       fc.property(fc.anything(), fc.jsonValue(), (messages, tools) => {
-        expect(countChatTokens(messages, tools)).toBeGreaterThanOrEqual(3);
-        expect(countChatTokens([messages], [tools])).toBeGreaterThanOrEqual(3);
+        expect(countChatTokens(messages, { tools })).toBeGreaterThanOrEqual(3);
+        expect(countChatTokens([messages], { tools: [tools] })).toBeGreaterThanOrEqual(3);
       }),
     );
     expect(countChatTokens(undefined)).toBe(3);

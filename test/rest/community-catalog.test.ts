@@ -401,7 +401,7 @@ describe("health", () => {
     const asked = app.upstream.requests.length;
     app.upstream.replyNext(hang());
     const leaving = new AbortController();
-    const body = JSON.stringify({ model: modelId, messages: [{ role: "user", content: "Hello" }] });
+    const body = JSON.stringify({ model: modelId, stream: true, messages: [{ role: "user", content: "Hello" }] });
     const headers = { Authorization: `Bearer ${other.key}`, "Content-Type": "application/json" };
     const left = fetch(`${app.baseUrl}/v1/chat/completions`, { method: "POST", body, headers, signal: leaving.signal }).catch(() => null);
     await expect.poll(() => app.upstream.requests.length).toBe(asked + 1);

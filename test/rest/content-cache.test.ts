@@ -2,11 +2,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { SharedWork } from "../../src/services/generation/shared-work.js";
 import type { Database } from "../../src/store/database.js";
+import { databaseOf } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { eventually } from "../support/eventually.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { chatChunks, chatCompletion, errorBody } from "../support/openai-bodies.js";
-import { errorReply, handler, json, type Reply, raw, sse } from "../support/upstream-replies.js";
+import { errorReply, gated, handler, json, type Reply, raw, sse } from "../support/upstream-replies.js";
 import { type Answer, type Client, createClient, createKey, expectEnvelope, type UsageJson } from "./client.js";
 
 let app: TestApp;
@@ -162,6 +163,7 @@ describe("the same GET at the same time", () => {
         response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(chatCompletion({ content: "Still here." })));
       }),
     );
+    const remembered = await databaseOf(app).prisma.contentCacheEntry.count();
     const join = vi.spyOn(SharedWork.prototype, "join");
     const leaving = new AbortController();
     const request = (signal?: AbortSignal) =>
@@ -179,12 +181,17 @@ describe("the same GET at the same time", () => {
     expect(await (await second).text()).toBe("Still here.");
 
     const alone = new AbortController();
-    app.upstream.replyNext(json(chatCompletion({ content: "Too late." }), { delayMs: 5_000 }));
+    const late = gated(chatCompletion({ content: "Paid for all the same." }));
+    app.upstream.replyNext(late.reply);
     const third = fetch(`${app.baseUrl}${path}-alone`, { headers: { Authorization: `Bearer ${app.key}` }, signal: alone.signal });
     while (app.upstream.requests.length === seen + 1) await new Promise((resolve) => setTimeout(resolve, 5));
     alone.abort();
     await third.catch(() => undefined);
-    await app.upstream.requests.at(-1)?.closedByClient;
+    late.open();
+    const isRemembered = async () => (await client.get(`${path}-alone`)).headers.get("x-cache");
+    await app.upstream.requests.at(-1)?.answered;
+    await expect.poll(() => databaseOf(app).prisma.contentCacheEntry.count()).toBeGreaterThan(remembered + 1);
+    expect(await isRemembered()).toBe("HIT");
   });
 
   it("shares a failure with those who wait, and with nobody after them", async () => {

@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
-import { errorReply, hang, json, raw } from "../support/upstream-replies.js";
+import { followNextRequest } from "../support/leaving.js";
+import { errorReply, gated, json, raw } from "../support/upstream-replies.js";
 import { type Client, createClient, createKey, expectEnvelope, waitForUsage } from "./client.js";
 
 let app: TestApp;
@@ -279,17 +280,22 @@ describe("POST /v1/embeddings", () => {
     expect(answer.headers.get("x-fallback")).toBe("acme/embedding");
   });
 
-  it("lets go of the upstream when the caller leaves, and charges nothing", async () => {
-    app.upstream.replyNext(hang());
+  it("finishes what the upstream has begun when the caller leaves", async () => {
+    const answer = gated(embeddings([[1, 0]]));
+    app.upstream.replyNext(answer.reply);
     const leaving = new AbortController();
+    const caller = followNextRequest(app.baseUrl);
     const seen = app.upstream.requests.length;
 
     const asked = openai.embeddings.create({ model: "acme/embedding", input: "a" }, { signal: leaving.signal });
     asked.catch(() => undefined);
     await expect.poll(() => app.upstream.requests.length).toBe(seen + 1);
     leaving.abort();
+    await asked.catch(() => undefined);
+    await caller.hasLeft();
+    answer.open();
 
-    await app.upstream.requests[seen]?.closedByClient;
+    await app.upstream.requests[seen]?.answered;
   });
 
   it("holds what the input may cost before it asks the upstream", async () => {

@@ -6,9 +6,10 @@ import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { findBrokenInvariants } from "../support/invariants.js";
+import { followNextRequest } from "../support/leaving.js";
 import { chatCompletion, wireUsage } from "../support/openai-bodies.js";
 import { imagesObject, imageUsage, picture } from "../support/pictures.js";
-import { closeSocket, errorReply, flood, hang, json, type Reply, raw } from "../support/upstream-replies.js";
+import { closeSocket, errorReply, flood, gated, json, type Reply, raw } from "../support/upstream-replies.js";
 import { type Answer, type Client, createClient, createKey, expectEnvelope, waitForUsage } from "./client.js";
 
 let app: TestApp;
@@ -223,11 +224,13 @@ describe("POST /v1/images/generations", () => {
     await expectRefused(generations({ prompt: "a", safe: "magic" }), "safe");
   });
 
-  it("closes the upstream's connection when the caller leaves, and charges nothing", async () => {
+  it("are finished when the caller leaves, and charged", async () => {
     const { key } = await createKey(app, { creditBudget: 1 });
-    app.upstream.replyNext(hang());
+    const answer = gated(imagesObject([png]));
+    app.upstream.replyNext(answer.reply);
     const seen = app.upstream.requests.length;
     const leaving = new AbortController();
+    const caller = followNextRequest(app.baseUrl);
     const answering = fetch(`${app.baseUrl}/v1/images/generations`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
@@ -238,9 +241,12 @@ describe("POST /v1/images/generations", () => {
 
     leaving.abort();
     await answering;
-    await app.upstream.requests.at(-1)?.closedByClient;
+    await caller.hasLeft();
+    answer.open();
 
-    await expect.poll(async () => (await client.get("/account/key", { key })).json()).toMatchObject({ creditBudget: 1 });
+    await expect.poll(async () => (await client.get("/account/key", { key })).json()).toMatchObject({ creditBudget: 0.96 });
+    const { usage } = (await client.get("/account/key/usage", { key })).json() as { usage: unknown[] };
+    expect(usage).toMatchObject([{ status: "cancelled", cost_usd: 0.04 }]);
   });
 
   it("replaces the seed -1 by a random one", async () => {

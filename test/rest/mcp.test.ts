@@ -12,8 +12,8 @@ import { OwnGateway } from "../../src/services/own-gateway.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
-import { chatChunks } from "../support/openai-bodies.js";
-import { sse } from "../support/upstream-replies.js";
+import { chatChunks, chatCompletion } from "../support/openai-bodies.js";
+import { gated, sse } from "../support/upstream-replies.js";
 import { createClient, createKey, expectEnvelope, type UsageJson } from "./client.js";
 
 let app: TestApp;
@@ -235,10 +235,12 @@ describe("what is refused", () => {
 });
 
 describe("a call that nobody waits for any more", () => {
-  it.each(["told", "left"])("ends its generation when the client has %s, and keeps nothing held", async (how) => {
+  it.each(["told", "left"])("has its generation finished and charged when the client has %s, and keeps nothing held", async (how) => {
     const leaving = await connect(app.key);
     const stop = new AbortController();
-    app.upstream.replyNext({ kind: "hang" });
+    const rows = await databaseOf(app).prisma.usageRecord.count();
+    const answer = gated(chatCompletion({ content: "Nobody hears this." }));
+    app.upstream.replyNext(answer.reply);
 
     const result = leaving.callTool({ name: "generate_text", arguments: { prompt: how, model: "acme/chat" } }, undefined, {
       signal: stop.signal,
@@ -249,8 +251,10 @@ describe("a call that nobody waits for any more", () => {
     else await leaving.close();
 
     await expect(result).rejects.toThrow();
-    await request.closedByClient;
+    answer.open();
+    await request.answered;
     await expect.poll(() => databaseOf(app).prisma.hold.count()).toBe(0);
+    expect(await databaseOf(app).prisma.usageRecord.count()).toBe(rows + 1);
   });
 
   it("is not another session's to give up", async () => {

@@ -7,6 +7,7 @@ import { booksWith, CREDIT, closeBooks, createPayer, type Payer } from "../e2e/m
 import { createTestApp, type TestApp } from "../support/app.js";
 import { eventually } from "../support/eventually.js";
 import { createFakeVideos, type FakeVideos, type FakeVideosOptions, readClip } from "../support/fake-videos.js";
+import { followNextRequest } from "../support/leaving.js";
 import { chatCompletion } from "../support/openai-bodies.js";
 import { errorReply, handler, json } from "../support/upstream-replies.js";
 import { createClient, expectEnvelope } from "./client.js";
@@ -303,15 +304,22 @@ describe("an upstream that fails", () => {
     expect((await closeBooks(app, payer)).rows).toEqual([]);
   });
 
-  it("is told when the caller leaves, who pays nothing", async () => {
-    fake({ progress: Array(1_000).fill(5) });
+  it("is finished when the caller leaves, who pays for it", async () => {
+    let open: () => void = () => undefined;
+    fake({
+      gate: new Promise<void>((resolve) => {
+        open = resolve;
+      }),
+    });
     const leaving = new AbortController();
+    const caller = followNextRequest(app.baseUrl);
     const answered = fetch(app.baseUrl + path(), { headers: { authorization: `Bearer ${payer.key}` }, signal: leaving.signal });
     await eventually(() => expect(videos.forms.length).toBe(1));
     leaving.abort();
 
     await expect(answered).rejects.toThrow();
-    await eventually(() => expect(videos.deleted).toEqual(["video_1"]));
-    expect((await closeBooks(app, payer)).rows).toEqual([]);
+    await caller.hasLeft();
+    open();
+    expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ status: "cancelled", outputVideoMilliseconds: 3_000 }]);
   });
 });

@@ -12,7 +12,7 @@ import { JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX } from "../../src/limits.js"
 import type { GenerationJob } from "../../src/services/generation/job.js";
 import type { VideoInput } from "../../src/services/generation/videos-input.js";
 import type { BlobStore } from "../../src/store/blobs.js";
-import { booksWith, CREDIT, closeBooks, createPayer, databaseOf, type Payer, poolOf } from "../e2e/money.js";
+import { booksWith, CREDIT, createPayer, databaseOf, type Payer, poolOf } from "../e2e/money.js";
 import { createTestApp, OWNER_KEY, type TestApp, testModels } from "../support/app.js";
 import { SERVER_PROGRAM } from "../support/compile.js";
 import { createEmptyDir, createTestDataDir } from "../support/database.js";
@@ -156,7 +156,7 @@ describe("the recovery", () => {
 });
 
 describe("a job that is cancelled", () => {
-  it("just before its answer is charged is not charged", async () => {
+  it("when its upstream has begun is finished and charged, and its answer is nobody's", async () => {
     const { gate, open } = gated();
     fake(app, { gate });
     const { id } = await start();
@@ -167,7 +167,9 @@ describe("a job that is cancelled", () => {
     await eventually(() => expect(Reflect.get(app.services.jobs, "deps").runner.ids).toEqual([]));
     expect((await ended(id)).status).toBe("cancelled");
     expect(await blobsOf(app).head(`generations/${id}`)).toBeNull();
-    expect((await closeBooks(app, payer)).rows).toEqual([]);
+    expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ id, status: "cancelled", costNanocredits: 300_000_000n }]);
+    const told = await app.services.jobs.get(await contextOf(app, payer.key), id);
+    expect(told).toMatchObject({ status: "cancelled", result: null, receipt: { costNanocredits: 300_000_000n } });
   });
 });
 
@@ -280,17 +282,18 @@ describe.skipIf(!isPostgresInstalled)(`two processes on one database${isPostgres
       states.push(`${job.status} ${job.progress}`);
     }
     const whole = await other.services.jobs.content(there, watched.id).catch((error: AppError) => error.code);
-    made.options.gate = new Promise(() => undefined);
+    const second = gated();
+    made.options.gate = second.gate;
     const stopped = await start(one, OWNER_KEY);
     await other.services.jobs.cancel(there, stopped.id);
+    second.open();
 
     expect([states[0], states.at(-1)]).toEqual(["running 0", "succeeded 100"]);
     expect(whole).toBe("SERVICE_UNAVAILABLE");
     expect((await one.services.jobs.content(await contextOf(one, OWNER_KEY), watched.id)).sizeBytes).toBe(clip.length);
-    await eventually(() => expect(made.deleted).toEqual(["video_2"]));
     expect((await ended(stopped.id, one, OWNER_KEY)).status).toBe("cancelled");
     await eventually(async () => expect(await findBrokenInvariants(poolOf(one), { isIdle: true })).toEqual({}));
-    expect(await databaseOf(one).prisma.usageRecord.count()).toBe(1);
+    expect(await databaseOf(one).prisma.usageRecord.count()).toBe(2);
   });
 });
 

@@ -140,6 +140,19 @@ export function flood(block: string | Uint8Array, options: { headers?: Record<st
   return { kind: "flood", headers, block: Buffer.from(block), bytesMax };
 }
 
+/** A JSON reply that is given when `open` has been called: until then its caller may leave. */
+export function gated(body: unknown, status = 200): { readonly reply: Reply; readonly open: () => void } {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const reply = handler(async (_request, response) => {
+    await opened;
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+  });
+  return { reply, open };
+}
+
 export function handler(handle: (request: RecordedRequest, response: ServerResponse) => void | Promise<void>): Reply {
   return { kind: "handler", handle };
 }

@@ -1,7 +1,7 @@
 /** Chat with a vendor that has a format of its own: OpenAI's body in, OpenAI's objects out. */
 import type { LanguageModelV3 } from "@ai-sdk/provider";
 import { toUsage as toQuantities } from "../openai/usage.js";
-import type { ChatAnswer, ChatCall, ChatChunkBatch, ChatProvider } from "../provider.js";
+import { boundedBody, type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider } from "../provider.js";
 import { fromResponse } from "./chat-answer.js";
 import { type ChatRequest, toRequest } from "./chat-request.js";
 import { AiSdkChatStream, ChunkReducer } from "./chat-stream.js";
@@ -45,7 +45,7 @@ export class AiSdkChatProvider implements ChatProvider {
   }
 
   private async toRequest(call: ChatCall, model: LanguageModelV3, signal: AbortSignal): Promise<ChatRequest> {
-    const { options, warnings } = toRequest(call.body, this.client.vendor, call.upstreamModel);
+    const { options, warnings } = toRequest(boundedBody(call), this.client.vendor, call.upstreamModel);
     const reader = { supportedUrls: await model.supportedUrls, fetchFile: this.client.fetchFile, signal };
     return { options: { ...options, prompt: await fetchReferences(options.prompt, reader) }, warnings };
   }

@@ -7,7 +7,7 @@ import { toEmbeddedError } from "../openai/errors.js";
 import { ChatEventStream } from "../openai/event-stream.js";
 import { parseObject } from "../openai/json.js";
 import { toUsage } from "../openai/usage.js";
-import { type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, ProviderError } from "../provider.js";
+import { boundedBody, type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, ProviderError } from "../provider.js";
 import { toCompletion } from "./responses-answer.js";
 import { ResponsesEvents } from "./responses-events.js";
 import { toResponsesRequest } from "./responses-request.js";
@@ -34,7 +34,7 @@ export class ResponsesChatProvider implements ChatProvider {
   }
 
   private async send(call: ChatCall, isStreamed: boolean) {
-    const { fields, warnings } = toResponsesRequest(call.body, call.upstreamModel, isStreamed);
+    const { fields, warnings } = toResponsesRequest(boundedBody(call), call.upstreamModel, isStreamed);
     const accept = isStreamed ? "text/event-stream" : "application/json";
     const response = await this.client.send({ path: "", accept, body: JSON.stringify(fields), signal: call.signal, isStreamed });
     return { response, warnings };

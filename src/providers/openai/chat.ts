@@ -3,9 +3,9 @@
  * come down as they are.
  */
 
-import type { ChatCompletion } from "../../lib/chat-format.js";
+import type { ChatBody, ChatCompletion } from "../../lib/chat-format.js";
 import type { UpstreamResponse } from "../http.js";
-import { type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, ProviderError } from "../provider.js";
+import { boundedBody, type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, ProviderError } from "../provider.js";
 import { toChunks } from "./chunks.js";
 import { contentTypeOf, isEventStream, isJson, type OpenAiClient, type OpenAiQuirks, refuse } from "./client.js";
 import { toEmbeddedError } from "./errors.js";
@@ -24,7 +24,7 @@ export class OpenAiChatProvider implements ChatProvider {
   ) {}
 
   async complete(call: ChatCall): Promise<ChatAnswer> {
-    const { stream_options: _, ...body } = call.body;
+    const { stream_options: _, ...body } = this.bodyOf(call);
     const response = await this.send(call, JSON.stringify({ ...body, model: call.upstreamModel, stream: false }), false);
     if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
     const bytes = await response.readAll(this.client.answerBytesMax);
@@ -43,10 +43,14 @@ export class OpenAiChatProvider implements ChatProvider {
   }
 
   private toStreamedBody(call: ChatCall): Record<string, unknown> {
-    const { stream_options: options, ...body } = call.body;
+    const { stream_options: options, ...body } = this.bodyOf(call);
     const streamed = { ...body, model: call.upstreamModel, stream: true };
     if (this.quirks.refusesStreamOptions) return streamed;
     return { ...streamed, stream_options: { ...(isRecord(options) ? options : {}), include_usage: true } };
+  }
+
+  private bodyOf(call: ChatCall): ChatBody {
+    return boundedBody(call, this.quirks.outputCapField ?? this.client.outputCapField);
   }
 
   private send(call: ChatCall, body: string, isStreamed: boolean): Promise<UpstreamResponse> {

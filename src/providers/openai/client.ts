@@ -6,7 +6,7 @@ import { setOwnValue } from "../../lib/own-values.js";
 import { withoutTrailing } from "../../lib/trim-end.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool, type UpstreamResponse } from "../http.js";
-import { ProviderError, type UpstreamTimeouts } from "../provider.js";
+import { type OutputCapField, ProviderError, type UpstreamTimeouts } from "../provider.js";
 import { toStatusError } from "./errors.js";
 
 export interface OpenAiUpstream {
@@ -46,6 +46,8 @@ export type FetchFile = (
 export interface OpenAiQuirks {
   /** It refuses `stream_options`: its streams are not asked for usage. */
   readonly refusesStreamOptions?: boolean;
+  /** What it calls the bound to an answer's length, where its host does not tell. */
+  readonly outputCapField?: OutputCapField;
 }
 
 export interface OpenAiRequest {
@@ -62,6 +64,8 @@ export interface OpenAiRequest {
   readonly isStreamed: boolean;
 }
 
+/** Hosts some of whose models refuse `max_tokens`. */
+const NEWER_CAP_HOSTS = ["openai.com", "openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"];
 /** As much of an error's body as is read. */
 const ERROR_BODY_BYTES_MAX = 64 * 1024;
 
@@ -70,6 +74,8 @@ export class OpenAiClient {
   readonly secrets: readonly string[];
   readonly answerBytesMax: number;
   readonly streamBytesMax: number;
+  /** What the host is known to call the bound to an answer's length. */
+  readonly outputCapField: OutputCapField;
   private readonly pool: UpstreamPool;
   private readonly pathname: string;
   private readonly search: string;
@@ -89,6 +95,9 @@ export class OpenAiClient {
     this.pool = pool ?? createUpstreamPool(baseUrl, upstream.timeouts, upstream.connect, bounds?.pool);
     this.pathname = isExact ? url.pathname : withoutTrailing(url.pathname, "/");
     this.search = url.search;
+    this.outputCapField = NEWER_CAP_HOSTS.some((host) => url.hostname === host || url.hostname.endsWith(`.${host}`))
+      ? "max_completion_tokens"
+      : "max_tokens";
   }
 
   /** The same upstream over the same connections, every request with these headers too. */

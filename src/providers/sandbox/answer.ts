@@ -174,7 +174,7 @@ function usageOf(body: ChatBody, directives: Directives, choices: readonly Sandb
   const { tokens } = directives;
   const reasoning = choices.reduce((sum, choice) => sum + countTextTokens(choice.thoughts.join("")), 0);
   const spoken = choices.reduce((sum, choice) => sum + countDeltaTokens(toMessage({ ...choice, thoughts: [] })), 0);
-  const input = tokens.in ?? countChatTokens(body.messages, body.tools);
+  const input = tokens.in ?? countChatTokens(body.messages, body);
   const output = tokens.out ?? reasoning + spoken;
   return {
     prompt_tokens: input,

@@ -8,6 +8,7 @@ import { GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEO
 import { toChunk } from "../openai/chunks.js";
 import { toUsage } from "../openai/usage.js";
 import {
+  boundedBody,
   type ChatAnswer,
   type ChatCall,
   type ChatChunkBatch,
@@ -81,7 +82,7 @@ class SandboxChatProvider implements ChatProvider {
       await wait(directives.delayMs, limitMs, call.signal);
       throw failure(directives.failStatus);
     }
-    return { directives, answer: answerChat(call.body, directives) };
+    return { directives, answer: answerChat(boundedBody(call), directives) };
   }
 
   private head(call: ChatCall, object: string): Record<string, unknown> {

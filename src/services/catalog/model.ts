@@ -60,6 +60,8 @@ export interface Model {
   readonly rates: RateCard;
   /** In tokens. */
   readonly contextLength: number | null;
+  /** Of a text model: the most tokens that it writes in one answer; null: not known. */
+  readonly maxOutputTokens: number | null;
   readonly voices: readonly string[];
   /** Draws crypto and pack credits, never tier credits. */
   readonly paidOnly: boolean;
@@ -120,6 +122,7 @@ export interface ModelDefinition {
   readonly isAlpha?: boolean | undefined;
   readonly imagePricing?: ImagePricing | undefined;
   readonly contextLength?: number | null | undefined;
+  readonly maxOutputTokens?: number | null | undefined;
   readonly voices?: readonly string[] | undefined;
   readonly paidOnly?: boolean | undefined;
   readonly perUserRpm?: number | null | undefined;
@@ -173,6 +176,7 @@ export function toModel(definition: ModelDefinition, standing: ModelStanding): M
     imagePricing,
     rates,
     contextLength: definition.contextLength ?? null,
+    maxOutputTokens: definition.maxOutputTokens ?? null,
     voices: definition.voices ?? [],
     paidOnly: definition.paidOnly ?? false,
     perUserRpm: definition.perUserRpm ?? null,

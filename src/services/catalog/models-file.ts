@@ -73,6 +73,7 @@ const modelEntry = z.strictObject({
   inputModalities: unique(z.enum(CONTENT_KINDS)).min(1).optional(),
   outputModalities: unique(z.enum(CONTENT_KINDS)).min(1).optional(),
   contextLength: z.int().min(1).max(ADVERTISED_CONTEXT_LENGTH_MAX).nullish(),
+  maxOutputTokens: z.int().min(1).max(ADVERTISED_CONTEXT_LENGTH_MAX).nullish(),
   voices: unique(z.string().min(1)).optional(),
   flags: z.strictObject({ alpha: z.boolean().optional(), paid: z.boolean().optional() }).optional(),
   imagePricing: z.enum(IMAGE_PRICINGS).optional(),

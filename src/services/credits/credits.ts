@@ -28,6 +28,8 @@ import type { TierRefills } from "./tier-refills.js";
 
 /** The ledger's columns end at 2^63; no honest charge comes near. A hold of this much is refused by any balance. */
 const AMOUNT_MAX = 2n ** 62n;
+/** Decisions "What is billed": what a whole answer of unstated length may hold of what is free, one in this many. */
+const FREE_SHARE = 10n;
 
 /** Who pays. */
 export interface Payer {
@@ -49,8 +51,12 @@ export interface ChargeRequest {
   /** Made by the server, unique: the hold's, the charge's and the usage row's id. */
   readonly generationId: string;
   readonly payer: Payer;
-  /** Nanocredits. */
+  /** Nanocredits: what is held at least. */
   readonly estimate: bigint;
+  /** Nanocredits: what is held instead where an agent's run has no more left of its bound. Absent: the estimate. */
+  readonly least?: bigint | undefined;
+  /** Nanocredits: up to this a tenth of what is free is held where that is more than the estimate. Absent: the estimate is held. */
+  readonly most?: bigint | undefined;
   /** Draws crypto and pack, never tier. */
   readonly paidOnly: boolean;
   readonly isFree: boolean;
@@ -102,8 +108,10 @@ export class OpenCharge {
     /** Of the agent's run that asks; null: no agent does. */
     private readonly bound: RunBudget | null,
   ) {
-    this.heldNanocredits = request.isFree ? 0n : smaller(request.estimate, AMOUNT_MAX);
-    this.isComfortable = request.isFree || (refill === null && known.isComfortable(this.fundIds, this.heldNanocredits) && this.fitsBound());
+    // Of what is free, what is known counts tier credits too, which may not be what this draws.
+    const isKnown = refill === null && !(request.paidOnly && request.most !== undefined);
+    this.heldNanocredits = request.isFree ? 0n : this.sizeFor((isKnown ? known.freeOf(this.fundIds) : null) ?? 0n);
+    this.isComfortable = request.isFree || (isKnown && known.isComfortable(this.fundIds, this.heldNanocredits) && this.fitsBound());
     const begin = () => (request.isFree ? this.requireDatabase() : this.hold());
     this.held = refill ? refill.then(begin) : begin();
     // The one who opened looks at it when it is time; until then a refusal is not an unhandled rejection.
@@ -115,6 +123,7 @@ export class OpenCharge {
     return this.concluded;
   }
 
+  /** Final when `held` has resolved, and from the start when the charge is comfortable. */
   get heldAmount(): bigint {
     return this.heldNanocredits;
   }
@@ -182,6 +191,15 @@ export class OpenCharge {
     return hasBudget && apiKeyId ? [accountId, apiKeyId] : [accountId];
   }
 
+  /** What is to be held of so much that is free, within the run's bound. */
+  private sizeFor(free: bigint): bigint {
+    const { estimate, most, least = estimate } = this.request;
+    const left = this.bound === null ? null : this.bound.left + this.bounded;
+    const share = (left === null ? free : smaller(free, left)) / FREE_SHARE;
+    const usual = left !== null && left < estimate ? larger(left, least) : estimate;
+    return smaller(most === undefined ? usual : larger(usual, smaller(most, share)), AMOUNT_MAX);
+  }
+
   private async hold(): Promise<void> {
     const { paidOnly, record } = this.request;
     const estimate = this.heldNanocredits;
@@ -195,6 +213,7 @@ export class OpenCharge {
       const outcome = await this.settler.submit(hold);
       const refusal = toRefusal(outcome.outcome);
       if (refusal) throw refusal;
+      if (!this.isComfortable) await this.growTo(this.sizeFor(leftOf(outcome) + estimate));
     } catch (error) {
       this.leaveBound(0n);
       throw error;
@@ -215,6 +234,28 @@ export class OpenCharge {
   private leaveBound(charged: bigint): void {
     this.bound?.conclude(this.bounded, charged);
     this.bounded = 0n;
+  }
+
+  /** So much more is held; what was taken of the run's bound beyond that is given back. */
+  private grant(granted: bigint, taken: bigint): void {
+    this.heldNanocredits += granted;
+    if (!this.bound) return;
+    this.bounded += granted;
+    this.bound.conclude(taken - granted, 0n);
+  }
+
+  /** Now that it is known what is free. Whoever is refused goes on with what is held. */
+  private async growTo(size: bigint): Promise<void> {
+    if (size <= this.heldNanocredits) return;
+    const { paidOnly, record } = this.request;
+    const wanted = size - this.heldNanocredits;
+    const amount = this.bound?.takeUpTo(wanted) ?? wanted;
+    const asked = this.settler.submit({ kind: "extend", ...this.identity, amount, paidOnly, metered: 0n, record });
+    const isGranted = await asked.then(
+      ({ outcome }) => outcome === "ok",
+      () => false,
+    );
+    this.grant(isGranted ? amount : 0n, amount);
   }
 
   /** Free work is recorded too, so it needs the database as any other does. */
@@ -248,17 +289,13 @@ export class OpenCharge {
     let granted = 0n;
     try {
       let outcome = await ask(taken);
-      const left = outcome.keyAvailable === null ? outcome.available : smaller(outcome.available, outcome.keyAvailable);
+      const left = leftOf(outcome);
       const isCut = toRefusal(outcome.outcome) !== null && left > 0n && left < taken;
       if (isCut) outcome = await ask(left);
       this.refusal = toRefusal(outcome.outcome) ?? (taken === 0n && amount > 0n && this.bound ? this.bound.exhausted() : null);
       if (!toRefusal(outcome.outcome)) granted = isCut ? left : taken;
     } finally {
-      this.heldNanocredits += granted;
-      if (this.bound) {
-        this.bounded += granted;
-        this.bound.conclude(taken - granted, 0n);
-      }
+      this.grant(granted, taken);
     }
   }
 
@@ -289,6 +326,11 @@ export function createCommitListener(
     const isMoved = operation.kind === "release" || outcome.charged > 0n || outcome.outcome === "corrected";
     if (isMoved) events.publish("balance-changed", { accountId });
   };
+}
+
+/** What the account, and the key where it has a budget, can still hold. */
+function leftOf({ available, keyAvailable }: LedgerOutcome): bigint {
+  return keyAvailable === null ? available : smaller(available, keyAvailable);
 }
 
 function toRefusal(outcome: LedgerOutcomeName): AppError | null {

@@ -38,6 +38,18 @@ export class KnownBalances {
     });
   }
 
+  /** What the owner of every id can still hold, after what is being held; null when that of one is unknown. */
+  freeOf(ids: readonly string[]): bigint | null {
+    let free: bigint | null = null;
+    for (const id of ids) {
+      const known = this.funds.get(id);
+      if (known === undefined) return null;
+      const left = known.available - known.pending;
+      if (free === null || left < free) free = left;
+    }
+    return free;
+  }
+
   expectHold(ids: readonly string[], amount: bigint): void {
     for (const id of ids) this.pending.set(id, (this.pending.get(id) ?? 0n) + amount);
   }

@@ -78,7 +78,8 @@ export class RunBudget {
     return new AppError("KEY_BUDGET_EXHAUSTED", message, { param: "X-Max-Cost", details: { maxCost: limit, spent, held } });
   }
 
-  private get left(): bigint {
+  /** What nothing is spent or set aside of. */
+  get left(): bigint {
     const left = this.limit - this.spent - this.held;
     return left > 0n ? left : 0n;
   }

@@ -3,6 +3,7 @@ import type { KeyCaller, SessionCaller } from "../../context.js";
 import { AppError, type ErrorCode } from "../../errors.js";
 import type { Model } from "../catalog/model.js";
 import type { CallOutcomes } from "../community-models/call-outcomes.js";
+import type { Cancellation } from "./cancellation.js";
 import { mayFallBack, toCallerError } from "./upstream-errors.js";
 
 export interface Answered<Answer> {
@@ -11,10 +12,16 @@ export interface Answered<Answer> {
   readonly answer: Answer;
 }
 
-/** Rejects with what the caller is told of the last failure. A fallback's own fallbacks are not followed. `onFailure` is told of each. */
+/** Whether anybody still waits for the answer. */
+export type Waiting = Pick<Cancellation, "signal" | "isCallerGone">;
+
+/**
+ * Rejects with what the caller is told of the last failure. A fallback's own fallbacks are not followed, and nobody else is asked for a
+ * caller who has gone. `onFailure` is told of each.
+ */
 export async function attempt<Answer>(
   candidates: readonly Model[],
-  signal: AbortSignal,
+  waiting: Waiting,
   call: (model: Model) => Promise<Answer>,
   onFailure?: (model: Model, error: unknown) => void,
 ): Promise<Answered<Answer>> {
@@ -25,7 +32,7 @@ export async function attempt<Answer>(
     } catch (error) {
       failure = error;
       onFailure?.(model, error);
-      if (signal.aborted || !mayFallBack(error)) break;
+      if (waiting.signal.aborted || waiting.isCallerGone || !mayFallBack(error)) break;
     }
   }
   throw toCallerError(failure);

@@ -1,8 +1,11 @@
 /**
  * Cancellation: one signal for an upstream call, aborted when the caller leaves, when the total time is up, or when the hold is
  * refused. Its reason tells which.
+ *
+ * What an upstream has accepted is paid for (decisions "What is billed"), so a caller who leaves may not end it: `outlast` says for how
+ * long the upstream goes on without them.
  */
-import { upstreamTimedOut } from "../../errors.js";
+import { type AppError, upstreamTimedOut } from "../../errors.js";
 import type { OpenCharge } from "../credits/credits.js";
 
 /** The reason of the abort when the caller has gone: nobody will read an answer. */
@@ -13,14 +16,17 @@ export class CallerGone extends Error {
 export class Cancellation {
   private readonly controller = new AbortController();
   private readonly timer: NodeJS.Timeout;
-  private readonly onCallerGone = () => this.controller.abort(new CallerGone("The caller has gone"));
+  private graceTimer: NodeJS.Timeout | undefined;
+  private graceMs = 0;
+  private hasLeft = false;
+  private readonly onCallerGone = () => this.leave();
 
   constructor(
     private readonly callerSignal: AbortSignal,
     totalMs: number,
   ) {
     this.timer = setTimeout(() => this.controller.abort(upstreamTimedOut("The generation took too long.", { isFinal: true })), totalMs);
-    if (callerSignal.aborted) this.onCallerGone();
+    if (callerSignal.aborted) this.leave();
     else callerSignal.addEventListener("abort", this.onCallerGone, { once: true });
   }
 
@@ -28,8 +34,9 @@ export class Cancellation {
     return this.controller.signal;
   }
 
+  /** Nobody waits for the answer any more, whether or not its upstream goes on. */
   get isCallerGone(): boolean {
-    return this.signal.reason instanceof CallerGone;
+    return this.hasLeft;
   }
 
   /** The upstream call runs beside the hold's commit and ends when that is refused. */
@@ -37,13 +44,28 @@ export class Cancellation {
     charge.held.catch((refusal: unknown) => this.controller.abort(refusal));
   }
 
+  /** Ends the upstream call whoever waits for it: the process stops. */
+  stop(reason: AppError): void {
+    this.controller.abort(reason);
+  }
+
+  /** From here on the upstream goes on for that long after its caller has left; `Infinity`: as long as any other. */
+  outlast(graceMs: number): void {
+    this.graceMs = graceMs;
+  }
+
   leave(): void {
-    this.onCallerGone();
+    if (this.hasLeft) return;
+    this.hasLeft = true;
+    const end = () => this.controller.abort(new CallerGone("The caller has gone"));
+    if (this.graceMs === 0) end();
+    else if (Number.isFinite(this.graceMs)) this.graceTimer = setTimeout(end, this.graceMs);
   }
 
   /** Call when the upstream has answered or failed. */
   dispose(): void {
     clearTimeout(this.timer);
+    clearTimeout(this.graceTimer);
     this.callerSignal.removeEventListener("abort", this.onCallerGone);
   }
 }

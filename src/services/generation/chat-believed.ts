@@ -15,10 +15,34 @@ export function believed({ model: { rates } }: ChatPlan, charge: OpenCharge, mod
   return { usage: quantities, source };
 }
 
-/** For an answer that came whole: a stream of the same length would have asked for more as it came. Nothing beyond what the caller stated. */
-export async function extendToDelivered(plan: ChatPlan, charge: OpenCharge, meter: ChatMeter, record: () => LedgerRecord): Promise<void> {
-  const cost = costOf(meter.delivered(), plan.model.rates);
-  if (!plan.isCapped && cost > charge.heldAmount) await charge.meter(cost, false, record);
+/** How far an answer may be beyond its hold before that is looked into, in hundredths: tokenizers differ by so much. */
+const TOLERANCE_PERCENT = 125n;
+
+/**
+ * An answer that came whole and costs more than is held for it: more is held for what was delivered, as a stream of the same length would
+ * have asked for it as it came; of an account's upstream nothing beyond what the caller stated. Resolves with the tokens that may be
+ * passed on when that is not all of them, else with null.
+ */
+export async function holdDelivered(
+  plan: ChatPlan,
+  charge: OpenCharge,
+  model: Model,
+  meter: ChatMeter,
+  metered: MeteredUsage,
+  record: () => LedgerRecord,
+): Promise<number | null> {
+  if (plan.isFree) return null;
+  const { rates } = plan.model;
+  const cost = costOf(model.isCommunity ? meter.delivered() : metered.usage, rates);
+  const isWithin = () => cost * 100n <= charge.heldAmount * (model.isCommunity && !plan.isCapped ? 100n : TOLERANCE_PERCENT);
+  if (isWithin()) return null;
+  if (!(model.isCommunity && plan.isCapped)) await charge.meter(cost, false, record);
+  if (isWithin()) return null;
+  const { inputTextTokens: _, ...visible } = meter.delivered();
+  const visibleCost = costOf({ ...visible, inputTextTokens: 0 }, rates);
+  const left = charge.heldAmount - (cost - visibleCost);
+  const tokens = visible.outputTextTokens + visible.outputReasoningTokens;
+  return left <= 0n || visibleCost === 0n ? 0 : Number((BigInt(tokens) * left) / visibleCost);
 }
 
 /** What is learned of a model's answers: of an account's upstream what it has written, whatever it says. */

@@ -9,6 +9,7 @@ import type { OutputEstimates } from "../credits/output-estimates.js";
 import type { Admission } from "./admission.js";
 import type { ProviderOf } from "./chat-attempts.js";
 import { type ChatPlan, toLedgerRecord } from "./chat-plan.js";
+import type { RunningGenerations } from "./running-generations.js";
 import type { Upstreams } from "./upstreams.js";
 
 export interface ChatDependencies {
@@ -19,6 +20,7 @@ export interface ChatDependencies {
   readonly agents: AgentProviders;
   readonly admission: Admission;
   readonly outcomes: CallOutcomes;
+  readonly running: RunningGenerations;
   /** A generation's total, in milliseconds. */
   readonly totalMs: number;
 }
@@ -36,7 +38,9 @@ export function openCharge(credits: Credits, plan: ChatPlan): OpenCharge {
   return credits.open({
     generationId: plan.generationId,
     payer: payerOf(caller),
-    estimate: plan.estimate,
+    estimate: plan.hold.estimate,
+    least: plan.hold.least,
+    most: plan.hold.most,
     paidOnly: plan.model.paidOnly,
     isFree: plan.isFree,
     record: toLedgerRecord(plan, {

@@ -6,15 +6,16 @@ import { randomInt } from "node:crypto";
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import type { ChatBody } from "../../lib/chat-format.js";
 import { countChatTokens } from "../../lib/tokenizer.js";
-import { NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
+import type { UsageQuantities } from "../../lib/usage.js";
 import type { LedgerRecord } from "../../store/ledger.js";
 import type { Model } from "../catalog/model.js";
 import type { Catalog } from "../catalog.js";
 import type { OutputEstimates } from "../credits/output-estimates.js";
 import { requireCaller } from "../permissions.js";
-import { holdFor, isFree } from "../pricing.js";
+import { isFree } from "../pricing.js";
 import type { SafetyReport } from "../safety/safety.js";
 import { toAskedModel } from "./asked-model.js";
+import { type ChatHold, type ChatLength, promptToHold, sizeHold } from "./chat-hold.js";
 import { type ChatCompletionInput, outputCapOf } from "./chat-input.js";
 import type { UsageSource, UsageStatus } from "./receipt.js";
 
@@ -29,12 +30,12 @@ export interface ChatPlan {
   readonly candidates: readonly Model[];
   readonly body: ChatBody;
   readonly promptTokens: number;
-  /** Output tokens that the hold covers. */
-  readonly outputTokensHeld: number;
+  readonly length: ChatLength;
+  /** How many answers were asked for. */
+  readonly choices: number;
   /** The caller stated how long the answer may be, so the hold covers all of it. */
   readonly isCapped: boolean;
-  /** Nanocredits. */
-  readonly estimate: bigint;
+  readonly hold: ChatHold;
   readonly isFree: boolean;
   /** Null when no safety feature applies, or none has been applied yet. */
   readonly safety: SafetyReport | null;
@@ -48,25 +49,27 @@ export function planChat(
   input: ChatCompletionInput,
   catalog: Catalog,
   estimates: OutputEstimates,
+  isStreamed: boolean,
 ): ChatPlan {
   const startedAt = performance.now();
   const caller = requireCaller(ctx);
   const model = toAskedModel(catalog.resolve(caller, input.model ?? undefined, "text"), input);
-  const promptTokens = countChatTokens(input.messages, input.tools);
-  const outputTokensHeld = (outputCapOf(input) ?? estimates.meanOf(model.id)) * (input.n ?? 1);
-  const free = isFree(model.rates);
+  // A key that may not use a model is not served by it either.
+  const candidates = [model, ...catalog.fallbacksOf(model).filter((fallback) => catalog.isAllowed(caller, fallback))];
+  const mean = estimates.meanOf(caller.accountId, model.id);
+  const limit = estimates.limitOf(caller.accountId, model.id);
+  const length = { model, candidates, isStreamed, statedCap: outputCapOf(input), mean, limit };
   return {
     generationId,
     caller,
     model,
-    // A key that may not use a model is not served by it either.
-    candidates: [model, ...catalog.fallbacksOf(model).filter((fallback) => catalog.isAllowed(caller, fallback))],
+    candidates,
     body: toBody(input),
-    promptTokens,
-    outputTokensHeld,
-    isCapped: outputCapOf(input) !== null,
-    estimate: free ? 0n : estimateCost(model, promptTokens, outputTokensHeld),
-    isFree: free,
+    ...sizeChat(length, input),
+    length,
+    choices: input.n ?? 1,
+    isCapped: length.statedCap !== null,
+    isFree: isFree(model.rates),
     safety: null,
     startedAt,
   };
@@ -79,14 +82,12 @@ export function withMessages(
   messages: ChatCompletionInput["messages"],
   safety: SafetyReport | null,
 ): ChatPlan {
-  const promptTokens = countChatTokens(messages, input.tools);
-  return {
-    ...plan,
-    body: { ...plan.body, messages },
-    promptTokens,
-    estimate: plan.isFree ? 0n : estimateCost(plan.model, promptTokens, plan.outputTokensHeld),
-    safety,
-  };
+  return { ...plan, body: { ...plan.body, messages }, ...sizeChat(plan.length, { ...input, messages }), safety };
+}
+
+function sizeChat(length: ChatLength, input: ChatCompletionInput): Pick<ChatPlan, "promptTokens" | "hold"> {
+  const promptTokens = countChatTokens(input.messages, input);
+  return { promptTokens, hold: sizeHold(length, promptToHold(input, promptTokens), input) };
 }
 
 /** The row as it stands; `credit_flush` adds what was charged and by which bucket. */
@@ -116,10 +117,6 @@ export function toLedgerRecord(
     usageSource: progress.usageSource,
     parentRequestId: caller.run?.parentRequestId ?? null,
   };
-}
-
-function estimateCost(model: Model, inputTextTokens: number, outputTextTokens: number): bigint {
-  return holdFor({ ...NO_USAGE, inputTextTokens, outputTextTokens }, model.rates);
 }
 
 /** -1 asks for a random seed; one that was not sent is not forwarded (decisions "Generation"). */

@@ -6,15 +6,18 @@
  * 3. The chunk that finishes the answer is withheld, and goes out with the usage once the charge is committed.
  * 4. Whatever ends it early (the caller leaves, the upstream fails, the hold is used up and no more is granted), what was
  *    delivered is charged, and the upstream's connection closed.
+ * 5. A model that thinks or speaks in hidden has done more than what was delivered. When its caller leaves, the rest is read without
+ *    them, to the report of its usage, within the hold and a bounded time.
  */
 
 import type { RequestContext } from "../../context.js";
 import { type AppError, upstreamFailed } from "../../errors.js";
-import { EXTEND_AT_PERCENT } from "../../limits.js";
+import { NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
+import { EXTEND_AT_PERCENT, STREAM_REST_MS } from "../../limits.js";
 import type { ChatChunkBatch } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 import type { OpenCharge } from "../credits/credits.js";
-import { costOf } from "../pricing.js";
+import { costOf, type RateCard } from "../pricing.js";
 import type { SafetyReport } from "../safety/safety.js";
 import { type Answered, noteFailure } from "./attempts.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
@@ -22,6 +25,8 @@ import { admitChat } from "./chat-admission.js";
 import { type BegunStream, openChatStream } from "./chat-attempts.js";
 import { believed, outputTokensOf } from "./chat-believed.js";
 import { type ChatDependencies, openCharge, providersOf } from "./chat-charge.js";
+import { cutWarning } from "./chat-cut.js";
+import { isHidden } from "./chat-hold.js";
 import type { ChatCompletionInput } from "./chat-input.js";
 import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
 import { type ChatPlan, planChat, toLedgerRecord } from "./chat-plan.js";
@@ -29,6 +34,7 @@ import { type ChatStreamBatch, ChatTail } from "./chat-tail.js";
 import { takeGenerationId } from "./generation-id.js";
 import type { Receipt, UsageStatus } from "./receipt.js";
 import { toCallerError } from "./upstream-errors.js";
+import { withinHold } from "./within-hold.js";
 
 export interface ChatCompletionStream {
   /** The generation's own id, known before anything has been asked of an upstream. */
@@ -74,6 +80,10 @@ export class ChatStreamRun implements ChatCompletionStream {
   private firstTokenMs: number | null = null;
   /** Output tokens at which the hold is looked at next. */
   private checkAtTokens = 0;
+  /** What the upstream was bound to because the hold affords no more. */
+  private outputTokensMax: number | null = null;
+  /** Its upstream is read on when the caller has left. */
+  private isReadToItsEnd = false;
 
   constructor(
     private readonly ctx: RequestContext,
@@ -82,6 +92,7 @@ export class ChatStreamRun implements ChatCompletionStream {
   ) {
     this.generationId = takeGenerationId(ctx);
     this.cancellation = new Cancellation(ctx.signal, deps.totalMs);
+    deps.running.begin(this.cancellation);
     this.tail = new ChatTail(input.stream_options?.include_usage === true);
     this.begun = this.begin(ctx, input);
     this.opened = this.begun.then(({ plan, model }) => ({ model: plan.model.id, modelUsed: model.id, safety: plan.safety }));
@@ -102,21 +113,24 @@ export class ChatStreamRun implements ChatCompletionStream {
   private async begin(ctx: RequestContext, input: ChatCompletionInput): Promise<Begun> {
     let charge: OpenCharge | null = null;
     try {
-      const planned = planChat(ctx, this.generationId, input, this.deps.catalog, this.deps.estimates);
+      const planned = planChat(ctx, this.generationId, input, this.deps.catalog, this.deps.estimates, true);
       this.admitted = admitChat(ctx, planned, input, this.deps.admission);
       const plan = this.admitted ? await this.admitted : planned;
-      const meter = new ChatMeter(plan.promptTokens);
+      const meter = new ChatMeter(plan.promptTokens, plan.body);
       charge = openCharge(this.deps.credits, plan);
       if (!charge.isComfortable) await charge.held;
       this.cancellation.followHold(charge);
       this.calledAt = performance.now();
-      this.checkAtTokens = Math.floor(plan.outputTokensHeld * 0.8);
+      this.checkAtTokens = Math.floor((plan.hold.outputTokens * Number(EXTEND_AT_PERCENT)) / 100);
+      this.outputTokensMax = plan.hold.capFor(charge.heldAmount);
+      this.isReadToItsEnd = !plan.isFree && plan.candidates.some(isHidden);
+      if (this.isReadToItsEnd) this.cancellation.outlast(STREAM_REST_MS);
       const begun = await this.callUpstream(plan, charge, meter);
       await charge.held;
       return { ...begun, plan, charge, meter };
     } catch (error) {
-      this.cancellation.dispose();
       if (charge && !charge.isConcluded) await charge.release();
+      this.dispose();
       throw error instanceof CallerGone ? upstreamFailed("The caller left before the answer came.", { cause: error }) : error;
     }
   }
@@ -126,16 +140,21 @@ export class ChatStreamRun implements ChatCompletionStream {
     let accepted: Model | null = null;
     try {
       return await openChatStream(
-        plan,
-        providersOf(this.deps, this.ctx, plan.generationId),
-        this.cancellation.signal,
+        {
+          plan,
+          providerOf: providersOf(this.deps, this.ctx, plan.generationId),
+          waiting: this.cancellation,
+          outputTokensMax: this.outputTokensMax,
+          onFailure: (model, error) => this.noteFailure(plan, model, error),
+          onLimit: (limit) => this.deps.estimates.learnLimit(plan.caller.accountId, plan.model.id, limit),
+        },
         (model) => {
           accepted = model;
         },
-        (model, error) => this.noteFailure(plan, model, error),
       );
     } catch (error) {
-      if (accepted && this.cancellation.isCallerGone) await this.conclude(plan, charge, accepted, meter.partial(), "cancelled");
+      if (accepted && this.cancellation.isCallerGone)
+        await this.conclude(plan, charge, accepted, this.unfinished(plan, charge, meter), "cancelled");
       throw error;
     }
   }
@@ -163,7 +182,7 @@ export class ChatStreamRun implements ChatCompletionStream {
       await this.endEarly(begun);
       throw toCallerError(error);
     } finally {
-      if (this.isEnded) this.cancellation.dispose();
+      if (this.isEnded) this.dispose();
     }
   }
 
@@ -195,16 +214,25 @@ export class ChatStreamRun implements ChatCompletionStream {
     return result;
   }
 
-  /** The caller leaves: at once, also while an upstream is being waited for. */
+  /** The caller leaves: at once, also while an upstream is being waited for, and without waiting for a rest that is read all the same. */
   private async leave(): Promise<IteratorResult<ChatStreamBatch>> {
     this.cancellation.leave();
-    await this.pending;
-    if (!this.isEnded) {
-      this.isEnded = true;
-      await this.begun.then((begun) => this.endEarly(begun)).catch(() => undefined);
-      this.cancellation.dispose();
-    }
+    const ended = this.endWithoutCaller();
+    if (!this.isReadToItsEnd) await ended;
     return DONE;
+  }
+
+  private async endWithoutCaller(): Promise<void> {
+    await this.pending;
+    if (this.isEnded) return;
+    this.isEnded = true;
+    await this.begun.then((begun) => this.endEarly(begun)).catch(() => undefined);
+    this.dispose();
+  }
+
+  private dispose(): void {
+    this.cancellation.dispose();
+    this.deps.running.end(this.cancellation);
   }
 
   private async finish(begun: Begun): Promise<ChatStreamBatch> {
@@ -212,26 +240,57 @@ export class ChatStreamRun implements ChatCompletionStream {
     this.isEnded = true;
     this.deps.outcomes.succeeded(plan.caller, model);
     const metered = meter.complete();
-    this.deps.estimates.learn(plan.model.id, outputTokensOf(model, meter, metered.usage));
+    this.deps.estimates.learn(plan.caller.accountId, plan.model.id, outputTokensOf(model, meter, metered.usage));
     return this.tail.close(await this.conclude(plan, charge, model, metered, "ok"));
   }
 
-  /** Its hold is used up and no more was granted: what has come is the answer, cut at its length, and the reason follows. */
+  /** Its hold is used up and no more was granted: what it pays for of what has come is the answer, cut at its length, and the reason follows. */
   private async stopShort(begun: Begun, passed: ChatStreamBatch | null, refusal: AppError): Promise<ChatStreamBatch> {
     const { plan, charge, model, meter } = begun;
     this.isEnded = true;
     this.failure = refusal;
     await begun.answer.rest.return?.();
-    return this.tail.cutAtLength(passed, await this.conclude(plan, charge, model, meter.partial(), "cancelled"));
+    const unpaidTokens = tokensBeyond(meter.soFar(), charge.heldAmount, plan.model.rates);
+    const { quantities: usage, source } = withinHold(toQuantities(meter.partial()), plan.model.rates, charge.heldAmount);
+    return this.tail.cutAtLength(passed, unpaidTokens, await this.conclude(plan, charge, model, { usage, source }, "cancelled"));
   }
 
   /** The upstream failed or the caller left. Nothing is charged for a failure that delivered nothing. */
-  private async endEarly({ plan, charge, model, meter, answer }: Begun): Promise<void> {
+  private async endEarly(begun: Begun): Promise<void> {
+    const { plan, charge, model, meter, answer } = begun;
+    if (this.isReadToItsEnd && this.cancellation.isCallerGone) await this.readRest(begun);
     // Not awaited: an upstream that hangs must not delay the settlement.
     Promise.resolve(answer.rest.return?.()).catch(() => undefined);
     if (charge.isConcluded) return;
-    if (meter.hasOutput || this.cancellation.isCallerGone) await this.conclude(plan, charge, model, meter.partial(), "cancelled");
+    const { isCallerGone } = this.cancellation;
+    const metered = isCallerGone ? this.unfinished(plan, charge, meter) : meter.partial();
+    if (meter.hasOutput || isCallerGone) await this.conclude(plan, charge, model, metered, "cancelled");
     else await charge.release();
+  }
+
+  /** To the report of its usage, or as far as the hold and the time go. */
+  private async readRest(begun: Begun): Promise<void> {
+    const { plan, charge, meter } = begun;
+    try {
+      while (costOf(meter.soFar(), plan.model.rates) < charge.heldAmount) {
+        const { done, value: batch } = await this.readUpstream(begun);
+        if (done) return;
+        for (const chunk of batch) meter.read(chunk);
+      }
+    } catch {
+      // What has come until then is what there is.
+    }
+  }
+
+  /** Of a caller who has left. Where a model thinks in hidden and has not reported, it is taken to have written what it usually does. */
+  private unfinished(plan: ChatPlan, charge: OpenCharge, meter: ChatMeter): MeteredUsage {
+    const metered = meter.partial();
+    if (!this.isReadToItsEnd || metered.source === "provider") return metered;
+    const usual = plan.length.mean * plan.choices;
+    const unseen = Math.max(0, usual - outputTokens(metered.usage));
+    const usage = { ...metered.usage, outputReasoningTokens: metered.usage.outputReasoningTokens + unseen };
+    const { quantities } = withinHold(toQuantities({ ...metered, usage }), plan.model.rates, charge.heldAmount);
+    return { usage: quantities, source: "partial" };
   }
 
   private noteFailure({ caller }: ChatPlan, model: Model, error: unknown): void {
@@ -246,10 +305,12 @@ export class ChatStreamRun implements ChatCompletionStream {
   private async checkHold({ plan, charge, model, meter }: Begun): Promise<AppError | null> {
     const soFar = meter.soFar();
     const cost = costOf(soFar, plan.model.rates);
-    const tokens = soFar.outputTextTokens + soFar.outputReasoningTokens;
+    const tokens = outputTokens(soFar);
     // Reasoning may cost more than the text that was reckoned with. Nobody pays an account's upstream for more than they stated.
-    const isBeyondCap = tokens > plan.outputTokensHeld;
-    const isCapped = plan.isCapped && (isBeyondCap ? model.isCommunity : cost <= charge.heldAmount);
+    const isBeyondCap = tokens > plan.hold.outputTokens;
+    const isWithin = cost <= charge.heldAmount;
+    const isStated = plan.isCapped && (isBeyondCap ? model.isCommunity : isWithin);
+    const isCapped = isStated || (this.outputTokensMax !== null && isWithin);
     const refusal = await charge.meter(cost, isCapped, () =>
       toLedgerRecord(plan, {
         modelUsed: model.id,
@@ -267,6 +328,7 @@ export class ChatStreamRun implements ChatCompletionStream {
     const { usage, source } = believed(plan, charge, model, metered);
     const record = toLedgerRecord(plan, { modelUsed: model.id, usage, usageSource: source, status, firstTokenMs: this.firstTokenMs });
     const heldNanocredits = charge.heldAmount;
+    const hasBeenCut = this.outputTokensMax !== null && this.tail.endsAtLength;
     const settlement = await charge.settle(costOf(usage, plan.model.rates), record);
     this.deps.admission.charged(this.ctx, plan.caller, settlement.chargedNanocredits);
     this.finalReceipt = {
@@ -284,7 +346,8 @@ export class ChatStreamRun implements ChatCompletionStream {
       gatewayMs: Math.max(0, performance.now() - plan.startedAt - this.upstreamMs),
       responseMs: record.responseTimeMs,
       firstTokenMs: this.firstTokenMs,
-      warnings: this.warnings,
+      warnings: hasBeenCut ? [...this.warnings, cutWarning(this.outputTokensMax ?? 0)] : this.warnings,
+      isCut: hasBeenCut,
       safety: plan.safety,
     };
     return this.finalReceipt;
@@ -301,4 +364,24 @@ function nextCheck(tokens: number, cost: bigint, held: bigint): number {
   const tokensAt = (percent: bigint) => Math.floor((tokens * Number((held * percent) / cost)) / 100);
   const next = cost * 100n < held * EXTEND_AT_PERCENT ? tokensAt(EXTEND_AT_PERCENT) : Math.min(soon, tokensAt(100n));
   return Math.max(tokens + 1, next);
+}
+
+function outputTokens({ outputTextTokens, outputReasoningTokens, outputAudioTokens, outputImageTokens }: UsageQuantities): number {
+  return outputTextTokens + outputReasoningTokens + outputAudioTokens + outputImageTokens;
+}
+
+/** How many of the tokens that came are not paid for by so much. */
+function tokensBeyond(usage: UsageQuantities, held: bigint, rates: RateCard): number {
+  const cost = costOf(usage, rates);
+  const outputCost = costOf({ ...NO_USAGE, ...outputOf(usage) }, rates);
+  if (cost <= held || outputCost === 0n) return 0;
+  return Number((BigInt(outputTokens(usage)) * (cost - held) + outputCost - 1n) / outputCost);
+}
+
+function outputOf({ outputTextTokens, outputReasoningTokens, outputAudioTokens, outputImageTokens }: UsageQuantities) {
+  return { outputTextTokens, outputReasoningTokens, outputAudioTokens, outputImageTokens };
+}
+
+function toQuantities({ usage, source }: MeteredUsage) {
+  return { quantities: usage, source };
 }

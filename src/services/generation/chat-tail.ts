@@ -5,7 +5,9 @@
 
 import type { ChatChunkObject } from "../../lib/chat-format.js";
 import { formatSseEvent } from "../../lib/sse.js";
+import { countDeltaTokens } from "../../lib/tokenizer.js";
 import type { ChatChunk, ChatChunkBatch } from "../../providers/provider.js";
+import { cutChunk } from "./chat-cut.js";
 import { withCost } from "./chat-usage.js";
 import type { Receipt } from "./receipt.js";
 
@@ -22,6 +24,11 @@ export class ChatTail {
   private last: ChatChunkObject = {};
 
   constructor(private readonly includeUsage: boolean) {}
+
+  /** What has come ends because it may not be longer. */
+  get endsAtLength(): boolean {
+    return this.withheld?.object.choices?.some((choice) => choice.finish_reason === "length") ?? false;
+  }
 
   /** What of a batch goes on at once; null when nothing does. */
   pass(batch: ChatChunkBatch): ChatStreamBatch | null {
@@ -45,10 +52,12 @@ export class ChatTail {
     return toBatch([...finishing, rewritten({ ...this.skeleton(), usage: reported })]);
   }
 
-  /** The last batch of an answer that was stopped because nobody pays for more of it. */
-  cutAtLength(passed: ChatStreamBatch | null, receipt: Receipt): ChatStreamBatch {
+  /** The last batch of an answer that was stopped because nobody pays for more of it, the last tokens of what has come among it. */
+  cutAtLength(passed: ChatStreamBatch | null, unpaidTokens: number, receipt: Receipt): ChatStreamBatch {
     const choices = [{ index: 0, delta: {}, finish_reason: "length" }];
     const cut = rewritten({ ...this.skeleton(), choices, usage: this.withCost(receipt) });
+    const paid = passed && unpaidTokens > 0 ? withoutLast(passed.chunks, unpaidTokens).map(rewritten) : null;
+    if (paid) return toBatch([...paid, cut]);
     return {
       chunks: [...(passed?.chunks ?? []), cut.object],
       bytes: passed ? Buffer.concat([passed.bytes, cut.bytes]) : cut.bytes,
@@ -65,6 +74,18 @@ export class ChatTail {
     const { usage: _usage, ...common } = this.last;
     return { ...common, object: "chat.completion.chunk", choices: [] };
   }
+}
+
+/** The chunks without so many of their last tokens. */
+function withoutLast(chunks: readonly ChatChunkObject[], tokens: number): ChatChunkObject[] {
+  let unpaid = tokens;
+  const paid: ChatChunkObject[] = [];
+  for (const chunk of chunks.toReversed()) {
+    const said = chunk.choices?.reduce((sum, { delta }) => sum + countDeltaTokens(delta), 0) ?? 0;
+    paid.unshift(unpaid > 0 && said > 0 ? cutChunk(chunk, Math.max(0, said - unpaid)) : chunk);
+    unpaid -= said;
+  }
+  return paid;
 }
 
 function isUsageOnly(chunk: ChatChunk): boolean {

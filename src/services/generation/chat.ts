@@ -11,8 +11,9 @@ import { noteFailure } from "./attempts.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
 import { admitChat } from "./chat-admission.js";
 import { completeChat } from "./chat-attempts.js";
-import { believed, extendToDelivered, outputTokensOf } from "./chat-believed.js";
+import { believed, holdDelivered, outputTokensOf } from "./chat-believed.js";
 import { type ChatDependencies, openCharge, providersOf } from "./chat-charge.js";
+import { cutCompletion, cutWarning } from "./chat-cut.js";
 import type { ChatCompletionInput } from "./chat-input.js";
 import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
 import { type ChatPlan, planChat, toLedgerRecord } from "./chat-plan.js";
@@ -31,33 +32,48 @@ export interface ChatCompletionResult {
 export class ChatCompletions {
   constructor(private readonly deps: ChatDependencies) {}
 
-  /** Resolves when the charge is committed. */
+  /** Resolves when the charge is committed, whether or not its caller is still there. */
   async create(ctx: RequestContext, input: ChatCompletionInput): Promise<ChatCompletionResult> {
-    const planned = planChat(ctx, takeGenerationId(ctx), input, this.deps.catalog, this.deps.estimates);
+    const planned = planChat(ctx, takeGenerationId(ctx), input, this.deps.catalog, this.deps.estimates, false);
     // No asynchronous step where nothing limits and nothing is checked: callers with secret keys are on the fast path.
     const admitted = admitChat(ctx, planned, input, this.deps.admission);
     const plan = admitted ? await admitted : planned;
     const charge = openCharge(this.deps.credits, plan);
     if (!charge.isComfortable) await charge.held;
+    return this.finish(ctx, plan, charge);
+  }
+
+  /** From the hold to the settlement. */
+  private async finish(ctx: RequestContext, plan: ChatPlan, charge: OpenCharge): Promise<ChatCompletionResult> {
+    const { outcomes, estimates, running } = this.deps;
     const cancellation = new Cancellation(ctx.signal, this.deps.totalMs);
+    running.begin(cancellation);
     cancellation.followHold(charge);
+    // What an upstream has begun is paid for, so it is finished whoever waits. Nobody pays for what is free.
+    if (!plan.isFree) cancellation.outlast(Number.POSITIVE_INFINITY);
+    const outputTokensMax = plan.hold.capFor(charge.heldAmount);
     const calledAt = performance.now();
     try {
-      const { signal } = cancellation;
-      const { outcomes } = this.deps;
-      const { model, answer } = await completeChat(plan, providersOf(this.deps, ctx, plan.generationId), signal, (candidate, error) =>
-        noteFailure(outcomes, plan.caller, candidate, error, signal),
-      );
+      const { model, answer } = await completeChat({
+        plan,
+        providerOf: providersOf(this.deps, ctx, plan.generationId),
+        waiting: cancellation,
+        outputTokensMax,
+        onFailure: (candidate, error) => noteFailure(outcomes, plan.caller, candidate, error, cancellation.signal),
+        onLimit: (limit) => estimates.learnLimit(plan.caller.accountId, plan.model.id, limit),
+      });
       outcomes.succeeded(plan.caller, model);
       const upstreamMs = performance.now() - calledAt;
       await charge.held;
-      return await this.conclude(ctx, plan, charge, model, answer, upstreamMs);
+      const status = cancellation.isCallerGone ? "cancelled" : "ok";
+      return await this.conclude(ctx, plan, charge, model, answer, { status, upstreamMs, outputTokensMax });
     } catch (error) {
       // Nothing was delivered, so nothing is charged. A settlement that failed has concluded the charge itself.
       if (!charge.isConcluded) await charge.release();
       throw error instanceof CallerGone ? upstreamFailed("The caller left before the answer came.", { cause: error }) : error;
     } finally {
       cancellation.dispose();
+      running.end(cancellation);
     }
   }
 
@@ -72,40 +88,53 @@ export class ChatCompletions {
     charge: OpenCharge,
     model: Model,
     answer: ChatAnswer,
-    upstreamMs: number,
+    { status, upstreamMs, outputTokensMax }: Pick<Receipt, "status" | "upstreamMs"> & { readonly outputTokensMax: number | null },
   ): Promise<ChatCompletionResult> {
-    const meter = new ChatMeter(plan.promptTokens);
+    const meter = new ChatMeter(plan.promptTokens, plan.body);
     meter.readCompletion(answer.completion, answer.usage, model.isCommunity);
-    const { usage, source } = meter.complete();
-    this.deps.estimates.learn(plan.model.id, outputTokensOf(model, meter, usage));
+    const reported = meter.complete();
+    this.deps.estimates.learn(plan.caller.accountId, plan.model.id, outputTokensOf(model, meter, reported.usage));
     const recordOf = (metered: MeteredUsage) =>
-      toLedgerRecord(plan, { modelUsed: model.id, usage: metered.usage, usageSource: metered.source, status: "ok", firstTokenMs: null });
-    if (model.isCommunity) await extendToDelivered(plan, charge, meter, () => recordOf({ usage, source }));
-    const metered = believed(plan, charge, model, { usage, source });
+      toLedgerRecord(plan, { modelUsed: model.id, usage: metered.usage, usageSource: metered.source, status, firstTokenMs: null });
+    const tokensPassed = await holdDelivered(plan, charge, model, meter, reported, () => recordOf(reported));
+    const metered = believed(plan, charge, model, reported);
     const cost = costOf(metered.usage, plan.model.rates);
     const record = recordOf(metered);
     const settlement = await charge.settle(cost, record);
     this.deps.admission.charged(ctx, plan.caller, settlement.chargedNanocredits);
+    const passed = tokensPassed === null ? answer : cutAnswer(answer, tokensPassed);
+    const cutAt = tokensPassed ?? outputTokensMax;
+    const hasBeenCut = cutAt !== null && endsAtLength(passed);
     const receipt: Receipt = {
       generationId: plan.generationId,
       model: plan.model.id,
       modelUsed: model.id,
       usage: metered.usage,
       usageSource: metered.source,
-      status: "ok",
+      status,
       costNanocredits: settlement.chargedNanocredits,
       childCostNanocredits: this.deps.admission.childCosts.of(plan.model, plan.generationId),
       heldNanocredits: charge.heldAmount,
       meterSource: settlement.meterSource,
       upstreamMs,
-      gatewayMs: performance.now() - plan.startedAt - upstreamMs,
+      gatewayMs: Math.max(0, performance.now() - plan.startedAt - upstreamMs),
       responseMs: record.responseTimeMs,
       firstTokenMs: null,
-      warnings: answer.warnings ?? [],
+      warnings: [...(answer.warnings ?? []), ...(hasBeenCut ? [cutWarning(cutAt)] : [])],
+      isCut: hasBeenCut,
       safety: plan.safety,
     };
-    return { ...withUsage(answer, metered), receipt };
+    return { ...withUsage(passed, metered), receipt };
   }
+}
+
+function cutAnswer(answer: ChatAnswer, tokens: number): ChatAnswer {
+  const completion = cutCompletion(answer.completion, tokens);
+  return { ...answer, completion, bytes: Buffer.from(JSON.stringify(completion)) };
+}
+
+function endsAtLength({ completion }: ChatAnswer): boolean {
+  return completion.choices?.some((choice) => choice.finish_reason === "length") ?? false;
 }
 
 /** Clients read `usage`: where none was reported that was believed, it is what was charged for. Otherwise the bytes pass as they came. */

@@ -145,7 +145,8 @@ export class ContentCache {
   }
 
   private async remember(ctx: RequestContext, key: Key, answer: CacheableAnswer): Promise<void> {
-    if (answer.file.bytes.byteLength > CONTENT_CACHE_ANSWER_BYTES_MAX) return;
+    // What one caller's credits cut short is no answer to others.
+    if (answer.receipt.isCut || answer.file.bytes.byteLength > CONTENT_CACHE_ANSWER_BYTES_MAX) return;
     await this.answers.store(key, answer).catch((error: unknown) => ctx.log.warn({ err: error }, "could not write the content cache"));
   }
 }

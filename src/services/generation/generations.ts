@@ -24,6 +24,7 @@ import { attempt, noteFailure } from "./attempts.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
 import { takeGenerationId } from "./generation-id.js";
 import type { Receipt, UsageSource } from "./receipt.js";
+import type { RunningGenerations } from "./running-generations.js";
 import type { Upstreams } from "./upstreams.js";
 import { withinHold } from "./within-hold.js";
 
@@ -33,6 +34,7 @@ export interface GenerationDependencies {
   readonly upstreams: Upstreams;
   readonly admission: Admission;
   readonly outcomes: CallOutcomes;
+  readonly running: RunningGenerations;
   /** A generation's total, in milliseconds. */
   readonly totalMs: number;
 }
@@ -68,7 +70,7 @@ export interface GenerationWork<Answer> {
   /** What `admit` has answered already, for whoever asked it before the work was known. */
   readonly admitted?: Admitted;
   /** The hold is committed; the upstream is called when this resolves. Without it, a caller with plenty does not wait for the hold. */
-  readonly onHeld?: () => Promise<void>;
+  readonly onHeld?: (cancellation: Cancellation) => Promise<void>;
 }
 
 /** How a generation ended that is to be charged. */
@@ -110,21 +112,24 @@ export class Generations {
     };
   }
 
-  /** Resolves when the charge is committed. */
+  /** Resolves when the charge is committed, whether or not its caller is still there. */
   async run<Answer>(ctx: RequestContext, plan: GenerationPlan, work: GenerationWork<Answer>): Promise<GenerationResult<Answer>> {
     const { texts, safety } = work.admitted ?? (await this.admit(ctx, plan, work));
     const charge = this.open(plan);
     if (!charge.isComfortable) await charge.held;
     const cancellation = new Cancellation(ctx.signal, this.deps.totalMs);
+    this.deps.running.begin(cancellation);
     cancellation.followHold(charge);
     try {
-      if (work.onHeld) await charge.held.then(work.onHeld);
+      if (work.onHeld) await charge.held.then(() => work.onHeld?.(cancellation));
+      // What an upstream has begun is paid for, so it is finished whoever waits. Nobody pays for what is free.
+      if (!isFree(plan.model.rates)) cancellation.outlast(Number.POSITIVE_INFINITY);
       const calledAt = performance.now();
       const candidates = servable(plan.candidates, safety?.applied);
       const { signal } = cancellation;
       const answered = await attempt(
         candidates,
-        signal,
+        cancellation,
         (candidate) => work.call(candidate, signal, texts),
         (candidate, error) => this.noteFailure(plan, candidate, error, signal),
       );
@@ -133,7 +138,8 @@ export class Generations {
       const metered = await work.meter(answered.answer);
       await charge.held;
       const warnings = work.warnings?.(answered.answer) ?? [];
-      const outcome = { ...metered, modelUsed: answered.model.id, status: "ok", firstByteMs: null, upstreamMs, warnings, safety } as const;
+      const status = cancellation.isCallerGone ? "cancelled" : "ok";
+      const outcome = { ...metered, modelUsed: answered.model.id, status, firstByteMs: null, upstreamMs, warnings, safety } as const;
       return { answer: answered.answer, receipt: await this.conclude(ctx, plan, charge, outcome) };
     } catch (error) {
       // Nothing was delivered, so nothing is charged. A settlement that failed has concluded the charge itself.
@@ -141,6 +147,7 @@ export class Generations {
       throw error instanceof CallerGone ? upstreamFailed("The caller left before the answer came.", { cause: error }) : error;
     } finally {
       cancellation.dispose();
+      this.deps.running.end(cancellation);
     }
   }
 

@@ -77,6 +77,13 @@ export class JobRows {
       WHERE id = ${id}::uuid AND status <> 'succeeded'`;
   }
 
+  /** What was charged for a job that was cancelled when its upstream had begun. */
+  async noteCharge(id: string, receipt: Receipt): Promise<void> {
+    await this.database.prisma.$executeRaw`
+      UPDATE generation_job SET receipt = ${JSON.stringify(toStoredReceipt(receipt))}::jsonb, updated_at = ${this.clock.now()}
+      WHERE id = ${id}::uuid AND status = 'cancelled'`;
+  }
+
   /** False when it was finished already. */
   async fail(id: string, error: { readonly code: ErrorCode; readonly message: string }): Promise<boolean> {
     const { now, expiresAt } = this.finishTimes();

@@ -10,6 +10,7 @@ import type { MediaFile } from "../../providers/media.js";
 import type { BlobStore } from "../../store/blobs.js";
 import type { Events } from "../../store/events.js";
 import { requireCaller } from "../permissions.js";
+import type { Cancellation } from "./cancellation.js";
 import type { GenerationPlan, Generations } from "./generations.js";
 import { blobKeyOf, type JobStatus } from "./job.js";
 import type { JobRows } from "./job-rows.js";
@@ -30,8 +31,10 @@ export interface JobRunnerDependencies {
 export type Prepare<Answer> = (ctx: RequestContext, onProgress: (percent: number) => void) => PreparedGeneration<Answer>;
 
 interface RunningJob {
-  /** With a reason it has failed for that; with null it was cancelled. */
-  readonly stop: (reason: AppError | null) => void;
+  /** Nobody waits for it any more: it is finished if its upstream has begun, and charged. */
+  readonly cancel: () => void;
+  /** It ends at once, at no cost, and has failed for that reason. */
+  readonly stop: (reason: AppError) => void;
   readonly ended: Promise<void>;
 }
 
@@ -39,7 +42,8 @@ interface Run<Answer> {
   readonly ctx: RequestContext;
   readonly input: object;
   readonly prepared: PreparedGeneration<Answer>;
-  readonly onStarted: () => void;
+  /** It is under way; the cancellation is what ends its upstream. */
+  readonly onStarted: (cancellation: Cancellation) => void;
   readonly stoppedBy: () => AppError | null;
 }
 
@@ -53,8 +57,9 @@ export class JobRunner {
     return [...this.running.keys()];
   }
 
-  stop(id: string): void {
-    this.running.get(id)?.stop(null);
+  /** What its upstream has begun is finished all the same, and charged (decisions "What is billed"). */
+  cancel(id: string): void {
+    this.running.get(id)?.cancel();
   }
 
   /** Resolves with its id when it is under way: held, written down, and the upstream is being called. */
@@ -64,9 +69,12 @@ export class JobRunner {
     if (this.running.size >= JOBS_PER_PROCESS_MAX) throw serviceUnavailable("Too many generation jobs are running.");
     const controller = new AbortController();
     let reason: AppError | null = null;
+    let upstream: Cancellation | null = null;
+    const cancel = () => controller.abort();
     const stop: RunningJob["stop"] = (why) => {
       reason ??= why;
-      controller.abort();
+      upstream?.stop(why);
+      cancel();
     };
     const { requestId, clientAddress, log, reservedId, hops } = ctx;
     const progress = new LatestOnly<number>((percent) => this.noteProgress(caller.accountId, id, percent));
@@ -74,16 +82,19 @@ export class JobRunner {
     const prepared = prepare(detached, (percent) => progress.put(Math.floor(percent)));
     const { generationId: id } = prepared.plan;
     // Until there is a job, the caller's connection decides.
-    const leave = () => stop(null);
-    if (ctx.signal.aborted) leave();
-    ctx.signal.addEventListener("abort", leave, { once: true });
+    if (ctx.signal.aborted) cancel();
+    ctx.signal.addEventListener("abort", cancel, { once: true });
     try {
       await new Promise<void>((resolve, reject) => {
-        const run = this.run({ ctx: detached, input, prepared, onStarted: resolve, stoppedBy: () => reason }).catch(reject);
-        this.running.set(id, { stop, ended: run.then(() => void this.running.delete(id)) });
+        const onStarted = (cancellation: Cancellation) => {
+          upstream = cancellation;
+          resolve();
+        };
+        const run = this.run({ ctx: detached, input, prepared, onStarted, stoppedBy: () => reason }).catch(reject);
+        this.running.set(id, { cancel, stop, ended: run.then(() => void this.running.delete(id)) });
       });
     } finally {
-      ctx.signal.removeEventListener("abort", leave);
+      ctx.signal.removeEventListener("abort", cancel);
     }
     return id;
   }
@@ -102,7 +113,7 @@ export class JobRunner {
   /** Stops those that were cancelled while this process could not hear of it. */
   async stopCancelled(): Promise<void> {
     for (const id of this.ids) {
-      if (!(await this.deps.rows.progress(id, 0))) this.stop(id);
+      if (!(await this.deps.rows.progress(id, 0))) this.cancel(id);
     }
   }
 
@@ -115,17 +126,21 @@ export class JobRunner {
     try {
       const { answer, receipt } = await generations.run(ctx, plan, {
         ...work,
-        onHeld: async () => {
+        onHeld: async (cancellation) => {
           await this.add(plan, input);
           isStarted = true;
-          onStarted();
+          onStarted(cancellation);
         },
         meter: async (made) => {
           const metered = await work.meter(made);
-          await this.keep(ctx, id, toFile(made));
+          if (!ctx.signal.aborted) await this.keep(id, toFile(made));
           return metered;
         },
       });
+      if (receipt.status === "cancelled") {
+        await this.insist(() => rows.noteCharge(id, receipt));
+        return;
+      }
       await this.insist(() => rows.succeed(id, toFile(answer).contentType, receipt));
       this.publish(caller.accountId, id, "succeeded");
     } catch (error) {
@@ -144,11 +159,13 @@ export class JobRunner {
   }
 
   /** The answer is stored before it is charged, so that a charged one can always be fetched. */
-  private async keep(ctx: RequestContext, id: string, { bytes, contentType }: MediaFile): Promise<void> {
+  private async keep(id: string, { bytes, contentType }: MediaFile): Promise<void> {
     const { blobs, rows } = this.deps;
-    ctx.signal.throwIfAborted();
     await blobs.put(blobKeyOf(id), bytes);
-    if (!(await rows.made(id, { contentType, storeId: blobs.id }))) throw new Error("The job was finished by somebody else.");
+    if (await rows.made(id, { contentType, storeId: blobs.id })) return;
+    await blobs.delete(blobKeyOf(id)).catch(ignore);
+    if ((await rows.find(id))?.status === "failed") throw new Error("The job was taken for abandoned and finished by somebody else.");
+    this.cancel(id);
   }
 
   private async fail(ctx: RequestContext, { generationId: id, caller }: GenerationPlan, error: unknown): Promise<void> {
@@ -162,7 +179,7 @@ export class JobRunner {
 
   private async noteProgress(accountId: string, id: string, percent: number): Promise<void> {
     if (await this.deps.rows.progress(id, percent)) this.publish(accountId, id, "running");
-    else this.stop(id);
+    else this.cancel(id);
   }
 
   /** Again and again while the database is away. A gateway that stops leaves it to the recovery. */

@@ -5,8 +5,9 @@
  * 1. `start`: the generation is prepared, admitted and held as any other; every refusal is the caller's at once. When the hold is
  *    committed the job's row is written, and the caller has its id.
  * 2. The upstream is called, with a signal that nobody's connection decides over.
- * 3. The answer is stored, then the row says so, then it is charged, then the job has succeeded. A job that was cancelled before
- *    the row said so is not charged; after that it cannot be cancelled any more.
+ * 3. The answer is stored, then the row says so, then it is charged, then the job has succeeded. After the row has said so it cannot be
+ *    cancelled any more. A job that was cancelled before is finished without its caller if its upstream has begun, is charged, and its
+ *    answer kept from everybody.
  * 4. `JobRecovery` concludes what this process, or another, left undone at any of these steps.
  */
 import type { Readable } from "node:stream";
@@ -54,7 +55,7 @@ export class GenerationJobs {
     const { events, runner } = deps;
     const stops = [
       events.listen("generation-changed", ({ generationId, status }) => {
-        if (status === "cancelled") runner.stop(generationId);
+        if (status === "cancelled") runner.cancel(generationId);
       }),
       events.onGap(() => void runner.stopCancelled().catch((error: unknown) => this.warn(error))),
     ];

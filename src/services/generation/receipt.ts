@@ -31,6 +31,8 @@ export interface Receipt {
   readonly firstTokenMs: number | null;
   /** What was asked for and had no effect, one sentence each. */
   readonly warnings: readonly string[];
+  /** It ended where the hold did, not where the model or the caller would have ended it. */
+  readonly isCut?: boolean | undefined;
   /** Null when no safety feature applied. */
   readonly safety: SafetyReport | null;
 }

@@ -131,7 +131,7 @@ export class SpeechStreamRun implements SpokenStream {
     try {
       return await attempt(
         servable(plan.candidates, safety?.applied),
-        this.cancellation.signal,
+        this.cancellation,
         async (model) => {
           accepted = null;
           const stream = await call(model);
