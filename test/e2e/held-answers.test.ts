@@ -20,7 +20,7 @@ beforeAll(async () => {
       // One for each test: what an account is answered also says where others begin.
       ...["long", "heedless", "steered", "bound", "share", "strict", "piece", "left"].map((name) => model(`acme/${name}`, { prices })),
       model("acme/short", { prices, maxOutputTokens: 100 }),
-      model("acme/thinker", { prices, capabilities: ["reasoning"] }),
+      ...["thinker", "reporting", "silent"].map((name) => model(`acme/${name}`, { prices, capabilities: ["reasoning"] })),
       model("acme/speaker", { prices: { ...prices, completionAudioPrice: "0.002" }, outputModalities: ["text", "audio"] }),
       model("acme/reader", { prices: { promptTextPrice: "0.001", completionTextPrice: "0" } }),
     ],
@@ -194,9 +194,9 @@ describe("A stream", () => {
   });
 
   it.each([
-    ["reports at its end", [usageChunk(wireUsage(0, 3_000))], 3n * CREDIT, "provider"],
-    ["never reports", [], CREDIT, "partial"],
-  ])("of such a model that is left and %s is charged for what was thought", async (_, report, cost, source) => {
+    ["reports at its end", "acme/reporting", [usageChunk(wireUsage(0, 3_000))], 3n * CREDIT, "provider"],
+    ["never reports", "acme/silent", [], CREDIT, "partial"],
+  ])("of such a model that is left and %s is charged for what was thought", async (_, model, report, cost, source) => {
     const payer = await createPayer(app, { pack: 20n * CREDIT });
     let open: () => void = () => undefined;
     const opened = new Promise<void>((resolve) => {
@@ -206,7 +206,7 @@ describe("A stream", () => {
     app.upstream.replyNext(sse([chatChunk({ content: "Well" }), { do: "wait", until: opened }, ...rest]));
     const leaving = new AbortController();
     const caller = followNextRequest(app.baseUrl);
-    const response = await chat(app, payer, { model: "acme/thinker", stream: true }, { signal: leaving.signal });
+    const response = await chat(app, payer, { model, stream: true }, { signal: leaving.signal });
     await readStream(response, "Well");
 
     leaving.abort();

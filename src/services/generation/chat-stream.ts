@@ -239,9 +239,10 @@ export class ChatStreamRun implements ChatCompletionStream {
     const { plan, charge, model, meter } = begun;
     this.isEnded = true;
     this.deps.outcomes.succeeded(plan.caller, model);
-    const metered = meter.complete();
+    const { isCallerGone } = this.cancellation;
+    const metered = isCallerGone ? this.unfinished(plan, charge, meter) : meter.complete();
     this.deps.estimates.learn(plan.caller.accountId, plan.model.id, outputTokensOf(model, meter, metered.usage));
-    return this.tail.close(await this.conclude(plan, charge, model, metered, "ok"));
+    return this.tail.close(await this.conclude(plan, charge, model, metered, isCallerGone ? "cancelled" : "ok"));
   }
 
   /** Its hold is used up and no more was granted: what it pays for of what has come is the answer, cut at its length, and the reason follows. */
