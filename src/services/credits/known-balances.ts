@@ -29,25 +29,23 @@ export class KnownBalances {
     this.drops = new LRUCache({ max: ENTRIES_MAX, ttl: believedMs });
   }
 
-  /** True while the owner of every id can hold ten times the amount; the first id is the account's. An unknown one cannot. */
+  /** True while the owner of every id can hold ten times the amount. An unknown one cannot. */
   isComfortable(ids: readonly string[], amount: bigint): boolean {
-    const droppedAt = this.drops.get(ids[0] ?? "") ?? -1;
-    return ids.every((id) => {
-      const known = this.funds.get(id);
-      return known !== undefined && known.turn > droppedAt && known.available - (this.pending.get(id) ?? 0n) >= amount * COMFORT_FACTOR;
-    });
+    const free = this.freeOf(ids);
+    return free !== null && free >= amount * COMFORT_FACTOR;
   }
 
-  /** What the owner of every id can still hold, after what is being held; null when that of one is unknown. */
+  /** What the owner of every id can still hold after what is being held; the first id is the account's. Null when that of one is unknown. */
   freeOf(ids: readonly string[]): bigint | null {
-    let free: bigint | null = null;
+    const droppedAt = this.drops.get(ids[0] ?? "") ?? -1;
+    let least: bigint | null = null;
     for (const id of ids) {
       const known = this.funds.get(id);
-      if (known === undefined) return null;
-      const left = known.available - known.pending;
-      if (free === null || left < free) free = left;
+      if (known === undefined || known.turn <= droppedAt) return null;
+      const free = known.available - (this.pending.get(id) ?? 0n);
+      if (least === null || free < least) least = free;
     }
-    return free;
+    return least;
   }
 
   expectHold(ids: readonly string[], amount: bigint): void {

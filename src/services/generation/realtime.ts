@@ -98,7 +98,7 @@ export class RealtimeSessions {
       await charge.held;
       const candidates = servable(plan.candidates, safety?.applied);
       const { signal } = cancellation;
-      const { model, answer } = await attempt(candidates, signal, (candidate) =>
+      const { model, answer } = await attempt(candidates, cancellation, (candidate) =>
         upstreams.serving(ctx, candidate, "realtime").connect({
           upstreamModel: candidate.upstreamModel,
           signal,
