@@ -32,10 +32,11 @@ export function receiptHeaders(receipt: Omit<Receipt, "meterSource">): OutgoingH
 
 /** What is known before the answer is finished: a stream's headers. */
 export function generationHeaders(
-  generation: Pick<Receipt, "generationId" | "model" | "modelUsed"> & Partial<Pick<Receipt, "safety">>,
+  generation: Pick<Receipt, "generationId" | "model" | "modelUsed" | "cancelPolicy"> & Partial<Pick<Receipt, "safety">>,
 ): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = { "X-Generation-Id": generation.generationId, "X-Model-Used": generation.modelUsed };
   if (generation.modelUsed !== generation.model) headers["X-Fallback"] = generation.modelUsed;
+  if (generation.cancelPolicy) headers["X-Cancel-Policy"] = generation.cancelPolicy;
   if (generation.safety) {
     headers["X-Safety-Applied"] = generation.safety.applied.join(",");
     headers["X-Safety-Redacted"] = generation.safety.redacted.join(",");

@@ -228,7 +228,7 @@ describe("a prompt agent", () => {
     expect(still.headers.get("x-idempotent-replay")).toBe("true");
     expect(still.status).toBe(502);
     expect(requests()).toHaveLength(4);
-    await booksWith(app, payer(), 4);
+    await booksWith(app, payer(), 5);
   });
 
   it("passes what it is asked on, but for what only it decides", async () => {
@@ -419,6 +419,7 @@ describe("a run that does not come to its end", () => {
       ["acme/chat", "cancelled"],
       ["acme/chat", "ok"],
       ["acme/chat", "ok"],
+      [model, "cancelled"],
       [model, "cancelled"],
     ]);
   });

@@ -11,12 +11,22 @@ import { boundedBy } from "../../services/credits/max-cost.js";
 import type { ChatCompletionResult } from "../../services/generation/chat.js";
 import { chatCompletionInput } from "../../services/generation/chat-input.js";
 import type { ChatCompletionStream } from "../../services/generation/chat-stream.js";
-import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
+import type { CancelPolicy, Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import { parsePermitted, requireCaller } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 import { ChatCompletionSubscriptionInput, ChatRole, CreateChatCompletionInput, isChatRole, toChatBody } from "./chat-input.js";
 import { MeterSourceEnum, UsageAmounts, UsageSourceEnum, UsageStatusEnum } from "./usage.js";
+
+const CancelPolicyEnum = builder.enumType("CancelPolicy", {
+  description:
+    "What becomes of a generation whose caller leaves once its upstream has begun: it is finished and charged whole (FINISH), stopped and charged for what was delivered (STOP), or read on to the report of its usage and charged for that (READ_TO_USAGE).",
+  values: {
+    FINISH: { value: "finish" },
+    STOP: { value: "stop" },
+    READ_TO_USAGE: { value: "read-to-usage" },
+  } satisfies Record<string, { value: CancelPolicy }>,
+});
 
 export const Receipt = builder.objectRef<ReceiptObject>("Receipt").implement({
   description: "What a finished generation cost and how it went. It is written before it is shown.",
@@ -42,6 +52,11 @@ export const Receipt = builder.objectRef<ReceiptObject>("Receipt").implement({
     usage: t.field({ type: UsageAmounts, resolve: (receipt) => receipt.usage }),
     usageSource: t.expose("usageSource", { type: UsageSourceEnum }),
     status: t.expose("status", { type: UsageStatusEnum }),
+    cancelPolicy: t.expose("cancelPolicy", {
+      type: CancelPolicyEnum,
+      nullable: true,
+      description: "What leaving it would have meant. Null: the answer was made before this was told.",
+    }),
     gatewayMs: t.exposeFloat("gatewayMs", { description: "Milliseconds that the gateway itself took." }),
     upstreamMs: t.exposeFloat("upstreamMs", { description: "Milliseconds from the upstream call to its last byte." }),
     responseMs: t.exposeFloat("responseMs"),

@@ -39,7 +39,11 @@ export const Generation = builder.objectRef<GenerationJob>("Generation").impleme
     status: t.expose("status", { type: GenerationStatus }),
     progress: t.exposeInt("progress", { description: "Percent, as far as the upstream tells; 100 when it has succeeded." }),
     result: t.expose("result", { type: GenerationResult, nullable: true, description: "Once it has succeeded." }),
-    receipt: t.expose("receipt", { type: Receipt, nullable: true, description: "Once it has succeeded." }),
+    receipt: t.expose("receipt", {
+      type: Receipt,
+      nullable: true,
+      description: "Once it has succeeded, or was cancelled and has been charged.",
+    }),
     error: t.expose("error", { type: GenerationError, nullable: true, description: "Once it has failed." }),
     createdAt: t.expose("createdAt", { type: "DateTime" }),
     finishedAt: t.expose("finishedAt", { type: "DateTime", nullable: true }),
@@ -107,7 +111,8 @@ builder.mutationField("cancelGeneration", (t) =>
   t.field({
     type: Generation,
     nullable: true,
-    description: "Stops a job at no cost. One that is finished, or whose answer is here and being charged, stays as it is.",
+    description:
+      "Gives a job up: its result will be nobody's. What its upstream has begun is finished all the same, and charged; its receipt says what. One that is finished, or whose answer is here and being charged, stays as it is.",
     args: { input: t.arg({ type: CancelGenerationInput, required: true }) },
     resolve: (_root, { input }, ctx) => ctx.services.jobs.cancel(ctx, input.id),
   }),

@@ -18,7 +18,6 @@ import type { ChatChunkBatch } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 import type { OpenCharge } from "../credits/credits.js";
 import { costOf, type RateCard } from "../pricing.js";
-import type { SafetyReport } from "../safety/safety.js";
 import { type Answered, noteFailure } from "./attempts.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
 import { admitChat } from "./chat-admission.js";
@@ -32,7 +31,7 @@ import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
 import { type ChatPlan, planChat, toLedgerRecord } from "./chat-plan.js";
 import { type ChatStreamBatch, ChatTail } from "./chat-tail.js";
 import { takeGenerationId } from "./generation-id.js";
-import type { Receipt, UsageStatus } from "./receipt.js";
+import type { CancelPolicy, Receipt, UsageStatus } from "./receipt.js";
 import { toCallerError } from "./upstream-errors.js";
 import { withinHold } from "./within-hold.js";
 
@@ -40,7 +39,7 @@ export interface ChatCompletionStream {
   /** The generation's own id, known before anything has been asked of an upstream. */
   readonly generationId: string;
   /** An upstream has begun to answer; rejects with the AppError when none did, which `events` then throws too. */
-  readonly opened: Promise<{ readonly model: string; readonly modelUsed: string; readonly safety?: SafetyReport | null }>;
+  readonly opened: Promise<Pick<Receipt, "model" | "modelUsed" | "cancelPolicy"> & Partial<Pick<Receipt, "safety">>>;
   /** Limits and safety features are still looked at; absent or null when there are none. `opened` tells what came of it. */
   readonly admitted?: Promise<unknown> | null;
   /**
@@ -95,7 +94,12 @@ export class ChatStreamRun implements ChatCompletionStream {
     deps.running.begin(this.cancellation);
     this.tail = new ChatTail(input.stream_options?.include_usage === true);
     this.begun = this.begin(ctx, input);
-    this.opened = this.begun.then(({ plan, model }) => ({ model: plan.model.id, modelUsed: model.id, safety: plan.safety }));
+    this.opened = this.begun.then(({ plan, model }) => ({
+      model: plan.model.id,
+      modelUsed: model.id,
+      safety: plan.safety,
+      cancelPolicy: this.cancelPolicy,
+    }));
     this.opened.catch(() => undefined);
     this.events = {
       next: () => this.track(this.pull()),
@@ -108,6 +112,10 @@ export class ChatStreamRun implements ChatCompletionStream {
 
   receipt(): Receipt | null {
     return this.finalReceipt;
+  }
+
+  private get cancelPolicy(): CancelPolicy {
+    return this.isReadToItsEnd ? "read-to-usage" : "stop";
   }
 
   private async begin(ctx: RequestContext, input: ChatCompletionInput): Promise<Begun> {
@@ -349,6 +357,7 @@ export class ChatStreamRun implements ChatCompletionStream {
       firstTokenMs: this.firstTokenMs,
       warnings: hasBeenCut ? [...this.warnings, cutWarning(this.outputTokensMax ?? 0)] : this.warnings,
       isCut: hasBeenCut,
+      cancelPolicy: this.cancelPolicy,
       safety: plan.safety,
     };
     return this.finalReceipt;

@@ -122,6 +122,7 @@ export class ChatCompletions {
       firstTokenMs: null,
       warnings: [...(answer.warnings ?? []), ...(hasBeenCut ? [cutWarning(cutAt)] : [])],
       isCut: hasBeenCut,
+      cancelPolicy: plan.isFree ? "stop" : "finish",
       safety: plan.safety,
     };
     return { ...withUsage(passed, metered), receipt };

@@ -215,6 +215,7 @@ export class Generations {
       gatewayMs: Math.max(0, performance.now() - plan.startedAt - course.upstreamMs),
       responseMs: record.responseTimeMs,
       firstTokenMs: firstByteMs,
+      cancelPolicy: isFree(rates) ? "stop" : "finish",
     };
   }
 }

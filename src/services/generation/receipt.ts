@@ -6,6 +6,12 @@ export type MeterSource = "tier" | "crypto" | "pack";
 export type UsageStatus = "ok" | "cancelled";
 export type UsageSource = "provider" | "estimated" | "partial";
 
+/**
+ * What becomes of a generation whose caller leaves once its upstream has begun (decisions "What is billed"): it is finished and charged
+ * whole; it is stopped and charged for what was delivered; or it is read on to the report of its usage and charged for that.
+ */
+export type CancelPolicy = "finish" | "stop" | "read-to-usage";
+
 export interface Receipt {
   /** The generation's own id: X-Generation-Id, and `request_id` in usage. */
   readonly generationId: string;
@@ -31,6 +37,7 @@ export interface Receipt {
   readonly firstTokenMs: number | null;
   /** What was asked for and had no effect, one sentence each. */
   readonly warnings: readonly string[];
+  readonly cancelPolicy?: CancelPolicy | undefined;
   /** It ended where the hold did, not where the model or the caller would have ended it. */
   readonly isCut?: boolean | undefined;
   /** Null when no safety feature applied. */
