@@ -228,7 +228,7 @@ describe("a prompt agent", () => {
     expect(still.headers.get("x-idempotent-replay")).toBe("true");
     expect(still.status).toBe(502);
     expect(requests()).toHaveLength(4);
-    await booksWith(app, payer(), 5);
+    await booksWith(app, payer(), 4);
   });
 
   it("passes what it is asked on, but for what only it decides", async () => {
@@ -414,7 +414,7 @@ describe("a run that does not come to its end", () => {
       whole.open();
       if (stream) await app.upstream.requests.at(-1)?.closedByClient;
     }
-    const { rows } = await booksWith(app, payer(), 4);
+    const { rows } = await booksWith(app, payer(), 5);
     expect(rows.map(({ model: name, status }) => [name, status]).sort()).toEqual([
       ["acme/chat", "cancelled"],
       ["acme/chat", "ok"],

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { databaseOf } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunk, chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
-import { errorReply, hang, json, sse } from "../support/upstream-replies.js";
+import { errorReply, gated, hang, json, sse } from "../support/upstream-replies.js";
 import {
   type Answer,
   authorization,
@@ -269,17 +270,20 @@ describe("createChatCompletion", () => {
     expect(codes(await execute({ ...app, key: null }, CREATE, { input: HI }))).toEqual(["UNAUTHORIZED"]);
   });
 
-  it("closes the upstream when its client on a WebSocket completes the operation", async () => {
-    app.upstream.replyAlways(hang());
+  it("is finished and charged when its client on a WebSocket completes the operation", async () => {
+    const late = gated(chatCompletion({ content: "Too late.", usage: wireUsage(0, 5) }));
+    app.upstream.replyNext(late.reply);
     const client = connect(app);
     const seen = app.upstream.requests.length;
 
     const live = subscribeWith(client, { query: CREATE, variables: { input: HI } });
     const request = await requestNumber(seen);
     live.leave();
-
-    await expect(request.closedByClient).resolves.toBeGreaterThan(0);
     await client.dispose();
+    late.open();
+
+    await request.answered;
+    await expect.poll(() => databaseOf(app).prisma.hold.count()).toBe(0);
   });
 });
 

@@ -7,7 +7,8 @@ import { ANTHROPIC_USAGE, anthropicEvents, anthropicMessage, anthropicSse, gemin
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { findBrokenInvariants } from "../support/invariants.js";
-import { json, raw, sse } from "../support/upstream-replies.js";
+import { followNextRequest } from "../support/leaving.js";
+import { event, json, raw, sse, waitFor } from "../support/upstream-replies.js";
 import { type Client, createClient, expectEnvelope, waitForUsage } from "./client.js";
 
 const PNG = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64");
@@ -152,9 +153,14 @@ describe("an Anthropic-format upstream", () => {
     expectEnvelope(refused, 400, "BAD_REQUEST");
   });
 
-  it("is let go when its caller leaves, who pays for what was delivered", async () => {
-    const before = vendor.requests.length;
-    vendor.replyNext(anthropicSse(anthropicEvents().slice(0, 10), { end: "hang" }));
+  it("is read on when its caller leaves, who pays for what was thought", async () => {
+    let open: () => void = () => undefined;
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const steps = anthropicEvents().map((data) => event(data, String(data.type)));
+    vendor.replyNext(sse([...steps.slice(0, 10), waitFor(opened), ...steps.slice(10)], { done: false }));
+    const caller = followNextRequest(app.baseUrl);
     const leaving = new AbortController();
     const response = await fetch(`${app.baseUrl}/v1/chat/completions`, {
       method: "POST",
@@ -167,10 +173,11 @@ describe("an Anthropic-format upstream", () => {
     while (!text.includes("look.")) text += (await reader?.read())?.value ?? "";
     leaving.abort();
     reader?.read().catch(() => undefined);
-    await vendor.requests[before]?.closedByClient;
+    await caller.hasLeft();
+    open();
 
     const row = await waitForUsage(client, ({ status, model }) => status === "cancelled" && model === "anthropic/claude-haiku-4-5");
-    expect(row).toMatchObject({ usage_source: "partial", output_text_tokens: 4, output_reasoning_tokens: 5 });
+    expect(row).toMatchObject({ usage_source: "provider" });
     expect(row.cost_usd).toBeGreaterThan(0);
   });
 

@@ -18,6 +18,10 @@ export function believed({ model: { rates } }: ChatPlan, charge: OpenCharge, mod
 /** How far an answer may be beyond its hold before that is looked into, in hundredths: tokenizers differ by so much. */
 const TOLERANCE_PERCENT = 125n;
 
+export function isFarBeyond(costNanocredits: bigint, heldNanocredits: bigint): boolean {
+  return costNanocredits * 100n > heldNanocredits * TOLERANCE_PERCENT;
+}
+
 /**
  * An answer that came whole and costs more than is held for it: more is held for what was delivered, as a stream of the same length would
  * have asked for it as it came; of an account's upstream nothing beyond what the caller stated. Resolves with the tokens that may be
@@ -34,7 +38,8 @@ export async function holdDelivered(
   if (plan.isFree) return null;
   const { rates } = plan.model;
   const cost = costOf(model.isCommunity ? meter.delivered() : metered.usage, rates);
-  const isWithin = () => cost * 100n <= charge.heldAmount * (model.isCommunity && !plan.isCapped ? 100n : TOLERANCE_PERCENT);
+  const isExact = model.isCommunity && !plan.isCapped;
+  const isWithin = () => (isExact ? cost <= charge.heldAmount : !isFarBeyond(cost, charge.heldAmount));
   if (isWithin()) return null;
   if (!(model.isCommunity && plan.isCapped)) await charge.meter(cost, false, record);
   if (isWithin()) return null;

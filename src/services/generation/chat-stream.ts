@@ -22,7 +22,7 @@ import { type Answered, noteFailure } from "./attempts.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
 import { admitChat } from "./chat-admission.js";
 import { type BegunStream, openChatStream } from "./chat-attempts.js";
-import { believed, outputTokensOf } from "./chat-believed.js";
+import { believed, isFarBeyond, outputTokensOf } from "./chat-believed.js";
 import { type ChatDependencies, openCharge, providersOf } from "./chat-charge.js";
 import { cutWarning } from "./chat-cut.js";
 import { isHidden } from "./chat-hold.js";
@@ -204,8 +204,10 @@ export class ChatStreamRun implements ChatCompletionStream {
       }
       if (this.firstTokenMs === null && begun.meter.hasOutput) this.firstTokenMs = performance.now() - begun.plan.startedAt;
       const passed = this.tail.pass(batch);
-      const refusal = this.isCheckDue(begun) ? await this.checkHold(begun) : null;
-      if (refusal) return { done: false, value: await this.stopShort(begun, passed, refusal) };
+      if (this.isCheckDue(begun)) {
+        const refusal = await this.checkHold(begun);
+        if (refusal || this.isBeyondStatedCap(begun)) return { done: false, value: await this.stopShort(begun, passed, refusal) };
+      }
       if (passed) return { done: false, value: passed };
     }
   }
@@ -254,7 +256,7 @@ export class ChatStreamRun implements ChatCompletionStream {
   }
 
   /** Its hold is used up and no more was granted: what it pays for of what has come is the answer, cut at its length, and the reason follows. */
-  private async stopShort(begun: Begun, passed: ChatStreamBatch | null, refusal: AppError): Promise<ChatStreamBatch> {
+  private async stopShort(begun: Begun, passed: ChatStreamBatch | null, refusal: AppError | null): Promise<ChatStreamBatch> {
     const { plan, charge, model, meter } = begun;
     this.isEnded = true;
     this.failure = refusal;
@@ -300,6 +302,11 @@ export class ChatStreamRun implements ChatCompletionStream {
     const usage = { ...metered.usage, outputReasoningTokens: metered.usage.outputReasoningTokens + unseen };
     const { quantities } = withinHold(toQuantities({ ...metered, usage }), plan.model.rates, charge.heldAmount);
     return { usage: quantities, source: "partial" };
+  }
+
+  /** An account's upstream goes on beyond what the caller stated, and nobody pays it for that. */
+  private isBeyondStatedCap({ plan, charge, model, meter }: Begun): boolean {
+    return model.isCommunity && plan.isCapped && isFarBeyond(costOf(meter.soFar(), plan.model.rates), charge.heldAmount);
   }
 
   private noteFailure({ caller }: ChatPlan, model: Model, error: unknown): void {
