@@ -43,8 +43,8 @@ export async function holdDelivered(
   if (isWithin()) return null;
   if (!(model.isCommunity && plan.isCapped)) await charge.meter(cost, false, record);
   if (isWithin()) return null;
-  const { inputTextTokens: _, ...visible } = meter.delivered();
-  const visibleCost = costOf({ ...visible, inputTextTokens: 0 }, rates);
+  const visible = meter.delivered();
+  const visibleCost = costOf(visible, rates) - costOf({ ...visible, outputTextTokens: 0, outputReasoningTokens: 0 }, rates);
   const left = charge.heldAmount - (cost - visibleCost);
   const tokens = visible.outputTextTokens + visible.outputReasoningTokens;
   return left <= 0n || visibleCost === 0n ? 0 : Number((BigInt(tokens) * left) / visibleCost);

@@ -12,7 +12,7 @@
 
 import type { RequestContext } from "../../context.js";
 import { type AppError, upstreamFailed } from "../../errors.js";
-import { NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
+import type { UsageQuantities } from "../../lib/usage.js";
 import { EXTEND_AT_PERCENT, STREAM_REST_MS } from "../../limits.js";
 import type { ChatChunkBatch } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
@@ -390,14 +390,12 @@ function outputTokens({ outputTextTokens, outputReasoningTokens, outputAudioToke
 /** How many of the tokens that came are not paid for by so much. */
 function tokensBeyond(usage: UsageQuantities, held: bigint, rates: RateCard): number {
   const cost = costOf(usage, rates);
-  const outputCost = costOf({ ...NO_USAGE, ...outputOf(usage) }, rates);
+  const outputCost = cost - costOf({ ...usage, ...NO_OUTPUT }, rates);
   if (cost <= held || outputCost === 0n) return 0;
   return Number((BigInt(outputTokens(usage)) * (cost - held) + outputCost - 1n) / outputCost);
 }
 
-function outputOf({ outputTextTokens, outputReasoningTokens, outputAudioTokens, outputImageTokens }: UsageQuantities) {
-  return { outputTextTokens, outputReasoningTokens, outputAudioTokens, outputImageTokens };
-}
+const NO_OUTPUT = { outputTextTokens: 0, outputReasoningTokens: 0, outputAudioTokens: 0, outputImageTokens: 0 };
 
 function toQuantities({ usage, source }: MeteredUsage) {
   return { quantities: usage, source };
