@@ -3,7 +3,7 @@ import type { UsageQuantities } from "../../lib/usage.js";
 import type { LedgerRecord } from "../../store/ledger.js";
 import type { Model } from "../catalog/model.js";
 import type { OpenCharge } from "../credits/credits.js";
-import { costOf } from "../pricing.js";
+import { costOf, type RateCard } from "../pricing.js";
 import type { ChatMeter, MeteredUsage } from "./chat-meter.js";
 import type { ChatPlan } from "./chat-plan.js";
 import { withinHold } from "./within-hold.js";
@@ -55,3 +55,17 @@ export function outputTokensOf(model: Model, meter: ChatMeter, reported: UsageQu
   const { outputTextTokens, outputReasoningTokens } = model.isCommunity ? meter.soFar() : reported;
   return outputTextTokens + outputReasoningTokens;
 }
+
+export function outputTokens({ outputTextTokens, outputReasoningTokens, outputAudioTokens, outputImageTokens }: UsageQuantities): number {
+  return outputTextTokens + outputReasoningTokens + outputAudioTokens + outputImageTokens;
+}
+
+/** How many of the tokens that came are not paid for by so much. */
+export function tokensBeyond(usage: UsageQuantities, held: bigint, rates: RateCard): number {
+  const cost = costOf(usage, rates);
+  const outputCost = cost - costOf({ ...usage, ...NO_OUTPUT }, rates);
+  if (cost <= held || outputCost === 0n) return 0;
+  return Number((BigInt(outputTokens(usage)) * (cost - held) + outputCost - 1n) / outputCost);
+}
+
+const NO_OUTPUT = { outputTextTokens: 0, outputReasoningTokens: 0, outputAudioTokens: 0, outputImageTokens: 0 };

@@ -32,12 +32,11 @@ export function cutChunk(chunk: ChatChunkObject, tokens: number): ChatChunkObjec
   return { ...rest, ...(choices && { choices }) };
 }
 
-const THOUGHTS = ["reasoning_content", "reasoning"];
-/** What holds more of the same, or what cannot be cut. */
-const DEPENDENT = ["reasoning_details", "audio", "images", "annotations"];
+/** Thoughts first. */
+const TEXTS = ["reasoning_content", "reasoning", "content", "refusal"] as const;
 
 function cutDelta(delta: ChatDelta, budget: { tokens: number }): ChatDelta {
-  const said = JSON.stringify([
+  const written = JSON.stringify([
     delta.reasoning_content ?? delta.reasoning,
     delta.content,
     delta.refusal,
@@ -45,18 +44,15 @@ function cutDelta(delta: ChatDelta, budget: { tokens: number }): ChatDelta {
     delta.audio,
     delta.images,
   ]);
-  const whole = countTextTokens(said);
+  const whole = countTextTokens(written);
   if (whole <= budget.tokens) {
     budget.tokens -= whole;
     return delta;
   }
-  const cut: Record<string, unknown> = { ...delta };
-  for (const name of DEPENDENT) delete cut[name];
-  for (const name of [...THOUGHTS, "content", "refusal"]) {
-    if (name in cut && cut[name] !== null) cut[name] = cutText(textOf(cut[name]), budget);
-  }
-  delete cut.tool_calls;
-  return cut;
+  // What holds more of the same, and what cannot be cut.
+  const { reasoning_details: _details, audio: _audio, images: _images, annotations: _annotations, tool_calls: _calls, ...said } = delta;
+  const texts = TEXTS.filter((name) => said[name] != null).map((name) => [name, cutText(textOf(said[name]), budget)]);
+  return { ...said, ...Object.fromEntries(texts) };
 }
 
 function textOf(content: unknown): string {

@@ -12,17 +12,16 @@
 
 import type { RequestContext } from "../../context.js";
 import { type AppError, upstreamFailed } from "../../errors.js";
-import type { UsageQuantities } from "../../lib/usage.js";
 import { EXTEND_AT_PERCENT, STREAM_REST_MS } from "../../limits.js";
 import type { ChatChunkBatch } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 import type { OpenCharge } from "../credits/credits.js";
-import { costOf, type RateCard } from "../pricing.js";
+import { costOf } from "../pricing.js";
 import { type Answered, noteFailure } from "./attempts.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
 import { admitChat } from "./chat-admission.js";
 import { type BegunStream, openChatStream } from "./chat-attempts.js";
-import { believed, isFarBeyond, outputTokensOf } from "./chat-believed.js";
+import { believed, isFarBeyond, outputTokens, outputTokensOf, tokensBeyond } from "./chat-believed.js";
 import { type ChatDependencies, openCharge, providersOf } from "./chat-charge.js";
 import { cutWarning } from "./chat-cut.js";
 import { isHidden } from "./chat-hold.js";
@@ -382,20 +381,6 @@ function nextCheck(tokens: number, cost: bigint, held: bigint): number {
   const next = cost * 100n < held * EXTEND_AT_PERCENT ? tokensAt(EXTEND_AT_PERCENT) : Math.min(soon, tokensAt(100n));
   return Math.max(tokens + 1, next);
 }
-
-function outputTokens({ outputTextTokens, outputReasoningTokens, outputAudioTokens, outputImageTokens }: UsageQuantities): number {
-  return outputTextTokens + outputReasoningTokens + outputAudioTokens + outputImageTokens;
-}
-
-/** How many of the tokens that came are not paid for by so much. */
-function tokensBeyond(usage: UsageQuantities, held: bigint, rates: RateCard): number {
-  const cost = costOf(usage, rates);
-  const outputCost = cost - costOf({ ...usage, ...NO_OUTPUT }, rates);
-  if (cost <= held || outputCost === 0n) return 0;
-  return Number((BigInt(outputTokens(usage)) * (cost - held) + outputCost - 1n) / outputCost);
-}
-
-const NO_OUTPUT = { outputTextTokens: 0, outputReasoningTokens: 0, outputAudioTokens: 0, outputImageTokens: 0 };
 
 function toQuantities({ usage, source }: MeteredUsage) {
   return { quantities: usage, source };

@@ -6,8 +6,10 @@
  *
  * What an upstream resolves a moment later is its own affair: an address whose name changes in between is held up by its network alone.
  */
+
 import { invalidInput } from "../../errors.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
+import { ownValue } from "../../lib/own-values.js";
 import { NAMED_HOSTS_MAX } from "../../limits.js";
 import type { Model } from "../catalog/model.js";
 import { SANDBOX_UPSTREAM } from "../catalog/sandbox.js";
@@ -51,7 +53,7 @@ export function addressesIn(value: unknown, param: string): readonly NamedAddres
 
 /** Those of an event that a caller sends in a realtime session. */
 export function addressesInEvent(event: Readonly<Record<string, unknown>>): readonly NamedAddress[] {
-  return ["item", "response", "session"].flatMap((name) => addressesIn(event[name], name));
+  return ["item", "response", "session"].flatMap((name) => addressesIn(ownValue(event, name), name));
 }
 
 /** What runs in the gateway itself. */
