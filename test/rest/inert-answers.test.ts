@@ -146,7 +146,7 @@ function askAsOwner(path: string): Promise<Response> {
 }
 
 describe("What was stored under a type that is none", () => {
-  it("is bytes that a browser saves: a cached answer, the result of a job, a link", async () => {
+  it("is bytes that a browser saves: a cached answer, a link", async () => {
     const { prisma } = Reflect.get(app.services.usage, "database") as Database;
     const path = `/image/${fresh()}?model=acme/image`;
     app.upstream.replyNext(json(imagesObject([await picture()])));
