@@ -12,6 +12,7 @@ import { toPlainDecimal } from "./lib/money.js";
 import { ownValue } from "./lib/own-values.js";
 import { StartError } from "./lib/start-error.js";
 import { GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "./limits.js";
+import { REQUEST_BODIES_BYTES_DEFAULT, REQUEST_BODIES_BYTES_MIN } from "./limits-bodies.js";
 import { DISK_FREE_BYTES_MIN_DEFAULT, MEDIA_QUOTA_BYTES_DEFAULT, MEDIA_QUOTA_FILES_DEFAULT } from "./limits-media.js";
 import { PASSWORD_COST, SIGN_IN_ATTEMPTS_PER_MINUTE } from "./limits-sessions.js";
 
@@ -63,6 +64,8 @@ export interface Config {
     readonly region: string;
     readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string } | null;
   } | null;
+  /** What the bodies of requests may hold together. */
+  readonly requestBodiesBytes: number;
   readonly mediaQuota: {
     /** Of one account. */
     readonly bytesMax: number;
@@ -153,6 +156,9 @@ const environment = z.object({
   S3_SECRET_ACCESS_KEY: text.optional(),
   MEDIA_QUOTA_BYTES: byteCount().default(MEDIA_QUOTA_BYTES_DEFAULT),
   MEDIA_QUOTA_FILES: wholeNumber(0, 999_999_999).default(MEDIA_QUOTA_FILES_DEFAULT),
+  REQUEST_BODIES_BYTES: byteCount()
+    .refine((bytes) => bytes >= REQUEST_BODIES_BYTES_MIN, `must be at least ${REQUEST_BODIES_BYTES_MIN}`)
+    .default(REQUEST_BODIES_BYTES_DEFAULT),
   DISK_FREE_BYTES_MIN: byteCount().default(DISK_FREE_BYTES_MIN_DEFAULT),
   OWNER_API_KEY: text.refine((key) => key.startsWith("sk_") && isWellFormedApiKey(key), "must be a well-formed sk_ key").optional(),
   OWNER_CREDITS: credits().default(100n * 10n ** 9n),
@@ -215,6 +221,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     databaseUrl: values.DATABASE_URL ?? null,
     redisUrl: values.REDIS_URL ?? null,
     s3: toS3(values),
+    requestBodiesBytes: values.REQUEST_BODIES_BYTES,
     mediaQuota: { bytesMax: values.MEDIA_QUOTA_BYTES, filesMax: values.MEDIA_QUOTA_FILES, freeBytesMin: values.DISK_FREE_BYTES_MIN },
     ownerApiKey: values.OWNER_API_KEY ?? null,
     ownerCredits: values.OWNER_CREDITS,

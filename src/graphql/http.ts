@@ -1,10 +1,12 @@
 /** Reading GraphQL requests from Node and writing Yoga's answers to it, both no faster and no larger than is good. */
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { AppError, invalidInput, payloadTooLarge } from "../errors.js";
+import { AppError, invalidInput } from "../errors.js";
 import { drained } from "../lib/back-pressure.js";
 import { jsonDepthExceeds } from "../lib/json-depth.js";
 import { JSON_DEPTH_MAX, SLOW_READER_TIMEOUT_MS } from "../limits.js";
+import type { BodyAllowance } from "../services/body-budget.js";
+import { readWhole } from "../services/request-body.js";
 import { isForm } from "./plugins/use-uploads.js";
 
 /** `{ variables: { input: { extra: ... } } }` and a few more around what the scalar JSON allows. */
@@ -12,40 +14,21 @@ const BODY_DEPTH_MAX = JSON_DEPTH_MAX + 10;
 /** Unspecified: how long a refused body is still taken in, so that its sender reads why before the connection is reset. */
 const LINGER_MS = 2_000;
 
-/** The caller left before its request was complete: there is nobody to answer. */
-export class CallerGone extends Error {
-  override readonly name = "CallerGone";
-}
-
-/** The body as text, or as bytes when it is a form. Throws PAYLOAD_TOO_LARGE as soon as it is known, UNSUPPORTED_MEDIA_TYPE or BAD_REQUEST. */
-export async function readBody(req: IncomingMessage, bytesMax: number): Promise<string | Uint8Array<ArrayBuffer>> {
+/** The body as text, or as bytes when it is a form. Throws PAYLOAD_TOO_LARGE as soon as it is known, SERVICE_UNAVAILABLE, UNSUPPORTED_MEDIA_TYPE or BAD_REQUEST. */
+export async function readBody(
+  req: IncomingMessage,
+  bytesMax: number,
+  allowance: BodyAllowance,
+): Promise<string | Uint8Array<ArrayBuffer>> {
   const encoding = req.headers["content-encoding"];
   if (encoding !== undefined && encoding !== "identity") throw new AppError("UNSUPPORTED_MEDIA_TYPE", "The body must not be compressed.");
-  if (Number(req.headers["content-length"] ?? 0) > bytesMax) throw payloadTooLarge(bytesMax);
-  const bytes = await readBytes(req, bytesMax);
+  const hasFiles = isForm(req.headers["content-type"]);
+  const bytes = await readWhole(req, { bytesMax, hasFiles }, allowance);
   // Its parts are looked at where they are taken apart.
-  if (isForm(req.headers["content-type"])) return bytes;
+  if (hasFiles) return bytes;
   if (!isUtf8(bytes)) throw invalidInput("The body is not valid UTF-8.");
   if (jsonDepthExceeds(bytes, BODY_DEPTH_MAX)) throw invalidInput(`The body is nested more than ${BODY_DEPTH_MAX} levels deep.`);
   return bytes.toString("utf8");
-}
-
-async function readBytes(req: IncomingMessage, bytesMax: number): Promise<Buffer<ArrayBuffer>> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  try {
-    // Leaving the loop must not destroy the connection: the refusal has yet to be sent over it.
-    for await (const chunk of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      size += chunk.length;
-      if (size > bytesMax) throw payloadTooLarge(bytesMax);
-      chunks.push(chunk);
-    }
-  } catch (error) {
-    if (error instanceof AppError) throw error;
-    throw new CallerGone();
-  }
-  if (!req.complete) throw new CallerGone();
-  return Buffer.concat(chunks, size);
 }
 
 /** A whole answer; header names are lower-case. When the request was refused before it was read, what is still coming is dropped and the connection closed. */

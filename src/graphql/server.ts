@@ -11,7 +11,6 @@ import { setMaxListeners } from "node:events";
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { RequestHandler } from "express";
 import type { Logger } from "pino";
-import type { Caller } from "../context.js";
 import { AppError } from "../errors.js";
 import { clientAddressOf } from "../lib/client-address.js";
 import { HOPS_HEADER, readHops } from "../lib/hops.js";
@@ -19,12 +18,14 @@ import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { ownValue } from "../lib/own-values.js";
 import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX, REQUEST_ID_PATTERN } from "../limits.js";
 import { assertOneAuthorization, readBearer } from "../services/bearer.js";
+import type { BodyAllowance } from "../services/body-budget.js";
 import { MAX_COST_HEADER, readMaxCost } from "../services/credits/max-cost.js";
 import { type Credential, watchCaller } from "../services/key-watch.js";
+import { BodyAborted } from "../services/request-body.js";
 import type { Services } from "../services/services.js";
 import type { GraphQLContext } from "./context.js";
 import { authenticate, readQueryKey } from "./credentials.js";
-import { CallerGone, isEventStream, readBody, sendEventStream, sendWhole } from "./http.js";
+import { isEventStream, readBody, sendEventStream, sendWhole } from "./http.js";
 import { HTTP_STATUSES, toPublicError } from "./public-errors.js";
 import type { UpgradeHandler } from "./upgrades.js";
 import { createWebSocketFace } from "./websocket.js";
@@ -91,6 +92,7 @@ class HttpFace {
     const log = this.face.log.child({ requestId });
     const leaving = new AbortController();
     res.once("close", () => leaving.abort());
+    let allowance: BodyAllowance | null = null;
     try {
       if (req.method === "OPTIONS") return sendPreflight(req, res, requestId);
       if (req.method !== "GET" && req.method !== "POST") throw methodNotAllowed(req.method);
@@ -98,6 +100,7 @@ class HttpFace {
       const clientAddress = clientAddressOf(req, this.trustProxyHops);
       const credential = await this.readCredential(req, url, clientAddress);
       const caller = await authenticate(services.access, credential, clientAddress);
+      allowance = services.bodies.allow(caller, clientAddress);
       const cookies: string[] = [];
       const browser = {
         userAgent: req.headers["user-agent"],
@@ -108,12 +111,14 @@ class HttpFace {
       const maxCost = readMaxCost(ownValue(req.headers, MAX_COST_HEADER.toLowerCase()));
       const scope = { caller, requestId, clientAddress, log, signal: leaving.signal, hops, maxCost };
       const context: GraphQLContext = { ...scope, services, closing, browser };
-      const response = await yoga.handleRequest(await this.toRequest(req, url, caller, leaving.signal), context);
+      const response = await yoga.handleRequest(await this.toRequest(req, url, context, allowance), context);
       // Before anything is written of the answer.
       if (cookies.length > 0) res.setHeader("set-cookie", cookies);
       await this.send(req, res, response, { ...context, credential });
     } catch (error) {
-      if (!(error instanceof CallerGone)) sendFailure(req, res, error, { requestId, log, signal: leaving.signal });
+      if (!(error instanceof BodyAborted)) sendFailure(req, res, error, { requestId, log, signal: leaving.signal });
+    } finally {
+      allowance?.release();
     }
   }
 
@@ -129,13 +134,18 @@ class HttpFace {
     }
   }
 
-  private async toRequest(req: IncomingMessage, url: string, caller: Caller, signal: AbortSignal): Promise<Request> {
+  private async toRequest(
+    req: IncomingMessage,
+    url: string,
+    { caller, signal }: GraphQLContext,
+    allowance: BodyAllowance,
+  ): Promise<Request> {
     const mark = url.indexOf("?");
     const address = `http://localhost${GRAPHQL_PATH}${mark === -1 ? "" : url.slice(mark)}`;
     const init = { method: req.method ?? "GET", headers: singleHeaders(req), signal };
     if (req.method !== "POST") return new this.face.yoga.fetchAPI.Request(address, init);
     const bytesMax = caller.kind === "anonymous" ? GRAPHQL_ANONYMOUS_BODY_BYTES_MAX : GRAPHQL_BODY_BYTES_MAX;
-    return new this.face.yoga.fetchAPI.Request(address, { ...init, body: await readBody(req, bytesMax) });
+    return new this.face.yoga.fetchAPI.Request(address, { ...init, body: await readBody(req, bytesMax, allowance) });
   }
 
   private async send(req: IncomingMessage, res: ServerResponse, response: Response, context: LiveContext): Promise<void> {

@@ -7,15 +7,17 @@ import type { Route } from "./route.js";
 import { safeFileHeaders } from "./safe-file.js";
 import { sendStoredFile } from "./stored-file.js";
 
-export function addBlobTransferRoutes(route: Route, { blobTransfers }: Pick<Services, "blobTransfers">): void {
+export function addBlobTransferRoutes(route: Route, { blobTransfers, bodies }: Pick<Services, "blobTransfers" | "bodies">): void {
   route("/blobs/:folder/:name", {
     PUT: openHandler(async (exchange) => {
       const { headers } = exchange.req;
       const length = headers["content-length"];
+      // What it takes of the disk is counted with its address.
+      const allowance = bodies.allowPassing();
       const { sizeBytes } = await blobTransfers.upload(addressOf(exchange), {
         contentType: headers["content-type"] ?? null,
         sizeBytes: length === undefined ? null : Number(length),
-        content: streamBody(exchange.req),
+        content: streamBody(exchange.req, allowance),
       });
       exchange.sendJson({ size: sizeBytes });
     }),

@@ -1,31 +1,27 @@
 /**
  * JSON request bodies, read by hand: type and size are refused before a byte is read, and the text is checked before it
- * reaches the parser. How slowly a body may arrive is the server's `requestTimeout`.
+ * reaches the parser.
  */
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import { AppError, invalidInput, payloadTooLarge } from "../errors.js";
+import { AppError, invalidInput } from "../errors.js";
 import { jsonDepthExceeds } from "../lib/json-depth.js";
 import { JSON_BODY_BYTES_MAX, JSON_DEPTH_MAX } from "../limits.js";
+import type { BodyAllowance } from "../services/body-budget.js";
+import { readPieces, readWhole } from "../services/request-body.js";
 
 export type JsonObject = Record<string, unknown>;
-
-/** The caller left before the body was complete: there is nobody to answer. */
-export class BodyAborted extends Error {
-  override readonly name = "BodyAborted";
-}
 
 const JSON_MEDIA_TYPE = /^(?:application\/json|[a-z]+\/[a-z0-9!#$&^_.-]+\+json)\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
 
 /**
- * The body as an object. Throws UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE or BAD_REQUEST. Of a key that appears twice
+ * The body as an object. Throws UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, SERVICE_UNAVAILABLE or BAD_REQUEST. Of a key that appears twice
  * the last one counts; a `__proto__` key is a property like any other.
  */
-export async function readJsonBody(req: IncomingMessage, bytesMax = JSON_BODY_BYTES_MAX): Promise<JsonObject> {
+export async function readJsonBody(req: IncomingMessage, allowance: BodyAllowance, bytesMax = JSON_BODY_BYTES_MAX): Promise<JsonObject> {
   assertJson(req);
-  if (Number(req.headers["content-length"] ?? 0) > bytesMax) throw payloadTooLarge(bytesMax);
-  return parseJsonObject(await readBytes(req, bytesMax));
+  return parseJsonObject(await readWhole(req, { bytesMax }, allowance));
 }
 
 /** True for a body that says it is JSON. */
@@ -34,46 +30,24 @@ export function isJson(req: IncomingMessage): boolean {
 }
 
 /** A body of any type, as it came. Throws UNSUPPORTED_MEDIA_TYPE when it is compressed, or PAYLOAD_TOO_LARGE. */
-export async function readBytesBody(req: IncomingMessage, bytesMax: number): Promise<Buffer> {
+export async function readBytesBody(req: IncomingMessage, allowance: BodyAllowance, bytesMax: number): Promise<Buffer> {
   assertPlain(req);
-  if (Number(req.headers["content-length"] ?? 0) > bytesMax) throw payloadTooLarge(bytesMax);
-  return readBytes(req, bytesMax);
+  return readWhole(req, { bytesMax }, allowance);
 }
 
 /**
- * A body of any type, piece by piece, as fast as it is taken; whoever stops early leaves the rest unread. Throws
- * UNSUPPORTED_MEDIA_TYPE when it is compressed, PAYLOAD_TOO_LARGE at the first byte too many, or BodyAborted.
+ * A file of any type, piece by piece, as fast as it is taken; whoever stops early leaves the rest unread. Throws
+ * UNSUPPORTED_MEDIA_TYPE when it is compressed, and what `readPieces` throws.
  */
-export async function* streamBody(req: IncomingMessage, bytesMax = Number.POSITIVE_INFINITY): AsyncGenerator<Buffer> {
+export function streamBody(req: IncomingMessage, allowance: BodyAllowance, bytesMax = Number.POSITIVE_INFINITY): AsyncGenerator<Buffer> {
   assertPlain(req);
-  if (Number(req.headers["content-length"] ?? 0) > bytesMax) throw payloadTooLarge(bytesMax);
-  // The request itself stays as it is, for the answer goes over the same connection.
-  const pieces: AsyncIterator<Buffer> = req.iterator({ destroyOnReturn: false });
-  try {
-    for (let size = 0; ; ) {
-      const { value, done } = await nextPiece(req, pieces);
-      if (done) return;
-      size += value.length;
-      if (size > bytesMax) throw payloadTooLarge(bytesMax);
-      yield value;
-    }
-  } finally {
-    await pieces.return?.();
-  }
-}
-
-async function nextPiece(req: IncomingMessage, pieces: AsyncIterator<Buffer>): Promise<IteratorResult<Buffer>> {
-  try {
-    return await pieces.next();
-  } catch (error) {
-    throw req.complete ? error : new BodyAborted();
-  }
+  return readPieces(req, bytesMax, allowance);
 }
 
 /** As above, of a body that must say it is JSON. */
-export function streamJsonBody(req: IncomingMessage, bytesMax: number): AsyncGenerator<Buffer> {
+export function streamJsonBody(req: IncomingMessage, allowance: BodyAllowance, bytesMax: number): AsyncGenerator<Buffer> {
   assertJson(req);
-  return streamBody(req, bytesMax);
+  return streamBody(req, allowance, bytesMax);
 }
 
 function assertJson(req: IncomingMessage): void {
@@ -94,38 +68,6 @@ function assertPlain(req: IncomingMessage): void {
 
 function unsupported(message: string): AppError {
   return new AppError("UNSUPPORTED_MEDIA_TYPE", message);
-}
-
-function readBytes(req: IncomingMessage, bytesMax: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    let isWhole = false;
-    const onData = (chunk: Buffer) => {
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size <= bytesMax) return;
-      req.off("data", onData);
-      req.pause();
-      reject(payloadTooLarge(bytesMax));
-    };
-    const onEnd = () => {
-      isWhole = true;
-      resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size));
-    };
-    // Every request closes in the end, nearly all of them after their bodies.
-    const onClose = () => {
-      if (!isWhole) reject(new BodyAborted());
-    };
-    if (req.destroyed) {
-      onClose();
-      return;
-    }
-    req.on("data", onData);
-    req.on("end", onEnd);
-    req.on("error", onClose);
-    req.on("close", onClose);
-  });
 }
 
 /** Throws BAD_REQUEST for what is not a JSON object in UTF-8. */

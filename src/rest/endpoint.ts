@@ -5,6 +5,7 @@
 import type * as z from "zod";
 import type { Caller, RequestContext } from "../context.js";
 import { clientAddressOf } from "../lib/client-address.js";
+import type { BodyAllowance, BodyBudget } from "../services/body-budget.js";
 import type { Idempotency } from "../services/idempotency.js";
 import { parseInput } from "../services/input.js";
 import { type Requirement, requireCaller } from "../services/permissions.js";
@@ -44,6 +45,8 @@ export interface EndpointRequest<Body, Query> {
   readonly files: UploadedFiles;
   readonly query: Query;
   readonly exchange: Exchange;
+  /** Of the body, for a handler that reads it by itself. */
+  readonly allowance: BodyAllowance;
 }
 
 export type Endpoint = <Body = undefined, Query = undefined>(options: EndpointOptions<Body, Query>) => RouteHandler;
@@ -54,9 +57,15 @@ export interface Authenticator {
 }
 
 /** The `endpoint()` of one application. */
-export function createEndpoint(authenticator: Authenticator, trustProxyHops: number, idempotency?: Idempotency): Endpoint {
+export function createEndpoint(
+  authenticator: Authenticator,
+  trustProxyHops: number,
+  bodies: BodyBudget,
+  idempotency?: Idempotency,
+): Endpoint {
   return ({ isPublic = false, requires = requireCaller, isGeneration = false, body, form, query, handler }) =>
     async (exchange) => {
+      let allowance: BodyAllowance | null = null;
       try {
         const clientAddress = clientAddressOf(exchange.req, trustProxyHops);
         const caller = await identify(authenticator, exchange, clientAddress);
@@ -66,10 +75,14 @@ export function createEndpoint(authenticator: Authenticator, trustProxyHops: num
         // Before the body is read: nobody's megabytes are not worth parsing.
         if (!isPublic) requires(ctx);
         const { parameters } = exchange.query;
+        allowance = bodies.allow(caller, clientAddress);
         const request = {
           query: parseOptional(query, parameters),
-          ...(form && (!body || isForm(exchange.req)) ? await readFormInput(exchange, form) : await readJsonInput(exchange, body)),
+          ...(form && (!body || isForm(exchange.req))
+            ? await readFormInput(exchange, form, allowance)
+            : await readJsonInput(exchange, body, allowance)),
           exchange,
+          allowance,
         };
         const work = async () => {
           const answer = await handler(ctx, request);
@@ -80,6 +93,8 @@ export function createEndpoint(authenticator: Authenticator, trustProxyHops: num
         else await answerOnce(idempotency, { ctx, exchange, key: String(key), input: toInput(request) }, work);
       } catch (error) {
         sendError(exchange, error);
+      } finally {
+        allowance?.release();
       }
     };
 }
@@ -111,12 +126,16 @@ type BodyInput<Body> = Pick<EndpointRequest<Body, unknown>, "body" | "files">;
 
 const NO_FILES: UploadedFiles = {};
 
-async function readJsonInput<Body>({ req }: Exchange, body: z.ZodType<Body> | undefined): Promise<BodyInput<Body>> {
-  return { body: parseOptional(body, body && (await readJsonBody(req))), files: NO_FILES };
+async function readJsonInput<Body>(
+  { req }: Exchange,
+  body: z.ZodType<Body> | undefined,
+  allowance: BodyAllowance,
+): Promise<BodyInput<Body>> {
+  return { body: parseOptional(body, body && (await readJsonBody(req, allowance))), files: NO_FILES };
 }
 
-async function readFormInput<Body>({ req }: Exchange, form: FormOptions<Body>): Promise<BodyInput<Body>> {
-  const { fields, files } = await readForm(req, form);
+async function readFormInput<Body>({ req }: Exchange, form: FormOptions<Body>, allowance: BodyAllowance): Promise<BodyInput<Body>> {
+  const { fields, files } = await readForm(req, form, allowance);
   return { body: parseInput(form.fields, fields), files };
 }
 

@@ -3,7 +3,7 @@
  * `error` event of a stream that has begun, which carries the same `error` object (streaming.ts).
  */
 import { AppError, type ErrorCode } from "../errors.js";
-import { BodyAborted } from "./body.js";
+import { BodyAborted } from "../services/request-body.js";
 import type { Exchange } from "./exchange.js";
 
 export const STATUSES: Record<ErrorCode, number> = {

@@ -8,7 +8,7 @@ import type { RequestContext } from "../context.js";
 import { invalidInput } from "../errors.js";
 import { toDisposition } from "../lib/content-disposition.js";
 import { parseInput } from "../services/input.js";
-import type { StoredMedia } from "../services/media-links.js";
+import type { ReceivedMedia, StoredMedia } from "../services/media-links.js";
 import { createUploadInput } from "../services/media-objects-input.js";
 import { isInline } from "../services/media-types.js";
 import { requireAccount } from "../services/permissions.js";
@@ -22,7 +22,7 @@ import { addMediaObjectRoutes, openHandler, sendMediaObject } from "./media-obje
 import type { Route } from "./route.js";
 import { safeFileHeaders } from "./safe-file.js";
 import { sendStoredFile } from "./stored-file.js";
-import { readUploadBody } from "./upload-body.js";
+import { readUploadBody, type UploadSink } from "./upload-body.js";
 
 /** Spec 9: of variant B, whose host is the same (decisions "Media"). */
 const VERSION = "2.0.0";
@@ -32,7 +32,7 @@ const uploadQuery = z.object({
   strip: queryFlag.default(false),
 });
 
-type MediaServices = Pick<Services, "blobTransfers" | "media" | "mediaLinks" | "mediaObjects">;
+type MediaServices = Pick<Services, "blobTransfers" | "bodies" | "media" | "mediaLinks" | "mediaObjects">;
 
 export function addMediaRoutes(route: Route, endpoint: Endpoint, services: MediaServices): void {
   const { media, mediaLinks, mediaObjects } = services;
@@ -47,11 +47,12 @@ export function addMediaRoutes(route: Route, endpoint: Endpoint, services: Media
     POST: endpoint({
       requires: requireAccount,
       query: uploadQuery,
-      handler: async (ctx, { exchange, query: { strip } }) => {
-        const upload = await readUploadBody(exchange.req, {
+      handler: async (ctx, { exchange, query: { strip }, allowance }) => {
+        const sink: UploadSink<ReceivedMedia> = {
           receive: (content, field) => mediaLinks.receive(ctx, content, field),
           discard: (received) => mediaLinks.discard(received),
-        });
+        };
+        const upload = await readUploadBody(exchange.req, sink, allowance);
         if (upload.kind === "announcement") return announce(ctx, upload.body, strip);
         const { received, contentType, name } = upload;
         const { id, url, contentType: found, size, duplicate } = await mediaLinks.upload(ctx, { ...received, contentType, name, strip });

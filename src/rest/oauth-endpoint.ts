@@ -8,8 +8,10 @@ import type { Caller, RequestContext } from "../context.js";
 import type { AppError } from "../errors.js";
 import { clientAddressOf } from "../lib/client-address.js";
 import { OAuthError } from "../services/authorizations/oauth-error.js";
+import type { BodyAllowance, BodyBudget } from "../services/body-budget.js";
 import { parseInput } from "../services/input.js";
-import { BodyAborted, readJsonBody } from "./body.js";
+import { BodyAborted } from "../services/request-body.js";
+import { readJsonBody } from "./body.js";
 import { explain, headersOf, STATUSES } from "./error-handler.js";
 import type { Exchange } from "./exchange.js";
 import { isUrlencoded, readFormFields } from "./pages/form.js";
@@ -32,18 +34,24 @@ export interface AnonymousAccess {
 /** RFC 6749 5.1. */
 const UNKEPT = { "Cache-Control": "no-store", Pragma: "no-cache" };
 
-export function createOAuthEndpoint(access: AnonymousAccess, trustProxyHops: number): OAuthEndpoint {
+export function createOAuthEndpoint(access: AnonymousAccess, trustProxyHops: number, bodies: BodyBudget): OAuthEndpoint {
   return ({ body, handler }) =>
     async (exchange) => {
+      let allowance: BodyAllowance | null = null;
       try {
         const clientAddress = clientAddressOf(exchange.req, trustProxyHops);
-        const ctx = new RestRequestContext(await access.authenticate(null, clientAddress), exchange, clientAddress);
+        const caller = await access.authenticate(null, clientAddress);
+        const ctx = new RestRequestContext(caller, exchange, clientAddress);
         const { req } = exchange;
-        const answer = await handler(ctx, parseInput(body, isUrlencoded(req) ? await readFormFields(req) : await readJsonBody(req)));
+        allowance = bodies.allow(caller, clientAddress);
+        const fields = isUrlencoded(req) ? await readFormFields(req, allowance) : await readJsonBody(req, allowance);
+        const answer = await handler(ctx, parseInput(body, fields));
         exchange.setHeaders(UNKEPT);
         exchange.sendJson(answer);
       } catch (error) {
         sendOAuthError(exchange, error);
+      } finally {
+        allowance?.release();
       }
     };
 }

@@ -78,7 +78,7 @@ function createRouter(
   { services, log, isReady, trustProxyHops, media, auth, isSecure }: RestRouterOptions,
   recorded: RecordedRoute[],
 ): Router {
-  const endpoint = recordingEndpoint(createEndpoint(services.access, trustProxyHops, services.idempotency));
+  const endpoint = recordingEndpoint(createEndpoint(services.access, trustProxyHops, services.bodies, services.idempotency));
   const router = Router({ caseSensitive: true });
   const route = recordingRoute(createRoute(router, log), recorded);
   const mediaRouter = Router({ caseSensitive: true });
@@ -88,10 +88,11 @@ function createRouter(
   const page = createPageEndpoint({
     sessions: services.access,
     formTokens: services.formTokens,
+    bodies: services.bodies,
     trustProxyHops,
     isSecure: isSecure ?? (() => false),
   });
-  const oauth = recordingOAuthEndpoint(createOAuthEndpoint(services.access, trustProxyHops));
+  const oauth = recordingOAuthEndpoint(createOAuthEndpoint(services.access, trustProxyHops, services.bodies));
   addAuthRoutes(recordingRoute(createRoute(authRouter, log), recorded), { endpoint, page, oauth }, services);
   // A host of its own comes first; below the gateway's own addresses the busier routes do.
   const authMount = auth ?? { host: null, path: "" };

@@ -6,6 +6,7 @@ import type { IncomingMessage } from "node:http";
 import * as z from "zod";
 import { invalidInput } from "../errors.js";
 import { MEDIA_NAME_CHARS_MAX, MEDIA_UPLOAD_BYTES_MAX } from "../limits-disk.js";
+import type { BodyAllowance } from "../services/body-budget.js";
 import { parseInput, storableText } from "../services/input.js";
 import { isJson, type JsonObject, parseJsonObject, streamBody, streamJsonBody } from "./body.js";
 import { JsonFileReader } from "./json-file.js";
@@ -43,23 +44,35 @@ export interface UploadSink<Received> extends Omit<FileSink<Received>, "receive"
   receive(content: AsyncIterable<Uint8Array>, field: string | null): Promise<Received>;
 }
 
-/** Throws what the sink does, UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE or BAD_REQUEST; nothing is left with the sink then. */
-export function readUploadBody<Received>(req: IncomingMessage, sink: UploadSink<Received>): Promise<UploadBody<Received>> {
-  if (isForm(req)) return readFormFile(req, sink);
-  return isJson(req) ? readJsonFile(req, sink) : readWhole(req, sink);
+/** Throws what the sink does, UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, SERVICE_UNAVAILABLE or BAD_REQUEST; nothing is left with the sink then. */
+export function readUploadBody<Received>(
+  req: IncomingMessage,
+  sink: UploadSink<Received>,
+  allowance: BodyAllowance,
+): Promise<UploadBody<Received>> {
+  if (isForm(req)) return readFormFile(req, sink, allowance);
+  return isJson(req) ? readJsonFile(req, sink, allowance) : readPlainFile(req, sink, allowance);
 }
 
-async function readFormFile<Received>(req: IncomingMessage, sink: UploadSink<Received>): Promise<UploadBody<Received>> {
-  const { files } = await receiveForm(req, FORM_RULES, sink);
+async function readFormFile<Received>(
+  req: IncomingMessage,
+  sink: UploadSink<Received>,
+  allowance: BodyAllowance,
+): Promise<UploadBody<Received>> {
+  const { files } = await receiveForm(req, FORM_RULES, sink, allowance);
   const [file] = files;
   if (!file) throw invalidInput("The form has no file.", "file");
   const { field, received, contentType, name } = file;
   return { kind: "file", received, field, contentType: contentType || null, name: name || null };
 }
 
-async function readJsonFile<Received>(req: IncomingMessage, sink: UploadSink<Received>): Promise<UploadBody<Received>> {
+async function readJsonFile<Received>(
+  req: IncomingMessage,
+  sink: UploadSink<Received>,
+  allowance: BodyAllowance,
+): Promise<UploadBody<Received>> {
   const reader = new JsonFileReader("data", OVERHEAD_BYTES);
-  const content = reader.read(streamJsonBody(req, JSON_BYTES_MAX));
+  const content = reader.read(streamJsonBody(req, allowance, JSON_BYTES_MAX));
   const first = await content.next();
   if (first.done) {
     const body = parseJsonObject(reader.rest());
@@ -76,7 +89,11 @@ async function readJsonFile<Received>(req: IncomingMessage, sink: UploadSink<Rec
   }
 }
 
-async function readWhole<Received>(req: IncomingMessage, sink: UploadSink<Received>): Promise<UploadBody<Received>> {
-  const received = await sink.receive(streamBody(req, MEDIA_UPLOAD_BYTES_MAX), null);
+async function readPlainFile<Received>(
+  req: IncomingMessage,
+  sink: UploadSink<Received>,
+  allowance: BodyAllowance,
+): Promise<UploadBody<Received>> {
+  const received = await sink.receive(streamBody(req, allowance, MEDIA_UPLOAD_BYTES_MAX), null);
   return { kind: "file", received, field: null, contentType: req.headers["content-type"] ?? null, name: null };
 }

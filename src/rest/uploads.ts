@@ -11,7 +11,8 @@ import type * as z from "zod";
 import { AppError, invalidInput, payloadTooLarge } from "../errors.js";
 import { ownValue, setOwnValue } from "../lib/own-values.js";
 import { FORM_FIELD_BYTES_MAX, FORM_FIELD_DEPTH_MAX, FORM_FIELD_NAME_BYTES_MAX, FORM_FIELDS_MAX, FORM_LIST_ITEMS_MAX } from "../limits.js";
-import { BodyAborted } from "./body.js";
+import type { BodyAllowance } from "../services/body-budget.js";
+import { BodyAborted, declaredBytesOf } from "../services/request-body.js";
 
 /** What the caller says of it is not checked: neither the name nor the type. */
 export interface UploadedFile {
@@ -71,12 +72,12 @@ export function isForm(req: IncomingMessage): boolean {
 }
 
 /**
- * Throws UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE (the body or a file), or BAD_REQUEST: a field that takes no file or too many, one
+ * Throws UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE (the body or a file), SERVICE_UNAVAILABLE, or BAD_REQUEST: a field that takes no file or too many, one
  * that is given twice, a form that ends too soon.
  */
-export async function readForm(req: IncomingMessage, rules: FormRules): Promise<Form> {
+export async function readForm(req: IncomingMessage, rules: FormRules, allowance: BodyAllowance): Promise<Form> {
   const { default: multer } = await import("multer");
-  const { fields, files } = await parse(req, rules, multer.memoryStorage());
+  const { fields, files } = await parse(req, rules, multer.memoryStorage(), allowance);
   return { fields, files: groupByField(files) };
 }
 
@@ -85,10 +86,11 @@ export async function receiveForm<Received>(
   req: IncomingMessage,
   rules: FormRules,
   sink: FileSink<Received>,
+  allowance: BodyAllowance,
 ): Promise<{ readonly fields: Form["fields"]; readonly files: readonly ReceivedFile<Received>[] }> {
   const storage = new SinkStorage(sink);
   try {
-    const { fields, files } = await parse(req, rules, storage);
+    const { fields, files } = await parse(req, rules, storage, allowance);
     const received = await Promise.all(
       files.map(async (file) => ({
         field: bareName(file.fieldname),
@@ -104,14 +106,13 @@ export async function receiveForm<Received>(
   }
 }
 
-async function parse(req: IncomingMessage, rules: FormRules, storage: StorageEngine): Promise<Parsed> {
-  const { "content-encoding": encoding, "content-length": length } = req.headers;
+async function parse(req: IncomingMessage, rules: FormRules, storage: StorageEngine, allowance: BodyAllowance): Promise<Parsed> {
+  const { "content-encoding": encoding } = req.headers;
   if (!isForm(req)) throw new AppError("UNSUPPORTED_MEDIA_TYPE", "The body must be a form: send Content-Type: multipart/form-data.");
   if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
     throw new AppError("UNSUPPORTED_MEDIA_TYPE", "The body must not be compressed.");
   }
-  if (Number(length ?? 0) > rules.bytesMax) throw payloadTooLarge(rules.bytesMax);
-  const parsed = await readParts(req, rules, storage);
+  const parsed = await readParts(req, rules, storage, allowance);
   for (const [name, { mayBeText }] of Object.entries(rules.files)) {
     if (Object.hasOwn(parsed.fields, name) && !mayBeText) throw invalidInput("This field must be a file.", name);
   }
@@ -125,9 +126,14 @@ interface Parsed {
   readonly files: readonly MulterFile[];
 }
 
-async function readParts(req: IncomingMessage, rules: FormRules, storage: StorageEngine): Promise<Parsed> {
+async function readParts(req: IncomingMessage, rules: FormRules, storage: StorageEngine, allowance: BodyAllowance): Promise<Parsed> {
   const { default: multer } = await import("multer");
-  const feed = new Feed(rules.bytesMax);
+  const { bytesMax } = rules;
+  const most = allowance.begin({
+    ...{ declaredBytes: declaredBytesOf(req), bytesMax, hasFiles: true },
+    onSlow: (error) => feed.destroy(error),
+  });
+  const feed = new Feed(most, allowance);
   const read = multer({
     storage,
     defParamCharset: "utf8",
@@ -158,6 +164,7 @@ async function readParts(req: IncomingMessage, rules: FormRules, storage: Storag
     if (req.destroyed && !req.complete) throw new BodyAborted();
     throw toFormError(error, rules);
   } finally {
+    allowance.end();
     req.off("close", onClose);
     req.unpipe(feed);
   }
@@ -171,7 +178,10 @@ class Feed extends Transform {
   private readonly unread = new Set<Readable>();
   private readonly names = new Set<string>();
 
-  constructor(private readonly bytesMax: number) {
+  constructor(
+    private readonly bytesMax: number,
+    private readonly allowance: BodyAllowance,
+  ) {
     super();
   }
 
@@ -190,8 +200,14 @@ class Feed extends Transform {
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: (error: Error | null, chunk?: Buffer) => void): void {
     this.size += chunk.length;
-    if (this.size > this.bytesMax) done(payloadTooLarge(this.bytesMax));
-    else done(null, chunk);
+    try {
+      this.allowance.came(chunk.length);
+      if (this.size > this.bytesMax) throw payloadTooLarge(this.bytesMax);
+    } catch (error) {
+      done(error as Error);
+      return;
+    }
+    done(null, chunk);
   }
 
   /** Whoever reads a file that will not be read to its end must not wait for it. */

@@ -20,6 +20,7 @@ import { ApiKeys } from "./api-keys.js";
 import { AppUsages } from "./app-usage.js";
 import { createAuthorizations } from "./authorizations/create-authorizations.js";
 import { BlobTransfers } from "./blob-transfers.js";
+import { BodyBudget } from "./body-budget.js";
 import type { Catalog } from "./catalog.js";
 import { LiveModelHealth } from "./community-models/live-health.js";
 import { CommunityModelProbe } from "./community-models/probe.js";
@@ -207,6 +208,7 @@ export function createServices(
     appUsage: new AppUsages(database, clock),
     audio: new AudioGeneration({ catalog, contentCache, speech, music }),
     ...createAuthorizations(foundations, apiKeys, clock, addresses),
+    bodies: new BodyBudget(settings.requestBodiesBytes),
     blobTransfers: new BlobTransfers(blobs, foundations.blobUrls, mediaQuotas),
     catalog,
     chat,

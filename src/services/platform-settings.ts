@@ -29,6 +29,7 @@ export interface PlatformSettings extends CatalogSettings {
   /** Of all tier buckets together, in nanocredits; null: no cap. */
   readonly freeSpendPerDay: bigint | null;
   readonly mediaQuota: MediaQuotaSettings;
+  readonly requestBodiesBytes: number;
   /** Who may make an account: whoever reaches the gateway, or operators alone. */
   readonly signUp: "open" | "closed";
   /** Of one address, of one e-mail address, and of sign-ups of one address. */

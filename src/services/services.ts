@@ -1,4 +1,5 @@
 /** Everything that the faces may call: built once in `app.ts`. */
+
 import type { Access } from "./access.js";
 import type { AccountAdministration } from "./account-administration.js";
 import type { Accounts } from "./accounts.js";
@@ -10,6 +11,7 @@ import type { AppUsages } from "./app-usage.js";
 import type { AuthorizationCodes } from "./authorizations/authorization-codes.js";
 import type { Authorizations } from "./authorizations.js";
 import type { BlobTransfers } from "./blob-transfers.js";
+import type { BodyBudget } from "./body-budget.js";
 import type { Catalog } from "./catalog.js";
 import type { LiveModelHealth } from "./community-models/live-health.js";
 import type { CommunityModelProbe } from "./community-models/probe.js";
@@ -60,6 +62,8 @@ export interface Services {
   readonly authorizationCodes: AuthorizationCodes;
   readonly authorizations: Authorizations;
   readonly blobTransfers: BlobTransfers;
+  /** What the bodies of requests may hold together. */
+  readonly bodies: BodyBudget;
   readonly catalog: Catalog;
   readonly chat: ChatCompletions;
   readonly communityModelProbe: CommunityModelProbe;

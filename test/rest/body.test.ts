@@ -6,20 +6,25 @@ import * as z from "zod";
 import { JSON_DEPTH_MAX } from "../../src/limits.js";
 import { readJsonBody } from "../../src/rest/body.js";
 import { sendError } from "../../src/rest/error-handler.js";
+import { BodyBudget } from "../../src/services/body-budget.js";
 import { anybody, bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
 
 const BYTES_MAX = 100_000;
 
+const bodies = new BodyBudget(1);
 let server: TestServer;
 
 beforeAll(async () => {
   server = await serve((route, endpoint) => {
     route("/echo", {
       POST: async (exchange) => {
+        const allowance = bodies.allowPassing();
         try {
-          exchange.sendJson({ body: await readJsonBody(exchange.req, BYTES_MAX) });
+          exchange.sendJson({ body: await readJsonBody(exchange.req, allowance, BYTES_MAX) });
         } catch (error) {
           sendError(exchange, error);
+        } finally {
+          allowance.release();
         }
       },
     });

@@ -4,10 +4,12 @@ import { createServer, type ServerOptions } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import express, { Router } from "express";
 import { type Logger, pino } from "pino";
+import { REQUEST_BODIES_BYTES_DEFAULT } from "../../src/limits-bodies.js";
 import { answerClientError } from "../../src/rest/client-error.js";
 import { type Authenticator, createEndpoint, type Endpoint } from "../../src/rest/endpoint.js";
 import { messageClassesOf } from "../../src/rest/message-classes.js";
 import { createRoute, type Route, toRequestHandler } from "../../src/rest/route.js";
+import { BodyBudget } from "../../src/services/body-budget.js";
 
 export interface TestServer {
   readonly baseUrl: string;
@@ -24,11 +26,12 @@ export async function serve(
   addRoutes: (route: Route, endpoint: Endpoint) => void,
   authenticator: Authenticator = anybody,
   options: ServerOptions = {},
+  bodies = new BodyBudget(REQUEST_BODIES_BYTES_DEFAULT),
 ): Promise<TestServer> {
   const logged: Record<string, unknown>[] = [];
   const log: Logger = pino({ level: "debug" }, { write: (line: string) => void logged.push(JSON.parse(line)) });
   const router = Router({ caseSensitive: true });
-  addRoutes(createRoute(router, log), createEndpoint(authenticator, 0));
+  addRoutes(createRoute(router, log), createEndpoint(authenticator, 0, bodies));
   const app = express().disable("x-powered-by").use(toRequestHandler(router, log));
   const server = createServer({ ...messageClassesOf(app), ...options }, app);
   server.on("clientError", answerClientError);

@@ -29,10 +29,15 @@ beforeAll(async () => {
     return { body, files: Object.fromEntries(shown) };
   };
   const form = { ...RULES, fields: z.looseObject({ model: z.string().optional() }) };
-  server = await serve((route, endpoint) => {
-    route("/form", { POST: endpoint({ isPublic: true, form, handler }) });
-    route("/either", { POST: endpoint({ isPublic: true, form, body: z.looseObject({ model: z.string() }), handler }) });
-  });
+  // Nobody's bodies are smaller.
+  const somebody = { kind: "session", accountId: "a", isOperator: false, sessionId: "s" } as const;
+  server = await serve(
+    (route, endpoint) => {
+      route("/form", { POST: endpoint({ form, handler }) });
+      route("/either", { POST: endpoint({ form, body: z.looseObject({ model: z.string() }), handler }) });
+    },
+    { authenticate: () => somebody },
+  );
 });
 afterAll(() => server.close());
 

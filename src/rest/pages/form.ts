@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { AppError, invalidInput } from "../../errors.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { URLENCODED_BODY_BYTES_MAX, URLENCODED_FIELDS_MAX } from "../../limits-pages.js";
+import type { BodyAllowance } from "../../services/body-budget.js";
 import { readBytesBody } from "../body.js";
 
 /** A field that is given more than once is a list; without a prototype. */
@@ -15,12 +16,12 @@ export function isUrlencoded(req: IncomingMessage): boolean {
   return MEDIA_TYPE.test(req.headers["content-type"] ?? "");
 }
 
-/** Throws UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, or BAD_REQUEST for a broken escape, a NUL or too many fields. */
-export async function readFormFields(req: IncomingMessage): Promise<FormFields> {
+/** Throws UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, SERVICE_UNAVAILABLE, or BAD_REQUEST for a broken escape, a NUL or too many fields. */
+export async function readFormFields(req: IncomingMessage, allowance: BodyAllowance): Promise<FormFields> {
   if (!isUrlencoded(req)) {
     throw new AppError("UNSUPPORTED_MEDIA_TYPE", "The body must be a form: send Content-Type: application/x-www-form-urlencoded.");
   }
-  const text = (await readBytesBody(req, URLENCODED_BODY_BYTES_MAX)).toString("utf8");
+  const text = (await readBytesBody(req, allowance, URLENCODED_BODY_BYTES_MAX)).toString("utf8");
   if (MALFORMED_ESCAPE.test(text)) throw invalidInput("The form holds a malformed percent escape.");
   const fields: Record<string, string | string[]> = Object.create(null);
   let count = 0;

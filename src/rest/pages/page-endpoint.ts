@@ -11,9 +11,10 @@ import type * as z from "zod";
 import type { Caller, RequestContext, SessionCaller } from "../../context.js";
 import { AppError } from "../../errors.js";
 import { clientAddressOf } from "../../lib/client-address.js";
+import type { BodyAllowance, BodyBudget } from "../../services/body-budget.js";
 import type { FormTokens } from "../../services/form-tokens.js";
 import { parseInput } from "../../services/input.js";
-import { BodyAborted } from "../body.js";
+import { BodyAborted } from "../../services/request-body.js";
 import { explain, headersOf, STATUSES } from "../error-handler.js";
 import type { Exchange } from "../exchange.js";
 import { RestRequestContext } from "../request-context.js";
@@ -58,6 +59,7 @@ export interface SessionReader {
 export interface PageSettings {
   readonly sessions: SessionReader;
   readonly formTokens: FormTokens;
+  readonly bodies: BodyBudget;
   readonly trustProxyHops: number;
   /** Cookies are kept from the network: the pages are reached over https. */
   readonly isSecure: () => boolean;
@@ -76,6 +78,7 @@ const CORRECTABLE: ReadonlySet<AppError["code"]> = new Set([
 export function createPageEndpoint(settings: PageSettings): PageEndpoint {
   return ({ form, query, isSignedIn = false, handler, onRefused }) =>
     async (exchange) => {
+      let allowance: BodyAllowance | null = null;
       try {
         const clientAddress = clientAddressOf(exchange.req, settings.trustProxyHops);
         const caller = await settings.sessions.identifySession(exchange.req.headers.cookie, clientAddress);
@@ -84,7 +87,8 @@ export function createPageEndpoint(settings: PageSettings): PageEndpoint {
         if (isSignedIn && !session) return await sendPageAnswer(exchange, toSignIn(exchange));
         const binding = session ? session.sessionId : formCookieOf(exchange, settings.isSecure());
         const base = { session, formToken: settings.formTokens.create(binding), base: exchange.req.baseUrl, exchange };
-        const fields = form ? await readOwnForm(exchange, settings.formTokens, binding) : {};
+        allowance = settings.bodies.allow(caller, clientAddress);
+        const fields = form ? await readOwnForm(exchange, allowance, settings.formTokens, binding) : {};
         const parsedQuery = (query ? parseInput(query, exchange.query.parameters) : undefined) as never;
         const refused = (error: unknown): Promise<Page> | Page => {
           if (!onRefused || !(error instanceof AppError) || !CORRECTABLE.has(error.code)) throw error;
@@ -96,6 +100,8 @@ export function createPageEndpoint(settings: PageSettings): PageEndpoint {
         await sendPageAnswer(exchange, answer);
       } catch (error) {
         await sendErrorPage(exchange, error);
+      } finally {
+        allowance?.release();
       }
     };
 }
@@ -127,9 +133,9 @@ export function toSignIn(exchange: Exchange): PageAnswer {
   return { redirectTo: `${baseUrl}/sign-in${back}` };
 }
 
-async function readOwnForm(exchange: Exchange, formTokens: FormTokens, binding: string): Promise<FormFields> {
+async function readOwnForm(exchange: Exchange, allowance: BodyAllowance, formTokens: FormTokens, binding: string): Promise<FormFields> {
   if (!isSameOrigin(exchange)) throw new AppError("FORBIDDEN", "This form was sent from another site.");
-  const { form_token: token, ...fields } = await readFormFields(exchange.req);
+  const { form_token: token, ...fields } = await readFormFields(exchange.req, allowance);
   formTokens.verify(binding, typeof token === "string" ? token : "");
   return fields;
 }

@@ -1,0 +1,27 @@
+/** Numbers that bound the bodies of requests while they are on their way and at work; the other part of `limits.ts`. */
+
+/** Unspecified: bytes of bodies that a process holds at once; `REQUEST_BODIES_BYTES`. Parsed, they take some three times that. */
+export const REQUEST_BODIES_BYTES_DEFAULT = 512 * 1024 * 1024;
+/** Unspecified: less would refuse what ordinary requests bring. */
+export const REQUEST_BODIES_BYTES_MIN = 64 * 1024 * 1024;
+
+/** Unspecified: each one's part of that is one of so many: an account, a client address, the publishable keys of an account, one of them at one address, all who have no key, one of them at one address. */
+export const ACCOUNT_BODIES_PART = 4;
+export const ADDRESS_BODIES_PART = 2;
+export const PUBLISHABLE_BODIES_PART = 8;
+export const PUBLISHABLE_ADDRESS_BODIES_PART = 16;
+export const ANONYMOUS_BODIES_PART = 8;
+export const ANONYMOUS_ADDRESS_BODIES_PART = 64;
+
+/** Unspecified: a body of whoever has only a publishable key, forms with files aside; some pictures as data URLs. */
+export const PUBLISHABLE_BODY_BYTES_MAX = 8 * 1024 * 1024;
+/** Unspecified: a body of whoever has no key. */
+export const ANONYMOUS_BODY_BYTES_MAX = 100 * 1024;
+
+/** Unspecified: a body may be silent for so long at its beginning, and then comes at this rate at least, taken over all of it. */
+export const BODY_GRACE_MS = 10_000;
+export const BODY_BYTES_PER_SECOND_MIN = 16 * 1024;
+/** How often slow bodies are looked for. */
+export const BODY_PACE_LOOK_MS = 1_000;
+/** Unspecified: what a client of a WebSocket has sent of a message before that is counted. */
+export const SOCKET_MESSAGE_UNCOUNTED_BYTES = 64 * 1024;
