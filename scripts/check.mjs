@@ -1,6 +1,6 @@
 /** `npm run check`: everything that can be said about the code without running it, and whether the printed contracts are current. */
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { build, projectRoot } from "./build.mjs";
 
@@ -10,6 +10,9 @@ const checks = [
   { name: "printed contracts", command: ["scripts/print-schema.mjs", "--check"] },
 ];
 
+const outdated = outdatedPackages();
+if (outdated.length > 0) console.error(`node_modules is not what package-lock.json says (${outdated.join(", ")}): run npm install`);
+
 await build({ upTo: "src/store/generated" });
 const failed = checks.filter(({ name, command: [program, ...args] }) => {
   if (!existsSync(join(projectRoot, program))) return false;
@@ -18,3 +21,12 @@ const failed = checks.filter(({ name, command: [program, ...args] }) => {
 });
 if (failed.length > 0) console.error(`check failed: ${failed.map(({ name }) => name).join(", ")}`);
 process.exitCode = failed.length > 0 ? 1 : 0;
+
+/** What is installed in another version than the lock file's: the types would be those of the other. */
+function outdatedPackages() {
+  const packagesOf = (path) => JSON.parse(readFileSync(join(projectRoot, path), "utf8")).packages;
+  const installed = packagesOf("node_modules/.package-lock.json");
+  return Object.entries(packagesOf("package-lock.json"))
+    .filter(([path, { version }]) => Object.hasOwn(installed, path) && installed[path].version !== version)
+    .map(([path]) => path.replace("node_modules/", ""));
+}

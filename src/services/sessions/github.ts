@@ -22,8 +22,10 @@ export interface GitHubSettings {
 export const GITHUB = "github";
 
 /** What a person at GitHub is made of here. */
-export interface GitHubPerson extends OAuth2UserInfo {
-  readonly githubUsername: string;
+interface GitHubPerson {
+  /** GitHub's own, which never changes. */
+  readonly id: string;
+  readonly user: OAuth2UserInfo & { readonly email: string; readonly githubUsername: string };
 }
 
 const tokenAnswer = z.object({ access_token: z.string().min(1), token_type: z.string().nullish(), scope: z.string().nullish() });
@@ -37,18 +39,23 @@ const emailsAnswer = z.array(z.object({ email: z.string(), primary: z.boolean(),
 /** An address that can be signed in with, and that looks like no other: see `emailInput`. */
 const usableEmail = z.email().max(EMAIL_CHARS_MAX).toLowerCase();
 
-export function githubProvider(settings: GitHubSettings, database: Database, isSignUpOpen: boolean): OAuthProvider {
+export function githubProvider(
+  settings: GitHubSettings,
+  database: Database,
+  isSignUpOpen: boolean,
+): OAuthProvider<Pick<GitHubPerson, "id">> {
   return {
     id: GITHUB,
     name: "GitHub",
     // The library makes nobody an account then.
     options: { disableSignUp: !isSignUpOpen },
+    accountSubject: ({ profile }) => profile.id,
     createAuthorizationURL: ({ state, codeVerifier, redirectURI }) => toAuthorizationUrl(settings, { state, codeVerifier, redirectURI }),
     validateAuthorizationCode: ({ code, codeVerifier, redirectURI }) => exchange(settings, { code, codeVerifier, redirectURI }),
     getUserInfo: async ({ accessToken }) => {
-      const user = await readPerson(settings, accessToken ?? "");
-      await match(database, user);
-      return { user, data: {} };
+      const person = await readPerson(settings, accessToken ?? "");
+      await match(database, person);
+      return { user: person.user, data: { id: person.id } };
     },
   };
 }
@@ -103,22 +110,24 @@ async function readPerson({ apiUrl }: GitHubSettings, accessToken: string): Prom
   }
   return {
     id: String(user.id),
-    name: user.name || user.login,
-    email: email.data,
-    emailVerified: true,
-    githubUsername: user.login,
-    ...(user.avatar_url && { image: user.avatar_url }),
+    user: {
+      name: user.name || user.login,
+      email: email.data,
+      emailVerified: true,
+      githubUsername: user.login,
+      ...(user.avatar_url && { image: user.avatar_url }),
+    },
   };
 }
 
 /** Whom it is, by the id that never changes, and else by the address. Their name at GitHub may have changed since. */
-async function match({ prisma }: Database, { id, email = null, githubUsername }: GitHubPerson): Promise<void> {
+async function match({ prisma }: Database, { id, user: { email, githubUsername } }: GitHubPerson): Promise<void> {
   const method = await prisma.signInMethod.findUnique({
-    where: { providerId_providerAccountId: { providerId: GITHUB, providerAccountId: String(id) } },
+    where: { providerId_providerAccountId: { providerId: GITHUB, providerAccountId: id } },
     select: { accountId: true },
   });
   const account = await prisma.account.findUnique({
-    where: method ? { id: method.accountId } : { email: email ?? "" },
+    where: method ? { id: method.accountId } : { email },
     select: { id: true, isEmailVerified: true },
   });
   if (!account) return;

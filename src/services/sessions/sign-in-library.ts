@@ -80,7 +80,8 @@ const tables = {
     additionalFields: {
       handle: { type: "string", required: false, input: false },
       tier: { type: "string", required: false, input: false },
-      githubUsername: { type: "string", required: false, input: false },
+      // What it reads at GitHub counts as input; nobody else gives it any.
+      githubUsername: { type: "string", required: false },
     },
   },
   session: { modelName: "session", fields: { userId: "accountId" } },
@@ -123,11 +124,19 @@ function hooks({ database, clock }: SignInLibraryOptions): BetterAuthOptions["da
   };
 }
 
+interface Method {
+  readonly userId: string;
+}
+
 /**
  * The adapter, with two differences. The library makes tokens and puts them into the database as they are; it never looks for one
  * here. And it joins a sign-in method with its person by `accountId`, its own name for another column.
  */
 function adapt(adapter: DBAdapter<BetterAuthOptions>, hashToken: (token: string) => string): DBAdapter<BetterAuthOptions> {
+  const withPerson = async <Row extends Method>(method: Row) => ({
+    ...method,
+    user: await adapter.findOne({ model: "user", where: [{ field: "id", value: method.userId }] }),
+  });
   const adapted: DBAdapter<BetterAuthOptions> = {
     ...adapter,
     transaction: (work) => work(adapted),
@@ -139,8 +148,12 @@ function adapt(adapter: DBAdapter<BetterAuthOptions>, hashToken: (token: string)
     },
     findOne: async <Row>({ join, ...call }: Parameters<typeof adapter.findOne>[0]): Promise<Row | null> => {
       if (call.model !== "account" || !join?.user) return adapter.findOne<Row>({ ...call, ...(join && { join }) });
-      const method = await adapter.findOne<Row & { readonly userId: string }>(call);
-      return method && { ...method, user: await adapter.findOne({ model: "user", where: [{ field: "id", value: method.userId }] }) };
+      const method = await adapter.findOne<Row & Method>(call);
+      return method && withPerson(method);
+    },
+    findMany: async <Row>({ join, ...call }: Parameters<typeof adapter.findMany>[0]): Promise<Row[]> => {
+      if (call.model !== "account" || !join?.user) return adapter.findMany<Row>({ ...call, ...(join && { join }) });
+      return Promise.all((await adapter.findMany<Row & Method>(call)).map(withPerson));
     },
   };
   return adapted;
