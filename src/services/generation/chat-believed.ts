@@ -1,10 +1,11 @@
 /** How far the usage of a chat is believed that an account's upstream reports: as far as the hold goes, which what was delivered extends. */
 import type { UsageQuantities } from "../../lib/usage.js";
+import type { ChatAnswer } from "../../providers/provider.js";
 import type { LedgerRecord } from "../../store/ledger.js";
 import type { Model } from "../catalog/model.js";
 import type { OpenCharge } from "../credits/credits.js";
 import { costOf, type RateCard } from "../pricing.js";
-import type { ChatMeter, MeteredUsage } from "./chat-meter.js";
+import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
 import type { ChatPlan } from "./chat-plan.js";
 import { withinHold } from "./within-hold.js";
 
@@ -31,23 +32,31 @@ export async function holdDelivered(
   plan: ChatPlan,
   charge: OpenCharge,
   model: Model,
-  meter: ChatMeter,
+  answer: ChatAnswer,
   metered: MeteredUsage,
   record: () => LedgerRecord,
 ): Promise<number | null> {
   if (plan.isFree) return null;
   const { rates } = plan.model;
-  const cost = costOf(model.isCommunity ? meter.delivered() : metered.usage, rates);
+  const delivered = () => deliveredBy(plan, answer);
+  const cost = costOf(model.isCommunity ? delivered() : metered.usage, rates);
   const isExact = model.isCommunity && !plan.isCapped;
   const isWithin = () => (isExact ? cost <= charge.heldAmount : !isFarBeyond(cost, charge.heldAmount));
   if (isWithin()) return null;
   if (!(model.isCommunity && plan.isCapped)) await charge.meter(cost, false, record);
   if (isWithin()) return null;
-  const visible = meter.delivered();
+  const visible = delivered();
   const visibleCost = costOf(visible, rates) - costOf({ ...visible, outputTextTokens: 0, outputReasoningTokens: 0 }, rates);
   const left = charge.heldAmount - (cost - visibleCost);
   const tokens = visible.outputTextTokens + visible.outputReasoningTokens;
   return left <= 0n || visibleCost === 0n ? 0 : Number((BigInt(tokens) * left) / visibleCost);
+}
+
+/** What can be seen of an answer, whatever is reported of it. */
+function deliveredBy({ promptTokens, body }: ChatPlan, { completion }: ChatAnswer): UsageQuantities {
+  const meter = new ChatMeter(promptTokens, body);
+  meter.readCompletion(completion, null);
+  return meter.delivered();
 }
 
 /** What is learned of a model's answers: of an account's upstream what it has written, whatever it says. */

@@ -96,7 +96,7 @@ export class ChatCompletions {
     this.deps.estimates.learn(plan.caller.accountId, plan.model.id, outputTokensOf(model, meter, reported.usage));
     const recordOf = (metered: MeteredUsage) =>
       toLedgerRecord(plan, { modelUsed: model.id, usage: metered.usage, usageSource: metered.source, status, firstTokenMs: null });
-    const tokensPassed = await holdDelivered(plan, charge, model, meter, reported, () => recordOf(reported));
+    const tokensPassed = await holdDelivered(plan, charge, model, answer, reported, () => recordOf(reported));
     const metered = believed(plan, charge, model, reported);
     const cost = costOf(metered.usage, plan.model.rates);
     const record = recordOf(metered);
