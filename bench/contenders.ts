@@ -22,7 +22,7 @@ export interface Running {
 }
 
 export interface Contender {
-  readonly id: "upstream" | "bare" | "sluice" | "sluice-postgres" | "portkey";
+  readonly id: "upstream" | "bare" | "sluice" | "sluice-postgres" | "before" | "portkey";
   readonly name: string;
   /** `directory` is empty and the contender's own. */
   start(directory: string, upstreamPort: number): Promise<Running>;
@@ -136,17 +136,19 @@ export const sluiceEmbedded: Contender = {
   },
 };
 
-/** Null when PostgreSQL is not installed. */
-export function sluiceOnPostgres(): Contender | null {
+/** `checkout` is another one of the project, with its packages installed. Null when PostgreSQL is not installed. */
+export function sluiceOnPostgres(checkout = projectRoot): Contender | null {
   const binaries = findPostgres();
   if (binaries === null) return null;
-  const name = "Sluice, PostgreSQL";
+  const isThisOne = checkout === projectRoot;
+  const name = `Sluice${isThisOne ? "" : " before"}, PostgreSQL`;
   return {
-    id: "sluice-postgres",
+    id: isThisOne ? "sluice-postgres" : "before",
     name,
     start: async (directory, upstreamPort) => {
       const postgres = await startPostgres(binaries);
-      const gateway = await startSluiceAgain({ directory, upstreamPort, databaseUrl: postgres.url() }).catch(async (error: unknown) => {
+      const options = { directory, upstreamPort, checkout, databaseUrl: postgres.url() };
+      const gateway = await startSluiceAgain(options).catch(async (error: unknown) => {
         await postgres.stop();
         throw error;
       });
@@ -167,6 +169,8 @@ export function sluiceOnPostgres(): Contender | null {
 export interface SluiceOptions {
   readonly directory: string;
   readonly upstreamPort: number;
+  /** Absent: this one. */
+  readonly checkout?: string;
   /** Absent: the embedded database. */
   readonly databaseUrl?: string;
   readonly ownerKey?: string;
@@ -191,7 +195,7 @@ async function startSluiceAgain(options: SluiceOptions): Promise<Sluice> {
 
 /** Sluice as an operator starts it, every answer checked, held, metered, charged and durable. A restart on the same directory goes on with its data. */
 export async function startSluice(options: SluiceOptions): Promise<Sluice> {
-  const { directory, upstreamPort, databaseUrl, ownerKey = createApiKeyText("sk") } = options;
+  const { directory, upstreamPort, databaseUrl, checkout = projectRoot, ownerKey = createApiKeyText("sk") } = options;
   const port = await freePort();
   const dataDirectory = join(directory, "data");
   const modelsFile = join(directory, "models.json");
@@ -209,9 +213,9 @@ export async function startSluice(options: SluiceOptions): Promise<Sluice> {
     ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
     ...options.environment,
   };
-  const started = startProcess(process.execPath, [join(projectRoot, "scripts", "start.mjs")], join(directory, "sluice.log"), {
+  const started = startProcess(process.execPath, [join(checkout, "scripts", "start.mjs")], join(directory, "sluice.log"), {
     env: environment,
-    cwd: projectRoot,
+    cwd: checkout,
   });
   await waitForHttp(started, "Sluice", `http://127.0.0.1:${port}/readyz`);
   return {

@@ -3,13 +3,14 @@
  *
  *   npm run bench
  *   npm run bench -- --only json,sse --seconds 10 --rounds 5 --database postgres
+ *   npm run bench -- --only json,sse --database postgres --peers none --before ../another-checkout
  *
  * All contenders of a measurement run at the same time and are driven in turn, round after round; every figure is the
  * median of the rounds and every ratio the median of the ratios of a round, so that a machine whose speed drifts cancels out.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import {
   barePassThrough,
@@ -48,6 +49,8 @@ const { values } = parseArgs({
     connections: { type: "string", default: "32" },
     rate: { type: "string", default: "200" },
     streams: { type: "string", default: "1000" },
+    /** Another checkout with its packages installed, to be measured in the same run. */
+    before: { type: "string" },
   },
 });
 
@@ -125,6 +128,8 @@ function chooseContenders(): readonly Contender[] {
     if (onPostgres !== null) contenders.push(onPostgres);
     else console.log("PostgreSQL is not installed, so Sluice is measured on the embedded database only.");
   }
+  const before = values.before === undefined ? null : sluiceOnPostgres(resolve(values.before));
+  if (before) contenders.push(before);
   if (chosen(values.peers, ["portkey", "none"]).includes("portkey") && installPortkey()) contenders.push(portkey);
   return contenders;
 }
