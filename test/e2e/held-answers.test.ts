@@ -18,7 +18,9 @@ beforeAll(async () => {
   app = await createTestApp({
     models: [
       // One for each test: what an account is answered also says where others begin.
-      ...["long", "heedless", "steered", "bound", "share", "strict", "piece", "left"].map((name) => model(`acme/${name}`, { prices })),
+      ...["long", "heedless", "steered", "bound", "share", "strict", "piece", "left", "refused"].map((name) =>
+        model(`acme/${name}`, { prices }),
+      ),
       model("acme/short", { prices, maxOutputTokens: 100 }),
       ...["thinker", "reporting", "silent"].map((name) => model(`acme/${name}`, { prices, capabilities: ["reasoning"] })),
       model("acme/speaker", { prices: { ...prices, completionAudioPrice: "0.002" }, outputModalities: ["text", "audio"] }),
@@ -115,6 +117,16 @@ describe("A whole answer of unstated length", () => {
     expect(response.headers.get("x-warnings")).toContain("cut at 4000 output tokens");
     expect(await response.json()).toMatchObject({ choices: [{ finish_reason: "length" }] });
     expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ costNanocredits: 4n * CREDIT, outputTextTokens: 4_000 }]);
+  });
+
+  it("is refused where its hold is not to be had, with what to do instead", async () => {
+    const payer = await createPayer(app, { pack: CREDIT });
+
+    const refused = await chat(app, payer, { model: "acme/refused" });
+
+    const { error } = (await refused.json()) as { error: { code: string; message: string } };
+    expect([refused.status, error.code]).toEqual([402, "INSUFFICIENT_BALANCE"]);
+    expect(error.message).toContain("needs 4 credits set aside; state max_tokens");
   });
 
   it("may hold a tenth of what is free, known or not", async () => {

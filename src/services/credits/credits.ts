@@ -11,6 +11,7 @@
  */
 import type { AgentRun, KeyCaller, SessionCaller } from "../../context.js";
 import { AppError, freeSpendExhausted, insufficientBalance, keyBudgetExhausted, serviceUnavailable } from "../../errors.js";
+import { formatNanocredits } from "../../lib/money.js";
 import { EXTEND_AT_PERCENT, METER_NOTE_MS } from "../../limits.js";
 import type { Events } from "../../store/events.js";
 import {
@@ -212,7 +213,7 @@ export class OpenCharge {
     try {
       const outcome = await this.settler.submit(hold);
       const refusal = toRefusal(outcome.outcome);
-      if (refusal) throw refusal;
+      if (refusal) throw this.request.most === undefined ? refusal : withAdvice(refusal, estimate);
       if (!this.isComfortable) await this.growTo(this.sizeFor(leftOf(outcome) + estimate));
     } catch (error) {
       this.leaveBound(0n);
@@ -331,6 +332,12 @@ export function createCommitListener(
 /** What the account, and the key where it has a budget, can still hold. */
 function leftOf({ available, keyAvailable }: LedgerOutcome): bigint {
   return keyAvailable === null ? available : smaller(available, keyAvailable);
+}
+
+/** Whoever does not say how long an answer may be is held for several: less is held for whoever does. */
+function withAdvice({ code, message }: AppError, estimate: bigint): AppError {
+  const needed = formatNanocredits(estimate);
+  return new AppError(code, `${message} An answer of unstated length needs ${needed} credits set aside; state max_tokens to need less.`);
 }
 
 function toRefusal(outcome: LedgerOutcomeName): AppError | null {
