@@ -37,7 +37,8 @@ for (const content of prompts.length > 0 ? prompts : ["Say hello."]) {
   const response = await fetch(`${SLUICE_URL}/v1/chat/completions`, {
     method: "POST",
     headers: { Authorization: `Bearer ${token.access_token}`, "Content-Type": "application/json" },
-    body: JSON.stringify({ messages: [{ role: "user", content }], ...(SLUICE_MODEL && { model: SLUICE_MODEL }) }),
+    // What may be written is set aside of the budget until it is known what was.
+    body: JSON.stringify({ max_tokens: 1_000, messages: [{ role: "user", content }], ...(SLUICE_MODEL && { model: SLUICE_MODEL }) }),
   });
   const answer = await response.json();
   if (response.ok) console.log(`${answer.choices[0].message.content} (${response.headers.get("x-cost")} credits)`);

@@ -11,6 +11,9 @@ interface RestRoute {
   readonly isOpen?: true;
 }
 
+/** Only somebody who is signed in may: the suite asks with a key. */
+const SESSION_PATHS: ReadonlySet<string> = new Set(["/account/profile", "/api/account/profile"]);
+
 const ACCOUNT_ROUTES: readonly RestRoute[] = [
   { path: "/keys", methods: ["GET", "POST"] },
   { path: "/keys/00000000-0000-4000-8000-000000000000", methods: ["PATCH", "DELETE"] },
@@ -94,6 +97,11 @@ for (const { path, methods, isPublic, isOpen } of ROUTES) {
       if (method !== "POST" && method !== "PATCH") continue;
 
       it(`refuses a body that is no JSON object: ${method}`, async () => {
+        if (SESSION_PATHS.has(path)) {
+          // Whoever may not is told that, and not what is wrong with the body.
+          expectEnvelope(await client.request(method, path, { body: "[]" }), 403, "FORBIDDEN");
+          return;
+        }
         expectEnvelope(await client.request(method, path, { body: "[]" }), 400, "BAD_REQUEST");
         expectEnvelope(
           await client.request(method, path, { body: "{}", headers: { "Content-Type": "text/plain" } }),

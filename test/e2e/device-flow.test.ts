@@ -101,7 +101,7 @@ describe.skipIf(NO_BROWSER !== null).concurrent("the device flow in a browser", 
     await page.keyboard.press("Space");
     await tabTo(page, "#budget", 200);
     await page.keyboard.press("Control+A");
-    await page.keyboard.type("0.015");
+    await page.keyboard.type("0.03");
     // Enter in a field decides nothing.
     await page.keyboard.press("Enter");
     await tabTo(page, 'input[name="permissions"][value="profile"]');
@@ -111,7 +111,7 @@ describe.skipIf(NO_BROWSER !== null).concurrent("the device flow in a browser", 
     await page.keyboard.press("Enter");
 
     await page.getByRole("heading", { name: "Allowed" }).waitFor();
-    expect(await page.locator("dl").textContent()).toContain("0.015 credits");
+    expect(await page.locator("dl").textContent()).toContain("0.03 credits");
     await expectUsable(page, "device-allowed");
 
     expect([await program.end(), program.said()]).toEqual([0, expect.stringContaining("may read: usage\n")]);

@@ -185,13 +185,13 @@ describe.each(ways)("two processes that hear each other through $title", ({ isIn
     onTestFinished(() => upstream.replyAlways(null));
     const callsBefore = upstream.requests.length;
     // A fifth of a credit is held for each, and less than a thousandth spent.
-    const callAt = async (app: TestApp, tokens = 98_000) => (await chat(app, key, { model: "acme/chat", max_tokens: tokens })).status;
+    const callAt = async (app: TestApp, tokens = 49_000) => (await chat(app, key, { model: "acme/chat", max_tokens: tokens })).status;
 
     const atA = Array.from({ length: 5 }, () => callAt(a));
     await eventually(() => expect(upstream.requests.length - callsBefore).toBe(5));
     const atB = Array.from({ length: 15 }, () => callAt(b));
     // One that no settlement can turn is refused after those before it have begun to wait.
-    expect(await callAt(b, 600_000)).toBe(402);
+    expect(await callAt(b, 300_000)).toBe(402);
     open();
 
     expect(new Set(await Promise.all([...atA, ...atB]))).toEqual(new Set([200]));

@@ -107,7 +107,7 @@ describe.skipIf(NO_BROWSER !== null)("the redirect flow in a browser", () => {
     expect(await page.locator('input[name="models"][value="acme/image"]').isChecked()).toBe(false);
     await tabTo(page, "#budget");
     await page.keyboard.press("Control+A");
-    await page.keyboard.type("0.015");
+    await page.keyboard.type("0.03");
     await page.keyboard.press("Enter");
     expect(new URL(page.url()).pathname).toBe("/authorize");
     await tabTo(page, 'button[value="approve"]');
@@ -120,7 +120,7 @@ describe.skipIf(NO_BROWSER !== null)("the redirect flow in a browser", () => {
       name: new URL(siteUrl).host,
       restrictsModels: true,
       permissions: ["profile"],
-      budgetNanocredits: 15_000_000n,
+      budgetNanocredits: 30_000_000n,
     });
     expect(granted.allowedModels).toEqual(["sandbox/text-paid", "sandbox/text"]);
 

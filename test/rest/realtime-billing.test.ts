@@ -194,8 +194,9 @@ describe("transcription in a session", () => {
     await far.next("input_audio_buffer.commit");
     upstream.answersCancels = false;
     caller.socket.terminate();
-    await far.next("response.cancel");
+    const { event_id } = await far.next("response.cancel");
     far.send({ type: "input_audio_buffer.committed", item_id: "item_1" });
+    far.send({ type: "error", error: { event_id } });
     far.send({ type: TRANSCRIBED, event_id: "e", item_id: "item_1", transcript: "Hi", usage: SECONDS });
 
     await far.closed;
@@ -331,9 +332,10 @@ describe("a caller who leaves", () => {
     caller.send({ type: "response.create" });
     await far.next("response.create");
     caller.socket.terminate();
-    await far.next("response.cancel");
+    const { event_id } = await far.next("response.cancel");
     far.send({ type: "response.created", response: { id: "resp_1" } });
     far.sendDone(USAGE, "resp_1");
+    far.send({ type: "error", error: { event_id } });
     await far.closed;
 
     expect(await usageOf(id)).toMatchObject({ cost_usd: 2e-5, status: "cancelled" });

@@ -46,7 +46,7 @@ describe("the features of a request", () => {
   it("cost a chat that has none no further step", () => {
     const admission = { limit: () => null } as unknown as Admission;
     const input = { messages: [] } as unknown as ChatCompletionInput;
-    const plan = { model: model() } as unknown as ChatPlan;
+    const plan = { model: model(), candidates: [] } as unknown as ChatPlan;
 
     expect(admitChat({} as RequestContext, plan, input, admission)).toBeNull();
   });
