@@ -163,7 +163,7 @@ describe("A whole answer of unstated length", () => {
 
     expect(responses.map(({ status }) => status)).toEqual([200, 200]);
     const bounds = app.upstream.requests.slice(before).map(({ json: asked }) => (asked as Asked).max_tokens);
-    expect(bounds).toEqual([100_000, 32_768, 16_384, undefined]);
+    expect(bounds).toEqual([100_000, 32_768, 16_384, 16_384]);
   });
 
   it.each([

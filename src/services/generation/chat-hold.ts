@@ -47,10 +47,8 @@ export interface ChatLength {
 export function sizeHold(length: ChatLength, prompt: UsageQuantities, input: ChatCompletionInput): ChatHold {
   const { model, candidates, isStreamed, statedCap, mean, limit } = length;
   const choices = input.n ?? 1;
-  const promptCost = holdFor(prompt, model.rates);
   const kind = dearestOutput(model, input);
   const costWith = (tokens: number) => holdFor({ ...prompt, [kind]: tokens * choices }, model.rates);
-  const costOfMillion = costWith(1_000_000) - promptCost;
   const fixed = (tokens: number): ChatHold => {
     return { estimate: costWith(tokens), most: undefined, outputTokens: tokens * choices, capFor: () => null };
   };
@@ -63,11 +61,17 @@ export function sizeHold(length: ChatLength, prompt: UsageQuantities, input: Cha
   const whole = longest === null ? undefined : costWith(longest);
   return {
     estimate: costWith(tokens),
-    least: costWith(Math.min(mean, tokens)),
+    get least() {
+      return costWith(Math.min(mean, tokens));
+    },
     most: whole ?? AS_MUCH_AS_IS_FREE,
     outputTokens: tokens * choices,
     capFor: (held) => {
-      if (costOfMillion === 0n || (whole !== undefined && held >= whole)) return null;
+      // What the upstream was found to take at most may have been for want of room beside another prompt.
+      if (limit === null && whole !== undefined && held >= whole) return null;
+      const promptCost = costWith(0);
+      const costOfMillion = costWith(1_000_000) - promptCost;
+      if (costOfMillion === 0n) return null;
       const afforded = ((held - promptCost) * 1_000_000n) / costOfMillion;
       return Math.max(1, Math.min(Number(afforded), longest ?? USAGE_AMOUNT_MAX, USAGE_AMOUNT_MAX));
     },
