@@ -253,8 +253,8 @@ describe("a call that nobody waits for any more", () => {
     await expect(result).rejects.toThrow();
     answer.open();
     await request.answered;
+    await expect.poll(() => databaseOf(app).prisma.usageRecord.count()).toBe(rows + 1);
     await expect.poll(() => databaseOf(app).prisma.hold.count()).toBe(0);
-    expect(await databaseOf(app).prisma.usageRecord.count()).toBe(rows + 1);
   });
 
   it("is not another session's to give up", async () => {
