@@ -23,9 +23,18 @@ export interface BilledField {
   readonly harmless: string;
 }
 
+/** Requests name the same few fields again and again. The first names that are met are remembered, so that nobody can fill this. */
+const CANONICAL_NAMES_MAX = 1_000;
+const CANONICAL_NAME_CHARS_MAX = 64;
+const canonicalNames = new Map<string, string>();
+
 /** Upstreams differ in whether they read `service_tier`, `serviceTier` or `Service_Tier`, and a form's lists are `models[]`. */
 export function canonicalName(name: string): string {
-  return (name.split(/[[.]/, 1)[0] ?? "").replaceAll(/[_-]/g, "").toLowerCase();
+  const known = canonicalNames.get(name);
+  if (known !== undefined) return known;
+  const canonical = (name.split(/[[.]/, 1)[0] ?? "").replaceAll(/[_-]/g, "").toLowerCase();
+  if (canonicalNames.size < CANONICAL_NAMES_MAX && name.length <= CANONICAL_NAME_CHARS_MAX) canonicalNames.set(name, canonical);
+  return canonical;
 }
 
 function field(name: string, harmless = "", isHarmless: BilledField["isHarmless"] = () => false): BilledField {

@@ -243,16 +243,14 @@ export function costOf(usage: BillableQuantities, card: RateCard): bigint {
  */
 export function holdFor(usage: BillableQuantities, card: RateCard): bigint {
   const rates = ratesFor((promptTokensOf(usage) * COUNTED_PERCENT) / 100, card);
-  const dearest = [
-    rates.inputTextTokens,
-    rates.inputCacheWriteTokens,
-    ...(card.isHourCacheAsked ? [rates.inputCacheWriteHourTokens] : []),
-  ].reduce((one, other) => (other > one ? other : one));
-  return costAt(usage, { ...rates, inputTextTokens: dearest }, card);
+  let dearest = rates.inputTextTokens;
+  if (rates.inputCacheWriteTokens > dearest) dearest = rates.inputCacheWriteTokens;
+  if (card.isHourCacheAsked && rates.inputCacheWriteHourTokens > dearest) dearest = rates.inputCacheWriteHourTokens;
+  return costAt(usage, rates, card, BigInt(usage.inputTextTokens) * (dearest - rates.inputTextTokens));
 }
 
-function costAt(usage: BillableQuantities, rates: Rates, { perRequest = 0n, isHourCacheAsked }: RateCard): bigint {
-  let picocredits = perRequest;
+function costAt(usage: BillableQuantities, rates: Rates, { perRequest = 0n, isHourCacheAsked }: RateCard, morePicocredits = 0n): bigint {
+  let picocredits = perRequest + morePicocredits;
   for (const kind of UNIT_KINDS) {
     const amount = usage[kind];
     if (amount) picocredits += BigInt(amount) * rates[kind];
@@ -274,7 +272,9 @@ function ratesFor(promptTokens: number, card: RateCard): Rates {
 }
 
 function promptTokensOf(usage: BillableQuantities): number {
-  return PROMPT_KINDS.reduce((sum, kind) => sum + usage[kind], 0);
+  let tokens = 0;
+  for (const kind of PROMPT_KINDS) tokens += usage[kind];
+  return tokens;
 }
 
 /** True when nothing that the model can do costs anything: it is let in at balance 0. */

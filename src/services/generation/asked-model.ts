@@ -34,6 +34,7 @@ const QUOTED_CHARS_MAX = 100;
 const SHORT_CACHE = "5m";
 const HOUR_CACHE = "1h";
 const CACHE_CONTROL = /^cache_?control$/i;
+const CACHE_CONTROL_CHARS_MIN = "cachecontrol".length;
 
 /**
  * `fields` is everything of the request that reaches the upstream and is not a text: the body, or what of it travels on unread, with
@@ -128,6 +129,7 @@ function findOptions(path: string, all: unknown): Found[] {
 
 /** A cache is kept for five minutes at the price of a cache write; an hour costs more. Throws for an hour that has no price. */
 function asksForHourCache(model: Model, fields: AskedFields): boolean {
+  if (!namesCacheControl(fields, 0)) return false;
   let isAsked = false;
   for (const { ttl, path } of findCacheTimes(fields, [])) {
     if (ttl === undefined || ttl === null || ttl === SHORT_CACHE) continue;
@@ -142,6 +144,16 @@ function asksForHourCache(model: Model, fields: AskedFields): boolean {
     isAsked = true;
   }
   return isAsked;
+}
+
+/** Almost no request does, so that is found out first, without noting where. */
+function namesCacheControl(value: object, depth: number): boolean {
+  if (depth > JSON_DEPTH_MAX) return false;
+  for (const [key, inner] of Object.entries(value)) {
+    if (typeof inner !== "object" || inner === null) continue;
+    if ((key.length >= CACHE_CONTROL_CHARS_MIN && CACHE_CONTROL.test(key)) || namesCacheControl(inner, depth + 1)) return true;
+  }
+  return false;
 }
 
 /** Wherever it is stated: in messages, their parts, what a vendor wants back with them, tools, a vendor's options. */

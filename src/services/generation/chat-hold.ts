@@ -48,7 +48,11 @@ export function sizeHold(length: ChatLength, prompt: UsageQuantities, input: Cha
   const { model, candidates, isStreamed, statedCap, mean, limit } = length;
   const choices = input.n ?? 1;
   const kind = dearestOutput(model, input);
-  const costWith = (tokens: number) => holdFor({ ...prompt, [kind]: tokens * choices }, model.rates);
+  const costWith = (tokens: number) => {
+    const usage = { ...prompt };
+    usage[kind] = tokens * choices;
+    return holdFor(usage, model.rates);
+  };
   const fixed = (tokens: number): ChatHold => {
     return { estimate: costWith(tokens), most: undefined, outputTokens: tokens * choices, capFor: () => null };
   };
@@ -133,7 +137,7 @@ export function promptToHold(input: ChatCompletionInput, promptTokens: number): 
     if (Array.isArray(content)) for (const part of content) addPart(part, more);
   }
   for (const [name, value] of Object.entries(input)) {
-    if (value && !UNREAD_FIELDS.has(name)) more.inputTextTokens += unknownTokens(value);
+    if (!UNREAD_FIELDS.has(name)) more.inputTextTokens += unknownTokens(value);
   }
   return { ...NO_USAGE, ...more };
 }
@@ -142,7 +146,7 @@ export function promptToHold(input: ChatCompletionInput, promptTokens: number): 
 const UNKNOWN_CHARS_PER_TOKEN = 3;
 
 function unknownTokens(value: unknown): number {
-  if (typeof value !== "string" && typeof value !== "object") return 0;
+  if (!value || (typeof value !== "string" && typeof value !== "object")) return 0;
   return Math.ceil((typeof value === "string" ? value : JSON.stringify(value)).length / UNKNOWN_CHARS_PER_TOKEN);
 }
 
