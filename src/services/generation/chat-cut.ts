@@ -4,6 +4,7 @@
  */
 import type { ChatChunkObject, ChatCompletion, ChatDelta } from "../../lib/chat-format.js";
 import { countTextTokens } from "../../lib/tokenizer.js";
+import { plainText } from "./chat-text.js";
 
 /** Of an answer that its caller did not bound. */
 export function cutWarning(tokens: number): string {
@@ -51,18 +52,8 @@ function cutDelta(delta: ChatDelta, budget: { tokens: number }): ChatDelta {
   }
   // What holds more of the same, and what cannot be cut.
   const { reasoning_details: _details, audio: _audio, images: _images, annotations: _annotations, tool_calls: _calls, ...said } = delta;
-  const texts = TEXTS.filter((name) => said[name] != null).map((name) => [name, cutText(textOf(said[name]), budget)]);
+  const texts = TEXTS.filter((name) => said[name] != null).map((name) => [name, cutText(plainText(said[name]), budget)]);
   return { ...said, ...Object.fromEntries(texts) };
-}
-
-function textOf(content: unknown): string {
-  if (typeof content === "string") return content;
-  if (!Array.isArray(content)) return "";
-  return content.map((part: unknown) => (isText(part) ? part.text : "")).join("");
-}
-
-function isText(part: unknown): part is { readonly text: string } {
-  return typeof part === "object" && part !== null && "text" in part && typeof part.text === "string";
 }
 
 /** By proportion, then ever less until it fits. */
