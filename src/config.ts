@@ -105,7 +105,6 @@ export interface Config {
   /** A model's id or alias. */
   readonly moderationModel: string | null;
   readonly integrations: IntegrationsConfig;
-  readonly otlpEndpoint: string | null;
   readonly tiers: readonly Tier[];
   /** What all tier buckets together may spend in a day (UTC), in nanocredits; null: as much as they have. */
   readonly freeSpendPerDay: bigint | null;
@@ -176,7 +175,6 @@ const environment = z.object({
   MODERATION_MODEL: text.optional(),
   INTEGRATIONS_BROKER_URL: z.union([z.literal("off"), httpUrl()], 'must be "off" or an http or https URL').optional(),
   INTEGRATIONS_BROKER_KEY: text.optional(),
-  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl().optional(),
   TIERS: json(tiers()).prefault(DEFAULT_TIERS),
   FREE_SPEND_PER_DAY: credits().optional(),
   ANONYMOUS_REQUESTS_PER_10_SECONDS: wholeNumber(1, 1_000_000).default(100),
@@ -244,7 +242,6 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     mcpServerKeys: values.MCP_SERVER_KEYS,
     moderationModel: values.MODERATION_MODEL ?? null,
     integrations: toIntegrations(values),
-    otlpEndpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     tiers: values.TIERS,
     freeSpendPerDay: values.FREE_SPEND_PER_DAY ?? null,
     rateLimits: {

@@ -42,7 +42,6 @@ describe("parseConfig", () => {
       mcpServerKeys: {},
       moderationModel: null,
       integrations: { kind: "development" },
-      otlpEndpoint: null,
       tiers: [
         { name: "free", nanocredits: 1_000_000_000n, period: "day" },
         { name: "plus", nanocredits: 5_000_000_000n, period: "day" },
