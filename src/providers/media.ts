@@ -150,11 +150,24 @@ export interface TranscriptionCall extends Call {
   readonly wantsWords: boolean;
 }
 
+/** What OpenAI tells of a segment beside its words and times: how it was decoded. Under its own names, because nothing here reads them. */
+export interface SegmentDecoding {
+  readonly id: number;
+  readonly seek: number;
+  readonly tokens: readonly number[];
+  readonly temperature: number;
+  readonly avg_logprob: number;
+  readonly compression_ratio: number;
+  readonly no_speech_prob: number;
+}
+
 export interface TranscriptSegment {
   /** Seconds from the beginning. */
   readonly start: number;
   readonly end: number;
   readonly text: string;
+  /** As much of it as the upstream told. */
+  readonly decoding?: Partial<SegmentDecoding>;
 }
 
 export interface TranscriptionAnswer extends Answer {

@@ -1,18 +1,31 @@
-/** The Vercel AI SDK as a client of the gateway, through its package for OpenAI-compatible services. */
+/** The Vercel AI SDK as a client of the gateway, through its package for OpenAI-compatible services, and OpenAI's own for what that lacks. */
+import { createOpenAI, type OpenAIProvider } from "@ai-sdk/openai";
 import { createOpenAICompatible, type OpenAICompatibleProvider } from "@ai-sdk/openai-compatible";
-import { embed, generateImage, generateObject, generateText, jsonSchema, stepCountIs, streamText, tool } from "ai";
+import {
+  embed,
+  generateImage,
+  generateObject,
+  generateText,
+  jsonSchema,
+  stepCountIs,
+  streamText,
+  tool,
+  experimental_transcribe as transcribe,
+} from "ai";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
+import { recording } from "../support/recordings.js";
 import { errorReply, json, sse } from "../support/upstream-replies.js";
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 let app: TestApp;
 let sluice: OpenAICompatibleProvider;
+let openai: OpenAIProvider;
 beforeAll(async () => {
   app = await createTestApp();
   sluice = createOpenAICompatible({
@@ -22,6 +35,7 @@ beforeAll(async () => {
     includeUsage: true,
     supportsStructuredOutputs: true,
   });
+  openai = createOpenAI({ baseURL: `${app.baseUrl}/v1`, apiKey: app.key });
 });
 afterEach(async () => {
   const { pool } = Reflect.get(app.services.usage, "database") as Database;
@@ -133,4 +147,32 @@ it("makes embeddings", async () => {
   expect(embedding).toEqual([0.5, 0.25]);
   expect(usage.tokens).toBe(3);
   expect(await usageRow()).toMatchObject({ model: "acme/embedding", cost_usd: 0.00000006 });
+});
+
+describe("a transcript", () => {
+  // The package reads no segment that lacks one of OpenAI's fields.
+  const timed = { openai: { timestampGranularities: ["segment"] } };
+
+  it("has its segments, of an upstream that tells words and times only", async () => {
+    app.upstream.replyNext(
+      json({ text: "Hi there.", language: "english", duration: 2, segments: [{ start: 0, end: 2, text: "Hi there." }] }),
+    );
+    const model = openai.transcription("acme/transcription");
+    const { text, segments, language, durationInSeconds } = await transcribe({ model, audio: recording(2), providerOptions: timed });
+
+    expect({ text, segments, language, durationInSeconds }).toEqual({
+      text: "Hi there.",
+      segments: [{ text: "Hi there.", startSecond: 0, endSecond: 2 }],
+      language: "en",
+      durationInSeconds: 2,
+    });
+    expect(await usageRow()).toMatchObject({ model: "acme/transcription", cost_usd: 0.0002 });
+  });
+
+  it("has its segments, of the sandbox", async () => {
+    const model = openai.transcription("sandbox/transcription");
+    const { segments } = await transcribe({ model, audio: recording(1), providerOptions: timed });
+
+    expect(segments).toMatchObject([{ text: expect.stringContaining("sandbox"), startSecond: 0, endSecond: 1 }]);
+  });
 });

@@ -255,9 +255,10 @@ describe("transcription", () => {
     expect((await provider.transcription.transcribe(RECORDING)).durationMs).toBe(durationMs);
   });
 
-  it("leaves out segments and words that cannot be read", async () => {
+  it("leaves out what cannot be read of segments and words", async () => {
     const segments = [
       { start: 0, end: 1, text: "Hi" },
+      { id: "seg_1", seek: -1, start: 1, end: 2, text: "ho", tokens: [1, "2"], temperature: "0", avg_logprob: null, no_speech_prob: 0.5 },
       { start: -1, end: 1, text: "x" },
       { start: 0, end: null, text: "x" },
       { start: 0, end: 1 },
@@ -267,7 +268,10 @@ describe("transcription", () => {
 
     const answer = await provider.transcription.transcribe(RECORDING);
 
-    expect(answer.segments).toEqual([{ start: 0, end: 1, text: "Hi" }]);
+    expect(answer.segments).toEqual([
+      { start: 0, end: 1, text: "Hi", decoding: {} },
+      { start: 1, end: 2, text: "ho", decoding: { no_speech_prob: 0.5 } },
+    ]);
     expect(answer.words).toBeNull();
   });
 

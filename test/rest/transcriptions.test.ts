@@ -135,6 +135,21 @@ describe("POST /v1/audio/transcriptions", () => {
     });
   });
 
+  it("keeps what an upstream tells of its segments, and fills what strict clients need", async () => {
+    const told = { tokens: [50364, 2425], temperature: 0.2, avg_logprob: -0.28, compression_ratio: 0.85, no_speech_prob: 0.01 };
+    const segments = [
+      { id: 7, seek: 250, start: 0, end: 1, text: " Hi", ...told },
+      { start: 1, end: 2, text: " ho" },
+    ];
+    app.upstream.replyNext(json({ text: "Hi ho", segments }));
+
+    const answer = await post(recording(2), { response_format: "verbose_json" });
+
+    const untold = { seek: 0, tokens: [], temperature: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 };
+    const filled = { id: 1, start: 1, end: 2, text: " ho", ...untold };
+    expect(JSON.parse(answer.text)).toMatchObject({ language: "unknown", segments: [segments[0], filled] });
+  });
+
   const formats: readonly (readonly [format: string, type: string, text: string])[] = [
     ["json", "application/json; charset=utf-8", JSON.stringify({ text: VERBOSE.text })],
     ["text", "text/plain; charset=utf-8", `${VERBOSE.text}\n`],

@@ -70,7 +70,11 @@ const TranscriptSegment = builder.objectRef<SegmentObject>("TranscriptSegment").
 const CreateTranscriptionPayload = builder.objectRef<TranscriptionResult>("CreateTranscriptionPayload").implement({
   fields: (t) => ({
     text: t.string({ resolve: ({ transcript }) => transcript.text }),
-    language: t.string({ nullable: true, description: "When the upstream tells.", resolve: ({ transcript }) => transcript.language }),
+    language: t.string({
+      nullable: true,
+      description: "As the upstream tells, else as it was asked for.",
+      resolve: ({ transcript }) => transcript.language,
+    }),
     durationSeconds: t.float({ description: "Length of the recording.", resolve: ({ transcript }) => transcript.durationMs / 1000 }),
     segments: t.field({
       type: [TranscriptSegment],

@@ -1,7 +1,7 @@
 /** Transcription over OpenAI's wire format: the recording in a form to `/audio/transcriptions`, JSON back. */
 import { USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
-import type { TranscriptionAnswer, TranscriptionCall, TranscriptionProvider, TranscriptSegment } from "../media.js";
+import type { SegmentDecoding, TranscriptionAnswer, TranscriptionCall, TranscriptionProvider, TranscriptSegment } from "../media.js";
 import { ProviderError } from "../provider.js";
 import { isEventStream, type OpenAiClient, refuse } from "./client.js";
 import { toEmbeddedError } from "./errors.js";
@@ -66,24 +66,50 @@ function fromResponse(answer: Readonly<Record<string, unknown>>): TranscriptionA
     text: answer.text,
     language: typeof answer.language === "string" && answer.language !== "" ? answer.language : null,
     durationMs: toMilliseconds(answer.duration) ?? toMilliseconds(isRecord(answer.usage) ? answer.usage.seconds : null),
-    segments: toSegments(answer.segments, "text"),
-    words: toSegments(answer.words, "word"),
+    segments: toParts(answer.segments, "text", (segment) => ({ decoding: toDecoding(segment) })),
+    words: toParts(answer.words, "word", () => ({})),
     usage: null,
     warnings: [],
   };
 }
 
-function toSegments(items: unknown, textField: "text" | "word"): readonly TranscriptSegment[] | null {
+function toParts(
+  items: unknown,
+  textField: "text" | "word",
+  toMore: (item: Readonly<Record<string, unknown>>) => Pick<TranscriptSegment, "decoding">,
+): readonly TranscriptSegment[] | null {
   if (!Array.isArray(items)) return null;
   return items.flatMap((item) => {
     if (!isRecord(item)) return [];
     const { start, end, [textField]: text } = item;
-    return isTime(start) && isTime(end) && typeof text === "string" ? [{ start, end, text }] : [];
+    return isTime(start) && isTime(end) && typeof text === "string" ? [{ start, end, text, ...toMore(item) }] : [];
   });
 }
 
+/** Each field by itself: what one upstream leaves out or writes in its own way takes nothing from the others. */
+function toDecoding(segment: Readonly<Record<string, unknown>>): Partial<SegmentDecoding> {
+  const { id, seek, tokens, temperature, avg_logprob, compression_ratio, no_speech_prob } = segment;
+  return {
+    ...(isIndex(id) && { id }),
+    ...(isIndex(seek) && { seek }),
+    ...(Array.isArray(tokens) && tokens.every(isIndex) && { tokens }),
+    ...(isNumber(temperature) && { temperature }),
+    ...(isNumber(avg_logprob) && { avg_logprob }),
+    ...(isNumber(compression_ratio) && { compression_ratio }),
+    ...(isNumber(no_speech_prob) && { no_speech_prob }),
+  };
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value);
+}
+
+function isIndex(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
+}
+
 function isTime(value: unknown): value is number {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0;
+  return isNumber(value) && value >= 0;
 }
 
 /** OpenAI tells seconds, some others in text. */

@@ -1,23 +1,41 @@
 /** A transcript as each `response_format` has it. */
-import type { TranscriptionAnswer, TranscriptSegment } from "../../providers/media.js";
+import type { SegmentDecoding, TranscriptionAnswer, TranscriptSegment } from "../../providers/media.js";
 
 export type Transcript = Pick<TranscriptionAnswer, "text" | "language" | "segments" | "words"> & {
   /** Length of the recording. */
   readonly durationMs: number;
 };
 
-/** OpenAI's `verbose_json`. */
+/**
+ * Unspecified: what a segment's upstream did not tell of its decoding. Strict clients read no segment that lacks a field, so each has a
+ * value that none of OpenAI's own tests for a bad transcript takes offence at.
+ */
+const UNTOLD: Omit<SegmentDecoding, "id"> = {
+  seek: 0,
+  tokens: [],
+  temperature: 0,
+  avg_logprob: 0,
+  compression_ratio: 1,
+  no_speech_prob: 0,
+};
+
+/** OpenAI's `verbose_json`, with every field that its description requires. */
 export function toVerboseJson(transcript: Transcript): Record<string, unknown> {
   const { text, language, durationMs, segments, words } = transcript;
   return {
     task: "transcribe",
-    ...(language !== null && { language }),
+    language: language ?? "unknown",
     duration: durationMs / 1000,
     text,
-    ...(segments !== null && { segments: segments.map(({ start, end, text: spoken }, id) => ({ id, start, end, text: spoken })) }),
+    ...(segments !== null && { segments: segments.map(toVerboseSegment) }),
     ...(words !== null && { words: words.map(({ start, end, text: word }) => ({ word, start, end })) }),
     usage: { type: "duration", seconds: durationMs / 1000 },
   };
+}
+
+function toVerboseSegment({ start, end, text, decoding }: TranscriptSegment, index: number): Record<string, unknown> {
+  const { id = index, seek, tokens, temperature, avg_logprob, compression_ratio, no_speech_prob } = { ...UNTOLD, ...decoding };
+  return { id, seek, start, end, text, tokens, temperature, avg_logprob, compression_ratio, no_speech_prob };
 }
 
 export function toSrt(transcript: Transcript): string {

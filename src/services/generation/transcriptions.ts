@@ -77,7 +77,7 @@ export class Transcriptions {
     });
     const transcript = {
       text: answer.text,
-      language: answer.language,
+      language: answer.language ?? language ?? null,
       durationMs: answer.durationMs ?? durationMs,
       segments: wants.wantsSegments ? answer.segments : null,
       words: wants.wantsWords ? answer.words : null,
