@@ -40,7 +40,8 @@ export async function createApp(config: Config, log: Logger, clock: Clock = syst
     trustProxyHops: config.trustProxyHops,
     media,
     auth,
-    isSecure: () => addresses().authUrl.startsWith("https:"),
+    addresses,
+    hasGraphiQL: config.graphql.graphiql,
   });
 
   const realtime = createRealtimeFace({ services: platform.services, log, trustProxyHops: config.trustProxyHops });

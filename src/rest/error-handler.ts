@@ -2,6 +2,7 @@
  * Errors as REST answers them: one envelope on every route (Spec 7, decisions "Errors"). The only other shape is the
  * `error` event of a stream that has begun, which carries the same `error` object (streaming.ts).
  */
+import type { OutgoingHttpHeaders } from "node:http";
 import { AppError, type ErrorCode } from "../errors.js";
 import { BodyAborted } from "../services/request-body.js";
 import type { Exchange } from "./exchange.js";
@@ -120,15 +121,16 @@ export function sendError(exchange: Exchange, error: unknown): void {
     return;
   }
   const body = Buffer.from(JSON.stringify(toErrorEnvelope(told, exchange.requestId)));
-  const isBodyRefused = hasUnreadBody(exchange);
   exchange.clearHeaders();
-  exchange.writeHead(STATUSES[told.code], {
-    ...headersOf(told),
-    ...(isBodyRefused ? { Connection: "close" } : {}),
-    "Content-Type": "application/json; charset=utf-8",
-    "Content-Length": body.byteLength,
-    "Cache-Control": "private, no-store",
-  });
+  const headers = { ...headersOf(told), "Content-Type": "application/json; charset=utf-8", "Cache-Control": "private, no-store" };
+  sendRefusal(exchange, STATUSES[told.code], headers, body);
+}
+
+/** For an answer that may be given before the request's body has been read, or without reading it. */
+export function sendRefusal(exchange: Exchange, status: number, headers: OutgoingHttpHeaders, body: Buffer): void {
+  const isBodyRefused = hasUnreadBody(exchange);
+  const connection = isBodyRefused ? { Connection: "close" } : {};
+  exchange.writeHead(status, { ...headers, ...connection, "Content-Length": body.byteLength });
   if (isBodyRefused) endAfterLinger(exchange, body);
   else exchange.res.end(body);
 }

@@ -14,9 +14,10 @@ export interface HostMount {
 
 /**
  * Adds a host's routes to `router`; call it before other routes are added. A host of its own answers nothing else: what strangers
- * upload, and where people sign in, must not share an origin with what models make. `root` is what the host answers beside its path.
+ * upload, and where people sign in, must not share an origin with what models make. `root` is what the host answers beside its path,
+ * and `home` where a browser that is lost there is led.
  */
-export function mountHost(router: Router, hosted: Router, { host, path }: HostMount, log: Logger, root?: Router): void {
+export function mountHost(router: Router, hosted: Router, { host, path }: HostMount, log: Logger, home: () => string, root?: Router): void {
   if (host === null) {
     if (root) router.use(root);
     router.use(path === "" ? "/" : path, hosted);
@@ -25,7 +26,7 @@ export function mountHost(router: Router, hosted: Router, { host, path }: HostMo
   const own = Router({ caseSensitive: true });
   if (root) own.use(root);
   own.use(path === "" ? "/" : path, hosted);
-  const handle = toRequestHandler(own, log);
+  const handle = toRequestHandler(own, log, home);
   router.use((req, res, next) => (isAtHost(req.headers, host) ? handle(req, res, next) : next()));
 }
 

@@ -6,8 +6,8 @@ import type { MediaMetadata } from "../services/media.js";
 import type { MediaObject } from "../services/media-objects.js";
 import type { Services } from "../services/services.js";
 import type { Endpoint } from "./endpoint.js";
-import { sendError } from "./error-handler.js";
 import type { Exchange } from "./exchange.js";
+import { sendErrorAsAsked } from "./pages/error-page.js";
 import { queryCursor, queryInteger } from "./query.js";
 import type { Route, RouteHandler } from "./route.js";
 
@@ -57,13 +57,13 @@ export function addMediaObjectRoutes(
   });
 }
 
-/** Reading looks at no key. */
-export function openHandler(answer: (exchange: Exchange) => Promise<void>): RouteHandler {
+/** Reading looks at no key. A browser is shown what is wrong on a page that leads to `home`. */
+export function openHandler(answer: (exchange: Exchange) => Promise<void>, home: () => string = () => "/"): RouteHandler {
   return async (exchange) => {
     try {
       await answer(exchange);
     } catch (error) {
-      sendError(exchange, error);
+      await sendErrorAsAsked(exchange, error, home());
     }
   };
 }

@@ -34,7 +34,8 @@ const uploadQuery = z.object({
 
 type MediaServices = Pick<Services, "blobTransfers" | "bodies" | "media" | "mediaLinks" | "mediaObjects">;
 
-export function addMediaRoutes(route: Route, endpoint: Endpoint, services: MediaServices): void {
+/** `home` is where a browser that looks for a file in vain is led. */
+export function addMediaRoutes(route: Route, endpoint: Endpoint, services: MediaServices, home: () => string): void {
   const { media, mediaLinks, mediaObjects } = services;
   const announce = (ctx: RequestContext, body: JsonObject, strip: boolean) => {
     if (strip) throw invalidInput("What goes straight to the blob store cannot be stripped on its way.", "strip");
@@ -66,7 +67,7 @@ export function addMediaRoutes(route: Route, endpoint: Endpoint, services: Media
     GET: openHandler(async (exchange) => {
       const item = await media.get(exchange.parameter("media"));
       await (item.kind === "file" ? sendMedia(exchange, item.file) : sendMediaObject(exchange, item.object, mediaObjects));
-    }),
+    }, home),
   });
 }
 

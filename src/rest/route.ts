@@ -2,8 +2,8 @@
 import type { ErrorRequestHandler, RequestHandler, Router } from "express";
 import type { Logger } from "pino";
 import { AppError, invalidInput, notFound } from "../errors.js";
-import { sendError } from "./error-handler.js";
 import { Exchange } from "./exchange.js";
+import { sendErrorAsAsked } from "./pages/error-page.js";
 
 export type RouteHandler = (exchange: Exchange) => void | Promise<void>;
 export type RouteMethods = Partial<Record<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE", RouteHandler>>;
@@ -29,22 +29,26 @@ export function createRoute(router: Router, log: Logger): Route {
       const handler = handlers.get(req.method);
       if (handler !== undefined) return handler(exchange);
       if (req.method === "OPTIONS") return answerOptions(exchange, allow);
-      return sendError(exchange, new AppError("METHOD_NOT_ALLOWED", `This path answers ${allow.join(", ")}.`, { allow }));
+      return sendErrorAsAsked(exchange, new AppError("METHOD_NOT_ALLOWED", `This path answers ${allow.join(", ")}.`, { allow }), "/");
     });
   };
 }
 
-/** The whole of a router: what it has no path for is 404, and whatever Express itself throws is answered like our own errors. */
-export function toRequestHandler(router: Router, log: Logger): RequestHandler {
+/**
+ * The whole of a router: what it has no path for is 404, and whatever Express itself throws is answered like our own errors. A
+ * browser is shown them on a page that leads to `home`.
+ */
+export function toRequestHandler(router: Router, log: Logger, home: () => string = () => "/"): RequestHandler {
   return (req, res) => {
-    if (isMalformed(req.url)) return sendError(new Exchange(req, res, log), invalidInput("The path holds a malformed percent escape."));
-    return router(req, res, (error: unknown) => sendError(new Exchange(req, res, log), error ?? notFound("path")));
+    const refuse = (error: unknown) => sendErrorAsAsked(new Exchange(req, res, log), error, home());
+    if (isMalformed(req.url)) return refuse(invalidInput("The path holds a malformed percent escape."));
+    return router(req, res, (error: unknown) => refuse(error ?? notFound("path")));
   };
 }
 
 /** For what throws before REST is reached: without it Express would answer in HTML. */
 export function toErrorRequestHandler(log: Logger): ErrorRequestHandler {
-  return (error, req, res, _next) => sendError(new Exchange(req, res, log), error);
+  return (error, req, res, _next) => sendErrorAsAsked(new Exchange(req, res, log), error, "/");
 }
 
 /** A path that cannot be decoded, or that holds a NUL, names nothing. */

@@ -1,6 +1,7 @@
 /** The REST face: every route, in the order in which they are tried. The busiest comes first. */
 import { type RequestHandler, Router } from "express";
 import { type Logger, pino } from "pino";
+import type { Addresses } from "../services/platform-settings.js";
 import type { Services } from "../services/services.js";
 import { addAccountRoutes } from "./account.js";
 import { addAgentSyncRoutes } from "./agent-sync.js";
@@ -30,10 +31,12 @@ import { addOpenAiVideoRoutes } from "./openai-videos.js";
 import { createOpenApiDocument } from "./openapi/document.js";
 import { type RecordedRoute, recordingEndpoint, recordingOAuthEndpoint, recordingRoute } from "./openapi/record.js";
 import { createPageEndpoint } from "./pages/page-endpoint.js";
+import { HOME_PATH } from "./pages/return-to.js";
+import { startPage } from "./pages/start.js";
 import { addRealtimeRoutes } from "./realtime.js";
 import { addResponseRoutes } from "./responses.js";
 import { createRoute, toRequestHandler } from "./route.js";
-import { addServiceRoutes, type ServiceInfo } from "./service.js";
+import { addServiceRoutes, addStartRedirect, type ServiceInfo } from "./service.js";
 import { addSessionRoutes } from "./sessions.js";
 import { addSpeechRoutes } from "./speech.js";
 import { addTextRoutes } from "./text.js";
@@ -53,7 +56,9 @@ export interface RestRouterOptions {
   /** Where people sign in and consent; at the gateway's own addresses unless said. */
   readonly auth?: HostMount;
   /** Asked for each page: a port that the system chooses is known by then. */
-  readonly isSecure?: () => boolean;
+  readonly addresses?: () => Addresses;
+  /** GraphiQL is shown to browsers. */
+  readonly hasGraphiQL?: boolean;
 }
 
 /** Answers every request that reaches it, with 404 when it knows no such path: mount it last. */
@@ -75,22 +80,24 @@ export function recordRoutes(): readonly RecordedRoute[] {
 
 /** Every route, remembered in `recorded`. */
 function createRouter(
-  { services, log, isReady, trustProxyHops, media, auth, isSecure }: RestRouterOptions,
+  { services, log, isReady, trustProxyHops, media, auth, addresses = unstated, hasGraphiQL = false }: RestRouterOptions,
   recorded: RecordedRoute[],
 ): Router {
   const endpoint = recordingEndpoint(createEndpoint(services.access, trustProxyHops, services.bodies, services.idempotency));
   const router = Router({ caseSensitive: true });
   const route = recordingRoute(createRoute(router, log), recorded);
   const mediaRouter = Router({ caseSensitive: true });
-  addMediaRoutes(recordingRoute(createRoute(mediaRouter, log), recorded, "/media"), endpoint, services);
-  mountHost(router, mediaRouter, media ?? { host: null, path: "/media" }, log);
+  const mediaMount = media ?? { host: null, path: "/media" };
+  const mediaHome = () => (mediaMount.host === null ? "/" : `${addresses().baseUrl}/`);
+  addMediaRoutes(recordingRoute(createRoute(mediaRouter, log), recorded, "/media"), endpoint, services, mediaHome);
+  mountHost(router, mediaRouter, mediaMount, log, mediaHome);
   const authRouter = Router({ caseSensitive: true });
   const page = createPageEndpoint({
     sessions: services.access,
     formTokens: services.formTokens,
     bodies: services.bodies,
     trustProxyHops,
-    isSecure: isSecure ?? (() => false),
+    isSecure: () => addresses().authUrl.startsWith("https:"),
   });
   const oauth = recordingOAuthEndpoint(createOAuthEndpoint(services.access, trustProxyHops, services.bodies));
   addAuthRoutes(recordingRoute(createRoute(authRouter, log), recorded), { endpoint, page, oauth }, services);
@@ -99,7 +106,10 @@ function createRouter(
   const authRoot = Router({ caseSensitive: true });
   // Some clients look below the path of the host, as the rest of its routes are; RFC 8414 looks above it.
   if (authMount.path !== "") addMetadataRoutes(createRoute(authRoot, log), services, authMount.path);
-  if (authMount.host !== null) mountHost(router, authRouter, authMount, log, authRoot);
+  if (authMount.host !== null) {
+    addStartRedirect(createRoute(authRoot, log), `${authMount.path}${HOME_PATH}`);
+    mountHost(router, authRouter, authMount, log, () => "/", authRoot);
+  }
   addChatCompletionRoutes(route, endpoint, services);
   addResponseRoutes(route, endpoint, services);
   addRealtimeRoutes(route, endpoint);
@@ -117,7 +127,15 @@ function createRouter(
   addOpenAiVideoRoutes(route, endpoint, services);
   // No REST, and so not in the contract of it.
   addMcpRoutes(createRoute(router, log), endpoint, services);
-  addServiceRoutes(route, { isReady });
+  const start = page({
+    hasForms: false,
+    handler: (_ctx, { session }) => {
+      const pages = authMount.host === null ? authMount.path : addresses().authUrl;
+      if (session) return { redirectTo: `${pages}${HOME_PATH}` };
+      return startPage({ addresses, hasGraphiQL, pages, isSignUpOpen: services.signIn.isSignUpOpen });
+    },
+  });
+  addServiceRoutes(route, { isReady, startPage: start });
   // Decisions "Addresses": every account route answers under both prefixes.
   const account = Router({ caseSensitive: true });
   const accountRoute = recordingRoute(createRoute(account, log), recorded, "/account");
@@ -137,7 +155,12 @@ function createRouter(
   router.use(["/account", "/api/account"], account);
   // Only a session may do some of it, and sessions count at no other host then.
   if (authMount.host !== null) authRoot.use(["/account", "/api/account"], account);
-  if (authMount.host === null) mountHost(router, authRouter, authMount, log, authRoot);
+  if (authMount.host === null) mountHost(router, authRouter, authMount, log, () => "/", authRoot);
   addDocsRoutes(route, recorded);
   return router;
+}
+
+/** For those who only want to know which routes there are. */
+function unstated(): Addresses {
+  return { baseUrl: "", authUrl: "", mediaUrl: "" };
 }

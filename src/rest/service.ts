@@ -1,16 +1,23 @@
 /** What the service is and whether it works: the landing answer, liveness and readiness. Open to all, and no key is looked at. */
-import { serviceUnavailable } from "../errors.js";
-import type { Route } from "./route.js";
+import { notFound, serviceUnavailable } from "../errors.js";
+import { sendError } from "./error-handler.js";
+import { prefersHtml } from "./pages/error-page.js";
+import { sendPageAnswer } from "./pages/page.js";
+import type { Route, RouteHandler } from "./route.js";
 
 export interface ServiceInfo {
   /** True when generations can be served. */
   readonly isReady: () => boolean | Promise<boolean>;
+  /** What is answered at / to a browser. */
+  readonly startPage: RouteHandler;
 }
 
-export function addServiceRoutes(route: Route, { isReady }: ServiceInfo): void {
+export function addServiceRoutes(route: Route, { isReady, startPage }: ServiceInfo): void {
   route("/", {
-    GET: (exchange) =>
-      exchange.sendJson({
+    GET: (exchange) => {
+      exchange.res.setHeader("Vary", "Accept");
+      if (prefersHtml(exchange)) return startPage(exchange);
+      return exchange.sendJson({
         name: "Sluice",
         description: "A GraphQL-first generative-AI gateway: one key, one bill, every kind of generation.",
         links: {
@@ -22,7 +29,8 @@ export function addServiceRoutes(route: Route, { isReady }: ServiceInfo): void {
           health: "/healthz",
           readiness: "/readyz",
         },
-      }),
+      });
+    },
   });
   route("/healthz", {
     GET: (exchange) => exchange.sendJson({ status: "ok" }),
@@ -31,6 +39,17 @@ export function addServiceRoutes(route: Route, { isReady }: ServiceInfo): void {
     GET: async (exchange) => {
       if (!(await isReady())) throw serviceUnavailable("The gateway cannot serve generations at the moment.");
       exchange.sendJson({ status: "ready" });
+    },
+  });
+}
+
+/** Of a host that only people have a use for: a browser is led to its pages, and anybody else finds nothing. */
+export function addStartRedirect(route: Route, target: string): void {
+  route("/", {
+    GET: (exchange) => {
+      exchange.res.setHeader("Vary", "Accept");
+      if (!prefersHtml(exchange)) return sendError(exchange, notFound("path"));
+      return sendPageAnswer(exchange, { redirectTo: target });
     },
   });
 }

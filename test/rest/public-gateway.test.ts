@@ -42,9 +42,15 @@ describe("Whoever has no account", () => {
     const browser = new PageBrowser(app.baseUrl);
 
     const [signIn, signUp] = [await browser.get("/sign-in"), await browser.get("/sign-up")];
+    const start = await browser.get("/", { Accept: "text/html" });
 
     expect([signIn.status, signIn.text.includes("/sign-up")]).toEqual([200, false]);
     expect([signUp.status, signUp.text.includes("Sign-up is closed here."), signUp.text.includes("<form")]).toEqual([403, true, false]);
+    expect([start.text.includes("/sign-in"), start.text.includes("/sign-up"), start.text.includes("ask them for one")]).toEqual([
+      true,
+      false,
+      true,
+    ]);
   });
 
   it("is refused on the page, over GraphQL and with GitHub, and nothing is made", async () => {

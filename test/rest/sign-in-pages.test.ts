@@ -5,6 +5,8 @@ import { PageBrowser } from "../support/page-browser.js";
 import { type Person, signIn, signUp } from "../support/sign-in.js";
 
 const PASSWORD = "correct horse battery";
+/** Where people are led who came for nothing in particular. */
+const HOME = "/sessions";
 
 let app: TestApp;
 let person: Person;
@@ -22,7 +24,7 @@ async function openSignedIn(as: Person = person): Promise<PageBrowser> {
   const browser = open();
   await browser.get("/sign-in");
   const answer = await browser.submit("/sign-in", { email: as.email, password: as.password });
-  expect([answer.status, answer.location]).toEqual([303, "/sessions"]);
+  expect([answer.status, answer.location]).toEqual([303, HOME]);
   return browser;
 }
 
@@ -117,7 +119,7 @@ describe("Signing up and in", () => {
 
     const answer = await browser.submit("/sign-in", { email: person.email, password: person.password, return_to: returnTo });
 
-    expect([answer.status, answer.location]).toEqual([303, "/sessions"]);
+    expect([answer.status, answer.location]).toEqual([303, HOME]);
   });
 
   it("gives the browser a session that it did not bring along", async () => {
@@ -257,3 +259,114 @@ describe("The sessions page", () => {
     await signIn(app, { ...who, password: "another password" });
   });
 });
+
+describe("A browser that opens an address", () => {
+  const BROWSER = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8" };
+
+  it("is shown at / what this is and where to begin, and programs the JSON that they know", async () => {
+    const browser = open(BROWSER);
+    const page = await browser.get("/");
+    const programs = await Promise.all(
+      ["*/*", "application/json", "application/json, text/html;q=0.9", ""].map((Accept) => open({ Accept }).get("/")),
+    );
+
+    expect([page.status, page.headers.get("content-type"), page.headers.get("vary")]).toEqual([200, "text/html; charset=utf-8", "Accept"]);
+    const { port } = new URL(app.baseUrl);
+    for (const told of [`http://localhost:${port}/v1<`, `curl http://localhost:${port}/v1/models`, `href="http://localhost:${port}/docs"`])
+      expect(page.text).toContain(told);
+    expect(page.text).toContain('href="/sign-in"');
+    expect(page.text).toContain('href="/sign-up"');
+    expect([...browser.cookies]).toEqual([]);
+    for (const answer of programs) {
+      expect(JSON.parse(answer.text)).toMatchObject({ name: "Sluice", links: { graphql: "/graphql" } });
+      expect(answer.headers.get("vary")).toBe("Accept");
+    }
+  });
+
+  it("is led home from / once somebody is signed in", async () => {
+    const browser = await openSignedIn();
+
+    const answer = await browser.get("/", BROWSER);
+
+    expect([answer.status, answer.location]).toEqual([303, HOME]);
+  });
+
+  it.each([
+    ["a path that there is not", "GET", "/nowhere", 404],
+    ["a method that a path does not take", "GET", "/v1/chat/completions", 405],
+    ["a method that a page does not take", "GET", "/sign-out", 405],
+    ["a path that cannot be read", "GET", "/%zz", 400],
+    ["a media file that there is not", "GET", "/media/0123456789abcdef", 404],
+  ])("is shown %s on a page that leads back, in the words that programs are told", async (_what, method, path, status) => {
+    const [page, answer] = await Promise.all([open(BROWSER).request(path, { method }), open({ Accept: "*/*" }).request(path, { method })]);
+
+    expect([page.status, answer.status]).toEqual([status, status]);
+    expect([page.headers.get("vary"), answer.headers.get("vary")]).toEqual(["Accept", "Accept"]);
+    expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(page.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
+    expect(page.text).toContain('href="/"');
+    const { error } = JSON.parse(answer.text) as { error: { message: string } };
+    expect(decodeText(page.text)).toContain(error.message);
+    expect(page.headers.get("allow")).toBe(answer.headers.get("allow"));
+  });
+
+  it("finds the media host's own answer as it was", async () => {
+    const answer = await open(BROWSER).get("/media/");
+
+    expect(JSON.parse(answer.text)).toEqual({ name: "Sluice media", version: "2.0.0" });
+  });
+
+  it("shows whatever a path holds as text", async () => {
+    const page = await open(BROWSER).get(`/${encodeURIComponent("<script>alert(1)</script>")}`);
+
+    expect(page.status).toBe(404);
+    expect(page.text).not.toContain("<script");
+  });
+});
+
+describe("A form that is refused", () => {
+  it("is answered with a page, whatever is wrong, that leads to the form again", async () => {
+    const browser = await openSignedIn();
+    await browser.get("/password");
+    const from = { Referer: `${app.baseUrl}/password`, Accept: "text/html" };
+    const [expired, huge, json] = [
+      await browser.submit("/password", { form_token: `1.${"a".repeat(43)}` }, from),
+      await browser.submit("/password", { more: "x".repeat(300_000) }, from),
+      await browser.request("/password", { method: "POST", body: "{}", headers: { ...from, "Content-Type": "application/json" } }),
+    ];
+
+    expect([expired.status, huge.status, json.status]).toEqual([403, 413, 415]);
+    for (const page of [expired, huge, json]) {
+      expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+      expect(page.text).toContain('role="alert"');
+      expect(page.text).toContain('href="/password"');
+    }
+    expect((await browser.get("/password")).status).toBe(200);
+  });
+
+  it("leads nowhere else", async () => {
+    for (const Referer of ["https://evil.example/password", `${app.baseUrl}//evil.example/`, "javascript:alert(1)"]) {
+      const page = await open({ Referer }).submit("/sign-in", {});
+      expect([Referer, page.status]).toEqual([Referer, 403]);
+      expect(page.text.match(/href="[^"]*"/g)).toEqual(['href="/"', 'href="/"']);
+    }
+  });
+
+  it("is answered in full while it is still being sent", async () => {
+    const browser = await openSignedIn();
+    await browser.get("/password");
+
+    // Far more than is read: closing at once would reset the connection before the page is there.
+    const page = await browser.submit("/password", { more: "x".repeat(8_000_000) });
+
+    expect(page.status).toBe(413);
+    expect(page.text).toContain("</html>");
+  });
+});
+
+function decodeText(text: string): string {
+  return text
+    .replace(/&#39;/g, "'")
+    .replace(/&quot;/g, '"')
+    .replace(/&amp;/g, "&");
+}

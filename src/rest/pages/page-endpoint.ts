@@ -6,7 +6,6 @@
  * before sign-in, to a cookie of its own) must come along (reliability 7).
  */
 import { randomBytes } from "node:crypto";
-import type { OutgoingHttpHeaders } from "node:http";
 import type * as z from "zod";
 import type { Caller, RequestContext, SessionCaller } from "../../context.js";
 import { AppError } from "../../errors.js";
@@ -14,13 +13,12 @@ import { clientAddressOf } from "../../lib/client-address.js";
 import type { BodyAllowance, BodyBudget } from "../../services/body-budget.js";
 import type { FormTokens } from "../../services/form-tokens.js";
 import { parseInput } from "../../services/input.js";
-import { BodyAborted } from "../../services/request-body.js";
-import { explain, headersOf, STATUSES } from "../error-handler.js";
+import { STATUSES } from "../error-handler.js";
 import type { Exchange } from "../exchange.js";
 import { RestRequestContext } from "../request-context.js";
 import type { RouteHandler } from "../route.js";
+import { headersOfPage, sendErrorPage } from "./error-page.js";
 import { type FormFields, readFormFields } from "./form.js";
-import { html } from "./html.js";
 import { type Page, type PageAnswer, sendPageAnswer } from "./page.js";
 
 export interface PageRequest<Form, Query> {
@@ -41,6 +39,8 @@ export interface PageOptions<Form, Query> {
   readonly query?: z.ZodType<Query>;
   /** True: whoever is not signed in is sent to sign in, and comes back to this page. */
   readonly isSignedIn?: boolean;
+  /** False: it has no form, so a browser that is nobody's is given no cookie for one. */
+  readonly hasForms?: boolean;
   readonly handler: (ctx: RequestContext, request: PageRequest<Form, Query>) => PageAnswer | Promise<PageAnswer>;
   /** The page again, with what is wrong: for what the person can put right. Without it an error has a page of its own. */
   readonly onRefused?: (
@@ -76,7 +76,7 @@ const CORRECTABLE: ReadonlySet<AppError["code"]> = new Set([
 ]);
 
 export function createPageEndpoint(settings: PageSettings): PageEndpoint {
-  return ({ form, query, isSignedIn = false, handler, onRefused }) =>
+  return ({ form, query, isSignedIn = false, hasForms = true, handler, onRefused }) =>
     async (exchange) => {
       let allowance: BodyAllowance | null = null;
       try {
@@ -85,8 +85,8 @@ export function createPageEndpoint(settings: PageSettings): PageEndpoint {
         const session = caller.kind === "session" ? caller : null;
         const ctx = new RestRequestContext(caller, exchange, clientAddress);
         if (isSignedIn && !session) return await sendPageAnswer(exchange, toSignIn(exchange));
-        const binding = session ? session.sessionId : formCookieOf(exchange, settings.isSecure());
-        const base = { session, formToken: settings.formTokens.create(binding), base: exchange.req.baseUrl, exchange };
+        const binding = session || !hasForms ? (session?.sessionId ?? "") : formCookieOf(exchange, settings.isSecure());
+        const base = { session, formToken: hasForms ? settings.formTokens.create(binding) : "", base: exchange.req.baseUrl, exchange };
         allowance = settings.bodies.allow(caller, clientAddress);
         const fields = form ? await readOwnForm(exchange, allowance, settings.formTokens, binding) : {};
         const parsedQuery = (query ? parseInput(query, exchange.query.parameters) : undefined) as never;
@@ -118,12 +118,6 @@ function withStatus(page: Page, error: unknown): Page {
   return error instanceof AppError
     ? { status: STATUSES[error.code], ...page, headers: { ...headersOfPage(error), ...page.headers } }
     : page;
-}
-
-/** A page asks nobody for a bearer token. */
-function headersOfPage(error: AppError): OutgoingHttpHeaders {
-  const { "WWW-Authenticate": _, ...headers } = headersOf(error);
-  return headers;
 }
 
 /** To where people sign in, and from there back to this page. */
@@ -159,18 +153,4 @@ function formCookieOf(exchange: Exchange, isSecure: boolean): string {
   const [name, secure] = isSecure ? [`__Host-${FORM_COOKIE}`, "; Secure"] : [FORM_COOKIE, ""];
   exchange.addCookie(`${name}=${made}; Path=/; HttpOnly; SameSite=Lax${secure}`);
   return made;
-}
-
-async function sendErrorPage(exchange: Exchange, error: unknown): Promise<void> {
-  if (error instanceof BodyAborted || exchange.isGone) return;
-  const told = explain(error, exchange);
-  if (exchange.res.headersSent) {
-    exchange.res.destroy();
-    return;
-  }
-  const title = STATUSES[told.code] >= 500 ? "Something went wrong" : "This did not work";
-  const body = html`<h1>${title}</h1>
-<p class="error" role="alert">${told.message}</p>
-<p class="soft">Request ${exchange.requestId}</p>`;
-  await sendPageAnswer(exchange, { title, body, status: STATUSES[told.code], headers: { ...headersOfPage(told), Connection: "close" } });
 }

@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import type { OutgoingHttpHeaders } from "node:http";
 import { raw } from "hono/html";
+import { sendRefusal } from "../error-handler.js";
 import type { Exchange } from "../exchange.js";
 import { type Html, html } from "./html.js";
 import { PAGE_STYLE } from "./style.js";
@@ -17,6 +18,8 @@ export interface Page {
   /** What an answer to one of its forms may redirect to, as sources of `form-action`, to which browsers hold every redirect that follows. */
   readonly formTargets?: readonly string[];
   readonly headers?: OutgoingHttpHeaders;
+  /** Where the mark at the top leads; the start of this host unless said. */
+  readonly home?: string;
 }
 
 export interface Redirect {
@@ -43,19 +46,18 @@ export async function sendPageAnswer(exchange: Exchange, answer: PageAnswer): Pr
   exchange.hideFromScripts();
   if ("redirectTo" in answer) {
     // 303, never 307 or 308: what a form holds must not be sent on (RFC 9700 4.12).
-    exchange.writeHead(303, { ...PRIVATE_HEADERS, "Referrer-Policy": "no-referrer", ...answer.headers, Location: answer.redirectTo });
-    exchange.res.end();
+    const headers = { ...PRIVATE_HEADERS, "Referrer-Policy": "no-referrer", ...answer.headers, Location: answer.redirectTo };
+    sendRefusal(exchange, 303, headers, Buffer.alloc(0));
     return;
   }
   const bytes = Buffer.from(String(await layOut(answer)));
-  exchange.writeHead(answer.status ?? 200, {
+  const headers = {
     ...PRIVATE_HEADERS,
     "Content-Security-Policy": policyOf(answer.formTargets ?? []),
     ...answer.headers,
     "Content-Type": "text/html; charset=utf-8",
-    "Content-Length": bytes.byteLength,
-  });
-  exchange.res.end(bytes);
+  };
+  sendRefusal(exchange, answer.status ?? 200, headers, bytes);
 }
 
 function policyOf(formTargets: readonly string[]): string {
@@ -69,7 +71,7 @@ function policyOf(formTargets: readonly string[]): string {
   ].join("; ");
 }
 
-function layOut({ title, body }: Page): Html {
+function layOut({ title, body, home = "/" }: Page): Html {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -80,7 +82,7 @@ function layOut({ title, body }: Page): Html {
 <style>${raw(PAGE_STYLE)}</style>
 </head>
 <body>
-<header><span class="mark" aria-hidden="true"></span>Sluice</header>
+<header><a href="${home}"><span class="mark" aria-hidden="true"></span>Sluice</a></header>
 <main>
 ${body}
 </main>

@@ -13,3 +13,6 @@ export const returnToInput = z.string().max(CHARS_MAX).regex(LOCAL_PATH).optiona
 export function returnToQuery(returnTo: string | undefined): string {
   return returnTo === undefined ? "" : `?return_to=${encodeURIComponent(returnTo)}`;
 }
+
+/** Where people are led who came for nothing in particular. */
+export const HOME_PATH = "/sessions";

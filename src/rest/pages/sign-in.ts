@@ -10,7 +10,7 @@ import type { Route } from "../route.js";
 import type { FormFields } from "./form.js";
 import { type Html, html } from "./html.js";
 import type { Page, PageAnswer } from "./page.js";
-import { returnToInput, returnToQuery } from "./return-to.js";
+import { HOME_PATH, returnToInput, returnToQuery } from "./return-to.js";
 
 const pageQuery = z.object({ return_to: returnToInput });
 const signInForm = signInInput.extend({ return_to: returnToInput });
@@ -113,7 +113,7 @@ function leave({ base, exchange }: Shown, returnTo: string | undefined, { cookie
 }
 
 function homeOf({ base }: Pick<Shown, "base">, returnTo: string | undefined): string {
-  return returnTo ?? `${base}/sessions`;
+  return returnTo ?? `${base}${HOME_PATH}`;
 }
 
 /** What was typed, other than the password. */

@@ -7,7 +7,8 @@ export const PAGE_STYLE = `
 * { box-sizing: border-box; }
 [hidden] { display: none !important; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
-header { max-width: 34rem; margin: 0 auto; padding: 1.25rem 1rem 0.5rem; font-weight: 650; display: flex; align-items: center; gap: 0.5rem; }
+header { max-width: 34rem; margin: 0 auto; padding: 1.25rem 1rem 0.5rem; font-weight: 650; }
+header a { display: inline-flex; align-items: center; gap: 0.5rem; color: inherit; text-decoration: none; }
 .mark { width: 1.1rem; height: 1.1rem; border-radius: 0.3rem; background: linear-gradient(180deg, var(--strong) 55%, var(--line) 55%); }
 main { max-width: 34rem; margin: 0 auto 2rem; padding: 1.25rem 1rem; background: var(--card); border: 1px solid var(--line); border-radius: 0.75rem; }
 @media (min-width: 36rem) { main { padding: 1.75rem; } }
@@ -40,6 +41,9 @@ a { color: var(--strong); }
 dl { display: grid; grid-template-columns: minmax(6rem, auto) 1fr; gap: 0.3rem 1rem; margin: 0 0 0.75rem; }
 dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
+ul { margin: 0 0 0.75rem; padding-left: 1.2rem; }
+li { margin: 0.2rem 0; overflow-wrap: anywhere; }
+pre { margin: 0 0 0.75rem; padding: 0.65rem 0.8rem; background: var(--paper); border: 1px solid var(--line); border-radius: 0.5rem; font: 0.9rem/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; user-select: all; }
 ul.plain { list-style: none; margin: 0; padding: 0; }
 ul.plain > li { padding: 0.75rem 0; border-top: 1px solid var(--line); }
 .who { display: flex; flex-wrap: wrap; gap: 0.5rem 1rem; align-items: center; justify-content: space-between; border-bottom: 1px solid var(--line); padding-bottom: 0.75rem; margin-bottom: 1rem; }

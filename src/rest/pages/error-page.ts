@@ -1,0 +1,62 @@
+/** An error as a page: for whoever asks for HTML, which programs do not. */
+import type { AppError } from "../../errors.js";
+import { BodyAborted } from "../../services/request-body.js";
+import { explain, headersOf, STATUSES, sendError } from "../error-handler.js";
+import type { Exchange } from "../exchange.js";
+import { html } from "./html.js";
+import { sendPageAnswer } from "./page.js";
+import { returnToInput } from "./return-to.js";
+
+/** True of browsers that open an address. What takes anything, as programs and scripts say that they do, is answered in JSON. */
+export function prefersHtml({ req }: Exchange): boolean {
+  const { accept } = req.headers;
+  return accept !== undefined && /html/i.test(accept) && req.accepts(["json", "html"]) === "html";
+}
+
+/** For what is refused before it reaches an endpoint: a path or a method that there is not. `home` is where the page leads back to. */
+export function sendErrorAsAsked(exchange: Exchange, error: unknown, home: string): void | Promise<void> {
+  exchange.res.setHeader("Vary", "Accept");
+  return prefersHtml(exchange) ? sendErrorPage(exchange, error, home) : sendError(exchange, error);
+}
+
+export async function sendErrorPage(exchange: Exchange, error: unknown, home = "/"): Promise<void> {
+  if (error instanceof BodyAborted || exchange.isGone) return;
+  const told = explain(error, exchange);
+  if (exchange.res.headersSent) {
+    exchange.res.destroy();
+    return;
+  }
+  const status = STATUSES[told.code];
+  const title = titleOf(told, status);
+  const again = pageBefore(exchange);
+  const body = html`<h1>${title}</h1>
+<p class="error" role="alert">${told.message}</p>
+<div class="buttons">
+${again === null ? "" : html`<a class="button" href="${again}">Open the page again</a>`}
+<a class="button" href="${home}">Go to the start</a>
+</div>
+<p class="soft">Error ${status} · request ${exchange.requestId}</p>`;
+  exchange.clearHeaders();
+  await sendPageAnswer(exchange, { title, body, home, status, headers: headersOfPage(told) });
+}
+
+/** A page asks nobody for a bearer token. */
+export function headersOfPage(error: AppError): Record<string, string> {
+  const { "WWW-Authenticate": _, ...headers } = headersOf(error);
+  return headers;
+}
+
+function titleOf({ code }: AppError, status: number): string {
+  if (status >= 500) return "Something went wrong";
+  if (code === "NOT_FOUND") return "Not found";
+  if (code === "RATE_LIMITED") return "Too much at once";
+  return "This did not work";
+}
+
+/** The page of ours that a form was sent from, to be shown anew: our pages tell each other where they are, and nobody else. */
+function pageBefore({ req }: Exchange): string | null {
+  const { referer, host } = req.headers;
+  if (req.method !== "POST" || referer === undefined || !URL.canParse(referer)) return null;
+  const url = new URL(referer);
+  return url.host === host ? (returnToInput.parse(url.pathname + url.search) ?? null) : null;
+}

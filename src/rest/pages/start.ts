@@ -1,0 +1,47 @@
+/** The page at the gateway's own address: what this is, and where to begin. Programs are answered in JSON there (service.ts). */
+import type { Addresses } from "../../services/platform-settings.js";
+import { type Html, html } from "./html.js";
+import type { Page } from "./page.js";
+
+/** What the pages tell of the gateway that they are part of. */
+export interface GatewayInfo {
+  readonly addresses: () => Addresses;
+  /** GraphiQL is shown at /graphql. */
+  readonly hasGraphiQL: boolean;
+}
+
+export interface Start extends GatewayInfo {
+  /** Where the pages on which people sign in are, without a slash at the end. */
+  readonly pages: string;
+  readonly isSignUpOpen: boolean;
+}
+
+export function startPage({ addresses, hasGraphiQL, pages, isSignUpOpen }: Start): Page {
+  const { baseUrl } = addresses();
+  const body = html`<h1>One key and one bill for generative AI</h1>
+<p>This is a Sluice gateway. It takes the requests of OpenAI clients, and of REST and GraphQL, to models of every kind (text, pictures, video, speech, music, embeddings), and they are paid for with prepaid credits.</p>
+<div class="buttons">
+<a class="button primary" href="${pages}/sign-in">Sign in</a>
+${isSignUpOpen ? html`<a class="button" href="${pages}/sign-up">Create an account</a>` : ""}
+</div>
+${isSignUpOpen ? "" : html`<p class="soft">Accounts are made by whoever runs this gateway: ask them for one.</p>`}
+<h2>Begin</h2>
+<p>Give an OpenAI client this as its base URL, and an API key of your account:</p>
+<pre><code>${baseUrl}/v1</code></pre>
+<p>Which models there are is told without a key:</p>
+<pre><code>curl ${baseUrl}/v1/models</code></pre>
+<h2>Read on</h2>
+${gatewayLinks({ addresses, hasGraphiQL })}`;
+  return { title: "A gateway for generative AI", body };
+}
+
+/** Where the gateway describes itself. */
+export function gatewayLinks({ addresses, hasGraphiQL }: GatewayInfo): Html {
+  const { baseUrl } = addresses();
+  return html`<ul>
+<li><a href="${baseUrl}/docs">API reference</a>: every route of the REST API, to read and to try</li>
+<li><a href="${baseUrl}/openapi.json">OpenAPI document</a>: the same for programs</li>
+${hasGraphiQL ? html`<li><a href="${baseUrl}/graphql">GraphiQL</a>: the GraphQL API and its documentation</li>` : ""}
+<li><a href="${baseUrl}/models">Models</a>: all that there are, with their prices, as JSON</li>
+</ul>`;
+}
