@@ -1,5 +1,5 @@
 /** Relay connections over the services' keyset pages: forward only, newest first. */
-import { invalidInput } from "../errors.js";
+import { wrongField } from "../errors.js";
 import { decodeCursor, encodeCursor, type Page, type PagePosition, type PageRequest } from "../lib/pagination.js";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../limits.js";
 import { builder } from "./builder.js";
@@ -17,10 +17,10 @@ interface PageArgs {
 /** BAD_REQUEST with param `first` or `after` when they are out of bounds or made by hand. */
 export function toPageRequest({ first, after }: PageArgs): PageRequest {
   const size = first ?? PAGE_SIZE_DEFAULT;
-  if (size < 1 || size > PAGE_SIZE_MAX) throw invalidInput(`first must be between 1 and ${PAGE_SIZE_MAX}.`, "first");
+  if (size < 1 || size > PAGE_SIZE_MAX) throw wrongField("first", `must be from 1 to ${PAGE_SIZE_MAX}`);
   if (after === undefined || after === null) return { first: size };
   const position = decodeCursor(after);
-  if (position === null) throw invalidInput("after is not a cursor that this list has answered.", "after");
+  if (position === null) throw wrongField("after", "must be a cursor that this list has answered");
   return { first: size, after: position };
 }
 

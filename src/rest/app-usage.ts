@@ -11,7 +11,7 @@ import { queryInteger } from "./query.js";
 import type { Route } from "./route.js";
 
 const appUsageQuery = z.object({
-  format: z.enum(["json", "csv"], "Expected json or csv.").default("json"),
+  format: z.enum(["json", "csv"]).default("json"),
   days: queryInteger(1, USAGE_DAYS_MAX).default(USAGE_DAILY_DAYS_DEFAULT),
 });
 

@@ -1,5 +1,5 @@
 /** Pictures (Spec 4.2): POST /v1/images/generations and /v1/images/edits in OpenAI's format, GET /image/{prompt} as bytes. */
-import { invalidInput } from "../errors.js";
+import { wrongField } from "../errors.js";
 import { IMAGE_INPUT_BYTES_MAX, IMAGE_INPUTS_BYTES_MAX, IMAGE_INPUTS_MAX } from "../limits.js";
 import { imageEditForm, imageEditInput, imageGenerationInput, imageQuery } from "../services/generation/images-input.js";
 import type { Services } from "../services/services.js";
@@ -69,6 +69,6 @@ function toImageFiles({ image = [], mask = [] }: UploadedFiles) {
 
 function promptOf(exchange: Exchange): string {
   const prompt = exchange.parameter("prompt");
-  if (prompt.trim() === "") throw invalidInput("The prompt is empty.", "prompt");
+  if (prompt.trim() === "") throw wrongField("prompt", "must not be empty");
   return prompt;
 }

@@ -2,7 +2,7 @@
  * A JSON object with a file in it, as base64 in one of its fields: the file is decoded while the body arrives, and only the rest of
  * the object is kept, with an empty text where the file was.
  */
-import { invalidInput, payloadTooLarge } from "../errors.js";
+import { payloadTooLarge, wrongField } from "../errors.js";
 import { Base64Decoder, Base64Error } from "../lib/base64-decoder.js";
 
 const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
@@ -97,7 +97,7 @@ export class JsonFileReader {
   private beginText(): void {
     const isOwn = this.depth === 1 && this.isObject;
     if (isOwn && !this.isNameNext && this.lastName === this.field) {
-      if (this.hasFile) throw invalidInput("This field may be given only once.", this.field);
+      if (this.hasFile) throw wrongField(this.field, "may be given only once");
       this.hasFile = true;
       this.place = "file";
       return;
@@ -141,7 +141,7 @@ export class JsonFileReader {
     try {
       return work();
     } catch (error) {
-      throw error instanceof Base64Error ? invalidInput("The data is not base64 with its padding.", this.field) : error;
+      throw error instanceof Base64Error ? wrongField(this.field, "must be base64 with its padding") : error;
     }
   }
 

@@ -1,5 +1,5 @@
 /** POST /v1/videos and what follows: generation jobs in OpenAI's format, for its clients. */
-import { invalidInput, notFound } from "../errors.js";
+import { notFound, wrongField } from "../errors.js";
 import { IMAGE_INPUT_BYTES_MAX } from "../limits.js";
 import type { GenerationJob } from "../services/generation/job.js";
 import { fromVideoBody, videoBody, videoForm } from "../services/generation/videos-body.js";
@@ -43,7 +43,7 @@ export function addOpenAiVideoRoutes(route: Route, endpoint: Endpoint, { jobs, v
     GET: endpoint({
       handler: async (ctx, { exchange }) => {
         const { variant = "video" } = exchange.query.parameters;
-        if (variant !== "video") throw invalidInput("Only the video itself is kept.", "variant");
+        if (variant !== "video") throw wrongField("variant", "must be video: nothing else is kept");
         onlyVideo(await jobs.get(ctx, exchange.parameter("generation")));
         await sendJobContent(jobs, ctx, exchange);
       },

@@ -1,6 +1,6 @@
 /** Query strings: each name once, well-formed, and the `key` credential apart from the parameters. */
 import * as z from "zod";
-import { invalidInput } from "../errors.js";
+import { invalidInput, wrongField } from "../errors.js";
 import { setOwnValue } from "../lib/own-values.js";
 import { decodeCursor } from "../lib/pagination.js";
 
@@ -23,13 +23,12 @@ export function parseQuery(url: string): Query {
   let key: string | null = null;
   const parameters: Record<string, string> = Object.create(null);
   for (const [name, value] of new URLSearchParams(text)) {
-    if (Object.hasOwn(parameters, name) || (name === "key" && key !== null))
-      throw invalidInput("This parameter may be given only once.", name);
+    if (Object.hasOwn(parameters, name) || (name === "key" && key !== null)) throw wrongField(name, "may be given only once");
     if (name === "key") {
       key = value;
       continue;
     }
-    if (value.includes("\0")) throw invalidInput("A NUL character is not allowed.", name);
+    if (value.includes("\0")) throw wrongField(name, "must not hold a NUL character");
     setOwnValue(parameters, name, value);
   }
   return { key, parameters };
@@ -37,7 +36,7 @@ export function parseQuery(url: string): Query {
 
 /** A whole number written with digits alone: `1e1`, ` 5` and `5.0` are refused. */
 export function queryInteger(min: number, max: number) {
-  const message = `Expected a whole number from ${min} to ${max}.`;
+  const message = `expected a whole number from ${min} to ${max}`;
   return z
     .string()
     .regex(/^\d{1,15}$/, message)
@@ -51,7 +50,7 @@ export function queryCursor() {
   return z.string().transform((cursor, ctx) => {
     const position = decodeCursor(cursor);
     if (position !== null) return position;
-    ctx.addIssue("Expected a `nextCursor` that this list has answered.");
+    ctx.addIssue("must be a `nextCursor` that this list has answered");
     return z.NEVER;
   });
 }

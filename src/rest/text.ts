@@ -1,6 +1,6 @@
 /** POST /text and GET /text/{prompt}: text generation that answers plain text (Spec 4.1, decisions "Generation"). */
 import type { RequestContext } from "../context.js";
-import { invalidInput } from "../errors.js";
+import { wrongField } from "../errors.js";
 import { type ChatCompletionInput, chatCompletionInput } from "../services/generation/chat-input.js";
 import { textQuery } from "../services/generation/text.js";
 import type { Services } from "../services/services.js";
@@ -55,7 +55,7 @@ async function answerText(text: Services["text"], ctx: RequestContext, exchange:
 
 function promptOf(exchange: Exchange): string {
   const prompt = exchange.parameter("prompt");
-  if (prompt.trim() === "") throw invalidInput("The prompt is empty.", "prompt");
+  if (prompt.trim() === "") throw wrongField("prompt", "must not be empty");
   return prompt;
 }
 

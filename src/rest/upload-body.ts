@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import * as z from "zod";
-import { invalidInput } from "../errors.js";
+import { wrongField } from "../errors.js";
 import { MEDIA_NAME_CHARS_MAX, MEDIA_UPLOAD_BYTES_MAX } from "../limits-disk.js";
 import type { BodyAllowance } from "../services/body-budget.js";
 import { parseInput, storableText } from "../services/input.js";
@@ -61,7 +61,7 @@ async function readFormFile<Received>(
 ): Promise<UploadBody<Received>> {
   const { files } = await receiveForm(req, FORM_RULES, sink, allowance);
   const [file] = files;
-  if (!file) throw invalidInput("The form has no file.", "file");
+  if (!file) throw wrongField("file", "is required");
   const { field, received, contentType, name } = file;
   return { kind: "file", received, field, contentType: contentType || null, name: name || null };
 }
@@ -77,7 +77,7 @@ async function readJsonFile<Received>(
   if (first.done) {
     const body = parseJsonObject(reader.rest());
     if (!Object.hasOwn(body, "data")) return { kind: "announcement", body };
-    throw invalidInput("Expected a text.", "data");
+    throw wrongField("data", "expected a string");
   }
   const received = await sink.receive(content, "data");
   try {

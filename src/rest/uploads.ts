@@ -8,7 +8,7 @@ import { type Readable, Transform, type Writable } from "node:stream";
 import type { Request, Response } from "express";
 import type { MulterError, StorageEngine } from "multer";
 import type * as z from "zod";
-import { AppError, invalidInput, payloadTooLarge } from "../errors.js";
+import { AppError, invalidInput, payloadTooLarge, wrongField } from "../errors.js";
 import { ownValue, setOwnValue } from "../lib/own-values.js";
 import { FORM_FIELD_BYTES_MAX, FORM_FIELD_DEPTH_MAX, FORM_FIELD_NAME_BYTES_MAX, FORM_FIELDS_MAX, FORM_LIST_ITEMS_MAX } from "../limits.js";
 import type { BodyAllowance } from "../services/body-budget.js";
@@ -114,7 +114,7 @@ async function parse(req: IncomingMessage, rules: FormRules, storage: StorageEng
   }
   const parsed = await readParts(req, rules, storage, allowance);
   for (const [name, { mayBeText }] of Object.entries(rules.files)) {
-    if (Object.hasOwn(parsed.fields, name) && !mayBeText) throw invalidInput("This field must be a file.", name);
+    if (Object.hasOwn(parsed.fields, name) && !mayBeText) throw wrongField(name, "must be a file");
   }
   return parsed;
 }
@@ -219,7 +219,7 @@ class Feed extends Transform {
   /** Only lists repeat their name. */
   private see(name: unknown): void {
     if (typeof name !== "string" || name.endsWith("[]")) return;
-    if (this.names.has(name)) this.destroy(invalidInput("This field may be given only once.", name));
+    if (this.names.has(name)) this.destroy(wrongField(name, "may be given only once"));
     this.names.add(name);
   }
 }
@@ -258,12 +258,12 @@ function createFileFilter({ files }: FormRules) {
   return (_req: unknown, file: MulterFile, done: (error: Error | null, isWanted?: boolean) => void) => {
     const name = bareName(file.fieldname);
     const rule = ownValue(files, name);
-    if (!rule) return done(invalidInput("This field does not take a file.", name));
+    if (!rule) return done(wrongField(name, "does not take a file"));
     const count = (counts.get(name) ?? 0) + 1;
     counts.set(name, count);
     if (count > rule.countMax) {
       const most = rule.countMax === 1 ? "one file" : `${rule.countMax} files`;
-      return done(invalidInput(`This field takes at most ${most}.`, name));
+      return done(wrongField(name, `takes at most ${most}`));
     }
     done(null, true);
   };
@@ -290,7 +290,9 @@ function toFormError(error: unknown, { fileBytesMax }: FormRules): unknown {
     case "LIMIT_FILE_SIZE":
       return new AppError("PAYLOAD_TOO_LARGE", `The file is larger than ${fileBytesMax} bytes.`, field ? { param: bareName(field) } : {});
     case "LIMIT_FIELD_VALUE":
-      return invalidInput(`The field is longer than ${FORM_FIELD_BYTES_MAX} bytes.`, field);
+      return field === undefined
+        ? invalidInput(`A field is longer than ${FORM_FIELD_BYTES_MAX} bytes.`)
+        : wrongField(field, `must have at most ${FORM_FIELD_BYTES_MAX} bytes`);
     case "LIMIT_FIELD_COUNT":
       return invalidInput(`The form has more than ${FORM_FIELDS_MAX} fields.`);
     case "LIMIT_FIELD_KEY":

@@ -20,17 +20,17 @@ const CSV_PAGE_ROWS = 1_000;
 /** Spec 4.5: "cached 1 hour", read as the greatest age that a reader may assume. */
 const DAILY_MAX_AGE_SECONDS = 3_600;
 
-const formatQuery = z.enum(["json", "csv"], "Expected json or csv.").default("json");
+const formatQuery = z.enum(["json", "csv"]).default("json");
 
 const usageQuery = z
   .object({
     format: formatQuery,
     days: queryInteger(1, USAGE_DAYS_MAX).default(USAGE_DAYS_DEFAULT),
     limit: queryInteger(1, USAGE_LIMIT_MAX).default(USAGE_LIMIT_DEFAULT),
-    before: z.iso.datetime({ offset: true, error: "Expected an ISO 8601 time such as 2026-01-31T12:00:00.000Z." }).optional(),
-    before_id: z.uuid("Expected the id of a usage record.").optional(),
+    before: z.iso.datetime({ offset: true, error: "must be an ISO 8601 time such as 2026-01-31T12:00:00.000Z" }).optional(),
+    before_id: z.uuid("must be the id of a usage record").optional(),
   })
-  .refine((query) => query.before !== undefined || query.before_id === undefined, { path: ["before_id"], error: "Needs `before` too." });
+  .refine((query) => query.before !== undefined || query.before_id === undefined, { path: ["before_id"], error: "needs `before` too" });
 
 const usageDailyQuery = z.object({ format: formatQuery, days: queryInteger(1, USAGE_DAYS_MAX).default(USAGE_DAILY_DAYS_DEFAULT) });
 

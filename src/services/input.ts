@@ -1,9 +1,15 @@
-/** zod's findings as the error that callers see: every wrong field by its dotted path (decisions "Errors"). */
+/** zod's findings as the error that callers see: every wrong field by its dotted path (decisions "Errors"). The words are `issue-words.ts`'s. */
 import * as z from "zod";
 import { AppError } from "../errors.js";
+import { MISSING, sayChoices, sayIssue, UNKNOWN_FIELDS_SEPARATOR } from "../lib/issue-words.js";
 
 /** Unspecified: findings told at once. A body can hold thousands of wrong items, and nobody reads more than these. */
 const FINDINGS_MAX = 20;
+/** Unspecified: of these, the fields that the message itself tells. */
+const FIELDS_SAID_MAX = 3;
+/** Unspecified: how much of a path the message repeats: an unknown field has whatever name the caller gave it. */
+const PATH_CHARS_MAX = 200;
+const PARSING = { error: sayIssue };
 
 interface Finding {
   /** Empty: about the whole input. */
@@ -16,55 +22,101 @@ export const storableText = z.string().refine((text) => !text.includes("\0"), "m
 
 /** The parsed input, or BAD_REQUEST with `param` naming the first wrong field. */
 export function parseInput<Output>(schema: z.ZodType<Output>, input: unknown): Output {
-  const result = schema.safeParse(input);
+  const result = schema.safeParse(input, PARSING);
   if (result.success) return result.data;
-  throw toInputError(result.error);
+  throw toInputError(result.error, input);
 }
 
-export function toInputError(error: z.ZodError): AppError {
-  const findings = error.issues.flatMap((issue) => toFindings(issue, []));
-  const first = findings[0] ?? { path: "", message: "Invalid input" };
-  const others = findings.length - 1;
-  const message = (first.path ? `${first.path}: ${first.message}` : first.message) + (others > 0 ? ` (and ${others} more)` : "");
-  const details = toDetails(findings.slice(0, FINDINGS_MAX));
-  return new AppError("BAD_REQUEST", message, first.path ? { param: first.path, details } : { details });
+function toInputError(error: z.ZodError, input: unknown): AppError {
+  const findings = error.issues.flatMap((issue) => toFindings(issue, [], input));
+  const messages = byField(findings);
+  const param = [...messages.keys()].find((path) => path !== "");
+  const { "": formErrors = [], ...fieldErrors } = Object.fromEntries(byField(findings.slice(0, FINDINGS_MAX)));
+  return new AppError("BAD_REQUEST", toSentence(messages), { ...(param !== undefined && { param }), details: { fieldErrors, formErrors } });
 }
 
-function toDetails(findings: readonly Finding[]) {
-  const fieldErrors = new Map<string, string[]>();
-  const formErrors: string[] = [];
+function byField(findings: readonly Finding[]): ReadonlyMap<string, readonly string[]> {
+  const messages = new Map<string, string[]>();
   for (const { path, message } of findings) {
-    if (path === "") formErrors.push(message);
-    else fieldErrors.set(path, [...(fieldErrors.get(path) ?? []), message]);
+    const said = messages.get(path);
+    if (said === undefined) messages.set(path, [message]);
+    else if (!said.includes(message)) said.push(message);
   }
-  return { fieldErrors: Object.fromEntries(fieldErrors), formErrors };
+  return messages;
 }
 
-function toFindings(issue: z.core.$ZodIssue, parents: readonly PropertyKey[]): Finding[] {
+/** "name: is required", or "2 fields are wrong: name: is required; type: must be one of secret or publishable". */
+function toSentence(messages: ReadonlyMap<string, readonly string[]>): string {
+  const said = [...messages]
+    .slice(0, FIELDS_SAID_MAX)
+    .map(([path, about]) => (path === "" ? "" : `${shortened(path)}: `) + about.join(", "));
+  if (messages.size === 1) return said.join("");
+  const others = messages.size - said.length;
+  return `${messages.size} fields are wrong: ${said.join("; ")}${others > 0 ? `; and ${others} more` : ""}`;
+}
+
+function shortened(path: string): string {
+  return path.length > PATH_CHARS_MAX ? `${path.slice(0, PATH_CHARS_MAX)}…` : path;
+}
+
+function toFindings(issue: z.core.$ZodIssue, parents: readonly PropertyKey[], input: unknown): Finding[] {
   const path = [...parents, ...issue.path];
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => ({ path: [...path, key].map(String).join("."), message: "Unknown field" }));
+    const messages = issue.message.split(UNKNOWN_FIELDS_SEPARATOR);
+    return issue.keys.map((key, index) => ({ path: dotted([...path, key]), message: messages[index] ?? issue.message }));
   }
+  if (isAboutMissing(issue) && valueAt(input, path) === undefined) return [{ path: dotted(path), message: MISSING }];
   if (issue.code === "invalid_union") {
     const closest = closestVariant(issue.errors);
-    if (closest !== null) return closest.flatMap((nested) => toFindings(nested, path));
+    if (closest !== null) return closest.flatMap((nested) => toFindings(nested, path, input));
   }
-  return [{ path: path.map(String).join("."), message: issue.message }];
+  return [{ path: dotted(path), message: issue.message }];
 }
 
+function dotted(path: readonly PropertyKey[]): string {
+  return path.map(String).join(".");
+}
+
+/** Whether a value that is not there is told so; a schema's own words are about one that is. */
+function isAboutMissing({ code, path }: z.core.$ZodIssue): boolean {
+  return path.length > 0 && (code === "invalid_type" || code === "invalid_value" || code === "invalid_union");
+}
+
+function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((value, name) => {
+    return typeof value === "object" && value !== null && Object.hasOwn(value, name)
+      ? (value as Record<PropertyKey, unknown>)[name]
+      : undefined;
+  }, input);
+}
+
+type Issues = readonly z.core.$ZodIssue[];
+
 /**
- * Of a union's variants, the one that the caller seems to have meant: the input agreed with it deepest. Null when the
- * input had the wrong type for all of them, where zod's own words for the union say more.
+ * Of a union's variants, the one that the caller seems to have meant: that whose tag (`type: "function_call"`) the input has, else
+ * the one with the fewest mistakes. Null when the input had the wrong type for all of them, where the union's own message says more.
  */
-function closestVariant(variants: readonly (readonly z.core.$ZodIssue[])[]): readonly z.core.$ZodIssue[] | null {
-  let closest: readonly z.core.$ZodIssue[] | null = null;
-  let closestDepth = 0;
-  for (const issues of variants) {
-    const depth = Math.max(0, ...issues.map((issue) => issue.path.length));
-    if (depth > closestDepth || (depth === closestDepth && closest !== null && issues.length < closest.length)) {
-      closest = issues;
-      closestDepth = depth;
-    }
-  }
-  return closest;
+function closestVariant(variants: readonly Issues[]): Issues | null {
+  const possible = variants.filter((issues) => issues.every(({ path }) => path.length > 0));
+  const tagged = possible.filter((issues) => !issues.some(isOfTag));
+  if (tagged.length === 0 && possible.length > 1) return toTagIssue(possible) ?? fewest(possible);
+  return fewest(tagged.length > 0 ? tagged : possible);
+}
+
+function fewest(variants: readonly Issues[]): Issues | null {
+  return variants.reduce<Issues | null>((best, issues) => (best === null || issues.length < best.length ? issues : best), null);
+}
+
+/** About a field that may have a single value: what tells the variants of a union apart. */
+function isOfTag(issue: z.core.$ZodIssue): issue is z.core.$ZodIssueInvalidValue {
+  return issue.code === "invalid_value" && issue.values.length === 1 && issue.path.length === 1;
+}
+
+/** When the input has the tag of no variant, that is what is wrong with it: the tags of all of them. */
+function toTagIssue(variants: readonly Issues[]): Issues | null {
+  const tags = variants.map((issues) => issues.find(isOfTag)).filter((issue) => issue !== undefined);
+  const [first] = tags;
+  if (!first || tags.some(({ path }) => path[0] !== first.path[0])) return null;
+  const values = [...new Set(tags.flatMap((issue) => issue.values))];
+  return [{ ...first, values, message: sayChoices(values.map(String)) }];
 }

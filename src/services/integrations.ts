@@ -22,7 +22,7 @@ export const connectIntegrationInput = z.strictObject({
     .string()
     .min(1)
     .max(TOOLKIT_CHARS_MAX)
-    .regex(/^[a-z0-9_-]+$/, "Expected small letters, digits, `_` and `-`."),
+    .regex(/^[a-z0-9_-]+$/, "may only hold small letters, digits, _ and -"),
 });
 export type ConnectIntegrationInput = z.output<typeof connectIntegrationInput>;
 

@@ -13,18 +13,18 @@ const MEDIA_TYPE_PATTERN = /^[a-z0-9][a-z0-9!#$&^_.+-]*\/[a-z0-9][a-z0-9!#$&^_.+
 export const mediaTag = z
   .string()
   .transform((tag) => tag.toLowerCase())
-  .refine((tag) => TAG_PATTERN.test(tag), "A tag has 1 to 128 of a-z, 0-9 and _.:- and begins with a letter or a digit.");
+  .refine((tag) => TAG_PATTERN.test(tag), "must have 1 to 128 of a-z, 0-9 and _.:- and begin with a letter or a digit");
 
 export const createUploadInput = z.strictObject({
   /** What it is; of what cannot be known by its bytes, or would run in a browser, application/octet-stream becomes. */
-  contentType: z.string().max(MEDIA_TYPE_CHARS_MAX).regex(MEDIA_TYPE_PATTERN, "Expected a media type such as image/png."),
+  contentType: z.string().max(MEDIA_TYPE_CHARS_MAX).regex(MEDIA_TYPE_PATTERN, "must be a media type such as image/png"),
   /** Bytes, exactly. */
   size: z.int().min(1),
   name: storableText.min(1).max(MEDIA_NAME_CHARS_MAX).nullish(),
   tags: z
     .array(mediaTag)
     .transform((tags) => [...new Set(tags)])
-    .refine((tags) => tags.length <= MEDIA_TAGS_MAX, `At most ${MEDIA_TAGS_MAX} tags are taken.`)
+    .refine((tags) => tags.length <= MEDIA_TAGS_MAX, `must have at most ${MEDIA_TAGS_MAX} items`)
     .nullish(),
 });
 export type CreateUploadInput = z.infer<typeof createUploadInput>;

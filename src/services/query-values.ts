@@ -3,12 +3,12 @@ import * as z from "zod";
 
 /** true, false, 1 and 0 only; described as the boolean that it is. */
 export const queryFlag = z
-  .enum(["true", "false", "1", "0"], "Expected true, false, 1 or 0.")
+  .enum(["true", "false", "1", "0"], "expected true, false, 1 or 0")
   .transform((value) => value === "true" || value === "1")
   .meta({ enum: undefined, type: "boolean" });
 
 /** Digits alone, with a minus or without: `1e3`, `5.0` and ` 5` are refused. */
 export const queryWholeNumber = z
   .string()
-  .regex(/^-?\d{1,15}$/, "Expected a whole number.")
+  .regex(/^-?\d{1,15}$/, "expected a whole number")
   .transform(Number);

@@ -1,5 +1,5 @@
 /** What speech, music and transcriptions are asked with. The services' own schemas check it, under the names on the wire. */
-import { invalidInput } from "../../errors.js";
+import { invalidInput, wrongField } from "../../errors.js";
 import { TIMESTAMP_GRANULARITIES, TRANSCRIPT_FORMATS } from "../../services/generation/transcriptions-input.js";
 import { builder, enumValues } from "../builder.js";
 
@@ -76,7 +76,7 @@ export function toWire(input: Readonly<Record<string, unknown>>): Record<string,
   const named = Object.fromEntries(Object.entries(stated).map(([name, value]) => [toSnakeCase(name), value]));
   const body = Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined && value !== null));
   if (extra === undefined || extra === null) return body;
-  if (typeof extra !== "object" || Array.isArray(extra)) throw invalidInput("extra must be an object.", "extra");
+  if (typeof extra !== "object" || Array.isArray(extra)) throw wrongField("extra", "expected an object");
   const taken = Object.keys(extra).find((name) => RESERVED_FIELDS.includes(name) || Object.hasOwn(named, name));
   if (taken !== undefined) throw invalidInput(`${taken} is set by the operation itself or by a field of its own.`, `extra.${taken}`);
   return { ...extra, ...body };

@@ -3,7 +3,7 @@
  * the body of POST /v1/chat/completions, and the service's own schema checks that, so both faces refuse the same things
  * in the same words; `param` and `details` of an error name the fields as they are called there.
  */
-import { invalidInput } from "../../errors.js";
+import { invalidInput, wrongField } from "../../errors.js";
 import { builder, enumValues } from "../builder.js";
 
 const ROLES = ["system", "developer", "user", "assistant", "tool", "function"] as const;
@@ -169,7 +169,7 @@ function toResponseFormat({ type, jsonSchema }: NonNullable<Input["responseForma
 
 function toExtra(extra: unknown, body: Record<string, unknown>): Record<string, unknown> {
   if (!isPresent(extra)) return {};
-  if (typeof extra !== "object" || Array.isArray(extra)) throw invalidInput("extra must be an object.", "extra");
+  if (typeof extra !== "object" || Array.isArray(extra)) throw wrongField("extra", "expected an object");
   const taken = Object.keys(extra).find((field) => RESERVED_FIELDS.includes(field) || Object.hasOwn(body, field));
   if (taken !== undefined) throw invalidInput(`${taken} is set by the operation itself or by a field of its own.`, `extra.${taken}`);
   return extra as Record<string, unknown>;

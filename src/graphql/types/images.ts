@@ -1,5 +1,5 @@
 /** Pictures as mutations (Spec 4.2): the same inputs as POST /v1/images/generations and /v1/images/edits, under the same rules. */
-import { invalidInput } from "../../errors.js";
+import { invalidInput, wrongField } from "../../errors.js";
 import type { GeneratedImage as GeneratedImageObject, GeneratedImages } from "../../services/generation/images.js";
 import {
   IMAGE_FORMATS,
@@ -129,7 +129,7 @@ function toBody(input: Partial<typeof GenerateImageInput.$inferInput>): Record<s
   const named = { ...same, image: images, negative_prompt: negativePrompt, output_format: outputFormat, response_format: responseFormat };
   const body = Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined && value !== null));
   if (extra === undefined || extra === null) return body;
-  if (typeof extra !== "object" || Array.isArray(extra)) throw invalidInput("extra must be an object.", "extra");
+  if (typeof extra !== "object" || Array.isArray(extra)) throw wrongField("extra", "expected an object");
   const taken = Object.keys(extra).find((name) => Object.hasOwn(named, name));
   if (taken !== undefined) throw invalidInput(`${taken} has a field of its own.`, `extra.${taken}`);
   return { ...extra, ...body };

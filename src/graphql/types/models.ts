@@ -1,5 +1,5 @@
 /** The model catalog (Spec 2.8, 2.9, 4.4): public, and cut to what the key may call when there is one. */
-import { invalidInput } from "../../errors.js";
+import { wrongField } from "../../errors.js";
 import { formatPicocredits } from "../../lib/money.js";
 import { CATALOG_SEARCH_CHARS_MAX } from "../../limits.js";
 import { HEALTH_STATUSES, type ModelHealth as Health } from "../../services/catalog/community.js";
@@ -193,7 +193,7 @@ interface ModelsArgs {
 
 function toFilter({ modality, search, capability, community, reliability }: ModelsArgs) {
   if (search && search.length > CATALOG_SEARCH_CHARS_MAX) {
-    throw invalidInput(`search must be at most ${CATALOG_SEARCH_CHARS_MAX} characters long.`, "search");
+    throw wrongField("search", `must have at most ${CATALOG_SEARCH_CHARS_MAX} characters`);
   }
   return {
     ...(modality && { modalities: [modality] }),

@@ -1,5 +1,5 @@
 /** Usage: what each generation consumed and cost, and the daily roll-up (Spec 2.2, 4.5). */
-import { invalidInput } from "../../errors.js";
+import { wrongField } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT, USAGE_DAYS_MAX } from "../../limits.js";
@@ -97,6 +97,6 @@ export const usageDailyDaysArg = builder.args((t) => ({
 /** Undefined: the service's own default. BAD_REQUEST with param `days` when it is out of bounds (Spec 8). */
 export function toDays({ days }: { readonly days?: number | null | undefined }): number | undefined {
   if (days === undefined || days === null) return undefined;
-  if (days < 1 || days > USAGE_DAYS_MAX) throw invalidInput(`days must be between 1 and ${USAGE_DAYS_MAX}.`, "days");
+  if (days < 1 || days > USAGE_DAYS_MAX) throw wrongField("days", `must be from 1 to ${USAGE_DAYS_MAX} days`);
   return days;
 }

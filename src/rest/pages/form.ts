@@ -1,6 +1,6 @@
 /** Bodies of HTML forms and of OAuth requests: application/x-www-form-urlencoded. */
 import type { IncomingMessage } from "node:http";
-import { AppError, invalidInput } from "../../errors.js";
+import { AppError, invalidInput, wrongField } from "../../errors.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { URLENCODED_BODY_BYTES_MAX, URLENCODED_FIELDS_MAX } from "../../limits-pages.js";
 import type { BodyAllowance } from "../../services/body-budget.js";
@@ -28,7 +28,7 @@ export async function readFormFields(req: IncomingMessage, allowance: BodyAllowa
   for (const [name, value] of new URLSearchParams(text)) {
     count += 1;
     if (count > URLENCODED_FIELDS_MAX) throw invalidInput(`A form has at most ${URLENCODED_FIELDS_MAX} fields.`);
-    if (value.includes("\0")) throw invalidInput("A NUL character is not allowed.", name);
+    if (value.includes("\0")) throw wrongField(name, "must not hold a NUL character");
     const before = ownValue(fields, name);
     setOwnValue(fields, name, before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value]);
   }

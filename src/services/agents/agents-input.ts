@@ -15,10 +15,7 @@ import { MCP_SERVER_IDS } from "../mcp/mcp-tools.js";
 
 const systemPrompt = storableText.min(1).max(SYSTEM_PROMPT_CHARS_MAX);
 const baseModel = storableText.min(1).max(MODEL_REFERENCE_CHARS_MAX);
-const mcpServers = z
-  .array(z.enum(MCP_SERVER_IDS, `Expected one of ${MCP_SERVER_IDS.join(", ")}.`))
-  .max(MCP_SERVERS_MAX)
-  .superRefine(refuseDuplicates);
+const mcpServers = z.array(z.enum(MCP_SERVER_IDS)).max(MCP_SERVERS_MAX).superRefine(refuseDuplicates);
 
 export const createPromptAgentInput = z.strictObject({
   type: z.literal("prompt_agent").optional(),
@@ -37,7 +34,7 @@ export type CreatePromptAgentInput = z.output<typeof createPromptAgentInput>;
 export const createCodeAgentInput = z.strictObject({
   type: z.literal("code_agent"),
   repository: storableText.min(1).max(REPOSITORY_CHARS_MAX),
-  description: z.literal("", "Only an empty description is taken: it comes from the repository.").optional(),
+  description: z.literal("", "must be empty: it comes from the repository").optional(),
   visibility: modelVisibility.default("private"),
   requiredSafetyFeatures: requiredSafetyFeatures.default([]),
 });

@@ -27,7 +27,7 @@ export interface GrantTerms {
 
 export const days = z.int().min(1).max(GRANT_DAYS_MAX);
 export const budget = creditsAmount.refine((nanocredits) => nanocredits > 0n, "must be more than 0");
-export const permission = z.enum(GRANTABLE_PERMISSIONS, `must be one of ${GRANTABLE_PERMISSIONS.join(", ")}`);
+export const permission = z.enum(GRANTABLE_PERMISSIONS);
 export const modelNames = z.array(storableText.min(1).max(253)).max(API_KEY_ALLOWED_MODELS_MAX);
 
 /** `profile,balance` or `profile balance`, as a query parameter or an OAuth scope; empty is none. `account:profile` is `profile`. */

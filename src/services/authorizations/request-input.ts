@@ -55,10 +55,10 @@ export const authorizationQuery = z.preprocess(dropEmpty, parameters).transform(
   if (query.app_key !== undefined && query.client_id !== undefined) return complain("client_id", "is another name of app_key");
   if (query.permissions && query.scope) return complain("scope", "is another name of permissions");
   const redirectUrl = query.redirect_url ?? query.redirect_uri;
-  if (redirectUrl === undefined) return complain("redirect_url", "is missing: it says where you return to");
+  if (redirectUrl === undefined) return complain("redirect_url", "is required: it says where you return to");
   const codeChallenge = query.code_challenge ?? null;
   if (codeChallenge === null && (query.response_type ?? query.code_challenge_method) !== undefined) {
-    return complain("code_challenge", "is missing: a code is only given with PKCE");
+    return complain("code_challenge", "is required: a code is only given with PKCE");
   }
   const { models, budget, expiry, permissions = query.scope, state = null } = query;
   return {

@@ -30,10 +30,7 @@ export const modelDescription = storableText
 export const modelVisibility = z.enum(["private", "public"]);
 export type ModelVisibility = z.output<typeof modelVisibility>;
 
-export const requiredSafetyFeatures = z
-  .array(z.enum(SAFETY_FEATURES, `Expected one of ${SAFETY_FEATURES.join(", ")}.`))
-  .max(REQUIRED_SAFETY_FEATURES_MAX)
-  .superRefine(refuseDuplicates);
+export const requiredSafetyFeatures = z.array(z.enum(SAFETY_FEATURES)).max(REQUIRED_SAFETY_FEATURES_MAX).superRefine(refuseDuplicates);
 
 /** Names the first item that is there a second time. A list may be long: it is looked through once. */
 export function refuseDuplicates(items: readonly string[], issues: z.RefinementCtx<readonly string[]>): void {

@@ -85,11 +85,7 @@ const createFields = {
 const textModel = z.strictObject({ ...createFields, modality: z.literal("text").default("text"), api: upstreamApi, url: upstreamUrl });
 const mediaModel = z.strictObject({ ...createFields, modality: z.enum(MEDIA_MODALITIES), baseUrl: upstreamUrl });
 
-export const createCommunityModelInput = z.discriminatedUnion(
-  "modality",
-  [textModel, mediaModel],
-  `Expected one of ${PROXY_MODALITIES.join(", ")}.`,
-);
+export const createCommunityModelInput = z.discriminatedUnion("modality", [textModel, mediaModel]);
 export type CreateCommunityModelInput = z.output<typeof createCommunityModelInput>;
 
 /** Decisions: an agent that its owner runs. It has no credential and no price. */

@@ -7,7 +7,7 @@ const PICOCREDITS_MAX = BigInt(PRICE_CREDITS_MAX) * 10n ** 12n;
 
 /** Credits per unit, to picocredits; from 0 to PRICE_CREDITS_MAX. */
 export const priceAmount = z
-  .union([z.number(), z.bigint()], "must be a number of credits per unit")
+  .union([z.number(), z.bigint()])
   .transform((value, issues) => {
     const picocredits = typeof value === "bigint" ? value : parsePicocredits(toPlainDecimal(value) ?? "");
     if (picocredits !== null && picocredits >= 0n && picocredits <= PICOCREDITS_MAX) return picocredits;

@@ -1,7 +1,7 @@
 /** What a caller bounds the run of an agent by: the header `X-Max-Cost`, or `maxCost` of GraphQL's inputs. In nanocredits from there on. */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
-import { invalidInput } from "../../errors.js";
+import { wrongField } from "../../errors.js";
 import { parseNanocredits } from "../../lib/money.js";
 import { CREDITS_MAX } from "../../limits.js";
 import { parseInput } from "../input.js";
@@ -16,10 +16,7 @@ export function readMaxCost(header: string | string[] | undefined): bigint | und
   const amount = typeof header === "string" ? parseNanocredits(header.trim()) : null;
   const parsed = input.safeParse({ maxCost: amount });
   if (parsed.success) return parsed.data.maxCost;
-  throw invalidInput(
-    `The header must be an amount of credits from 0 to ${CREDITS_MAX} with at most 9 decimals, such as 0.25.`,
-    MAX_COST_HEADER,
-  );
+  throw wrongField(MAX_COST_HEADER, `must be an amount of credits from 0 to ${CREDITS_MAX} with at most 9 decimals, such as 0.25`);
 }
 
 /** The request, bounded by what its input says; without that, as it was. Throws BAD_REQUEST. */

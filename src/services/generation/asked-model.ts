@@ -2,7 +2,7 @@
  * The model as a request asks for it: with the rates that its fields make it cost. Whatever a vendor bills by is looked at here, before
  * anything is held and before an upstream is called, and refused where the model's entry has no price for it (services/billed-fields.ts).
  */
-import { type AppError, invalidInput } from "../../errors.js";
+import { type AppError, invalidInput, wrongField } from "../../errors.js";
 import { JSON_DEPTH_MAX } from "../../limits.js";
 import {
   BILLED_FIELDS,
@@ -114,7 +114,7 @@ function isPricedByValue(model: Model, name: string, value: unknown): boolean {
 
 /** By vendor; those of a vendor that is not known may mean anything to an upstream. */
 function findOptions(path: string, all: unknown): Found[] {
-  if (!isRecord(all)) throw invalidInput("must be an object of objects, by vendor.", path);
+  if (!isRecord(all)) throw wrongField(path, "expected an object of objects, by vendor");
   return Object.entries(all).flatMap(([vendor, own]): Found[] => {
     if (own === null || own === undefined) return [];
     const name = `provider_options.${vendor}`;

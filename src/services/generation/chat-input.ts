@@ -12,7 +12,7 @@ const PART_TYPES = ["text", "image_url", "input_audio", "file", "video_url", "re
 
 const contentPart = z
   .looseObject({ type: z.enum(PART_TYPES), text: z.string().optional() })
-  .refine((part) => part.type !== "text" || part.text !== undefined, { message: "a text part needs its text", path: ["text"] });
+  .refine((part) => part.type !== "text" || part.text !== undefined, { message: "is required with type text", path: ["text"] });
 
 const message = z
   .looseObject({

@@ -18,7 +18,7 @@ export const embeddingsInput = z.looseObject({
   model: z.string().min(1).max(253).nullish(),
   input: z
     .union([z.string(), z.array(z.string()), z.array(token), z.array(z.array(token))], {
-      error: "must be a text, a list of texts, a list of token numbers, or a list of such lists",
+      error: "expected a string, an array of strings, an array of token numbers, or an array of such arrays",
     })
     .superRefine(checkInputs),
   encoding_format: z.enum(["float", "base64"]).nullish(),

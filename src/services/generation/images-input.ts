@@ -20,7 +20,7 @@ export const IMAGE_FORMATS = ["png", "jpeg", "webp"] as const;
 export const IMAGE_RESPONSE_FORMATS = ["b64_json", "url"] as const;
 
 const SIZE = /^(\d{1,4})x(\d{1,4})$/;
-const SIZE_MESSAGE = `Expected WIDTHxHEIGHT, each from ${IMAGE_SIDE_MIN} to ${IMAGE_SIDE_MAX} pixels.`;
+const SIZE_MESSAGE = `must be WIDTHxHEIGHT, each from ${IMAGE_SIDE_MIN} to ${IMAGE_SIDE_MAX} pixels`;
 export const IMAGE_SIZE_DEFAULT = `${IMAGE_SIDE_DEFAULT}x${IMAGE_SIDE_DEFAULT}`;
 
 const prompt = z
@@ -35,11 +35,11 @@ const size = z
 const quality = z.enum(IMAGE_QUALITIES);
 const seed = z.int().min(-1);
 const imageUrls = z
-  .union([z.string(), z.array(z.string())], "Expected a URL or a list of URLs.")
+  .union([z.string(), z.array(z.string())], "expected a URL or an array of URLs")
   .transform((urls) => (typeof urls === "string" ? [urls] : urls))
   .pipe(z.array(z.string().min(1)).max(IMAGE_INPUTS_MAX));
 /** Unspecified: pictures are answered whole, so a stream of unfinished ones is refused rather than left out. */
-const notStreamed = z.literal(false, "Images are not streamed: leave it out.");
+const notStreamed = z.literal(false, "must be left out: images are not streamed");
 
 const options = {
   prompt,
@@ -117,7 +117,7 @@ export type ImageEditInput = z.output<typeof imageEditInput>;
 
 const side = queryWholeNumber.refine(
   (pixels) => pixels >= IMAGE_SIDE_MIN && pixels <= IMAGE_SIDE_MAX,
-  `Expected a whole number from ${IMAGE_SIDE_MIN} to ${IMAGE_SIDE_MAX}.`,
+  `must be from ${IMAGE_SIDE_MIN} to ${IMAGE_SIDE_MAX} pixels`,
 );
 
 /** GET /image/{prompt}, whose model may make pictures or videos: every parameter of both. */
@@ -134,8 +134,8 @@ export const imageQuery = z.strictObject({
   image: z
     .string()
     .transform(splitImageUrls)
-    .refine((urls) => urls.length <= IMAGE_INPUTS_MAX, `Expected at most ${IMAGE_INPUTS_MAX} URLs.`)
-    .refine((urls) => urls.every((url) => /^https?:\/\//i.test(url)), "Expected http or https URLs, separated by | or by commas.")
+    .refine((urls) => urls.length <= IMAGE_INPUTS_MAX, `must have at most ${IMAGE_INPUTS_MAX} URLs`)
+    .refine((urls) => urls.every((url) => /^https?:\/\//i.test(url)), "must be http or https URLs, separated by | or by commas")
     .optional(),
   transparent: queryFlag.default(false),
   reasoning: queryFlag.optional(),

@@ -8,7 +8,7 @@
  */
 import { randomInt } from "node:crypto";
 import type { RequestContext } from "../../context.js";
-import { invalidInput } from "../../errors.js";
+import { wrongField } from "../../errors.js";
 import { convertPicture } from "../../lib/pictures.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { IMAGE_INPUT_PIXELS_MAX, IMAGE_INPUTS_MAX } from "../../limits.js";
@@ -82,9 +82,9 @@ export class Images {
   async edit(ctx: RequestContext, input: ImageEditInput, files: ImageFiles = NO_FILES): Promise<GeneratedImages> {
     requireCaller(ctx);
     const count = input.image.length + files.images.length;
-    if (count === 0) throw invalidInput("Send the picture to edit.", "image");
-    if (count > IMAGE_INPUTS_MAX) throw invalidInput(`At most ${IMAGE_INPUTS_MAX} pictures are taken.`, "image");
-    if (input.mask && files.mask) throw invalidInput("Send the mask once.", "mask");
+    if (count === 0) throw wrongField("image", "is required");
+    if (count > IMAGE_INPUTS_MAX) throw wrongField("image", `must have at most ${IMAGE_INPUTS_MAX} items`);
+    if (input.mask && files.mask) throw wrongField("mask", "may be given only once");
     const { references } = this.deps;
     const images = await references.accept(files.images);
     const [mask = null] = await references.accept(files.mask ? [files.mask] : [], "mask");

@@ -18,7 +18,9 @@ const part = z.discriminatedUnion("type", [textPart, imagePart]);
 export const moderationsInput = z.looseObject({
   model: z.string().min(1).max(253).nullish(),
   input: z
-    .union([z.string(), z.array(z.string()), z.array(part)], { error: "must be a text, a list of texts, or a list of content parts" })
+    .union([z.string(), z.array(z.string()), z.array(part)], {
+      error: "expected a string, an array of strings, or an array of content parts",
+    })
     .superRefine(checkInputs),
   safe: safeInput,
 });

@@ -4,7 +4,8 @@
  *
  * Events of a name that is not listed are refused: nobody knows what they cost.
  */
-import { invalidInput } from "../../errors.js";
+import { invalidInput, wrongField } from "../../errors.js";
+import { sayChoices } from "../../lib/issue-words.js";
 import { ownValue } from "../../lib/own-values.js";
 import { isRecord } from "../../providers/openai/json.js";
 import { BILLED_FIELDS, canonicalName } from "../billed-fields.js";
@@ -55,7 +56,7 @@ export interface RealtimeRules {
 export async function permitted(event: Fields, rules: RealtimeRules): Promise<Fields> {
   const { type } = event;
   if (typeof type !== "string" || !CALLER_EVENTS.has(type)) {
-    throw invalidInput(`Expected one of the events ${[...CALLER_EVENTS].join(", ")}.`, "type");
+    throw wrongField("type", sayChoices([...CALLER_EVENTS]));
   }
   if (type === "session.update" && isRecord(event.session)) {
     return { ...event, session: await permittedSession(event.session, rules) };
@@ -99,7 +100,7 @@ function permittedFields(holder: Fields, path: string, { model: own, modelNames 
 /** Hosted tools and MCP servers are called by the vendor, at prices of their own and with its credentials. */
 function assertFunctions(tools: unknown, path: string): void {
   if (!isStated(tools)) return;
-  if (!Array.isArray(tools)) throw invalidInput("Expected an array of functions.", path);
+  if (!Array.isArray(tools)) throw wrongField(path, "expected an array");
   for (const [index, tool] of tools.entries()) {
     const type: unknown = isRecord(tool) ? (tool.type ?? "function") : null;
     if (type !== "function") throw invalidInput("Only functions have a price: a tool is of the type function.", `${path}.${index}.type`);
@@ -116,9 +117,9 @@ async function withTranscription(session: Fields, rules: RealtimeRules): Promise
       continue;
     }
     const param = `session.${path.join(".")}`;
-    if (!isRecord(stated)) throw invalidInput("Expected an object, or null.", param);
+    if (!isRecord(stated)) throw wrongField(param, "expected an object or null");
     const { model: name = null } = stated;
-    if (name !== null && typeof name !== "string") throw invalidInput("Expected the name of a model.", `${param}.model`);
+    if (name !== null && typeof name !== "string") throw wrongField(`${param}.model`, "expected a string");
     own = replacedAt(own, path, { ...stated, model: await rules.transcribeWith(name, `${param}.model`) });
   }
   return own;

@@ -50,7 +50,7 @@ const reasoningItem = z.looseObject({
 const inputItem = z.union([messageItem, callItem, outputItem, reasoningItem]);
 
 const functionTool = z.looseObject({
-  type: z.literal("function", { error: "only tools of type function can be called through this gateway" }),
+  type: z.literal("function", { error: "must be function: no other tools can be called through this gateway" }),
   name: z.string().min(1),
   description: z.string().nullish(),
   parameters: z.looseObject({}).nullish(),
@@ -63,7 +63,7 @@ const textFormat = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("json_schema"), name: z.string().min(1), schema: z.looseObject({}), strict: z.boolean().nullish() }),
 ]);
 
-const stateless = (what: string) => z.null({ error: `${what}: this gateway keeps no conversations, send them in input` }).optional();
+const stateless = z.null({ error: "must be left out: this gateway keeps no conversations, send them in input" }).optional();
 
 export const responseInput = z.looseObject({
   model: z.string().min(1).max(253).nullish(),
@@ -81,11 +81,11 @@ export const responseInput = z.looseObject({
   reasoning: z.looseObject({ effort: z.string().nullish(), summary: z.string().nullish() }).nullish(),
   metadata: z.record(z.string().max(64), z.string().max(512)).nullish(),
   user: z.string().nullish(),
-  truncation: z.literal("disabled", { error: "only disabled: the input is never cut" }).nullish(),
-  previous_response_id: stateless("previous_response_id"),
-  conversation: stateless("conversation"),
-  prompt: stateless("prompt"),
-  background: z.literal(false, { error: "a response is answered at once or streamed" }).nullish(),
+  truncation: z.literal("disabled", { error: "must be disabled: nothing that is sent is ever cut" }).nullish(),
+  previous_response_id: stateless,
+  conversation: stateless,
+  prompt: stateless,
+  background: z.literal(false, { error: "must be false: a response is answered at once or streamed" }).nullish(),
   store: z.boolean().nullish(),
   include: z.array(z.string()).nullish(),
   /** For the gateway alone: no upstream sees it. */

@@ -62,7 +62,7 @@ export type MusicInput = z.output<typeof musicInput>;
 
 const queryNumber = z
   .string()
-  .regex(/^-?\d{1,16}(\.\d{1,6})?$/, "Expected a number.")
+  .regex(/^-?\d{1,16}(\.\d{1,6})?$/, "expected a number")
   .transform(Number);
 
 /** What GET /audio/{text} has in its path. */

@@ -18,7 +18,7 @@ import type { Receipt } from "./receipt.js";
 
 const queryNumber = z
   .string()
-  .regex(/^-?\d+(\.\d+)?$/, "must be a number")
+  .regex(/^-?\d+(\.\d+)?$/, "expected a number")
   .transform(Number);
 
 /** GET /text/{prompt}, as strings. */

@@ -30,9 +30,9 @@ export type TranscriptionInput = z.output<typeof transcriptionInput>;
 
 const formNumber = z
   .string()
-  .regex(/^-?\d{1,3}(\.\d{1,6})?$/, "must be a number")
+  .regex(/^-?\d{1,3}(\.\d{1,6})?$/, "expected a number")
   .transform(Number);
-const formBoolean = z.enum(["true", "false", "1", "0"], "must be true or false").transform((value) => value === "true" || value === "1");
+const formBoolean = z.enum(["true", "false", "1", "0"], "expected true or false").transform((value) => value === "true" || value === "1");
 
 /** POST /v1/audio/transcriptions, beside the file. */
 export const transcriptionForm = z

@@ -4,7 +4,7 @@
  * recording is refused before it, too.
  */
 import type { RequestContext } from "../../context.js";
-import { AppError, invalidInput } from "../../errors.js";
+import { AppError, invalidInput, wrongField } from "../../errors.js";
 import { NO_USAGE } from "../../lib/usage.js";
 import { TRANSCRIPTION_FILE_BYTES_MAX } from "../../limits.js";
 import type { InputFile, TranscriptionAnswer } from "../../providers/media.js";
@@ -107,7 +107,7 @@ function lasting(milliseconds: number): BillableQuantities {
 }
 
 function bytesOf(file: InputFile | undefined): Uint8Array {
-  if (file === undefined) throw invalidInput("A recording is required.", "file");
+  if (file === undefined) throw wrongField("file", "is required");
   if (file.bytes.byteLength === 0) throw invalidInput("The file is empty.", "file");
   if (file.bytes.byteLength > TRANSCRIPTION_FILE_BYTES_MAX) {
     throw new AppError("PAYLOAD_TOO_LARGE", `The file is larger than ${TRANSCRIPTION_FILE_BYTES_MAX} bytes.`, { param: "file" });

@@ -29,7 +29,7 @@ export const videoInput = z
     height: side.nullish(),
     /** Seconds. */
     duration: z.int().min(VIDEO_SECONDS_MIN).max(VIDEO_SECONDS_MAX).nullish(),
-    aspectRatio: z.enum(VIDEO_ASPECT_RATIOS, "must be 16:9 or 9:16").nullish(),
+    aspectRatio: z.enum(VIDEO_ASPECT_RATIOS).nullish(),
     audio: z.boolean().nullish(),
     /** -1: a random one. */
     seed: z.int().min(-1).max(SEED_MAX).nullish(),

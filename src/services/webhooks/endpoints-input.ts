@@ -6,7 +6,7 @@ import { WEBHOOK_EVENTS } from "./messages.js";
 /** Whether it may be asked for is the outbound guard's to say, its length included. */
 const url = storableText.min(1);
 const events = z
-  .array(z.enum(WEBHOOK_EVENTS, `Expected one of ${WEBHOOK_EVENTS.join(", ")}.`))
+  .array(z.enum(WEBHOOK_EVENTS))
   .min(1)
   .max(WEBHOOK_EVENTS.length)
   .refine((names) => new Set(names).size === names.length, "must not name an event twice");
