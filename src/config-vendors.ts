@@ -32,6 +32,8 @@ type AddressVariable = Extract<Variables, { baseUrl: string }>["baseUrl"];
 export interface VendorConfig {
   readonly apiKey: string | null;
   readonly baseUrl: string | null;
+  /** The variable that switches it on. */
+  readonly variable?: string;
 }
 
 const VENDORS = Object.entries(VENDOR_VARIABLES) as [VendorId, { keys: readonly KeyVariable[]; baseUrl?: AddressVariable }][];
@@ -47,7 +49,7 @@ export const vendorEnvironment = Object.fromEntries(
 export function toVendors(values: Readonly<Partial<Record<KeyVariable | AddressVariable, string | undefined>>>) {
   const configs = VENDORS.map(([vendor, { keys, baseUrl }]): [VendorId, VendorConfig] => {
     const apiKey = keys.map((key) => values[key]).find((value) => value !== undefined) ?? null;
-    return [vendor, { apiKey, baseUrl: (baseUrl && values[baseUrl]) ?? null }];
+    return [vendor, { apiKey, baseUrl: (baseUrl && values[baseUrl]) ?? null, variable: keys[0] ?? baseUrl ?? "" }];
   });
   return Object.fromEntries(configs) as Readonly<Record<VendorId, VendorConfig>>;
 }

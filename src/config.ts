@@ -82,6 +82,8 @@ export interface Config {
   /** False: no model answers within the process, and none that is free stands in for one that is missing. */
   readonly hasSandboxModels: boolean;
   readonly vendors: Readonly<Record<VendorId, VendorConfig>>;
+  /** Nobody but this machine can ask: whoever asks is told what the operator has to set. */
+  readonly isForThisMachineOnly: boolean;
   /** Names and addresses without a port, in lower case, IPv6 without brackets. */
   readonly upstreamAllowHosts: readonly string[];
   readonly trustProxyHops: number;
@@ -227,6 +229,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     modelsFile: values.MODELS_FILE ?? null,
     hasSandboxModels: values.SANDBOX_MODELS === "on",
     vendors: toVendors(values),
+    isForThisMachineOnly: isLocal,
     upstreamAllowHosts: values.UPSTREAM_ALLOW_HOSTS,
     trustProxyHops: values.TRUST_PROXY,
     logLevel: values.LOG_LEVEL,

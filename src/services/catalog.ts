@@ -4,20 +4,16 @@ import { invalidInput, notFound, permissionDenied, upstreamFailed } from "../err
 import type { Clock } from "../lib/clock.js";
 import { assemble } from "./catalog/assemble.js";
 import { loadBundledSource, type VendorsSettings } from "./catalog/bundled.js";
-import { closestIds } from "./catalog/closest.js";
 import { type CommunityCatalog, isCommunityId, type ModelHealth, NO_COMMUNITY } from "./catalog/community.js";
 import { toLocalSource } from "./catalog/local.js";
-import { MODALITIES, MODALITY_TRAITS, type Modality } from "./catalog/modality.js";
-import { CAPABILITIES, type CatalogSource, type Model, type Upstream } from "./catalog/model.js";
+import { MODALITIES, type Modality } from "./catalog/modality.js";
+import { CAPABILITIES, type CatalogSource, type DormantModel, type Model, type Upstream } from "./catalog/model.js";
 import { ModelsFileError, type ReadEnv, readModelsFile } from "./catalog/models-file.js";
 import { SANDBOX_SOURCE } from "./catalog/sandbox.js";
+import { quote, refuseMissing, refuseModality } from "./catalog/unknown-model.js";
 
-/** How many ids an error about an unknown model names. */
-const CLOSEST_COUNT = 3;
 /** Of registered models, those that are compared with a name that is unknown: a request must not cost more the more there are. */
 const COMPARED_MAX = 1_000;
-/** Unspecified: how much of a caller's own words an error message repeats. */
-const QUOTED_CHARS_MAX = 100;
 
 export interface CatalogFilter {
   /** Absent: every modality. */
@@ -39,6 +35,8 @@ export interface CatalogSettings {
   readonly hasSandboxModels: boolean;
   readonly vendors: VendorsSettings;
   readonly readEnv: ReadEnv;
+  /** Only this machine can ask. Absent: others can, too. */
+  readonly isForThisMachineOnly?: boolean | undefined;
 }
 
 /** Reads every source but the local server's models, which are found later. Rejects with a ModelsFileError, whose message names each bad field. */
@@ -46,12 +44,12 @@ export async function loadCatalog(settings: CatalogSettings, clock: Clock): Prom
   const bundled = await loadBundledSource(settings.vendors, clock.now());
   const localUrl = settings.vendors.ollama?.baseUrl;
   const builtIn = [bundled, ...(localUrl ? [toLocalSource(localUrl, [])] : []), ...(settings.hasSandboxModels ? [SANDBOX_SOURCE] : [])];
-  if (settings.modelsFile === null) return new Catalog(builtIn);
+  if (settings.modelsFile === null) return new Catalog(builtIn, settings.isForThisMachineOnly);
   const builtInUpstreams = builtIn.flatMap((source) => source.upstreams.map((upstream) => upstream.id));
   const operator = await readModelsFile(settings.modelsFile, settings.readEnv, builtInUpstreams);
   const { problems } = assemble([operator, ...builtIn]);
   if (problems.length > 0) throw new ModelsFileError(settings.modelsFile, problems);
-  return new Catalog([operator, ...builtIn]);
+  return new Catalog([operator, ...builtIn], settings.isForThisMachineOnly);
 }
 
 /** All that is worked out of the sources: made anew when one of them changes, and never changed itself. */
@@ -61,6 +59,7 @@ interface Listing {
   readonly modelByName: ReadonlyMap<string, Model>;
   readonly defaults: ReadonlyMap<Modality, Model>;
   readonly upstreams: ReadonlyMap<string, Upstream>;
+  readonly dormant: readonly DormantModel[];
   /** An allow list, as a key's caller carries it, to the canonical ids that it means. */
   readonly allowedIds: WeakMap<readonly string[], ReadonlySet<string>>;
 }
@@ -70,7 +69,10 @@ export class Catalog {
   private community: CommunityCatalog = NO_COMMUNITY;
 
   /** `sources` come strongest first: operator, bundled, local, sandbox; one of each. */
-  constructor(private sources: readonly CatalogSource[]) {
+  constructor(
+    private sources: readonly CatalogSource[],
+    private readonly isSetupToldToAll = false,
+  ) {
     this.listing = toListing(sources);
   }
 
@@ -88,14 +90,13 @@ export class Catalog {
 
   /**
    * The model that a generation asks for; undefined asks for the modality's default. Throws BAD_REQUEST for a name that is unknown
-   * or of another modality, and for an agent that an agent asks for; FORBIDDEN for one that the key may not use.
+   * or of another modality, and for an agent that an agent asks for; FORBIDDEN for one that the key may not use. `served` are the
+   * modalities that the operation takes, where they are more than one.
    */
-  resolve(caller: Caller, name: string | undefined, modality: Modality): Model {
+  resolve(caller: Caller, name: string | undefined, modality: Modality, served: readonly Modality[] = [modality]): Model {
     const model = name === undefined ? this.listing.defaults.get(modality) : this.findFor(caller, name);
-    if (!model) throw name === undefined ? noDefault(modality) : this.unknownModel(caller, name);
-    if (model.modality !== modality) {
-      throw invalidInput(`The model ${model.id} is of modality ${model.modality}: use ${MODALITY_TRAITS[model.modality].route}.`, "model");
-    }
+    if (!model) throw this.missingModel(caller, name, served);
+    if (model.modality !== modality) throw refuseModality(model);
     if (model.isAgent && isAgentAtWork(caller)) throw invalidInput("Agents cannot call agents.", "model");
     if (!this.isAllowed(caller, model)) throw permissionDenied(`This key may not use the model ${model.id}.`);
     return model;
@@ -188,14 +189,18 @@ export class Catalog {
     return [...own, ...models.filter(({ id }) => !id.startsWith(ofOwner))].slice(0, COMPARED_MAX);
   }
 
-  private unknownModel(caller: Caller, name: string): Error {
+  private missingModel(caller: Caller, name: string | undefined, served: readonly Modality[]): Error {
     // Whoever asks for nothing of the kind is not told of what others have registered.
-    const registered = isCommunityId(name) ? this.registeredNear(caller, name) : [];
-    const callable = [...this.listing.models, ...registered].filter((model) => this.mayCall(caller, model));
-    const closest = closestIds(callable, name, CLOSEST_COUNT);
-    const none = this.listing.models.length === 0 ? "The operator has configured none." : "This key may use no model.";
-    const hint = closest.length === 0 ? none : `The closest are: ${closest.join(", ")}.`;
-    return invalidInput(`There is no model ${quote(name)}. ${hint}`, "model");
+    const registered = name !== undefined && isCommunityId(name) ? this.registeredNear(caller, name) : [];
+    const there = [...this.listing.models, ...registered].filter(({ modality }) => served.includes(modality));
+    return refuseMissing({
+      name,
+      served,
+      dormant: this.listing.dormant,
+      isAnyThere: there.length > 0,
+      callable: there.filter((model) => this.mayCall(caller, model)),
+      isToldSetup: this.isSetupToldToAll || isOperatorHimself(caller),
+    });
   }
 }
 
@@ -207,15 +212,15 @@ function toListing(sources: readonly CatalogSource[]): Listing {
     defaults: new Map(models.filter((model) => model.isDefault).map((model) => [model.modality, model])),
     // The strongest source's upstream of an id is the last one set.
     upstreams: new Map([...sources].reverse().flatMap((source) => source.upstreams.map((upstream) => [upstream.id, upstream]))),
+    dormant: sources.flatMap(({ dormant = [] }) => dormant),
     allowedIds: new WeakMap(),
   };
 }
 
-function noDefault(modality: Modality): Error {
-  return invalidInput(
-    `Name a model: there is no default model of modality ${modality}, because the operator has configured none.`,
-    "model",
-  );
+/** What is to be set is no secret, but only operators can: others would not know what to do with it. A key that pages publish is anybody's. */
+function isOperatorHimself(caller: Caller): boolean {
+  if (caller.kind === "anonymous" || caller.run !== undefined) return false;
+  return caller.isOperator && !(caller.kind === "key" && caller.apiKeyType === "publishable");
 }
 
 /** By modality; of one, the registered ones come after the others. */
@@ -241,8 +246,4 @@ function matches(model: Model, words: readonly string[]): boolean {
   if (words.length === 0) return true;
   const text = [model.id, ...model.aliases, model.title, model.description ?? "", model.publisher].join("\n").toLowerCase();
   return words.every((word) => text.includes(word));
-}
-
-function quote(text: string): string {
-  return JSON.stringify(text.length > QUOTED_CHARS_MAX ? `${text.slice(0, QUOTED_CHARS_MAX)}…` : text);
 }

@@ -2,25 +2,41 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runSluice } from "../../scripts/sluice/run.js";
+import { parseConfig } from "../../src/config.js";
 import { loadCatalog } from "../../src/services/catalog.js";
 import { databaseOf } from "../e2e/money.js";
 import { codes, execute, field } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeGitHub, startFakeGitHub } from "../support/fake-github.js";
+import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { PageBrowser } from "../support/page-browser.js";
+import { createStranger } from "./seed.js";
 
 const SIGN_UP = "mutation ($input: SignUpInput!) { signUp(input: $input) { accountId } }";
 const SIGN_IN = "mutation ($input: SignInInput!) { signIn(input: $input) { accountId } }";
 const CREATE = "mutation ($input: CreateAccountInput!) { createAccount(input: $input) { password account { id email name handle tier } } }";
 
 let github: FakeGitHub;
+let upstream: FakeUpstream;
 let app: TestApp;
 beforeAll(async () => {
   github = await startFakeGitHub();
-  app = await createTestApp({ config: { signUp: "closed", hasSandboxModels: false, github: github.settings } });
+  upstream = await startFakeUpstream();
+  const { vendors } = parseConfig({});
+  app = await createTestApp({
+    upstream,
+    config: {
+      signUp: "closed",
+      isForThisMachineOnly: false,
+      hasSandboxModels: false,
+      github: github.settings,
+      vendors: { ...vendors, openai: { apiKey: "openai-key", baseUrl: upstream.baseUrl } },
+    },
+  });
 });
 afterAll(async () => {
   await app.close();
+  await upstream.close();
   await github.close();
 });
 
@@ -124,8 +140,8 @@ it("is said when the gateway starts", () => {
 });
 
 describe("Without sandbox models", () => {
-  const ask = async (path: string, body: object) => {
-    const headers = { Authorization: `Bearer ${app.key}`, "Content-Type": "application/json" };
+  const ask = async (path: string, body: object, key = app.key) => {
+    const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
     const response = await fetch(`${app.baseUrl}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
     return { status: response.status, text: await response.text() };
   };
@@ -149,7 +165,58 @@ describe("Without sandbox models", () => {
       { now: () => new Date() },
     );
     const refuse = (name?: string) => () => bare.resolve({ kind: "anonymous" }, name, "text");
-    expect(refuse()).toThrow("there is no default model of modality text, because the operator has configured none");
-    expect(refuse("gpt")).toThrow("The operator has configured none.");
+    expect(refuse()).toThrow("Name a model: there is no default. This gateway has no model of modality text.");
+    expect(refuse("gpt")).toThrow('There is no model "gpt". This gateway has no model of modality text.');
+  });
+
+  it("serves the names that libraries have as their defaults, and says which model it was", async () => {
+    const called = async (path: string, body: object) => {
+      const { status } = await ask(path, body);
+      return [status, (upstream.requests.at(-1)?.json as { model?: string } | undefined)?.model];
+    };
+    const messages = [{ role: "user", content: "Hi" }];
+
+    expect(await called("/v1/chat/completions", { model: "gpt-3.5-turbo", temperature: 0.7, messages })).toEqual([200, "gpt-4o-mini"]);
+    expect(await called("/v1/chat/completions", { model: "openai/gpt-4o-2024-08-06", messages })).toEqual([200, "gpt-4o"]);
+    const [, ada] = await called("/v1/embeddings", { model: "text-embedding-ada-002", input: "Hi" });
+    expect(ada).toBe("text-embedding-ada-002");
+  });
+
+  it("suggests models of the kind that is asked for, over REST and GraphQL", async () => {
+    const rest = await ask("/v1/embeddings", { model: "gpt-embedding", input: "Hi" });
+    const graphql = await execute(
+      app,
+      'mutation { createEmbeddings(input: { model: "gpt-embedding", input: ["Hi"] }) { receipt { generationId } } }',
+    );
+    const otherKind = await execute(
+      app,
+      'mutation { createEmbeddings(input: { model: "gpt-4o", input: ["Hi"] }) { receipt { generationId } } }',
+    );
+
+    const { error } = JSON.parse(rest.text);
+    expect([rest.status, error.param]).toEqual([400, "model"]);
+    expect(error.message).toMatch(/The closest are: (?:(?:acme|openai)\/(?:text-)?embedding\S*[,.] ?){3}$/);
+    expect(graphql.errors).toMatchObject([{ message: error.message, extensions: { code: "BAD_REQUEST", param: "model" } }]);
+    expect(otherKind.errors?.[0]?.message).toBe(
+      "The model openai/gpt-4o is of modality text: use POST /v1/chat/completions (GraphQL: createChatCompletion).",
+    );
+  });
+
+  it("tells an operator which key a bundled model needs, and others that it is not offered", async () => {
+    const stranger = await createStranger(app);
+    const body = { model: "claude-sonnet-4-20250514", messages: [{ role: "user", content: "Hi" }] };
+
+    const [operator, other] = [await ask("/v1/chat/completions", body), await ask("/v1/chat/completions", body, stranger.key)];
+
+    expect([operator, other]).toMatchObject([{ status: 400 }, { status: 400 }]);
+    expect(JSON.parse(operator.text).error).toMatchObject({
+      param: "model",
+      message: expect.stringMatching(
+        /^The model anthropic\/claude-sonnet-4-6 is in the catalog of this gateway, but its vendor has no key here: set ANTHROPIC_API_KEY or OPENROUTER_API_KEY\. The closest are: /,
+      ),
+    });
+    expect(JSON.parse(other.text).error.message).toMatch(
+      /^The model anthropic\/claude-sonnet-4-6 is not offered by this gateway\. The closest are: /,
+    );
   });
 });

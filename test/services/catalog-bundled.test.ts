@@ -1,13 +1,42 @@
 import { readFileSync } from "node:fs";
+import { calcPrice } from "@pydantic/genai-prices";
 import { describe, expect, it } from "vitest";
 import { toPriceListText } from "../../scripts/price-list.js";
 import { findVendor } from "../../src/providers/ai-sdk/vendors.js";
 import { BUNDLED_MEDIA_MODELS } from "../../src/services/catalog/bundled-media.js";
-import { BUNDLED_VENDORS, type BundledVendor } from "../../src/services/catalog/bundled-models.js";
+import { BUNDLED_MODELS, BUNDLED_VENDORS, type BundledVendor } from "../../src/services/catalog/bundled-models.js";
+import { type ListedModel, pricesInForce } from "../../src/services/catalog/bundled-prices.js";
 import { BUNDLED_VENDOR_ENTRIES } from "../../src/services/catalog/bundled-vendors.js";
 import type { Modality } from "../../src/services/catalog/modality.js";
+import { publisherOf } from "../../src/services/catalog/model.js";
 import { type Catalog, loadCatalog } from "../../src/services/catalog.js";
-import { usedPriceFields } from "../../src/services/pricing.js";
+import { BILLED_KINDS, type RateCard, toRateCard, usedPriceFields } from "../../src/services/pricing.js";
+
+/** What the official clients, LangChain, LlamaIndex, LiteLLM, the AI SDK, Instructor and their guides call when nobody says what. */
+const DEFAULTS_OF_LIBRARIES = [
+  [
+    "gpt-3.5-turbo",
+    "gpt-4",
+    "gpt-4-turbo",
+    "gpt-4o",
+    "gpt-4o-mini",
+    "gpt-4.1",
+    "gpt-4.1-mini",
+    "gpt-5",
+    "gpt-5-mini",
+    "gpt-5-nano",
+    "o3",
+    "o4-mini",
+  ],
+  ["gpt-4o-2024-08-06", "gpt-4o-2024-11-20", "gpt-4o-mini-2024-07-18", "openai/gpt-4o", "openai/gpt-4o-mini"],
+  ["text-embedding-ada-002", "text-embedding-3-small", "text-embedding-3-large", "tts-1", "tts-1-hd", "whisper-1"],
+  ["dall-e-2", "dall-e-3", "gpt-image-1", "gpt-realtime", "gpt-4o-realtime-preview", "text-moderation-latest", "omni-moderation-latest"],
+  ["claude-3-5-sonnet-latest", "claude-3-5-sonnet-20241022", "claude-3-7-sonnet-latest", "claude-sonnet-4-20250514", "claude-sonnet-4-0"],
+  ["claude-sonnet-4-5", "claude-haiku-4-5", "claude-haiku-4-5-20251001", "claude-opus-4-5", "claude-opus-4-1"],
+  ["gemini-2.0-flash", "gemini-2.5-flash", "gemini-2.5-flash-lite", "gemini-2.5-pro", "gemini-embedding-001"],
+  ["mistral-small-latest", "mistral-large-latest", "mistral-medium-latest", "codestral-latest", "mistral-embed"],
+  ["deepseek-chat", "grok-3", "grok-4", "llama-3.3-70b-versatile", "llama-3.1-8b-instant", "command-r", "command-r-plus", "command-a"],
+].flat();
 
 const clock = { now: () => new Date("2026-11-21T00:00:00Z") };
 
@@ -101,6 +130,58 @@ describe("the media models of the bundled catalog", () => {
         upstreamId: "openai",
       });
     }
+  });
+});
+
+/** Names that their vendor itself had answered by this model before it retired them: the library's price is that of what they stood for. */
+const MOVED_BY_THEIR_VENDOR = new Set(["mistral-small-latest", "deepseek-chat", "deepseek-reasoner"]);
+
+function ratesAt(card: RateCard, promptTokens: number) {
+  return card.longContext?.find(({ abovePromptTokens }) => promptTokens > abovePromptTokens)?.rates ?? card;
+}
+
+describe("the other names of bundled models", () => {
+  /** What the library asks for a name at a vendor, as the catalog would list it. */
+  const pricesOf = (vendor: BundledVendor, name: string, modality: Modality) => {
+    const { priceListId } = BUNDLED_VENDOR_ENTRIES[vendor];
+    const found = priceListId === undefined ? null : calcPrice({}, name, { providerId: priceListId });
+    return found && pricesInForce(found.model.prices as ListedModel["prices"], clock.now(), modality);
+  };
+
+  it("cost what the model costs when they are dated, and never less than it when it succeeds what they were", async () => {
+    const catalog = await load(...BUNDLED_VENDORS);
+    const entries = [...BUNDLED_MODELS.map((entry) => ({ ...entry, modality: "text" as const })), ...BUNDLED_MEDIA_MODELS];
+    let compared = 0;
+    for (const { id, modality, otherNames: { snapshots = [], formerly = [] } = {} } of entries) {
+      const model = catalog.find(id);
+      if (!model) throw new Error(`${id} is not listed`);
+      for (const name of [...snapshots, ...formerly]) {
+        expect([catalog.find(name)?.id, catalog.find(`${publisherOf(id)}/${name}`)?.id], name).toEqual([id, id]);
+        expect(/\d{4}-\d{2}-\d{2}$|\d{8}$/.test(name), `${name} is dated`).toBe(snapshots.includes(name));
+        const old = pricesOf(model.upstreamId as BundledVendor, name, modality);
+        if (!old || Object.keys(old.prices).length === 0 || MOVED_BY_THEIR_VENDOR.has(name)) continue;
+        compared += 1;
+        if (snapshots.includes(name)) expect(model.prices, `${name} is priced as ${id}`).toEqual(old.prices);
+        const rates = toRateCard(old.prices, model, old.longContext);
+        for (const promptTokens of [0, 150_000, 250_000, 500_000]) {
+          const [own, others] = [ratesAt(model.rates, promptTokens), ratesAt(rates, promptTokens)];
+          for (const kind of BILLED_KINDS) {
+            // One that has no price for pictures took none.
+            if (kind === "inputImageTokens" && old.prices.promptImagePrice === undefined) continue;
+            expect(own[kind] <= others[kind], `${id} costs no more than ${name}: ${kind} of ${promptTokens} tokens`).toBe(true);
+          }
+        }
+      }
+    }
+    expect(compared).toBeGreaterThan(50);
+  });
+
+  it("are those of the library's defaults, and none of a snapshot with another price", async () => {
+    const catalog = await load(...BUNDLED_VENDORS);
+
+    for (const name of DEFAULTS_OF_LIBRARIES) expect(catalog.find(name), name).not.toBeNull();
+    expect(catalog.find("gpt-4o-2024-05-13")).toBeNull();
+    expect(catalog.find("gpt-3.5-turbo-1106")).toBeNull();
   });
 });
 

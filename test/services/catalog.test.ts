@@ -3,8 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parseConfig } from "../../src/config.js";
 import type { Caller, KeyCaller, RequestContext } from "../../src/context.js";
 import { AppError } from "../../src/errors.js";
+import type { Modality } from "../../src/services/catalog/modality.js";
 import { ModelsFileError } from "../../src/services/catalog/models-file.js";
 import { toCatalogEntry, toOpenAiModel } from "../../src/services/catalog/view.js";
 import { Catalog, type CatalogSettings, loadCatalog } from "../../src/services/catalog.js";
@@ -147,6 +149,23 @@ describe("the catalog with nothing configured", () => {
 
     expect(errorOf(() => catalog.resolve(ANONYMOUS, undefined, "realtime"))).toMatchObject({ code: "BAD_REQUEST", param: "model" });
   });
+
+  it("says what to set for a modality that has no model, to whoever runs the gateway", async () => {
+    const { vendors } = parseConfig({});
+    const catalog = await loadCatalog({ ...WITHOUT_FILE, vendors, hasSandboxModels: false, isForThisMachineOnly: true }, clock);
+    const messageOf = (name: string | undefined, modality: Modality) => errorOf(() => catalog.resolve(ANONYMOUS, name, modality)).message;
+
+    expect(messageOf("embed", "embedding")).toBe(
+      'There is no model "embed". This gateway has no model of modality embedding: set OPENAI_API_KEY or GEMINI_API_KEY or ' +
+        "MISTRAL_API_KEY or COHERE_API_KEY for those of a vendor, or add one with MODELS_FILE.",
+    );
+    expect(messageOf(undefined, "music")).toBe(
+      "Name a model: there is no default. This gateway has no model of modality music: add one with MODELS_FILE.",
+    );
+    expect(messageOf("gpt-4o", "text")).toMatch(
+      /: set OPENAI_API_KEY or OPENROUTER_API_KEY\. This gateway has no model of modality text: /,
+    );
+  });
 });
 
 describe("resolve", () => {
@@ -190,6 +209,16 @@ describe("resolve", () => {
 
     expect(error).toMatchObject({ code: "BAD_REQUEST", param: "model" });
     expect(error.message).toContain(`The closest are: ${closest},`);
+  });
+
+  it("names only models of the modality that is asked for, or of those that the operation serves", () => {
+    expect(errorOf(() => catalog.resolve(ANONYMOUS, "acme/chatt", "image")).message).toMatch(
+      /: acme\/draw, sandbox\/image\S*, sandbox\/image/,
+    );
+    expect(errorOf(() => catalog.resolve(ANONYMOUS, "acme/liste", "transcription")).message).toContain(
+      ": acme/listen, sandbox/transcription",
+    );
+    expect(errorOf(() => catalog.resolve(ANONYMOUS, "music", "speech", ["speech", "music"])).message).toContain(": sandbox/music");
   });
 
   it("repeats only the beginning of an endless name", () => {
@@ -574,7 +603,10 @@ describe("the bundled catalog", () => {
 
     expect(catalog.find("openai/gpt-4o")).toMatchObject({ upstreamId: "acme", title: "Acme Chat" });
     expect(catalog.find("gpt-4o-mini")?.id).toBe("acme/chat");
-    expect(catalog.find("openai/gpt-4o-mini")).toMatchObject({ upstreamId: "openai", aliases: [] });
+    expect(catalog.find("openai/gpt-4o-mini")).toMatchObject({
+      upstreamId: "openai",
+      aliases: expect.not.arrayContaining(["gpt-4o-mini"]),
+    });
     expect(catalog.find("openai/gpt-4.1")?.id).toBe("acme/chat");
     expect(catalog.resolve(ANONYMOUS, undefined, "text").id).toBe("openai/gpt-4o");
   });

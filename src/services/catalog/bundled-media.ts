@@ -3,7 +3,7 @@
  * (`bundled-prices.json`); where it has none, the vendor's published price is stated here with its source and the day on which it
  * was read. Order is preference, as in `bundled-models.ts`.
  */
-import type { BundledVendor } from "./bundled-models.js";
+import type { BundledVendor, OtherNames } from "./bundled-models.js";
 import type { ContentKind, ImagePricing, Modality } from "./modality.js";
 
 /** Credits per unit of the modality, as decimals; see docs/adding-a-model.md for the units. */
@@ -20,6 +20,7 @@ export interface BundledMediaModel {
   readonly title: string;
   readonly description: string;
   readonly modality: Exclude<Modality, "text">;
+  readonly otherNames?: OtherNames;
   readonly inputs?: readonly ContentKind[];
   readonly imagePricing?: ImagePricing;
   readonly contextLength?: number;
@@ -53,10 +54,16 @@ const REPLICATE_PRICES = "https://replicate.com/pricing, 2026-05-11";
 const FAL_PRICES = "https://fal.ai/pricing, 2025-10-11";
 
 const OPENAI: readonly BundledMediaModel[] = [
-  openAiImage("gpt-image-2", "GPT Image 2", "OpenAI's image model of the second generation."),
-  openAiImage("gpt-image-1.5", "GPT Image 1.5", "OpenAI's image model of the generation 1.5."),
+  // What DALL·E's callers say of quality and style of answer is put into this family's words by the wire format.
+  {
+    ...openAiImage("gpt-image-2", "GPT Image 2", "OpenAI's image model of the second generation."),
+    otherNames: { snapshots: ["gpt-image-2-2026-04-21"], formerly: ["gpt-image-1", "dall-e-3", "dall-e-2"] },
+  },
+  {
+    ...openAiImage("gpt-image-1.5", "GPT Image 1.5", "OpenAI's image model of the generation 1.5."),
+    otherNames: { snapshots: ["gpt-image-1.5-2025-12-16"] },
+  },
   openAiImage("gpt-image-1-mini", "GPT Image 1 mini", "OpenAI's small image model of the first generation."),
-  openAiImage("gpt-image-1", "GPT Image 1", "OpenAI's image model of the first generation."),
   // Per second; of 720p where no size is stated.
   openAi("video", "sora-2", "Sora 2", "OpenAI's video model.", {
     credits: "0.1",
@@ -74,14 +81,26 @@ const OPENAI: readonly BundledMediaModel[] = [
   openAi("transcription", "whisper-1", "Whisper", "OpenAI's open-weight transcription model, run by OpenAI."),
   { ...openAi("embedding", "text-embedding-3-small", "Text Embedding 3 small", "OpenAI's small embedding model."), contextLength: 8_192 },
   { ...openAi("embedding", "text-embedding-3-large", "Text Embedding 3 large", "OpenAI's large embedding model."), contextLength: 8_192 },
+  {
+    ...openAi("embedding", "text-embedding-ada-002", "Text Embedding Ada 002", "OpenAI's embedding model of the second generation."),
+    contextLength: 8_192,
+  },
   openAi("realtime", "gpt-realtime-2", "GPT Realtime 2", "OpenAI's realtime voice model of the second generation."),
-  openAi("realtime", "gpt-realtime", "GPT Realtime", "OpenAI's realtime voice model of the first generation."),
-  openAi("realtime", "gpt-realtime-mini", "GPT Realtime mini", "OpenAI's small realtime voice model."),
+  openAi("realtime", "gpt-realtime-1.5", "GPT Realtime 1.5", "OpenAI's realtime voice model of the generation 1.5."),
+  {
+    ...openAi("realtime", "gpt-realtime", "GPT Realtime", "OpenAI's realtime voice model of the first generation."),
+    otherNames: { snapshots: ["gpt-realtime-2025-08-28"], formerly: ["gpt-4o-realtime-preview"] },
+  },
+  {
+    ...openAi("realtime", "gpt-realtime-mini", "GPT Realtime mini", "OpenAI's small realtime voice model."),
+    otherNames: { snapshots: ["gpt-realtime-mini-2025-10-06", "gpt-realtime-mini-2025-12-15"], formerly: ["gpt-4o-mini-realtime-preview"] },
+  },
   {
     ...openAi("moderation", "omni-moderation-latest", "Omni Moderation", "OpenAI's moderation model, free of charge.", {
       credits: "0",
       source: "https://platform.openai.com/docs/guides/moderation, 2025-10-07",
     }),
+    otherNames: { snapshots: ["omni-moderation-2024-09-26"], formerly: ["text-moderation-latest", "text-moderation-stable"] },
     inputs: TEXT_IMAGE,
   },
 ];
@@ -199,6 +218,13 @@ const OTHERS: readonly BundledMediaModel[] = [
     description: "OpenAI's open-weight transcription model.",
     modality: "transcription",
     offers: { groq: { name: "whisper-large-v3-turbo" } },
+  },
+  {
+    id: "openai/whisper-large-v3",
+    title: "Whisper large v3",
+    description: "OpenAI's larger open-weight transcription model.",
+    modality: "transcription",
+    offers: { groq: { name: "whisper-large-v3" } },
   },
   {
     id: "mistral/mistral-embed",

@@ -13,21 +13,24 @@ import { BUNDLED_MODELS, BUNDLED_VENDORS, type BundledModel, type BundledVendor 
 import { type ListedModel, type PriceList, pricesInForce, readPriceList } from "./bundled-prices.js";
 import { BUNDLED_VENDOR_ENTRIES } from "./bundled-vendors.js";
 import type { Modality } from "./modality.js";
-import { bareNameOf, type CatalogSource, type ModelDefinition, type Upstream } from "./model.js";
+import { bareNameOf, type CatalogSource, type DormantModel, type ModelDefinition, publisherOf, type Upstream } from "./model.js";
 
 /** What the environment says of one vendor; `baseUrl` overrides the vendor's public address. */
 export interface VendorSettings {
   readonly apiKey: string | null;
   readonly baseUrl: string | null;
+  /** The environment variable that switches it on. */
+  readonly variable?: string;
 }
 export type VendorsSettings = Readonly<Partial<Record<BundledVendor | "ollama", VendorSettings>>>;
 
 /** The models of the vendors that have a key. The price list is only read when there is one. */
 export async function loadBundledSource(vendors: VendorsSettings, now: Date): Promise<CatalogSource> {
   const upstreams = BUNDLED_VENDORS.flatMap((vendor) => toUpstream(vendor, vendors[vendor]));
-  if (upstreams.length === 0) return { origin: "bundled", upstreams, models: [] };
-  const prices = await readPriceList();
   const isConfigured = new Set(upstreams.map((upstream) => upstream.id));
+  const dormant = toDormantModels(vendors, isConfigured);
+  if (upstreams.length === 0) return { origin: "bundled", upstreams, models: [], dormant };
+  const prices = await readPriceList();
   const offerOf = <Offer>(offers: Readonly<Partial<Record<BundledVendor, Offer>>>) =>
     (Object.entries(offers) as [BundledVendor, Offer][]).find(([vendor]) => isConfigured.has(vendor));
   const texts = BUNDLED_MODELS.flatMap((entry): ModelDefinition[] => {
@@ -38,7 +41,18 @@ export async function loadBundledSource(vendors: VendorsSettings, now: Date): Pr
     const [vendor, offer] = offerOf(entry.offers) ?? [];
     return vendor && offer ? [toMediaModel(entry, vendor, offer, prices, now)] : [];
   });
-  return { origin: "bundled", upstreams, models: [...texts, ...media] };
+  return { origin: "bundled", upstreams, models: [...texts, ...media], dormant };
+}
+
+function toDormantModels(vendors: VendorsSettings, isConfigured: ReadonlySet<string>): DormantModel[] {
+  const texts = BUNDLED_MODELS.map((entry) => ({ ...entry, modality: "text" as const, more: entry.aliases }));
+  const media = BUNDLED_MEDIA_MODELS.map((entry) => ({ ...entry, more: [] }));
+  return [...texts, ...media].flatMap((entry) => {
+    const offering = Object.keys(entry.offers) as BundledVendor[];
+    if (offering.some((vendor) => isConfigured.has(vendor))) return [];
+    const variables = offering.flatMap((vendor) => vendors[vendor]?.variable ?? []);
+    return [{ id: entry.id, aliases: [...aliasesOf(entry), ...(entry.more ?? [])], modality: entry.modality, variables }];
+  });
 }
 
 function toUpstream(vendor: BundledVendor, settings: VendorSettings | undefined): Upstream[] {
@@ -50,7 +64,7 @@ function toUpstream(vendor: BundledVendor, settings: VendorSettings | undefined)
 function toTextModel(entry: BundledModel, vendor: BundledVendor, upstreamModel: string, model: ListedModel, now: Date): ModelDefinition {
   return {
     id: entry.id,
-    aliases: [bareNameOf(entry.id), ...(entry.aliases ?? [])],
+    aliases: [...aliasesOf(entry), ...(entry.aliases ?? [])],
     title: entry.title,
     description: entry.description,
     modality: "text",
@@ -64,6 +78,11 @@ function toTextModel(entry: BundledModel, vendor: BundledVendor, upstreamModel: 
   };
 }
 
+/** The name without its publisher, and the maker's other names with it and without. */
+function aliasesOf({ id, otherNames: { snapshots = [], formerly = [] } = {} }: Pick<BundledModel, "id" | "otherNames">): string[] {
+  return [bareNameOf(id), ...[...snapshots, ...formerly].flatMap((name) => [name, `${publisherOf(id)}/${name}`])];
+}
+
 type Offer = NonNullable<BundledMediaModel["offers"][BundledVendor]>;
 
 function toMediaModel(entry: BundledMediaModel, vendor: BundledVendor, offer: Offer, list: PriceList, now: Date): ModelDefinition {
@@ -73,7 +92,7 @@ function toMediaModel(entry: BundledMediaModel, vendor: BundledVendor, offer: Of
     : pricesInForce(listed(list, vendor, offer.name).prices, now, modality);
   return {
     id,
-    aliases: [bareNameOf(id)],
+    aliases: aliasesOf(entry),
     title,
     description,
     modality,

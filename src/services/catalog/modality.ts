@@ -22,17 +22,25 @@ interface ModalityTraits {
   readonly outputs: readonly ContentKind[];
   /** The operation that serves it, as a caller writes it. */
   readonly route: string;
+  /** The GraphQL field that does; null: none. */
+  readonly field: string | null;
 }
 
 /** Unspecified: `moderation` has no category of its own in the list of categories; it reads text and is listed with it. */
 export const MODALITY_TRAITS: Readonly<Record<Modality, ModalityTraits>> = {
-  text: { category: "text", inputs: ["text"], outputs: ["text"], route: "POST /v1/chat/completions" },
-  image: { category: "image", inputs: ["text"], outputs: ["image"], route: "POST /v1/images/generations" },
-  video: { category: "video", inputs: ["text"], outputs: ["video"], route: "GET /video/{prompt}" },
-  speech: { category: "audio", inputs: ["text"], outputs: ["audio"], route: "POST /v1/audio/speech" },
-  music: { category: "audio", inputs: ["text"], outputs: ["audio"], route: "GET /audio/{text}" },
-  transcription: { category: "audio", inputs: ["audio"], outputs: ["text"], route: "POST /v1/audio/transcriptions" },
-  embedding: { category: "embedding", inputs: ["text"], outputs: ["embedding"], route: "POST /v1/embeddings" },
-  realtime: { category: "realtime", inputs: ["text", "audio"], outputs: ["text", "audio"], route: "GET /v1/realtime" },
-  moderation: { category: "text", inputs: ["text"], outputs: ["text"], route: "POST /v1/moderations" },
+  text: { category: "text", inputs: ["text"], outputs: ["text"], route: "POST /v1/chat/completions", field: "createChatCompletion" },
+  image: { category: "image", inputs: ["text"], outputs: ["image"], route: "POST /v1/images/generations", field: "generateImage" },
+  video: { category: "video", inputs: ["text"], outputs: ["video"], route: "GET /video/{prompt}", field: "generateVideo" },
+  speech: { category: "audio", inputs: ["text"], outputs: ["audio"], route: "POST /v1/audio/speech", field: "createSpeech" },
+  music: { category: "audio", inputs: ["text"], outputs: ["audio"], route: "GET /audio/{text}", field: "generateMusic" },
+  transcription: {
+    category: "audio",
+    inputs: ["audio"],
+    outputs: ["text"],
+    route: "POST /v1/audio/transcriptions",
+    field: "createTranscription",
+  },
+  embedding: { category: "embedding", inputs: ["text"], outputs: ["embedding"], route: "POST /v1/embeddings", field: "createEmbeddings" },
+  realtime: { category: "realtime", inputs: ["text", "audio"], outputs: ["text", "audio"], route: "GET /v1/realtime", field: null },
+  moderation: { category: "text", inputs: ["text"], outputs: ["text"], route: "POST /v1/moderations", field: "createModeration" },
 };

@@ -139,6 +139,14 @@ export interface CatalogSource {
   readonly origin: Origin;
   readonly upstreams: readonly Upstream[];
   readonly models: readonly ModelDefinition[];
+  /** What it would bring if more were configured. */
+  readonly dormant?: readonly DormantModel[];
+}
+
+/** A model that the catalog knows and nobody can call here, because none of its vendors has a key. */
+export interface DormantModel extends Pick<ModelDefinition, "id" | "aliases" | "modality"> {
+  /** Environment variables: any one of them makes it callable. */
+  readonly variables: readonly string[];
 }
 
 /** Unspecified: when an entry that states no date counts as added: the day of this catalog's first edition. */

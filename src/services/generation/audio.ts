@@ -38,7 +38,7 @@ export class AudioGeneration {
     const caller = requireCaller(ctx);
     const { text } = parseInput(audioPath, { text: path });
     const isMusic = query.model !== undefined && catalog.findFor(caller, query.model)?.modality === "music";
-    const model = catalog.resolve(caller, query.model, isMusic ? "music" : "speech");
+    const model = catalog.resolve(caller, query.model, isMusic ? "music" : "speech", ["speech", "music"]);
     return isMusic ? this.prepareMusic(model, text, query) : this.prepareSpeech(model, text, query);
   }
 

@@ -98,7 +98,7 @@ export class Images {
     const caller = requireCaller(ctx);
     const isVideo = query.model !== undefined && catalog.findFor(caller, query.model)?.modality === "video";
     if (isVideo) return videos.get(ctx, fromVideoQuery(prompt, query));
-    const model = catalog.resolve(caller, query.model, "image");
+    const model = catalog.resolve(caller, query.model, "image", ["image", "video"]);
     const request = fromQuery(prompt, query);
     this.deps.references.check(request.imageUrls);
     return contentCache.get(ctx, { operation: "image", model, parameters: toCacheParameters(request), noCache }, (producing) =>
