@@ -15,6 +15,9 @@ import { RepositoryError } from "./repository-error.js";
 /** Sets the bound, where the system has it, and becomes the program. */
 const BOUNDED = 'ulimit -d "$0" 2>/dev/null; exec "$@"';
 
+/** Newer engines set 512 MB aside for compiled code, which counts as taken. A process that compiles nothing does without. */
+const WITHOUT_COMPILED_CODE = "--jitless";
+
 export class AgentBundler {
   private last: Promise<unknown> = Promise.resolve();
   private program: Promise<string> | undefined;
@@ -47,7 +50,7 @@ export class AgentBundler {
 /** A group of its own, which the parser that it starts belongs to. It gets nothing of this process's environment. */
 function start(program: string): ChildProcess {
   const bound = String(BUNDLER_MEMORY_BYTES_MAX / 1024);
-  return spawn("/bin/sh", ["-c", BOUNDED, bound, process.execPath, program], {
+  return spawn("/bin/sh", ["-c", BOUNDED, bound, process.execPath, WITHOUT_COMPILED_CODE, program], {
     env: {},
     stdio: ["ignore", "ignore", "ignore", "ipc"],
     detached: true,
