@@ -103,6 +103,8 @@ export interface LedgerOutcome {
   readonly available: bigint;
   /** What the key's budget can still hold; null without a budget. */
   readonly keyAvailable: bigint | null;
+  /** It is what a caller is told while the database is away; nothing is known of balances. */
+  readonly isUncommitted?: true;
 }
 
 export interface Grant {

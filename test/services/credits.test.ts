@@ -495,6 +495,61 @@ describe("The meter", () => {
     expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 30n }, held: { pack: 0n } });
   });
 
+  it("asks again for what was granted while the database was away, and stops the stream where that is refused", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const payer = await payerWith(150n);
+    const charge = open(payer, 100n);
+    await charge.held;
+    ledger.lose("network");
+    expect(await charge.meter(160n, false, () => usageRecord())).toBeNull();
+    expect(charge.heldAmount).toBe(260n);
+    ledger.heal();
+    await backInService();
+
+    vi.setSystemTime(Date.now() + METER_NOTE_MS);
+    expect(await charge.meter(170n, false, () => usageRecord())).toBeNull();
+    await extended();
+    await extended();
+
+    expect(charge.heldAmount).toBe(150n);
+    expect(await charge.meter(170n, false, () => usageRecord())).toMatchObject({ code: "INSUFFICIENT_BALANCE" });
+    expect(await charge.settle(170n, usageRecord())).toMatchObject({ chargedNanocredits: 150n });
+  });
+
+  it("keeps what was granted while the database was away where the balance covers it", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const payer = await payerWith(300n);
+    const charge = open(payer, 100n);
+    await charge.held;
+    ledger.lose("network");
+    expect(await charge.meter(120n, false, () => usageRecord())).toBeNull();
+    ledger.heal();
+    await backInService();
+
+    vi.setSystemTime(Date.now() + METER_NOTE_MS);
+    expect(await charge.meter(120n, true, () => usageRecord())).toBeNull();
+    await extended();
+
+    expect(charge.heldAmount).toBe(220n);
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ held: { pack: 220n } });
+    await charge.release();
+  });
+
+  it("stops the stream at the first refusal, however long the database takes for it", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const payer = await payerWith(100n);
+    const charge = open(payer, 100n);
+    await charge.held;
+    const flush = ledger.flush.bind(ledger);
+    ledger.flush = (operations) => {
+      vi.setSystemTime(Date.now() + METER_NOTE_MS);
+      return flush(operations);
+    };
+
+    expect(await charge.meter(100n, false, () => usageRecord())).toMatchObject({ code: "INSUFFICIENT_BALANCE" });
+    await charge.release();
+  });
+
   it("does not keep the charge from being made when the ledger cannot take a note", async () => {
     const payer = await payerWith(150n);
     const charge = open(payer, 100n);

@@ -99,6 +99,8 @@ export class OpenCharge {
   private concluded = false;
   /** Of what is held, what counts against the bound of an agent's run. */
   private bounded = 0n;
+  /** Of what is held, what was granted on trust while the database was away: it is asked for again. */
+  private trusted = 0n;
 
   constructor(
     private readonly settler: Settler,
@@ -144,6 +146,8 @@ export class OpenCharge {
     this.note(costNanocredits, isCapped, record);
     while (this.extension && costNanocredits >= this.heldNanocredits) {
       await this.extension;
+      // That was the answer to this very question: a database that takes its time would else be asked for ever.
+      if (this.refusal) break;
       this.note(costNanocredits, isCapped, record);
     }
     return costNanocredits >= this.heldNanocredits ? this.refusal : null;
@@ -252,11 +256,9 @@ export class OpenCharge {
     const wanted = size - this.heldNanocredits;
     const amount = this.bound?.takeUpTo(wanted) ?? wanted;
     const asked = this.settler.submit({ kind: "extend", ...this.identity, amount, paidOnly, metered: 0n, record });
-    const isGranted = await asked.then(
-      ({ outcome }) => outcome === "ok",
-      () => false,
-    );
-    this.grant(isGranted ? amount : 0n, amount);
+    const outcome = await asked.catch(() => null);
+    if (outcome?.isUncommitted) this.trusted += amount;
+    this.grant(outcome?.outcome === "ok" ? amount : 0n, amount);
   }
 
   /** Free work is recorded too, so it needs the database as any other does. */
@@ -282,19 +284,25 @@ export class OpenCharge {
       });
   }
 
-  /** By that much, or by what there is. */
+  /**
+   * By that much, or by what there is. What was granted on trust is asked for with it, and taken back where it is refused: a session
+   * that outlives the database's absence must not go on with what nobody has set aside.
+   */
   private async extend(amount: bigint, metered: bigint, record: LedgerRecord): Promise<void> {
     const { paidOnly } = this.request;
     const ask = (more: bigint) => this.settler.submit({ kind: "extend", ...this.identity, amount: more, paidOnly, metered, record });
     const taken = this.bound?.takeUpTo(amount) ?? amount;
+    const wanted = this.trusted + taken;
     let granted = 0n;
     try {
-      let outcome = await ask(taken);
+      let outcome = await ask(wanted);
       const left = leftOf(outcome);
-      const isCut = toRefusal(outcome.outcome) !== null && left > 0n && left < taken;
+      const isCut = toRefusal(outcome.outcome) !== null && left > 0n && left < wanted;
       if (isCut) outcome = await ask(left);
       this.refusal = toRefusal(outcome.outcome) ?? (taken === 0n && amount > 0n && this.bound ? this.bound.exhausted() : null);
-      if (!toRefusal(outcome.outcome)) granted = isCut ? left : taken;
+      const given = toRefusal(outcome.outcome) ? 0n : isCut ? left : wanted;
+      granted = given - this.trusted;
+      this.trusted = outcome.isUncommitted ? given : 0n;
     } finally {
       this.grant(granted, taken);
     }

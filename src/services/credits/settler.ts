@@ -260,5 +260,5 @@ function toRelease(operation: LedgerOperation): LedgerOperation {
 function uncommittedOutcome(operation: LedgerOperation): LedgerOutcome {
   const charged = isSettlement(operation) ? operation.amount : 0n;
   const nothingKnown = { isContended: false, writtenOff: 0n, available: 0n, keyAvailable: null };
-  return { ...nothingKnown, outcome: "ok", charged, meterSource: isSettlement(operation) ? "pack" : null };
+  return { ...nothingKnown, outcome: "ok", charged, meterSource: isSettlement(operation) ? "pack" : null, isUncommitted: true };
 }
