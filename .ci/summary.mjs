@@ -1,13 +1,14 @@
 /**
- * `summary.mjs <status> <report> [<report of the second run>]`: prints `N passed, N failed` from vitest's JSON reports, after the
- * names of what failed. A file that was run a second time counts as it went then, and what only then passed is told. Fails when
- * something failed, when nothing ran, and when the checks or the run itself failed though every test passed.
+ * `summary.mjs <status> <folder>`: prints `N passed, N failed` from vitest's JSON reports in the folder, after the names of what failed.
+ * Each report `NAME.json` is a run of its own; of a file that was run a second time (`NAME.again.json`) counts how it went then, and what
+ * only then passed is told. Fails when something failed, when nothing ran, and when the checks or a run itself failed though every
+ * test passed.
  *
  * `summary.mjs --again <report>`: prints the files that are worth a second run, a line each; none when so many failed that it is
  * no accident.
  */
-import { readFileSync } from "node:fs";
-import { relative } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
 
 /** More failing files than this have a cause in common. */
 const AGAIN_FILES_MAX = 3;
@@ -21,24 +22,39 @@ function printFilesToRunAgain(file) {
   for (const { name } of failed) console.log(relative(process.cwd(), name));
 }
 
-function printSummary(status, firstFile, secondFile) {
-  const first = readReport(firstFile);
-  const second = secondFile ? readReport(secondFile) : null;
-  const again = new Map((second?.testResults ?? []).map((suite) => [suite.name, suite]));
-  const suites = first.testResults.map((suite) => again.get(suite.name) ?? suite);
+function printSummary(status, folder) {
+  const runs = readdirSync(folder)
+    .filter((file) => file.endsWith(".json") && !file.endsWith(".again.json"))
+    .map((file) => readRun(folder, file));
 
-  const failures = suites.flatMap(failuresOf);
-  const unsteady = first.testResults.flatMap(failuresOf).filter((failure) => !failures.includes(failure));
-  const passed = suites.flatMap(({ assertionResults }) => assertionResults).filter((test) => test.status === "passed").length;
-  const isRunWhole = second ? second.success : first.success;
-  if (first.numTotalTests === 0) failures.push("no test ran");
+  const failures = runs.flatMap((run) => run.failures);
+  const passed = runs.reduce((sum, run) => sum + run.passed, 0);
+  if (runs.length === 0) failures.push("no test ran");
   // Such as an error that no test caught, a check, or a worker that died.
-  else if (failures.length === 0 && (status !== "0" || !isRunWhole)) failures.push("something beside the tests; see above");
+  else if (failures.length === 0 && (status !== "0" || runs.some((run) => !run.isWhole)))
+    failures.push("something beside the tests; see above");
 
-  for (const test of unsteady) console.log(`unsteady, passed when run alone: ${test}`);
+  for (const test of runs.flatMap((run) => run.unsteady)) console.log(`unsteady, passed when run alone: ${test}`);
   for (const failure of failures) console.log(`failed: ${failure}`);
   console.log(`${passed} passed, ${failures.length} failed`);
   process.exitCode = failures.length > 0 ? 1 : 0;
+}
+
+function readRun(folder, file) {
+  const name = file.replace(/\.json$/, "");
+  const first = readReport(join(folder, file));
+  const secondFile = join(folder, `${name}.again.json`);
+  const second = existsSync(secondFile) ? readReport(secondFile) : null;
+  const again = new Map((second?.testResults ?? []).map((suite) => [suite.name, suite]));
+  const suites = first.testResults.map((suite) => again.get(suite.name) ?? suite);
+  const failures = suites.flatMap(failuresOf);
+  if (first.numTotalTests === 0) failures.push("no test ran");
+  return {
+    failures: failures.map((failure) => `${name}: ${failure}`),
+    unsteady: first.testResults.flatMap(failuresOf).filter((failure) => !failures.includes(failure)),
+    passed: suites.flatMap(({ assertionResults }) => assertionResults).filter((test) => test.status === "passed").length,
+    isWhole: second ? second.success : first.success,
+  };
 }
 
 function failuresOf({ name, status, assertionResults }) {
