@@ -2,29 +2,33 @@
  * Server-sent events. A generation's stream is written as its batches come, no faster than the caller reads, and the
  * generation ends as soon as the caller has gone (reliability 8).
  */
-import type { ServerResponse } from "node:http";
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { RequestContext } from "../context.js";
 import { drained } from "../lib/back-pressure.js";
 import { formatSseEvent } from "../lib/sse.js";
 import { SLOW_READER_TIMEOUT_MS, SSE_KEEP_ALIVE_MS, STREAM_HEAD_WAIT_MS } from "../limits.js";
 import type { ChatCompletionStream } from "../services/generation/chat-stream.js";
 import type { ResponseStream } from "../services/generation/responses.js";
+import type { SpokenStream } from "../services/generation/speech-stream.js";
 import { type ErrorObject, explain, toErrorObject } from "./error-handler.js";
 import type { Exchange } from "./exchange.js";
-import { generationHeaders } from "./headers.js";
+import { generationHeaders, receiptHeaders } from "./headers.js";
 
 const DONE = Buffer.from("data: [DONE]\n\n");
+const NOTHING = Buffer.alloc(0);
 const KEEP_ALIVE = Buffer.from(": keep-alive\n\n");
 /** Unspecified: one event may be as large as a picture, and a slow reader is judged by pieces of it, not by the whole. */
 const WRITE_BYTES_MAX = 64 * 1024;
 
-/** A generation's stream, whatever its events are. */
-export interface EventStream extends Pick<ChatCompletionStream, "generationId" | "opened" | "admitted"> {
+/** A generation's stream, whatever its events are and whatever is known when it opens. */
+interface EventStream<Opened> extends Pick<ChatCompletionStream, "generationId" | "admitted"> {
+  readonly opened: Promise<Opened>;
   readonly events: AsyncIterableIterator<{ readonly bytes: Uint8Array }>;
 }
 
-/** How a format ends its streams. */
-interface Endings {
+/** How a format begins and ends its streams. */
+interface StreamFormat<Opened> {
+  readonly toHeaders: (opened: Opened & { readonly generationId: string }) => OutgoingHttpHeaders;
   /** After the last event. */
   readonly done: Uint8Array;
   readonly toErrorEvent: (error: ErrorObject) => Uint8Array;
@@ -35,13 +39,30 @@ interface Endings {
  * stream, as an `error` event that no `[DONE]` follows.
  */
 export function sendChatStream(exchange: Exchange, ctx: RequestContext, stream: ChatCompletionStream): Promise<void> {
-  return sendEventStream(exchange, ctx, stream, { done: DONE, toErrorEvent: toChatErrorEvent });
+  return sendEventStream(exchange, ctx, stream, { toHeaders: generationHeaders, done: DONE, toErrorEvent: toChatErrorEvent });
+}
+
+/** As `sendChatStream`; events of sound have no `[DONE]`, and what they cost is known when they begin. */
+export function sendSpeechEvents(
+  exchange: Exchange,
+  ctx: RequestContext,
+  { generationId, opened, admitted }: SpokenStream,
+  events: EventStream<unknown>["events"],
+): Promise<void> {
+  const toHeaders = ({ quote }: Awaited<SpokenStream["opened"]>) => receiptHeaders(quote);
+  return sendEventStream(
+    exchange,
+    ctx,
+    { generationId, opened, admitted, events },
+    { toHeaders, done: NOTHING, toErrorEvent: toChatErrorEvent },
+  );
 }
 
 /** As `sendChatStream`; the Responses format has no `[DONE]`, and numbers its error event like any other. */
 export function sendResponseStream(exchange: Exchange, ctx: RequestContext, stream: ResponseStream): Promise<void> {
   return sendEventStream(exchange, ctx, stream, {
-    done: Buffer.alloc(0),
+    toHeaders: generationHeaders,
+    done: NOTHING,
     toErrorEvent: (error) => {
       const { code, message, param } = error;
       const event = { type: "error", sequence_number: stream.nextSequence(), code, message, param, error };
@@ -50,7 +71,12 @@ export function sendResponseStream(exchange: Exchange, ctx: RequestContext, stre
   });
 }
 
-async function sendEventStream(exchange: Exchange, ctx: RequestContext, stream: EventStream, endings: Endings): Promise<void> {
+async function sendEventStream<Opened>(
+  exchange: Exchange,
+  ctx: RequestContext,
+  stream: EventStream<Opened>,
+  format: StreamFormat<Opened>,
+): Promise<void> {
   const { events } = stream;
   const leave = () => void events.return?.().then(ignore, ignore);
   ctx.signal.addEventListener("abort", leave, { once: true });
@@ -66,9 +92,9 @@ async function sendEventStream(exchange: Exchange, ctx: RequestContext, stream: 
       "Cache-Control": "no-cache, no-transform",
       "X-Accel-Buffering": "no",
       "X-Generation-Id": stream.generationId,
-      ...(opened && generationHeaders({ ...opened, generationId: stream.generationId })),
+      ...(opened && format.toHeaders({ ...opened, generationId: stream.generationId })),
     });
-    await writeEvents(exchange, events, first, endings);
+    await writeEvents(exchange, events, first, format);
   } finally {
     ctx.signal.removeEventListener("abort", leave);
   }
@@ -76,9 +102,9 @@ async function sendEventStream(exchange: Exchange, ctx: RequestContext, stream: 
 
 async function writeEvents(
   exchange: Exchange,
-  events: EventStream["events"],
-  first: ReturnType<EventStream["events"]["next"]>,
-  { done, toErrorEvent }: Endings,
+  events: EventStream<unknown>["events"],
+  first: ReturnType<EventStream<unknown>["events"]["next"]>,
+  { done, toErrorEvent }: Pick<StreamFormat<unknown>, "done" | "toErrorEvent">,
 ): Promise<void> {
   const writer = new EventStreamWriter(exchange.res);
   try {
@@ -95,7 +121,7 @@ async function writeEvents(
 }
 
 /** Null when the upstream takes longer than that: the answer then begins without knowing who gives it. */
-async function openedInTime(opened: ChatCompletionStream["opened"]): Promise<Awaited<ChatCompletionStream["opened"]> | null> {
+async function openedInTime<Opened>(opened: Promise<Opened>): Promise<Opened | null> {
   opened.catch(ignore);
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {

@@ -171,6 +171,18 @@ describe("pictures", () => {
     ]);
   });
 
+  it.each([
+    ["standard", "standard"],
+    ["medium", "standard"],
+    ["hd", "premium"],
+  ])("of Amazon are asked for in its own words: %s is %s", async (quality, word) => {
+    upstream.replyNext(json({ images: [PNG.toString("base64")] }));
+
+    await connect("amazon-bedrock").image?.generate({ ...image, upstreamModel: "amazon.nova-canvas-v1:0", quality });
+
+    expect((await upstream.nextRequest()).json).toMatchObject({ imageGenerationConfig: { quality: word } });
+  });
+
   it("of Replicate are asked for by aspect ratio and waited for", async () => {
     const file = `${upstream.baseUrl.slice(0, -3)}/files/1.png`;
     upstream.replyNext(

@@ -124,14 +124,26 @@ describe("the request", () => {
   const background = "background has no effect on this model.";
   const reasoning = "reasoning has no effect on this model.";
   const quality = "quality has no effect on this model.";
-  const common = { prompt: "A fox", n: 3, size: "512x768", style: "vivid" };
+  const style = "style has no effect on this model.";
+  const common = { prompt: "A fox", n: 3, size: "512x768" };
   it.each([
-    ["gpt-image-1.5", { quality: "high", background: "transparent", output_format: "png" }, [seed, negative, reasoning]],
-    ["chatgpt-image-latest", { quality: "high", background: "transparent", output_format: "png" }, [seed, negative, reasoning]],
-    ["dall-e-3", { quality: "hd", response_format: "b64_json" }, [background, seed, negative, reasoning]],
-    ["dall-e-2", { response_format: "b64_json" }, [quality, background, seed, negative, reasoning]],
+    ["gpt-image-1.5", { quality: "high", background: "transparent", output_format: "png" }, [style, seed, negative, reasoning]],
+    ["chatgpt-image-latest", { quality: "high", background: "transparent", output_format: "png" }, [style, seed, negative, reasoning]],
+    ["dall-e-3", { quality: "hd", style: "vivid", response_format: "b64_json" }, [background, seed, negative, reasoning]],
+    ["dall-e-2", { response_format: "b64_json" }, [style, quality, background, seed, negative, reasoning]],
   ])("carries to %s what it takes, and warns of the rest", async (upstreamModel, fields, warnings) => {
     expect(await ask({ ...EVERYTHING, upstreamModel })).toEqual({ body: { ...common, model: upstreamModel, ...fields }, warnings });
+  });
+
+  it.each([
+    ["flux-2", "standard"],
+    ["gpt-image-2", "medium"],
+    ["dall-e-3", "standard"],
+    ["dall-e-2", undefined],
+  ])("says standard to %s by its own word for it", async (upstreamModel, quality) => {
+    const { body } = await ask({ upstreamModel, quality: "standard" });
+
+    expect((body as { quality?: string }).quality).toBe(quality);
   });
 
   it("does not warn of what nobody asked for", async () => {

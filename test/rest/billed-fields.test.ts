@@ -65,6 +65,12 @@ beforeAll(async () => {
           quality: { standard: {}, low: {}, hd: { multiplier: "1.5" } },
         },
       },
+      {
+        ...image,
+        id: "acme/graded-other",
+        upstreamModel: "own-pictures",
+        pricedFields: { quality: { low: { multiplier: "0.5" }, standard: {}, hd: { multiplier: "2" } } },
+      },
       { ...video, id: "acme/unsized" },
       { ...video, id: "acme/sized", pricedFields: { size: { "1280x720": {}, "1792x1024": { prices: { completionVideoPrice: "0.5" } } } } },
     ],
@@ -381,7 +387,7 @@ describe("sizes", () => {
       expect(other.text).toContain('send \\"1280x720\\" or \\"1792x1024\\"');
       expectRefused(await client.post("/v1/images/generations", { model: "acme/graded", prompt: "A", size: "1792x1024" }), "size");
       expectRefused(await client.post("/v1/images/generations", { model: "acme/graded", prompt: "A", quality: "hd" }), "quality");
-      expectRefused(await client.post("/v1/images/generations", { model: "acme/graded-priced", prompt: "A", quality: "high" }), "quality");
+      expectRefused(await client.post("/v1/images/generations", { model: "acme/graded", prompt: "A", quality: "high" }), "quality");
     });
   });
 
@@ -404,5 +410,25 @@ describe("sizes", () => {
     const answer = await client.post("/v1/images/generations", body);
 
     expect([answer.status, answer.headers.get("x-cost")]).toEqual([200, "0.12"]);
+  });
+
+  it("and OpenAI's two words for a quality are one, at the price and to the upstream that the entry has for it", async () => {
+    const qualities = ["auto", "low", "medium", "standard", "high", "hd"];
+    for (const _ of qualities) app.upstream.replyNext(json(imagesObject([await picture()])));
+    const told = [];
+    for (const quality of qualities) {
+      const answer = await client.post("/v1/images/generations", { model: "acme/graded-other", prompt: "A", size: "auto", quality });
+      const asked = app.upstream.requests.at(-1)?.json as { size?: string; quality?: string };
+      told.push([quality, answer.headers.get("x-cost"), asked.size, asked.quality]);
+    }
+
+    expect(told).toEqual([
+      ["auto", "0.04", "1024x1024", undefined],
+      ["low", "0.02", "1024x1024", "low"],
+      ["medium", "0.04", "1024x1024", "standard"],
+      ["standard", "0.04", "1024x1024", "standard"],
+      ["high", "0.08", "1024x1024", "hd"],
+      ["hd", "0.08", "1024x1024", "hd"],
+    ]);
   });
 });

@@ -126,6 +126,48 @@ describe("POST /v1/images/generations", () => {
     });
   });
 
+  /** What the wrappers send when nobody states anything, read in the source of each. */
+  const wrappers = [
+    ["@langchain/openai's DallEAPIWrapper", { n: 1, size: "1024x1024", response_format: "url", style: "vivid", quality: "standard" }],
+    ["langchain_community's DallEAPIWrapper", { n: 1, size: "1024x1024", quality: "standard" }],
+  ] as const;
+  it.each(wrappers)("takes what %s sends", async (_who, defaults) => {
+    app.upstream.replyAlways(json(imagesObject([png])));
+    const body = { ...defaults, prompt: "A fox", user: "u-1" };
+
+    const [plain, openAi, own] = [
+      await generations({ ...body, model: "acme/image" }),
+      await generations({ ...body, model: "acme/gpt-image" }),
+      await generations({ ...body, model: "sandbox/image" }),
+    ];
+
+    expect([plain.status, openAi.status, own.status]).toEqual([200, 200, 200]);
+    expect(plain.headers.get("x-cost")).toBe("0.04");
+    const asked = app.upstream.requests.slice(-2).map(({ json: sent }) => sent as Record<string, unknown>);
+    expect(asked[0]).toMatchObject({ ...defaults, response_format: "b64_json", user: "u-1" });
+    // The newer models have no such quality, no style and one form of answer.
+    expect(asked[1]).toEqual({ model: "gpt-image-2", prompt: "A fox", n: 1, size: "1024x1024", quality: "medium", user: "u-1" });
+  });
+
+  it("takes auto for a quality and a size as if neither was stated", async () => {
+    app.upstream.replyAlways(json(imagesObject([png])));
+    const auto = { prompt: "A fox", quality: "auto", size: "auto" };
+
+    await openai.images.generate({ ...auto, model: "acme/gpt-image", quality: "auto", size: "auto" });
+    await openai.images.edit({
+      ...auto,
+      model: "acme/gpt-image",
+      quality: "auto",
+      size: "auto",
+      image: await toFile(png, "a.png", { type: "image/png" }),
+    });
+
+    const [made] = app.upstream.requests.slice(-2).map(({ json: sent }) => sent as Record<string, unknown>);
+    expect(made).toMatchObject({ size: "1024x1024", quality: "medium" });
+    const form = await lastForm();
+    expect([form.get("size"), form.get("quality")]).toEqual([null, "medium"]);
+  });
+
   it("charges each picture that came, and never more than were asked for", async () => {
     app.upstream.replyNext(json(imagesObject([png, png, png])));
     const few = await generations({ prompt: "Foxes", n: 4 });

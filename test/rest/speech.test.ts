@@ -186,6 +186,7 @@ describe("POST /v1/audio/speech", () => {
     ["a speed above the most", { speed: 4.01 }, "speed"],
     ["a speed in text", { speed: "1" }, "speed"],
     ["another format", { response_format: "midi" }, "response_format"],
+    ["another format of streams", { stream_format: "chunks" }, "stream_format"],
     ["a voice that is no text", { voice: { id: "x" } }, "voice"],
     ["instructions beyond all bounds", { instructions: "x".repeat(10_001) }, "instructions"],
     ["an unknown model", { model: "acme/spech" }, "model"],
@@ -380,6 +381,93 @@ describe("POST /v1/audio/speech", () => {
     expect(row).toMatchObject({ cost_usd: 0.00009, status: "cancelled", usage_source: "partial" });
     // Else the gateway would wait for its reader when it stops.
     leave();
+  });
+});
+
+describe("POST /v1/audio/speech with stream_format", () => {
+  const sse = { stream_format: "sse" };
+
+  interface SpeechEvent {
+    readonly type?: string;
+    readonly audio?: string;
+    readonly usage?: Record<string, number>;
+    readonly error?: { readonly code: string };
+  }
+
+  function eventsOf({ text }: Answer): SpeechEvent[] {
+    return [...text.matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => JSON.parse(data) as SpeechEvent);
+  }
+
+  const soundOf = (events: readonly SpeechEvent[]) => events.map(({ audio = "" }) => Buffer.from(audio, "base64"));
+
+  it("sse answers OpenAI's events, and has charged before the last of them", async () => {
+    app.upstream.replyNext(streamed([bytes("abc"), bytes("def")]));
+    const response = await fetch(`${app.baseUrl}/v1/audio/speech`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${app.key}` },
+      body: JSON.stringify({ ...HELLO, ...sse }),
+    });
+    const text = await response.text();
+    const { usage } = (await client.get("/account/usage?limit=1")).json<UsageJson>();
+
+    expect(lastAsked()).toEqual({ model: "upstream-speech", input: "Hello.", voice: "alloy", response_format: "mp3" });
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      "content-type": "text/event-stream; charset=utf-8",
+      "x-model-used": "acme/speech",
+      "x-cost": "0.00009",
+      "x-usage-characters": "6",
+    });
+    const events = [...text.matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => JSON.parse(data) as SpeechEvent);
+    expect(Buffer.concat(soundOf(events)).toString()).toBe("abcdef");
+    expect(events.slice(0, -1).every(({ type }) => type === "speech.audio.delta")).toBe(true);
+    expect(events.at(-1)).toEqual({
+      type: "speech.audio.done",
+      usage: { input_tokens: 2, output_tokens: 0, total_tokens: 2, cost: 0.00009 },
+    });
+    expect(usage[0]).toMatchObject({ request_id: response.headers.get("x-generation-id"), cost_usd: 0.00009, status: "ok" });
+  });
+
+  it("sse has whole samples in each event of pcm", async () => {
+    app.upstream.replyNext(streamed([bytes("abc"), bytes("de"), bytes("f")]));
+
+    const sounds = soundOf(eventsOf(await post({ ...sse, response_format: "pcm" })).slice(0, -1));
+
+    expect(Buffer.concat(sounds).toString()).toBe("abcdef");
+    expect(sounds.every(({ length }) => length % 2 === 0)).toBe(true);
+  });
+
+  it("sse says what went wrong, before it began with a status and after that in an event, and charges nothing", async () => {
+    const before = await rowsCount();
+    app.upstream.replyNext(errorReply(400, "No such voice."), streamed([bytes("abc")], "cut"));
+
+    expectEnvelope(await post(sse), 400, "BAD_REQUEST");
+    const answer = await post(sse);
+
+    expect(answer.status).toBe(200);
+    expect(answer.text).toContain("event: error\n");
+    expect(eventsOf(answer)).toMatchObject([{ type: "speech.audio.delta" }, { error: { code: "UPSTREAM_ERROR" } }]);
+    expect(await rowsCount()).toBe(before);
+  });
+
+  it("sse is replayed event by event for the same Idempotency-Key", async () => {
+    app.upstream.replyNext(spoken());
+    const headers = { "Idempotency-Key": "the same events" };
+
+    const first = await client.post("/v1/audio/speech", { ...HELLO, ...sse }, { headers });
+    const second = await client.post("/v1/audio/speech", { ...HELLO, ...sse }, { headers });
+
+    expect(second.headers.get("x-idempotent-replay")).toBe("true");
+    expect(second.text).toBe(first.text);
+    expect(eventsOf(second).at(-1)).toMatchObject({ type: "speech.audio.done" });
+  });
+
+  it("audio answers the sound", async () => {
+    app.upstream.replyNext(spoken());
+
+    const answer = await post({ stream_format: "audio" });
+
+    expect([answer.headers.get("content-type"), answer.text]).toEqual(["audio/mpeg", SPOKEN.toString()]);
+    expect(lastAsked()).not.toHaveProperty("stream_format");
   });
 });
 

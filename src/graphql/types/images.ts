@@ -1,18 +1,13 @@
 /** Pictures as mutations (Spec 4.2): the same inputs as POST /v1/images/generations and /v1/images/edits, under the same rules. */
 import { invalidInput, wrongField } from "../../errors.js";
 import type { GeneratedImage as GeneratedImageObject, GeneratedImages } from "../../services/generation/images.js";
-import {
-  IMAGE_FORMATS,
-  IMAGE_QUALITIES,
-  IMAGE_RESPONSE_FORMATS,
-  imageEditForm,
-  imageGenerationInput,
-} from "../../services/generation/images-input.js";
+import { IMAGE_FORMATS, IMAGE_RESPONSE_FORMATS, imageEditForm, imageGenerationInput } from "../../services/generation/images-input.js";
+import { BODY_IMAGE_QUALITIES } from "../../services/image-qualities.js";
 import { parsePermitted, requireCaller } from "../../services/permissions.js";
 import { builder, enumValues } from "../builder.js";
 import { Receipt } from "./chat.js";
 
-const ImageQuality = builder.enumType("ImageQuality", { values: enumValues(IMAGE_QUALITIES) });
+const ImageQuality = builder.enumType("ImageQuality", { values: enumValues(BODY_IMAGE_QUALITIES) });
 const ImageFormat = builder.enumType("ImageFormat", { values: enumValues(IMAGE_FORMATS) });
 const ImageResponseFormat = builder.enumType("ImageResponseFormat", {
   description: "How a picture is answered: as base64, or as a link to the media host.",
@@ -26,7 +21,7 @@ function commonFields(t: InputFieldsBuilder) {
     prompt: t.string({ required: true }),
     model: t.string({ description: "An id or alias. Omitted: the default image model." }),
     n: t.int({ description: "How many pictures, 1 to 10." }),
-    quality: t.field({ type: ImageQuality, description: "Honoured by some models only." }),
+    quality: t.field({ type: ImageQuality, description: "Honoured by some models only. `STANDARD` is `MEDIUM`, `AUTO` is none stated." }),
     seed: t.int({ description: "-1 is a random one. Honoured by some models only." }),
     enhance: t.boolean({ description: "The default text model writes the prompt anew, which is charged as a chat." }),
     safe: t.string({ description: "`true`, or safety features separated by commas." }),
@@ -46,7 +41,7 @@ function commonFields(t: InputFieldsBuilder) {
 const GenerateImageInput = builder.inputType("GenerateImageInput", {
   fields: (t) => ({
     ...commonFields(t),
-    size: t.string({ description: "`WIDTHxHEIGHT`, each 64 to 4096. `1024x1024` unless stated." }),
+    size: t.string({ description: "`WIDTHxHEIGHT`, each 64 to 4096. `1024x1024` unless stated, and for `auto`." }),
     images: t.stringList({ description: "URLs of reference images, https or data: at most ten." }),
   }),
 });
@@ -54,7 +49,7 @@ const GenerateImageInput = builder.inputType("GenerateImageInput", {
 const EditImageInput = builder.inputType("EditImageInput", {
   fields: (t) => ({
     ...commonFields(t),
-    size: t.string({ description: "`WIDTHxHEIGHT`, each 64 to 4096. Omitted: the model decides." }),
+    size: t.string({ description: "`WIDTHxHEIGHT`, each 64 to 4096. Omitted, and for `auto`: the model decides." }),
     images: t.stringList({ description: "URLs of the pictures to edit, https or data." }),
     files: t.field({ type: ["File"], description: "The pictures themselves, after those that `images` names: at most ten in all." }),
     mask: t.field({ type: "File", description: "Where it is transparent, the picture may be changed." }),

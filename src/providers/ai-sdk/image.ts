@@ -1,6 +1,6 @@
 /** Pictures. */
 import type { ImageModelV3, ImageModelV3File, ImageModelV3Usage, SharedV3ProviderOptions } from "@ai-sdk/provider";
-import { setOwnValue } from "../../lib/own-values.js";
+import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { pictureTypeOf } from "../../lib/pictures.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../lib/usage.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
@@ -71,7 +71,7 @@ export class AiSdkImageProvider implements ImageProvider {
       else setOwnValue(own, option, value);
     };
     take("negative_prompt", call.negativePrompt, negativePrompt);
-    take("quality", call.quality, quality);
+    take("quality", quality && call.quality !== null ? (ownValue(quality.values, call.quality) ?? null) : call.quality, quality?.option);
     take("transparent", call.isTransparent, undefined);
     take("reasoning", call.reasoning, undefined);
     // What the upstream makes instead is turned into this format by the gateway.

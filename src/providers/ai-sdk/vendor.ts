@@ -61,7 +61,7 @@ export interface ImageTraits {
   readonly countPerCall?: (model: string) => number;
   /** The vendor's names for options that others have no common name for. */
   readonly negativePrompt?: string;
-  readonly quality?: string;
+  readonly quality?: { readonly option: string; readonly values: Readonly<Record<string, string>> };
   readonly format?: { readonly option: string; readonly values: Readonly<Partial<Record<"jpeg" | "png" | "webp", string>>> };
   /** Options that are always sent when there are several references. */
   readonly severalImages?: VendorOptions;

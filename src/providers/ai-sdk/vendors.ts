@@ -12,6 +12,9 @@ import type { Vendor, VendorOptions } from "./vendor.js";
 
 const POLL = { pollIntervalMs: 1_000, pollTimeoutMs: 300_000 };
 
+/** Amazon's words, "standard" and "premium", for ours. */
+const AMAZON_QUALITIES = { low: "standard", medium: "standard", standard: "standard", high: "premium", hd: "premium" };
+
 export const VENDORS = {
   anthropic: {
     baseUrls: ["https://api.anthropic.com/v1"],
@@ -44,7 +47,7 @@ export const VENDORS = {
       return createAmazonBedrock({ ...settings, region: "us-east-1", baseURL: "https://bedrock-runtime.us-east-1.amazonaws.com" });
     },
     chat: { reasoning: (effort) => ({ reasoningConfig: { type: "enabled", maxReasoningEffort: effort } }), asksForJson: true },
-    image: { shape: "size", negativePrompt: "negativeText", quality: "quality" },
+    image: { shape: "size", negativePrompt: "negativeText", quality: { option: "quality", values: AMAZON_QUALITIES } },
     embedding: { dimensions: "dimensions" },
   },
   cohere: {

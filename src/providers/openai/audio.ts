@@ -4,13 +4,13 @@ import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { UpstreamResponse } from "../http.js";
 import { type MediaFile, SPEECH_CONTENT_TYPES, type SpeechFormat } from "../media.js";
 import { ProviderError } from "../provider.js";
-import { contentTypeOf, isEventStream, isJson, type OpenAiClient, refuse } from "./client.js";
+import { contentTypeOf, isJson, type OpenAiClient, refuse } from "./client.js";
 import { toEmbeddedError } from "./errors.js";
 import { parseObject } from "./json.js";
 
 const UNTYPED = new Set(["", "application/octet-stream", "binary/octet-stream"]);
 
-/** Resolves when the answer has begun; it is sound, or events when those were asked for. */
+/** Resolves when the answer has begun, and is sound. */
 export async function requestAudio(
   client: OpenAiClient,
   fields: Readonly<Record<string, unknown>>,
@@ -20,7 +20,6 @@ export async function requestAudio(
   const response = await client.send({ path: "/audio/speech", accept: "*/*", body: JSON.stringify(fields), signal, isStreamed });
   const type = bareMediaType(contentTypeOf(response));
   if (type.startsWith("audio/") || soundTypeOf(type) !== null || UNTYPED.has(type)) return response;
-  if (isEventStream(response) && isStreamed && fields.stream_format === "sse") return response;
   if (!isJson(response)) throw refuse(response, "The upstream answered something that is not sound.");
   const said = parseObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX));
   if (said?.error !== undefined && said.error !== null) throw toEmbeddedError(said.error, client.secrets);
@@ -29,7 +28,6 @@ export async function requestAudio(
 
 /** What the upstream says that it answers, as far as we know such a sound; else what it was asked for. */
 export function audioTypeOf(response: UpstreamResponse, format: SpeechFormat): GeneratedType {
-  if (isEventStream(response)) return "text/event-stream";
   return soundTypeOf(contentTypeOf(response)) ?? SPEECH_CONTENT_TYPES[format];
 }
 

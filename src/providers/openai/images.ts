@@ -31,18 +31,21 @@ interface Family {
 const FAMILIES: readonly Family[] = [
   {
     models: /^(?:gpt|chatgpt)-image/,
-    takes: new Set(["quality", "background", "output_format"]),
-    qualities: { low: "low", medium: "medium", high: "high", hd: "high" },
+    takes: new Set(["quality", "background", "output_format", "output_compression", "moderation", "input_fidelity", "partial_images"]),
+    qualities: { low: "low", medium: "medium", standard: "medium", high: "high", hd: "high" },
     takesResponseFormat: false,
   },
   {
     models: /^dall-e-3/,
-    takes: new Set(["quality"]),
-    qualities: { low: "standard", medium: "standard", high: "hd", hd: "hd" },
+    takes: new Set(["quality", "style"]),
+    qualities: { low: "standard", medium: "standard", standard: "standard", high: "hd", hd: "hd" },
     takesResponseFormat: true,
   },
   { models: /^dall-e-2/, takes: new Set(), qualities: {}, takesResponseFormat: true },
 ];
+
+/** What some of these models take and the others refuse, also where the gateway itself has no such option. */
+const OPTIONS_OF_SOME: ReadonlySet<string> = new Set(FAMILIES.flatMap(({ takes }) => [...takes]));
 
 /** Unspecified: what is not said is `medium` for the models that the parameter is made for (Spec 4.2, quality). */
 const QUALITY_DEFAULT = "medium";
@@ -115,7 +118,12 @@ export async function toRequest(call: ImageCall): Promise<ImageRequestBody> {
 function toFields(call: ImageCall): { fields: Record<string, unknown>; warnings: string[] } {
   const family = FAMILIES.find(({ models }) => models.test(call.upstreamModel));
   const warnings: string[] = [];
-  const fields: Record<string, unknown> = { ...call.extra, model: call.upstreamModel, prompt: call.prompt, n: call.count };
+  const fields: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(call.extra)) {
+    if (family === undefined || !OPTIONS_OF_SOME.has(name) || family.takes.has(name)) setOwnValue(fields, name, value);
+    else if (value !== null && value !== undefined) warnings.push(`${name} has no effect on this model.`);
+  }
+  Object.assign(fields, { model: call.upstreamModel, prompt: call.prompt, n: call.count });
   if (call.size !== null) fields.size = `${call.size.width}x${call.size.height}`;
   const state = (name: string, value: unknown, isWorthTelling = true) => {
     if (value === null) return;

@@ -9,7 +9,7 @@ import { refuse } from "./refusal.js";
 /** Output and input pictures count one token for each square of so many pixels a side. */
 const TOKEN_SIDE = 32;
 /** Of the lossy formats, by the caller's word for it. */
-const QUALITIES: Readonly<Record<string, number>> = { low: 55, medium: 82, high: 92, hd: 96 };
+const QUALITIES: Readonly<Record<string, number>> = { low: 55, medium: 82, standard: 82, high: 92, hd: 96 };
 const QUALITY_DEFAULT = 82;
 
 export function createSandboxImageProvider(media: SandboxMedia): ImageProvider {

@@ -140,7 +140,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     id: "createSpeech",
     tag: "Audio",
     summary: "Reads a text out, in OpenAI's wire format.",
-    contentTypes: ["audio/mpeg", "audio/ogg", "audio/aac", "audio/flac", "audio/wav", "audio/pcm"],
+    contentTypes: ["audio/mpeg", "audio/ogg", "audio/aac", "audio/flac", "audio/wav", "audio/pcm", STREAM],
   },
   "POST /v1/audio/transcriptions": {
     id: "createTranscription",

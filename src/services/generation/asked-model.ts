@@ -15,6 +15,7 @@ import {
 } from "../billed-fields.js";
 import { HARMLESS_OPTIONS } from "../billed-options.js";
 import type { Model } from "../catalog/model.js";
+import { qualityFor } from "../image-qualities.js";
 import { type FieldPrice, isFree, withFieldPrices } from "../pricing.js";
 
 export type AskedFields = Readonly<Record<string, unknown>>;
@@ -77,7 +78,10 @@ function findFields(model: Model, fields: AskedFields): Found[] {
   return Object.entries(fields).flatMap(([param, value]): Found[] => {
     if (value === undefined || value === null) return [];
     assertOwnName(param);
-    if (priceable.includes(param)) return isPricedByValue(model, param, value) ? [{ name: param, param, value }] : [];
+    if (priceable.includes(param)) {
+      const asked = param === "quality" && typeof value === "string" ? qualityFor(model, value) : value;
+      return isPricedByValue(model, param, asked) ? [{ name: param, param, value: asked }] : [];
+    }
     const canonical = canonicalName(param);
     if (canonical === OPTIONS) return findOptions(param, value);
     const field = billed.get(canonical);

@@ -11,16 +11,18 @@ import {
   VIDEO_SECONDS_MAX,
   VIDEO_SECONDS_MIN,
 } from "../../limits.js";
+import { BODY_IMAGE_QUALITIES, IMAGE_QUALITIES } from "../image-qualities.js";
 import { queryFlag, queryWholeNumber } from "../query-values.js";
 import { safeInput } from "../safety/features.js";
 import { splitImageUrls, VIDEO_ASPECT_RATIOS } from "./videos-input.js";
 
-export const IMAGE_QUALITIES = ["low", "medium", "high", "hd"] as const;
 export const IMAGE_FORMATS = ["png", "jpeg", "webp"] as const;
 export const IMAGE_RESPONSE_FORMATS = ["b64_json", "url"] as const;
 
 const SIZE = /^(\d{1,4})x(\d{1,4})$/;
-const SIZE_MESSAGE = `must be WIDTHxHEIGHT, each from ${IMAGE_SIDE_MIN} to ${IMAGE_SIDE_MAX} pixels`;
+const SIZE_MESSAGE = `must be WIDTHxHEIGHT, each from ${IMAGE_SIDE_MIN} to ${IMAGE_SIDE_MAX} pixels, or auto`;
+/** OpenAI's word for a size or a quality that is not stated (decisions "Generation"). */
+const AUTO = "auto";
 export const IMAGE_SIZE_DEFAULT = `${IMAGE_SIDE_DEFAULT}x${IMAGE_SIDE_DEFAULT}`;
 
 const prompt = z
@@ -30,9 +32,8 @@ const prompt = z
   .refine((text) => !text.includes("\0"), "must not hold a NUL character");
 const size = z
   .string()
-  .regex(SIZE, SIZE_MESSAGE)
-  .refine((text) => readSize(text) !== null, SIZE_MESSAGE);
-const quality = z.enum(IMAGE_QUALITIES);
+  .regex(/^(?:auto|\d{1,4}x\d{1,4})$/, SIZE_MESSAGE)
+  .refine((text) => text === AUTO || readSize(text) !== null, SIZE_MESSAGE);
 const seed = z.int().min(-1);
 const imageUrls = z
   .union([z.string(), z.array(z.string())], "expected a URL or an array of URLs")
@@ -46,7 +47,7 @@ const options = {
   model: z.string().min(1).max(253).nullish(),
   n: z.int().min(1).max(IMAGES_PER_REQUEST_MAX).nullish(),
   response_format: z.enum(IMAGE_RESPONSE_FORMATS).nullish(),
-  quality: quality.nullish(),
+  quality: z.enum(BODY_IMAGE_QUALITIES).nullish(),
   seed: seed.nullish(),
   /** There never is a logo. */
   nologo: z.boolean().nullish(),
@@ -130,7 +131,7 @@ export const imageQuery = z.strictObject({
   enhance: queryFlag.default(false),
   negative_prompt: z.string().optional(),
   safe: z.string().optional(),
-  quality: quality.optional(),
+  quality: z.enum(IMAGE_QUALITIES).optional(),
   image: z
     .string()
     .transform(splitImageUrls)
@@ -151,6 +152,11 @@ export type ImageQuery = z.output<typeof imageQuery>;
 export interface ImageSize {
   readonly width: number;
   readonly height: number;
+}
+
+/** What was stated; null for `auto`, which states nothing. */
+export function unlessAuto(stated: string | null | undefined): string | null {
+  return stated == null || stated === AUTO ? null : stated;
 }
 
 /** `1024x768`; null for anything else, or for sides that are out of bounds. */

@@ -10,6 +10,7 @@ import {
   type ImageSize,
   isTransparent,
   readSize,
+  unlessAuto,
 } from "./images-input.js";
 
 /** Pictures that the caller brings along: references, or what is to be edited. */
@@ -49,7 +50,7 @@ export const NO_FILES: ImageFiles = { images: [], mask: null };
 
 /** A generation asks for 1024x1024 unless it says otherwise (Spec 4.2). */
 export function fromGenerationInput(input: ImageGenerationInput): ImageRequest {
-  return fromBody({ ...input, size: input.size ?? IMAGE_SIZE_DEFAULT });
+  return fromBody({ ...input, size: unlessAuto(input.size) ?? IMAGE_SIZE_DEFAULT });
 }
 
 export function fromEditInput({ mask, ...input }: ImageEditInput, files: ImageFiles): ImageRequest {
@@ -59,14 +60,15 @@ export function fromEditInput({ mask, ...input }: ImageEditInput, files: ImageFi
 function fromBody(input: ImageGenerationInput): ImageRequest {
   const { prompt, model, n, size, response_format, quality, seed, nologo, enhance, safe, image, ...others } = input;
   const { negative_prompt, transparent, background, reasoning, output_format, stream, ...extra } = others;
+  const sides = unlessAuto(size);
   return {
     model: model ?? null,
     prompt,
-    size: size == null ? null : readSize(size),
+    size: sides === null ? null : readSize(sides),
     count: n ?? 1,
     seed: seed ?? null,
     negativePrompt: negative_prompt || null,
-    quality: quality ?? null,
+    quality: unlessAuto(quality),
     isTransparent: isTransparent({ transparent, background }),
     format: output_format ?? null,
     reasoning: reasoning ?? null,

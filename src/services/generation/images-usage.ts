@@ -13,9 +13,9 @@ import type { ImageRequest } from "./images-request.js";
 
 /**
  * OpenAI's table of output tokens ("Image generation", cost and latency) for 1024x1024; its larger sizes cost in proportion to their
- * area, to within 2%. `hd` is its older word for high.
+ * area, to within 2%.
  */
-const OUTPUT_TOKENS: Readonly<Record<string, number>> = { low: 272, medium: 1_056, high: 4_160, hd: 4_160 };
+const OUTPUT_TOKENS: Readonly<Record<string, number>> = { low: 272, medium: 1_056, standard: 1_056, high: 4_160, hd: 4_160 };
 const OUTPUT_TOKENS_PIXELS = 1_024 * 1_024;
 /** The same source: 65 tokens, and 129 for each of two tiles, which is what a picture of any usual shape is cut into. */
 const INPUT_TOKENS = 65 + 2 * 129;

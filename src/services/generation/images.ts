@@ -16,6 +16,7 @@ import type { ImageAnswer, InputFile } from "../../providers/media.js";
 import { ProviderError } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 import type { Catalog } from "../catalog.js";
+import { qualityFor } from "../image-qualities.js";
 import type { MediaLinks } from "../media-links.js";
 import type { MediaQuotas } from "../media-quotas.js";
 import { requireCaller } from "../permissions.js";
@@ -165,7 +166,7 @@ export class Images {
       size: request.size,
       count: request.count,
       negativePrompt: negativePrompt || null,
-      quality: request.quality,
+      quality: qualityFor(model, request.quality),
       isTransparent: request.isTransparent,
       format: request.format,
       reasoning: request.reasoning,

@@ -43,6 +43,8 @@ export const speechInput = z.looseObject({
   response_format: format,
   speed: z.number().min(SPEECH_SPEED_MIN).max(SPEECH_SPEED_MAX).nullish(),
   instructions: boundedText.nullish(),
+  /** OpenAI's: the sound itself, or events that carry it. Whichever it is, an upstream is asked for the sound. */
+  stream_format: z.enum(["audio", "sse"]).nullish(),
   safe,
 });
 export type SpeechInput = z.output<typeof speechInput>;

@@ -3,7 +3,7 @@
  *
  * 1. `begin`: limits and safety, hold, call the upstreams in turn until one sends its first bytes. Until then a failure is an
  *    ordinary error. The price depends on the text alone, so what it will cost is known when the answer begins.
- * 2. Everything but the last byte passes on as it comes; that one goes out once the charge is committed.
+ * 2. Everything but what is withheld passes on as it comes; that goes out once the charge is committed.
  * 3. A caller who leaves after an upstream has accepted the text pays the whole price: the upstream has read all of it. So does one
  *    who takes so long to listen that the time runs out. An upstream that breaks off is not paid for.
  */
@@ -29,6 +29,8 @@ export type Quote = Omit<Receipt, "meterSource">;
 
 export interface SpokenStream {
   readonly generationId: string;
+  /** Limits, safety features and the balance have been looked at; `opened` tells what came of it. */
+  readonly admitted: Promise<void>;
   /** An upstream has begun to answer and the hold is committed; rejects with the AppError otherwise, which `chunks` then throws too. */
   readonly opened: Promise<{ readonly contentType: GeneratedType; readonly quote: Quote }>;
   /** Throws an AppError when the answer fails on the way; `return()` closes the upstream and settles. */
@@ -40,6 +42,14 @@ export interface SpokenStream {
 export interface PreparedSpeech {
   readonly plan: GenerationPlan;
   readonly work: Pick<GenerationWork<SpeechStream>, "texts" | "safe" | "call">;
+}
+
+export interface SpeechStreamDependencies {
+  readonly generations: Generations;
+  /** A generation's total, in milliseconds. */
+  readonly totalMs: number;
+  /** How many of the bytes that have come are held back until more come or the charge is committed. */
+  readonly withhold: (bytes: number) => number;
 }
 
 interface Begun extends Answered<SpeechStream> {
@@ -54,6 +64,7 @@ const DONE = { done: true, value: undefined } as const;
 
 export class SpeechStreamRun implements SpokenStream {
   readonly generationId: string;
+  readonly admitted: Promise<void>;
   readonly opened: SpokenStream["opened"];
   readonly chunks: SpokenStream["chunks"];
   private readonly cancellation: Cancellation;
@@ -63,8 +74,10 @@ export class SpeechStreamRun implements SpokenStream {
   private isPulling = false;
   /** Thrown by the next pull: it came while nobody was asking. */
   private failure: { readonly reason: unknown } | null = null;
-  /** The last byte that has come. */
+  /** The last of what has come. */
   private withheld: Uint8Array = new Uint8Array();
+  private readonly generations: Generations;
+  private readonly totalMs: number;
   private pending: Promise<unknown> = Promise.resolve();
   private finalReceipt: Receipt | null = null;
   private calledAt = 0;
@@ -77,13 +90,19 @@ export class SpeechStreamRun implements SpokenStream {
   constructor(
     private readonly ctx: RequestContext,
     prepared: () => PreparedSpeech,
-    private readonly generations: Generations,
-    private readonly totalMs: number,
+    private readonly deps: SpeechStreamDependencies,
   ) {
-    this.cancellation = new Cancellation(ctx.signal, totalMs);
+    this.generations = deps.generations;
+    this.totalMs = deps.totalMs;
+    this.cancellation = new Cancellation(ctx.signal, deps.totalMs);
     const { plan, refusal } = attemptPreparation(prepared);
     this.generationId = plan?.plan.generationId ?? createId();
-    this.begun = plan ? this.begin(plan) : Promise.reject(refusal);
+    let noteAdmitted = () => {};
+    this.admitted = new Promise((resolve) => {
+      noteAdmitted = resolve;
+    });
+    this.begun = plan ? this.begin(plan, noteAdmitted) : Promise.reject(refusal);
+    this.begun.then(noteAdmitted, noteAdmitted);
     this.opened = this.begun.then((begun) => ({ contentType: begun.answer.contentType, quote: this.quote(begun) }));
     this.opened.then(
       () => this.followClock(),
@@ -102,12 +121,13 @@ export class SpeechStreamRun implements SpokenStream {
     return this.finalReceipt;
   }
 
-  private async begin({ plan, work }: PreparedSpeech): Promise<Begun> {
+  private async begin({ plan, work }: PreparedSpeech, noteAdmitted: () => void): Promise<Begun> {
     let charge: OpenCharge | null = null;
     try {
       const { texts, safety } = await this.generations.admit(this.ctx, plan, work);
       charge = this.generations.open(plan);
       if (!charge.isComfortable) await charge.held;
+      noteAdmitted();
       this.cancellation.followHold(charge);
       this.calledAt = performance.now();
       const answered = await this.callUpstream(plan, charge, (model) => work.call(model, this.cancellation.signal, texts), safety);
@@ -202,6 +222,7 @@ export class SpeechStreamRun implements SpokenStream {
       this.upstreamMs = performance.now() - this.calledAt;
       const passed = chunk === null ? await this.finish(begun) : this.withhold(chunk);
       if (passed.byteLength > 0) return { done: false, value: passed };
+      if (chunk === null) return DONE;
     }
   }
 
@@ -219,8 +240,10 @@ export class SpeechStreamRun implements SpokenStream {
   }
 
   private withhold(chunk: Uint8Array): Uint8Array {
-    const passed = this.withheld.byteLength === 0 ? chunk.subarray(0, -1) : Buffer.concat([this.withheld, chunk.subarray(0, -1)]);
-    this.withheld = chunk.subarray(-1);
+    const held = this.withheld.byteLength;
+    const end = chunk.byteLength - this.deps.withhold(held + chunk.byteLength);
+    const passed = held === 0 ? chunk.subarray(0, end) : Buffer.concat([this.withheld, chunk.subarray(0, end)]);
+    this.withheld = chunk.subarray(end);
     return passed;
   }
 

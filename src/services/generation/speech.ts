@@ -34,7 +34,8 @@ export class Speech {
 
   /** See SpokenStream. Nothing is thrown here: a refusal is the rejection of `opened`. */
   stream(ctx: RequestContext, input: SpeechInput): SpokenStream {
-    return new SpeechStreamRun(ctx, () => this.prepare(ctx, input), this.deps.generations, this.deps.totalMs);
+    const { generations, totalMs } = this.deps;
+    return new SpeechStreamRun(ctx, () => this.prepare(ctx, input), { generations, totalMs, withhold: withheldOf(input) });
   }
 
   /** The whole of it; resolves when the charge is committed. */
@@ -53,7 +54,7 @@ export class Speech {
   }
 
   private prepare(ctx: RequestContext, input: SpeechInput): PreparedSpeech {
-    const { model: name, input: text, voice: asked, response_format: format, speed, instructions, safe, ...extra } = input;
+    const { model: name, input: text, voice: asked, response_format: format, speed, instructions, stream_format, safe, ...extra } = input;
     const { generations, upstreams } = this.deps;
     const plan = generations.plan(ctx, "speech", name, extra, () => ({ ...NO_USAGE, characters: countCharacters(text) }));
     const voice = chooseVoice(plan.model, asked);
@@ -76,6 +77,17 @@ export class Speech {
       },
     };
   }
+}
+
+const SAMPLE_BYTES = 2;
+
+/**
+ * The end of the sound waits for the charge, so its last byte does. Where events carry it, that is the event after the sound, and all that
+ * waits is half a sample: whoever plays each event as it comes could do nothing with it.
+ */
+function withheldOf({ stream_format, response_format }: SpeechInput): (bytes: number) => number {
+  if (stream_format !== "sse") return () => 1;
+  return response_format === "pcm" ? (bytes) => bytes % SAMPLE_BYTES : () => 0;
 }
 
 async function readWhole({ contentType, chunks, warnings }: SpeechStream): Promise<MediaFile & Pick<SpeechStream, "warnings">> {
