@@ -85,7 +85,7 @@ async function open(rows: number): Promise<History> {
   console.log(`wrote ${rows.toLocaleString("en")} rows in ${((Date.now() - startedAt) / 1000).toFixed(1)} s`);
   await database.close();
   const app = await createApp(config, log);
-  const { port } = await app.listen();
+  const { port } = app.addresses;
   return { rows, app, directory, url: `http://127.0.0.1:${port}` };
 }
 

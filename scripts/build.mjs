@@ -46,7 +46,8 @@ export async function build({ upTo = "dist", force = false } = {}) {
       await run();
       mkdirSync(path(output), { recursive: true });
       writeFileSync(stamp, fingerprint);
-      console.log(`built ${name} in ${Math.round(performance.now() - startedAt)} ms`);
+      // Standard output is that of the program which is built, such as a key that a script takes.
+      console.error(`built ${name} in ${Math.round(performance.now() - startedAt)} ms`);
     }
     if (output === upTo) return;
   }

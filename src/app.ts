@@ -1,4 +1,10 @@
-/** The composition root: a configuration in, an HTTP server out. */
+/**
+ * The composition root: a configuration in, an HTTP server out.
+ *
+ * 1. The port is taken. Where that fails nothing has been touched: no database is made, and no key that nobody would see.
+ * 2. The platform is opened: the data directory, the database and its migrations, the owner and the key to print.
+ * 3. The faces answer. Until then whoever asks is told that the gateway is starting.
+ */
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
@@ -6,8 +12,11 @@ import { type Addresses, addressesOf, type Config } from "./config.js";
 import { authMountOf, mediaMountOf } from "./config-hosts.js";
 import { type Clock, systemClock } from "./lib/clock.js";
 import { trackRequests } from "./lib/http-drain.js";
+import { listenAt } from "./lib/listen.js";
 import { loopbackUrl } from "./lib/loopback-url.js";
 import { DRAIN_TIMEOUT_MS, HTTP_HEADERS_TIMEOUT_MS, HTTP_KEEP_ALIVE_MS, HTTP_REQUEST_TIMEOUT_MS } from "./limits.js";
+import { createMessageClasses } from "./rest/message-classes.js";
+import { answerWhileStarting } from "./rest/starting.js";
 import { openPlatform } from "./services/platform.js";
 import type { Services } from "./services/services.js";
 
@@ -15,13 +24,40 @@ export interface App {
   readonly http: Server;
   readonly services: Services;
   readonly newOwnerKey: string | null;
-  /** Resolves when it accepts connections, with where it is reached. */
-  listen(): Promise<Addresses & { readonly port: number }>;
+  /** Where it is reached. */
+  readonly addresses: Addresses & { readonly port: number };
   /** Takes no new connections, lets what is under way finish for a bounded time, then closes everything. */
   close(): Promise<void>;
 }
 
+/** Resolves when it serves. Rejects with a StartError, and with the port given back, when it cannot. */
 export async function createApp(config: Config, log: Logger, clock: Clock = systemClock): Promise<App> {
+  const { adopt, ...classes } = createMessageClasses();
+  const http = createServer({
+    ...classes,
+    noDelay: true,
+    requestTimeout: HTTP_REQUEST_TIMEOUT_MS,
+    headersTimeout: HTTP_HEADERS_TIMEOUT_MS,
+  });
+  http.keepAliveTimeout = HTTP_KEEP_ALIVE_MS;
+  http.on("request", answerWhileStarting);
+  await listenAt(http, config.host, config.port);
+  try {
+    return await serve(http, adopt, config, log, clock);
+  } catch (error) {
+    http.close();
+    http.closeAllConnections();
+    throw error;
+  }
+}
+
+async function serve(
+  http: Server,
+  adopt: ReturnType<typeof createMessageClasses>["adopt"],
+  config: Config,
+  log: Logger,
+  clock: Clock,
+): Promise<App> {
   const addresses = (): Addresses => addressesOf(config, portOf(http, config));
   const ownUrl = (): string => loopbackUrl(boundHostOf(http, config), portOf(http, config));
   const media = mediaMountOf(config);
@@ -29,8 +65,7 @@ export async function createApp(config: Config, log: Logger, clock: Clock = syst
   const settings = { ...config, sessionHost: auth.host };
   const [platform, faces] = await Promise.all([openPlatform(settings, clock, log, addresses, ownUrl), loadFaces()]);
   const { express, GRAPHQL_PATH, createGraphQLServer, routeUpgrades } = faces;
-  const { answerClientError, createRestRouter, isOwnHost, messageClassesOf, toErrorRequestHandler, REALTIME_PATH, createRealtimeFace } =
-    faces;
+  const { answerClientError, createRestRouter, isOwnHost, toErrorRequestHandler, REALTIME_PATH, createRealtimeFace } = faces;
   log.info(config.signUp === "open" ? "sign-up is open to whoever reaches this gateway" : "sign-up is closed: operators make accounts");
   const graphql = createGraphQLServer({ services: platform.services, log, config });
   const rest = createRestRouter({
@@ -47,29 +82,28 @@ export async function createApp(config: Config, log: Logger, clock: Clock = syst
   const realtime = createRealtimeFace({ services: platform.services, log, trustProxyHops: config.trustProxyHops });
 
   const app = express();
+  adopt(app);
   app.disable("x-powered-by");
   app.disable("etag");
   app.use(GRAPHQL_PATH, (req, res, next) => (isOwnHost(req, media) ? next() : graphql.handler(req, res, next)));
   app.use(rest);
   app.use(toErrorRequestHandler(log));
 
-  const http = createServer(
-    { ...messageClassesOf(app), noDelay: true, requestTimeout: HTTP_REQUEST_TIMEOUT_MS, headersTimeout: HTTP_HEADERS_TIMEOUT_MS },
-    app,
-  );
-  http.keepAliveTimeout = HTTP_KEEP_ALIVE_MS;
   http.on("clientError", answerClientError);
   const drain = trackRequests(http);
   // As with requests: the media host answers neither, and where people sign in there is no session of a model.
   const isAnswered = (req: IncomingMessage, path: string) => !isOwnHost(req, media) && (path === GRAPHQL_PATH || !isOwnHost(req, auth));
   const stopUpgrades = routeUpgrades(http, { [GRAPHQL_PATH]: graphql.upgrade, [REALTIME_PATH]: realtime.upgrade }, isAnswered);
 
+  http.off("request", answerWhileStarting);
+  http.on("request", app);
+
   let closing: Promise<void> | null = null;
   return {
     http,
     services: platform.services,
     newOwnerKey: platform.newOwnerKey,
-    listen: () => listen(http, config),
+    addresses: { port: portOf(http, config), ...addresses() },
     close: () => {
       closing ??= (async () => {
         stopUpgrades();
@@ -86,33 +120,18 @@ export async function createApp(config: Config, log: Logger, clock: Clock = syst
  * in a thread of its own and leaves this one with nothing else to do.
  */
 async function loadFaces() {
-  const [{ default: express }, server, upgrades, yoga, clientError, hostMount, messageClasses, realtime, route, router] = await Promise.all(
-    [
-      import("express"),
-      import("./graphql/server.js"),
-      import("./graphql/upgrades.js"),
-      import("./graphql/yoga.js"),
-      import("./rest/client-error.js"),
-      import("./rest/host-mount.js"),
-      import("./rest/message-classes.js"),
-      import("./rest/realtime.js"),
-      import("./rest/route.js"),
-      import("./rest/router.js"),
-    ],
-  );
-  return { express, ...server, ...upgrades, ...yoga, ...clientError, ...hostMount, ...messageClasses, ...realtime, ...route, ...router };
-}
-
-async function listen(http: Server, config: Config): Promise<Addresses & { port: number }> {
-  await new Promise<void>((resolve, reject) => {
-    http.once("error", reject);
-    http.listen(config.port, config.host, () => {
-      http.off("error", reject);
-      resolve();
-    });
-  });
-  const port = portOf(http, config);
-  return { port, ...addressesOf(config, port) };
+  const [{ default: express }, server, upgrades, yoga, clientError, hostMount, realtime, route, router] = await Promise.all([
+    import("express"),
+    import("./graphql/server.js"),
+    import("./graphql/upgrades.js"),
+    import("./graphql/yoga.js"),
+    import("./rest/client-error.js"),
+    import("./rest/host-mount.js"),
+    import("./rest/realtime.js"),
+    import("./rest/route.js"),
+    import("./rest/router.js"),
+  ]);
+  return { express, ...server, ...upgrades, ...yoga, ...clientError, ...hostMount, ...realtime, ...route, ...router };
 }
 
 function portOf(http: Server, config: Config): number {

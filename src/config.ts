@@ -7,7 +7,7 @@ import * as z from "zod";
 import { isMediaUrlAmbiguous, isMediaUrlWhereSessionsAre } from "./config-hosts.js";
 import { boolean, byteCount, credits, hosts, httpUrl, json, url, wholeNumber } from "./config-values.js";
 import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "./config-vendors.js";
-import { isWellFormedApiKey } from "./lib/api-key-format.js";
+import { faultOfSecretKey } from "./lib/api-key-format.js";
 import { toPlainDecimal } from "./lib/money.js";
 import { ownValue } from "./lib/own-values.js";
 import { StartError } from "./lib/start-error.js";
@@ -161,7 +161,11 @@ const environment = z.object({
     .refine((bytes) => bytes >= REQUEST_BODIES_BYTES_MIN, `must be at least ${REQUEST_BODIES_BYTES_MIN}`)
     .default(REQUEST_BODIES_BYTES_DEFAULT),
   DISK_FREE_BYTES_MIN: byteCount().default(DISK_FREE_BYTES_MIN_DEFAULT),
-  OWNER_API_KEY: text.refine((key) => key.startsWith("sk_") && isWellFormedApiKey(key), "must be a well-formed sk_ key").optional(),
+  OWNER_API_KEY: text
+    .refine((key) => faultOfSecretKey(key) === null, {
+      error: ({ input }) => `${faultOfSecretKey(String(input))}. \`npm run -s sluice -- key generate\` prints a good one`,
+    })
+    .optional(),
   OWNER_CREDITS: credits().default(100n * 10n ** 9n),
   ENCRYPTION_KEY: text.min(16, "must have at least 16 characters").optional(),
   MODELS_FILE: text.optional(),

@@ -1,14 +1,23 @@
 /** The process: reads its configuration, serves, and drains on SIGTERM. */
 import { pino } from "pino";
-import { createApp } from "./app.js";
-import { parseConfig } from "./config.js";
+import { type App, createApp } from "./app.js";
+import { type Config, ENVIRONMENT_NAMES, parseConfig } from "./config.js";
+import { addEnvFile } from "./config-env-file.js";
+import { COMMAND_NAMES, findMisspelt } from "./config-names.js";
 import { StartError } from "./lib/start-error.js";
 
 async function main(): Promise<void> {
-  const config = parseConfig(process.env);
+  addEnvFile(process.env, process.cwd());
+  const { config, namesRead } = readConfig();
   const log = pino({ level: config.logLevel });
-  const app = await createApp(config, log);
-  const addresses = await app.listen();
+  let app: App;
+  try {
+    app = await createApp(config, log);
+  } finally {
+    // What the models file names is known by now. A start that failed may have failed for it.
+    const read = new Set<string>([...ENVIRONMENT_NAMES, ...COMMAND_NAMES, ...namesRead]);
+    for (const sentence of findMisspelt(Object.keys(process.env), read, ENVIRONMENT_NAMES)) log.warn(sentence);
+  }
   const stop = (signal: NodeJS.Signals) => {
     log.info({ signal }, "stopping: no new connections, streams may finish");
     app.close().then(
@@ -23,7 +32,18 @@ async function main(): Promise<void> {
   process.once("SIGINT", stop);
   // Tried beside the first requests, so that what is logged at the start says what code agents are worth here.
   void app.services.guests.findWall();
-  greet(addresses.baseUrl, config.ownerApiKey === null ? app.newOwnerKey : null);
+  greet(app.addresses.baseUrl, config.ownerApiKey === null ? app.newOwnerKey : null);
+}
+
+/** With the names of the variables that other files make it read. */
+function readConfig(): { config: Config; namesRead: ReadonlySet<string> } {
+  const config = parseConfig(process.env);
+  const namesRead = new Set<string>();
+  const readEnv: Config["readEnv"] = (name) => {
+    namesRead.add(name);
+    return config.readEnv(name);
+  };
+  return { config: { ...config, readEnv }, namesRead };
 }
 
 /** On standard output for the person who started it; logs go on being JSON lines beside it. */
@@ -31,13 +51,15 @@ function greet(baseUrl: string, newOwnerKey: string | null): void {
   const lines = ["", `  Sluice is ready at   ${baseUrl}`, `  GraphiQL             ${baseUrl}/graphql`, ""];
   if (newOwnerKey !== null) {
     lines.push(
-      "  The owner's key, shown this once:",
+      "  The owner's key, shown this once; put it into the shell:",
       "",
-      `    ${newOwnerKey}`,
+      `    export SLUICE_KEY=${newOwnerKey}`,
       "",
       "  Try it:",
       "",
-      `    curl ${baseUrl}/v1/chat/completions -H "Authorization: Bearer ${newOwnerKey}" -H "Content-Type: application/json" -d '{"messages":[{"role":"user","content":"Hello!"}]}'`,
+      `    curl ${baseUrl}/v1/chat/completions -H "Authorization: Bearer $SLUICE_KEY" -H "Content-Type: application/json" -d '{"messages":[{"role":"user","content":"Hello!"}]}'`,
+      "",
+      "  Lost it? `npm run -s sluice -- owner key` makes another.",
       "",
     );
   }

@@ -1,8 +1,11 @@
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { describe, expect, it } from "vitest";
 import { addressesOf, ConfigError, ENVIRONMENT_NAMES, parseConfig } from "../src/config.js";
+import { addEnvFile } from "../src/config-env-file.js";
+import { findMisspelt } from "../src/config-names.js";
 import { createApiKeyText } from "../src/lib/api-key-format.js";
 
 function errorOf(env: Record<string, string>): string {
@@ -263,5 +266,82 @@ describe(".env.example", () => {
 
     const { readEnv: _ofNothing, ...defaults } = parseConfig({});
     expect(config).toEqual(defaults);
+  });
+});
+
+describe(".env", () => {
+  function read(text: string, env: Record<string, string | undefined> = {}): Record<string, string | undefined> {
+    const directory = mkdtempSync(join(tmpdir(), "sluice-env-"));
+    try {
+      writeFileSync(join(directory, ".env"), text);
+      addEnvFile(env, directory);
+      return env;
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+  }
+
+  it("adds what the environment does not hold, which wins even where it is empty", () => {
+    const text = '\uFEFF# A comment\r\n\r\nPORT=4001\r\nexport LOG_LEVEL = "warn"\r\nHOST=0.0.0.0 # all\r\nOPENAI_API_KEY=mine\r\n';
+
+    expect(read(text, { PORT: "5000", OPENAI_API_KEY: "" })).toEqual({
+      PORT: "5000",
+      OPENAI_API_KEY: "",
+      LOG_LEVEL: "warn",
+      HOST: "0.0.0.0",
+    });
+  });
+
+  it("takes a quoted value over several lines", () => {
+    expect(read('TIERS=\'[\n  {"name":"free"}\n]\'\nPORT=1\n')).toEqual({ TIERS: '[\n  {"name":"free"}\n]', PORT: "1" });
+  });
+
+  it("is not there: nothing happens", () => {
+    const env = {};
+    addEnvFile(env, join(tmpdir(), "sluice-no-such-directory"));
+    expect(env).toEqual({});
+  });
+
+  it.each([
+    ["PORT 4000", "line 1: must read NAME=value; a comment begins with #"],
+    ["PORT=4000\n\nMY-KEY=hunter2", "line 3: must read NAME=value; a comment begins with #"],
+    ["PORT=4000\nhunter2", "line 2: must read NAME=value; a comment begins with #"],
+    ['OPENAI_API_KEY="hunter2\nPORT=4000', 'line 1: the quote " is not closed'],
+  ])("is refused with the line and never a value: %j", (text, problem) => {
+    expect(() => read(text)).toThrow(problem);
+    expect(() => read(text)).not.toThrow("hunter2");
+  });
+});
+
+describe("Variables that nobody reads", () => {
+  const find = (...given: string[]) => findMisspelt(given, new Set<string>(ENVIRONMENT_NAMES), ENVIRONMENT_NAMES);
+
+  it.each([
+    ["OPENAI_APIKEY", "OPENAI_API_KEY"],
+    ["openai_api_key", "OPENAI_API_KEY"],
+    ["ANTROPIC_API_KEY", "ANTHROPIC_API_KEY"],
+    ["DATABSE_URL", "DATABASE_URL"],
+    ["OWNER_APIKEY", "OWNER_API_KEY"],
+    ["SLUICE_PORT", "PORT"],
+    ["SLUICE_DATA_DIR", "DATA_DIR"],
+    ["SIGNUP", "SIGN_UP"],
+    ["MODEL_FILE", "MODELS_FILE"],
+    ["ENCRYPTON_KEY", "ENCRYPTION_KEY"],
+    ["TRUSTPROXY", "TRUST_PROXY"],
+  ])("%s is taken for %s", (given, meant) => {
+    expect(find(given)).toEqual([`${given} is not read; did you mean ${meant}?`]);
+  });
+
+  it("are not asked about when they are another program's, or the right one is set as well", () => {
+    const others =
+      "PATH HOME USER SHELL TERM LANG PWD OLDPWD HOSTNAME HOSTTYPE LOGNAME MAIL EDITOR TMPDIR DISPLAY SHLVL _ LS_COLORS NODE_ENV NODE_OPTIONS " +
+      "PORTS HOSTS PGHOST PGPORT PGDATABASE POSTGRES_URL POSTGRES_PORT MYSQL_HOST REDIS_HOST REDIS_PORT KUBERNETES_PORT REDIS_SERVICE_PORT " +
+      "KUBERNETES_SERVICE_HOST AWS_REGION AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY S3_BUCKET_NAME XDG_DATA_DIRS XDG_DATA_HOME " +
+      "HTTP_PROXY HTTPS_PROXY NO_PROXY npm_config_loglevel npm_package_name npm_lifecycle_event GITHUB_TOKEN GITHUB_ACTIONS CI " +
+      "JINA_API_KEY AI_API_KEY VOYAGE_API_KEY PERPLEXITY_API_KEY GROK_API_KEY STRIPE_API_KEY OTHER_API_KEY OPENAI_API_KEY_2 OLLAMA_HOST " +
+      "SSH_AUTH_SOCK OTEL_EXPORTER_OTLP_HEADERS SECRET_KEY PUBLIC_URL SITE_URL API_URL";
+    expect(find(...others.split(" "))).toEqual([]);
+    expect(find("OPENAI_APIKEY", "OPENAI_API_KEY")).toEqual([]);
+    expect(find(...ENVIRONMENT_NAMES)).toEqual([]);
   });
 });

@@ -15,12 +15,17 @@ export const HELP = `Usage: npm run sluice -- <command>
   publisher deny <account>
   books refused                                       charges that the database refuses, of the process that answers
   books retry                                         tries them once more, and lists what is still refused
+  owner key [--revoke-others]                         prints one more key of the owner's account; asks the database, not the gateway
+                                                      --revoke-others ends the owner's other keys, and all that were made with them
+  key generate                                        prints a well-formed secret key for OWNER_API_KEY; asks nobody
   help
 
 <account> is an id, a handle or an e-mail address. --json prints what was answered as JSON.
 
-Environment: SLUICE_URL       where the gateway is; http://localhost:4000 unless said
-             SLUICE_API_KEY   an operator's secret key with the permission keys; else OWNER_API_KEY
+Environment, and .env in the working directory:
+             SLUICE_URL   where the gateway is; http://localhost:<PORT> unless said
+             SLUICE_KEY   an operator's secret key with the permission keys (SLUICE_API_KEY is read too); else OWNER_API_KEY
+             owner key    reads what the gateway reads: DATABASE_URL, DATA_DIR, ENCRYPTION_KEY, ...
 
 Exit codes:  0 done   1 refused, or no gateway answered   2 not a command`;
 
@@ -44,7 +49,9 @@ export type Command =
     }
   | { readonly name: "publisher"; readonly account: string; readonly allowed: boolean }
   | { readonly name: "books refused" }
-  | { readonly name: "books retry" };
+  | { readonly name: "books retry" }
+  | { readonly name: "owner key"; readonly revokesOthers: boolean }
+  | { readonly name: "key generate" };
 
 export interface CommandLine {
   readonly command: Command;
@@ -115,6 +122,12 @@ const FORMS: Readonly<Record<string, Form>> = {
   },
   "books refused": { options: {}, takes: () => [], read: () => ({ name: "books refused" }) },
   "books retry": { options: {}, takes: () => [], read: () => ({ name: "books retry" }) },
+  "owner key": {
+    options: { "revoke-others": { type: "boolean" } },
+    takes: () => [],
+    read: (values) => ({ name: "owner key", revokesOthers: values["revoke-others"] === true }),
+  },
+  "key generate": { options: {}, takes: () => [], read: () => ({ name: "key generate" }) },
 };
 
 /** Throws a UsageError. */

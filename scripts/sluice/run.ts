@@ -1,6 +1,9 @@
-/** The commands: each asks the gateway and tells what came of it. */
+/** The commands: each asks the gateway, or where there is none to ask the database, and tells what came of it. */
+import { createApiKeyText } from "../../src/lib/api-key-format.js";
+import { StartError } from "../../src/lib/start-error.js";
 import { type Command, HELP, isId, readCommandLine, UsageError } from "./command-line.js";
 import { connectGateway, type Gateway, GatewayError } from "./gateway.js";
+import { runOwnerKey } from "./owner-key.js";
 import { type Account, printable, type RefusedSettlements, toLines, toRefusedTable, toTable } from "./present.js";
 
 export interface Terminal {
@@ -28,35 +31,54 @@ export async function runSluice(args: readonly string[], env: Environment, termi
       terminal.out(HELP);
       return EXIT_DONE;
     }
-    const { answer, words } = await run(openGateway(env), command);
+    const { answer, words, advice } = await run(env, command);
     terminal.out(isJson ? JSON.stringify(answer, null, 2) : words);
+    if (advice !== undefined && !isJson) terminal.error(`sluice: ${printable(advice)}`);
     return EXIT_DONE;
   } catch (error) {
     if (error instanceof UsageError) {
       terminal.error(`sluice: ${printable(error.message)}\nsluice: \`npm run sluice -- help\` lists the commands.`);
       return EXIT_USAGE;
     }
-    if (!(error instanceof GatewayError)) throw error;
+    if (!(error instanceof GatewayError || error instanceof StartError)) throw error;
     for (const line of error.message.split("\n")) terminal.error(`sluice: ${printable(line)}`);
     return EXIT_REFUSED;
   }
 }
 
-interface Told {
+export interface Told {
   readonly answer: unknown;
   readonly words: string;
+  /** Said beside the answer, so that programs which take the answer are not given it. */
+  readonly advice?: string | undefined;
 }
 
 function openGateway(env: Environment): Gateway {
-  const url = env.SLUICE_URL || "http://localhost:4000";
-  const key = env.SLUICE_API_KEY || env.OWNER_API_KEY;
+  const port = /^[1-9]\d{0,4}$/.test(env.PORT ?? "") ? env.PORT : "4000";
+  const url = env.SLUICE_URL || `http://localhost:${port}`;
+  const key = env.SLUICE_KEY || env.SLUICE_API_KEY || env.OWNER_API_KEY;
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) throw new UsageError("SLUICE_URL must be an http or https URL.");
-  if (!key) throw new UsageError("SLUICE_API_KEY (or OWNER_API_KEY) must hold an operator's key.");
-  if (!/^[\x21-\x7e]+$/.test(key)) throw new UsageError("SLUICE_API_KEY holds characters that no key has.");
+  if (!key) throw new UsageError("SLUICE_KEY (or OWNER_API_KEY) must hold an operator's key; `npm run -s sluice -- owner key` makes one.");
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new UsageError("SLUICE_KEY holds characters that no key has.");
   return connectGateway(url, key);
 }
 
-function run(gateway: Gateway, command: Exclude<Command, { name: "help" }>): Promise<Told> {
+async function run(env: Environment, command: Exclude<Command, { name: "help" }>): Promise<Told> {
+  switch (command.name) {
+    case "owner key":
+      return runOwnerKey(env, command.revokesOthers);
+    case "key generate": {
+      const key = createApiKeyText("sk");
+      return { answer: { key }, words: key };
+    }
+    default:
+      return ask(openGateway(env), command);
+  }
+}
+
+type Asked = Exclude<Command, { name: "help" | "owner key" | "key generate" }>;
+
+function ask(gateway: Gateway, command: Asked): Promise<Told> {
   switch (command.name) {
     case "account list":
       return list(gateway, command);

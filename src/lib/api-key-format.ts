@@ -13,6 +13,11 @@ const RANDOM_CHARS: Readonly<Record<ApiKeyPrefix, number>> = { sk: 37, pk: 16 };
 const CHECKSUM_CHARS = 6;
 const START_CHARS = 10;
 const PATTERN = /^(?:sk_[0-9A-Za-z]{43}|pk_[0-9A-Za-z]{22})$/;
+/** `sk_live_...` and the like: no underscore follows our own prefix. */
+const FOREIGN_SECTION = /^[sp]k_[0-9A-Za-z]{1,10}_/;
+/** `$KEY`, `${KEY}`, `%KEY%`, `<your key>`. */
+const PLACEHOLDER = /^[$%<{]/;
+const QUOTED = /^["'`\u2018\u2019\u201c\u201d]/;
 
 export function createApiKeyText(prefix: ApiKeyPrefix): string {
   let body = `${prefix}_`;
@@ -25,6 +30,29 @@ export function isWellFormedApiKey(text: string): boolean {
   if (!PATTERN.test(text)) return false;
   const body = text.slice(0, -CHECKSUM_CHARS);
   return checksumOf(body) === text.slice(-CHECKSUM_CHARS);
+}
+
+/**
+ * What is wrong with a text that cannot be a key, as what follows "The API key"; null when it could be one. Nothing of the text is
+ * repeated: it may be a key of somewhere else.
+ */
+export function faultOfApiKey(text: string): string | null {
+  if (isWellFormedApiKey(text)) return null;
+  if (QUOTED.test(text)) return "stands in quotation marks: send it without them";
+  if (PLACEHOLDER.test(text)) return "is the name of a variable that was not filled in";
+  const prefix = text.slice(0, 2);
+  if ((prefix !== "sk" && prefix !== "pk") || text[2] !== "_" || FOREIGN_SECTION.test(text)) {
+    return "looks like a key of another service: Sluice keys begin with sk_ (publishable ones with pk_)";
+  }
+  const chars = prefix.length + 1 + RANDOM_CHARS[prefix] + CHECKSUM_CHARS;
+  if (text.length !== chars) return `is not whole: one that begins with ${prefix}_ has ${chars} characters, and this has ${text.length}`;
+  if (!PATTERN.test(text)) return `is mistyped: after ${prefix}_ there are letters and digits alone`;
+  return "is mistyped: its checksum does not fit";
+}
+
+/** As `faultOfApiKey`, where a publishable key will not do. */
+export function faultOfSecretKey(text: string): string | null {
+  return faultOfApiKey(text) ?? (text.startsWith("sk_") ? null : "is a publishable key: a secret one begins with sk_");
 }
 
 /** The first characters, for display. */

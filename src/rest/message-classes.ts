@@ -14,8 +14,11 @@ export interface MessageClasses {
 /** Whether a request's Connection header names Upgrade: clients ask for HTTP/2 so, and expect to be answered without it (RFC 9110, 7.8). */
 const ASKED = Symbol("upgrade");
 
-/** For the options of `http.createServer`, once for each application. */
-export function messageClassesOf(app: Express): MessageClasses {
+/**
+ * For the options of `http.createServer`. The server listens before Express is loaded: `adopt` gives them the prototypes of its
+ * application, once, before that is asked anything.
+ */
+export function createMessageClasses(): MessageClasses & { adopt(app: Express): void } {
   class AppRequest extends IncomingMessage {
     /** Node's own flag, read once the headers are there: an upgrade that nobody here can make is a request like any other. */
     get upgrade(): boolean {
@@ -29,8 +32,13 @@ export function messageClassesOf(app: Express): MessageClasses {
     declare private [ASKED]: boolean | undefined;
   }
   class AppResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {}
-  Object.setPrototypeOf(AppRequest.prototype, app.request);
-  Object.setPrototypeOf(AppResponse.prototype, app.response);
-  Object.assign(app, { request: AppRequest.prototype, response: AppResponse.prototype });
-  return { IncomingMessage: AppRequest, ServerResponse: AppResponse };
+  return {
+    IncomingMessage: AppRequest,
+    ServerResponse: AppResponse,
+    adopt(app) {
+      Object.setPrototypeOf(AppRequest.prototype, app.request);
+      Object.setPrototypeOf(AppResponse.prototype, app.response);
+      Object.assign(app, { request: AppRequest.prototype, response: AppResponse.prototype });
+    },
+  };
 }

@@ -3,7 +3,7 @@
  * by their text. The cache holds known and unknown keys alike, is bounded, and drops a key at once everywhere when it, or a key that
  * it descends from, changes: whoever changes a key tells of all that descend from it.
  */
-import { createHmac, hash as digest } from "node:crypto";
+import { hash as digest } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Caller, KeyCaller } from "../context.js";
 import { unauthenticated } from "../errors.js";
@@ -14,6 +14,7 @@ import type { Database } from "../store/database.js";
 import type { Events } from "../store/events.js";
 import { ancestorsOf, worthOf } from "./api-key-tree.js";
 import type { TierStanding } from "./credits/tier-refills.js";
+import { hashApiKey } from "./deployment-secrets.js";
 
 const ANONYMOUS: Caller = { kind: "anonymous" };
 const UNKNOWN = Symbol("unknown key");
@@ -44,7 +45,7 @@ export class ApiKeyDirectory {
   }
 
   hash(key: string): Buffer {
-    return createHmac("sha256", this.pepper).update(key).digest();
+    return hashApiKey(this.pepper, key);
   }
 
   /**

@@ -2,12 +2,10 @@
  * What the services stand on, in the order in which one needs the other: the catalog, the data directory, the database and its ledger,
  * events, upstreams, files and counters.
  */
-import { createHash, hkdfSync } from "node:crypto";
 import type { Logger } from "pino";
 import type { Clock } from "../lib/clock.js";
 import { createId } from "../lib/ids.js";
 import { OutboundGuard } from "../lib/outbound-guard.js";
-import { StartError } from "../lib/start-error.js";
 import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../limits.js";
 import { BlobUrls } from "../store/blob-urls.js";
 import type { BlobStore } from "../store/blobs.js";
@@ -32,6 +30,7 @@ import { KnownBalances } from "./credits/known-balances.js";
 import { HoldRecovery } from "./credits/recovery.js";
 import { Settler } from "./credits/settler.js";
 import { TierRefills } from "./credits/tier-refills.js";
+import { type DeriveSecret, pepperOf, secretsOf } from "./deployment-secrets.js";
 import { Upstreams } from "./generation/upstreams.js";
 import { LocalModels } from "./local-models.js";
 import type { Addresses, PlatformSettings } from "./platform-settings.js";
@@ -72,8 +71,6 @@ export interface Foundations {
   /** Call when no service is at work any more. */
   close(): Promise<void>;
 }
-
-export type DeriveSecret = (purpose: string) => Buffer;
 
 export async function openFoundations(
   settings: PlatformSettings,
@@ -189,27 +186,4 @@ async function openMigrated(settings: PlatformSettings, dataDir: DataDir, log: L
     await dataDir.release();
     throw error;
   }
-}
-
-const PEPPER_FINGERPRINT = "api-key-pepper-fingerprint";
-
-function secretsOf(encryptionKey: string): DeriveSecret {
-  return (purpose) => Buffer.from(hkdfSync("sha256", encryptionKey, "", `sluice ${purpose}`, 32));
-}
-
-/**
- * The secret that API keys are hashed under, derived from ENCRYPTION_KEY. The database remembers its fingerprint: under
- * another key every API key would be unknown, which is better said at the start.
- */
-async function pepperOf(deriveSecret: DeriveSecret, database: Database): Promise<Buffer> {
-  const pepper = deriveSecret("api key pepper");
-  const fingerprint = createHash("sha256").update(pepper).digest("hex").slice(0, 16);
-  const { deploymentSetting } = database.prisma;
-  // Of several processes that start on one empty database at once, one writes it.
-  await deploymentSetting.createMany({ data: { name: PEPPER_FINGERPRINT, value: fingerprint }, skipDuplicates: true });
-  const stored = await deploymentSetting.findUniqueOrThrow({ where: { name: PEPPER_FINGERPRINT } });
-  if (stored.value !== fingerprint) {
-    throw new StartError("ENCRYPTION_KEY (or secrets.json in DATA_DIR) is not the one that this database's API keys were made with.");
-  }
-  return pepper;
 }

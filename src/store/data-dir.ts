@@ -26,6 +26,16 @@ export interface DataDir {
   release(): Promise<void>;
 }
 
+/** Another living process has the directory. */
+export class DataDirInUse extends StartError {
+  override readonly name: string = "DataDirInUse";
+}
+
+/** The named secret of a directory that another process may have; null when none was made yet. */
+export function findSecret(dataDir: string, name: string): string | null {
+  return new Map(Object.entries(readSecrets(join(dataDir, "secrets.json")))).get(name) ?? null;
+}
+
 /** Takes the directory for this process, making it when absent. Fails when another living process has it. */
 export async function openDataDir(dataDir: string): Promise<DataDir> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
@@ -59,7 +69,7 @@ async function lockDirectory(path: string): Promise<Server> {
     if (retaken) return retaken;
   }
   const holder = owner === null ? "another process" : `the process ${owner}`;
-  throw new StartError(`The data directory ${path} is in use by ${holder}. Stop it, or set DATA_DIR to another directory.`);
+  throw new DataDirInUse(`The data directory ${path} is in use by ${holder}. Stop it, or set DATA_DIR to another directory.`);
 }
 
 function lockAddress(path: string): string {

@@ -3,8 +3,11 @@ import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { projectRoot } from "../../scripts/build.mjs";
 import { runSluice } from "../../scripts/sluice/run.js";
+import { parseConfig } from "../../src/config.js";
 import { createKey } from "../rest/client.js";
 import { createTierAccount, createTierApp, type TierApp } from "../support/tiers.js";
 import { CREDIT, closeBooks, databaseOf, type Payer } from "./money.js";
@@ -215,6 +218,22 @@ describe("sluice", () => {
     expect(await sluice(["account", "list"], env)).toEqual(failed(2, words));
   });
 
+  it("looks where .env says that the gateway listens, with the key that the guides name", async () => {
+    const { port } = app.app.addresses;
+
+    expect(await sluice(["account", "show", "owner"], { PORT: String(port), SLUICE_KEY: app.key })).toEqual(done(/\noperator +yes\n/));
+  });
+
+  it("prints a secret key for OWNER_API_KEY, alone, and asks nobody", async () => {
+    const [one, other] = [await sluice(["key", "generate"], {}), await sluice(["key", "generate"], { SLUICE_URL: "nowhere" })];
+
+    for (const { out, ...rest } of [one, other]) {
+      expect(rest).toEqual({ code: 0, error: "" });
+      expect(parseConfig({ OWNER_API_KEY: out }).ownerApiKey).toBe(out);
+    }
+    expect(one.out).not.toBe(other.out);
+  });
+
   it("takes the owner's key, and an address with a slash at its end", async () => {
     expect(await sluice(["account", "show", "owner"], { SLUICE_URL: `${app.baseUrl}/`, OWNER_API_KEY: app.key })).toEqual(
       done(/\noperator +yes\n/),
@@ -261,8 +280,7 @@ describe("sluice", () => {
     const [shown, refused] = await Promise.all([runScript(["account", "show", "owner", "--json"]), runScript(["account", "tier"])]);
 
     expect(shown.code).toBe(0);
-    // Before it, a first run may say what it has built.
-    expect(JSON.parse(shown.out.slice(shown.out.indexOf("{")))).toMatchObject({ handle: "owner", isOperator: true });
+    expect(JSON.parse(shown.out)).toMatchObject({ handle: "owner", isOperator: true });
     expect(refused).toEqual({
       code: 2,
       out: expect.any(String),
@@ -278,7 +296,10 @@ async function serve(listener: RequestListener): Promise<{ readonly url: string;
 }
 
 function runScript(args: readonly string[]): Promise<Run> {
-  const child = spawn(process.execPath, ["scripts/run-ts.mjs", "scripts/sluice.ts", ...args], {
+  const scripts = ["scripts/run-ts.mjs", "scripts/sluice.ts"].map((name) => join(projectRoot, name));
+  const child = spawn(process.execPath, [...scripts, ...args], {
+    // A developer's .env is none of the tests' business.
+    cwd: app.dataDir,
     env: { ...process.env, SLUICE_URL: app.baseUrl, SLUICE_API_KEY: app.key },
   });
   const [out, error]: [Buffer[], Buffer[]] = [[], []];

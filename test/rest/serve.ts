@@ -7,7 +7,7 @@ import { type Logger, pino } from "pino";
 import { REQUEST_BODIES_BYTES_DEFAULT } from "../../src/limits-bodies.js";
 import { answerClientError } from "../../src/rest/client-error.js";
 import { type Authenticator, createEndpoint, type Endpoint } from "../../src/rest/endpoint.js";
-import { messageClassesOf } from "../../src/rest/message-classes.js";
+import { createMessageClasses } from "../../src/rest/message-classes.js";
 import { createRoute, type Route, toRequestHandler } from "../../src/rest/route.js";
 import { BodyBudget } from "../../src/services/body-budget.js";
 
@@ -33,7 +33,9 @@ export async function serve(
   const router = Router({ caseSensitive: true });
   addRoutes(createRoute(router, log), createEndpoint(authenticator, 0, bodies));
   const app = express().disable("x-powered-by").use(toRequestHandler(router, log));
-  const server = createServer({ ...messageClassesOf(app), ...options }, app);
+  const { adopt, ...classes } = createMessageClasses();
+  adopt(app);
+  const server = createServer({ ...classes, ...options }, app);
   server.on("clientError", answerClientError);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

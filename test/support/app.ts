@@ -102,7 +102,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   const log = pino({ level: "debug" }, { write: (line: string) => void logs.push(JSON.parse(line)) });
   const env = { PORT: "0", DATA_DIR: dataDir, MODELS_FILE: modelsFile, OWNER_API_KEY: OWNER_KEY, ACME_KEY: "acme-secret-key" };
   const app = await createApp({ ...parseConfig(env), ...ROOMY, databaseUrl, ...options.config }, log, options.clock);
-  const { port } = await app.listen();
+  const { port } = app.addresses;
   return {
     baseUrl: `http://127.0.0.1:${port}`,
     wsUrl: `ws://127.0.0.1:${port}/graphql`,

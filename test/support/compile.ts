@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { bundle, projectRoot } from "../../scripts/build.mjs";
 
 /** The server as `npm start` runs it: built before the first test file. */
-export const SERVER_PROGRAM = join(projectRoot, "dist/main.js");
+export const SERVER_PROGRAM = join(projectRoot, "test/support/programs/server.mjs");
 
 const cache = fileURLToPath(new URL("../../node_modules/.cache/sluice/", import.meta.url));
 

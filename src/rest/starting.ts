@@ -1,0 +1,39 @@
+/**
+ * What is answered between the moment at which the port is taken and the one at which the gateway can serve: that it lives, and that it
+ * is not ready. It looks at no service, as there is none yet, and loads nothing that a start would wait for.
+ */
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { serviceUnavailable } from "../errors.js";
+import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
+import { headersOf, toErrorEnvelope } from "./error-handler.js";
+
+export const STARTING_MESSAGE = "The gateway is starting. Try again in a moment.";
+
+export function answerWhileStarting(req: IncomingMessage, res: ServerResponse): void {
+  const requestId = randomUUID();
+  const [path] = (req.url ?? "").split("?", 1);
+  const error = serviceUnavailable(STARTING_MESSAGE);
+  const envelope = toErrorEnvelope(error, requestId);
+  const isAlive = path === "/healthz" && (req.method === "GET" || req.method === "HEAD");
+  const body = JSON.stringify(isAlive ? { status: "ok" } : path === "/graphql" ? toGraphQL(envelope.error) : envelope);
+  res.writeHead(isAlive ? 200 : envelope.status, {
+    ...(isAlive ? {} : headersOf(error)),
+    "Content-Type": "application/json; charset=utf-8",
+    "Content-Length": Buffer.byteLength(body),
+    "Cache-Control": "private, no-store",
+    "Access-Control-Allow-Origin": "*",
+    "X-Content-Type-Options": NO_SNIFFING,
+    "Content-Security-Policy": INERT_POLICY,
+    "X-Request-Id": requestId,
+    // The next request on the connection is to meet the gateway itself.
+    Connection: "close",
+  });
+  res.end(body);
+  req.resume();
+}
+
+/** As the other face tells errors, which is not loaded yet. */
+function toGraphQL({ message, code, requestId, timestamp }: ReturnType<typeof toErrorEnvelope>["error"]): object {
+  return { errors: [{ message, extensions: { code, retryAfterSeconds: 1, requestId, timestamp } }] };
+}
