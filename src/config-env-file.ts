@@ -17,9 +17,7 @@ export function addEnvFile(env: Record<string, string | undefined>, directory: s
   if (text === null) return;
   const problems = findProblems(text);
   if (problems.length > 0) throw new StartError(`${file} is not valid:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
-  for (const [name, value] of Object.entries(parseEnv(text))) {
-    if (!Object.hasOwn(env, name)) env[name] = value;
-  }
+  Object.assign(env, Object.fromEntries(Object.entries(parseEnv(text)).filter(([name]) => !Object.hasOwn(env, name))));
 }
 
 function readText(file: string): string | null {
