@@ -5,6 +5,7 @@ import { imageEditForm, imageEditInput, imageGenerationInput, imageQuery } from 
 import type { Services } from "../services/services.js";
 import type { Endpoint } from "./endpoint.js";
 import type { Exchange } from "./exchange.js";
+import { sendGenerated } from "./generated-file.js";
 import { receiptHeaders } from "./headers.js";
 import { toImagesJson } from "./presenters/images.js";
 import type { Route } from "./route.js";
@@ -45,20 +46,7 @@ export function addImageRoutes(route: Route, endpoint: Endpoint, { images }: Pic
   route("/image/*prompt", {
     GET: endpoint({
       query: imageQuery,
-      handler: async (ctx, { query, exchange }) => {
-        const { file, receipt, isHit } = await images.get(ctx, promptOf(exchange), query);
-        exchange.setHeaders({ ...receiptHeaders(receipt), "Cache-Control": "private, no-store", "X-Cache": isHit ? "HIT" : "MISS" });
-        exchange.sendBytes(file.bytes, file.contentType);
-      },
-    }),
-    // Unspecified: the key and the parameters are checked as with GET, and nothing is generated.
-    HEAD: endpoint({
-      query: imageQuery,
-      handler: (_ctx, { query, exchange }) => {
-        promptOf(exchange);
-        exchange.writeHead(200, { "Content-Type": query.transparent ? "image/png" : "image/jpeg", "Cache-Control": "private, no-store" });
-        exchange.res.end();
-      },
+      handler: (ctx, { query, exchange }) => sendGenerated(exchange, images.ask(ctx, promptOf(exchange), query)),
     }),
   });
 }

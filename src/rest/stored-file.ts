@@ -13,17 +13,20 @@ export interface StoredFile {
   readonly etag: string;
   readonly sizeBytes: number;
   /** Null when the file was removed meanwhile. */
-  readonly open: (range: { readonly start: number; readonly end: number }) => Promise<Readable | null>;
+  readonly open: (range: { readonly start: number; readonly end: number }) => Promise<Readable | Uint8Array | null>;
+  /** Made for this very request, which has paid for it: it is sent whatever is known of an older one. */
+  readonly isNew?: boolean;
 }
 
 /** `fileHeaders` say what it is and who may keep it. Rejects with NOT_FOUND while nothing has been sent. */
 export async function sendStoredFile(exchange: Exchange, file: StoredFile, fileHeaders: OutgoingHttpHeaders): Promise<void> {
   const { req } = exchange;
-  const { etag, sizeBytes } = file;
+  const { etag, sizeBytes, isNew = false } = file;
   const headers: OutgoingHttpHeaders = { ...fileHeaders, ETag: etag, "Accept-Ranges": "bytes" };
-  if (isKnown(req, etag)) return sendHead(exchange, 304, headers);
-  const range = rangeOf(exchange, sizeBytes, etag);
-  if (range === "unsatisfiable") return sendUnsatisfiable(exchange, sizeBytes);
+  if (!isNew && isKnown(req, etag)) return sendHead(exchange, 304, headers);
+  const asked = rangeOf(exchange, sizeBytes, etag);
+  if (asked === "unsatisfiable" && !isNew) return sendUnsatisfiable(exchange, sizeBytes);
+  const range = asked === "unsatisfiable" ? null : asked;
   const { start, end } = range ?? { start: 0, end: sizeBytes - 1 };
   headers["Content-Length"] = end - start + 1;
   if (range) headers["Content-Range"] = `bytes ${start}-${end}/${sizeBytes}`;
@@ -32,7 +35,8 @@ export async function sendStoredFile(exchange: Exchange, file: StoredFile, fileH
   const bytes = await file.open({ start, end });
   if (!bytes) throw notFound("file");
   exchange.writeHead(status, headers);
-  await sendStream(exchange, bytes);
+  if (bytes instanceof Uint8Array) exchange.res.end(bytes);
+  else await sendStream(exchange, bytes);
 }
 
 /** Express would have a file sent again to whoever sends `Cache-Control: no-cache`; this one cannot have changed. */

@@ -9,7 +9,7 @@ import { eventually } from "../support/eventually.js";
 import { createFakeVideos, type FakeVideos, type FakeVideosOptions, readClip } from "../support/fake-videos.js";
 import { followNextRequest } from "../support/leaving.js";
 import { chatCompletion } from "../support/openai-bodies.js";
-import { errorReply, handler, json } from "../support/upstream-replies.js";
+import { errorReply, handler, json, type Reply, raw } from "../support/upstream-replies.js";
 import { createClient, expectEnvelope } from "./client.js";
 
 let app: TestApp;
@@ -56,6 +56,10 @@ function path(query = ""): string {
 
 function get(url: string, key = payer.key): Promise<Response> {
   return fetch(app.baseUrl + url, { headers: { authorization: `Bearer ${key}` } });
+}
+
+function ask(url: string, headers: Record<string, string>, method = "GET"): Promise<Response> {
+  return fetch(app.baseUrl + url, { method, headers: { authorization: `Bearer ${payer.key}`, ...headers } });
 }
 
 function client(key = payer.key) {
@@ -192,6 +196,95 @@ describe("GET /video/{prompt}", () => {
 
     expect([answer.status, answer.headers.get("x-cost")]).toEqual([200, "0.3"]);
     expect((await booksWith(app, poor, 1)).account.buckets.pack).toBe(0n);
+  });
+
+  it("answers the ranges that a player asks for, of one film that is made and paid for once", async () => {
+    const range = (value: string, more: Record<string, string> = {}) => ask(path(), { Range: value, ...more });
+    const before = await ask(path(), {}, "HEAD");
+    const first = await range("bytes=0-");
+    const etag = first.headers.get("etag") ?? "";
+    const middle = await range("bytes=100-199", { "If-Range": etag });
+    const tail = await range("bytes=-8");
+    const other = await range("bytes=0-9", { "If-Range": '"another"' });
+    const beyond = await range(`bytes=${clip.length}-`);
+    const whole = await ask(path(), {});
+    const head = await ask(path(), {}, "HEAD");
+
+    const size = clip.length;
+    expect([before.status, before.headers.get("content-length"), before.headers.get("accept-ranges")]).toEqual([200, null, "bytes"]);
+    expect(first.headers.get("content-range")).toBe(`bytes 0-${size - 1}/${size}`);
+    expect(Buffer.from(await first.arrayBuffer()).equals(clip)).toBe(true);
+    expect(middle.headers.get("content-range")).toBe(`bytes 100-199/${size}`);
+    expect(Buffer.from(await middle.arrayBuffer()).equals(clip.subarray(100, 200))).toBe(true);
+    expect(Buffer.from(await tail.arrayBuffer()).equals(clip.subarray(-8))).toBe(true);
+    expect(Buffer.from(await other.arrayBuffer()).equals(clip)).toBe(true);
+    expect([beyond.status, beyond.headers.get("content-range")]).toEqual([416, `bytes */${size}`]);
+    const marks = [first, middle, tail, other, whole, head].map(({ status, headers }) => [
+      status,
+      headers.get("x-cache"),
+      headers.get("x-cost"),
+    ]);
+    expect(marks).toEqual([
+      [206, "MISS", "0.3"],
+      [206, "HIT", "0"],
+      [206, "HIT", "0"],
+      [200, "HIT", "0"],
+      [200, "HIT", "0"],
+      [200, "HIT", "0"],
+    ]);
+    for (const { headers } of [first, middle, whole, head]) {
+      expect([headers.get("etag"), headers.get("accept-ranges"), headers.get("content-type")]).toEqual([etag, "bytes", "video/mp4"]);
+    }
+    expect(head.headers.get("content-length")).toBe(String(size));
+    await booksWith(app, payer, 1);
+  });
+
+  it("answers whole whoever asks for a range of what each request makes anew, and whoever has just paid for it", async () => {
+    const fresh = await ask(path("?no-cache=true"), { Range: "bytes=0-9" });
+    const drawn = await ask(path("?seed=-1"), { Range: "bytes=5-" });
+    const made = await ask(path("?seed=5"), { Range: "bytes=99999999-", "If-None-Match": "*" });
+
+    const told = await Promise.all(
+      [fresh, drawn, made].map(async (answer) => [
+        answer.status,
+        answer.headers.get("accept-ranges"),
+        (await answer.arrayBuffer()).byteLength,
+      ]),
+    );
+    expect(told).toEqual([
+      [200, "none", clip.length],
+      [200, "none", clip.length],
+      [200, "bytes", clip.length],
+    ]);
+    expect((await ask(path("?seed=-1"), {}, "HEAD")).headers.get("accept-ranges")).toBe("none");
+    await booksWith(app, payer, 3);
+  });
+
+  it("has that in common with GET /image and GET /audio", async () => {
+    const image = await sharp({ create: { width: 64, height: 64, channels: 3, background: "teal" } })
+      .jpeg()
+      .toBuffer();
+    const files: [url: string, type: string, file: Buffer, reply: Reply][] = [
+      [`/image/z${counter}`, "image/jpeg", image, json({ created: 1, data: [{ b64_json: image.toString("base64") }] })],
+      [`/audio/z${counter}`, "audio/mpeg", Buffer.from("0123456789"), raw("0123456789", { headers: { "content-type": "audio/mpeg" } })],
+    ];
+    for (const [url, type, file, reply] of files) {
+      app.upstream.replyNext(reply);
+      const [first, second, head] = [
+        await ask(url, { Range: "bytes=0-1" }),
+        await ask(url, { Range: "bytes=2-" }),
+        await ask(url, {}, "HEAD"),
+      ];
+
+      expect([first.status, second.status, head.status]).toEqual([206, 206, 200]);
+      expect([first.headers.get("x-cache"), second.headers.get("x-cache"), second.headers.get("x-cost")]).toEqual(["MISS", "HIT", "0"]);
+      expect(second.headers.get("content-range")).toBe(`bytes 2-${file.length - 1}/${file.length}`);
+      expect(Buffer.concat([await first.arrayBuffer(), await second.arrayBuffer()].map((part) => Buffer.from(part))).equals(file)).toBe(
+        true,
+      );
+      expect([head.headers.get("content-length"), head.headers.get("content-type")]).toEqual([String(file.length), type]);
+    }
+    await booksWith(app, payer, 2);
   });
 
   it("checks a HEAD and makes nothing", async () => {

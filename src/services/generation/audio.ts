@@ -1,10 +1,11 @@
 /** GET /audio/{text} (Spec 4.3): speech, or music when the model makes that; made once and remembered. */
 import type { RequestContext } from "../../context.js";
+import { SPEECH_CONTENT_TYPES } from "../../providers/media.js";
 import type { Model } from "../catalog/model.js";
 import type { Catalog } from "../catalog.js";
 import { parseInput } from "../input.js";
 import { requireCaller } from "../permissions.js";
-import type { CacheableAnswer, CachedAnswer, CacheQuery, ContentCache } from "./content-cache.js";
+import type { AskedAnswer, CacheableAnswer, CacheQuery, ContentCache } from "./content-cache.js";
 import type { Music } from "./music.js";
 import type { Speech } from "./speech.js";
 import { type AudioQuery, audioPath, chooseVoice, musicInput, speechInput } from "./speech-input.js";
@@ -23,14 +24,10 @@ type Prepared = Pick<CacheQuery, "operation" | "model" | "parameters"> & {
 export class AudioGeneration {
   constructor(private readonly deps: AudioDependencies) {}
 
-  async get(ctx: RequestContext, text: string, query: AudioQuery): Promise<CachedAnswer> {
+  ask(ctx: RequestContext, text: string, query: AudioQuery): AskedAnswer {
     const { operation, model, parameters, create } = this.prepare(ctx, text, query);
-    return this.deps.contentCache.get(ctx, { operation, model, parameters, noCache: query["no-cache"] }, create);
-  }
-
-  /** Refuses what `get` refuses before it generates anything. */
-  check(ctx: RequestContext, text: string, query: AudioQuery): void {
-    this.prepare(ctx, text, query);
+    const contentType = SPEECH_CONTENT_TYPES[query.response_format ?? "mp3"];
+    return this.deps.contentCache.ask(ctx, { operation, model, parameters, noCache: query["no-cache"] }, contentType, create);
   }
 
   private prepare(ctx: RequestContext, path: string, query: AudioQuery): Prepared {

@@ -5,11 +5,13 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
-import { closedTypeOf } from "../../lib/content-types.js";
+import { closedTypeOf, type GeneratedType } from "../../lib/content-types.js";
 import { CONTENT_CACHE_BYTES_MAX, CONTENT_CACHE_HOURS, CONTENT_CACHE_NOTE_MS } from "../../limits-disk.js";
 import type { BlobStore } from "../../store/blobs.js";
 import type { Database } from "../../store/database.js";
-import type { CacheableAnswer } from "./content-cache.js";
+import type { ContentCacheEntryModel } from "../../store/generated/prisma/models.js";
+import type { CacheableAnswer, KeptAnswer } from "./content-cache.js";
+import type { Receipt } from "./receipt.js";
 import { fromStoredReceipt, type StoredReceipt, toStoredReceipt } from "./stored-receipt.js";
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -49,18 +51,20 @@ export class CachedAnswers {
   ) {}
 
   async find(key: Key): Promise<CacheableAnswer | null> {
-    const id = { storeId: this.blobs.id, key };
-    const entry = await this.database.prisma.contentCacheEntry.findUnique({ where: { storeId_key: id } });
-    if (!entry || entry.expiresAt <= this.clock.now()) return null;
-    const bytes = await this.blobs.read(entry.blobKey);
-    // Blobs of the cache are not forced to the disk: after a power failure one may be short.
-    if (bytes?.byteLength !== entry.sizeBytes) {
-      await this.removeIfUnchanged(key, entry.blobKey);
-      return null;
-    }
-    this.noteUse(key);
-    const { contentType, receipt } = entry.answer as unknown as StoredAnswer;
-    return { file: { bytes, contentType: closedTypeOf(contentType) }, receipt: fromStoredReceipt(receipt) };
+    const entry = await this.findEntry(key);
+    const bytes = entry && (await this.blobs.read(entry.blobKey));
+    if (!entry || !(await this.isWhole(key, entry, bytes?.byteLength)) || !bytes) return null;
+    const { contentType, receipt } = toAnswer(entry);
+    return { file: { bytes, contentType }, receipt };
+  }
+
+  /** As `find`, with the bytes left where they are. */
+  async open(key: Key): Promise<Omit<KeptAnswer, "version"> | null> {
+    const entry = await this.findEntry(key);
+    const blob = entry && (await this.blobs.head(entry.blobKey));
+    if (!entry || !(await this.isWhole(key, entry, blob?.sizeBytes))) return null;
+    const { blobKey, sizeBytes } = entry;
+    return { ...toAnswer(entry), sizeBytes, open: (range) => this.blobs.open(blobKey, range) };
   }
 
   /** Takes the place of what was there. */
@@ -121,6 +125,18 @@ export class CachedAnswers {
     await this.writeUses();
   }
 
+  private async findEntry(key: Key): Promise<ContentCacheEntryModel | null> {
+    const entry = await this.database.prisma.contentCacheEntry.findUnique({ where: { storeId_key: { storeId: this.blobs.id, key } } });
+    return entry && entry.expiresAt > this.clock.now() ? entry : null;
+  }
+
+  /** Blobs of the cache are not forced to the disk: after a power failure one may be short. Such a one is removed. */
+  private async isWhole(key: Key, { blobKey, sizeBytes }: ContentCacheEntryModel, foundBytes: number | undefined): Promise<boolean> {
+    if (foundBytes === sizeBytes) this.noteUse(key);
+    else await this.removeIfUnchanged(key, blobKey);
+    return foundBytes === sizeBytes;
+  }
+
   private noteUse(key: Key): void {
     this.used.set(Buffer.from(key).toString("hex"), key);
     this.noteTimer ??= setTimeout(() => {
@@ -178,6 +194,11 @@ export class CachedAnswers {
   private async dropBlobs(removed: readonly Removed[]): Promise<void> {
     for (const { blob_key } of removed) await this.blobs.delete(blob_key);
   }
+}
+
+function toAnswer({ answer }: ContentCacheEntryModel): { readonly contentType: GeneratedType; readonly receipt: Receipt } {
+  const { contentType, receipt } = answer as unknown as StoredAnswer;
+  return { contentType: closedTypeOf(contentType), receipt: fromStoredReceipt(receipt) };
 }
 
 function sizeOf(removed: readonly Removed[]): number {

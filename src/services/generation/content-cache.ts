@@ -6,12 +6,15 @@
  * answer at no cost. 3. It is stored before anybody has it, so that the next request finds it.
  */
 import { createHash } from "node:crypto";
+import type { Readable } from "node:stream";
 import type { RequestContext } from "../../context.js";
 import { AppError, type ErrorCode, upstreamFailed } from "../../errors.js";
+import type { GeneratedType } from "../../lib/content-types.js";
 import { createId } from "../../lib/ids.js";
 import { NO_USAGE } from "../../lib/usage.js";
 import { CONTENT_CACHE_ANSWER_BYTES_MAX } from "../../limits-disk.js";
 import type { MediaFile } from "../../providers/media.js";
+import type { ByteRange } from "../../store/blobs.js";
 import type { Model } from "../catalog/model.js";
 import { requireCaller } from "../permissions.js";
 import type { CachedAnswers } from "./cached-answers.js";
@@ -36,11 +39,37 @@ export interface CacheableAnswer {
 export interface CachedAnswer extends CacheableAnswer {
   /** Nothing was generated for this caller: the receipt says so, with a cost and usage of nothing. */
   readonly isHit: boolean;
+  /** Names these bytes as they are kept for whoever asks the same; null when that one would be given others. */
+  readonly version: string | null;
+}
+
+/** A kept answer, which is read by whoever wants it. As a hit, it cost nothing. */
+export interface KeptAnswer {
+  readonly contentType: GeneratedType;
+  readonly sizeBytes: number;
+  /** Null when it has gone meanwhile. */
+  readonly open: (range: ByteRange) => Promise<Readable | null>;
+  readonly receipt: Receipt;
+  readonly version: string;
+}
+
+/** What a GET asks for, checked: nothing has been looked up or made. */
+export interface AskedAnswer {
+  /** What it will be, as far as that is known before it is made. */
+  readonly contentType: GeneratedType;
+  /** False: each request makes another. */
+  readonly isKeepable: boolean;
+  /** As it is kept; null when it would have to be made. */
+  find(): Promise<KeptAnswer | null>;
+  /** Made, if need be. */
+  get(): Promise<CachedAnswer>;
 }
 
 /** Part of every key: a change of what is stored makes the old answers unknown. */
 const CACHE_VERSION = 1;
 const RANDOM_SEED = -1;
+/** More than two answers to one query will ever differ by. */
+const VERSION_CHARS = 22;
 /** What one caller is refused with says nothing of another. */
 const PERSONAL_REFUSALS: ReadonlySet<ErrorCode> = new Set([
   "UNAUTHORIZED",
@@ -56,6 +85,7 @@ type Key = Uint8Array<ArrayBuffer>;
 interface Made extends CacheableAnswer {
   /** It was there already. */
   readonly wasStored: boolean;
+  readonly isKept: boolean;
 }
 
 /** Carries a failure to everybody who waits, with whose it is. */
@@ -73,6 +103,22 @@ export class ContentCache {
 
   constructor(private readonly answers: CachedAnswers) {}
 
+  /** See `get`. */
+  ask(
+    ctx: RequestContext,
+    query: CacheQuery,
+    contentType: GeneratedType,
+    produce: (ctx: RequestContext) => Promise<CacheableAnswer>,
+  ): AskedAnswer {
+    const isKeepable = !query.noCache && query.parameters.seed !== RANDOM_SEED;
+    return {
+      contentType,
+      isKeepable,
+      find: async () => (isKeepable ? this.open(ctx, query) : null),
+      get: () => this.get(ctx, query, produce),
+    };
+  }
+
   /**
    * `produce` gets a context of its own, because others may wait for the same answer when this caller leaves: it goes on, charged to
    * this caller, until nobody waits. A failure is everybody's who waits, unless it is about this caller's money or limits, and is
@@ -80,12 +126,12 @@ export class ContentCache {
    */
   async get(ctx: RequestContext, query: CacheQuery, produce: (ctx: RequestContext) => Promise<CacheableAnswer>): Promise<CachedAnswer> {
     const { accountId } = requireCaller(ctx);
-    if (query.parameters.seed === RANDOM_SEED) return { ...(await produce(ctx)), isHit: false };
+    if (query.parameters.seed === RANDOM_SEED) return { ...(await produce(ctx)), isHit: false, version: null };
     const key = keyOf(query, accountId);
     if (!query.noCache) return this.getShared(ctx, key, produce);
     const answer = await produce(ctx);
     await this.remember(ctx, key, answer);
-    return { ...answer, isHit: false };
+    return { ...answer, isHit: false, version: null };
   }
 
   /** What is stored, marked as a hit; null when there is nothing, or it must be made anew. */
@@ -93,14 +139,21 @@ export class ContentCache {
     const startedAt = performance.now();
     const { accountId } = requireCaller(ctx);
     if (query.noCache || query.parameters.seed === RANDOM_SEED) return null;
-    const stored = await this.lookUp(ctx, keyOf(query, accountId));
-    return stored && { file: stored.file, receipt: unchargedReceipt(stored.receipt, startedAt), isHit: true };
+    const stored = await orNothing(ctx, this.answers.find(keyOf(query, accountId)));
+    if (!stored) return null;
+    return { file: stored.file, receipt: unchargedReceipt(stored.receipt, startedAt), isHit: true, version: versionOf(stored.receipt) };
   }
 
   /** Remembers what was made without `get`. */
   async keep(ctx: RequestContext, query: CacheQuery, answer: CacheableAnswer): Promise<void> {
     if (query.parameters.seed === RANDOM_SEED) return;
     await this.remember(ctx, keyOf(query, requireCaller(ctx).accountId), answer);
+  }
+
+  private async open(ctx: RequestContext, query: CacheQuery): Promise<KeptAnswer | null> {
+    const startedAt = performance.now();
+    const kept = await orNothing(ctx, this.answers.open(keyOf(query, requireCaller(ctx).accountId)));
+    return kept && { ...kept, receipt: unchargedReceipt(kept.receipt, startedAt), version: versionOf(kept.receipt) };
   }
 
   private async getShared(
@@ -118,9 +171,10 @@ export class ContentCache {
         });
       });
       try {
-        const { wasStored, file, receipt } = await result;
+        const { wasStored, isKept, file, receipt } = await result;
         const isHit = !isFirst || wasStored;
-        return { file, receipt: isHit ? unchargedReceipt(receipt, startedAt) : receipt, isHit };
+        const version = isKept ? versionOf(receipt) : null;
+        return { file, receipt: isHit ? unchargedReceipt(receipt, startedAt) : receipt, isHit, version };
       } catch (error) {
         if (!(error instanceof MadeInVain)) throw upstreamFailed("The caller left before the answer came.", { cause: error });
         if (isFirst || error.payer === payer || !isPersonal(error.cause)) throw error.cause;
@@ -129,26 +183,37 @@ export class ContentCache {
   }
 
   private async findOrMake(ctx: RequestContext, key: Key, produce: (ctx: RequestContext) => Promise<CacheableAnswer>): Promise<Made> {
-    const stored = await this.lookUp(ctx, key);
-    if (stored) return { ...stored, wasStored: true };
+    const stored = await orNothing(ctx, this.answers.find(key));
+    if (stored) return { ...stored, wasStored: true, isKept: true };
     const answer = await produce(ctx);
-    await this.remember(ctx, key, answer);
-    return { ...answer, wasStored: false };
+    return { ...answer, wasStored: false, isKept: await this.remember(ctx, key, answer) };
   }
 
-  /** A cache that does not work is a slow cache, and no failure of the request. */
-  private lookUp(ctx: RequestContext, key: Key): Promise<CacheableAnswer | null> {
-    return this.answers.find(key).catch((error: unknown) => {
-      ctx.log.warn({ err: error }, "could not read the content cache");
-      return null;
-    });
-  }
-
-  private async remember(ctx: RequestContext, key: Key, answer: CacheableAnswer): Promise<void> {
+  /** Whether the next one who asks is given it. */
+  private async remember(ctx: RequestContext, key: Key, answer: CacheableAnswer): Promise<boolean> {
     // What one caller's credits cut short is no answer to others.
-    if (answer.receipt.isCut || answer.file.bytes.byteLength > CONTENT_CACHE_ANSWER_BYTES_MAX) return;
-    await this.answers.store(key, answer).catch((error: unknown) => ctx.log.warn({ err: error }, "could not write the content cache"));
+    if (answer.receipt.isCut || answer.file.bytes.byteLength > CONTENT_CACHE_ANSWER_BYTES_MAX) return false;
+    try {
+      await this.answers.store(key, answer);
+      return true;
+    } catch (error) {
+      ctx.log.warn({ err: error }, "could not write the content cache");
+      return false;
+    }
   }
+}
+
+/** A cache that does not work is a slow cache, and no failure of the request. */
+function orNothing<Found>(ctx: RequestContext, looking: Promise<Found | null>): Promise<Found | null> {
+  return looking.catch((error: unknown) => {
+    ctx.log.warn({ err: error }, "could not read the content cache");
+    return null;
+  });
+}
+
+/** By the generation that made it, whose id is nobody's business but its payer's. */
+function versionOf({ generationId }: Receipt): string {
+  return createHash("sha256").update(generationId).digest("base64url").slice(0, VERSION_CHARS);
 }
 
 /** The answers of private models and agents are their caller's own; of all other models everybody's. */

@@ -22,7 +22,7 @@ import type { MediaQuotas } from "../media-quotas.js";
 import { requireCaller } from "../permissions.js";
 import type { AskedFields } from "./asked-model.js";
 import type { ChatCompletions } from "./chat.js";
-import type { CachedAnswer, ContentCache } from "./content-cache.js";
+import type { AskedAnswer, ContentCache } from "./content-cache.js";
 import type { Generations } from "./generations.js";
 import type { ImageEditInput, ImageGenerationInput, ImageQuery } from "./images-input.js";
 import { enhancePrompt } from "./images-prompt.js";
@@ -93,16 +93,17 @@ export class Images {
   }
 
   /** GET /image/{prompt}: from the content cache, or made; of a video model, a video. */
-  async get(ctx: RequestContext, prompt: string, query: ImageQuery): Promise<CachedAnswer> {
+  ask(ctx: RequestContext, prompt: string, query: ImageQuery): AskedAnswer {
     const { catalog, contentCache, videos } = this.deps;
     const noCache = query["no-cache"];
     const caller = requireCaller(ctx);
     const isVideo = query.model !== undefined && catalog.findFor(caller, query.model)?.modality === "video";
-    if (isVideo) return videos.get(ctx, fromVideoQuery(prompt, query));
+    if (isVideo) return videos.ask(ctx, fromVideoQuery(prompt, query));
     const model = catalog.resolve(caller, query.model, "image", ["image", "video"]);
     const request = fromQuery(prompt, query);
     this.deps.references.check(request.imageUrls);
-    return contentCache.get(ctx, { operation: "image", model, parameters: toCacheParameters(request), noCache }, (producing) =>
+    const cacheQuery = { operation: "image", model, parameters: toCacheParameters(request), noCache } as const;
+    return contentCache.ask(ctx, cacheQuery, query.transparent ? "image/png" : "image/jpeg", (producing) =>
       this.produce(producing, request),
     );
   }

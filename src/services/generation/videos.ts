@@ -15,7 +15,7 @@ import { parseInput } from "../input.js";
 import { requireCaller } from "../permissions.js";
 import type { AskedFields } from "./asked-model.js";
 import type { ChatCompletions } from "./chat.js";
-import type { CachedAnswer, ContentCache } from "./content-cache.js";
+import type { AskedAnswer, ContentCache } from "./content-cache.js";
 import type { Generations, GenerationWork, MeteredAnswer } from "./generations.js";
 import type { ImageQuery } from "./images-input.js";
 import { enhancePrompt } from "./images-prompt.js";
@@ -75,13 +75,12 @@ export class Videos {
   constructor(private readonly deps: VideosDependencies) {}
 
   /** GET /video/{prompt}, and GET /image/{prompt} with a video model: from the content cache, or made. */
-  async get(ctx: RequestContext, request: VideoQueryRequest): Promise<CachedAnswer> {
+  ask(ctx: RequestContext, request: VideoQueryRequest): AskedAnswer {
     const { catalog, contentCache } = this.deps;
     const { input, ignored, noCache } = request;
     const model = catalog.resolve(requireCaller(ctx), input.model ?? undefined, "video");
-    return contentCache.get(ctx, { operation: "video", model, parameters: toParameters(input), noCache }, async (producing) => {
-      return this.run(producing, this.prepare(producing, input, { ignored }));
-    });
+    const query = { operation: "video", model, parameters: toParameters(input), noCache } as const;
+    return contentCache.ask(ctx, query, "video/mp4", async (producing) => this.run(producing, this.prepare(producing, input, { ignored })));
   }
 
   async generate(ctx: RequestContext, input: VideoInput): Promise<GeneratedVideo> {
