@@ -22,9 +22,14 @@ type Needed = Pick<Services, "authorizations" | "accounts" | "catalog">;
 
 export function addAuthorizeRoutes(route: Route, page: PageEndpoint, services: Needed): void {
   const { authorizations } = services;
-  const show = async (ctx: RequestContext, request: AuthorizationRequest, rest: Omit<Consent, "request" | "person" | "models">) => {
-    const [person, models] = await Promise.all([services.accounts.me(ctx), services.catalog.list(ctx, {})]);
-    return consentPage({ request, person, models, ...rest });
+  const show = async (
+    ctx: RequestContext,
+    request: AuthorizationRequest,
+    rest: Omit<Consent, "request" | "person" | "balance" | "models">,
+  ) => {
+    const { accounts, catalog } = services;
+    const [person, { balance }, models] = await Promise.all([accounts.me(ctx), accounts.balance(ctx), catalog.list(ctx, {})]);
+    return consentPage({ request, person, balance, models, ...rest });
   };
   route("/authorize", {
     GET: page({
@@ -43,7 +48,7 @@ export function addAuthorizeRoutes(route: Route, page: PageEndpoint, services: N
         return authorizations.approve(ctx, { id: form.request_id, ...toGrantChoice(form) });
       },
       onRefused: async (ctx, { error, fields, request: { formToken, base } }) => {
-        if (error.code !== "BAD_REQUEST") throw error;
+        if (error.code !== "BAD_REQUEST" && error.code !== "INSUFFICIENT_BALANCE") throw error;
         const request = await authorizations.get(ctx, String(fields.request_id)).catch(() => {
           throw error;
         });
@@ -51,7 +56,7 @@ export function addAuthorizeRoutes(route: Route, page: PageEndpoint, services: N
           formToken,
           base,
           returnTo: returnToInput.parse(fields.return_to),
-          refused: { message: error.message, fields },
+          refused: { error, fields },
         });
       },
     }),

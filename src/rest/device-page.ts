@@ -4,6 +4,7 @@ import type { RequestContext } from "../context.js";
 import { grantFormFields, toGrantChoice } from "../services/authorizations/grant-terms.js";
 import { type DeviceAuthorization, userCodeText } from "../services/device-authorizations.js";
 import type { Services } from "../services/services.js";
+import type { Refused } from "./pages/decision-fields.js";
 import { codePage, confirmationPage, type DevicePage, donePage } from "./pages/device.js";
 import type { FormFields } from "./pages/form.js";
 import type { Page } from "./pages/page.js";
@@ -20,7 +21,6 @@ const decisionForm = z.discriminatedUnion("decision", [
 ]);
 
 type Needed = Pick<Services, "accounts" | "catalog" | "deviceAuthorizations">;
-type Refused = { readonly message: string; readonly fields: FormFields };
 
 export function addDevicePages(route: Route, page: PageEndpoint, { accounts, catalog, deviceAuthorizations }: Needed): void {
   const frame = async (ctx: RequestContext, { formToken, base }: Omit<DevicePage, "person">): Promise<DevicePage> => ({
@@ -30,7 +30,8 @@ export function addDevicePages(route: Route, page: PageEndpoint, { accounts, cat
   });
   const show = async (ctx: RequestContext, device: DeviceAuthorization, shown: DevicePage, refused?: Refused): Promise<Page> => {
     if (device.status !== "pending") return donePage(device);
-    return confirmationPage({ ...shown, device, models: await catalog.list(ctx, {}), ...(refused && { refused }) });
+    const [{ balance }, models] = await Promise.all([accounts.balance(ctx), catalog.list(ctx, {})]);
+    return confirmationPage({ ...shown, device, balance, models, ...(refused && { refused }) });
   };
   route("/device", {
     GET: page({
@@ -57,9 +58,9 @@ export function addDevicePages(route: Route, page: PageEndpoint, { accounts, cat
       onRefused: async (ctx, { error, fields, request }) => {
         const shown = await frame(ctx, request);
         // What can be put right, and what this person has decided before: a page that is sent twice shows what came of it.
-        if (error.code === "BAD_REQUEST" || error.code === "CONFLICT") {
+        if (error.code === "BAD_REQUEST" || error.code === "CONFLICT" || error.code === "INSUFFICIENT_BALANCE") {
           const device = await deviceAuthorizations.find(ctx, entered(fields)).catch(() => null);
-          if (device) return show(ctx, device, shown, { message: error.message, fields });
+          if (device) return show(ctx, device, shown, { error, fields });
         }
         return codePage(shown, "", error);
       },

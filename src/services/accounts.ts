@@ -64,6 +64,11 @@ export class Accounts {
     return keyFree !== null && keyFree < free ? keyFree : free;
   }
 
+  /** Nanocredits of the account, whoever asks. Not for faces. */
+  async balanceOf(accountId: string): Promise<bigint> {
+    return toBalance(await this.load(accountId)).balance;
+  }
+
   private async freeBudget(apiKeyId: string): Promise<bigint | null> {
     const key = await this.database.prisma.apiKey.findUniqueOrThrow({ where: { id: apiKeyId } });
     const ancestors = await ancestorsOf(this.database.prisma, [key]);

@@ -17,6 +17,7 @@ import { createId } from "../lib/ids.js";
 import { AUTHORIZATION_REQUEST_MINUTES, AUTHORIZATION_REQUESTS_OPEN_MAX } from "../limits-authorization.js";
 import type { Database, DatabaseClient } from "../store/database.js";
 import type { AuthorizationRequestModel } from "../store/generated/prisma/models.js";
+import type { Accounts } from "./accounts.js";
 import type { ApiKeys, KeyGrant, KeyWriter } from "./api-keys.js";
 import type { App, Apps } from "./authorizations/apps.js";
 import type { AuthorizationCodes } from "./authorizations/authorization-codes.js";
@@ -24,6 +25,7 @@ import {
   fromStoredTerms,
   type GrantChoice,
   type GrantTerms,
+  grantableBudget,
   grantChoice,
   narrowTerms,
   type StoredTerms,
@@ -50,6 +52,8 @@ export interface AuthorizationRequest {
   /** True: the app's owner has vouched for this very address. */
   readonly isRedirectRegistered: boolean;
   readonly asked: GrantTerms;
+  /** Nanocredits: the most that can be granted now. 0: the account has none. */
+  readonly creditBudgetMax: bigint;
   readonly expiresAt: Date;
 }
 
@@ -61,6 +65,7 @@ export interface AuthorizationAnswer {
 
 export interface AuthorizationsParts {
   readonly database: Database;
+  readonly accounts: Pick<Accounts, "balanceOf">;
   readonly apiKeys: ApiKeys;
   readonly apps: Apps;
   readonly codes: AuthorizationCodes;
@@ -114,26 +119,31 @@ export class Authorizations {
         expiresAt: new Date(now.getTime() + AUTHORIZATION_REQUEST_MINUTES * 60_000),
       },
     });
-    return { id, ...checked, expiresAt };
+    return { id, ...checked, creditBudgetMax: await this.mostOf(accountId, asked), expiresAt };
   }
 
   /** A request that waits for this session's decision. NOT_FOUND for any other session's, CONFLICT when it is decided. */
   async get(ctx: RequestContext, id: string): Promise<AuthorizationRequest> {
     const row = await this.findOpen(requireSession(ctx), id);
-    return { id, ...(await this.examineAgain(toStoredRequest(row))), expiresAt: row.expiresAt };
+    const checked = await this.examineAgain(toStoredRequest(row));
+    return { id, ...checked, creditBudgetMax: await this.mostOf(row.accountId, checked.asked), expiresAt: row.expiresAt };
   }
 
-  /** Step 3. Rejects with BAD_REQUEST for a choice that is wider than what was asked, NOT_FOUND, or CONFLICT for a second decision. */
+  /**
+   * Step 3. Rejects with BAD_REQUEST for a choice that is wider than what was asked or a budget beyond the balance, NOT_FOUND, CONFLICT
+   * for a second decision, or INSUFFICIENT_BALANCE where there is nothing to grant.
+   */
   async approve(ctx: RequestContext, { id, ...choice }: ApproveAuthorizationInput): Promise<AuthorizationAnswer> {
     const caller = requireSession(ctx);
     const request = toStoredRequest(await this.findOpen(caller, id));
     const { app, redirect, asked } = await this.examineAgain(request);
+    const balance = await this.parts.accounts.balanceOf(caller.accountId);
     const grant: KeyGrant = {
       accountId: caller.accountId,
       origin: "redirect_flow",
       appKeyId: app?.appKeyId ?? null,
       name: app?.name ?? redirect.host,
-      terms: narrowTerms((model) => this.parts.catalog.findFor(caller, model), asked, choice satisfies GrantChoice),
+      terms: narrowTerms((model) => this.parts.catalog.findFor(caller, model), asked, choice satisfies GrantChoice, balance),
     };
     const { codes, apiKeys } = this.parts;
     const { codeChallenge, state } = request;
@@ -157,6 +167,10 @@ export class Authorizations {
     // Decisions have it in the fragment, OAuth clients look for it in the query (RFC 6749 4.1.2.1): those are told there too.
     if (codeChallenge === null) return { redirectTo: redirect.text + told };
     return { redirectTo: withQuery(redirect.text, toParameters({ ...refusal, iss: this.issuer })) + told };
+  }
+
+  private async mostOf(accountId: string, asked: GrantTerms): Promise<bigint> {
+    return grantableBudget(asked, await this.parts.accounts.balanceOf(accountId));
   }
 
   /** Forgets what has expired, and the oldest of a session that asks without end. */

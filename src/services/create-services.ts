@@ -175,7 +175,7 @@ export function createServices(
   const videos = new Videos({ catalog, inspector, generations, upstreams, contentCache, references, chat, jobs });
   const speech = new Speech({ generations, upstreams, totalMs });
   const music = new Music({ generations, upstreams, jobs, inspector });
-  const deviceAuthorizations = createDeviceAuthorizations(foundations, apiKeys, clock, addresses);
+  const deviceAuthorizations = createDeviceAuthorizations(foundations, accounts, apiKeys, clock, addresses);
   const { integrations, developmentBroker } = createIntegrations(foundations, settings.integrations, clock, addresses);
   const sweeper = new DiskSweeper(
     blobs,
@@ -207,7 +207,7 @@ export function createServices(
     apiKeys,
     appUsage: new AppUsages(database, clock),
     audio: new AudioGeneration({ catalog, contentCache, speech, music }),
-    ...createAuthorizations(foundations, apiKeys, clock, addresses),
+    ...createAuthorizations(foundations, accounts, apiKeys, clock, addresses),
     bodies: new BodyBudget(settings.requestBodiesBytes),
     blobTransfers: new BlobTransfers(blobs, foundations.blobUrls, mediaQuotas),
     catalog,

@@ -16,12 +16,14 @@ import { DEVICE_FIELD_CHARS_MAX } from "../limits-device.js";
 import type { Database } from "../store/database.js";
 import type { Events } from "../store/events.js";
 import type { DeviceAuthorizationModel } from "../store/generated/prisma/models.js";
+import type { Accounts } from "./accounts.js";
 import type { App, Apps } from "./authorizations/apps.js";
 import {
   fromStoredTerms,
   GRANTABLE_PERMISSIONS,
   type GrantablePermission,
   type GrantTerms,
+  grantableBudget,
   grantChoice,
   narrowTerms,
   permissionList,
@@ -85,6 +87,8 @@ export interface DeviceAuthorization {
   /** Null: the app has not said who it is. */
   readonly app: App | null;
   readonly asked: GrantTerms;
+  /** Nanocredits: the most that whoever looks can grant now. 0: their account has none. */
+  readonly creditBudgetMax: bigint;
   /** What was approved, to whoever approved it; else null. */
   readonly granted: GrantTerms | null;
   /** Where the device asked from. */
@@ -98,6 +102,7 @@ export interface DeviceAuthorization {
 
 export interface DeviceAuthorizationsDependencies {
   readonly database: Database;
+  readonly accounts: Pick<Accounts, "balanceOf">;
   readonly codes: DeviceCodes;
   readonly guesses: UserCodeGuesses;
   readonly redemption: Redemption;
@@ -167,12 +172,16 @@ export class DeviceAuthorizations {
     return this.toView(await this.look(ctx, accountId, typed), accountId);
   }
 
-  /** Step 3. As `find`; also BAD_REQUEST for more than was asked for, CONFLICT when this account has decided already. */
+  /**
+   * Step 3. As `find`; also BAD_REQUEST for more than was asked for or than the account has, INSUFFICIENT_BALANCE when it has nothing,
+   * CONFLICT when it has decided already.
+   */
   async approve(ctx: RequestContext, { userCode, ...choice }: ApproveDeviceAuthorizationInput): Promise<DeviceAuthorization> {
     const caller = requireSession(ctx);
     const { accountId } = caller;
     const row = await this.look(ctx, accountId, userCode);
-    const terms = narrowTerms((name) => this.deps.catalog.findFor(caller, name), this.askedTerms(row), choice);
+    const balance = await this.deps.accounts.balanceOf(accountId);
+    const terms = narrowTerms((name) => this.deps.catalog.findFor(caller, name), this.askedTerms(row), choice, balance);
     return this.decide(row, { status: "approved", accountId, grant: { ...toStoredTerms(terms) } });
   }
 
@@ -275,11 +284,13 @@ export class DeviceAuthorizations {
 
   private async toView(row: DeviceAuthorizationModel, accountId: string): Promise<DeviceAuthorization> {
     const isOwn = row.accountId === accountId;
+    const asked = this.askedTerms(row);
     return {
       userCode: formatUserCode(row.userCode),
       status: this.statusOf(row),
       app: row.appKeyId === null ? null : await this.deps.apps.find({ id: row.appKeyId }),
-      asked: this.askedTerms(row),
+      asked,
+      creditBudgetMax: grantableBudget(asked, await this.deps.accounts.balanceOf(accountId)),
       granted: isOwn && row.grant !== null ? fromStoredTerms(row.grant as unknown as StoredTerms) : null,
       clientAddress: row.clientAddress,
       createdAt: row.createdAt,

@@ -24,7 +24,15 @@ import type { SignInLimits } from "./sessions/sign-in-limits.js";
 import type { Sessions } from "./sessions.js";
 
 /** Unspecified: ASCII only, so that no two addresses look alike, and in lower case. */
-const emailInput = z.string().trim().pipe(z.email().max(EMAIL_CHARS_MAX).toLowerCase());
+const emailInput = z
+  .string()
+  .trim()
+  .pipe(
+    z
+      .email("must be an address such as name@example.com")
+      .max(EMAIL_CHARS_MAX, `must have at most ${EMAIL_CHARS_MAX} characters`)
+      .toLowerCase(),
+  );
 const tooLong = `must have at most ${PASSWORD_CHARS_MAX} characters`;
 const newPasswordInput = z
   .string()

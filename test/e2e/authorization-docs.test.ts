@@ -21,7 +21,7 @@ let text: string;
 
 beforeAll(async () => {
   [app, directory, text] = await Promise.all([createTestApp(), createEmptyDir(), readFile(DOCUMENT, "utf8")]);
-  person = await signUp(app);
+  person = await signUp(app, { credits: 100 });
 });
 afterAll(async () => {
   await app.close();

@@ -16,7 +16,7 @@ let appKey: string;
 
 beforeAll(async () => {
   app = await createTestApp();
-  person = await signUp(app);
+  person = await signUp(app, { credits: 100 });
   ({ key: appKey } = await createKey(app, { type: "publishable", name: "Sketchpad", redirectUrls: [REDIRECT] }));
   server = await discover(app.baseUrl.replace("127.0.0.1", "localhost"));
 });

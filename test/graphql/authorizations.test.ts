@@ -1,6 +1,7 @@
 /** The redirect flow for a consent page of somebody else's making. */
 import { createHash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { databaseOf } from "../e2e/money.js";
 import { createClient, createKey } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type Person, signedIn, signIn, signUp } from "../support/sign-in.js";
@@ -15,12 +16,12 @@ let person: Person;
 beforeAll(async () => {
   app = await createTestApp();
   nobody = { baseUrl: app.baseUrl, wsUrl: app.wsUrl, key: null };
-  person = await signUp(app);
+  person = await signUp(app, { credits: 100 });
 });
 afterAll(() => app.close());
 
 const REQUEST = `id redirectHost isRedirectRegistered expiresAt app { appKeyId name owner { handle githubUsername } }
-  asked { models creditBudget expiresInDays permissions }`;
+  asked { models creditBudget expiresInDays permissions } creditBudgetMax`;
 const CREATE = `mutation ($input: CreateAuthorizationRequestInput!) { createAuthorizationRequest(input: $input) { ${REQUEST} } }`;
 const GET = `query ($id: ID!) { authorizationRequest(id: $id) { ${REQUEST} } }`;
 const APPROVE = "mutation ($input: ApproveAuthorizationInput!) { approveAuthorization(input: $input) { redirectTo } }";
@@ -59,6 +60,7 @@ it("is written down, shown again, narrowed, and approved once", async () => {
     expiresAt: expect.stringMatching(/Z$/),
     app: { appKeyId, name: "Sketchpad", owner: { handle: "owner", githubUsername: null } },
     asked: { models: ["acme/chat"], creditBudget: "2.5", expiresInDays: 7, permissions: ["PROFILE", "USAGE"] },
+    creditBudgetMax: "2.5",
   });
   expect(field(await as(person, GET, { id: request.id }), "authorizationRequest")).toEqual(request);
   const input = { id: request.id, creditBudget: "0.5", permissions: ["USAGE"], models: null };
@@ -70,6 +72,26 @@ it("is written down, shown again, narrowed, and approved once", async () => {
   expect(current).toMatchObject({ name: "Sketchpad", creditBudget: 0.5, permissions: ["usage"] });
   expect(codes(await as(person, APPROVE, { input }))).toEqual(["CONFLICT"]);
   expect(codes(await as(person, DENY, { input: { id: request.id } }))).toEqual(["CONFLICT"]);
+});
+
+it("is granted no more than the account has, as on the page", async () => {
+  const poor = await signUp(app);
+  const create = async () =>
+    field(await as(poor, CREATE, { input: { redirectUrl: REDIRECT, creditBudget: "2" } }), "createAuthorizationRequest");
+  const request = await create();
+
+  const refused = await as(poor, APPROVE, { input: { id: request.id, creditBudget: "1.5" } });
+  const url = redirectOf(await as(poor, APPROVE, { input: { id: request.id } }), "approveAuthorization");
+  const again = await create();
+  await databaseOf(app).prisma.account.update({ where: { id: poor.accountId }, data: { tierNanocredits: 0n } });
+  const broke = await as(poor, APPROVE, { input: { id: again.id } });
+
+  expect(request).toMatchObject({ asked: { creditBudget: "2" }, creditBudgetMax: "1" });
+  expect(refused.errors?.[0]?.message).toBe("The budget can be at most the 1 credits that your account has.");
+  expect(codes(refused)).toEqual(["BAD_REQUEST"]);
+  const key = new URLSearchParams(url.hash.slice(1)).get("api_key");
+  expect((await createClient(app.baseUrl, key).get("/account/key")).json()).toMatchObject({ creditBudget: 1 });
+  expect(codes(broke)).toEqual(["INSUFFICIENT_BALANCE"]);
 });
 
 it("is denied", async () => {

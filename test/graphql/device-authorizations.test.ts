@@ -18,7 +18,7 @@ let person: Person;
 beforeAll(async () => {
   app = await createTestApp({ isEmbedded: true });
   nobody = { ...app, key: null };
-  person = await signUp(app, { name: "Ada" });
+  person = await signUp(app, { name: "Ada", credits: 100 });
 });
 afterAll(() => app.close());
 // They all come from one address.

@@ -1,6 +1,7 @@
 /** The consent page and the decision, as a browser without script meets them (Spec 4.9, decisions "Authorization", reliability 7). */
 import { createHash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { databaseOf } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { formTo, openPage, type ShownPage, type Submission, submitForm } from "../support/pages.js";
 import { type Person, signIn, signUp } from "../support/sign-in.js";
@@ -13,7 +14,7 @@ let person: Person;
 
 beforeAll(async () => {
   app = await createTestApp();
-  person = await signUp(app, { name: "Pat" });
+  person = await signUp(app, { name: "Pat", credits: 100 });
 });
 afterAll(() => app.close());
 
@@ -120,6 +121,8 @@ describe("a request that is in order", () => {
     const page = await ask({ models: "chat,acme/image", budget: "2.50", expiry: "7", permissions: "profile,usage" });
 
     expect(page.status).toBe(200);
+    expect(page.text).toContain("it gets a key for 2 models that works for 7 days and spends up to 2.5 credits");
+    expect(page.text).toContain("Your usage: which models you used, when and what it cost");
     expect(page.text).toContain("Let app.example spend your credits?");
     expect(page.text).toContain("Unverified app.");
     expect(page.text).toContain("Sends you to app.example");
@@ -246,12 +249,12 @@ describe("approving", () => {
 
   it.each([
     ["a larger budget", { budget: "2.500000001" }, /at most the 2\.5 credits/],
-    ["no budget", { budget: "" }, /budget: must be an amount/],
-    ["a budget of 0", { budget: "0" }, /budget: must be an amount/],
+    ["no budget", { budget: "" }, /The budget must be an amount/],
+    ["a budget of 0", { budget: "0" }, /The budget must be an amount/],
     ["more days", { expiry: "8" }, /at most the 7 days/],
-    ["no days", { expiry: "0" }, /expiry/],
+    ["no days", { expiry: "0" }, /The time must be a whole number of days from 1 to 365/],
     ["another permission", { permissions: ["profile", "balance"] }, /not asked for/],
-    ["the permission keys", { permissions: ["keys"] }, /permissions/],
+    ["the permission keys", { permissions: ["keys"] }, /Permissions must be one of/],
     ["another model", { models: ["acme/chat", "acme/video"] }, /Only models that were asked for/],
     ["every model", { model_choice: "all" }, /Only models that were asked for/],
     ["no model", { models: [] }, /at least one model/],
@@ -331,6 +334,56 @@ describe("approving", () => {
   async function keyCount(): Promise<number> {
     return (await ownKeys()).length;
   }
+});
+
+describe("a budget beyond the balance", () => {
+  const inputOf = (page: ShownPage, id: string) => new RegExp(`<input[^>]* id="${id}"[^>]*>`).exec(page.html)?.[0] ?? "";
+
+  it("is neither offered nor taken, and the form comes back with what was typed", async () => {
+    const poor = await signUp(app, { credits: 0.25 });
+    const { cookie } = poor;
+
+    const page = await ask({ budget: "2.5", permissions: "usage" }, poor);
+    const refused = await decide(page, "approve", { cookie, set: { budget: "1.250000001", expiry: "7", permissions: [] } });
+    const granted = await decide(refused, "approve", { cookie, set: { budget: "1.25" } });
+
+    // A new account's tier gives one credit.
+    expect(page.text).toContain(
+      "spends up to 1.25 credits of your balance, which is 1.25 credits. It asked for 2.5 credits, which is more than you have.",
+    );
+    expect(inputOf(page, "budget")).toContain('value="1.25"');
+    expect(inputOf(page, "budget")).toContain('max="1.25"');
+    expectRefusalPage(refused, 400, /The budget can be at most the 1\.25 credits that your account has\./);
+    expect(refused.html).toMatch(/role="alert" id="wrong"><a href="#budget">/);
+    expect(inputOf(refused, "budget")).toContain('value="1.250000001"');
+    expect(inputOf(refused, "budget")).toContain('aria-invalid="true"');
+    expect(inputOf(refused, "expiry")).toContain('value="7"');
+    expect(await currentKey(fragmentOf(granted).api_key ?? "")).toMatchObject({ creditBudget: 1.25 });
+  });
+
+  it("is not reached by what is asked for within it", async () => {
+    const page = await ask({ budget: "2.5" });
+
+    expect(page.text).toContain("spends up to 2.5 credits of your balance, which is 101 credits.");
+    expect(page.text).not.toContain("more than you have");
+    expect(inputOf(page, "budget")).toContain('max="2.5"');
+  });
+
+  it("is everything where there is nothing: the page says so, and what to do", async () => {
+    const broke = await signUp(app);
+    const { cookie } = broke;
+    const before = await ask({}, broke);
+    await databaseOf(app).prisma.account.update({ where: { id: broke.accountId }, data: { tierNanocredits: 0n } });
+
+    const page = await ask({}, broke);
+    const refused = await decide(before, "approve", { cookie });
+
+    expect(page.text).toContain("Your account has no credits.");
+    expect(page.text).toMatch(/Your free credits return on \d+ \w+ \d{4}, 00:00 UTC\. For more credits ask whoever runs this gateway\./);
+    expect(formTo(page, "/authorize").buttons).toEqual([{ name: "decision", value: "deny" }]);
+    expectRefusalPage(refused, 402, /Your account has no credits/);
+    expect((await decide(page, "deny", { cookie })).location).toBe(`${REDIRECT}#error=access_denied`);
+  });
 });
 
 describe("denying", () => {

@@ -35,7 +35,7 @@ beforeAll(async () => {
     },
   });
   client = createClient(app.baseUrl, null);
-  person = await signUp(app, { name: "Ada" });
+  person = await signUp(app, { name: "Ada", credits: 100 });
   visitor = visit(app.baseUrl, person);
   appKey = (await createKey(app, { name: "Note & <book>", type: "publishable" })).key;
 });
@@ -334,6 +334,25 @@ describe("the device page", () => {
 
     expect(answer.status).toBe(400);
     expectOAuthError(await poll(device), "authorization_pending");
+  });
+
+  it("offers no more than the account has, and says so where it has nothing", async () => {
+    const poor = await signUp(app);
+    const theirs = visit(app.baseUrl, poor);
+    const { user_code } = await ask();
+    const page = await confirm(user_code, theirs);
+    const refused = await theirs.send(page, "/device/decision", { ...approve, budget: "1.5" });
+    await databaseOf(app).prisma.account.update({ where: { id: poor.accountId }, data: { tierNanocredits: 0n } });
+    const broke = await theirs.send(refused, "/device/decision", { ...approve, budget: "1" });
+
+    expect(page.text).toContain(
+      "spends up to 1 credit of your balance, which is 1 credit. It asked for 5 credits, which is more than you have.",
+    );
+    expect(page.forms.find(({ action }) => action === "/device/decision")?.fields).toContainEqual(["budget", "1"]);
+    expect([refused.status, broke.status]).toEqual([400, 402]);
+    expect(refused.text).toContain("The budget can be at most the 1 credits that your account has.");
+    expect(broke.text).toContain("Your account has no credits.");
+    expect(broke.forms.find(({ action }) => action === "/device/decision")?.buttons).toEqual([{ name: "decision", value: "deny" }]);
   });
 
   it("shows what came of it when it is sent again, and changes nothing", async () => {

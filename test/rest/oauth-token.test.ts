@@ -17,7 +17,7 @@ let person: Person;
 
 beforeAll(async () => {
   app = await createTestApp({ clock });
-  person = await signUp(app);
+  person = await signUp(app, { credits: 100 });
 });
 afterAll(() => app.close());
 

@@ -58,7 +58,7 @@ const device = (address?: string) => contextOf({ kind: "anonymous" }, address);
 /** An account and somebody signed in to it, without the time that a password takes. */
 async function createPerson(address?: string): Promise<{ ctx: RequestContext; accountId: string }> {
   const accountId = randomUUID();
-  await databaseOf(app).prisma.account.create({ data: { id: accountId, handle: `person-${accountId}` } });
+  await databaseOf(app).prisma.account.create({ data: { id: accountId, handle: `person-${accountId}`, packNanocredits: 100n * CREDIT } });
   return { accountId, ctx: contextOf({ kind: "session", accountId, sessionId: randomUUID(), isOperator: false }, address) };
 }
 
@@ -399,6 +399,7 @@ describe("a person", () => {
       status: "pending",
       app: expect.objectContaining({ appKeyId: id, name: "Notebook" }),
       asked: { models: null, creditBudget: 5n * CREDIT, expiresInDays: 30, permissions: ["profile"] },
+      creditBudgetMax: 5n * CREDIT,
       granted: null,
       clientAddress: "203.0.113.9",
       createdAt: new Date(clock.now().getTime() - 90_000),
@@ -634,7 +635,7 @@ describe.skipIf(!isPostgresInstalled)(`two processes on one database${isPostgres
     });
     const both = [one.services.deviceAuthorizations, other.services.deviceAuthorizations];
     const accountId = randomUUID();
-    await databaseOf(one).prisma.account.create({ data: { id: accountId, handle: `person-${accountId}` } });
+    await databaseOf(one).prisma.account.create({ data: { id: accountId, handle: `person-${accountId}`, packNanocredits: 100n * CREDIT } });
     const ctx = contextOf({ kind: "session", accountId, sessionId: randomUUID(), isOperator: false });
 
     const asked = await Promise.allSettled(

@@ -1,6 +1,7 @@
 /** Signed-in people for tests: `signUp(app)` makes an account with a session, `signedIn(person)` the headers of a request in it. */
 import { pino } from "pino";
 import type { RequestContext } from "../../src/context.js";
+import { grantCreditsInput } from "../../src/services/account-administration.js";
 import { signInInput, signUpInput } from "../../src/services/sign-in.js";
 import type { TestApp } from "./app.js";
 
@@ -18,6 +19,8 @@ export interface PersonOptions {
   readonly email?: string;
   readonly password?: string;
   readonly name?: string;
+  /** Bought ones, beside what the tier gives: none unless stated. */
+  readonly credits?: number;
 }
 
 let people = 0;
@@ -28,7 +31,15 @@ export async function signUp(app: Pick<TestApp, "services">, options: PersonOpti
   const { email = `person-${people}-${Date.now().toString(36)}@example.com`, password = "correct horse battery", name } = options;
   const input = signUpInput.parse({ email, password, ...(name !== undefined && { name }) });
   const { cookies, ...rest } = await app.services.signIn.signUp(nobody(), input, { userAgent: "test" });
+  if (options.credits !== undefined) await giveCredits(app, rest.accountId, options.credits);
   return { ...rest, email, password, cookie: cookieOf(cookies) };
+}
+
+/** As an operator gives them. */
+export async function giveCredits(app: Pick<TestApp, "services">, accountId: string, credits: number): Promise<void> {
+  const operator = { kind: "session", accountId, sessionId: accountId, isOperator: true } as const;
+  const input = grantCreditsInput.parse({ accountId, bucket: "pack", credits });
+  await app.services.accountAdministration.grantCredits({ ...nobody(), caller: operator }, input);
 }
 
 /** Another session of the same person. */

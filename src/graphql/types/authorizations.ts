@@ -1,4 +1,6 @@
 /** The redirect flow for clients that show a consent page of their own, and what a code is exchanged for (Spec 4.9). */
+
+import { formatNanocredits } from "../../lib/money.js";
 import type { IssuedToken } from "../../services/authorizations/authorization-codes.js";
 import { exchangeCodeInput } from "../../services/authorizations/authorization-codes.js";
 import { createAuthorizationRequestInput } from "../../services/authorizations/request-input.js";
@@ -26,6 +28,11 @@ const AuthorizationRequest = builder.objectRef<Request>("AuthorizationRequest").
     redirectHost: t.string({ description: "Where the answer goes, in punycode.", resolve: ({ redirect }) => redirect.host }),
     isRedirectRegistered: t.exposeBoolean("isRedirectRegistered", { description: "Whether the app's owner has vouched for this address." }),
     asked: t.expose("asked", { type: GrantTerms }),
+    creditBudgetMax: t.field({
+      type: "Credits",
+      description: "The most that can be granted now: the budget that is asked for, or the account's balance where that is less.",
+      resolve: ({ creditBudgetMax }) => formatNanocredits(creditBudgetMax),
+    }),
     expiresAt: t.expose("expiresAt", { type: "DateTime" }),
   }),
 });
@@ -78,7 +85,8 @@ const AuthorizationPayload = builder.objectRef<AuthorizationAnswer>("Authorizati
 });
 
 const ApproveAuthorizationInput = builder.inputType("ApproveAuthorizationInput", {
-  description: "What is left out is granted as it was asked for; nothing can be widened.",
+  description:
+    "What is left out is granted as it was asked for, the budget at most `creditBudgetMax`; nothing can be widened, and no budget is larger than the balance.",
   fields: (t) => ({
     id: t.id({ required: true }),
     models: t.stringList({ description: "Ids or aliases, at least one." }),

@@ -1,5 +1,6 @@
 /** The device flow (Spec 4.9; decisions "Authorization"): what a device asks, and what a signed-in person decides. */
 
+import { formatNanocredits } from "../../lib/money.js";
 import {
   DEVICE_TOKEN_ERRORS,
   type DeviceTokenAnswer,
@@ -34,6 +35,11 @@ const DeviceAuthorization = builder.objectRef<Device>("DeviceAuthorization").imp
     status: t.expose("status", { type: DeviceAuthorizationStatus }),
     app: t.expose("app", { type: RequestingApp, nullable: true, description: "Null: it has not said who it is. Show it as unverified." }),
     asked: t.expose("asked", { type: GrantTerms, description: "What is asked for; less may be granted." }),
+    creditBudgetMax: t.field({
+      type: "Credits",
+      description: "The most that can be granted now: the budget that is asked for, or the account's balance where that is less.",
+      resolve: ({ creditBudgetMax }) => formatNanocredits(creditBudgetMax),
+    }),
     granted: t.expose("granted", { type: GrantTerms, nullable: true, description: "What the caller has approved." }),
     clientAddress: t.exposeString("clientAddress", { description: "Where the device asked from. Show it, with the time." }),
     createdAt: t.expose("createdAt", { type: "DateTime" }),
@@ -131,7 +137,8 @@ builder.queryField("deviceAuthorization", (t) =>
 );
 
 const ApproveDeviceAuthorizationInput = builder.inputType("ApproveDeviceAuthorizationInput", {
-  description: "What is left out is granted as it was asked for; nothing can be widened.",
+  description:
+    "What is left out is granted as it was asked for, the budget at most `creditBudgetMax`; nothing can be widened, and no budget is larger than the balance.",
   fields: (t) => ({
     userCode: t.string({ required: true }),
     models: t.stringList({ description: "Ids or aliases, at least one." }),

@@ -2,15 +2,17 @@
 import type { AccountRow } from "../../services/accounts.js";
 import type { RedirectUrl } from "../../services/authorizations/redirect-url.js";
 import type { AuthorizationRequest } from "../../services/authorizations.js";
-import { decisionFields, type ListedModel } from "./decision-fields.js";
-import type { FormFields } from "./form.js";
+import { decisionFields, type Refused } from "./decision-fields.js";
 import { type Html, html } from "./html.js";
+import type { ListedModel } from "./model-choice.js";
 import type { Page } from "./page.js";
 import { hiddenFields } from "./sign-in.js";
 
 export interface Consent {
   readonly request: AuthorizationRequest;
   readonly person: AccountRow;
+  /** Nanocredits of the account. */
+  readonly balance: bigint;
   /** Those that there are. */
   readonly models: readonly ListedModel[];
   readonly formToken: string;
@@ -18,21 +20,20 @@ export interface Consent {
   /** The path that the app sent the person to: whoever signs in as somebody else comes back to it. */
   readonly returnTo: string | undefined;
   /** What was entered, and what is wrong with it. */
-  readonly refused?: { readonly message: string; readonly fields: FormFields };
+  readonly refused?: Refused;
 }
 
-export function consentPage({ request, person, models, formToken, base, returnTo, refused }: Consent): Page {
-  const { app, redirect, asked } = request;
+export function consentPage({ request, person, balance, models, formToken, base, returnTo, refused }: Consent): Page {
+  const { app, redirect, asked, creditBudgetMax } = request;
   const name = app?.name ?? redirect.host;
   const body = html`<h1>Let <bdi>${name}</bdi> spend your credits?</h1>
 <div class="who"><span>Signed in as ${whoIsAsked(person)}</span>
 <form method="post" action="${base}/sign-out">${hiddenFields(formToken, returnTo)}<button type="submit" class="small">Use another account</button></form></div>
 ${whoAsks(request)}
-${refused ? html`<p class="error" role="alert">${refused.message}</p>` : ""}
 <form method="post" action="${base}/authorize">
 ${hiddenFields(formToken, returnTo)}
 <input type="hidden" name="request_id" value="${request.id}">
-${decisionFields(asked, models, refused?.fields ?? null)}
+${decisionFields({ asked, creditBudgetMax, balance, person, models, refused })}
 </form>`;
   return { title: `Let ${name} spend your credits?`, body, formTargets: formTargetsOf(redirect) };
 }

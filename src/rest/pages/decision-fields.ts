@@ -2,24 +2,51 @@
  * The part of a consent form in which a person narrows what an app asks for (models, budget, expiry and permissions, in the fields
  * that `grantFormFields` reads) and decides. It needs no script.
  */
+import type { AppError } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
+import type { AccountRow } from "../../services/accounts.js";
 import type { GrantablePermission, GrantTerms } from "../../services/authorizations/grant-terms.js";
 import type { FormFields } from "./form.js";
+import { errorSummary, type FieldsByParam, invalidMark } from "./form-errors.js";
 import { type Html, html } from "./html.js";
+import { choice, everyModelOrSome, type ListedModel, someOf } from "./model-choice.js";
+import { countOf, credits, days, moment } from "./words.js";
 
-export interface ListedModel {
-  readonly id: string;
-  readonly title: string;
+/** What is decided on, by whom. */
+export interface Decision {
+  readonly asked: GrantTerms;
+  /** Nanocredits: the most that can be granted. */
+  readonly creditBudgetMax: bigint;
+  /** Nanocredits of the account. */
+  readonly balance: bigint;
+  readonly person: AccountRow;
+  /** Those that there are. */
+  readonly models: readonly ListedModel[];
+  /** What was entered, and what is wrong with it. */
+  readonly refused?: Refused | undefined;
 }
 
-const PERMISSIONS: Readonly<Record<GrantablePermission, string>> = {
-  profile: "Your name and e-mail address",
-  balance: "Your balance",
-  usage: "What you have used, and what it cost",
+export interface Refused {
+  readonly error: AppError;
+  readonly fields: FormFields;
+}
+
+/** What each permission lets a key see, of the account and not of the key alone. */
+export const PERMISSION_WORDS: Readonly<Record<GrantablePermission, string>> = {
+  profile: "Your profile: your name, e-mail address, picture, GitHub name and tier",
+  balance: "Your balance: how many credits there are",
+  usage: "Your usage: which models you used, when and what it cost, but nothing of what was written or answered",
 };
 
+const FIELDS: FieldsByParam = new Map([
+  ["models", { id: "models", label: "Models" }],
+  ...["budget", "creditBudget"].map((name) => [name, { id: "budget", label: "The budget" }] as const),
+  ...["expiry", "expiresInDays"].map((name) => [name, { id: "expiry", label: "The time" }] as const),
+  ["permissions", { id: "permissions", label: "Permissions" }],
+]);
+
 /** The form's first button is the one that Enter presses in a field: consent is a button of its own. */
-const NO_DEFAULT = html`<button type="submit" disabled hidden></button>`;
+export const NO_DEFAULT = html`<button type="submit" disabled hidden></button>`;
 
 /** What stands in the fields. */
 interface Entered {
@@ -30,79 +57,71 @@ interface Entered {
   readonly permissions: ReadonlySet<string>;
 }
 
-/**
- * The fields, and the buttons that send `decision`. `models` are those that there are; `fields` what the person had entered before
- * something was found wrong with it.
- */
-export function decisionFields(asked: GrantTerms, models: readonly ListedModel[], fields: FormFields | null): Html {
+/** The fields, and the buttons that send `decision`. */
+export function decisionFields(decision: Decision): Html {
+  if (decision.creditBudgetMax <= 0n) return nothingToGrant(decision);
+  const { refused } = decision;
   return html`${NO_DEFAULT}
-<p>It asks for a key to generate with, paid by you. Leave out whatever you do not want it to have.</p>
-${termsFields(asked, models, fields)}
-<p class="soft">You can end its access at any time: its key is among your API keys.</p>
+${refused ? errorSummary(refused.error, FIELDS) : ""}
+<p>${summaryOf(decision)}</p>
+<p>Leave out whatever you do not want it to have.</p>
+${termsFields(decision)}
+<p class="soft">It cannot make or change keys. You can end its access at any time: its key is among your API keys.</p>
 <div class="buttons">
 <button type="submit" name="decision" value="approve" class="primary">Allow</button>
 <button type="submit" name="decision" value="deny" formnovalidate>Deny</button>
 </div>`;
 }
 
-function termsFields(asked: GrantTerms, models: readonly ListedModel[], fields: FormFields | null): Html {
-  const entered = fields ? fromFields(fields) : fromAsked(asked);
-  return html`${modelFields(asked, models, entered)}
+/** There is no key without a budget, and no budget without credits. */
+function nothingToGrant({ asked, person }: Decision): Html {
+  const { nextResetAt } = person;
+  const refill = nextResetAt === null ? "" : html` Your free credits return on ${moment(nextResetAt)}.`;
+  return html`${NO_DEFAULT}
+<div class="note" role="status"><p><strong>Your account has no credits.</strong> It asks for up to ${credits(asked.creditBudget)}, and you have 0 credits, so there is nothing that you could allow it to spend.</p>
+<p>What to do:${refill} For more credits ask whoever runs this gateway. Then open this page again from where you came.</p></div>
+<div class="buttons"><button type="submit" name="decision" value="deny" formnovalidate>Deny</button></div>`;
+}
+
+function summaryOf({ asked, creditBudgetMax, balance }: Decision): Html {
+  const models = asked.models === null ? "every model" : countOf(asked.models.length, "model");
+  const cut = creditBudgetMax < asked.creditBudget ? html` It asked for ${credits(asked.creditBudget)}, which is more than you have.` : "";
+  return html`If you allow it, it gets a key for ${models} that works for ${days(asked.expiresInDays)} and spends up to <strong>${credits(creditBudgetMax)}</strong> of your balance, which is <strong>${credits(balance)}</strong>.${cut}`;
+}
+
+function termsFields(decision: Decision): Html {
+  const { asked, models, creditBudgetMax, balance, refused } = decision;
+  const entered = refused ? fromFields(refused.fields) : fromAsked(decision);
+  const most = formatNanocredits(creditBudgetMax);
+  const bound = creditBudgetMax < asked.creditBudget ? "which is your balance" : `of the ${credits(balance)} that you have`;
+  return html`${asked.models === null ? everyModelOrSome(models, entered) : someOf(asked.models, models, entered)}
 <fieldset>
 <legend>Limits</legend>
 <label for="budget">Budget in credits</label>
-<input type="text" inputmode="decimal" id="budget" name="budget" value="${entered.budget}" required autocomplete="off" aria-describedby="budget-hint">
-<small id="budget-hint">At most ${formatNanocredits(asked.creditBudget)}. One credit is worth one US dollar.</small>
-<label for="expiry">Ends after days</label>
-<input type="number" id="expiry" name="expiry" value="${entered.expiry}" min="1" max="${asked.expiresInDays}" required aria-describedby="expiry-hint">
-<small id="expiry-hint">At most ${asked.expiresInDays}.</small>
+<input type="number" inputmode="decimal" id="budget" name="budget" value="${entered.budget}" min="0.000000001" max="${most}" step="any" required autocomplete="off" aria-describedby="budget-hint"${invalidMark(refused?.error, FIELDS, "budget")}>
+<small id="budget-hint">At most ${credits(creditBudgetMax)}, ${bound}. One credit is worth one US dollar.</small>
+<label for="expiry">Days until its access ends</label>
+<input type="number" id="expiry" name="expiry" value="${entered.expiry}" min="1" max="${asked.expiresInDays}" required aria-describedby="expiry-hint"${invalidMark(refused?.error, FIELDS, "expiry")}>
+<small id="expiry-hint">At most ${days(asked.expiresInDays)}.</small>
 </fieldset>
 ${permissionFields(asked, entered)}`;
 }
 
-function modelFields({ models: asked }: GrantTerms, models: readonly ListedModel[], entered: Entered): Html {
-  if (asked === null) {
-    return html`<fieldset class="models">
-<legend>Models that it may use</legend>
-${choice("radio", "model_choice", "all", entered.isEveryModel, "Every model, those to come included")}
-${choice("radio", "model_choice", "chosen", !entered.isEveryModel, "Only these:")}
-${modelList(models, entered)}
-</fieldset>`;
-  }
-  const listed = asked.map((id) => models.find((model) => model.id === id) ?? { id, title: id });
-  return html`<fieldset>
-<legend>Models that it may use</legend>
-${modelList(listed, entered)}
-</fieldset>`;
-}
-
-function modelList(models: readonly ListedModel[], entered: Entered): Html {
-  const choices = models.map(({ id, title }) =>
-    choice("checkbox", "models", id, entered.models.has(id), title === id ? html`${id}` : html`${title} <small>${id}</small>`),
-  );
-  return html`<div class="${models.length > 6 ? "list scroll" : "list"}">${choices}</div>`;
-}
-
 function permissionFields({ permissions }: GrantTerms, entered: Entered): Html {
-  if (permissions.length === 0) return html`<p class="soft">It cannot read your profile, your balance or your usage.</p>`;
-  return html`<fieldset>
+  if (permissions.length === 0) return html`<p class="soft" id="permissions">It cannot read your profile, your balance or your usage.</p>`;
+  return html`<fieldset id="permissions">
 <legend>What it may read</legend>
-${permissions.map((name) => choice("checkbox", "permissions", name, entered.permissions.has(name), PERMISSIONS[name]))}
+${permissions.map((name) => choice("checkbox", "permissions", name, entered.permissions.has(name), PERMISSION_WORDS[name]))}
 </fieldset>`;
 }
 
-function choice(type: "checkbox" | "radio", name: string, value: string, isChecked: boolean, label: string | Html): Html {
-  return html`<label class="choice"><input type="${type}" name="${name}" value="${value}"${isChecked ? html` checked` : ""}> <span>${label}</span></label>
-`;
-}
-
-function fromAsked({ models, creditBudget, expiresInDays, permissions }: GrantTerms): Entered {
+function fromAsked({ asked, creditBudgetMax }: Decision): Entered {
   return {
-    isEveryModel: models === null,
-    models: new Set(models ?? []),
-    budget: formatNanocredits(creditBudget),
-    expiry: String(expiresInDays),
-    permissions: new Set(permissions),
+    isEveryModel: asked.models === null,
+    models: new Set(asked.models ?? []),
+    budget: formatNanocredits(creditBudgetMax),
+    expiry: String(asked.expiresInDays),
+    permissions: new Set(asked.permissions),
   };
 }
 

@@ -1,13 +1,14 @@
 /** The device page: who it is that shows this code, and what it may spend (Spec 4.9; decisions "Authorization"; RFC 8628 3.3, 5.4). */
 import type { AppError } from "../../errors.js";
-import { formatNanocredits } from "../../lib/money.js";
 import type { AccountRow } from "../../services/accounts.js";
 import type { DeviceAuthorization } from "../../services/device-authorizations.js";
-import { decisionFields, type ListedModel } from "./decision-fields.js";
-import type { FormFields } from "./form.js";
+import { decisionFields, PERMISSION_WORDS, type Refused } from "./decision-fields.js";
+import { errorSummary } from "./form-errors.js";
 import { type Html, html } from "./html.js";
+import type { ListedModel } from "./model-choice.js";
 import type { Page } from "./page.js";
 import { hiddenFields } from "./sign-in.js";
+import { credits, days, moment } from "./words.js";
 
 /** What each of the pages needs. */
 export interface DevicePage {
@@ -21,7 +22,7 @@ export function codePage(shown: DevicePage, userCode: string, error?: AppError):
   const { formToken, base } = shown;
   const body = html`<h1>Connect a device</h1>
 ${whoIsAsked(shown)}
-${error ? html`<p class="error" role="alert" id="wrong">${error.message}</p>` : ""}
+${error ? errorSummary(error) : ""}
 <form method="post" action="${base}/device">
 ${hiddenFields(formToken)}
 <label for="user_code">Code that your device shows</label>
@@ -34,26 +35,27 @@ ${hiddenFields(formToken)}
 
 export interface Confirmation extends DevicePage {
   readonly device: DeviceAuthorization;
+  /** Nanocredits of the account. */
+  readonly balance: bigint;
   /** Those that there are. */
   readonly models: readonly ListedModel[];
   /** What was entered, and what is wrong with it. */
-  readonly refused?: { readonly message: string; readonly fields: FormFields };
+  readonly refused?: Refused;
 }
 
-export function confirmationPage({ device, models, refused, ...shown }: Confirmation): Page {
+export function confirmationPage({ device, balance, models, refused, ...shown }: Confirmation): Page {
   const { formToken, base } = shown;
-  const { app, userCode, asked } = device;
+  const { app, userCode, asked, creditBudgetMax } = device;
   const body = html`<h1>${app ? html`Let <bdi>${app.name}</bdi> spend your credits?` : "Let this device spend your credits?"}</h1>
 ${whoIsAsked(shown)}
 <p>Your device must show this code:</p>
 <p class="code-shown">${userCode}</p>
 <p class="note"><strong>Continue only if you started this yourself</strong> and the device is yours. If somebody sent you here, deny: the device is theirs, and the credits are yours.</p>
 ${whoAsks(device)}
-${refused ? html`<p class="error" role="alert">${refused.message}</p>` : ""}
 <form method="post" action="${base}/device/decision">
 ${hiddenFields(formToken)}
 <input type="hidden" name="user_code" value="${userCode}">
-${decisionFields(asked, models, refused?.fields ?? null)}
+${decisionFields({ asked, creditBudgetMax, balance, person: shown.person, models, refused })}
 </form>`;
   return { title: app ? `Let ${app.name} spend your credits?` : "Let this device spend your credits?", body };
 }
@@ -80,10 +82,10 @@ function grantedOf({ granted }: DeviceAuthorization): Html | "" {
   if (granted === null) return "";
   const { creditBudget, expiresInDays, models, permissions } = granted;
   return html`<dl>
-<dt>Budget</dt><dd>${formatNanocredits(creditBudget)} credits</dd>
-<dt>Ends</dt><dd>after ${expiresInDays} ${expiresInDays === 1 ? "day" : "days"}</dd>
+<dt>Budget</dt><dd>${credits(creditBudget)}</dd>
+<dt>Ends</dt><dd>after ${days(expiresInDays)}</dd>
 <dt>Models</dt><dd>${models === null ? "every model" : models.join(", ")}</dd>
-<dt>May read</dt><dd>${permissions.length === 0 ? "nothing" : permissions.join(", ")}</dd>
+<dt>May read</dt><dd>${permissions.length === 0 ? "nothing" : permissions.map((name) => html`<div>${PERMISSION_WORDS[name]}</div>`)}</dd>
 </dl>`;
 }
 
@@ -94,7 +96,7 @@ function whoIsAsked({ person: { handle, email }, formToken, base }: DevicePage):
 
 function whoAsks({ app, clientAddress, createdAt, age }: DeviceAuthorization): Html {
   const asked = html`<dt>Asked from</dt><dd>${clientAddress || "an unknown address"}</dd>
-<dt>Asked</dt><dd>${agoOf(age)} <small>(<time datetime="${createdAt.toISOString()}">${timeOf(createdAt)}</time>)</small></dd>`;
+<dt>Asked</dt><dd>${agoOf(age)} <small>(${moment(createdAt)})</small></dd>`;
   if (app === null) return html`<dl><dt>App</dt><dd><strong>Unverified app:</strong> it does not say who it is.</dd>${asked}</dl>`;
   const { handle, githubUsername } = app.owner;
   return html`<dl><dt>App</dt><dd><bdi>${app.name}</bdi></dd>
@@ -105,10 +107,4 @@ function agoOf(seconds: number): string {
   const minutes = Math.floor(seconds / 60);
   if (minutes === 0) return "less than a minute ago";
   return minutes === 1 ? "a minute ago" : `${minutes} minutes ago`;
-}
-
-/** 22 November 2026, 03:10 UTC. */
-function timeOf(date: Date): string {
-  const day = date.toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
-  return `${day}, ${date.toISOString().slice(11, 16)} UTC`;
 }

@@ -4,9 +4,11 @@ import type { AccountRow } from "../../services/accounts.js";
 import type { ConnectedApp, ConnectedAppStatus } from "../../services/integrations/broker.js";
 import type { ConnectionView } from "../../services/integrations/development-broker.js";
 import type { ConnectionOutcome } from "../../services/integrations.js";
+import { NO_DEFAULT } from "./decision-fields.js";
 import { type Html, html } from "./html.js";
 import type { Page } from "./page.js";
 import { hiddenFields } from "./sign-in.js";
+import { moment } from "./words.js";
 
 export interface ConnectionPage {
   readonly view: ConnectionView;
@@ -110,16 +112,13 @@ function whatIsAsked({ app, expiresAt }: ConnectionView): Html {
   return html`<p>${app.description}</p>
 <p class="note"><strong>This is the development broker.</strong> There is nothing to sign in to: allowing it marks the connection as active, as if you had signed in to ${app.name ?? app.toolkit}.</p>
 <p>Continue only if you started this yourself.</p>
-${expiresAt ? html`<p class="soft">It can be allowed until ${timeOf(expiresAt)}.</p>` : ""}`;
+${expiresAt ? html`<p class="soft">It can be allowed until ${moment(expiresAt)}.</p>` : ""}`;
 }
 
 function whatBecame(app: ConnectedApp): Html {
   return html`<p role="status">${STATES[app.status].text}</p>
 ${app.alias === null ? "" : html`<dl>${nameRow(app)}</dl>`}`;
 }
-
-/** The form's first button is the one that Enter presses in a field: consent is a button of its own. */
-const NO_DEFAULT = html`<button type="submit" disabled hidden></button>`;
 
 function decision(refused: ConnectionPage["refused"]): Html {
   return html`${NO_DEFAULT}
@@ -137,11 +136,4 @@ function switches(status: ConnectedAppStatus): Html | "" {
     return html`<div class="buttons"><button type="submit" name="decision" value="switch-off">Switch off</button></div>`;
   if (status !== "inactive") return "";
   return html`<div class="buttons"><button type="submit" name="decision" value="switch-on" class="primary">Switch on</button></div>`;
-}
-
-/** 22 November 2026, 03:10 UTC. */
-function timeOf(date: Date): Html {
-  const text = date.toISOString();
-  const day = date.toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
-  return html`<time datetime="${text}">${day}, ${text.slice(11, 16)} UTC</time>`;
 }

@@ -70,6 +70,7 @@ const CORRECTABLE: ReadonlySet<AppError["code"]> = new Set([
   "BAD_REQUEST",
   "UNAUTHORIZED",
   "FORBIDDEN",
+  "INSUFFICIENT_BALANCE",
   "CONFLICT",
   "NOT_FOUND",
   "RATE_LIMITED",

@@ -6,11 +6,17 @@ import type { SessionRow } from "../../services/sessions.js";
 import { changePasswordInput } from "../../services/sign-in.js";
 import type { AuthEndpoints } from "../auth.js";
 import type { Route } from "../route.js";
+import { errorSummary, type FieldsByParam } from "./form-errors.js";
 import { type Html, html } from "./html.js";
 import type { Page } from "./page.js";
-import { browserOf, errorNote, hiddenFields } from "./sign-in.js";
+import { browserOf, hiddenFields } from "./sign-in.js";
+import { moment } from "./words.js";
 
 const nothing = z.object({});
+const PASSWORD_FIELDS: FieldsByParam = new Map([
+  ["currentPassword", { id: "current", label: "The current password" }],
+  ["newPassword", { id: "new", label: "The new password" }],
+]);
 
 export function addSessionPages(
   route: Route,
@@ -56,7 +62,7 @@ export function addSessionPages(
         for (const line of cookies) exchange.addCookie(line);
         return { redirectTo: `${base}/sessions` };
       },
-      onRefused: (_ctx, { error, request }) => passwordPage(request.base, request.formToken, errorNote(error)),
+      onRefused: (_ctx, { error, request }) => passwordPage(request.base, request.formToken, errorSummary(error, PASSWORD_FIELDS)),
     }),
   });
 }
@@ -92,11 +98,6 @@ ${
     : html`<form method="post" action="${base}/sessions/${id}/revoke">${hiddenFields(formToken)}<button class="danger">Sign out there</button></form>`
 }
 </li>`;
-}
-
-function moment(date: Date): Html {
-  const text = date.toISOString();
-  return html`<time datetime="${text}">${text.slice(0, 16).replace("T", " ")} UTC</time>`;
 }
 
 function passwordPage(base: string, formToken: string, note: Html | ""): Page {

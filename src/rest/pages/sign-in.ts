@@ -8,6 +8,7 @@ import type { AuthEndpoints } from "../auth.js";
 import type { Exchange } from "../exchange.js";
 import type { Route } from "../route.js";
 import type { FormFields } from "./form.js";
+import { errorSummary, type FieldsByParam } from "./form-errors.js";
 import { type Html, html } from "./html.js";
 import type { Page, PageAnswer } from "./page.js";
 import { HOME_PATH, returnToInput, returnToQuery } from "./return-to.js";
@@ -17,6 +18,12 @@ const signInForm = signInInput.extend({ return_to: returnToInput });
 const signUpForm = signUpInput.extend({ return_to: returnToInput });
 const parameter = z.string().max(2_048).optional();
 const gitHubAnswer = z.object({ code: parameter, state: parameter, error: parameter });
+
+const FIELDS: FieldsByParam = new Map([
+  ["email", { id: "email", label: "The e-mail address" }],
+  ["password", { id: "password", label: "The password" }],
+  ["name", { id: "name", label: "The name" }],
+]);
 
 type SignInServices = Pick<Services, "signIn" | "gitHubSignIn" | "sessions">;
 
@@ -136,7 +143,7 @@ function signInPage({
 }: FormPage & { readonly gitHubOrigin: string | null; readonly isSignUpOpen: boolean }): Page {
   const onward = returnToQuery(returnTo);
   const body = html`<h1>Sign in</h1>
-${error ? errorNote(error) : ""}
+${error ? errorSummary(error, FIELDS) : ""}
 <form method="post" action="${base}/sign-in">
 ${hiddenFields(formToken, returnTo)}
 <label for="email">E-mail address</label>
@@ -159,7 +166,7 @@ ${hiddenFields(formToken, returnTo)}
 
 function signUpPage({ base, formToken, returnTo, email = "", name = "", error }: FormPage): Page {
   const body = html`<h1>Create an account</h1>
-${error ? errorNote(error) : ""}
+${error ? errorSummary(error, FIELDS) : ""}
 <form method="post" action="${base}/sign-up">
 ${hiddenFields(formToken, returnTo)}
 <label for="name">Name <small>(may be left empty)</small></label>
@@ -176,7 +183,7 @@ ${hiddenFields(formToken, returnTo)}
 
 function signUpClosedPage({ base, returnTo }: FormPage): Page {
   const body = html`<h1>Create an account</h1>
-${errorNote(signUpClosed())}
+${errorSummary(signUpClosed())}
 <div class="buttons"><p class="soft">Do you have an account? <a href="${base}/sign-in${returnToQuery(returnTo)}">Sign in</a></p></div>`;
   return { title: "Sign up", body, status: 403 };
 }
@@ -184,8 +191,4 @@ ${errorNote(signUpClosed())}
 export function hiddenFields(formToken: string, returnTo?: string): Html {
   return html`<input type="hidden" name="form_token" value="${formToken}">
 ${returnTo === undefined ? "" : html`<input type="hidden" name="return_to" value="${returnTo}">`}`;
-}
-
-export function errorNote({ message }: AppError): Html {
-  return html`<p class="error" role="alert">${message}</p>`;
 }

@@ -1,5 +1,6 @@
 /** The redirect flow's services, each with what it uses. */
 import type { Clock } from "../../lib/clock.js";
+import type { Accounts } from "../accounts.js";
 import type { ApiKeys } from "../api-keys.js";
 import { Authorizations } from "../authorizations.js";
 import type { Foundations } from "../foundations.js";
@@ -9,6 +10,7 @@ import { AuthorizationCodes } from "./authorization-codes.js";
 
 export function createAuthorizations(
   { database, directory, catalog, deriveSecret }: Foundations,
+  accounts: Accounts,
   apiKeys: ApiKeys,
   clock: Clock,
   addresses: () => Addresses,
@@ -16,5 +18,8 @@ export function createAuthorizations(
   const apps = new Apps(database, directory, clock);
   const codes = new AuthorizationCodes(database, deriveSecret("authorization codes"), apiKeys, apps, clock);
   const issuer = () => addresses().authUrl;
-  return { authorizations: new Authorizations({ database, apiKeys, apps, codes, catalog, clock, issuer }), authorizationCodes: codes };
+  return {
+    authorizations: new Authorizations({ database, accounts, apiKeys, apps, codes, catalog, clock, issuer }),
+    authorizationCodes: codes,
+  };
 }

@@ -3,7 +3,7 @@
  * 4.9, decisions "Authorization"). A person narrows: what was not asked for is never granted, whatever a form says.
  */
 import * as z from "zod";
-import { invalidInput } from "../../errors.js";
+import { insufficientBalance, invalidInput } from "../../errors.js";
 import { formatNanocredits, parseNanocredits } from "../../lib/money.js";
 import { API_KEY_ALLOWED_MODELS_MAX, CREDITS_MAX } from "../../limits.js";
 import { GRANT_BUDGET_DEFAULT, GRANT_DAYS_DEFAULT, GRANT_DAYS_MAX } from "../../limits-authorization.js";
@@ -25,7 +25,8 @@ export interface GrantTerms {
   readonly permissions: readonly GrantablePermission[];
 }
 
-export const days = z.int().min(1).max(GRANT_DAYS_MAX);
+const wholeDays = `must be a whole number of days from 1 to ${GRANT_DAYS_MAX}`;
+export const days = z.int(wholeDays).min(1, wholeDays).max(GRANT_DAYS_MAX, wholeDays);
 export const budget = creditsAmount.refine((nanocredits) => nanocredits > 0n, "must be more than 0");
 export const permission = z.enum(GRANTABLE_PERMISSIONS);
 export const modelNames = z.array(storableText.min(1).max(253)).max(API_KEY_ALLOWED_MODELS_MAX);
@@ -46,7 +47,7 @@ export const permissionList = z
 const dayCount = z
   .string()
   .trim()
-  .regex(/^\d{1,4}$/, `must be a whole number of days from 1 to ${GRANT_DAYS_MAX}`)
+  .regex(/^\d{1,4}$/, wholeDays)
   .transform(Number)
   .pipe(days);
 
@@ -111,14 +112,26 @@ export function toGrantChoice({ model_choice, models, budget: creditBudget, expi
   return { models: model_choice === "all" ? null : models, creditBudget, expiresInDays, permissions };
 }
 
-/** The terms that are granted. Throws BAD_REQUEST, naming the field, for anything wider than what was asked for. */
-export function narrowTerms(findModel: FindModel, asked: GrantTerms, choice: GrantChoice): GrantTerms {
-  const { creditBudget = asked.creditBudget, expiresInDays = asked.expiresInDays, permissions = asked.permissions } = choice;
+/** The most that can be granted of a budget that is asked for: nobody is led to promise what their account does not have. */
+export function grantableBudget({ creditBudget }: GrantTerms, balance: bigint): bigint {
+  return creditBudget < balance ? creditBudget : balance;
+}
+
+/**
+ * The terms that are granted to an app by an account of that balance. Throws BAD_REQUEST, naming the field, for anything wider than
+ * what was asked for or for a budget beyond the balance, and INSUFFICIENT_BALANCE where there is nothing to grant.
+ */
+export function narrowTerms(findModel: FindModel, asked: GrantTerms, choice: GrantChoice, balance: bigint): GrantTerms {
+  if (balance <= 0n) throw insufficientBalance("Your account has no credits, so none can be granted.");
+  const { creditBudget = grantableBudget(asked, balance), expiresInDays = asked.expiresInDays, permissions = asked.permissions } = choice;
   if (creditBudget > asked.creditBudget) {
     throw invalidInput(
       `The budget can be at most the ${formatNanocredits(asked.creditBudget)} credits that were asked for.`,
       "creditBudget",
     );
+  }
+  if (creditBudget > balance) {
+    throw invalidInput(`The budget can be at most the ${formatNanocredits(balance)} credits that your account has.`, "creditBudget");
   }
   if (expiresInDays > asked.expiresInDays) {
     throw invalidInput(`Access can last for at most the ${asked.expiresInDays} days that were asked for.`, "expiresInDays");

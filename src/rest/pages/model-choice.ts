@@ -1,0 +1,43 @@
+/** Models to choose from, all or some, without a script: `model_choice` is `all` or `chosen`, and `models` are those that are ticked. */
+import { type Html, html } from "./html.js";
+
+export interface ListedModel {
+  readonly id: string;
+  readonly title: string;
+}
+
+export interface ChosenModels {
+  readonly isEveryModel: boolean;
+  readonly models: ReadonlySet<string>;
+}
+
+/** Of every model that there is; the list appears when it is wanted. */
+export function everyModelOrSome(models: readonly ListedModel[], chosen: ChosenModels): Html {
+  return html`<fieldset class="models" id="models">
+<legend>Models that it may use</legend>
+${choice("radio", "model_choice", "all", chosen.isEveryModel, "Every model, those to come included")}
+${choice("radio", "model_choice", "chosen", !chosen.isEveryModel, "Only these:")}
+${modelList(models, chosen)}
+</fieldset>`;
+}
+
+/** Of those that were asked for. */
+export function someOf(ids: readonly string[], models: readonly ListedModel[], chosen: ChosenModels): Html {
+  const listed = ids.map((id) => models.find((model) => model.id === id) ?? { id, title: id });
+  return html`<fieldset id="models">
+<legend>Models that it may use</legend>
+${modelList(listed, chosen)}
+</fieldset>`;
+}
+
+export function choice(type: "checkbox" | "radio", name: string, value: string, isChecked: boolean, label: string | Html): Html {
+  return html`<label class="choice"><input type="${type}" name="${name}" value="${value}"${isChecked ? html` checked` : ""}> <span>${label}</span></label>
+`;
+}
+
+function modelList(models: readonly ListedModel[], chosen: ChosenModels): Html {
+  const choices = models.map(({ id, title }) =>
+    choice("checkbox", "models", id, chosen.models.has(id), title === id ? html`${id}` : html`${title} <small>${id}</small>`),
+  );
+  return html`<div class="${models.length > 6 ? "list scroll" : "list"}">${choices}</div>`;
+}
