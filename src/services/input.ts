@@ -65,7 +65,7 @@ function toFindings(issue: z.core.$ZodIssue, parents: readonly PropertyKey[], in
     const messages = issue.message.split(UNKNOWN_FIELDS_SEPARATOR);
     return issue.keys.map((key, index) => ({ path: dotted([...path, key]), message: messages[index] ?? issue.message }));
   }
-  if (isAboutMissing(issue) && valueAt(input, path) === undefined) return [{ path: dotted(path), message: MISSING }];
+  if (isAboutMissing(issue) && isMissing(input, path)) return [{ path: dotted(path), message: MISSING }];
   if (issue.code === "invalid_union") {
     const closest = closestVariant(issue.errors);
     if (closest !== null) return closest.flatMap((nested) => toFindings(nested, path, input));
@@ -80,6 +80,12 @@ function dotted(path: readonly PropertyKey[]): string {
 /** Whether a value that is not there is told so; a schema's own words are about one that is. */
 function isAboutMissing({ code, path }: z.core.$ZodIssue): boolean {
   return path.length > 0 && (code === "invalid_type" || code === "invalid_value" || code === "invalid_union");
+}
+
+/** Of what was sent: a list that a schema makes of a text has places that nobody could have filled. */
+function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
+  const holder = valueAt(input, path.slice(0, -1));
+  return typeof holder === "object" && holder !== null && valueAt(input, path) === undefined;
 }
 
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
