@@ -14,9 +14,11 @@ import { type Clock, systemClock } from "./lib/clock.js";
 import { trackRequests } from "./lib/http-drain.js";
 import { listenAt } from "./lib/listen.js";
 import { loopbackUrl } from "./lib/loopback-url.js";
+import { type RequestEnd, type RequestNote, watchRequests } from "./lib/request-note.js";
 import { DRAIN_TIMEOUT_MS, HTTP_HEADERS_TIMEOUT_MS, HTTP_KEEP_ALIVE_MS, HTTP_REQUEST_TIMEOUT_MS } from "./limits.js";
 import { createMessageClasses } from "./rest/message-classes.js";
 import { answerWhileStarting } from "./rest/starting.js";
+import { Metrics } from "./services/metrics.js";
 import { openPlatform } from "./services/platform.js";
 import type { Services } from "./services/services.js";
 
@@ -63,11 +65,14 @@ async function serve(
   const media = mediaMountOf(config);
   const auth = authMountOf(config);
   const settings = { ...config, sessionHost: auth.host };
-  const [platform, faces] = await Promise.all([openPlatform(settings, clock, log, addresses, ownUrl), loadFaces()]);
+  const metrics = new Metrics();
+  const onOver = (note: RequestNote, end: RequestEnd) => metrics.requestOver(note, end);
+  const [platform, faces] = await Promise.all([openPlatform(settings, clock, log, addresses, ownUrl, metrics), loadFaces()]);
   const { express, GRAPHQL_PATH, createGraphQLServer, routeUpgrades } = faces;
   const { answerClientError, createRestRouter, isOwnHost, toErrorRequestHandler, REALTIME_PATH, createRealtimeFace } = faces;
   log.info(config.signUp === "open" ? "sign-up is open to whoever reaches this gateway" : "sign-up is closed: operators make accounts");
-  const graphql = createGraphQLServer({ services: platform.services, log, config });
+  log.info(metricsNotice(config.metrics));
+  const graphql = createGraphQLServer({ services: platform.services, log, config, onOver });
   const rest = createRestRouter({
     services: platform.services,
     log,
@@ -79,7 +84,7 @@ async function serve(
     hasGraphiQL: config.graphql.graphiql,
   });
 
-  const realtime = createRealtimeFace({ services: platform.services, log, trustProxyHops: config.trustProxyHops });
+  const realtime = createRealtimeFace({ services: platform.services, log, trustProxyHops: config.trustProxyHops, onOver });
 
   const app = express();
   adopt(app);
@@ -91,6 +96,15 @@ async function serve(
 
   http.on("clientError", answerClientError);
   const drain = trackRequests(http);
+  const requestsUnderWay = watchRequests(http, onOver);
+  metrics.watch({ name: "sluice_http_requests_in_flight", help: "Requests over HTTP that are being answered." }, requestsUnderWay);
+  metrics.watch(
+    { name: "sluice_websockets_open", help: "WebSockets that are open, by what is spoken on them.", labels: ["protocol"] },
+    () => [
+      ["graphql", graphql.socketCount()],
+      ["realtime", realtime.sessionCount()],
+    ],
+  );
   // As with requests: the media host answers neither, and where people sign in there is no session of a model.
   const isAnswered = (req: IncomingMessage, path: string) => !isOwnHost(req, media) && (path === GRAPHQL_PATH || !isOwnHost(req, auth));
   const stopUpgrades = routeUpgrades(http, { [GRAPHQL_PATH]: graphql.upgrade, [REALTIME_PATH]: realtime.upgrade }, isAnswered);
@@ -132,6 +146,13 @@ async function loadFaces() {
     import("./rest/router.js"),
   ]);
   return { express, ...server, ...upgrades, ...yoga, ...clientError, ...hostMount, ...realtime, ...route, ...router };
+}
+
+function metricsNotice({ token, isOpen }: Config["metrics"]): string {
+  if (token !== null) return "metrics are at /metrics, for whoever sends METRICS_TOKEN";
+  return isOpen
+    ? "metrics are at /metrics, open because only this machine can ask"
+    : "metrics are shown to nobody: METRICS_TOKEN is not set";
 }
 
 function portOf(http: Server, config: Config): number {

@@ -88,6 +88,8 @@ export interface Config {
   readonly upstreamAllowHosts: readonly string[];
   readonly trustProxyHops: number;
   readonly logLevel: (typeof LOG_LEVELS)[number];
+  /** Whoever reads the metrics sends the token. Without one they are read by whoever asks where only this machine can, and else by nobody. */
+  readonly metrics: { readonly token: string | null; readonly isOpen: boolean };
   /** Who may make an account: whoever reaches the gateway, or operators alone. */
   readonly signUp: "open" | "closed";
   readonly github: {
@@ -173,6 +175,7 @@ const environment = z.object({
   UPSTREAM_ALLOW_HOSTS: hosts().default([]),
   TRUST_PROXY: wholeNumber(0, 100).default(0),
   LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
+  METRICS_TOKEN: text.regex(/^[\x21-\x7e]{16,}$/, "must have at least 16 characters, without spaces").optional(),
   SIGN_UP: z.enum(["open", "closed"]).optional(),
   GITHUB_CLIENT_ID: text.optional(),
   GITHUB_CLIENT_SECRET: text.optional(),
@@ -237,6 +240,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     upstreamAllowHosts: values.UPSTREAM_ALLOW_HOSTS,
     trustProxyHops: values.TRUST_PROXY,
     logLevel: values.LOG_LEVEL,
+    metrics: { token: values.METRICS_TOKEN ?? null, isOpen: values.METRICS_TOKEN === undefined && isLocal },
     github:
       values.GITHUB_CLIENT_ID && values.GITHUB_CLIENT_SECRET
         ? { clientId: values.GITHUB_CLIENT_ID, clientSecret: values.GITHUB_CLIENT_SECRET, ...GITHUB_URLS }

@@ -1,5 +1,6 @@
 /** Who asks, and with what: the first argument of every public service method. Knows no transport. */
 import type { Logger } from "pino";
+import type { RequestNote } from "./lib/request-note.js";
 
 export type ApiKeyType = "secret" | "publishable";
 /** Account permissions of Spec 5.4; a key holds some, a session all. */
@@ -56,6 +57,8 @@ export interface RequestContext {
   /** Aborted when the caller has gone. */
   readonly signal: AbortSignal;
   readonly log: Logger;
+  /** Where is written down what the access log and the metrics tell of the request. Absent: nobody tells of it, as of what an agent asks within the process. */
+  readonly note?: RequestNote | undefined;
   /** With an Idempotency-Key: the id of the first generation, written down before it begins. */
   readonly reservedId?: { take(): string | null } | undefined;
   /** How many gateways the request has come through before this one; absent: none. A model whose upstream is a gateway must not go in circles. */

@@ -39,6 +39,7 @@ describe("parseConfig", () => {
       upstreamAllowHosts: [],
       trustProxyHops: 0,
       logLevel: "info",
+      metrics: { token: null, isOpen: true },
       signUp: "open",
       github: null,
       mcpServers: {},
@@ -67,11 +68,14 @@ describe("parseConfig", () => {
     ["that says otherwise", { HOST: "0.0.0.0", TRUST_PROXY: "1", SIGN_UP: "open" }, "open"],
     ["for this machine that says otherwise", { SIGN_UP: "closed" }, "closed"],
   ])("a gateway %s", (_which, env, signUp) => {
-    const { graphql, signUp: parsed } = parseConfig(env);
+    const { graphql, metrics, signUp: parsed } = parseConfig(env);
 
     expect(parsed).toBe(signUp);
+    expect(parseConfig({ ...env, METRICS_TOKEN: "0123456789abcdef" }).metrics).toEqual({ token: "0123456789abcdef", isOpen: false });
     // Where strangers may make no account unless somebody says so, they are shown no more than they need either.
-    if (env.SIGN_UP === undefined) expect(graphql).toEqual({ introspection: signUp === "open", graphiql: signUp === "open" });
+    if (env.SIGN_UP !== undefined) return;
+    expect(graphql).toEqual({ introspection: signUp === "open", graphiql: signUp === "open" });
+    expect(metrics).toEqual({ token: null, isOpen: signUp === "open" });
   });
 
   it("takes empty values for unset ones", () => {

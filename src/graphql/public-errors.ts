@@ -5,6 +5,7 @@
 import { GraphQLError, type GraphQLErrorOptions } from "graphql";
 import type { Logger } from "pino";
 import { AppError, type ErrorCode } from "../errors.js";
+import type { RequestNote } from "../lib/request-note.js";
 
 const INTERNAL_MESSAGE = "Something went wrong in the gateway. Quote the request id when you report it.";
 /** What graphql-js appends to its messages would spell out the schema to a guesser. */
@@ -49,6 +50,7 @@ export interface ErrorScope {
   readonly log: Logger;
   /** Aborted: the caller has gone, and what fails because of it is no fault. */
   readonly signal?: AbortSignal;
+  readonly note?: RequestNote | undefined;
 }
 
 interface HttpExtension {
@@ -63,6 +65,7 @@ const publicErrors = new WeakSet<GraphQLError>();
 export function toPublicError(error: unknown, scope: ErrorScope): GraphQLError {
   if (error instanceof GraphQLError && publicErrors.has(error)) return error;
   const mapped = map(error, scope);
+  scope.note?.refused(String(mapped.extensions.code));
   publicErrors.add(mapped);
   return mapped;
 }

@@ -16,6 +16,7 @@ import { clientAddressOf } from "../lib/client-address.js";
 import { HOPS_HEADER, readHops } from "../lib/hops.js";
 import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { ownValue } from "../lib/own-values.js";
+import { noteOf, type RequestEnd, type RequestNote } from "../lib/request-note.js";
 import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX, REQUEST_ID_PATTERN } from "../limits.js";
 import { assertOneAuthorization, readBearer } from "../services/bearer.js";
 import type { BodyAllowance } from "../services/body-budget.js";
@@ -39,21 +40,25 @@ export interface GraphQLServerOptions {
     /** How many hops of X-Forwarded-For are our own. */
     readonly trustProxyHops: number;
   };
+  /** Told of each operation on a WebSocket when it is over; requests over HTTP are seen by the server. */
+  readonly onOver: (note: RequestNote, end: RequestEnd) => void;
 }
 
 export interface GraphQLServer {
   readonly handler: RequestHandler;
   readonly upgrade: UpgradeHandler;
+  /** How many WebSockets are open. */
+  readonly socketCount: () => number;
   /** Completes what would go on for ever, lets generations finish for a bounded time, and closes sockets with 1001. */
   readonly close: () => Promise<void>;
 }
 
-export function createGraphQLServer({ services, log, config }: GraphQLServerOptions): GraphQLServer {
+export function createGraphQLServer({ services, log, config, onOver }: GraphQLServerOptions): GraphQLServer {
   const stopping = new AbortController();
   // Every live subscription listens to it.
   setMaxListeners(0, stopping.signal);
   const yoga = createYogaServer(config.graphql);
-  const face: Face = { yoga, services, log, closing: stopping.signal };
+  const face: Face = { yoga, services, log, closing: stopping.signal, onOver };
   const http = new HttpFace(face, config.trustProxyHops);
   const webSocket = createWebSocketFace(face, config.trustProxyHops);
   return {
@@ -63,6 +68,7 @@ export function createGraphQLServer({ services, log, config }: GraphQLServerOpti
       else next();
     },
     upgrade: webSocket.upgrade,
+    socketCount: webSocket.socketCount,
     close: async () => {
       stopping.abort();
       await webSocket.close();
@@ -88,6 +94,9 @@ class HttpFace {
 
   async handle(req: IncomingMessage & { readonly originalUrl?: string }, res: ServerResponse): Promise<void> {
     const requestId = requestIdOf(req);
+    const note = noteOf(req);
+    note.route = GRAPHQL_PATH;
+    note.requestId = requestId;
     const { yoga, services, closing } = this.face;
     const log = this.face.log.child({ requestId });
     const leaving = new AbortController();
@@ -100,6 +109,7 @@ class HttpFace {
       const clientAddress = clientAddressOf(req, this.trustProxyHops);
       const credential = await this.readCredential(req, url, clientAddress);
       const caller = await authenticate(services.access, credential, clientAddress);
+      if (caller.kind === "key") note.apiKeyId = caller.apiKeyId;
       allowance = services.bodies.allow(caller, clientAddress);
       const cookies: string[] = [];
       const browser = {
@@ -109,14 +119,14 @@ class HttpFace {
       };
       const hops = readHops(req.headers[HOPS_HEADER]);
       const maxCost = readMaxCost(ownValue(req.headers, MAX_COST_HEADER.toLowerCase()));
-      const scope = { caller, requestId, clientAddress, log, signal: leaving.signal, hops, maxCost };
+      const scope = { caller, requestId, clientAddress, log, note, signal: leaving.signal, hops, maxCost };
       const context: GraphQLContext = { ...scope, services, closing, browser };
       const response = await yoga.handleRequest(await this.toRequest(req, url, context, allowance), context);
       // Before anything is written of the answer.
       if (cookies.length > 0) res.setHeader("set-cookie", cookies);
       await this.send(req, res, response, { ...context, credential });
     } catch (error) {
-      if (!(error instanceof BodyAborted)) sendFailure(req, res, error, { requestId, log, signal: leaving.signal });
+      if (!(error instanceof BodyAborted)) sendFailure(req, res, error, { requestId, log, note, signal: leaving.signal });
     } finally {
       allowance?.release();
     }
@@ -234,7 +244,7 @@ function sendFailure(
   req: IncomingMessage,
   res: ServerResponse,
   error: unknown,
-  scope: { requestId: string; log: Logger; signal: AbortSignal },
+  scope: { requestId: string; log: Logger; note: RequestNote; signal: AbortSignal },
 ): void {
   if (res.headersSent) {
     res.destroy();

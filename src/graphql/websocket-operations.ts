@@ -3,12 +3,14 @@ import { randomUUID } from "node:crypto";
 import { type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLFormattedError, getOperationAST } from "graphql";
 import type { SubscribePayload } from "graphql-ws";
 import { AppError, serviceUnavailable } from "../errors.js";
+import { ownValue } from "../lib/own-values.js";
+import { RequestNote } from "../lib/request-note.js";
 import { WEBSOCKET_OPERATIONS_MAX } from "../limits.js";
 import { type Credential, sessionEnded } from "../services/key-watch.js";
 import type { GraphQLContext } from "./context.js";
 import { authenticate } from "./credentials.js";
-import { toPublicError, toPublicErrors } from "./public-errors.js";
-import type { Face } from "./yoga.js";
+import { HTTP_STATUSES, toPublicError, toPublicErrors } from "./public-errors.js";
+import { type Face, GRAPHQL_PATH } from "./yoga.js";
 
 type Result = ExecutionResult | AsyncIterable<ExecutionResult>;
 
@@ -19,6 +21,7 @@ export interface PreparedOperation extends ExecutionArgs {
 interface Operation {
   readonly id: string;
   readonly leaving: AbortController;
+  readonly note: RequestNote;
 }
 
 /** A `complete` message is short; longer ones are not looked into twice. */
@@ -46,20 +49,27 @@ export class SocketOperations {
     const leaving = new AbortController();
     const { services, closing, log } = this.face;
     const { clientAddress, hops } = this;
-    const scope = { requestId, clientAddress, hops, log: log.child({ requestId }), signal: leaving.signal };
+    const note = new RequestNote();
+    note.route = GRAPHQL_PATH;
+    note.requestId = requestId;
+    const scope = { requestId, clientAddress, hops, log: log.child({ requestId }), note, signal: leaving.signal };
+    const operation = { id, leaving, note };
     try {
       if (this.#onStopped) throw serviceUnavailable("The gateway is stopping.");
       if (this.#running.size >= WEBSOCKET_OPERATIONS_MAX) throw tooManyOperations();
-      this.#running.set(payload, { id, leaving });
+      this.#running.set(payload, operation);
       const caller = await authenticate(services.access, this.#credential, this.clientAddress);
       if (caller.kind === "anonymous" && this.#credential.sessionToken !== null) throw sessionEnded();
+      if (caller.kind === "key") note.apiKeyId = caller.apiKeyId;
       const prepared = await this.envelop({ ...scope, caller, services, closing, browser: null }, payload);
       if (Array.isArray(prepared)) this.finish(payload);
       return prepared;
     } catch (error) {
-      this.finish(payload);
+      const told = toPublicError(error, scope);
+      if (this.#running.get(payload) === operation) this.finish(payload);
+      else this.tell(operation);
       if (error instanceof AppError && error.code === "UNAUTHORIZED") this.onKeyRefused();
-      return [toPublicError(error, scope)];
+      return [told];
     }
   }
 
@@ -85,6 +95,8 @@ export class SocketOperations {
 
   /** To be told when an operation is over, however it ended. */
   finish(payload: SubscribePayload): void {
+    const operation = this.#running.get(payload);
+    if (operation) this.tell(operation);
     this.#running.delete(payload);
     if (this.#running.size === 0) this.#onStopped?.();
   }
@@ -106,8 +118,16 @@ export class SocketOperations {
   }
 
   cancelAll(): void {
-    for (const { leaving } of this.#running.values()) leaving.abort();
+    for (const operation of this.#running.values()) {
+      operation.leaving.abort();
+      this.tell(operation);
+    }
     this.#running.clear();
+  }
+
+  private tell({ note, leaving }: Operation): void {
+    const status = note.code === null ? 200 : (ownValue(HTTP_STATUSES, note.code) ?? HTTP_STATUSES.INTERNAL_ERROR);
+    this.face.onOver(note, { method: "WEBSOCKET", status, isLeft: leaving.signal.aborted });
   }
 }
 

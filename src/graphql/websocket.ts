@@ -41,6 +41,7 @@ const LATER: ReadonlySet<ErrorCode> = new Set(["SERVICE_UNAVAILABLE", "RATE_LIMI
 
 export interface WebSocketFace {
   readonly upgrade: UpgradeHandler;
+  readonly socketCount: () => number;
   /** Tells each client to go when its operations are done, and resolves when they have gone. */
   readonly close: () => Promise<void>;
 }
@@ -71,6 +72,7 @@ export function createWebSocketFace(face: Face, trustProxyHops: number): WebSock
       rawSocket.once("close", () => perAddress.remove(group));
       server.handleUpgrade(request, rawSocket, head, (socket) => serve(socket, request, address, protocol, face));
     },
+    socketCount: () => server.clients.size,
     close: async () => {
       const timer = setTimeout(() => {
         for (const client of server.clients) client.terminate();

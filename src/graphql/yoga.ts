@@ -3,11 +3,13 @@ import { useCSRFPrevention } from "@graphql-yoga/plugin-csrf-prevention";
 import { GraphQLError } from "graphql";
 import { createYoga, type Plugin, type YogaServerInstance } from "graphql-yoga";
 import type { Logger } from "pino";
+import type { RequestEnd, RequestNote } from "../lib/request-note.js";
 import type { Services } from "../services/services.js";
 import type { GraphQLContext } from "./context.js";
 import { maskRequestError, useAppErrors } from "./plugins/use-app-errors.js";
 import { useIdempotency } from "./plugins/use-idempotency.js";
 import { documentLimits } from "./plugins/use-limits.js";
+import { useRequestNote } from "./plugins/use-request-note.js";
 import { useUploads } from "./plugins/use-uploads.js";
 import { HTTP_STATUSES } from "./public-errors.js";
 import { createSchema } from "./schema.js";
@@ -33,6 +35,8 @@ export interface Face {
   readonly log: Logger;
   /** Aborted when the gateway stops. */
   readonly closing: AbortSignal;
+  /** Told of each operation on a WebSocket when it is over. */
+  readonly onOver: (note: RequestNote, end: RequestEnd) => void;
 }
 
 export function createYogaServer({ introspection, graphiql }: YogaOptions): Yoga {
@@ -57,6 +61,7 @@ export function createYogaServer({ introspection, graphiql }: YogaOptions): Yoga
       useRequestRules(),
       ...documentLimits({ introspection }),
       useAppErrors(),
+      useRequestNote(),
       useIdempotency(),
     ],
   });

@@ -42,6 +42,7 @@ const OWN_TYPES = [
   "text/html; charset=utf-8",
   "text/javascript; charset=utf-8",
   "text/plain; charset=utf-8",
+  "text/plain; version=0.0.4; charset=utf-8",
   "text/vtt; charset=utf-8",
 ] as const;
 export type AnswerType = GeneratedType | (typeof OWN_TYPES)[number];

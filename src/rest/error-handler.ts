@@ -97,7 +97,9 @@ export function toErrorObject(error: AppError, requestId: string): ErrorObject {
  */
 export function explain(error: unknown, exchange: Exchange): AppError {
   const known = error instanceof AppError ? error : fromExpress(error);
-  const line = { method: exchange.req.method, path: exchange.path };
+  // The route and not the path, of which prompts and links are a part.
+  const line = { method: exchange.req.method, route: exchange.note.route };
+  exchange.note.refused(known?.code ?? "INTERNAL_ERROR");
   if (known === null || (known.code === "INTERNAL_ERROR" && !known.isExpected)) {
     exchange.log.error({ ...line, err: error }, "request failed");
     return new AppError("INTERNAL_ERROR", "Something went wrong in the gateway. Quote the request id when you report it.");

@@ -9,12 +9,15 @@ import type { Logger } from "pino";
 import type { AnswerType } from "../lib/content-types.js";
 import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { ownValue } from "../lib/own-values.js";
+import { noteOf, type RequestNote } from "../lib/request-note.js";
 import { REQUEST_ID_PATTERN } from "../limits.js";
 import { parseQuery, type Query } from "./query.js";
 
 export class Exchange {
   /** The caller's own id when it is well-formed, else made (decisions "Errors"). */
   readonly requestId: string;
+  /** What is told of it when it is over. */
+  readonly note: RequestNote;
   readonly #log: Logger;
   #query: Query | undefined;
   #headers: OutgoingHttpHeaders | undefined;
@@ -29,6 +32,8 @@ export class Exchange {
     const asked = req.headers["x-request-id"];
     this.requestId = typeof asked === "string" && REQUEST_ID_PATTERN.test(asked) ? asked : randomUUID();
     this.#log = log;
+    this.note = noteOf(req);
+    this.note.requestId = this.requestId;
   }
 
   /** Made when first used: most requests log nothing. */
@@ -36,7 +41,7 @@ export class Exchange {
     return this.#log.child({ requestId: this.requestId });
   }
 
-  /** The path alone: the query may hold a key, which no log line may. */
+  /** The path alone, without the query. Callers write into it, so no log line holds it: those name the route, by its pattern. */
   get path(): string {
     const { originalUrl } = this.req;
     const mark = originalUrl.indexOf("?");

@@ -13,9 +13,10 @@ export function toTold(error: unknown, log: Logger): AppError {
   return new AppError("INTERNAL_ERROR", "Something went wrong in the gateway. Quote the request id when you report it.");
 }
 
-export function refuseUpgrade(socket: Duplex, error: unknown, requestId: string, log: Logger): void {
+/** Returns what the caller is told. */
+export function refuseUpgrade(socket: Duplex, error: unknown, requestId: string, log: Logger): AppError {
   const told = toTold(error, log);
-  if (!socket.writable) return;
+  if (!socket.writable) return told;
   const envelope = toErrorEnvelope(told, requestId);
   const body = JSON.stringify(envelope);
   const headers = {
@@ -33,6 +34,7 @@ export function refuseUpgrade(socket: Duplex, error: unknown, requestId: string,
   // A peer that resets the connection now must not take the process with it.
   socket.on("error", () => socket.destroy());
   socket.end(`HTTP/1.1 ${envelope.status} ${STATUS_CODES[envelope.status] ?? ""}\r\n${lines.join("\r\n")}\r\n\r\n${body}`);
+  return told;
 }
 
 /** As much as a caller may send before it has been answered. */

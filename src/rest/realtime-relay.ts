@@ -31,6 +31,7 @@ export async function relay(socket: WebSocket, session: RealtimeSession, ctx: Re
     hangUp(socket, NORMAL, "");
   } catch (error) {
     const told = toTold(error, ctx.log);
+    ctx.note?.refused(told.code);
     await deliver(socket, toErrorEvent(told, ctx.requestId));
     hangUp(socket, OURS.has(told.code) ? INTERNAL_ERROR : POLICY_VIOLATION, told.code);
   } finally {

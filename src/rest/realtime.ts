@@ -14,6 +14,7 @@ import type { KeyCaller, RequestContext } from "../context.js";
 import { AppError, invalidInput, permissionDenied, rateLimited, serviceUnavailable } from "../errors.js";
 import { addressGroupOf } from "../lib/address-group.js";
 import { clientAddressOf } from "../lib/client-address.js";
+import { noteOf, type RequestEnd, type RequestNote } from "../lib/request-note.js";
 import { Tally } from "../lib/tally.js";
 import {
   DRAIN_TIMEOUT_MS,
@@ -28,6 +29,7 @@ import { requireCaller } from "../services/permissions.js";
 import type { Services } from "../services/services.js";
 import { readToken } from "./credentials.js";
 import type { Endpoint } from "./endpoint.js";
+import { STATUSES } from "./error-handler.js";
 import { parseQuery, type Query } from "./query.js";
 import { refuseUpgrade, WaitingSocket } from "./realtime-refusal.js";
 import { GOING_AWAY, relay } from "./realtime-relay.js";
@@ -37,6 +39,7 @@ export const REALTIME_PATH = "/v1/realtime";
 
 const realtimeQuery = z.object({ model: z.string().optional(), safe: z.string().optional() });
 
+const SWITCHING_PROTOCOLS = 101;
 const PROTOCOL = "realtime";
 const KEY_PROTOCOL = "openai-insecure-api-key.";
 /** 16 bytes in base64. */
@@ -60,12 +63,16 @@ export interface RealtimeFace {
   readonly upgrade: (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Ends every session and resolves when all are charged. */
   readonly close: () => Promise<void>;
+  /** How many sessions are open, or being opened. */
+  readonly sessionCount: () => number;
 }
 
 export interface RealtimeFaceOptions {
   readonly services: Pick<Services, "access" | "apiKeys" | "realtime">;
   readonly log: Logger;
   readonly trustProxyHops: number;
+  /** Told of each session when it is over and charged, and of each that was refused. */
+  readonly onOver: (note: RequestNote, end: RequestEnd) => void;
 }
 
 export function createRealtimeFace(options: RealtimeFaceOptions): RealtimeFace {
@@ -103,6 +110,8 @@ class Face implements RealtimeFace {
     this.running.add(running);
   };
 
+  readonly sessionCount = (): number => this.running.size;
+
   async close(): Promise<void> {
     this.closing.abort();
     const timer = setTimeout(() => {
@@ -120,16 +129,23 @@ class Face implements RealtimeFace {
     const asked = req.headers["x-request-id"];
     const requestId = typeof asked === "string" && REQUEST_ID_PATTERN.test(asked) ? asked : randomUUID();
     const log = this.options.log.child({ requestId });
+    const note = noteOf(req);
+    note.route = REALTIME_PATH;
+    note.requestId = requestId;
+    let status = SWITCHING_PROTOCOLS;
     const clientAddress = clientAddressOf(req, this.options.trustProxyHops);
     const undo: (() => void)[] = [];
     try {
-      const admitted = await this.admit(req, { requestId, clientAddress, signal: leaving.signal, log }, undo);
+      const admitted = await this.admit(req, { requestId, clientAddress, signal: leaving.signal, log, note }, undo);
       const client = await this.accept(req, socket, waiting.release(), admitted);
       if (client) await this.run(client, admitted);
     } catch (error) {
-      refuseUpgrade(socket, error, requestId, log);
+      const told = refuseUpgrade(socket, error, requestId, log);
+      note.refused(told.code);
+      status = STATUSES[told.code];
     } finally {
       for (const cleanup of undo) cleanup();
+      this.options.onOver(note, { method: "WEBSOCKET", status, isLeft: leaving.signal.aborted });
     }
   }
 
@@ -142,6 +158,7 @@ class Face implements RealtimeFace {
     const key = readKey(req, query, protocols);
     const ctx: RequestContext = { ...scope, caller: await access.authenticate(key, scope.clientAddress) };
     const caller = requireCaller(ctx);
+    if (caller.kind === "key" && ctx.note) ctx.note.apiKeyId = caller.apiKeyId;
     if (caller.kind !== "key" || key === null) throw permissionDenied("A realtime session is opened with an API key.");
     if (this.closing.signal.aborted) throw serviceUnavailable("The gateway is stopping.");
     for (const [tally, name] of [

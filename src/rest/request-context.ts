@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { Caller, RequestContext } from "../context.js";
 import { HOPS_HEADER, readHops } from "../lib/hops.js";
 import { ownValue } from "../lib/own-values.js";
+import type { RequestNote } from "../lib/request-note.js";
 import { MAX_COST_HEADER, readMaxCost } from "../services/credits/max-cost.js";
 import type { Exchange } from "./exchange.js";
 
@@ -23,6 +24,11 @@ export class RestRequestContext implements RequestContext {
     this.requestId = exchange.requestId;
     this.maxCost = readMaxCost(ownValue(exchange.req.headers, MAX_COST_HEADER.toLowerCase()));
     this.#exchange = exchange;
+    if (caller.kind === "key") exchange.note.apiKeyId = caller.apiKeyId;
+  }
+
+  get note(): RequestNote {
+    return this.#exchange.note;
   }
 
   get hops(): number | undefined {

@@ -17,15 +17,20 @@ const HEADER_NAME = /^[A-Za-z0-9-]{1,64}$/;
 const REFLECTED_HEADERS_MAX = 40;
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
 
-/** Adds paths to `router`. A path with GET answers HEAD too; Node leaves the body out. */
-export function createRoute(router: Router, log: Logger): Route {
+/**
+ * Adds paths to `router`. A path with GET answers HEAD too; Node leaves the body out. `prefix` is where the router is mounted: with it the
+ * pattern is what the access log and the metrics call the route, whatever a deployment mounts it at.
+ */
+export function createRoute(router: Router, log: Logger, prefix = ""): Route {
   return (path, methods) => {
     const handlers = new Map(Object.entries(methods));
     const get = handlers.get("GET");
     if (get !== undefined && !handlers.has("HEAD")) handlers.set("HEAD", get);
     const allow = [...handlers.keys(), "OPTIONS"];
+    const name = toTemplate(prefix + path);
     router.all(path, (req, res) => {
       const exchange = new Exchange(req, res, log);
+      exchange.note.route = name;
       const handler = handlers.get(req.method);
       if (handler !== undefined) return handler(exchange);
       if (req.method === "OPTIONS") return answerOptions(exchange, allow);
@@ -60,6 +65,11 @@ function isMalformed(url: string): boolean {
   } catch {
     return true;
   }
+}
+
+/** Express's `/keys/:id` and `/text/*prompt` as OpenAPI writes them: `/keys/{id}`. */
+export function toTemplate(path: string): string {
+  return path.replace(/[:*](\w+)/g, "{$1}");
 }
 
 function answerOptions(exchange: Exchange, allow: readonly string[]): void {

@@ -21,6 +21,7 @@ import { addIntegrationRoutes } from "./integrations.js";
 import { addLowBalanceRoutes } from "./low-balance.js";
 import { addMcpRoutes } from "./mcp.js";
 import { addMediaRoutes } from "./media.js";
+import { addMetricsRoutes } from "./metrics.js";
 import { addModelRoutes } from "./models.js";
 import { addModerationRoutes } from "./moderations.js";
 import { addMyModelRoutes } from "./my-models.js";
@@ -89,7 +90,7 @@ function createRouter(
   const mediaRouter = Router({ caseSensitive: true });
   const mediaMount = media ?? { host: null, path: "/media" };
   const mediaHome = () => (mediaMount.host === null ? "/" : `${addresses().baseUrl}/`);
-  addMediaRoutes(recordingRoute(createRoute(mediaRouter, log), recorded, "/media"), endpoint, services, mediaHome);
+  addMediaRoutes(recordingRoute(createRoute(mediaRouter, log, "/media"), recorded, "/media"), endpoint, services, mediaHome);
   mountHost(router, mediaRouter, mediaMount, log, mediaHome);
   const authRouter = Router({ caseSensitive: true });
   const page = createPageEndpoint({
@@ -136,9 +137,10 @@ function createRouter(
     },
   });
   addServiceRoutes(route, { isReady, startPage: start });
+  addMetricsRoutes(route, services, trustProxyHops);
   // Decisions "Addresses": every account route answers under both prefixes.
   const account = Router({ caseSensitive: true });
-  const accountRoute = recordingRoute(createRoute(account, log), recorded, "/account");
+  const accountRoute = recordingRoute(createRoute(account, log, "/account"), recorded, "/account");
   addApiKeyRoutes(accountRoute, endpoint, services);
   addUsageRoutes(accountRoute, endpoint, services);
   addAppUsageRoutes(accountRoute, endpoint, services);

@@ -28,6 +28,7 @@ export function addServiceRoutes(route: Route, { isReady, startPage }: ServiceIn
           mcp: "/mcp",
           health: "/healthz",
           readiness: "/readyz",
+          metrics: "/metrics",
         },
       });
     },

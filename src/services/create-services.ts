@@ -22,6 +22,7 @@ import { createAuthorizations } from "./authorizations/create-authorizations.js"
 import { BlobTransfers } from "./blob-transfers.js";
 import { BodyBudget } from "./body-budget.js";
 import type { Catalog } from "./catalog.js";
+import type { CallOutcomes } from "./community-models/call-outcomes.js";
 import { LiveModelHealth } from "./community-models/live-health.js";
 import { CommunityModelProbe } from "./community-models/probe.js";
 import { ModelRegistry } from "./community-models/registry.js";
@@ -69,6 +70,7 @@ import { Media } from "./media.js";
 import { MEDIA_FOLDER, MediaLinks } from "./media-links.js";
 import { MEDIA_OBJECT_FOLDER, MediaObjects } from "./media-objects.js";
 import { MediaQuotas } from "./media-quotas.js";
+import { MetricsReport } from "./metrics/report.js";
 import type { OwnGateway } from "./own-gateway.js";
 import type { Addresses, PlatformSettings } from "./platform-settings.js";
 import { Profiles } from "./profiles.js";
@@ -92,6 +94,7 @@ export interface CreatedServices {
   readonly sweeper: DiskSweeper;
   readonly webhookWork: WebhookWork;
   readonly mcpServers: McpServers;
+  readonly jobRunner: JobRunner;
 }
 
 /** `addresses` is asked when something is generated: a port that the system chooses is known by then. */
@@ -105,7 +108,12 @@ export function createServices(
 ): CreatedServices {
   const { catalog, database, events, processId, ledger, settler, known, tiers, refills, directory, outbound, upstreams, blobs, counters } =
     foundations;
-  const outcomes = foundations.modelHealth;
+  const { modelHealth, metrics } = foundations;
+  const outcomes: CallOutcomes = {
+    succeeded: (caller, model) => modelHealth.succeeded(caller, model),
+    failed: (caller, model) => modelHealth.failed(caller, model),
+    upstreamFailed: (model, error) => metrics.upstreamFailed(model, error),
+  };
   const { totalMs } = settings.timeouts;
   const mediaUrl = () => addresses().mediaUrl;
   const mediaQuotas = new MediaQuotas(database, settings.mediaQuota, foundations.freeBytes, clock);
@@ -119,7 +127,7 @@ export function createServices(
   const estimates = new OutputEstimates();
   const limits = new RateLimits(counters, settings.rateLimits);
   const moderation = new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel));
-  const admission = new Admission(limits, new Safety(moderation), new NamedAddresses(outbound, media));
+  const admission = new Admission(limits, new Safety(moderation), new NamedAddresses(outbound, media), metrics);
   if (settings.moderationModel !== null && catalog.find(settings.moderationModel)?.modality !== "moderation") {
     log.warn({ model: settings.moderationModel }, "MODERATION_MODEL names no moderation model: the checks that need one answer 503");
   }
@@ -197,8 +205,9 @@ export function createServices(
   const upToDate = () => foundations.communityModels.upToDate();
   const images = new Images({ catalog, generations, upstreams, contentCache, references, chat, mediaLinks, mediaQuotas, videos });
   const text = new TextGeneration(chat, catalog, contentCache);
+  const access = new Access(apiKeys, sessions, sessionCookie, limits);
   const services: Services = {
-    access: new Access(apiKeys, sessions, sessionCookie, limits),
+    access,
     accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills),
     refusedSettlements: new RefusedSettlements(settler.refused),
     accounts,
@@ -233,6 +242,7 @@ export function createServices(
     mediaLinks,
     mediaObjects,
     mediaQuotas,
+    metricsReport: new MetricsReport(metrics, settings.metrics, access),
     moderations: new Moderations(generations, upstreams, admission.addresses),
     music,
     realtime: new RealtimeSessions({ generations, admission, upstreams, catalog }),
@@ -250,7 +260,7 @@ export function createServices(
     videos,
     webhooks,
   };
-  return { services, cachedAnswers, inspector, running, sweeper, webhookWork, mcpServers };
+  return { services, cachedAnswers, inspector, running, sweeper, webhookWork, mcpServers, jobRunner };
 }
 
 /** The models that the safety features ask, where the configuration names one that there is. */

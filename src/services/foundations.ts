@@ -16,11 +16,10 @@ import { type Database, openDatabase } from "../store/database.js";
 import { openEvents } from "../store/events/open.js";
 import { createMemoryEvents, type Events } from "../store/events.js";
 import { freeBytesOf } from "../store/free-space.js";
-import type { Ledger } from "../store/ledger.js";
-import { createLedger } from "../store/ledger.js";
+import { createLedger, isSettlement, type Ledger } from "../store/ledger.js";
 import { migrate } from "../store/migrations.js";
 import { type OpenedBlobs, openBlobs } from "../store/open-blobs.js";
-import { openSettlementSpool } from "../store/settlement-spool.js";
+import { openSettlementSpool, type SettlementSpool } from "../store/settlement-spool.js";
 import { ApiKeyDirectory } from "./api-key-directory.js";
 import { type Catalog, loadCatalog } from "./catalog.js";
 import { CommunityDirectory } from "./community-models/directory.js";
@@ -33,6 +32,7 @@ import { TierRefills } from "./credits/tier-refills.js";
 import { type DeriveSecret, pepperOf, secretsOf } from "./deployment-secrets.js";
 import { Upstreams } from "./generation/upstreams.js";
 import { LocalModels } from "./local-models.js";
+import type { Metrics } from "./metrics.js";
 import type { Addresses, PlatformSettings } from "./platform-settings.js";
 import { SecretBox } from "./secret-box.js";
 import { Tiers } from "./tiers.js";
@@ -66,6 +66,8 @@ export interface Foundations {
   readonly counters: Counters;
   /** 32 bytes that only this deployment knows, others for each purpose; the same in each of its processes. */
   readonly deriveSecret: DeriveSecret;
+  readonly metrics: Metrics;
+  readonly spool: Pick<SettlementSpool, "sizes">;
   /** Commits what the last process could not, and looks for its holds. Call before anything is generated. */
   recover(): Promise<void>;
   /** Call when no service is at work any more. */
@@ -77,6 +79,7 @@ export async function openFoundations(
   clock: Clock,
   log: Logger,
   addresses: () => Addresses,
+  metrics: Metrics,
 ): Promise<Foundations> {
   // A catalog that is not valid must stop the start before anything is touched.
   const catalog = await loadCatalog(settings, clock);
@@ -101,7 +104,15 @@ export async function openFoundations(
   });
   const known = new KnownBalances();
   const spool = await openSettlementSpool(dataDir.path);
-  const settler = new Settler({ ledger, spool, log, onCommitted: createCommitListener(known, events, ownEvents) });
+  const learn = createCommitListener(known, events, ownEvents);
+  const settler = new Settler({
+    ...{ ledger, spool, log },
+    onCommitted: (operation, outcome) => {
+      if (outcome.writtenOff > 0n && isSettlement(operation)) metrics.writtenOff(outcome.writtenOff);
+      learn(operation, outcome);
+    },
+    onFlushed: (operations, milliseconds) => metrics.flushed(operations, milliseconds),
+  });
   events.listenToOthers("balance-changed", ({ accountId }) => known.drop(accountId));
   // Grants and refills, and what other processes have settled or released; its own flushes the settler sees itself.
   events.listen("balance-changed", ({ accountId }) => settler.wake(accountId));
@@ -146,6 +157,8 @@ export async function openFoundations(
     freeBytes: () => freeBytesOf(dataDir.path),
     counters,
     deriveSecret,
+    metrics,
+    spool,
     recover: async () => {
       await settler.replaySpool();
       await Promise.all([communityModels.load(), modelHealth.load()]);

@@ -5,6 +5,7 @@ import type { CatalogSettings } from "./catalog.js";
 import type { IntegrationsSettings } from "./integrations/create-integrations.js";
 import type { McpServerId } from "./mcp/mcp-tools.js";
 import type { MediaQuotaSettings } from "./media-quotas.js";
+import type { MetricsSettings } from "./metrics/report.js";
 import type { RateLimitSettings } from "./rate-limits.js";
 import type { GitHubSettings } from "./sessions/github.js";
 import type { Tier } from "./tiers.js";
@@ -30,6 +31,7 @@ export interface PlatformSettings extends CatalogSettings {
   readonly freeSpendPerDay: bigint | null;
   readonly mediaQuota: MediaQuotaSettings;
   readonly requestBodiesBytes: number;
+  readonly metrics: MetricsSettings;
   /** Who may make an account: whoever reaches the gateway, or operators alone. */
   readonly signUp: "open" | "closed";
   /** Of one address, of one e-mail address, and of sign-ups of one address. */

@@ -10,6 +10,8 @@ import type { Database } from "../store/database.js";
 import { createServices } from "./create-services.js";
 import type { Settler } from "./credits/settler.js";
 import { openFoundations } from "./foundations.js";
+import { watchPlatform } from "./metrics/platform-gauges.js";
+import type { Metrics } from "./metrics.js";
 import { OwnGateway } from "./own-gateway.js";
 import { ensureOwner } from "./owner.js";
 import type { Addresses, PlatformSettings } from "./platform-settings.js";
@@ -32,12 +34,14 @@ export async function openPlatform(
   log: Logger,
   addresses: () => Addresses,
   ownUrl: () => string,
+  metrics: Metrics,
 ): Promise<Platform> {
-  const foundations = await openFoundations(settings, clock, log, addresses);
+  const foundations = await openFoundations(settings, clock, log, addresses, metrics);
   const { database, directory, ledger, localModels, settler, upstreams } = foundations;
   const ownGateway = new OwnGateway(ownUrl, addresses);
   const created = createServices(foundations, settings, clock, log, addresses, ownGateway);
   const { services, cachedAnswers, inspector, running, sweeper, webhookWork, mcpServers } = created;
+  watchPlatform(metrics, foundations, created);
   await foundations.recover();
   await services.jobs.open();
   await webhookWork.open();

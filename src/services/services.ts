@@ -41,6 +41,7 @@ import type { Media } from "./media.js";
 import type { MediaLinks } from "./media-links.js";
 import type { MediaObjects } from "./media-objects.js";
 import type { MediaQuotas } from "./media-quotas.js";
+import type { MetricsReport } from "./metrics/report.js";
 import type { Profiles } from "./profiles.js";
 import type { RefusedSettlements } from "./refused-settlements.js";
 import type { GitHubSignIn } from "./sessions/github-sign-in.js";
@@ -84,6 +85,7 @@ export interface Services {
   readonly mediaLinks: MediaLinks;
   readonly mediaObjects: MediaObjects;
   readonly mediaQuotas: MediaQuotas;
+  readonly metricsReport: MetricsReport;
   readonly moderations: Moderations;
   readonly music: Music;
   readonly realtime: RealtimeSessions;

@@ -45,11 +45,22 @@ export interface Database {
   readonly isExclusive: boolean;
   /** For the settler's one statement and for maintenance; Prisma has connections of its own. */
   readonly pool: pg.Pool;
+  /** How the connections of each pool are used. */
+  connections(): readonly PoolUse[];
   /** A pool of one connection, for work that needs a session to itself, such as one that takes session locks. The caller ends it. */
   openSession(): pg.Pool;
   /** Resolves when the database answers; rejects within seconds when it does not. */
   ping(): Promise<void>;
   close(): Promise<void>;
+}
+
+export interface PoolUse {
+  /** money: the settler's and maintenance. shared: everybody else's. */
+  readonly name: "money" | "shared";
+  readonly open: number;
+  readonly idle: number;
+  /** Queries that wait for a connection. */
+  readonly waiting: number;
 }
 
 export interface DatabaseOptions {
@@ -163,6 +174,7 @@ function connect(config: pg.PoolConfig, { isExclusive, connectionsMax, log }: Co
     prisma,
     isExclusive,
     pool,
+    connections: () => [useOf("money", pool), useOf("shared", prismaPool)],
     openSession: () => openPool(1),
     ping: async () => {
       const query: pg.QueryConfig & { query_timeout: number } = { text: "SELECT 1", query_timeout: PING_TIMEOUT_MS };
@@ -173,6 +185,10 @@ function connect(config: pg.PoolConfig, { isExclusive, connectionsMax, log }: Co
       await Promise.all([pool.end(), prismaPool.end()]);
     },
   };
+}
+
+function useOf(name: PoolUse["name"], { totalCount: open, idleCount: idle, waitingCount: waiting }: pg.Pool): PoolUse {
+  return { name, open, idle, waiting };
 }
 
 /** A pool drops a connection that breaks and opens another when one is asked for; all that is left to do is not to crash. */

@@ -5,7 +5,7 @@
  *
  * Beside it, in a file of their own, settlements that the database refuses: each is tried again until it is booked.
  */
-import { type FileHandle, mkdir, open, readFile, rename } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readFile, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { SPOOL_BYTES_MAX } from "../limits.js";
 import type { SettlementOperation, SettleOperation } from "./ledger.js";
@@ -32,6 +32,8 @@ export interface SettlementSpool {
   keepRefused(refused: RefusedSettlement): Promise<void>;
   /** Puts what `left` says when it comes to it in the place of all that were kept. */
   replaceRefused(left: () => readonly RefusedSettlement[]): Promise<void>;
+  /** What the two files have on the disk, in bytes. */
+  sizes(): Promise<{ readonly settlements: number; readonly refused: number }>;
   close(): Promise<void>;
 }
 
@@ -92,6 +94,7 @@ export async function openSettlementSpool(dataDir: string): Promise<SettlementSp
         await rename(`${refusedPath}.next`, refusedPath);
         syncToDisk(directory);
       }),
+    sizes: async () => ({ settlements: bytes, refused: await sizeIfThere(refusedPath) }),
     close: () => inTurn(() => file.close()),
   };
 }
@@ -143,4 +146,14 @@ async function readIfThere(path: string): Promise<string> {
     if (error.code === "ENOENT") return "";
     throw error;
   });
+}
+
+async function sizeIfThere(path: string): Promise<number> {
+  return stat(path).then(
+    ({ size }) => size,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return 0;
+      throw error;
+    },
+  );
 }

@@ -43,6 +43,7 @@ const ROUTES: readonly RestRoute[] = [
   { path: "/", methods: ["GET"], isOpen: true },
   { path: "/healthz", methods: ["GET"], isOpen: true },
   { path: "/readyz", methods: ["GET"], isOpen: true },
+  { path: "/metrics", methods: ["GET"], isOpen: true },
   ...["/account", "/api/account"].flatMap((prefix) => ACCOUNT_ROUTES.map((route) => ({ ...route, path: prefix + route.path }))),
 ];
 

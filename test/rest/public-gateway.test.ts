@@ -10,6 +10,7 @@ import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeGitHub, startFakeGitHub } from "../support/fake-github.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { PageBrowser } from "../support/page-browser.js";
+import { createClient, expectEnvelope } from "./client.js";
 import { createStranger } from "./seed.js";
 
 const SIGN_UP = "mutation ($input: SignUpInput!) { signUp(input: $input) { accountId } }";
@@ -28,6 +29,7 @@ beforeAll(async () => {
     config: {
       signUp: "closed",
       isForThisMachineOnly: false,
+      metrics: { token: null, isOpen: false },
       hasSandboxModels: false,
       github: github.settings,
       vendors: { ...vendors, openai: { apiKey: "openai-key", baseUrl: upstream.baseUrl } },
@@ -82,6 +84,15 @@ describe("Whoever has no account", () => {
     expect(codes(await execute(nobody(), SIGN_UP, { input: { email, password } }))).toEqual(["FORBIDDEN"]);
     expect([back.status, back.text.includes("Sign-up is closed here.")]).toEqual([403, true]);
     expect(await accounts()).toBe(before);
+  });
+});
+
+describe("Whoever asks for metrics", () => {
+  it("is shown none without a token of the operator's, and the start says so", async () => {
+    const client = createClient(app.baseUrl, app.key);
+
+    for (const key of [null, app.key]) expectEnvelope(await client.get("/metrics", { key }), 404, "NOT_FOUND");
+    expect(app.logs.map(({ msg }) => msg)).toContain("metrics are shown to nobody: METRICS_TOKEN is not set");
   });
 });
 

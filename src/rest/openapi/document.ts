@@ -7,6 +7,7 @@ import * as z from "zod";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { IDEMPOTENCY_KEY_CHARS_MAX } from "../../limits-disk.js";
 import { MAX_COST_HEADER } from "../../services/credits/max-cost.js";
+import { toTemplate } from "../route.js";
 import { ANSWERS, type AnswerName } from "./answers.js";
 import { OPERATIONS, type Operation, TAGS } from "./operations.js";
 import { PARAMETERS } from "./parameters.js";
@@ -69,11 +70,6 @@ export function operationsOf(routes: readonly RecordedRoute[]): string[] {
       .filter((method) => !UNDOCUMENTED_METHODS.has(method))
       .map((method) => `${method} ${toTemplate(path)}`),
   );
-}
-
-/** `/keys/:id` and `/text/*prompt` as OpenAPI writes them. */
-function toTemplate(path: string): string {
-  return path.replace(/[:*](\w+)/g, "{$1}");
 }
 
 function toOperation(method: string, path: string, endpoint: RecordedEndpoint, operation: Operation): Json {

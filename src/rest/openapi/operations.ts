@@ -313,6 +313,15 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /": { id: "getService", tag: "Service", summary: "What this is, and where everything is.", answer: "Service" },
   "GET /healthz": { id: "getHealth", tag: "Service", summary: "Answers while the process lives.", answer: "Status" },
   "GET /readyz": { id: "getReadiness", tag: "Service", summary: "Answers when generations can be served.", answer: "Status" },
+  "GET /metrics": {
+    id: "getMetrics",
+    tag: "Service",
+    summary: "How the gateway does, in Prometheus's text format.",
+    description:
+      "Asked for with the operator's METRICS_TOKEN as bearer token, and with no API key. Without such a token set, anybody reads them where only the machine itself can ask, and nobody elsewhere: 404.",
+    contentTypes: ["text/plain"],
+    errors: ["404"],
+  },
   "GET /openapi.json": { id: "getOpenApi", tag: "Service", summary: "This description.", answer: "OpenApi" },
   "GET /docs": { id: "getReference", tag: "Service", summary: "This description as a page.", isHidden: true },
   ...SESSION_OPERATIONS,

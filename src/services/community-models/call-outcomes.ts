@@ -7,4 +7,6 @@ export interface CallOutcomes {
   succeeded(caller: KeyCaller | SessionCaller, model: Model): void;
   /** It was not answered, or not to the end, by no fault of the caller's. */
   failed(caller: KeyCaller | SessionCaller, model: Model): void;
+  /** Its upstream failed with that, whoever is to blame. */
+  upstreamFailed(model: Model, error: unknown): void;
 }

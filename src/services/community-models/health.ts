@@ -42,7 +42,7 @@ type CountsByHour = Map<number, Counts>;
 
 const HOUR_MS = 3_600_000;
 
-export class ModelHealthRecords implements CallOutcomes {
+export class ModelHealthRecords implements Omit<CallOutcomes, "upstreamFailed"> {
   /** Counted here and not written down yet; by row id. */
   private unwritten = new Map<string, CountsByHour>();
   /** As the table has them. */

@@ -29,6 +29,10 @@ export class DeferredOperations {
     private readonly onReplayed: (isAway: boolean) => void,
   ) {}
 
+  get count(): number {
+    return this.operations.length;
+  }
+
   add(operation: LedgerOperation): void {
     this.operations.push(operation);
   }

@@ -24,6 +24,8 @@ export interface SettlerDependencies {
   readonly log: Logger;
   /** Told of every outcome as it is committed, in commit order. */
   readonly onCommitted?: (operation: LedgerOperation, outcome: LedgerOutcome) => void;
+  /** Told of every batch, when the database has answered or has not: how many operations, and how long it took. */
+  readonly onFlushed?: (operations: number, milliseconds: number) => void;
 }
 
 export class Settler {
@@ -50,6 +52,21 @@ export class Settler {
   /** True while the database does not answer: nothing new may begin. */
   get isUnavailable(): boolean {
     return this.isAway || this.isClosed;
+  }
+
+  /** Operations that wait for the flush under way. */
+  get queueLength(): number {
+    return this.queue.length;
+  }
+
+  /** Generations of this process with an open hold. */
+  get openHolds(): number {
+    return this.open.size;
+  }
+
+  /** Operations that wait for the database to come back. */
+  get deferredOperations(): number {
+    return this.deferred.count;
   }
 
   /** True while this process answers for the generation's hold: it is under way, or its settlement is still to be booked. */
@@ -157,7 +174,7 @@ export class Settler {
 
   private async flush(batch: readonly PendingOperation[]): Promise<void> {
     try {
-      const outcomes = await this.deps.ledger.flush(batch.map((pending) => pending.operation));
+      const outcomes = await this.commit(batch.map((pending) => pending.operation));
       batch.forEach((pending, index) => {
         this.conclude(pending, outcomes[index] as LedgerOutcome);
       });
@@ -168,6 +185,15 @@ export class Settler {
     } catch (error) {
       if (error instanceof LedgerUnavailable) this.goAway(batch, error);
       else await this.isolateFault(batch, error);
+    }
+  }
+
+  private async commit(operations: readonly LedgerOperation[]): Promise<readonly LedgerOutcome[]> {
+    const startedAt = performance.now();
+    try {
+      return await this.deps.ledger.flush(operations);
+    } finally {
+      this.deps.onFlushed?.(operations.length, performance.now() - startedAt);
     }
   }
 

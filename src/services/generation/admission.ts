@@ -4,11 +4,13 @@
  */
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import type { Model } from "../catalog/model.js";
+import type { Metrics } from "../metrics.js";
 import type { RateLimits } from "../rate-limits.js";
 import { featuresOf } from "../safety/features.js";
 import type { Safety, SafetyReport } from "../safety/safety.js";
 import { ChildCosts } from "./child-costs.js";
 import type { NamedAddresses } from "./named-addresses.js";
+import type { Receipt } from "./receipt.js";
 
 export interface AdmissionRequest {
   readonly caller: KeyCaller | SessionCaller;
@@ -34,6 +36,7 @@ export class Admission {
     private readonly safety: Safety,
     /** What is named for an upstream to fetch passes it. */
     readonly addresses: NamedAddresses,
+    private readonly metrics: Pick<Metrics, "generationOver">,
   ) {}
 
   /** Throws RATE_LIMITED, CONTENT_BLOCKED, BAD_REQUEST (an unknown feature) or SERVICE_UNAVAILABLE (a check that does not answer). */
@@ -56,9 +59,14 @@ export class Admission {
     return this.limits.admit(ctx, caller, model);
   }
 
-  /** A generation was charged: limits by cost take it, and so does the run that it is part of. */
-  charged(ctx: RequestContext, caller: KeyCaller | SessionCaller, nanocredits: bigint): void {
-    this.childCosts.add(caller, nanocredits);
-    this.limits.charged(ctx, caller, nanocredits);
+  /**
+   * A generation was charged: limits by cost take it, so does the run that it is part of, and what is told of the gateway's work. Each
+   * that is delivered comes here, once.
+   */
+  concluded(ctx: RequestContext, { caller, model }: Pick<AdmissionRequest, "caller" | "model">, receipt: Receipt): void {
+    this.childCosts.add(caller, receipt.costNanocredits);
+    this.limits.charged(ctx, caller, receipt.costNanocredits);
+    this.metrics.generationOver(model, receipt);
+    ctx.note?.finished(receipt);
   }
 }

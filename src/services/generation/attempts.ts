@@ -52,8 +52,9 @@ export function noteFailure(
   error: unknown,
   signal: AbortSignal,
 ): void {
+  // What ends a call from here is no doing of the upstream's, but for the time that is up.
+  outcomes.upstreamFailed(model, signal.aborted ? signal.reason : error);
   const told = signal.aborted ? signal.reason : toCallerError(error);
   if (!(told instanceof AppError)) return;
-  // Of what ends a call from here, only the time that is up is the model's fault.
   if (signal.aborted ? told.code === "UPSTREAM_TIMEOUT" : FAULTS.has(told.code)) outcomes.failed(caller, model);
 }

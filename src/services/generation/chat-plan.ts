@@ -54,6 +54,7 @@ export function planChat(
   const startedAt = performance.now();
   const caller = requireCaller(ctx);
   const model = toAskedModel(catalog.resolve(caller, input.model ?? undefined, "text"), input);
+  ctx.note?.began(generationId, model.id);
   // A key that may not use a model is not served by it either.
   const candidates = [model, ...catalog.fallbacksOf(model).filter((fallback) => catalog.isAllowed(caller, fallback))];
   const mean = estimates.meanOf(caller.accountId, model.id);

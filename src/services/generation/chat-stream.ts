@@ -90,7 +90,7 @@ export class ChatStreamRun implements ChatCompletionStream {
   ) {
     this.generationId = takeGenerationId(ctx);
     this.cancellation = new Cancellation(ctx.signal, deps.totalMs);
-    deps.running.begin(this.cancellation);
+    deps.running.begin(this.cancellation, true);
     this.tail = new ChatTail(input.stream_options?.include_usage === true);
     this.begun = this.begin(ctx, input);
     this.opened = this.begun.then(({ plan, model }) => ({
@@ -345,7 +345,6 @@ export class ChatStreamRun implements ChatCompletionStream {
     const heldNanocredits = charge.heldAmount;
     const hasBeenCut = this.outputTokensMax !== null && this.tail.endsAtLength;
     const settlement = await charge.settle(costOf(usage, plan.model.rates), record);
-    this.deps.admission.charged(this.ctx, plan.caller, settlement.chargedNanocredits);
     this.finalReceipt = {
       generationId: plan.generationId,
       model: plan.model.id,
@@ -366,6 +365,7 @@ export class ChatStreamRun implements ChatCompletionStream {
       cancelPolicy: this.cancelPolicy,
       safety: plan.safety,
     };
+    this.deps.admission.concluded(this.ctx, plan, this.finalReceipt);
     return this.finalReceipt;
   }
 }

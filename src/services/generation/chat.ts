@@ -101,7 +101,6 @@ export class ChatCompletions {
     const cost = costOf(metered.usage, plan.model.rates);
     const record = recordOf(metered);
     const settlement = await charge.settle(cost, record);
-    this.deps.admission.charged(ctx, plan.caller, settlement.chargedNanocredits);
     const passed = tokensPassed === null ? answer : cutAnswer(answer, tokensPassed);
     const cutAt = tokensPassed ?? outputTokensMax;
     const hasBeenCut = cutAt !== null && endsAtLength(passed);
@@ -125,6 +124,7 @@ export class ChatCompletions {
       cancelPolicy: plan.isFree ? "stop" : "finish",
       safety: plan.safety,
     };
+    this.deps.admission.concluded(ctx, plan, receipt);
     return { ...withUsage(passed, metered), receipt };
   }
 }

@@ -102,8 +102,10 @@ export class Generations {
     const { catalog } = this.deps;
     const caller = requireCaller(ctx);
     const model = toAskedModel(catalog.resolve(caller, modelName ?? undefined, modality), fields);
+    const generationId = takeGenerationId(ctx);
+    ctx.note?.began(generationId, model.id);
     return {
-      generationId: takeGenerationId(ctx),
+      generationId,
       caller,
       model,
       candidates: [model, ...catalog.fallbacksOf(model).filter((fallback) => catalog.isAllowed(caller, fallback))],
@@ -200,8 +202,7 @@ export class Generations {
     const { quantities, source } = isCommunity ? withinHold(told, rates, charge.heldAmount) : told;
     const record = toGenerationRecord(plan, { modelUsed, quantities, usageSource: source, status, firstByteMs });
     const settlement = await charge.settle(costOf(quantities, rates), record);
-    this.deps.admission.charged(ctx, plan.caller, settlement.chargedNanocredits);
-    return {
+    const receipt: Receipt = {
       generationId: plan.generationId,
       model: plan.model.id,
       modelUsed,
@@ -217,6 +218,8 @@ export class Generations {
       firstTokenMs: firstByteMs,
       cancelPolicy: isFree(rates) ? "stop" : "finish",
     };
+    this.deps.admission.concluded(ctx, plan, receipt);
+    return receipt;
   }
 }
 

@@ -98,13 +98,15 @@ export class RealtimeSessions {
       await charge.held;
       const candidates = servable(plan.candidates, safety?.applied);
       const { signal } = cancellation;
-      const { model, answer } = await attempt(candidates, cancellation, (candidate) =>
+      const connect = (candidate: Model) =>
         upstreams.serving(ctx, candidate, "realtime").connect({
           upstreamModel: candidate.upstreamModel,
           signal,
           extra: {},
           isBeta: input.isBeta,
-        }),
+        });
+      const { model, answer } = await attempt(candidates, cancellation, connect, (candidate, error) =>
+        generations.noteFailure(plan, candidate, error, signal),
       );
       return new RealtimeRun(ctx, { plan, charge, model, safety, connection: answer, safe: input.safe }, cancellation, this.deps);
     } catch (error) {

@@ -7,14 +7,26 @@ import type { Cancellation } from "./cancellation.js";
 
 export class RunningGenerations {
   private readonly running = new Set<Cancellation>();
+  private readonly streams = new Set<Cancellation>();
   private onIdle: (() => void) | null = null;
 
-  begin(cancellation: Cancellation): void {
+  get count(): number {
+    return this.running.size;
+  }
+
+  /** Those of them that are streamed. */
+  get streamCount(): number {
+    return this.streams.size;
+  }
+
+  begin(cancellation: Cancellation, isStreamed = false): void {
     this.running.add(cancellation);
+    if (isStreamed) this.streams.add(cancellation);
   }
 
   end(cancellation: Cancellation): void {
     this.running.delete(cancellation);
+    this.streams.delete(cancellation);
     if (this.running.size === 0) this.onIdle?.();
   }
 

@@ -27,6 +27,7 @@ export interface WebhookServices {
 export interface WebhookWork {
   readonly notices: WebhookNotices;
   readonly dispatcher: WebhookDispatcher;
+  readonly queue: Pick<WebhookQueue, "countPending">;
   open(): Promise<void>;
   /** Queues what has been noticed and lets what is being sent arrive, for a bounded time. */
   close(): Promise<void>;
@@ -61,6 +62,7 @@ export function createWebhooks(
     webhookWork: {
       notices,
       dispatcher,
+      queue,
       open: async () => {
         await listeners.open();
         notices.start();

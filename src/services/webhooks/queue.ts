@@ -97,6 +97,13 @@ export class WebhookQueue {
       ORDER BY d.next_attempt_at LIMIT ${limit}`;
   }
 
+  /** How many messages are still to be sent, by any process; not counted beyond that many. */
+  async countPending(most: number): Promise<number> {
+    const [row] = await this.database.prisma.$queryRaw<{ readonly pending: number }[]>`
+      SELECT count(*)::int AS pending FROM (SELECT 1 FROM webhook_delivery WHERE status = 'pending' LIMIT ${most}) waiting`;
+    return row?.pending ?? 0;
+  }
+
   /** Those of `ids` that no other process has taken meanwhile: they are this one's until the lease runs out. */
   async lease(ids: readonly string[]): Promise<readonly LeasedDelivery[]> {
     const now = this.now();

@@ -1,0 +1,197 @@
+/**
+ * What metrics are kept in until they are read: plain numbers, so that counting costs a generation next to nothing (prom-client's own
+ * counters take a microsecond each, its histograms two). Each is read as prom-client's registry reads its own.
+ */
+
+export type Labels = Readonly<Record<string, string>>;
+
+export interface Sample {
+  /** Where it differs from the family's. */
+  readonly metricName?: string;
+  readonly labels: Labels;
+  readonly value: number;
+}
+
+/** One metric with all its labels, as it is written down for a scraper. */
+export interface Family {
+  readonly name: string;
+  readonly help: string;
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly values: readonly Sample[];
+}
+
+export interface Instrument {
+  readonly name: string;
+  get(): Promise<Family>;
+}
+
+export interface Description {
+  readonly name: string;
+  readonly help: string;
+  readonly labels?: readonly string[];
+}
+
+/**
+ * Label values are out of closed lists, so a metric has a known number of series. Should one ever not be, what comes after this many is
+ * counted together under this name, and neither the process nor whoever scrapes it runs full.
+ */
+export const SERIES_MAX = 2_000;
+const OTHER = "other";
+
+/** The series of one metric, by the values of its labels. */
+class SeriesByLabels<Series> {
+  readonly #all = new Map<string, { readonly labels: Labels; readonly series: Series }>();
+
+  constructor(
+    private readonly names: readonly string[],
+    private readonly make: () => Series,
+  ) {}
+
+  at(values: readonly string[]): Series {
+    const key = values.length === 1 ? (values[0] ?? "") : values.join("\n");
+    return this.#all.get(key)?.series ?? this.add(key, values);
+  }
+
+  get all(): readonly { readonly labels: Labels; readonly series: Series }[] {
+    return [...this.#all.values()];
+  }
+
+  private add(key: string, values: readonly string[]): Series {
+    const others = this.names.map(() => OTHER);
+    if (this.#all.size >= SERIES_MAX && key !== others.join("\n")) return this.at(others);
+    const labels = Object.fromEntries(this.names.map((name, index) => [name, values[index] ?? ""]));
+    const series = this.make();
+    this.#all.set(key, { labels, series });
+    return series;
+  }
+}
+
+/** A sum that only grows. */
+export interface Sum {
+  value: number;
+}
+
+export class Counter implements Instrument {
+  private readonly sums: SeriesByLabels<Sum>;
+
+  constructor(private readonly description: Description) {
+    this.sums = new SeriesByLabels(description.labels ?? [], () => ({ value: 0 }));
+    // One that has no labels is 0 before anything has happened, and not missing.
+    if (!description.labels) this.at();
+  }
+
+  get name(): string {
+    return this.description.name;
+  }
+
+  /** The sum of these values of the labels, to be added to. */
+  at(...values: string[]): Sum {
+    return this.sums.at(values);
+  }
+
+  async get(): Promise<Family> {
+    const { name, help } = this.description;
+    return { name, help, type: "counter", values: this.sums.all.map(({ labels, series }) => ({ labels, value: series.value })) };
+  }
+}
+
+/** How often something took how long, in buckets. */
+export class Distribution {
+  sum = 0;
+  count = 0;
+  /** Of values up to the bound of the same index and above the one before. */
+  readonly counts: Float64Array;
+
+  constructor(private readonly bounds: readonly number[]) {
+    this.counts = new Float64Array(bounds.length);
+  }
+
+  observe(value: number): void {
+    this.sum += value;
+    this.count += 1;
+    const { bounds } = this;
+    for (let index = 0; index < bounds.length; index += 1) {
+      if (value > (bounds[index] as number)) continue;
+      this.counts[index] = (this.counts[index] as number) + 1;
+      return;
+    }
+  }
+}
+
+export class Histogram implements Instrument {
+  private readonly distributions: SeriesByLabels<Distribution>;
+
+  constructor(
+    private readonly description: Description,
+    private readonly bounds: readonly number[],
+  ) {
+    this.distributions = new SeriesByLabels(description.labels ?? [], () => new Distribution(bounds));
+    if (!description.labels) this.at();
+  }
+
+  get name(): string {
+    return this.description.name;
+  }
+
+  at(...values: string[]): Distribution {
+    return this.distributions.at(values);
+  }
+
+  async get(): Promise<Family> {
+    const { name, help } = this.description;
+    return { name, help, type: "histogram", values: this.distributions.all.flatMap((each) => this.samplesOf(each.labels, each.series)) };
+  }
+
+  private samplesOf(labels: Labels, { counts, count, sum }: Distribution): Sample[] {
+    const { name } = this.description;
+    let total = 0;
+    const buckets = this.bounds.map((bound, index) => {
+      total += counts[index] ?? 0;
+      return { metricName: `${name}_bucket`, labels: { ...labels, le: String(bound) }, value: total };
+    });
+    return [
+      ...buckets,
+      { metricName: `${name}_bucket`, labels: { ...labels, le: "+Inf" }, value: count },
+      { metricName: `${name}_sum`, labels, value: sum },
+      { metricName: `${name}_count`, labels, value: count },
+    ];
+  }
+}
+
+/** How much there is of something now: a number, or one for each value of a label. */
+export type Reading = number | readonly (readonly [value: string, amount: number])[];
+
+const READ_MS_MAX = 1_000;
+
+/** Empty when it fails or takes too long: whatever else is to be told of a gateway in trouble must not wait for it. */
+async function withinTime(read: () => Promise<Reading>): Promise<Reading> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<Reading>((resolve) => {
+    timer = setTimeout(resolve, READ_MS_MAX, []);
+  });
+  const reading = await Promise.race([read().catch(() => []), late]);
+  clearTimeout(timer);
+  return reading;
+}
+
+/** Read when it is scraped, and at no other time. What cannot be read then is left out. */
+export class Gauge implements Instrument {
+  constructor(
+    private readonly description: Description,
+    private readonly read: () => Reading | Promise<Reading>,
+  ) {}
+
+  get name(): string {
+    return this.description.name;
+  }
+
+  async get(): Promise<Family> {
+    const { name, help, labels: [label = ""] = [] } = this.description;
+    const reading = await withinTime(async () => this.read());
+    const values =
+      typeof reading === "number"
+        ? [{ labels: {}, value: reading }]
+        : reading.map(([value, amount]) => ({ labels: { [label]: value }, value: amount }));
+    return { name, help, type: "gauge", values };
+  }
+}

@@ -1,0 +1,65 @@
+/** What of the platform is read when its metrics are scraped: how much of everything there is now. */
+import type { CreatedServices } from "../create-services.js";
+import type { Foundations } from "../foundations.js";
+import type { Metrics } from "../metrics.js";
+
+/** Beyond this a backlog is a backlog, and need not be counted further. */
+const BACKLOG_COUNTED_MAX = 10_000;
+
+export function watchPlatform(
+  metrics: Pick<Metrics, "watch">,
+  { settler, database, spool, freeBytes }: Pick<Foundations, "settler" | "database" | "spool" | "freeBytes">,
+  { running, jobRunner, webhookWork }: Pick<CreatedServices, "running" | "jobRunner" | "webhookWork">,
+): void {
+  metrics.watch(
+    { name: "sluice_open_holds", help: "Generations of this process whose estimated cost is set aside." },
+    () => settler.openHolds,
+  );
+  metrics.watch({ name: "sluice_generations_running", help: "Generations under way." }, () => running.count);
+  metrics.watch({ name: "sluice_streams_running", help: "Streamed chats under way." }, () => running.streamCount);
+  metrics.watch({ name: "sluice_generation_jobs_running", help: "Generation jobs under way in this process." }, () => jobRunner.ids.length);
+  metrics.watch(
+    {
+      name: "sluice_settler_queue_operations",
+      help: "Holds and settlements that wait for the database to commit the batch before theirs.",
+    },
+    () => settler.queueLength,
+  );
+  metrics.watch({ name: "sluice_database_available", help: "1 while the database answers; 0 while new work is refused for it." }, () =>
+    settler.isUnavailable ? 0 : 1,
+  );
+  metrics.watch(
+    { name: "sluice_database_connections_open", help: "Connections to the database, by pool: money is the settler's.", labels: ["pool"] },
+    () => database.connections().map(({ name, open }) => [name, open]),
+  );
+  metrics.watch({ name: "sluice_database_connections_idle", help: "Those of them that nothing is asked on.", labels: ["pool"] }, () =>
+    database.connections().map(({ name, idle }) => [name, idle]),
+  );
+  metrics.watch({ name: "sluice_database_queries_waiting", help: "Queries that wait for a connection, by pool.", labels: ["pool"] }, () =>
+    database.connections().map(({ name, waiting }) => [name, waiting]),
+  );
+  metrics.watch(
+    { name: "sluice_deferred_operations", help: "Settlements and releases that are kept until the database is back." },
+    () => settler.deferredOperations,
+  );
+  metrics.watch(
+    {
+      name: "sluice_spool_bytes",
+      help: "Settlements on the disk that are not in the database, by file below DATA_DIR/spool.",
+      labels: ["file"],
+    },
+    async () => Object.entries(await spool.sizes()),
+  );
+  metrics.watch(
+    { name: "sluice_refused_settlements", help: "Charges that the database refuses, and that are tried again." },
+    () => settler.refused.count,
+  );
+  metrics.watch({ name: "sluice_disk_free_bytes", help: "Free space on the disk of DATA_DIR." }, freeBytes);
+  metrics.watch(
+    {
+      name: "sluice_webhook_deliveries_pending",
+      help: `Messages to webhooks that are still to be sent by any process; counted up to ${BACKLOG_COUNTED_MAX}.`,
+    },
+    () => (settler.isUnavailable ? [] : webhookWork.queue.countPending(BACKLOG_COUNTED_MAX)),
+  );
+}
