@@ -71,7 +71,7 @@ describe("a key in the URL", () => {
     expect((await client.get(`/nowhere?key=${key}`, { key: null })).status).toBe(404);
 
     const lines = app.logs.slice(before).map((line) => JSON.stringify(line));
-    expect(lines.join("\n")).toContain('"path":"/text/hi"');
+    expect(lines.join("\n")).toContain('"route":"/text/{prompt}"');
     for (const line of lines) expect(line).not.toContain(key);
   });
 });
