@@ -262,7 +262,7 @@ describe("a stream that fails", () => {
 
     expect(text).toContain("INTERNAL_ERROR");
     expect(text).not.toContain("hunter2");
-    expect(server.logged.slice(before)).toMatchObject([{ err: { message: "hunter2" }, path: "/v1/chat/completions" }]);
+    expect(server.logged.slice(before)).toMatchObject([{ err: { message: "hunter2" }, route: "/v1/chat/completions" }]);
   });
 });
 
