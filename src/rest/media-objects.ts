@@ -4,6 +4,7 @@ import { encodeCursor, type Page, type PageRequest } from "../lib/pagination.js"
 import { MEDIA_PAGE_SIZE_DEFAULT, MEDIA_PAGE_SIZE_MAX } from "../limits-media.js";
 import type { MediaMetadata } from "../services/media.js";
 import type { MediaObject } from "../services/media-objects.js";
+import { servedAs } from "../services/media-types.js";
 import type { Services } from "../services/services.js";
 import type { Endpoint } from "./endpoint.js";
 import type { Exchange } from "./exchange.js";
@@ -71,8 +72,9 @@ export function openHandler(answer: (exchange: Exchange) => Promise<void>, home:
 /** Sends the reader on to the bytes. An address that is signed for GET is none for HEAD, which is therefore answered here. */
 export async function sendMediaObject(exchange: Exchange, object: MediaObject, mediaObjects: Services["mediaObjects"]): Promise<void> {
   if (exchange.req.method === "HEAD") {
+    const { contentType } = await servedAs(object.contentType);
     exchange.writeHead(200, {
-      "Content-Type": object.contentType,
+      "Content-Type": contentType,
       "Content-Length": object.size,
       "Cache-Control": `public, max-age=${REDIRECT_MAX_AGE_SECONDS}`,
     });

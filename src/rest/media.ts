@@ -10,7 +10,7 @@ import { toDisposition } from "../lib/content-disposition.js";
 import { parseInput } from "../services/input.js";
 import type { ReceivedMedia, StoredMedia } from "../services/media-links.js";
 import { createUploadInput } from "../services/media-objects-input.js";
-import { isInline } from "../services/media-types.js";
+import { servedAs } from "../services/media-types.js";
 import { requireAccount } from "../services/permissions.js";
 import { queryFlag } from "../services/query-values.js";
 import type { Services } from "../services/services.js";
@@ -72,11 +72,12 @@ export function addMediaRoutes(route: Route, endpoint: Endpoint, services: Media
 }
 
 async function sendMedia(exchange: Exchange, media: StoredMedia): Promise<void> {
-  await sendStoredFile(exchange, { etag: `"${media.sha256}"`, sizeBytes: media.sizeBytes, open: media.open }, toHeaders(media));
+  await sendStoredFile(exchange, { etag: `"${media.sha256}"`, sizeBytes: media.sizeBytes, open: media.open }, await toHeaders(media));
 }
 
-function toHeaders({ id, contentType, name }: StoredMedia): OutgoingHttpHeaders {
-  const disposition = isInline(contentType) ? null : toDisposition("attachment", name ?? id);
+async function toHeaders({ id, contentType: stored, name }: StoredMedia): Promise<OutgoingHttpHeaders> {
+  const { contentType, isInline } = await servedAs(stored);
+  const disposition = isInline ? null : toDisposition("attachment", name ?? id);
   return {
     ...safeFileHeaders({ contentType, disposition, cacheControl: "public, max-age=31536000, immutable" }),
     "X-Content-Hash": id,

@@ -18,7 +18,7 @@ import { type BlobDraft, type BlobStore, BlobTooLarge, type ByteRange } from "..
 import type { Database } from "../store/database.js";
 import { parseInput, storableText } from "./input.js";
 import type { MediaQuotas, MediaTransaction } from "./media-quotas.js";
-import { inspectGenerated, inspectUpload, servedType } from "./media-types.js";
+import { inspectGenerated, inspectUpload, servedAs } from "./media-types.js";
 import { requireAccount, requireCaller } from "./permissions.js";
 import { PictureStripper } from "./picture-stripper.js";
 
@@ -51,6 +51,7 @@ export interface StoredMedia {
   readonly id: string;
   /** In hexadecimal, whole. */
   readonly sha256: string;
+  /** What it is stored as; what it is served as is `servedAs`. */
   readonly contentType: string;
   readonly sizeBytes: number;
   readonly name: string | null;
@@ -179,7 +180,7 @@ export class MediaLinks {
     const sha256 = Buffer.from(row.sha256).toString("hex");
     if (!(await this.blobs.head(keyOf(sha256)))) throw notFound("media file");
     const { sizeBytes, name, createdAt, expiresAt } = row;
-    const contentType = await servedType(row.contentType);
+    const { contentType } = row;
     return { id, sha256, contentType, sizeBytes, name, createdAt, expiresAt, open: (range) => this.blobs.open(keyOf(sha256), range) };
   }
 
@@ -208,7 +209,7 @@ export class MediaLinks {
     if (!digest.equals(row.sha256)) throw conflict("Another file has this id. Change the file, if only by a byte.");
     // Beside a new row a blob is what an earlier one left behind, and may be on its way out.
     const isStored = !row.isNew && (await this.blobs.head(keyOf(sha256))) !== null;
-    if (!isStored) await file.draft.save(keyOf(sha256), { contentType: row.contentType });
+    if (!isStored) await file.draft.save(keyOf(sha256), { contentType: (await servedAs(row.contentType)).contentType });
     return { id, url: `${this.deps.mediaUrl()}/${id}`, contentType: row.contentType, size: sizeBytes, duplicate: isStored };
   }
 

@@ -16,7 +16,7 @@ export const mediaTag = z
   .refine((tag) => TAG_PATTERN.test(tag), "must have 1 to 128 of a-z, 0-9 and _.:- and begin with a letter or a digit");
 
 export const createUploadInput = z.strictObject({
-  /** What it is; of what cannot be known by its bytes, or would run in a browser, application/octet-stream becomes. */
+  /** What it is; of what is no text and cannot be known by its bytes application/octet-stream becomes. */
   contentType: z.string().max(MEDIA_TYPE_CHARS_MAX).regex(MEDIA_TYPE_PATTERN, "must be a media type such as image/png"),
   /** Bytes, exactly. */
   size: z.int().min(1),

@@ -29,7 +29,7 @@ import type { MediaObjectModel } from "../store/generated/prisma/models.js";
 import { parseInput } from "./input.js";
 import { assertObjectSize, type CreateUploadInput, listTaggedInput } from "./media-objects-input.js";
 import type { MediaQuotas } from "./media-quotas.js";
-import { beginsLike, isInline, storableType } from "./media-types.js";
+import { announcedType, arrivedType, servedAs } from "./media-types.js";
 import { requireAccount } from "./permissions.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -44,6 +44,7 @@ export const MEDIA_OBJECT_FOLDER = "media-objects";
 export interface MediaObject {
   readonly id: string;
   readonly url: string;
+  /** What it is stored as; what it is served as is `servedAs`. */
   readonly contentType: string;
   readonly size: number;
   readonly name: string | null;
@@ -87,14 +88,16 @@ export class MediaObjects {
     const { blobs, clock, isOnDisk, quotas } = this.deps;
     if (isOnDisk) await quotas.assertSpace(size);
     const id = randomUUID();
-    const contentType = await storableType(declared);
+    const contentType = await announcedType(declared);
     const now = clock.now();
     const row = { id, accountId, contentType, sizeBytes: size, name: name ?? null, tags: tags ?? [], createdAt: now };
     await quotas.reserve(accountId, size, (transaction) =>
       transaction.mediaObject.create({ data: { ...row, expiresAt: after(now, MEDIA_UPLOAD_SECONDS) } }),
     );
     const expiresInSeconds = MEDIA_UPLOAD_URL_SECONDS;
-    const { url, method, headers } = await blobs.presignPut(keyOf(id), { contentType, sizeBytes: size, expiresInSeconds });
+    // What the blob store is told is what readers are told: a bucket may be open to them.
+    const sent = { contentType: (await servedAs(contentType)).contentType, sizeBytes: size, expiresInSeconds };
+    const { url, method, headers } = await blobs.presignPut(keyOf(id), sent);
     return { id, uploadUrl: url, method, headers, expiresAt: after(now, expiresInSeconds) };
   }
 
@@ -107,8 +110,7 @@ export class MediaObjects {
     const row = await this.findRow(id, accountId);
     if (!row) throw notFound("upload");
     if (row.status === "complete") return this.toObject(row);
-    await this.inspect(row);
-    const completed = await this.publish(row);
+    const completed = await this.publish(row, await this.inspect(row));
     if (completed) return this.toObject(completed);
     // Somebody else completed it at the same time, or it was swept.
     const known = await this.findRow(id, accountId);
@@ -123,11 +125,12 @@ export class MediaObjects {
   }
 
   /** Where a complete one is downloaded, for some minutes. */
-  linkTo({ id, contentType, name }: MediaObject): Promise<string> {
+  async linkTo({ id, contentType: stored, name }: MediaObject): Promise<string> {
+    const { contentType, isInline } = await servedAs(stored);
     return this.deps.blobs.presignGet(keyOf(id), {
       expiresInSeconds: MEDIA_DOWNLOAD_URL_SECONDS,
       contentType: contentType.startsWith("text/") ? `${contentType}; charset=utf-8` : contentType,
-      disposition: toDisposition(isInline(contentType) ? "inline" : "attachment", name ?? id),
+      disposition: toDisposition(isInline ? "inline" : "attachment", name ?? id),
       cacheControl: `public, max-age=${MEDIA_DOWNLOAD_URL_SECONDS}, immutable`,
     });
   }
@@ -221,8 +224,8 @@ export class MediaObjects {
     return row && (row.expiresAt === null || row.expiresAt > this.deps.clock.now()) ? row : null;
   }
 
-  /** Throws unless the bytes are there, and what they were said to be. */
-  private async inspect({ id, sizeBytes, contentType }: Row): Promise<void> {
+  /** What it is stored as. Throws unless the bytes are there, and what they were said to be. */
+  private async inspect({ id, sizeBytes, contentType }: Row): Promise<string> {
     const { blobs } = this.deps;
     const blob = await blobs.head(keyOf(id));
     if (!blob) throw conflict("The file has not been uploaded yet: send it to the upload's URL first.");
@@ -231,19 +234,20 @@ export class MediaObjects {
       throw invalidInput(`The file that was uploaded has ${blob.sizeBytes} bytes, not ${sizeBytes}. It was removed.`, "size");
     }
     const head = await blobs.open(keyOf(id), { start: 0, end: Math.min(sizeBytes, MEDIA_HEAD_BYTES) - 1 });
-    if (head && (await beginsLike(await buffer(head), contentType))) return;
+    const arrived = head && (await arrivedType(await buffer(head), contentType));
+    if (arrived) return arrived;
     await blobs.delete(keyOf(id));
     throw invalidInput(`The file that was uploaded is not ${contentType}. It was removed.`, "contentType");
   }
 
   /** The row and its place in the gallery, at once; null when it is pending no more. It is as old as it is complete, so that lists grow at one end. */
-  private async publish({ id, tags }: Row): Promise<Row | null> {
+  private async publish({ id, tags }: Row, contentType: string): Promise<Row | null> {
     const now = this.deps.clock.now();
     const expiresAt = tags.length > 0 ? null : new Date(now.getTime() + MEDIA_UNTAGGED_DAYS * DAY_MS);
     return this.deps.database.prisma.$transaction(async (transaction) => {
       const { count } = await transaction.mediaObject.updateMany({
         where: { id, status: "pending", expiresAt: { gt: now } },
-        data: { status: "complete", createdAt: now, completedAt: now, expiresAt },
+        data: { status: "complete", contentType, createdAt: now, completedAt: now, expiresAt },
       });
       if (count === 0) return null;
       await transaction.mediaTag.createMany({ data: tags.map((tag) => ({ tag, mediaId: id, createdAt: now })) });

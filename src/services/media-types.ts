@@ -1,6 +1,9 @@
 /**
- * What a stored file is served as (decisions "Media"): what its bytes say, not what somebody said of them. A page or a script that
- * was uploaded as a picture must never reach a browser as either.
+ * What a stored file is called, and what it is served as (decisions "Media").
+ *
+ * 1. `claimOf` says what of a declared type can be looked at, and `storedType` what the bytes make of that: one rule for both variants of
+ *    the media host. A page or a script keeps the name that it was declared by.
+ * 2. `servedAs` says what a browser is told: a type out of a closed list. A page or a script reaches it as neither, and to be saved.
  */
 import { bareMediaType, closedTypeOf, generatedTypeOf, UNKNOWN_TYPE } from "../lib/content-types.js";
 import { ownValue } from "../lib/own-values.js";
@@ -37,6 +40,10 @@ const ALIASES: Readonly<Record<string, string>> = {
 };
 /** Markup that browsers run, and that is found by its beginning. */
 const ACTIVE_TYPE = /\b(?:html|xml|svg|javascript|ecmascript|x-shockwave-flash)\b/i;
+/** What is known by its bytes, and by nothing else. */
+const CHECKED_TYPE = /^(?:image|video|audio)\/|^application\/pdf$/;
+/** RFC 6838, 4.2. */
+const WELL_FORMED_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/;
 const INLINE_TYPE = /^(?:image|video|audio)\/|^text\/plain$/;
 /** Looked at for control characters; a text has none. */
 const TEXT_SAMPLE_BYTES = 64 * 1024;
@@ -49,13 +56,73 @@ export interface FileOnDisk {
   open(): AsyncIterable<Uint8Array>;
 }
 
-/** The type of a file that a stranger brought: declared, as far as the bytes agree. */
+/** What the bytes of a file say. */
+interface Seen {
+  /** The type that they begin like; null when they begin like none. */
+  readonly found: string | null;
+  readonly isText: boolean;
+}
+
+/** The type of a file that a stranger brought (variant A): as it was declared, and what the bytes say where they disagree. */
 export async function inspectUpload(file: FileOnDisk, declared: string | null): Promise<string> {
-  const claim = declared === null ? null : bareMediaType(declared);
   const found = await detectFile(file.path);
-  if (found !== null) return claim !== null && areAlike(found, claim) ? claim : passive(found);
-  if (!(await isTextFile(file))) return UNKNOWN_TYPE;
-  return claim !== null && TEXT_TYPES.has(claim) ? claim : "text/plain";
+  const isText = (found === null || isWritten(found)) && (await isTextFile(file));
+  const seen = { found, isText };
+  return storedType(seen, await claimOf(declared)) ?? typeByBytes(seen);
+}
+
+/** What a file is announced as that goes straight to the blob store (variant B). */
+export async function announcedType(declared: string): Promise<string> {
+  return (await claimOf(declared)) ?? UNKNOWN_TYPE;
+}
+
+/** The type of a file that was announced as `announced` and begins with these bytes; null when it is something else. */
+export async function arrivedType(head: Uint8Array, announced: string): Promise<string | null> {
+  if (announced === UNKNOWN_TYPE) return UNKNOWN_TYPE;
+  return storedType({ found: await detect(head), isText: isText(head, true) }, announced);
+}
+
+/** What a file is served as that is stored as `stored`: whoever stored it may have believed more than is believed today. */
+export async function servedAs(stored: string): Promise<{ readonly contentType: string; readonly isInline: boolean }> {
+  const contentType = await servedType(stored);
+  return { contentType, isInline: INLINE_TYPE.test(contentType) };
+}
+
+async function servedType(stored: string): Promise<string> {
+  if (ACTIVE_TYPE.test(stored)) return UNKNOWN_TYPE;
+  if (TEXT_TYPES.has(stored) || generatedTypeOf(stored) === stored || CONTAINERS.some((types) => types.includes(stored))) return stored;
+  return (await isDetected(stored)) ? stored : UNKNOWN_TYPE;
+}
+
+/** What of a declared type can be looked at: one that bytes can be told by, or the name of a text. Null: nothing. */
+async function claimOf(declared: string | null): Promise<string | null> {
+  const claim = declared === null ? "" : canonical(bareMediaType(declared));
+  if (!WELL_FORMED_TYPE.test(claim)) return null;
+  if (TEXT_TYPES.has(claim) || ACTIVE_TYPE.test(claim) || claim.startsWith("text/")) return claim;
+  const isKnown = CONTAINERS.some((types) => types.includes(claim)) || (await isDetected(claim));
+  if (CHECKED_TYPE.test(claim)) return isKnown ? claim : null;
+  return claim.startsWith("application/") && !isKnown && claim !== UNKNOWN_TYPE ? claim : null;
+}
+
+/** The claim, as far as the bytes agree; null when they are something else. */
+function storedType({ found, isText }: Seen, claim: string | null): string | null {
+  if (claim === null || (found !== null && areAlike(found, claim))) return claim;
+  const isTextual = isText && (found === null || isWritten(found));
+  if (TEXT_TYPES.has(claim)) return isTextual ? claim : null;
+  if (CHECKED_TYPE.test(claim) && !ACTIVE_TYPE.test(claim)) return null;
+  if (isTextual) return claim;
+  // A page in another encoding, say: nothing speaks against it, and nothing for it.
+  return found === null ? UNKNOWN_TYPE : null;
+}
+
+function typeByBytes({ found, isText }: Seen): string {
+  if (found !== null) return passive(found);
+  return isText ? "text/plain" : UNKNOWN_TYPE;
+}
+
+/** Texts that have a beginning of their own. Whether they are what it says, nobody but a browser minds. */
+function isWritten(found: string): boolean {
+  return ACTIVE_TYPE.test(found) || found.startsWith("text/");
 }
 
 /** The type of a file that a model made: as above, but sound and pictures that have no beginning of their own are believed. */
@@ -66,44 +133,15 @@ export async function inspectGenerated(bytes: Uint8Array, declared: string): Pro
   return TEXT_TYPES.has(claim) ? claim : closedTypeOf(claim);
 }
 
-/**
- * What a file may be stored as that goes straight to the blob store: the declared type when it is a picture, video, sound, PDF or
- * text that can be known by its bytes, else UNKNOWN_TYPE (reliability 9).
- */
-export async function storableType(declared: string): Promise<string> {
-  const claim = canonical(bareMediaType(declared));
-  if (TEXT_TYPES.has(claim)) return claim;
-  if (ACTIVE_TYPE.test(claim) || !/^(?:image|video|audio)\/|^application\/pdf$/.test(claim)) return UNKNOWN_TYPE;
-  const { supportedMimeTypes } = await import("file-type");
-  return supportedMimeTypes.has(claim) || CONTAINERS.some((types) => types.includes(claim)) ? claim : UNKNOWN_TYPE;
-}
-
-/** True when a file that begins with these bytes may be served as `type`, which `storableType` answered. */
-export async function beginsLike(head: Uint8Array, type: string): Promise<boolean> {
-  if (type === UNKNOWN_TYPE) return true;
-  const found = await detect(head);
-  if (!TEXT_TYPES.has(type)) return found !== null && areAlike(found, type);
-  // The text of a page is a text, as long as nobody calls it a page.
-  return (found === null || ACTIVE_TYPE.test(found)) && isText(head, true);
-}
-
-/** What a file that was stored as `type` is served as: whoever stored it may have believed more than is believed today. */
-export async function servedType(type: string): Promise<string> {
-  if (TEXT_TYPES.has(type) || generatedTypeOf(type) === type || CONTAINERS.some((types) => types.includes(type))) return type;
-  const { supportedMimeTypes } = await import("file-type");
-  const isKnown = [...supportedMimeTypes].some((known) => bareMediaType(known) === type);
-  return isKnown ? passive(type) : UNKNOWN_TYPE;
-}
-
-/** Shown by a browser, instead of saved. */
-export function isInline(contentType: string): boolean {
-  return INLINE_TYPE.test(contentType) && !ACTIVE_TYPE.test(contentType);
-}
-
 async function detect(bytes: Uint8Array): Promise<string | null> {
   const { fileTypeFromBuffer } = await import("file-type");
   const found = await fileTypeFromBuffer(bytes);
   return found ? bareMediaType(found.mime) : null;
+}
+
+async function isDetected(type: string): Promise<boolean> {
+  const { supportedMimeTypes } = await import("file-type");
+  return [...supportedMimeTypes].some((known) => bareMediaType(known) === type);
 }
 
 async function detectFile(path: string): Promise<string | null> {

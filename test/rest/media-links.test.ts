@@ -195,7 +195,7 @@ describe("what is served", () => {
 
   it.each([
     ["a page that is called a picture", "<!doctype html><script>alert(1)</script>", "image/png", "text/plain; charset=utf-8", false],
-    ["a page", "<html><body>hi</body></html>", "text/html", "text/plain; charset=utf-8", false],
+    ["a page", "<html><body>hi</body></html>", "text/html", "application/octet-stream", true],
     [
       "a drawing with a script",
       '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"><script/></svg>',
@@ -203,7 +203,7 @@ describe("what is served", () => {
       "application/octet-stream",
       true,
     ],
-    ["a script", "alert(1)", "text/javascript", "text/plain; charset=utf-8", false],
+    ["a script", "alert(1)", "text/javascript", "application/octet-stream", true],
     ["plain text", "Grüße", "text/plain", "text/plain; charset=utf-8", false],
     ["JSON as it is sent raw", "a,b\n1,2\n", "text/csv", "text/csv; charset=utf-8", true],
     ["a PDF", "%PDF-1.7\n%âãÏÓ\n", "application/pdf", "application/pdf", true],

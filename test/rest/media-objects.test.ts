@@ -279,6 +279,50 @@ describe("an upload", () => {
     expect((await client.request("POST", `/media/upload/${upload.id}/complete`)).status).toBe(200);
   });
 
+  const WRITTEN: readonly (readonly [declared: string, text: string])[] = [
+    ["text/html", "<!doctype html><script>alert(1)</script>"],
+    ["application/xhtml+xml", '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"/>'],
+    ["image/svg+xml", '<svg xmlns="http://www.w3.org/2000/svg"><script/></svg>'],
+    ["text/xml", '<?xml version="1.0"?><a/>'],
+    ["application/xml", '<?xml version="1.0"?><a/>'],
+    ["application/javascript", "alert(1)"],
+    ["text/javascript", "alert(1)"],
+    ["text/css", "a { color: red }"],
+    ["text/x-python", "print(1)"],
+    ["application/yaml", "a: 1"],
+    ["text/plain", "<p>Hello"],
+    ["text/csv", "a,b"],
+  ];
+  it.each(WRITTEN)("of text declared %s is stored as that, and served alike, by both variants", async (declared, text) => {
+    // The id of variant A is its content's.
+    const bytes = Buffer.from(`${text}\n\n${" ".repeat(WRITTEN.findIndex(([type]) => type === declared))}`);
+    const headers = { Authorization: `Bearer ${app.key}`, "Content-Type": declared };
+    const small = (await (await fetch(`${app.baseUrl}/media/upload`, { method: "POST", headers, body: new Uint8Array(bytes) })).json()) as {
+      readonly id: string;
+      readonly contentType: string;
+    };
+    const { id } = await addFile({ contentType: declared }, bytes);
+
+    const told = await Promise.all(
+      [small.id, id].map(async (file) => {
+        const { contentType } = (await client.get(`/media/${file}/metadata`)).json();
+        const found = await fetch(`${app.baseUrl}/media/${file}`, { redirect: "manual" });
+        const answer = found.status === 302 ? await fetch(reachable(found.headers.get("location") ?? "")) : found;
+        const head = await fetch(`${app.baseUrl}/media/${file}`, { method: "HEAD", redirect: "manual" });
+        expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
+        expect(answer.headers.get("content-security-policy")).toContain("sandbox");
+        const bare = (from: Response) => from.headers.get("content-type")?.split(";")[0];
+        expect(bare(head)).toBe(bare(answer));
+        return [contentType, bare(answer), answer.headers.get("content-disposition")?.split(";")[0] ?? "inline"];
+      }),
+    );
+
+    const isOpen = ["text/plain", "text/csv"].includes(declared);
+    const served = [declared, isOpen ? declared : "application/octet-stream", declared === "text/plain" ? "inline" : "attachment"];
+    expect(told).toEqual([served, served]);
+    expect(small.contentType).toBe(declared);
+  });
+
   it("of a page is served as nothing that a browser runs", async () => {
     const { id } = await addFile({ contentType: "text/html", name: "a.html" }, Buffer.from("<!doctype html><script>alert(1)</script>"));
 

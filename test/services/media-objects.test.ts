@@ -396,8 +396,9 @@ function storeTests(): void {
     });
 
     it.each<[string, string, Buffer | string, string]>([
-      ["a page that is called one", "text/html", "<!doctype html><script>alert(1)</script>", "application/octet-stream"],
-      ["a drawing", "image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>", "application/octet-stream"],
+      ["a page that is called one", "text/html", "<!doctype html><script>alert(1)</script>", "text/html"],
+      ["a drawing", "image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>", "image/svg+xml"],
+      ["a page in another encoding", "text/html", Buffer.from("<p>Gr\xfc\xdfe", "latin1"), "application/octet-stream"],
       ["the source of a page", "text/plain", "<?xml version='1.0'?><svg/>", "text/plain"],
       ["a table", "text/csv", "a,ü\n1,2\n", "text/csv"],
       ["text whose head ends within a character", "text/plain", `${"a".repeat(64 * 1024 - 1)}ü`, "text/plain"],

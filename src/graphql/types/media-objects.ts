@@ -81,7 +81,7 @@ const CreateUploadInput = builder.inputType("CreateUploadInput", {
     contentType: t.string({
       required: true,
       description:
-        "What it is, as its bytes will say. What is no picture, sound, video, PDF or text is stored as application/octet-stream.",
+        "What it is, as its bytes will say. What is no picture, sound, video, PDF or text is stored as application/octet-stream, and pages and scripts are served as that.",
     }),
     size: t.int({ required: true, description: `Its length in bytes: 1 to ${MEDIA_OBJECT_BYTES_MAX}.` }),
     name: t.string({ description: "What it is saved as." }),

@@ -23,7 +23,9 @@ const UploadMediaPayload = builder.objectRef<UploadedMedia>("UploadMediaPayload"
   fields: (t) => ({
     id: t.exposeID("id", { description: "The first 16 hexadecimal digits of the SHA-256." }),
     url: t.exposeString("url"),
-    contentType: t.exposeString("contentType", { description: "What the bytes say, whatever was declared." }),
+    contentType: t.exposeString("contentType", {
+      description: "As it was declared, as far as the bytes agree. Pages and scripts are served as application/octet-stream.",
+    }),
     size: t.exposeInt("size", { description: "Bytes." }),
     duplicate: t.exposeBoolean("duplicate", { description: "The same bytes were there already." }),
   }),
