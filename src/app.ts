@@ -18,6 +18,7 @@ import { type RequestEnd, type RequestNote, watchRequests } from "./lib/request-
 import { DRAIN_TIMEOUT_MS, HTTP_HEADERS_TIMEOUT_MS, HTTP_KEEP_ALIVE_MS, HTTP_REQUEST_TIMEOUT_MS } from "./limits.js";
 import { createMessageClasses } from "./rest/message-classes.js";
 import { answerWhileStarting } from "./rest/starting.js";
+import { AccessLog } from "./services/access-log.js";
 import { Metrics } from "./services/metrics.js";
 import { openPlatform } from "./services/platform.js";
 import type { Services } from "./services/services.js";
@@ -66,7 +67,11 @@ async function serve(
   const auth = authMountOf(config);
   const settings = { ...config, sessionHost: auth.host };
   const metrics = new Metrics();
-  const onOver = (note: RequestNote, end: RequestEnd) => metrics.requestOver(note, end);
+  const accessLog = new AccessLog(log, config.accessLog);
+  const onOver = (note: RequestNote, end: RequestEnd) => {
+    metrics.requestOver(note, end);
+    accessLog.requestOver(note, end);
+  };
   const [platform, faces] = await Promise.all([openPlatform(settings, clock, log, addresses, ownUrl, metrics), loadFaces()]);
   const { express, GRAPHQL_PATH, createGraphQLServer, routeUpgrades } = faces;
   const { answerClientError, createRestRouter, isOwnHost, toErrorRequestHandler, REALTIME_PATH, createRealtimeFace } = faces;

@@ -26,6 +26,17 @@ export function boolean() {
   return z.enum(["true", "false", "1", "0"], "must be true, false, 1 or 0").transform((value) => value === "true" || value === "1");
 }
 
+/** Of everything, what part: on, off (null), or a number between them. */
+export function share() {
+  return z.string().transform((value, ctx) => {
+    if (value === "off") return null;
+    if (value === "on") return 1;
+    if (/^(?:0|1|0?\.\d{1,9}|1\.0{1,9})$/.test(value)) return Number(value);
+    ctx.addIssue("must be on, off, or a number from 0 to 1");
+    return z.NEVER;
+  });
+}
+
 /** Credits as a decimal string, to nanocredits. */
 export function credits() {
   return z.string().transform((value, ctx) => {

@@ -5,7 +5,7 @@
 import { resolve } from "node:path";
 import * as z from "zod";
 import { isMediaUrlAmbiguous, isMediaUrlWhereSessionsAre } from "./config-hosts.js";
-import { boolean, byteCount, credits, hosts, httpUrl, json, url, wholeNumber } from "./config-values.js";
+import { boolean, byteCount, credits, hosts, httpUrl, json, share, url, wholeNumber } from "./config-values.js";
 import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "./config-vendors.js";
 import { faultOfSecretKey } from "./lib/api-key-format.js";
 import { toPlainDecimal } from "./lib/money.js";
@@ -88,6 +88,8 @@ export interface Config {
   readonly upstreamAllowHosts: readonly string[];
   readonly trustProxyHops: number;
   readonly logLevel: (typeof LOG_LEVELS)[number];
+  /** What share of the requests that went well has a line in the log; of the others, each has. Null: none has. */
+  readonly accessLog: number | null;
   /** Whoever reads the metrics sends the token. Without one they are read by whoever asks where only this machine can, and else by nobody. */
   readonly metrics: { readonly token: string | null; readonly isOpen: boolean };
   /** Who may make an account: whoever reaches the gateway, or operators alone. */
@@ -175,6 +177,7 @@ const environment = z.object({
   UPSTREAM_ALLOW_HOSTS: hosts().default([]),
   TRUST_PROXY: wholeNumber(0, 100).default(0),
   LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
+  ACCESS_LOG: share().default(1),
   METRICS_TOKEN: text.regex(/^[\x21-\x7e]{16,}$/, "must have at least 16 characters, without spaces").optional(),
   SIGN_UP: z.enum(["open", "closed"]).optional(),
   GITHUB_CLIENT_ID: text.optional(),
@@ -240,6 +243,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     upstreamAllowHosts: values.UPSTREAM_ALLOW_HOSTS,
     trustProxyHops: values.TRUST_PROXY,
     logLevel: values.LOG_LEVEL,
+    accessLog: values.ACCESS_LOG,
     metrics: { token: values.METRICS_TOKEN ?? null, isOpen: values.METRICS_TOKEN === undefined && isLocal },
     github:
       values.GITHUB_CLIENT_ID && values.GITHUB_CLIENT_SECRET

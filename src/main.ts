@@ -9,7 +9,9 @@ import { StartError } from "./lib/start-error.js";
 async function main(): Promise<void> {
   addEnvFile(process.env, process.cwd());
   const { config, namesRead } = readConfig();
-  const log = pino({ level: config.logLevel });
+  // Lines are handed to the system beside the work, several at once when there are many: whoever reads them slowly holds up nobody. What
+  // is left when the process ends is written then.
+  const log = pino({ level: config.logLevel }, pino.destination({ sync: false }));
   let app: App;
   try {
     app = await createApp(config, log);

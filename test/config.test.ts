@@ -39,6 +39,7 @@ describe("parseConfig", () => {
       upstreamAllowHosts: [],
       trustProxyHops: 0,
       logLevel: "info",
+      accessLog: 1,
       metrics: { token: null, isOpen: true },
       signUp: "open",
       github: null,
@@ -76,6 +77,16 @@ describe("parseConfig", () => {
     if (env.SIGN_UP !== undefined) return;
     expect(graphql).toEqual({ introspection: signUp === "open", graphiql: signUp === "open" });
     expect(metrics).toEqual({ token: null, isOpen: signUp === "open" });
+  });
+
+  it.each([
+    ["on", 1],
+    ["off", null],
+    ["0", 0],
+    ["0.25", 0.25],
+    ["1.0", 1],
+  ])("takes ACCESS_LOG=%s", (value, expected) => {
+    expect(parseConfig({ ACCESS_LOG: value }).accessLog).toBe(expected);
   });
 
   it("takes empty values for unset ones", () => {
@@ -183,12 +194,14 @@ describe("parseConfig", () => {
   });
 
   it("names every bad variable, each on a line of its own", () => {
-    const message = errorOf({ PORT: "x", LOG_LEVEL: "loud", GRAPHIQL: "maybe" });
+    const message = errorOf({ PORT: "x", LOG_LEVEL: "loud", GRAPHIQL: "maybe", ACCESS_LOG: "1.5", METRICS_TOKEN: "too short" });
 
     expect(message.split("\n").map((line) => line.trim().split(":")[0])).toEqual([
       "The configuration is not valid",
       "PORT",
       "LOG_LEVEL",
+      "ACCESS_LOG",
+      "METRICS_TOKEN",
       "GRAPHIQL",
     ]);
   });

@@ -27,8 +27,8 @@ export function cancellable<Item>(
     if (ender.aborted) leave();
     else ender.addEventListener("abort", leave, { once: true });
   }
-  const { caller, requestId, clientAddress, log, hops, maxCost } = ctx;
-  const source = open({ caller, requestId, clientAddress, log, hops, maxCost, signal })[Symbol.asyncIterator]();
+  const { caller, requestId, clientAddress, log, note, hops, maxCost } = ctx;
+  const source = open({ caller, requestId, clientAddress, log, note, hops, maxCost, signal })[Symbol.asyncIterator]();
   let endWait: (() => void) | undefined;
 
   const close = () => {

@@ -6,7 +6,6 @@
  * 2. Yoga answers. Its request signal is aborted when the connection closes, for whatever reason.
  * 3. The answer is written at the reader's pace.
  */
-import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { RequestHandler } from "express";
@@ -17,12 +16,13 @@ import { HOPS_HEADER, readHops } from "../lib/hops.js";
 import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { ownValue } from "../lib/own-values.js";
 import { noteOf, type RequestEnd, type RequestNote } from "../lib/request-note.js";
-import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX, REQUEST_ID_PATTERN } from "../limits.js";
+import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX } from "../limits.js";
 import { assertOneAuthorization, readBearer } from "../services/bearer.js";
 import type { BodyAllowance } from "../services/body-budget.js";
 import { MAX_COST_HEADER, readMaxCost } from "../services/credits/max-cost.js";
 import { type Credential, watchCaller } from "../services/key-watch.js";
 import { BodyAborted } from "../services/request-body.js";
+import { requestIdOf } from "../services/request-id.js";
 import type { Services } from "../services/services.js";
 import type { GraphQLContext } from "./context.js";
 import { authenticate, readQueryKey } from "./credentials.js";
@@ -207,11 +207,6 @@ function pathOf(url: string): string {
 
 function methodNotAllowed(method = ""): AppError {
   return new AppError("METHOD_NOT_ALLOWED", `GraphQL is asked with GET or POST, not ${method}.`, { allow: ["GET", "POST", "OPTIONS"] });
-}
-
-function requestIdOf(req: IncomingMessage): string {
-  const asked = req.headers["x-request-id"];
-  return typeof asked === "string" && REQUEST_ID_PATTERN.test(asked) ? asked : randomUUID();
 }
 
 function singleHeaders(req: IncomingMessage): Record<string, string> {

@@ -2,7 +2,6 @@
  * One request and its answer. Everything that each answer carries is decided here once: the request id, the headers
  * that let a browser read it and run nothing of it, and what keeps a key that came in the URL out of caches and referrers.
  */
-import { randomUUID } from "node:crypto";
 import type { OutgoingHttpHeaders } from "node:http";
 import type { Request, Response } from "express";
 import type { Logger } from "pino";
@@ -10,7 +9,7 @@ import type { AnswerType } from "../lib/content-types.js";
 import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { ownValue } from "../lib/own-values.js";
 import { noteOf, type RequestNote } from "../lib/request-note.js";
-import { REQUEST_ID_PATTERN } from "../limits.js";
+import { requestIdOf } from "../services/request-id.js";
 import { parseQuery, type Query } from "./query.js";
 
 export class Exchange {
@@ -29,8 +28,7 @@ export class Exchange {
     readonly res: Response,
     log: Logger,
   ) {
-    const asked = req.headers["x-request-id"];
-    this.requestId = typeof asked === "string" && REQUEST_ID_PATTERN.test(asked) ? asked : randomUUID();
+    this.requestId = requestIdOf(req);
     this.#log = log;
     this.note = noteOf(req);
     this.note.requestId = this.requestId;

@@ -3,7 +3,6 @@
  * because a browser's WebSocket sets no headers, as OpenAI's subprotocol `openai-insecure-api-key.<key>`. Whatever can be
  * refused is refused before the upgrade, with its status and the envelope.
  */
-import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
@@ -16,16 +15,11 @@ import { addressGroupOf } from "../lib/address-group.js";
 import { clientAddressOf } from "../lib/client-address.js";
 import { noteOf, type RequestEnd, type RequestNote } from "../lib/request-note.js";
 import { Tally } from "../lib/tally.js";
-import {
-  DRAIN_TIMEOUT_MS,
-  REALTIME_EVENT_BYTES_MAX,
-  REALTIME_SESSIONS_PER_ADDRESS_MAX,
-  REALTIME_SESSIONS_PER_KEY_MAX,
-  REQUEST_ID_PATTERN,
-} from "../limits.js";
+import { DRAIN_TIMEOUT_MS, REALTIME_EVENT_BYTES_MAX, REALTIME_SESSIONS_PER_ADDRESS_MAX, REALTIME_SESSIONS_PER_KEY_MAX } from "../limits.js";
 import type { RealtimeSession } from "../services/generation/realtime.js";
 import { watchKey } from "../services/key-watch.js";
 import { requireCaller } from "../services/permissions.js";
+import { requestIdOf } from "../services/request-id.js";
 import type { Services } from "../services/services.js";
 import { readToken } from "./credentials.js";
 import type { Endpoint } from "./endpoint.js";
@@ -126,8 +120,7 @@ class Face implements RealtimeFace {
   private async serve(req: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const leaving = new AbortController();
     const waiting = new WaitingSocket(socket, head, () => leaving.abort());
-    const asked = req.headers["x-request-id"];
-    const requestId = typeof asked === "string" && REQUEST_ID_PATTERN.test(asked) ? asked : randomUUID();
+    const requestId = requestIdOf(req);
     const log = this.options.log.child({ requestId });
     const note = noteOf(req);
     note.route = REALTIME_PATH;

@@ -141,7 +141,7 @@ export class ContentCache {
     if (query.noCache || query.parameters.seed === RANDOM_SEED) return null;
     const stored = await orNothing(ctx, this.answers.find(keyOf(query, accountId)));
     if (!stored) return null;
-    return { file: stored.file, receipt: unchargedReceipt(stored.receipt, startedAt), isHit: true, version: versionOf(stored.receipt) };
+    return { file: stored.file, receipt: hitReceipt(ctx, stored.receipt, startedAt), isHit: true, version: versionOf(stored.receipt) };
   }
 
   /** Remembers what was made without `get`. */
@@ -153,7 +153,7 @@ export class ContentCache {
   private async open(ctx: RequestContext, query: CacheQuery): Promise<KeptAnswer | null> {
     const startedAt = performance.now();
     const kept = await orNothing(ctx, this.answers.open(keyOf(query, requireCaller(ctx).accountId)));
-    return kept && { ...kept, receipt: unchargedReceipt(kept.receipt, startedAt), version: versionOf(kept.receipt) };
+    return kept && { ...kept, receipt: hitReceipt(ctx, kept.receipt, startedAt), version: versionOf(kept.receipt) };
   }
 
   private async getShared(
@@ -174,7 +174,7 @@ export class ContentCache {
         const { wasStored, isKept, file, receipt } = await result;
         const isHit = !isFirst || wasStored;
         const version = isKept ? versionOf(receipt) : null;
-        return { file, receipt: isHit ? unchargedReceipt(receipt, startedAt) : receipt, isHit, version };
+        return { file, receipt: isHit ? hitReceipt(ctx, receipt, startedAt) : receipt, isHit, version };
       } catch (error) {
         if (!(error instanceof MadeInVain)) throw upstreamFailed("The caller left before the answer came.", { cause: error });
         if (isFirst || error.payer === payer || !isPersonal(error.cause)) throw error.cause;
@@ -235,11 +235,17 @@ function isPersonal(error: unknown): boolean {
   return error instanceof AppError && PERSONAL_REFUSALS.has(error.code);
 }
 
-function contextOf({ caller, requestId, clientAddress, log, hops, maxCost }: RequestContext, signal: AbortSignal): RequestContext {
-  return { caller, requestId, clientAddress, log, hops, maxCost, signal };
+function contextOf({ caller, requestId, clientAddress, log, note, hops, maxCost }: RequestContext, signal: AbortSignal): RequestContext {
+  return { caller, requestId, clientAddress, log, note, hops, maxCost, signal };
 }
 
 /** A receipt of its own for an answer that was not generated for this caller; no usage row bears its id. */
+function hitReceipt(ctx: RequestContext, receipt: Receipt, startedAt: number): Receipt {
+  const uncharged = unchargedReceipt(receipt, startedAt);
+  ctx.note?.finished(uncharged);
+  return uncharged;
+}
+
 function unchargedReceipt(receipt: Receipt, startedAt: number): Receipt {
   const gatewayMs = performance.now() - startedAt;
   return {

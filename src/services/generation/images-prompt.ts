@@ -13,13 +13,13 @@ const INSTRUCTION = [
 
 /** A model that says nothing leaves the prompt as it is. */
 export async function enhancePrompt(chat: ChatCompletions, ctx: RequestContext, prompt: string, signal: AbortSignal): Promise<string> {
-  const { caller, requestId, clientAddress, log, hops } = ctx;
+  const { caller, requestId, clientAddress, log, note, hops } = ctx;
   const input = chatCompletionInput.parse({
     messages: [
       { role: "system", content: INSTRUCTION },
       { role: "user", content: prompt },
     ],
   });
-  const { completion } = await chat.create({ caller, requestId, clientAddress, log, hops, signal }, input);
+  const { completion } = await chat.create({ caller, requestId, clientAddress, log, note, hops, signal }, input);
   return plainText(completion.choices?.[0]?.message?.content).trim() || prompt;
 }

@@ -76,9 +76,9 @@ export class JobRunner {
       upstream?.stop(why);
       cancel();
     };
-    const { requestId, clientAddress, log, reservedId, hops } = ctx;
+    const { requestId, clientAddress, log, note, reservedId, hops } = ctx;
     const progress = new LatestOnly<number>((percent) => this.noteProgress(caller.accountId, id, percent));
-    const detached = { caller, requestId, clientAddress, log, reservedId, hops, signal: controller.signal };
+    const detached = { caller, requestId, clientAddress, log, note, reservedId, hops, signal: controller.signal };
     const prepared = prepare(detached, (percent) => progress.put(Math.floor(percent)));
     const { generationId: id } = prepared.plan;
     // Until there is a job, the caller's connection decides.

@@ -55,9 +55,9 @@ export class McpGateway {
     const tool = this.options.tools.find(({ name }) => name === call.name);
     if (!tool) throw new Error(`There is no tool ${call.name}.`);
     const input = parseInput(tool.input, withoutNulls(call.arguments));
-    const { caller, requestId, clientAddress, log, hops, maxCost } = ctx;
+    const { caller, requestId, clientAddress, log, note, hops, maxCost } = ctx;
     return this.options.calls.run(id, ctx.signal, (signal) =>
-      tool.call({ caller, requestId, clientAddress, log, hops, maxCost, signal }, input, report),
+      tool.call({ caller, requestId, clientAddress, log, note, hops, maxCost, signal }, input, report),
     );
   }
 
