@@ -11,7 +11,8 @@ async function main(): Promise<void> {
   const { config, namesRead } = readConfig();
   // Lines are handed to the system beside the work, several at once when there are many: whoever reads them slowly holds up nobody. What
   // is left when the process ends is written then.
-  const log = pino({ level: config.logLevel }, pino.destination({ sync: false }));
+  const output = pino.destination({ sync: false });
+  const log = pino({ level: config.logLevel }, output);
   let app: App;
   try {
     app = await createApp(config, log);
@@ -34,6 +35,7 @@ async function main(): Promise<void> {
   process.once("SIGINT", stop);
   // Tried beside the first requests, so that what is logged at the start says what code agents are worth here.
   void app.services.guests.findWall();
+  output.flushSync();
   greet(app.addresses.baseUrl, config.ownerApiKey === null ? app.newOwnerKey : null);
 }
 

@@ -179,7 +179,9 @@ export class Metrics {
 
   /** Not loaded before somebody asks: it takes a good part of a start. */
   private async openRegistry(): Promise<() => Promise<string>> {
-    const { collectDefaultMetrics, Registry } = await import("prom-client");
+    // As one value: of a CommonJS package in a bundle there are no names to import.
+    const { default: prometheus } = await import("prom-client");
+    const { collectDefaultMetrics, Registry } = prometheus;
     const registry = new Registry();
     collectDefaultMetrics({ register: registry });
     // A registry asks a metric for its name and its values, and for nothing else that prom-client's own have.
