@@ -100,13 +100,16 @@ describe("A first start", () => {
     taken.close();
     await once(taken, "close");
 
-    let status = 0;
+    let [status, metrics] = [0, ""];
     const second = await start(place, { LOG_LEVEL: "error" }, async (out) => {
       const [key = ""] = /\bsk_\w+/.exec(out) ?? [];
       const answer = await fetch(`http://${host}:${PORT}/account/key`, { headers: { Authorization: `Bearer ${key}` } });
       status = answer.status;
+      // What is loaded when it is first asked for is in the bundle, too.
+      metrics = await fetch(`http://${host}:${PORT}/metrics`).then((scraped) => scraped.text());
     });
     expect(status).toBe(200);
+    expect(metrics).toContain("\nsluice_database_available 1\n");
     expect(second).toMatchObject({ code: 0, error: "" });
     expect(second.out).not.toContain("not to be shown");
   });
