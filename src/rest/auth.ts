@@ -4,6 +4,7 @@ import { addAuthorizeRoutes } from "./authorize.js";
 import { addDeviceRoutes } from "./device.js";
 import { addDevicePages } from "./device-page.js";
 import type { Endpoint } from "./endpoint.js";
+import { addHomePages } from "./home-pages.js";
 import { addIntegrationPages } from "./integration-pages.js";
 import type { OAuthEndpoint } from "./oauth-endpoint.js";
 import { addMetadataRoutes } from "./oauth-metadata.js";
@@ -11,6 +12,7 @@ import { addTokenRoutes } from "./oauth-token.js";
 import type { PageEndpoint } from "./pages/page-endpoint.js";
 import { addSessionPages } from "./pages/sessions.js";
 import { addSignInPages } from "./pages/sign-in.js";
+import type { GatewayInfo } from "./pages/start.js";
 import type { Route } from "./route.js";
 
 export interface AuthEndpoints {
@@ -20,8 +22,9 @@ export interface AuthEndpoints {
 }
 
 /** Each domain of the host adds its routes here. */
-export function addAuthRoutes(route: Route, endpoints: AuthEndpoints, services: Services): void {
+export function addAuthRoutes(route: Route, endpoints: AuthEndpoints, services: Services, gateway: GatewayInfo): void {
   addSignInPages(route, endpoints, services);
+  addHomePages(route, endpoints.page, services, gateway);
   addSessionPages(route, endpoints, services);
   addAuthorizeRoutes(route, endpoints.page, services);
   addTokenRoutes(route, endpoints.oauth, services);

@@ -93,6 +93,7 @@ function createRouter(
   addMediaRoutes(recordingRoute(createRoute(mediaRouter, log, "/media"), recorded, "/media"), endpoint, services, mediaHome);
   mountHost(router, mediaRouter, mediaMount, log, mediaHome);
   const authRouter = Router({ caseSensitive: true });
+  const gateway = { addresses, hasGraphiQL };
   const page = createPageEndpoint({
     sessions: services.access,
     formTokens: services.formTokens,
@@ -101,7 +102,7 @@ function createRouter(
     isSecure: () => addresses().authUrl.startsWith("https:"),
   });
   const oauth = recordingOAuthEndpoint(createOAuthEndpoint(services.access, trustProxyHops, services.bodies));
-  addAuthRoutes(recordingRoute(createRoute(authRouter, log), recorded), { endpoint, page, oauth }, services);
+  addAuthRoutes(recordingRoute(createRoute(authRouter, log), recorded), { endpoint, page, oauth }, services, gateway);
   // A host of its own comes first; below the gateway's own addresses the busier routes do.
   const authMount = auth ?? { host: null, path: "" };
   const authRoot = Router({ caseSensitive: true });
@@ -133,7 +134,7 @@ function createRouter(
     handler: (_ctx, { session }) => {
       const pages = authMount.host === null ? authMount.path : addresses().authUrl;
       if (session) return { redirectTo: `${pages}${HOME_PATH}` };
-      return startPage({ addresses, hasGraphiQL, pages, isSignUpOpen: services.signIn.isSignUpOpen });
+      return startPage({ ...gateway, pages, isSignUpOpen: services.signIn.isSignUpOpen });
     },
   });
   addServiceRoutes(route, { isReady, startPage: start });

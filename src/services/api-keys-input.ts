@@ -1,6 +1,7 @@
 /** What is said of an API key by whoever makes or changes it (Spec 4.5, decisions "Keys"). */
 import * as z from "zod";
 import { API_KEY_ALLOWED_MODELS_MAX, API_KEY_EXPIRES_IN_SECONDS_MAX, API_KEY_NAME_CHARS_MAX } from "../limits.js";
+import { checkboxes, creditsText, dayCount } from "./authorizations/grant-terms.js";
 import { redirectUrls } from "./authorizations/redirect-url.js";
 import { creditsAmount } from "./credits/credits-amount.js";
 import { storableText } from "./input.js";
@@ -28,3 +29,34 @@ export type CreateApiKeyInput = z.output<typeof createApiKeyInput>;
 
 export const updateApiKeyInput = z.strictObject(editableFields).partial();
 export type UpdateApiKeyInput = z.output<typeof updateApiKeyInput>;
+
+const SECONDS_PER_DAY = 24 * 60 * 60;
+const empty = z.literal("").transform(() => undefined);
+
+/**
+ * A secret key to be made, as the fields of a form: `name`, `budget` in credits and `expiry` in days, which may be left empty, the
+ * checkboxes `permissions`, and `model_choice` (`all` or `chosen`) with the checkboxes `models`.
+ */
+export const apiKeyForm = z
+  .object({
+    name: editableFields.name,
+    budget: z.union([empty, creditsText]).optional(),
+    expiry: z.union([empty, dayCount]).optional(),
+    model_choice: z.enum(["all", "chosen"]).default("all"),
+    models: checkboxes.pipe(editableFields.allowedModels.unwrap()),
+    permissions: checkboxes.pipe(z.array(permissionName)),
+  })
+  .refine(({ model_choice, models }) => model_choice === "all" || models.length > 0, {
+    path: ["models"],
+    message: "must be at least one, or every one",
+  })
+  .transform(
+    ({ name, budget, expiry, model_choice, models, permissions }): CreateApiKeyInput => ({
+      name,
+      type: "secret",
+      creditBudget: budget ?? null,
+      expiresIn: expiry === undefined ? null : expiry * SECONDS_PER_DAY,
+      allowedModels: model_choice === "all" ? null : models,
+      accountPermissions: permissions,
+    }),
+  );

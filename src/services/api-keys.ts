@@ -30,6 +30,8 @@ interface NewKey extends Pick<ApiKeyRow, "name" | "type" | "permissions" | "allo
   readonly appKeyId?: string | null;
   /** The key that makes it; absent: a person does. */
   readonly parent?: ApiKeyModel | undefined;
+  /** Absent: it is made up here. */
+  readonly text?: string | undefined;
 }
 
 export interface CurrentApiKey extends ApiKeyRow {
@@ -101,8 +103,11 @@ export class ApiKeys {
     return toPage(await this.rows.all(this.database.prisma, rows), page.first);
   }
 
-  /** The key's text is in this answer and nowhere else. What a key makes is its child (decisions "Keys"). */
-  async create(ctx: RequestContext, input: CreateApiKeyInput): Promise<{ apiKey: ApiKeyRow; key: string }> {
+  /**
+   * The key's text is in this answer and nowhere else. What a key makes is its child (decisions "Keys"). `text` is that of a secret key
+   * that has been thought of before, by key-reveals.ts and never by a face.
+   */
+  async create(ctx: RequestContext, input: CreateApiKeyInput, text?: string): Promise<{ apiKey: ApiKeyRow; key: string }> {
     const caller = requireKeyManager(ctx);
     const { accountId } = caller;
     const { name, type, allowedModels = null, creditBudget = null, expiresIn = null } = input;
@@ -115,11 +120,20 @@ export class ApiKeys {
         const stated = { allowedModels, creditBudget, expiresAt: this.expiry(expiresIn) };
         assertMayMake(worthOf(maker.key, maker.ancestors), permissions, stated, this.idOf);
       }
-      const key = { accountId, name, type, permissions, allowedModels, creditBudget, expiresIn, redirectUrls, parent: maker?.key };
+      const key = { accountId, name, type, permissions, allowedModels, creditBudget, expiresIn, redirectUrls, parent: maker?.key, text };
       return this.insert(key, transaction);
     });
     this.announce([created.apiKey.id]);
     return created;
+  }
+
+  /** The account's key with this text; null for one that is not there, or has been revoked. Not for faces. */
+  async findByText(ctx: RequestContext, text: string): Promise<ApiKeyRow | null> {
+    const { accountId } = requireKeyManager(ctx);
+    const { prisma } = this.database;
+    const hash = new Uint8Array(this.directory.hash(text));
+    const row = await prisma.apiKey.findUnique({ where: { hash, accountId, revokedAt: null } });
+    return row && this.rows.one(prisma, row);
   }
 
   /** Makes the key of a grant. Not for faces: the flows call it once a person has agreed, and see to it that it is once. */
@@ -198,7 +212,7 @@ export class ApiKeys {
 
   /** In a transaction that has locked the account, so that there are never more than there may be, and none of a parent that is ending. */
   private async insert(newKey: NewKey, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
-    const { allowedModels, creditBudget, expiresIn, permissions, redirectUrls, parent, ...columns } = newKey;
+    const { allowedModels, creditBudget, expiresIn, permissions, redirectUrls, parent, text = newText(newKey), ...columns } = newKey;
     const live = await writer.apiKey.count({ where: { accountId: newKey.accountId, revokedAt: null } });
     if (live >= API_KEYS_PER_ACCOUNT_MAX) throw conflict(`An account has at most ${API_KEYS_PER_ACCOUNT_MAX} keys.`);
     const ancestorIds = parent ? [...parent.ancestorIds, parent.id] : [];
@@ -207,7 +221,6 @@ export class ApiKeys {
         `Keys descend from each other in at most ${API_KEY_LEVELS_MAX} levels: make this one with a key above, or as a person.`,
       );
     }
-    const text = createApiKeyText(newKey.type === "secret" ? "sk" : "pk");
     const row = await writer.apiKey.create({
       data: {
         ...columns,
@@ -245,6 +258,10 @@ export class ApiKeys {
   private expiry(expiresIn: number | null): Date | null {
     return expiresIn === null ? null : new Date(this.clock.now().getTime() + expiresIn * 1000);
   }
+}
+
+function newText({ type }: Pick<NewKey, "type">): string {
+  return createApiKeyText(type === "secret" ? "sk" : "pk");
 }
 
 /** A key and all that descend from it. */

@@ -63,6 +63,7 @@ import type { Upstreams } from "./generation/upstreams.js";
 import { Videos } from "./generation/videos.js";
 import { IDEMPOTENCY_FOLDER, Idempotency } from "./idempotency.js";
 import { createIntegrations } from "./integrations/create-integrations.js";
+import { KeyReveals } from "./key-reveals.js";
 import { LiveAccount } from "./live.js";
 import { createMcpGateway } from "./mcp/create-gateway.js";
 import { McpServers } from "./mcp/servers.js";
@@ -234,6 +235,7 @@ export function createServices(
     images,
     idempotency,
     integrations,
+    keyReveals: new KeyReveals(apiKeys, new SecretBox(foundations.deriveSecret("new keys")), clock),
     live: new LiveAccount(events, accounts, usage),
     liveModelHealth: new LiveModelHealth(events, foundations.communityModels, foundations.modelHealth),
     lowBalance,

@@ -34,6 +34,7 @@ import type { Videos } from "./generation/videos.js";
 import type { Idempotency } from "./idempotency.js";
 import type { DevelopmentBroker } from "./integrations/development-broker.js";
 import type { Integrations } from "./integrations.js";
+import type { KeyReveals } from "./key-reveals.js";
 import type { LiveAccount } from "./live.js";
 import type { LowBalance } from "./low-balance.js";
 import type { McpGateway } from "./mcp/gateway.js";
@@ -77,6 +78,7 @@ export interface Services {
   readonly images: Images;
   readonly idempotency: Idempotency;
   readonly integrations: Integrations;
+  readonly keyReveals: KeyReveals;
   readonly live: LiveAccount;
   readonly lowBalance: LowBalance;
   readonly liveModelHealth: LiveModelHealth;

@@ -13,7 +13,7 @@ const [GATEWAY, LOGIN, MEDIA] = ["gateway.example", "login.example", "media.exam
 const ME = JSON.stringify({ query: "{ me { handle } }" });
 /** Accounts, and the pages on which people sign in and decide. */
 const ANSWERED_WHERE_PEOPLE_SIGN_IN =
-  /^\/(?:account|sign-in|sign-up|sign-out|sessions|password|authorize|device|integrations|api\/auth|api\/device|api\/oauth|\.well-known)(?:\/|$)/;
+  /^\/(?:account|sign-in|sign-up|sign-out|home|sessions|password|authorize|device|integrations|api\/auth|api\/device|api\/oauth|\.well-known)(?:\/|$)/;
 
 let app: TestApp;
 let person: Person;

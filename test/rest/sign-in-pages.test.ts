@@ -1,17 +1,21 @@
 /** The pages on which people sign up, in and out, as a browser without scripts uses them. */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
-import { PageBrowser } from "../support/page-browser.js";
+import { PageBrowser, type ShownPage } from "../support/page-browser.js";
 import { type Person, signIn, signUp } from "../support/sign-in.js";
 
 const PASSWORD = "correct horse battery";
 /** Where people are led who came for nothing in particular. */
-const HOME = "/sessions";
+const HOME = "/home";
 
 let app: TestApp;
 let person: Person;
 beforeAll(async () => {
-  app = await createTestApp();
+  // All of them come from one address.
+  const rateLimits = { anonymousRequestsPer10Seconds: 10_000, publishableRequestsPerMinute: 60, publishableCreditsPerHour: 1_000_000_000n };
+  app = await createTestApp({ config: { rateLimits } });
   person = await signUp(app);
 });
 afterAll(() => app.close());
@@ -370,3 +374,153 @@ function decodeText(text: string): string {
     .replace(/&quot;/g, '"')
     .replace(/&amp;/g, "&");
 }
+
+describe("Home", () => {
+  const ownKeys = async (browser: PageBrowser) => {
+    const answer = await browser.get("/account/keys", { "Sec-Fetch-Site": "same-origin" });
+    return (JSON.parse(answer.text) as { data: Record<string, unknown>[] }).data;
+  };
+  const sealedOf = (page: ShownPage) => /name="new_key" value="([^"]+)"/.exec(page.text)?.[1] ?? "";
+  const preOf = (page: ShownPage, name: string) =>
+    decodeText(new RegExp(`<pre class="${name}"><code>([^<]*)</code>`).exec(page.text)?.[1] ?? "");
+
+  /** Fills the form in and sends it. */
+  async function make(browser: PageBrowser, fields: Record<string, string>): Promise<ShownPage> {
+    const form = await browser.get("/home/keys/new");
+    return browser.submit("/home/keys/new", { new_key: sealedOf(form), model_choice: "all", budget: "", expiry: "", ...fields });
+  }
+
+  it("is where nobody gets without signing in, and comes back to", async () => {
+    for (const path of ["/home", "/home/keys", "/home/keys/new", "/home/keys/made"]) {
+      expect((await open().get(path)).location).toBe(`/sign-in?return_to=${encodeURIComponent(path)}`);
+    }
+    expect((await open().submit("/home/keys/new", { name: "x" })).location).toBe("/sign-in");
+  });
+
+  it("shows the balance by bucket with the next refill, the keys, what was used, and where to go on", async () => {
+    const who = await signUp(app, { credits: 2.5 });
+    const browser = await openSignedIn(who);
+    const empty = await browser.get("/home");
+    const key = preOf(await followed(browser, await make(browser, { name: "<b>Robot</b>", budget: "0.5", expiry: "7" })), "secret");
+    const used = await fetch(`${app.baseUrl}/text/hello?model=sandbox/text`, { headers: { Authorization: `Bearer ${key}` } });
+    await used.text();
+
+    const page = await browser.get("/home");
+
+    expect(used.status).toBe(200);
+    expect(empty.text).toContain("You have none yet.");
+    expect(empty.text).toContain("Nothing was generated in the last 30 days.");
+    for (const told of [
+      "3.5 credits",
+      "1 credit, next refill <time",
+      "2.5 credits",
+      "0.5 credits",
+      `${key.slice(0, 10)}…`,
+      "sandbox/text",
+      "Sign out",
+    ])
+      expect(page.text).toContain(told);
+    expect(page.text).toContain("&lt;b&gt;Robot&lt;/b&gt;");
+    expect(page.text).not.toContain("<b>Robot");
+    for (const href of ["/docs", "/openapi.json", "/graphql", "/models"])
+      expect(page.text).toMatch(new RegExp(`href="http://localhost:\\d+${href}"`));
+    expect(page.headers.get("cache-control")).toBe("no-store");
+  });
+
+  async function followed(browser: PageBrowser, answer: ShownPage): Promise<ShownPage> {
+    expect([answer.status, answer.location]).toEqual([303, "/home/keys/made"]);
+    return browser.get(answer.location ?? "");
+  }
+
+  it("makes a key whose value is shown once, with a command that runs as it is pasted", async () => {
+    const browser = await openSignedIn(await signUp(app));
+
+    const answer = await make(browser, { name: "Robot", budget: "0.25", expiry: "3", permissions: "usage" });
+    const given = browser.cookies.get("sluice_new_key") ?? "";
+    const cookieLine = answer.headers.getSetCookie().join("\n");
+    const shown = await followed(browser, answer);
+    const reloaded = await browser.get("/home/keys/made");
+
+    const key = preOf(shown, "secret");
+    expect(key).toMatch(/^sk_[0-9A-Za-z]{43}$/);
+    expect(cookieLine).toMatch(/; Max-Age=120; Path=\/home\/keys\/made; HttpOnly; SameSite=Strict$/);
+    // Neither is it in what the browser was given to carry, however that is written.
+    expect(given.length).toBeGreaterThan(20);
+    expect(given + Buffer.from(given, "base64url").toString("latin1")).not.toContain(key);
+    expect(`${answer.location}${answer.text}`).not.toContain(key.slice(3));
+    expect(shown.headers.get("cache-control")).toBe("no-store");
+    expect(browser.cookies.has("sluice_new_key")).toBe(false);
+    expect([reloaded.status, reloaded.text.includes("sk_"), reloaded.text.includes("A new key is shown once")]).toEqual([200, false, true]);
+    expect(await ownKeys(browser)).toMatchObject([{ name: "Robot", creditBudget: 0.25, permissions: ["usage"], allowedModels: null }]);
+    const command = preOf(shown, "command");
+    expect(command).toContain(`Bearer ${key}`);
+    const { stdout } = await promisify(execFile)("sh", ["-c", `${command} -sS`]);
+    expect(JSON.parse(stdout)).toMatchObject({ choices: [{ message: { role: "assistant", content: expect.stringMatching(/\S/) } }] });
+  });
+
+  it("makes one key of one form, however often it is sent", async () => {
+    const browser = await openSignedIn(await signUp(app));
+    const form = await browser.get("/home/keys/new");
+    const fields = { new_key: sealedOf(form), name: "Robot", model_choice: "all", budget: "", expiry: "" };
+
+    const answers = await Promise.all([1, 2, 3].map(() => browser.submit("/home/keys/new", fields)));
+    const shown = await followed(browser, answers[0] as ShownPage);
+
+    expect(answers.map(({ status, location }) => [status, location])).toEqual(Array(3).fill([303, "/home/keys/made"]));
+    expect(await ownKeys(browser)).toHaveLength(1);
+    expect((await ownKeys(browser))[0]?.start).toBe(preOf(shown, "secret").slice(0, 10));
+  });
+
+  it("takes no form of another session, and none that is made up", async () => {
+    const [mine, theirs] = [await openSignedIn(), await openSignedIn()];
+    const sealed = sealedOf(await theirs.get("/home/keys/new"));
+    const before = await ownKeys(mine);
+
+    const answers = [await make(mine, { name: "x", new_key: sealed }), await make(mine, { name: "x", new_key: "x" })];
+    const planted = await mine.get("/home/keys/made", { Cookie: `${mine.cookie}; sluice_new_key=${sealed}` });
+
+    expect(answers.map(({ status }) => status)).toEqual([403, 403]);
+    expect(planted.text).not.toContain("sk_");
+    expect(await ownKeys(mine)).toHaveLength(before.length);
+  });
+
+  it.each([
+    [{ name: " " }, "name", "The name must"],
+    [{ budget: "0" }, "budget", "The budget must be an amount of credits above 0"],
+    [{ budget: "much" }, "budget", "The budget must be an amount of credits above 0"],
+    [{ expiry: "366" }, "expiry", "The time must be a whole number of days from 1 to 365"],
+    [{ model_choice: "chosen" }, "models", "The models must be at least one"],
+    [{ permissions: "everything" }, "permissions", "Permissions must be one of"],
+  ])("says what is wrong with %j beside a link to the field, and keeps the rest", async (wrong, id, message) => {
+    const browser = await openSignedIn();
+    const before = await ownKeys(browser);
+
+    const page = await make(browser, { name: "Kept", expiry: "9", ...wrong });
+
+    expect(page.status).toBe(400);
+    expect(page.text).toMatch(new RegExp(`role="alert" id="wrong"><a href="#${id}">${message}`));
+    expect(page.text).toContain(id === "name" ? 'value="9"' : 'value="Kept"');
+    expect(await ownKeys(browser)).toHaveLength(before.length);
+    expect(sealedOf(page)).not.toBe("");
+  });
+
+  it("revokes a key, by its own form alone", async () => {
+    const who = await signUp(app);
+    const browser = await openSignedIn(who);
+    await followed(browser, await make(browser, { name: "Robot", model_choice: "chosen", models: "acme/image" }));
+    const id = String((await ownKeys(browser))[0]?.id);
+    await browser.get("/home");
+
+    const byGet = await browser.get(`/home/keys/${id}/revoke`);
+    const forged = await browser.submit(`/home/keys/${id}/revoke`, { form_token: "x" });
+    const foreign = await (await openSignedIn()).submit(`/home/keys/${id}/revoke`);
+    const there = await ownKeys(browser);
+    const revoked = await browser.submit(`/home/keys/${id}/revoke`);
+    const after = await browser.get(revoked.location ?? "");
+
+    expect([byGet.status, forged.status, foreign.status, there.length]).toEqual([405, 403, 403, 1]);
+    expect([revoked.status, revoked.location]).toEqual([303, "/home?done=revoked"]);
+    expect(after.text).toContain("The key is revoked.");
+    expect(await ownKeys(browser)).toEqual([]);
+  });
+});

@@ -30,6 +30,8 @@ export interface PageRequest<Form, Query> {
   readonly formToken: string;
   /** Where the pages are, without a slash at the end: put before each path of a link or a form. */
   readonly base: string;
+  /** Cookies are kept from the network. */
+  readonly isSecure: boolean;
   readonly exchange: Exchange;
 }
 
@@ -87,7 +89,13 @@ export function createPageEndpoint(settings: PageSettings): PageEndpoint {
         const ctx = new RestRequestContext(caller, exchange, clientAddress);
         if (isSignedIn && !session) return await sendPageAnswer(exchange, toSignIn(exchange));
         const binding = session || !hasForms ? (session?.sessionId ?? "") : formCookieOf(exchange, settings.isSecure());
-        const base = { session, formToken: hasForms ? settings.formTokens.create(binding) : "", base: exchange.req.baseUrl, exchange };
+        const base = {
+          session,
+          formToken: hasForms ? settings.formTokens.create(binding) : "",
+          base: exchange.req.baseUrl,
+          isSecure: settings.isSecure(),
+          exchange,
+        };
         allowance = settings.bodies.allow(caller, clientAddress);
         const fields = form ? await readOwnForm(exchange, allowance, settings.formTokens, binding) : {};
         const parsedQuery = (query ? parseInput(query, exchange.query.parameters) : undefined) as never;

@@ -44,6 +44,17 @@ dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
 ul { margin: 0 0 0.75rem; padding-left: 1.2rem; }
 li { margin: 0.2rem 0; overflow-wrap: anywhere; }
 pre { margin: 0 0 0.75rem; padding: 0.65rem 0.8rem; background: var(--paper); border: 1px solid var(--line); border-radius: 0.5rem; font: 0.9rem/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; user-select: all; }
+.amount { font-size: 1.7rem; font-weight: 650; }
+.hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+.wide { overflow-x: auto; margin: 0 0 0.75rem; }
+table { border-collapse: collapse; width: 100%; font-size: 0.9rem; }
+th, td { padding: 0.35rem 0.75rem 0.35rem 0; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap; vertical-align: top; }
+th { color: var(--soft); font-weight: 600; }
+summary { cursor: pointer; color: var(--strong); padding: 0.35rem 0; }
+code { font: 0.9em ui-monospace, monospace; }
+[aria-invalid="true"] { border-color: var(--bad); border-width: 2px; }
+.error a { color: inherit; }
+.error > :last-child, .note > :last-child { margin-bottom: 0; }
 ul.plain { list-style: none; margin: 0; padding: 0; }
 ul.plain > li { padding: 0.75rem 0; border-top: 1px solid var(--line); }
 .who { display: flex; flex-wrap: wrap; gap: 0.5rem 1rem; align-items: center; justify-content: space-between; border-bottom: 1px solid var(--line); padding-bottom: 0.75rem; margin-bottom: 1rem; }

@@ -44,14 +44,14 @@ export const permissionList = z
   ])
   .pipe(z.array(permission));
 
-const dayCount = z
+export const dayCount = z
   .string()
   .trim()
   .regex(/^\d{1,4}$/, wholeDays)
   .transform(Number)
   .pipe(days);
 
-const creditsText = z.string().transform((text, issues) => {
+export const creditsText = z.string().transform((text, issues) => {
   const nanocredits = parseNanocredits(text.trim());
   if (nanocredits !== null && nanocredits > 0n && nanocredits <= BigInt(CREDITS_MAX) * 10n ** 9n) return nanocredits;
   issues.addIssue(`must be an amount of credits above 0 and up to ${CREDITS_MAX}, such as 2.5`);
@@ -90,7 +90,7 @@ export const grantChoice = z.strictObject({
 export type GrantChoice = z.output<typeof grantChoice>;
 
 /** One field of a form: absent, once or several times. */
-const checkboxes = z
+export const checkboxes = z
   .union([z.string(), z.array(z.string())])
   .optional()
   .transform((value) => (value === undefined ? [] : typeof value === "string" ? [value] : value));
