@@ -84,7 +84,8 @@ interface StoredRequest {
   readonly codeChallenge: string | null;
 }
 
-type Checked = Pick<AuthorizationRequest, "app" | "redirect" | "isRedirectRegistered" | "asked">;
+/** A request that is in order, whoever is shown it. */
+export type CheckedRequest = Pick<AuthorizationRequest, "app" | "redirect" | "isRedirectRegistered" | "asked">;
 type DecisionTransaction = Pick<DatabaseClient, "authorizationRequest" | "authorizationCode"> & KeyWriter;
 
 export class Authorizations {
@@ -94,9 +95,9 @@ export class Authorizations {
     return this.parts.issuer();
   }
 
-  /** Step 1; open to all. Rejects with BAD_REQUEST. */
-  async check(ctx: RequestContext, input: AuthorizationInput): Promise<void> {
-    await this.examine(ctx, input);
+  /** Step 1; open to all. Resolves with who asks, for what. Rejects with BAD_REQUEST. */
+  async check(ctx: RequestContext, input: AuthorizationInput): Promise<CheckedRequest> {
+    return this.examine(ctx, input);
   }
 
   /** Step 2. Rejects with BAD_REQUEST. */
@@ -186,14 +187,14 @@ export class Authorizations {
     if (surplus.length > 0) await authorizationRequest.deleteMany({ where: { id: { in: surplus.map(({ id }) => id) } } });
   }
 
-  private async examine({ caller }: RequestContext, { redirectUrl, appKey, terms }: AuthorizationInput): Promise<Checked> {
+  private async examine({ caller }: RequestContext, { redirectUrl, appKey, terms }: AuthorizationInput): Promise<CheckedRequest> {
     const redirect = parseRedirectUrl(redirectUrl, "redirectUrl");
     const app = appKey === null ? null : await this.parts.apps.identify(appKey);
     return { ...trusted(app, redirect), asked: toAskedTerms((name) => this.parts.catalog.findFor(caller, name), terms) };
   }
 
   /** Since the page was shown the app may have been revoked, or have registered other addresses. */
-  private async examineAgain({ redirectUrl, appKeyId, terms }: StoredRequest): Promise<Checked> {
+  private async examineAgain({ redirectUrl, appKeyId, terms }: StoredRequest): Promise<CheckedRequest> {
     const app = appKeyId === null ? null : await this.parts.apps.find({ id: appKeyId });
     if (appKeyId !== null && app === null) throw invalidInput("The app has withdrawn its app key. Go back to the app and begin again.");
     return { ...trusted(app, parseRedirectUrl(redirectUrl, "redirectUrl")), asked: fromStoredTerms(terms) };
@@ -224,7 +225,7 @@ export class Authorizations {
 }
 
 /** An app that has registered addresses is answered there only. */
-function trusted(app: App | null, redirect: RedirectUrl): Pick<Checked, "app" | "redirect" | "isRedirectRegistered"> {
+function trusted(app: App | null, redirect: RedirectUrl): Pick<CheckedRequest, "app" | "redirect" | "isRedirectRegistered"> {
   const registered = app?.redirectUrls ?? [];
   const isRedirectRegistered = isRegistered(registered, redirect);
   if (registered.length > 0 && !isRedirectRegistered) {

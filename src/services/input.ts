@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { AppError } from "../errors.js";
 import { MISSING, sayChoices, sayIssue, UNKNOWN_FIELDS_SEPARATOR } from "../lib/issue-words.js";
+import { ownValue } from "../lib/own-values.js";
 
 /** Unspecified: findings told at once. A body can hold thousands of wrong items, and nobody reads more than these. */
 const FINDINGS_MAX = 20;
@@ -90,9 +91,7 @@ function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
 
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   return path.reduce<unknown>((value, name) => {
-    return typeof value === "object" && value !== null && Object.hasOwn(value, name)
-      ? (value as Record<PropertyKey, unknown>)[name]
-      : undefined;
+    return typeof value === "object" && value !== null ? ownValue(value as Record<string, unknown>, String(name)) : undefined;
   }, input);
 }
 

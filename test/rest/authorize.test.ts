@@ -117,6 +117,38 @@ describe("a request that is in order", () => {
     expect(target.searchParams.get("return_to")).toBe(pathOf({ redirect_url: REDIRECT, state: "x y", models: "acme/chat" }));
   });
 
+  it("says on the pages to sign in and up who has sent somebody there, in the words of the consent page", async () => {
+    const hostile = `<img src=x>\u202e"${"y".repeat(100)}`;
+    const { key } = await createKey(app, { type: "publishable", name: hostile, redirectUrls: [REDIRECT] });
+    const signInFor = async (query: Query) => openPage(app.baseUrl, (await ask(query, null)).location ?? "");
+
+    const known = await signInFor({ app_key: key });
+    const signUpPage = await openPage(app.baseUrl, /href="([^"]*sign-up[^"]*)"/.exec(known.html)?.[1] ?? "");
+    const unknown = await signInFor({ models: "chat" });
+    const wrong = await submitForm(app.baseUrl, formTo(unknown, "/sign-in"), {
+      cookie: unknown.headers.getSetCookie()[0]?.split(";")[0] ?? "",
+      set: { email: person.email, password: "wrong password" },
+    });
+    const misused = await openPage(
+      app.baseUrl,
+      `/sign-in?return_to=${encodeURIComponent(pathOf({ redirect_url: "https://evil.example/", app_key: key }))}`,
+    );
+
+    for (const page of [known, signUpPage]) {
+      expect(page.text).toMatch(/<img src=x> "y{47}… has sent you here\. .* Made by owner Sends you to app\.example/);
+      expect(page.html).not.toMatch(/<img|\u202e|y{48}/);
+      expect(page.text).not.toContain("Unverified");
+    }
+    for (const page of [unknown, wrong]) expect(page.text).toMatch(/app\.example has sent you here\..*Unverified app\./);
+    expect(wrong.status).toBe(401);
+    expect(misused.text).not.toMatch(/has sent you here|evil/);
+    expect((await openPage(app.baseUrl, "/sign-in?return_to=%2Fdevice")).text).toContain("You are about to connect a device");
+    expect((await openPage(app.baseUrl, "/sign-in?return_to=%2Fintegrations%2Fconnect%3Ftoken%3Dx")).text).not.toContain(
+      "about to connect",
+    );
+    expect((await openPage(app.baseUrl, "/sign-in")).text).not.toMatch(/has sent you|about to/);
+  });
+
   it("shows who is asked, by whom, for what, and where the answer goes", async () => {
     const page = await ask({ models: "chat,acme/image", budget: "2.50", expiry: "7", permissions: "profile,usage" });
 

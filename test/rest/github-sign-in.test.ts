@@ -70,7 +70,7 @@ describe("Signing in with GitHub", () => {
     const { browser, back } = await signInWithGitHub(person);
     const again = await signInWithGitHub({ ...person, login: `Renamed-${person.id}` });
 
-    expect([back.status, back.location]).toEqual([303, "/sessions"]);
+    expect([back.status, back.location]).toEqual([303, "/home"]);
     const me = await meOf(browser);
     expect(me).toEqual({
       id: expect.any(String),

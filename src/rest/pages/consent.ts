@@ -2,6 +2,7 @@
 import type { AccountRow } from "../../services/accounts.js";
 import type { RedirectUrl } from "../../services/authorizations/redirect-url.js";
 import type { AuthorizationRequest } from "../../services/authorizations.js";
+import { nameOf, whoAsks } from "./asking-app.js";
 import { decisionFields, type Refused } from "./decision-fields.js";
 import { type Html, html } from "./html.js";
 import type { ListedModel } from "./model-choice.js";
@@ -24,8 +25,8 @@ export interface Consent {
 }
 
 export function consentPage({ request, person, balance, models, formToken, base, returnTo, refused }: Consent): Page {
-  const { app, redirect, asked, creditBudgetMax } = request;
-  const name = app?.name ?? redirect.host;
+  const { redirect, asked, creditBudgetMax } = request;
+  const name = nameOf(request);
   const body = html`<h1>Let <bdi>${name}</bdi> spend your credits?</h1>
 <div class="who"><span>Signed in as ${whoIsAsked(person)}</span>
 <form method="post" action="${base}/sign-out">${hiddenFields(formToken, returnTo)}<button type="submit" class="small">Use another account</button></form></div>
@@ -48,16 +49,4 @@ function formTargetsOf({ origin, isLoopback }: RedirectUrl): string[] {
 
 function whoIsAsked({ handle, email }: AccountRow): Html {
   return html`<strong>${handle}</strong>${email === null ? "" : html` <small>${email}</small>`}`;
-}
-
-function whoAsks({ app, redirect, isRedirectRegistered }: AuthorizationRequest): Html {
-  const destination = redirect.isLoopback ? html`this device (<strong>${redirect.host}</strong>)` : html`<strong>${redirect.host}</strong>`;
-  const rows = html`<dt>Sends you to</dt><dd>${redirect.isLoopback ? redirect.origin : redirect.host}</dd>`;
-  if (app === null) {
-    return html`<dl>${rows}</dl>
-<p class="note"><strong>Unverified app.</strong> It does not say who it is. The key goes to ${destination}: continue only if you have just come from there.</p>`;
-  }
-  const { handle, githubUsername } = app.owner;
-  return html`<dl><dt>Made by</dt><dd>${handle}${githubUsername === null ? "" : html` (GitHub: ${githubUsername})`}</dd>${rows}</dl>
-${isRedirectRegistered ? "" : html`<p class="note">This app has not registered where it sends you. The key goes to ${destination}: continue only if you trust that.</p>`}`;
 }

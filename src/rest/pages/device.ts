@@ -2,6 +2,7 @@
 import type { AppError } from "../../errors.js";
 import type { AccountRow } from "../../services/accounts.js";
 import type { DeviceAuthorization } from "../../services/device-authorizations.js";
+import { ownerOf, shownName } from "./asking-app.js";
 import { decisionFields, PERMISSION_WORDS, type Refused } from "./decision-fields.js";
 import { errorSummary } from "./form-errors.js";
 import { type Html, html } from "./html.js";
@@ -46,7 +47,7 @@ export interface Confirmation extends DevicePage {
 export function confirmationPage({ device, balance, models, refused, ...shown }: Confirmation): Page {
   const { formToken, base } = shown;
   const { app, userCode, asked, creditBudgetMax } = device;
-  const body = html`<h1>${app ? html`Let <bdi>${app.name}</bdi> spend your credits?` : "Let this device spend your credits?"}</h1>
+  const body = html`<h1>${app ? html`Let <bdi>${shownName(app.name)}</bdi> spend your credits?` : "Let this device spend your credits?"}</h1>
 ${whoIsAsked(shown)}
 <p>Your device must show this code:</p>
 <p class="code-shown">${userCode}</p>
@@ -57,7 +58,7 @@ ${hiddenFields(formToken)}
 <input type="hidden" name="user_code" value="${userCode}">
 ${decisionFields({ asked, creditBudgetMax, balance, person: shown.person, models, refused })}
 </form>`;
-  return { title: app ? `Let ${app.name} spend your credits?` : "Let this device spend your credits?", body };
+  return { title: app ? `Let ${shownName(app.name)} spend your credits?` : "Let this device spend your credits?", body };
 }
 
 /** What has become of a device that this person has decided on. */
@@ -71,7 +72,7 @@ ${device.status === "denied" ? "" : grantedOf(device)}
 }
 
 function outcomeOf({ status, app }: DeviceAuthorization): [title: string, text: string] {
-  const name = app?.name ?? "The device";
+  const name = app === null ? "The device" : shownName(app.name);
   if (status === "denied") return ["Denied", `${name} gets nothing.`];
   if (status === "expired") return ["Too late", `The code expired before ${name} fetched its key. Ask for another code on the device.`];
   if (status === "used") return ["Connected", `${name} has fetched its key.`];
@@ -98,9 +99,8 @@ function whoAsks({ app, clientAddress, createdAt, age }: DeviceAuthorization): H
   const asked = html`<dt>Asked from</dt><dd>${clientAddress || "an unknown address"}</dd>
 <dt>Asked</dt><dd>${agoOf(age)} <small>(${moment(createdAt)})</small></dd>`;
   if (app === null) return html`<dl><dt>App</dt><dd><strong>Unverified app:</strong> it does not say who it is.</dd>${asked}</dl>`;
-  const { handle, githubUsername } = app.owner;
-  return html`<dl><dt>App</dt><dd><bdi>${app.name}</bdi></dd>
-<dt>Made by</dt><dd>${handle}${githubUsername === null ? "" : html` (GitHub: ${githubUsername})`}</dd>${asked}</dl>`;
+  return html`<dl><dt>App</dt><dd><bdi>${shownName(app.name)}</bdi></dd>
+<dt>Made by</dt><dd>${ownerOf(app)}</dd>${asked}</dl>`;
 }
 
 function agoOf(seconds: number): string {

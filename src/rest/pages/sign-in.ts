@@ -1,5 +1,6 @@
 /** The pages on which people sign up, in and out (decisions "Authorization"). */
 import * as z from "zod";
+import type { RequestContext } from "../../context.js";
 import type { AppError } from "../../errors.js";
 import { EMAIL_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, PROFILE_NAME_CHARS_MAX } from "../../limits-sessions.js";
 import type { Services } from "../../services/services.js";
@@ -11,6 +12,7 @@ import type { FormFields } from "./form.js";
 import { errorSummary, type FieldsByParam } from "./form-errors.js";
 import { type Html, html } from "./html.js";
 import type { Page, PageAnswer } from "./page.js";
+import { type PurposeServices, purposeOf } from "./purpose.js";
 import { HOME_PATH, returnToInput, returnToQuery } from "./return-to.js";
 
 const pageQuery = z.object({ return_to: returnToInput });
@@ -25,40 +27,49 @@ const FIELDS: FieldsByParam = new Map([
   ["name", { id: "name", label: "The name" }],
 ]);
 
-type SignInServices = Pick<Services, "signIn" | "gitHubSignIn" | "sessions">;
+type SignInServices = Pick<Services, "signIn" | "gitHubSignIn" | "sessions"> & PurposeServices;
 
 export function addSignInPages(route: Route, { page }: Pick<AuthEndpoints, "page">, services: SignInServices): void {
   const { signIn, gitHubSignIn, sessions } = services;
-  /** What may be done here beside signing in with a password. */
-  const offers = () => ({ gitHubOrigin: gitHubSignIn.origin, isSignUpOpen: signIn.isSignUpOpen });
+  /** What may be done here beside signing in with a password, and what for. */
+  const offers = async (ctx: RequestContext, base: string, returnTo: string | undefined) => ({
+    gitHubOrigin: gitHubSignIn.origin,
+    isSignUpOpen: signIn.isSignUpOpen,
+    returnTo,
+    purpose: await purposeOf(ctx, base, returnTo, services),
+  });
+  const signInAgain = async (ctx: RequestContext, { error, fields, request }: Refusal) =>
+    signInPage({ ...request, ...again(fields), error, ...(await offers(ctx, request.base, returnToOf(fields))) });
+  const signUpFor = async (ctx: RequestContext, shown: FormPage) =>
+    signIn.isSignUpOpen
+      ? signUpPage({ ...shown, purpose: await purposeOf(ctx, shown.base, shown.returnTo, services) })
+      : signUpClosedPage(shown);
 
   route("/sign-in", {
     GET: page({
       query: pageQuery,
-      handler: (_ctx, { query, ...shown }) =>
-        shown.session ? { redirectTo: homeOf(shown, query.return_to) } : signInPage({ ...shown, returnTo: query.return_to, ...offers() }),
+      handler: async (ctx, { query, ...shown }) =>
+        shown.session
+          ? { redirectTo: homeOf(shown, query.return_to) }
+          : signInPage({ ...shown, ...(await offers(ctx, shown.base, query.return_to)) }),
     }),
     POST: page({
       form: signInForm,
       handler: async (ctx, { form: { return_to, ...input }, ...shown }) =>
         leave(shown, return_to, await signIn.signIn(ctx, input, browserOf(shown.exchange))),
-      onRefused: (_ctx, { error, fields, request }) => signInPage({ ...request, ...again(fields), error, ...offers() }),
+      onRefused: signInAgain,
     }),
   });
   route("/sign-up", {
     GET: page({
       query: pageQuery,
-      handler: (_ctx, { query, ...shown }) => {
-        const request = { ...shown, returnTo: query.return_to };
-        return signIn.isSignUpOpen ? signUpPage(request) : signUpClosedPage(request);
-      },
+      handler: (ctx, { query, ...shown }) => signUpFor(ctx, { ...shown, returnTo: query.return_to }),
     }),
     POST: page({
       form: signUpForm,
       handler: async (ctx, { form: { return_to, ...input }, ...shown }) =>
         leave(shown, return_to, await signIn.signUp(ctx, input, browserOf(shown.exchange))),
-      onRefused: (_ctx, { error, fields, request }) =>
-        signIn.isSignUpOpen ? signUpPage({ ...request, ...again(fields), error }) : signUpClosedPage({ ...request, ...again(fields) }),
+      onRefused: (ctx, { error, fields, request }) => signUpFor(ctx, { ...request, ...again(fields), returnTo: returnToOf(fields), error }),
     }),
   });
   route("/sign-out", {
@@ -79,7 +90,7 @@ export function addSignInPages(route: Route, { page }: Pick<AuthEndpoints, "page
         for (const line of cookies) shown.exchange.addCookie(line);
         return { redirectTo };
       },
-      onRefused: (_ctx, { error, fields, request }) => signInPage({ ...request, ...again(fields), error, ...offers() }),
+      onRefused: signInAgain,
     }),
   });
   route("/api/auth/callback/github", {
@@ -90,7 +101,7 @@ export function addSignInPages(route: Route, { page }: Pick<AuthEndpoints, "page
         const signedIn = await gitHubSignIn.finish(ctx, query, browser);
         return leave(shown, signedIn.returnTo, signedIn);
       },
-      onRefused: (_ctx, { error, request }) => signInPage({ ...request, error, ...offers() }),
+      onRefused: async (ctx, { error, request }) => signInPage({ ...request, error, ...(await offers(ctx, request.base, undefined)) }),
     }),
   });
 }
@@ -107,6 +118,14 @@ interface FormPage {
   readonly email?: string;
   readonly name?: string;
   readonly error?: AppError;
+  /** What it is for. */
+  readonly purpose?: Html | "";
+}
+
+interface Refusal {
+  readonly error: AppError;
+  readonly fields: FormFields;
+  readonly request: Shown & { readonly formToken: string };
 }
 
 export function browserOf({ req }: Exchange): Browser {
@@ -123,12 +142,15 @@ function homeOf({ base }: Pick<Shown, "base">, returnTo: string | undefined): st
   return returnTo ?? `${base}${HOME_PATH}`;
 }
 
+function returnToOf({ return_to }: FormFields): string | undefined {
+  return returnToInput.parse(return_to);
+}
+
 /** What was typed, other than the password. */
-function again({ email, name, return_to }: FormFields) {
+function again({ email, name }: FormFields) {
   return {
     email: typeof email === "string" ? email : "",
     name: typeof name === "string" ? name : "",
-    returnTo: returnToInput.parse(return_to),
   };
 }
 
@@ -138,11 +160,13 @@ function signInPage({
   returnTo,
   email = "",
   error,
+  purpose = "",
   gitHubOrigin,
   isSignUpOpen,
 }: FormPage & { readonly gitHubOrigin: string | null; readonly isSignUpOpen: boolean }): Page {
   const onward = returnToQuery(returnTo);
   const body = html`<h1>Sign in</h1>
+${purpose}
 ${error ? errorSummary(error, FIELDS) : ""}
 <form method="post" action="${base}/sign-in">
 ${hiddenFields(formToken, returnTo)}
@@ -164,8 +188,9 @@ ${hiddenFields(formToken, returnTo)}
 </form>`;
 }
 
-function signUpPage({ base, formToken, returnTo, email = "", name = "", error }: FormPage): Page {
+function signUpPage({ base, formToken, returnTo, email = "", name = "", error, purpose = "" }: FormPage): Page {
   const body = html`<h1>Create an account</h1>
+${purpose}
 ${error ? errorSummary(error, FIELDS) : ""}
 <form method="post" action="${base}/sign-up">
 ${hiddenFields(formToken, returnTo)}

@@ -43,6 +43,7 @@ dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
 ul { margin: 0 0 0.75rem; padding-left: 1.2rem; }
 li { margin: 0.2rem 0; overflow-wrap: anywhere; }
+pre code { font-size: inherit; }
 pre { margin: 0 0 0.75rem; padding: 0.65rem 0.8rem; background: var(--paper); border: 1px solid var(--line); border-radius: 0.5rem; font: 0.9rem/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; user-select: all; }
 .amount { font-size: 1.7rem; font-weight: 650; }
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
@@ -50,9 +51,11 @@ pre { margin: 0 0 0.75rem; padding: 0.65rem 0.8rem; background: var(--paper); bo
 table { border-collapse: collapse; width: 100%; font-size: 0.9rem; }
 th, td { padding: 0.35rem 0.75rem 0.35rem 0; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap; vertical-align: top; }
 th { color: var(--soft); font-weight: 600; }
+@media (max-width: 35.9rem) { th, td { white-space: normal; overflow-wrap: anywhere; padding-right: 0.5rem; } }
+.purpose { border-bottom: 1px solid var(--line); padding-bottom: 0.25rem; margin-bottom: 1rem; }
 summary { cursor: pointer; color: var(--strong); padding: 0.35rem 0; }
 code { font: 0.9em ui-monospace, monospace; }
-[aria-invalid="true"] { border-color: var(--bad); border-width: 2px; }
+input[aria-invalid="true"] { border-color: var(--bad); border-width: 2px; }
 .error a { color: inherit; }
 .error > :last-child, .note > :last-child { margin-bottom: 0; }
 ul.plain { list-style: none; margin: 0; padding: 0; }

@@ -1,0 +1,41 @@
+/**
+ * Who asks a person for something: an app by the name that its app key has, with its owner beside it, or else the host that the person
+ * is sent back to, which is what can be known of an app that does not say who it is (decisions "Authorization").
+ */
+import type { App } from "../../services/authorizations/apps.js";
+import type { AuthorizationRequest } from "../../services/authorizations.js";
+import { type Html, html } from "./html.js";
+
+export type AskingApp = Pick<AuthorizationRequest, "app" | "redirect" | "isRedirectRegistered">;
+
+/** Of an app's name. A host is always shown in full: its end says whose it is. */
+const NAME_CHARS_SHOWN = 60;
+/** Control characters, and those that turn the direction of the text around them or take up no room. */
+const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/gu;
+
+/** As plain text, for a title too: on one line, and of a length that leaves room for what we say of it. */
+export function nameOf({ app, redirect }: Pick<AskingApp, "app" | "redirect">): string {
+  return app === null ? redirect.host : shownName(app.name);
+}
+
+export function shownName(name: string): string {
+  const characters = [...name.replace(UNSEEN, " ").trim()];
+  if (characters.length === 0) return "An app without a name";
+  return characters.length <= NAME_CHARS_SHOWN ? characters.join("") : `${characters.slice(0, NAME_CHARS_SHOWN).join("")}…`;
+}
+
+export function ownerOf({ owner: { handle, githubUsername } }: App): Html {
+  return html`${handle}${githubUsername === null ? "" : html` (GitHub: ${githubUsername})`}`;
+}
+
+/** Who it is and where the answer goes, with a warning where nobody vouches for that. */
+export function whoAsks({ app, redirect, isRedirectRegistered }: AskingApp): Html {
+  const destination = redirect.isLoopback ? html`this device (<strong>${redirect.host}</strong>)` : html`<strong>${redirect.host}</strong>`;
+  const rows = html`<dt>Sends you to</dt><dd>${redirect.isLoopback ? redirect.origin : redirect.host}</dd>`;
+  if (app === null) {
+    return html`<dl>${rows}</dl>
+<p class="note"><strong>Unverified app.</strong> It does not say who it is. The key goes to ${destination}: continue only if you have just come from there.</p>`;
+  }
+  return html`<dl><dt>Made by</dt><dd>${ownerOf(app)}</dd>${rows}</dl>
+${isRedirectRegistered ? "" : html`<p class="note">This app has not registered where it sends you. The key goes to ${destination}: continue only if you trust that.</p>`}`;
+}
