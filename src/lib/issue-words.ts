@@ -111,9 +111,12 @@ function sayUnion({ input, errors, options }: Raw<"invalid_union">): string {
 function sayBounds(issue: Raw<"too_small"> | Raw<"too_big">): string {
   const { schema, origin } = issue;
   const { minimum, maximum } = boundsOf(schema);
-  if (origin === "string") return sayLength("characters", "character", minimum, maximum);
-  if (origin === "array" || origin === "set") return sayLength("items", "item", minimum, maximum);
   if (origin === "number" || origin === "int") return sayRange(issue, minimum, maximum);
+  // A schema that changes a text before it looks at it does not tell its bounds: the one that was broken is known all the same.
+  const least = minimum ?? (issue.code === "too_small" ? Number(issue.minimum) : undefined);
+  const most = maximum ?? (issue.code === "too_big" ? Number(issue.maximum) : undefined);
+  if (origin === "string") return sayLength("characters", "character", least, most);
+  if (origin === "array" || origin === "set") return sayLength("items", "item", least, most);
   return issue.code === "too_small" ? "is too small" : "is too large";
 }
 

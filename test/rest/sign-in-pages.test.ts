@@ -485,7 +485,7 @@ describe("Home", () => {
   });
 
   it.each([
-    [{ name: " " }, "name", "The name must"],
+    [{ name: " " }, "name", "The name must not be empty"],
     [{ budget: "0" }, "budget", "The budget must be an amount of credits above 0"],
     [{ budget: "much" }, "budget", "The budget must be an amount of credits above 0"],
     [{ expiry: "366" }, "expiry", "The time must be a whole number of days from 1 to 365"],

@@ -31,6 +31,7 @@ input.code { font: 600 1.5rem/1.2 ui-monospace, monospace; letter-spacing: 0.12e
 input + small { display: block; margin-top: 0.35rem; }
 .code-shown { font: 600 1.6rem/1.2 ui-monospace, monospace; letter-spacing: 0.12em; text-align: center; padding: 0.6rem; border: 1px dashed var(--soft); border-radius: 0.5rem; }
 .buttons { display: flex; flex-wrap: wrap; gap: 0.75rem; margin-top: 1.25rem; }
+.buttons + p { margin-top: 1rem; }
 .buttons > * { flex: 1 1 9rem; }
 button, .button { min-height: 2.75rem; padding: 0.5rem 1rem; font: inherit; font-weight: 600; text-align: center; text-decoration: none; cursor: pointer; color: var(--ink); background: transparent; border: 1px solid var(--soft); border-radius: 0.5rem; display: inline-block; }
 button.primary, .button.primary { color: var(--on-strong); background: var(--strong); border-color: var(--strong); }
@@ -51,7 +52,7 @@ pre { margin: 0 0 0.75rem; padding: 0.65rem 0.8rem; background: var(--paper); bo
 table { border-collapse: collapse; width: 100%; font-size: 0.9rem; }
 th, td { padding: 0.35rem 0.75rem 0.35rem 0; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap; vertical-align: top; }
 th { color: var(--soft); font-weight: 600; }
-@media (max-width: 35.9rem) { th, td { white-space: normal; overflow-wrap: anywhere; padding-right: 0.5rem; } }
+@media (max-width: 35.9rem) { th, td { white-space: normal; overflow-wrap: break-word; padding-right: 0.5rem; } }
 .purpose { border-bottom: 1px solid var(--line); padding-bottom: 0.25rem; margin-bottom: 1rem; }
 summary { cursor: pointer; color: var(--strong); padding: 0.35rem 0; }
 code { font: 0.9em ui-monospace, monospace; }
