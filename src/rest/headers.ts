@@ -25,14 +25,13 @@ export function receiptHeaders(receipt: Omit<Receipt, "meterSource">): OutgoingH
     const amount = receipt.usage[kind];
     if (amount !== 0) setOwnValue(headers, name, String(amount / divisor));
   }
-  if (receipt.warnings.length > 0) headers["X-Warnings"] = receipt.warnings.map(toHeaderText).join("; ");
   headers["Server-Timing"] = `gateway;dur=${milliseconds(receipt.gatewayMs)}, upstream;dur=${milliseconds(receipt.upstreamMs)}`;
   return headers;
 }
 
 /** What is known before the answer is finished: a stream's headers. */
 export function generationHeaders(
-  generation: Pick<Receipt, "generationId" | "model" | "modelUsed" | "cancelPolicy"> & Partial<Pick<Receipt, "safety">>,
+  generation: Pick<Receipt, "generationId" | "model" | "modelUsed" | "cancelPolicy"> & Partial<Pick<Receipt, "safety" | "warnings">>,
 ): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = { "X-Generation-Id": generation.generationId, "X-Model-Used": generation.modelUsed };
   if (generation.modelUsed !== generation.model) headers["X-Fallback"] = generation.modelUsed;
@@ -41,12 +40,13 @@ export function generationHeaders(
     headers["X-Safety-Applied"] = generation.safety.applied.join(",");
     headers["X-Safety-Redacted"] = generation.safety.redacted.join(",");
   }
+  if (generation.warnings && generation.warnings.length > 0) headers["X-Warnings"] = toWarningsHeader(generation.warnings);
   return headers;
 }
 
-/** Headers are Latin-1, on one line. */
-function toHeaderText(text: string): string {
-  return text.replace(/[^\x20-\x7e]/g, "?");
+/** What comes of a receipt is bounded already (services/generation/warnings.ts). Headers are Latin-1, on one line. */
+export function toWarningsHeader(warnings: readonly string[]): string {
+  return warnings.join("; ").replace(/[^\x20-\x7e]/g, "?");
 }
 
 function milliseconds(value: number): string {

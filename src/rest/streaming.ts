@@ -10,9 +10,10 @@ import { SLOW_READER_TIMEOUT_MS, SSE_KEEP_ALIVE_MS, STREAM_HEAD_WAIT_MS } from "
 import type { ChatCompletionStream } from "../services/generation/chat-stream.js";
 import type { ResponseStream } from "../services/generation/responses.js";
 import type { SpokenStream } from "../services/generation/speech-stream.js";
+import { joinWarnings } from "../services/generation/warnings.js";
 import { type ErrorObject, explain, toErrorObject } from "./error-handler.js";
 import type { Exchange } from "./exchange.js";
-import { generationHeaders, receiptHeaders } from "./headers.js";
+import { generationHeaders, receiptHeaders, toWarningsHeader } from "./headers.js";
 
 const DONE = Buffer.from("data: [DONE]\n\n");
 const NOTHING = Buffer.alloc(0);
@@ -21,7 +22,7 @@ const KEEP_ALIVE = Buffer.from(": keep-alive\n\n");
 const WRITE_BYTES_MAX = 64 * 1024;
 
 /** A generation's stream, whatever its events are and whatever is known when it opens. */
-interface EventStream<Opened> extends Pick<ChatCompletionStream, "generationId" | "admitted"> {
+interface EventStream<Opened> extends Pick<ChatCompletionStream, "generationId" | "admitted" | "notes"> {
   readonly opened: Promise<Opened>;
   readonly events: AsyncIterableIterator<{ readonly bytes: Uint8Array }>;
 }
@@ -92,12 +93,17 @@ async function sendEventStream<Opened>(
       "Cache-Control": "no-cache, no-transform",
       "X-Accel-Buffering": "no",
       "X-Generation-Id": stream.generationId,
-      ...(opened && format.toHeaders({ ...opened, generationId: stream.generationId })),
+      ...(opened ? format.toHeaders({ ...opened, generationId: stream.generationId }) : earlyHeaders(stream)),
     });
     await writeEvents(exchange, events, first, format);
   } finally {
     ctx.signal.removeEventListener("abort", leave);
   }
+}
+
+/** Nobody has answered yet; what the request is warned of is known all the same. */
+function earlyHeaders({ notes = [] }: Pick<EventStream<unknown>, "notes">): OutgoingHttpHeaders {
+  return notes.length > 0 ? { "X-Warnings": toWarningsHeader(joinWarnings(notes)) } : {};
 }
 
 async function writeEvents(

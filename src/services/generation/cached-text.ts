@@ -32,7 +32,7 @@ export function replayText(text: string, { receipt }: Pick<CachedAnswer, "receip
   };
   return {
     generationId: receipt.generationId,
-    opened: Promise.resolve({ model: receipt.model, modelUsed: receipt.modelUsed }),
+    opened: Promise.resolve({ model: receipt.model, modelUsed: receipt.modelUsed, warnings: receipt.warnings }),
     events: once({ chunks: [chunk], bytes: formatSseEvent(JSON.stringify(chunk)) }),
     receipt: () => receipt,
   };
@@ -46,6 +46,7 @@ export function rememberText(stream: ChatCompletionStream, keep: (text: string, 
     generationId: stream.generationId,
     opened: stream.opened,
     admitted: stream.admitted ?? null,
+    notes: stream.notes ?? [],
     receipt: () => stream.receipt(),
     events: {
       next: async () => {

@@ -37,6 +37,8 @@ export interface ChatPlan {
   readonly isCapped: boolean;
   readonly hold: ChatHold;
   readonly isFree: boolean;
+  /** What the request itself is warned of, before anybody has answered it. */
+  readonly notes: readonly string[];
   /** Null when no safety feature applies, or none has been applied yet. */
   readonly safety: SafetyReport | null;
   /** Monotonic milliseconds. */
@@ -50,6 +52,7 @@ export function planChat(
   catalog: Catalog,
   estimates: OutputEstimates,
   isStreamed: boolean,
+  notes: readonly string[],
 ): ChatPlan {
   const startedAt = performance.now();
   const caller = requireCaller(ctx);
@@ -71,6 +74,7 @@ export function planChat(
     choices: input.n ?? 1,
     isCapped: length.statedCap !== null,
     isFree: isFree(model.rates),
+    notes,
     safety: null,
     startedAt,
   };

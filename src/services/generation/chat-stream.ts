@@ -32,13 +32,16 @@ import { type ChatStreamBatch, ChatTail } from "./chat-tail.js";
 import { takeGenerationId } from "./generation-id.js";
 import type { CancelPolicy, Receipt, UsageStatus } from "./receipt.js";
 import { toCallerError } from "./upstream-errors.js";
+import { joinWarnings } from "./warnings.js";
 import { withinHold } from "./within-hold.js";
 
 export interface ChatCompletionStream {
   /** The generation's own id, known before anything has been asked of an upstream. */
   readonly generationId: string;
   /** An upstream has begun to answer; rejects with the AppError when none did, which `events` then throws too. */
-  readonly opened: Promise<Pick<Receipt, "model" | "modelUsed" | "cancelPolicy"> & Partial<Pick<Receipt, "safety">>>;
+  readonly opened: Promise<Pick<Receipt, "model" | "modelUsed" | "cancelPolicy"> & Partial<Pick<Receipt, "safety" | "warnings">>>;
+  /** What the request itself is warned of: known before an upstream is asked, and among the warnings of `opened` and the receipt. */
+  readonly notes?: readonly string[];
   /** Limits and safety features are still looked at; absent or null when there are none. `opened` tells what came of it. */
   readonly admitted?: Promise<unknown> | null;
   /**
@@ -86,6 +89,7 @@ export class ChatStreamRun implements ChatCompletionStream {
   constructor(
     private readonly ctx: RequestContext,
     input: ChatCompletionInput,
+    readonly notes: readonly string[],
     private readonly deps: ChatDependencies,
   ) {
     this.generationId = takeGenerationId(ctx);
@@ -93,11 +97,12 @@ export class ChatStreamRun implements ChatCompletionStream {
     deps.running.begin(this.cancellation, true);
     this.tail = new ChatTail(input.stream_options?.include_usage === true);
     this.begun = this.begin(ctx, input);
-    this.opened = this.begun.then(({ plan, model }) => ({
+    this.opened = this.begun.then(({ plan, model, answer }) => ({
       model: plan.model.id,
       modelUsed: model.id,
       safety: plan.safety,
       cancelPolicy: this.cancelPolicy,
+      warnings: joinWarnings(notes, warningsOf(answer.first)),
     }));
     this.opened.catch(() => undefined);
     this.events = {
@@ -120,7 +125,7 @@ export class ChatStreamRun implements ChatCompletionStream {
   private async begin(ctx: RequestContext, input: ChatCompletionInput): Promise<Begun> {
     let charge: OpenCharge | null = null;
     try {
-      const planned = planChat(ctx, this.generationId, input, this.deps.catalog, this.deps.estimates, true);
+      const planned = planChat(ctx, this.generationId, input, this.deps.catalog, this.deps.estimates, true, this.notes);
       this.admitted = admitChat(ctx, planned, input, this.deps.admission);
       const plan = this.admitted ? await this.admitted : planned;
       const meter = new ChatMeter(plan.promptTokens, plan.body);
@@ -360,7 +365,7 @@ export class ChatStreamRun implements ChatCompletionStream {
       gatewayMs: Math.max(0, performance.now() - plan.startedAt - this.upstreamMs),
       responseMs: record.responseTimeMs,
       firstTokenMs: this.firstTokenMs,
-      warnings: hasBeenCut ? [...this.warnings, cutWarning(this.outputTokensMax ?? 0)] : this.warnings,
+      warnings: joinWarnings(this.notes, this.warnings, hasBeenCut ? [cutWarning(this.outputTokensMax ?? 0)] : []),
       isCut: hasBeenCut,
       cancelPolicy: this.cancelPolicy,
       safety: plan.safety,
@@ -380,6 +385,11 @@ function nextCheck(tokens: number, cost: bigint, held: bigint): number {
   const tokensAt = (percent: bigint) => Math.floor((tokens * Number((held * percent) / cost)) / 100);
   const next = cost * 100n < held * EXTEND_AT_PERCENT ? tokensAt(EXTEND_AT_PERCENT) : Math.min(soon, tokensAt(100n));
   return Math.max(tokens + 1, next);
+}
+
+/** A stream begins with what its upstream left out. */
+function warningsOf({ done, value }: BegunStream["first"]): readonly string[] {
+  return done ? [] : (value.find(({ warnings }) => warnings)?.warnings ?? []);
 }
 
 function toQuantities({ usage, source }: MeteredUsage) {

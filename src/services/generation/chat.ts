@@ -20,7 +20,9 @@ import { type ChatPlan, planChat, toLedgerRecord } from "./chat-plan.js";
 import { type ChatCompletionStream, ChatStreamRun } from "./chat-stream.js";
 import { toReportedUsage } from "./chat-usage.js";
 import { takeGenerationId } from "./generation-id.js";
+import { misspeltChatFields } from "./misspelt-fields.js";
 import type { Receipt } from "./receipt.js";
+import { joinWarnings } from "./warnings.js";
 
 export interface ChatCompletionResult {
   /** The JSON document to answer. */
@@ -32,9 +34,12 @@ export interface ChatCompletionResult {
 export class ChatCompletions {
   constructor(private readonly deps: ChatDependencies) {}
 
-  /** Resolves when the charge is committed, whether or not its caller is still there. */
-  async create(ctx: RequestContext, input: ChatCompletionInput): Promise<ChatCompletionResult> {
-    const planned = planChat(ctx, takeGenerationId(ctx), input, this.deps.catalog, this.deps.estimates, false);
+  /**
+   * Resolves when the charge is committed, whether or not its caller is still there. `notes` are what the caller of a request in another
+   * format is warned of.
+   */
+  async create(ctx: RequestContext, input: ChatCompletionInput, notes = misspeltChatFields(input)): Promise<ChatCompletionResult> {
+    const planned = planChat(ctx, takeGenerationId(ctx), input, this.deps.catalog, this.deps.estimates, false, notes);
     // No asynchronous step where nothing limits and nothing is checked: callers with secret keys are on the fast path.
     const admitted = admitChat(ctx, planned, input, this.deps.admission);
     const plan = admitted ? await admitted : planned;
@@ -78,8 +83,8 @@ export class ChatCompletions {
   }
 
   /** See ChatCompletionStream. Nothing is thrown here: a refusal is the rejection of `opened`. */
-  stream(ctx: RequestContext, input: ChatCompletionInput): ChatCompletionStream {
-    return new ChatStreamRun(ctx, input, this.deps);
+  stream(ctx: RequestContext, input: ChatCompletionInput, notes = misspeltChatFields(input)): ChatCompletionStream {
+    return new ChatStreamRun(ctx, input, notes, this.deps);
   }
 
   private async conclude(
@@ -119,7 +124,7 @@ export class ChatCompletions {
       gatewayMs: Math.max(0, performance.now() - plan.startedAt - upstreamMs),
       responseMs: record.responseTimeMs,
       firstTokenMs: null,
-      warnings: [...(answer.warnings ?? []), ...(hasBeenCut ? [cutWarning(cutAt)] : [])],
+      warnings: joinWarnings(plan.notes, answer.warnings ?? [], hasBeenCut ? [cutWarning(cutAt)] : []),
       isCut: hasBeenCut,
       cancelPolicy: plan.isFree ? "stop" : "finish",
       safety: plan.safety,

@@ -23,9 +23,11 @@ import { type AskedFields, toAskedModel } from "./asked-model.js";
 import { attempt, noteFailure } from "./attempts.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
 import { takeGenerationId } from "./generation-id.js";
+import { misspeltFields } from "./misspelt-fields.js";
 import type { Receipt, UsageSource } from "./receipt.js";
 import type { RunningGenerations } from "./running-generations.js";
 import type { Upstreams } from "./upstreams.js";
+import { joinWarnings } from "./warnings.js";
 import { withinHold } from "./within-hold.js";
 
 export interface GenerationDependencies {
@@ -47,6 +49,8 @@ export interface GenerationPlan {
   readonly candidates: readonly Model[];
   /** What the hold covers. */
   readonly expected: BillableQuantities;
+  /** What the request itself is warned of, before anybody has answered it. */
+  readonly notes: readonly string[];
   /** Monotonic milliseconds. */
   readonly startedAt: number;
 }
@@ -110,6 +114,7 @@ export class Generations {
       model,
       candidates: [model, ...catalog.fallbacksOf(model).filter((fallback) => catalog.isAllowed(caller, fallback))],
       expected: expect(model),
+      notes: misspeltFields(modality, fields),
       startedAt,
     };
   }
@@ -213,6 +218,7 @@ export class Generations {
       heldNanocredits: charge.heldAmount,
       meterSource: settlement.meterSource,
       ...course,
+      warnings: joinWarnings(plan.notes, course.warnings),
       gatewayMs: Math.max(0, performance.now() - plan.startedAt - course.upstreamMs),
       responseMs: record.responseTimeMs,
       firstTokenMs: firstByteMs,

@@ -23,6 +23,7 @@ import { CallerGone, Cancellation } from "./cancellation.js";
 import type { GenerationOutcome, GenerationPlan, Generations, GenerationWork } from "./generations.js";
 import type { Receipt } from "./receipt.js";
 import { toCallerError } from "./upstream-errors.js";
+import { joinWarnings } from "./warnings.js";
 
 /** What an answer that has begun will cost. Only which bucket pays is not known yet. */
 export type Quote = Omit<Receipt, "meterSource">;
@@ -310,6 +311,7 @@ export class SpeechStreamRun implements SpokenStream {
       responseMs,
       firstTokenMs: firstByteMs,
       ...course,
+      warnings: joinWarnings(plan.notes, course.warnings),
     };
   }
 }
