@@ -28,7 +28,7 @@ export interface ChatDelta {
   readonly tool_calls?:
     | readonly {
         readonly function?: { readonly name?: string; readonly arguments?: string };
-        readonly custom?: { readonly input?: string };
+        readonly custom?: { readonly name?: string; readonly input?: string };
       }[]
     | null;
   readonly [field: string]: unknown;

@@ -248,7 +248,7 @@ export function createServices(
     moderations: new Moderations(generations, upstreams, admission.addresses),
     music,
     realtime: new RealtimeSessions({ generations, admission, upstreams, catalog }),
-    responses: new Responses(chat),
+    responses: new Responses(chat, catalog),
     sessions,
     signIn,
     gitHubSignIn,

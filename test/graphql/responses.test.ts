@@ -8,12 +8,12 @@ const CREATE = /* GraphQL */ `
   mutation ($input: CreateResponseInput!) {
     createResponse(input: $input) {
       response { id status outputText output raw }
-      receipt { generationId cost }
+      receipt { generationId cost warnings }
     }
   }
 `;
 const STREAM = /* GraphQL */ `
-  subscription ($input: ResponseInput!) { response(input: $input) { generationId type event receipt { cost status } } }
+  subscription ($input: ResponseInput!) { response(input: $input) { generationId type event receipt { cost status warnings } } }
 `;
 
 let app: TestApp;
@@ -37,6 +37,18 @@ describe("createResponse", () => {
       },
       receipt: { cost: "0.002" },
     });
+  });
+
+  it("leaves tools out that no model has, as the REST route does, and says so in the receipt", async () => {
+    const tools = [{ type: "web_search" }, { type: "function", name: "shell", parameters: { type: "object" } }];
+    const answer = await execute(app, CREATE, { input: { model: "acme/chat", input: "Go", tools, reasoning: { summary: "auto" } } });
+    const forced = await execute(app, CREATE, { input: { model: "acme/chat", input: "Go", tools, toolChoice: { type: "web_search" } } });
+
+    expect(field(answer, "createResponse")).toMatchObject({
+      response: { raw: { tools: [{ name: "shell" }], reasoning: { summary: "auto" } } },
+      receipt: { warnings: [expect.stringMatching(/^tools: web_search left out: /)] },
+    });
+    expect([codes(forced), forced.errors?.[0]?.message]).toEqual([["BAD_REQUEST"], expect.stringContaining("web_search")]);
   });
 
   it("refuses with the words and the parameter of the REST route", async () => {
@@ -70,6 +82,15 @@ describe.each(TRANSPORTS)("subscription response over %s", (_name, subscribe: Su
       null,
     ]);
     expect(events.at(-1)).toMatchObject({ event: null, receipt: { cost: "0.000014", status: "OK" } });
+  });
+
+  it("tells in the receipt what was left out", async () => {
+    app.upstream.replyNext(sse(chatChunks(["One"], { usage: wireUsage(10, 2) })));
+
+    const input = { model: "acme/chat", input: "Count", tools: [{ type: "namespace", name: "a" }] };
+    const events = (await subscribe(app, { query: STREAM, variables: { input } }).rest()).map((answer) => field(answer, "response"));
+
+    expect(events.at(-1)).toMatchObject({ receipt: { warnings: [expect.stringMatching(/^tools: namespace left out: /)] } });
   });
 
   it("stops the upstream when the subscriber leaves", async () => {

@@ -306,6 +306,18 @@ describe("a model that prices them", () => {
     expect(answered.asked).toMatchObject(fields);
   });
 
+  it("passes a priced tool of a response on, and leaves the same one out where it has no price", async () => {
+    const body = { input: "Hello", tools: [{ type: "web_search" }] };
+    app.upstream.replyNext(...[1, 2].map(() => json(chatCompletion({ content: "Hi.", usage: wireUsage(100, 50) }))));
+    const priced = await client.post("/v1/responses", { model: "acme/priced", ...body, tool_choice: { type: "web_search" } });
+    expect(app.upstream.requests.at(-1)?.json).toMatchObject({ tools: body.tools, tool_choice: { type: "web_search" } });
+    const plain = await client.post("/v1/responses", { model: "acme/plain", ...body });
+
+    expect([priced.headers.get("x-cost"), priced.headers.get("x-warnings")]).toEqual(["0.0252", null]);
+    expect([plain.headers.get("x-cost"), plain.headers.get("x-warnings")]).toEqual(["0.0002", expect.stringContaining("web_search")]);
+    expect(app.upstream.requests.at(-1)?.json).not.toHaveProperty("tools");
+  });
+
   it("holds and charges a stream alike", async () => {
     app.upstream.answer.usage = wireUsage(100, 50);
     const body = { model: "acme/priced", messages: MESSAGES, stream: true, service_tier: "priority" };

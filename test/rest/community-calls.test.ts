@@ -190,6 +190,41 @@ describe("a text model", () => {
     expect(request.json).not.toHaveProperty(api === "responses" ? "messages" : "input");
   });
 
+  it("of an upstream that speaks the Responses format has its tools of plain text and its summaries as they are", async () => {
+    const model = await register({ api: "responses", url: `${origin()}/their/responses` });
+    const patched = { type: "custom_tool_call", id: "ctc_1", call_id: "call_2", name: "apply_patch", input: "*** Begin" };
+    const thought = { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "Hm." }] };
+    const reply = responseObject([thought, patched]);
+    app.upstream.replyNext(json(reply), responseStream(reply));
+    const format = { type: "grammar" as const, syntax: "lark" as const, definition: "start: LINE+" };
+    const body = {
+      model,
+      input: [
+        { type: "custom_tool_call" as const, call_id: "call_1", name: "apply_patch", input: "*** Old" },
+        { type: "custom_tool_call_output" as const, call_id: "call_1", output: "ok" },
+        { role: "user" as const, content: "Again" },
+      ],
+      tools: [{ type: "custom" as const, name: "apply_patch", format }, { type: "web_search" as const }],
+      reasoning: { effort: "low" as const, summary: "auto" as const },
+    };
+    const { data, response } = await openai.responses.create(body).withResponse();
+    const request = lastRequest().json;
+    const streamed = await openai.responses.stream(body).finalResponse();
+
+    expect(request).toMatchObject({
+      input: [{ type: "custom_tool_call", input: "*** Old" }, { type: "custom_tool_call_output" }, {}],
+      tools: [{ type: "custom", name: "apply_patch", format }],
+      reasoning: { effort: "low", summary: "auto" },
+    });
+    expect(response.headers.get("x-warnings")).toContain("web_search");
+    for (const { output } of [data, streamed]) {
+      expect(output).toMatchObject([
+        { type: "reasoning", summary: [{ text: "Hm." }] },
+        { type: "custom_tool_call", call_id: "call_2", name: "apply_patch", input: "*** Begin" },
+      ]);
+    }
+  });
+
   it("answers GET /text and a GraphQL client too", async () => {
     const model = await register({ api: "responses", url: `${origin()}/their/responses` });
     app.upstream.replyAlways(json(responseObject(said)));

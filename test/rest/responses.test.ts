@@ -230,11 +230,6 @@ describe("POST /v1/responses", () => {
   it.each([
     ["a missing input", {}, "input"],
     ["an empty list of items", { input: [] }, "input"],
-    ["an item of unknown type", { input: [{ type: "computer_call", id: "x" }] }, "input.0.type"],
-    ["a stored response to go on from", { input: "a", previous_response_id: "resp_1" }, "previous_response_id"],
-    ["a stored conversation", { input: "a", conversation: "conv_1" }, "conversation"],
-    ["work in the background", { input: "a", background: true }, "background"],
-    ["a tool that is not a function", { input: "a", tools: [{ type: "web_search" }] }, "tools.0.type"],
     [
       "a file that is kept elsewhere",
       { input: [{ role: "user", content: [{ type: "input_file", file_id: "f" }] }] },

@@ -80,6 +80,10 @@ function itemEvents(item: Loose, place: number): Loose[] {
     const pieces = halves(String(item.arguments)).map((delta) => ({ type: "response.function_call_arguments.delta", ...at, delta }));
     return [added, ...pieces, { type: "response.function_call_arguments.done", ...at, arguments: item.arguments }, done];
   }
+  if (item.type === "custom_tool_call") {
+    const pieces = halves(String(item.input)).map((delta) => ({ type: "response.custom_tool_call_input.delta", ...at, delta }));
+    return [added, ...pieces, { type: "response.custom_tool_call_input.done", ...at, input: item.input }, done];
+  }
   const parts = (item.content ?? item.summary) as readonly Loose[];
   const grown = parts.flatMap((part, index) => {
     const text = String(part.text ?? part.refusal);
@@ -96,9 +100,8 @@ function itemEvents(item: Loose, place: number): Loose[] {
 }
 
 function emptied(item: Loose): Loose {
-  return item.type === "function_call"
-    ? { ...item, arguments: "", status: "in_progress" }
-    : { ...item, content: [], status: "in_progress" };
+  const emptyField = item.type === "function_call" ? { arguments: "" } : item.type === "custom_tool_call" ? { input: "" } : { content: [] };
+  return { ...item, ...emptyField, status: "in_progress" };
 }
 
 function halves(text: string): string[] {

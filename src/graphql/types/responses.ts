@@ -20,11 +20,18 @@ function inputFields(name: string) {
       maxOutputTokens: t.int(),
       temperature: t.float({ description: "0 to 2." }),
       topP: t.float(),
-      tools: t.field({ type: ["JSON"], description: 'Such as `{ type: "function", name: "weather", parameters: { ... } }`.' }),
+      tools: t.field({
+        type: ["JSON"],
+        description:
+          'Such as `{ type: "function", name: "weather", parameters: { ... } }`, or of type `custom`. Types that the model cannot have are left out, with a warning in the receipt.',
+      }),
       toolChoice: t.field({ type: "JSON", description: '`"auto"`, `"none"`, `"required"`, or the function to call.' }),
       parallelToolCalls: t.boolean(),
       text: t.field({ type: "JSON", description: 'Such as `{ format: { type: "json_object" } }`.' }),
-      reasoning: t.field({ type: "JSON", description: 'Such as `{ effort: "low" }`.' }),
+      reasoning: t.field({
+        type: "JSON",
+        description: 'Such as `{ effort: "low", summary: "auto" }`; with a summary the thoughts are told as one.',
+      }),
       metadata: t.field({ type: "JSON", description: "Given back with the answer." }),
       safe: t.string({ description: "`true`, or safety features separated by commas." }),
       maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),

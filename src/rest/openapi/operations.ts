@@ -67,7 +67,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     id: "createResponse",
     tag: "Text",
     summary: "Answers an input in OpenAI's Responses format; nothing of it is kept.",
-    description: STREAMED,
+    description: `${STREAMED} Tools that the model cannot have, such as \`web_search\`, are left out and named in \`X-Warnings\`; one that is forced is 400.`,
     answer: "ModelResponse",
     contentTypes: [STREAM],
   },

@@ -4,6 +4,7 @@
  */
 import type { ChatChunkObject, ChatDelta } from "../../lib/chat-format.js";
 import { plainText } from "./chat-text.js";
+import { wantsSummary } from "./responses-input.js";
 import {
   createItemId,
   incompleteReasonOf,
@@ -14,6 +15,7 @@ import {
   toResponseObject,
   toResponseUsage,
 } from "./responses-object.js";
+import { customNames, unwrapInput } from "./responses-tools.js";
 
 export interface ResponseEvent {
   readonly type: string;
@@ -21,7 +23,9 @@ export interface ResponseEvent {
   readonly [field: string]: unknown;
 }
 
-type Kind = "text" | "refusal" | "reasoning" | "call";
+/** Thoughts are told once: as a summary where one is asked for, else as they are. */
+type Kind = "text" | "refusal" | "reasoning" | "summary" | "call" | "custom";
+type Piece = NonNullable<ChatDelta["tool_calls"]>[number] & { readonly index?: unknown; readonly id?: unknown };
 
 interface OpenItem {
   readonly kind: Kind;
@@ -31,8 +35,13 @@ interface OpenItem {
   readonly callIndex: number;
   readonly callId: string;
   readonly name: string;
+  /** Of a custom call: it is that of a function which stands for the tool, so what it is called with can be told when it is whole. */
+  readonly isWrapped: boolean;
   grown: string;
 }
+
+type CallFields = Pick<OpenItem, "callIndex" | "callId" | "name" | "isWrapped">;
+const NO_CALL: CallFields = { callIndex: 0, callId: "", name: "", isWrapped: false };
 
 export class ResponseEvents {
   private sequence = 0;
@@ -40,8 +49,13 @@ export class ResponseEvents {
   private open: OpenItem | null = null;
   private finishReason: unknown = null;
   private usage: unknown = null;
+  private readonly thoughts: "reasoning" | "summary";
+  private readonly customNames: ReadonlySet<string>;
 
-  constructor(private readonly frame: ResponseFrame) {}
+  constructor(private readonly frame: ResponseFrame) {
+    this.thoughts = wantsSummary(frame.input) ? "summary" : "reasoning";
+    this.customNames = customNames(frame.tools);
+  }
 
   begin(): ResponseEvent[] {
     const response = this.response("in_progress");
@@ -72,7 +86,7 @@ export class ResponseEvents {
   private readDelta(delta: ChatDelta): ResponseEvent[] {
     const events: ResponseEvent[] = [];
     const thought = plainText(delta.reasoning_content ?? delta.reasoning);
-    if (thought !== "") events.push(...this.grow("reasoning", thought));
+    if (thought !== "") events.push(...this.grow(this.thoughts, thought));
     const text = plainText(delta.content);
     if (text !== "") events.push(...this.grow("text", text));
     const refusal = plainText(delta.refusal);
@@ -81,29 +95,40 @@ export class ResponseEvents {
     return events;
   }
 
-  private readCall(
-    call: { index?: unknown; id?: unknown; function?: { name?: string; arguments?: string } },
-    position: number,
-  ): ResponseEvent[] {
+  private readCall(call: Piece, position: number): ResponseEvent[] {
     const callIndex = typeof call.index === "number" ? call.index : position;
-    const events: ResponseEvent[] = [];
-    const isNew = this.open?.kind !== "call" || this.open.callIndex !== callIndex;
-    if (isNew) {
-      const callId = typeof call.id === "string" && call.id !== "" ? call.id : createItemId("fc").replace("fc_", "call_");
-      events.push(...this.openItem("call", { callIndex, callId, name: call.function?.name ?? "" }));
-    }
-    const more = call.function?.arguments ?? "";
-    return more === "" ? events : [...events, ...this.grow("call", more)];
+    const opening = this.isOpenCall(callIndex) ? [] : this.openCall(call, callIndex);
+    const more = call.function?.arguments ?? call.custom?.input ?? "";
+    return more === "" ? opening : [...opening, ...this.growOpen(this.open as OpenItem, more)];
+  }
+
+  private isOpenCall(callIndex: number): boolean {
+    return (this.open?.kind === "call" || this.open?.kind === "custom") && this.open.callIndex === callIndex;
+  }
+
+  private openCall({ id, function: called, custom }: Piece, callIndex: number): ResponseEvent[] {
+    const name = custom?.name ?? called?.name ?? "";
+    const isWrapped = custom === undefined && this.customNames.has(name);
+    const callId = typeof id === "string" && id !== "" ? id : createItemId("call");
+    return this.openItem(custom === undefined && !isWrapped ? "call" : "custom", { callIndex, callId, name, isWrapped });
   }
 
   private grow(kind: Kind, delta: string): ResponseEvent[] {
-    const opening = this.open?.kind === kind ? [] : this.openItem(kind, { callIndex: 0, callId: "", name: "" });
-    const item = this.open as OpenItem;
-    item.grown += delta;
-    return [...opening, this.event(DELTA_EVENTS[kind], { ...this.place(item), delta, ...(kind === "text" && { logprobs: [] }) })];
+    const opening = this.open?.kind === kind ? [] : this.openItem(kind, NO_CALL);
+    return [...opening, ...this.growOpen(this.open as OpenItem, delta)];
   }
 
-  private openItem(kind: Kind, call: Pick<OpenItem, "callIndex" | "callId" | "name">): ResponseEvent[] {
+  private growOpen(item: OpenItem, delta: string): ResponseEvent[] {
+    item.grown += delta;
+    return item.isWrapped ? [] : [this.deltaEvent(item, delta)];
+  }
+
+  private deltaEvent(item: OpenItem, delta: string): ResponseEvent {
+    const { kind } = item;
+    return this.event(`${EVENTS[kind]}.delta`, { ...this.place(item), delta, ...(kind === "text" && { logprobs: [] }) });
+  }
+
+  private openItem(kind: Kind, call: CallFields): ResponseEvent[] {
     const closing = this.close("completed");
     const item: OpenItem = { kind, id: createItemId(PREFIXES[kind]), outputIndex: this.output.length, ...call, grown: "" };
     this.open = item;
@@ -111,8 +136,8 @@ export class ResponseEvents {
       output_index: item.outputIndex,
       item: toItem(item, "in_progress", false),
     });
-    if (kind === "call") return [...closing, added];
-    return [...closing, added, this.event("response.content_part.added", { ...this.place(item), part: toPart(item) })];
+    const part = PART_EVENTS[kind];
+    return [...closing, added, ...(part === null ? [] : [this.event(`${part}.added`, { ...this.place(item), part: toPart(item) })])];
   }
 
   private close(status: "completed" | "incomplete"): ResponseEvent[] {
@@ -127,14 +152,20 @@ export class ResponseEvents {
   private closeContent(item: OpenItem): ResponseEvent[] {
     const { kind, name, grown } = item;
     const place = this.place(item);
-    if (kind === "call") return [this.event("response.function_call_arguments.done", { ...place, name, arguments: grown })];
-    const fields = { ...place, [kind === "refusal" ? "refusal" : "text"]: grown, ...(kind === "text" && { logprobs: [] }) };
-    return [this.event(DONE_EVENTS[kind], fields), this.event("response.content_part.done", { ...place, part: toPart(item) })];
+    const done = (fields: Record<string, unknown>) => this.event(`${EVENTS[kind]}.done`, { ...place, ...fields });
+    if (kind === "call") return [done({ name, arguments: grown })];
+    if (kind === "custom") {
+      const input = inputOf(item);
+      return [...(item.isWrapped && input !== "" ? [this.deltaEvent(item, input)] : []), done({ input })];
+    }
+    const fields = { [kind === "refusal" ? "refusal" : "text"]: grown, ...(kind === "text" && { logprobs: [] }) };
+    return [done(fields), this.event(`${PART_EVENTS[kind]}.done`, { ...place, part: toPart(item) })];
   }
 
-  private place(item: OpenItem): Record<string, unknown> {
-    const place = { item_id: item.id, output_index: item.outputIndex };
-    return item.kind === "call" ? place : { ...place, content_index: 0 };
+  private place({ kind, id, outputIndex }: OpenItem): Record<string, unknown> {
+    const place = { item_id: id, output_index: outputIndex };
+    if (kind === "call" || kind === "custom") return place;
+    return kind === "summary" ? { ...place, summary_index: 0 } : { ...place, content_index: 0 };
   }
 
   private response(status: ResponseObject["status"]): ResponseObject {
@@ -152,31 +183,49 @@ export class ResponseEvents {
   }
 }
 
-const PREFIXES = { text: "msg", refusal: "msg", reasoning: "rs", call: "fc" } as const satisfies Record<Kind, string>;
-const DELTA_EVENTS: Record<Kind, string> = {
-  text: "response.output_text.delta",
-  refusal: "response.refusal.delta",
-  reasoning: "response.reasoning_text.delta",
-  call: "response.function_call_arguments.delta",
+const PREFIXES = { text: "msg", refusal: "msg", reasoning: "rs", summary: "rs", call: "fc", custom: "ctc" } as const satisfies Record<
+  Kind,
+  string
+>;
+/** What grows, and with `.done` what has. */
+const EVENTS: Record<Kind, string> = {
+  text: "response.output_text",
+  refusal: "response.refusal",
+  reasoning: "response.reasoning_text",
+  summary: "response.reasoning_summary_text",
+  call: "response.function_call_arguments",
+  custom: "response.custom_tool_call_input",
 };
-const DONE_EVENTS: Record<Exclude<Kind, "call">, string> = {
-  text: "response.output_text.done",
-  refusal: "response.refusal.done",
-  reasoning: "response.reasoning_text.done",
+/** The part that it is of; calls have none. */
+const PART_EVENTS: Record<Kind, string | null> = {
+  text: "response.content_part",
+  refusal: "response.content_part",
+  reasoning: "response.content_part",
+  summary: "response.reasoning_summary_part",
+  call: null,
+  custom: null,
 };
 
-/** Its only content part. */
+/** Its only part. */
 function toPart(item: OpenItem) {
+  if (item.kind === "summary") return { type: "summary_text", text: item.grown } as const;
   if (item.kind === "reasoning") return { type: "reasoning_text", text: item.grown } as const;
   return item.kind === "refusal" ? ({ type: "refusal", refusal: item.grown } as const) : textPart(item.grown);
 }
 
+function inputOf({ grown, isWrapped }: OpenItem): string {
+  return isWrapped ? unwrapInput(grown) : grown;
+}
+
 function toItem(item: OpenItem, status: "in_progress" | "completed" | "incomplete", isWhole: boolean): ResponseOutputItem {
-  const { id, grown } = item;
-  if (item.kind === "call") return { type: "function_call", id, call_id: item.callId, name: item.name, arguments: grown, status };
-  if (item.kind === "reasoning") {
+  const { id, grown, kind, callId, name } = item;
+  if (kind === "call") return { type: "function_call", id, call_id: callId, name, arguments: grown, status };
+  if (kind === "custom") return { type: "custom_tool_call", id, call_id: callId, name, input: isWhole ? inputOf(item) : "", status };
+  if (kind === "summary")
+    return { type: "reasoning", id, status, summary: isWhole ? [{ type: "summary_text", text: grown }] : [], content: [] };
+  if (kind === "reasoning") {
     return { type: "reasoning", id, status, summary: [], content: isWhole ? [{ type: "reasoning_text", text: grown }] : [] };
   }
-  const part = item.kind === "refusal" ? ({ type: "refusal", refusal: grown } as const) : textPart(grown);
+  const part = kind === "refusal" ? ({ type: "refusal", refusal: grown } as const) : textPart(grown);
   return { type: "message", id, role: "assistant", status, content: isWhole ? [part] : [] };
 }

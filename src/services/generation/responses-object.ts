@@ -1,6 +1,6 @@
 /** The objects of OpenAI's Responses format that the gateway answers, and how they are made from a chat's. */
 import { createId } from "../../lib/ids.js";
-import type { ResponseInput } from "./responses-input.js";
+import { type ResponseInput, type ResponseTool, wantsSummary } from "./responses-input.js";
 
 export interface ResponseTextPart {
   readonly type: "output_text";
@@ -12,6 +12,11 @@ export interface ResponseTextPart {
 export interface ResponseRefusalPart {
   readonly type: "refusal";
   readonly refusal: string;
+}
+
+export interface ResponseSummaryPart {
+  readonly type: "summary_text";
+  readonly text: string;
 }
 
 type ItemStatus = "in_progress" | "completed" | "incomplete";
@@ -28,8 +33,16 @@ export type ResponseOutputItem =
       readonly type: "reasoning";
       readonly id: string;
       readonly status: ItemStatus;
-      readonly summary: readonly never[];
+      readonly summary: readonly ResponseSummaryPart[];
       readonly content: readonly { readonly type: "reasoning_text"; readonly text: string }[];
+    }
+  | {
+      readonly type: "custom_tool_call";
+      readonly id: string;
+      readonly call_id: string;
+      readonly name: string;
+      readonly input: string;
+      readonly status: ItemStatus;
     }
   | {
       readonly type: "function_call";
@@ -55,10 +68,12 @@ export interface ResponseFrame {
   readonly createdAt: number;
   readonly model: string;
   readonly input: ResponseInput;
+  /** Of the tools in `input`, those that are offered to the model. */
+  readonly tools: readonly ResponseTool[];
 }
 
 export function toResponseObject(
-  { id, createdAt, model, input }: ResponseFrame,
+  { id, createdAt, model, input, tools }: ResponseFrame,
   state: {
     readonly status: ResponseObject["status"];
     readonly output: readonly ResponseOutputItem[];
@@ -79,12 +94,15 @@ export function toResponseObject(
     output: state.output,
     parallel_tool_calls: input.parallel_tool_calls ?? true,
     previous_response_id: null,
-    reasoning: { effort: input.reasoning?.effort ?? null, summary: null },
+    reasoning: {
+      effort: input.reasoning?.effort ?? null,
+      summary: wantsSummary(input) ? (input.reasoning?.summary ?? input.reasoning?.generate_summary ?? null) : null,
+    },
     store: false,
     temperature: input.temperature ?? null,
     text: { format: input.text?.format ?? { type: "text" }, ...(input.text?.verbosity != null && { verbosity: input.text.verbosity }) },
     tool_choice: input.tool_choice ?? "auto",
-    tools: input.tools ?? [],
+    tools,
     top_p: input.top_p ?? null,
     truncation: "disabled",
     usage: state.usage,
@@ -125,8 +143,8 @@ export function textPart(text: string): ResponseTextPart {
   return { type: "output_text", text, annotations: [], logprobs: [] };
 }
 
-/** `resp_`, `msg_`, `rs_` or `fc_` and a unique id. */
-export function createItemId(prefix: "msg" | "rs" | "fc", id: string = createId()): string {
+/** `msg_`, `rs_`, `fc_`, `ctc_` or `call_` and a unique id. */
+export function createItemId(prefix: "msg" | "rs" | "fc" | "ctc" | "call", id: string = createId()): string {
   return `${prefix}_${id.replaceAll("-", "")}`;
 }
 

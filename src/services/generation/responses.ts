@@ -2,6 +2,9 @@
 import type { RequestContext } from "../../context.js";
 import type { ChatChunkObject, ChatCompletion } from "../../lib/chat-format.js";
 import { formatSseEvent } from "../../lib/sse.js";
+import type { Model } from "../catalog/model.js";
+import type { Catalog } from "../catalog.js";
+import { requireCaller } from "../permissions.js";
 import type { ChatCompletions } from "./chat.js";
 import type { ChatCompletionStream } from "./chat-stream.js";
 import type { ChatStreamBatch } from "./chat-tail.js";
@@ -10,7 +13,7 @@ import type { Receipt } from "./receipt.js";
 import { type ResponseEvent, ResponseEvents } from "./responses-events.js";
 import type { ResponseInput } from "./responses-input.js";
 import { type ResponseObject, responseIdOf } from "./responses-object.js";
-import { toChat } from "./responses-to-chat.js";
+import { type AskedAs, toChat } from "./responses-to-chat.js";
 
 export interface ResponseStreamBatch {
   readonly events: readonly ResponseEvent[];
@@ -26,21 +29,26 @@ export interface ResponseStream extends Omit<ChatCompletionStream, "events"> {
 }
 
 export class Responses {
-  constructor(private readonly chat: ChatCompletions) {}
+  constructor(
+    private readonly chat: ChatCompletions,
+    private readonly catalog: Catalog,
+  ) {}
 
   /** Resolves when the charge is committed. */
   async create(ctx: RequestContext, input: ResponseInput): Promise<{ readonly response: ResponseObject; readonly receipt: Receipt }> {
-    const { completion, receipt } = await this.chat.create(ctx, toChat(input));
-    const events = new ResponseEvents({ id: responseIdOf(receipt.generationId), createdAt: now(), model: receipt.model, input });
+    const { chat, tools, warnings } = toChat(input, this.whoIsAsked(ctx, input));
+    const { completion, receipt } = await this.chat.create(ctx, chat, warnings);
+    const events = new ResponseEvents({ id: responseIdOf(receipt.generationId), createdAt: now(), model: receipt.model, input, tools });
     const usage = withCost(completion.usage, receipt);
     events.read({ ...asChunk(completion), usage });
     return { response: events.end().response, receipt };
   }
 
   stream(ctx: RequestContext, input: ResponseInput): ResponseStream {
-    const chat = this.chat.stream(ctx, { ...toChat(input), stream: true });
+    const asked = toChat(input, this.whoIsAsked(ctx, input));
+    const chat = this.chat.stream(ctx, { ...asked.chat, stream: true }, asked.warnings);
     const model = input.model ?? "";
-    const frame = { id: responseIdOf(chat.generationId), createdAt: now(), input };
+    const frame = { id: responseIdOf(chat.generationId), createdAt: now(), input, tools: asked.tools };
     let events: ResponseEvents | null = null;
     const begin = async () => {
       const opened = await chat.opened;
@@ -51,11 +59,24 @@ export class Responses {
       generationId: chat.generationId,
       opened: chat.opened,
       admitted: chat.admitted ?? null,
+      notes: chat.notes ?? [],
       receipt: () => chat.receipt(),
       nextSequence: () => events?.nextSequence() ?? 0,
       events: mapBatches(chat.events, begin),
     };
   }
+
+  /** Throws what `Catalog.resolve` throws. */
+  private whoIsAsked(ctx: RequestContext, input: ResponseInput): AskedAs {
+    const { catalog } = this;
+    const model = catalog.resolve(requireCaller(ctx), input.model ?? undefined, "text");
+    return { model, isNative: [model, ...catalog.fallbacksOf(model)].every((candidate) => speaksResponses(catalog, candidate)) };
+  }
+}
+
+/** Code agents are asked in the format, whatever their upstream would be. */
+function speaksResponses(catalog: Catalog, { agentType, upstreamId }: Model): boolean {
+  return agentType === "code_agent" || (agentType !== "prompt_agent" && catalog.upstream(upstreamId).endpoint?.api === "responses");
 }
 
 /** Keeps the chat's own `return()`, which takes effect at once, also while a batch is being waited for. */
