@@ -1,9 +1,10 @@
 /** One path and the methods that it answers. Any other method is 405, and browsers' preflight requests are answered here. */
 import type { ErrorRequestHandler, RequestHandler, Router } from "express";
 import type { Logger } from "pino";
-import { AppError, invalidInput, notFound } from "../errors.js";
+import { AppError, invalidInput } from "../errors.js";
 import { Exchange } from "./exchange.js";
 import { sendErrorAsAsked } from "./pages/error-page.js";
+import type { UnknownRoutes } from "./unknown-routes.js";
 
 export type RouteHandler = (exchange: Exchange) => void | Promise<void>;
 export type RouteMethods = Partial<Record<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE", RouteHandler>>;
@@ -21,7 +22,7 @@ const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
  * Adds paths to `router`. A path with GET answers HEAD too; Node leaves the body out. `prefix` is where the router is mounted: with it the
  * pattern is what the access log and the metrics call the route, whatever a deployment mounts it at.
  */
-export function createRoute(router: Router, log: Logger, prefix = ""): Route {
+export function createRoute(router: Router, log: Logger, prefix = "", unknown?: UnknownRoutes): Route {
   return (path, methods) => {
     const handlers = new Map(Object.entries(methods));
     const get = handlers.get("GET");
@@ -34,7 +35,8 @@ export function createRoute(router: Router, log: Logger, prefix = ""): Route {
       const handler = handlers.get(req.method);
       if (handler !== undefined) return handler(exchange);
       if (req.method === "OPTIONS") return answerOptions(exchange, allow);
-      return sendErrorAsAsked(exchange, new AppError("METHOD_NOT_ALLOWED", `This path answers ${allow.join(", ")}.`, { allow }), "/");
+      const message = sentences(`This path answers ${allow.join(", ")}.`, unknown?.methodHint(req.method, exchange.path));
+      return sendErrorAsAsked(exchange, new AppError("METHOD_NOT_ALLOWED", message, { allow }), "/");
     });
   };
 }
@@ -43,11 +45,12 @@ export function createRoute(router: Router, log: Logger, prefix = ""): Route {
  * The whole of a router: what it has no path for is 404, and whatever Express itself throws is answered like our own errors. A
  * browser is shown them on a page that leads to `home`.
  */
-export function toRequestHandler(router: Router, log: Logger, home: () => string = () => "/"): RequestHandler {
+export function toRequestHandler(router: Router, log: Logger, home: () => string = () => "/", unknown?: UnknownRoutes): RequestHandler {
   return (req, res) => {
     const refuse = (error: unknown) => sendErrorAsAsked(new Exchange(req, res, log), error, home());
+    const notThere = () => new AppError("NOT_FOUND", sentences("No such path.", unknown?.hint(req.method, req.path)));
     if (isMalformed(req.url)) return refuse(invalidInput("The path holds a malformed percent escape."));
-    return router(req, res, (error: unknown) => refuse(error ?? notFound("path")));
+    return router(req, res, (error: unknown) => refuse(error ?? notThere()));
   };
 }
 
@@ -70,6 +73,10 @@ function isMalformed(url: string): boolean {
 /** Express's `/keys/:id` and `/text/*prompt` as OpenAPI writes them: `/keys/{id}`. */
 export function toTemplate(path: string): string {
   return path.replace(/[:*](\w+)/g, "{$1}");
+}
+
+function sentences(first: string, ...others: readonly (string | undefined)[]): string {
+  return [first, ...others].filter(Boolean).join(" ");
 }
 
 function answerOptions(exchange: Exchange, allow: readonly string[]): void {

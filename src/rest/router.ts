@@ -42,6 +42,7 @@ import { addSessionRoutes } from "./sessions.js";
 import { addSpeechRoutes } from "./speech.js";
 import { addTextRoutes } from "./text.js";
 import { addTranscriptionRoutes } from "./transcriptions.js";
+import { UnknownRoutes } from "./unknown-routes.js";
 import { addUsageRoutes } from "./usage.js";
 import { addVideoRoutes } from "./videos.js";
 import { addWebhookRoutes } from "./webhooks.js";
@@ -64,7 +65,8 @@ export interface RestRouterOptions {
 
 /** Answers every request that reaches it, with 404 when it knows no such path: mount it last. */
 export function createRestRouter(options: RestRouterOptions): RequestHandler {
-  return toRequestHandler(createRouter(options, []), options.log);
+  const { router, unknown } = createRouter(options, []);
+  return toRequestHandler(router, options.log, undefined, unknown);
 }
 
 /** The contract as it is kept in schema/openapi.json: adding routes looks at no service. */
@@ -83,10 +85,13 @@ export function recordRoutes(): readonly RecordedRoute[] {
 function createRouter(
   { services, log, isReady, trustProxyHops, media, auth, addresses = unstated, hasGraphiQL = false }: RestRouterOptions,
   recorded: RecordedRoute[],
-): Router {
+): { readonly router: Router; readonly unknown: UnknownRoutes } {
   const endpoint = recordingEndpoint(createEndpoint(services.access, trustProxyHops, services.bodies, services.idempotency));
   const router = Router({ caseSensitive: true });
-  const route = recordingRoute(createRoute(router, log), recorded);
+  // What a client that asks for something else may have meant: what answers here, at whichever host the others are.
+  const served: RecordedRoute[] = [];
+  const unknown = new UnknownRoutes(served, () => addresses().baseUrl);
+  const route = recordingRoute(recordingRoute(createRoute(router, log, "", unknown), recorded), served);
   const mediaRouter = Router({ caseSensitive: true });
   const mediaMount = media ?? { host: null, path: "/media" };
   const mediaHome = () => (mediaMount.host === null ? "/" : `${addresses().baseUrl}/`);
@@ -141,7 +146,11 @@ function createRouter(
   addMetricsRoutes(route, services, trustProxyHops);
   // Decisions "Addresses": every account route answers under both prefixes.
   const account = Router({ caseSensitive: true });
-  const accountRoute = recordingRoute(createRoute(account, log, "/account"), recorded, "/account");
+  const accountRoute = recordingRoute(
+    recordingRoute(createRoute(account, log, "/account", unknown), recorded, "/account"),
+    served,
+    "/account",
+  );
   addApiKeyRoutes(accountRoute, endpoint, services);
   addUsageRoutes(accountRoute, endpoint, services);
   addAppUsageRoutes(accountRoute, endpoint, services);
@@ -160,7 +169,7 @@ function createRouter(
   if (authMount.host !== null) authRoot.use(["/account", "/api/account"], account);
   if (authMount.host === null) mountHost(router, authRouter, authMount, log, () => "/", authRoot);
   addDocsRoutes(route, recorded);
-  return router;
+  return { router, unknown };
 }
 
 /** For those who only want to know which routes there are. */

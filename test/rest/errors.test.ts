@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { recordRoutes } from "../../src/rest/router.js";
+import { UnknownRoutes } from "../../src/rest/unknown-routes.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunks } from "../support/openai-bodies.js";
 import { errorReply, sse } from "../support/upstream-replies.js";
@@ -55,6 +57,88 @@ describe("errors over HTTP", () => {
       "/V1/models",
     ]) {
       expectEnvelope(await client.get(path), 404, "NOT_FOUND");
+    }
+  });
+});
+
+describe("a path that is not there", () => {
+  const base = () => `Set the base URL of your client to ${app.baseUrl.replace("127.0.0.1", "localhost")}/v1`;
+  const messageOf = async (method: string, path: string) => {
+    const answer = await client.request(method, path, { key: null });
+    expectEnvelope(answer, 404, "NOT_FOUND");
+    return answer.json<{ error: { message: string } }>().error.message;
+  };
+
+  it.each([
+    ["/chat/completions", "/v1/chat/completions"],
+    ["/embeddings", "/v1/embeddings"],
+    ["/responses", "/v1/responses"],
+    ["/images/generations", "/v1/images/generations"],
+    ["/moderations", "/v1/moderations"],
+    ["/v1/v1/chat/completions", "/v1/chat/completions"],
+    ["/v1/v1/images/edits", "/v1/images/edits"],
+    ["/api/v1/chat/completions", "/v1/chat/completions"],
+    ["/openai/v1/embeddings", "/v1/embeddings"],
+  ])("says of POST %s that the base URL is wrong", async (path, meant) => {
+    expect(await messageOf("POST", path)).toBe(`No such path. Did you mean POST ${meant}? ${base()}: it ends in /v1, and has it once.`);
+  });
+
+  it("says so where the path is there for another method, which stays 405", async () => {
+    const speech = await client.post("/audio/speech", {});
+    const chat = await client.get("/v1/chat/completions");
+
+    expectEnvelope(speech, 405, "METHOD_NOT_ALLOWED");
+    expect(speech.headers.get("allow")).toBe("GET, HEAD, OPTIONS");
+    expect(speech.json<{ error: { message: string } }>().error.message).toContain(`Did you mean POST /v1/audio/speech? ${base()}`);
+    expect(chat.json<{ error: { message: string } }>().error.message).toBe("This path answers POST, OPTIONS.");
+  });
+
+  it.each([
+    ["POST", "/v1/completions", "POST /v1/chat/completions"],
+    ["POST", "/completions", "POST /v1/chat/completions"],
+    ["POST", "/v1/audio/translations", "POST /v1/audio/transcriptions"],
+    ["POST", "/v1/images/variations", "POST /v1/images/edits"],
+    ["POST", "/v1/files", "media host"],
+    ["GET", "/v1/files/file-1/content", "media host"],
+    ["POST", "/v1/assistants", "POST /v1/responses"],
+    ["POST", "/v1/batches", "one by one"],
+    ["POST", "/v1/messages", "POST /v1/chat/completions"],
+    ["POST", "/api/chat", "POST /v1/chat/completions"],
+  ])("says of %s %s that it is not offered, and what is", async (method, path, instead) => {
+    const message = await messageOf(method, path);
+
+    expect(message).toMatch(/^No such path\. This gateway does not offer it\. /);
+    expect(message).toContain(instead);
+  });
+
+  it.each([
+    ["POST", "/v1/chat/completion", "POST /v1/chat/completions"],
+    ["POST", "/v1/embedings", "POST /v1/embeddings"],
+    ["GET", "/V1/models", "GET /v1/models"],
+    ["GET", "//v1/models", "GET /v1/models"],
+    ["GET", "/account/key/usge", "GET /account/key/usage"],
+    ["POST", "/v1/audio/speach", "POST /v1/audio/speech"],
+  ])("says of %s %s which one is near", async (method, path, meant) => {
+    expect(await messageOf(method, path)).toBe(`No such path. Did you mean ${meant}?`);
+  });
+
+  it.each([
+    "/nowhere",
+    "/v1/chat/completions/more",
+    `/${"a/".repeat(2_000)}`,
+    `/v1/${"completions".repeat(500)}`,
+    "/%2F%2F",
+    "/v1/constructor",
+  ])("says nothing where nothing is near: %.30s", async (path) => {
+    expect(await messageOf("POST", path)).toBe("No such path.");
+  });
+
+  it("names each route by itself", () => {
+    const unknown = new UnknownRoutes(recordRoutes(), () => "");
+    for (const { path, methods } of recordRoutes()) {
+      const [method = "GET"] = Object.keys(methods);
+      const asked = path.replace(/[:*]\w+/g, "x");
+      if (path.length > 2 && path !== "/media/") expect(unknown.hint(method, `${asked.slice(0, -1)}~`)).not.toContain("undefined");
     }
   });
 });
