@@ -1,0 +1,64 @@
+"""What the OpenAI Python client makes of a gateway: each of its calls once, what came of them as JSON on the standard output.
+
+    SLUICE_URL=http://localhost:4000/v1 SLUICE_KEY=sk_... python openai_client.py
+"""
+
+import io
+import json
+import os
+
+import openai
+
+client = openai.OpenAI(base_url=os.environ["SLUICE_URL"], api_key=os.environ["SLUICE_KEY"], max_retries=0)
+HELLO = [{"role": "user", "content": "[echo] Hello from Python"}]
+SHELL = {"type": "function", "name": "shell", "parameters": {"type": "object", "properties": {}}, "strict": False}
+seen = {"version": openai.__version__}
+
+seen["models"] = [model.id for model in client.models.list()]
+
+chat = client.chat.completions.create(model="sandbox/text", messages=HELLO)
+seen["chat"] = [chat.choices[0].message.content, chat.usage.total_tokens > 0]
+
+chunks = list(client.chat.completions.create(model="sandbox/text", messages=HELLO, stream=True, stream_options={"include_usage": True}))
+seen["chat_stream"] = ["".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices), chunks[-1].usage.total_tokens > 0]
+
+raw = client.responses.with_raw_response.create(
+    model="sandbox/text",
+    input="[think 3 hm] [echo] Hello from Python",
+    tools=[{"type": "web_search"}, {"type": "namespace", "name": "crm", "description": "", "tools": []}, SHELL],
+    reasoning={"effort": "low", "summary": "auto"},
+)
+response = raw.parse()
+seen["responses"] = [response.output_text, response.output[0].summary[0].text, [tool.name for tool in response.tools], raw.headers["x-warnings"]]
+
+with client.responses.stream(model="sandbox/text", input="[echo] Hello from Python", tools=[{"type": "web_search"}]) as stream:
+    deltas = [event.delta for event in stream if event.type == "response.output_text.delta"]
+    seen["responses_stream"] = ["".join(deltas), stream.get_final_response().output_text]
+
+embeddings = client.embeddings.create(model="sandbox/embedding", input=["one", "two"])
+seen["embeddings"] = [len(embeddings.data), all(isinstance(number, float) for number in embeddings.data[0].embedding)]
+
+image = client.images.generate(model="sandbox/image", prompt="A heron", size="256x256", response_format="b64_json")
+seen["image"] = len(image.data[0].b64_json) > 100
+
+with client.audio.speech.with_streaming_response.create(model="sandbox/speech", voice="alloy", input="Hello", response_format="wav") as spoken:
+    sound = spoken.read()
+seen["speech"] = sound[:4].decode("latin1")
+
+file = io.BytesIO(sound)
+file.name = "hello.wav"
+seen["transcription"] = client.audio.transcriptions.create(model="sandbox/transcription", file=file).text
+
+try:
+    client.responses.create(model="sandbox/text", input="Hi", previous_response_id="resp_1")
+except openai.BadRequestError as error:
+    seen["refusal"] = [error.status_code, error.param, error.code]
+
+try:
+    openai.OpenAI(base_url=os.environ["SLUICE_URL"].removesuffix("/v1"), api_key="none", max_retries=0).chat.completions.create(
+        model="sandbox/text", messages=HELLO
+    )
+except openai.NotFoundError as error:
+    seen["wrong_base_url"] = error.message
+
+print(json.dumps(seen))
