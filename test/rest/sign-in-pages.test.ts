@@ -524,3 +524,35 @@ describe("Home", () => {
     expect(await ownKeys(browser)).toEqual([]);
   });
 });
+
+describe("Every page", () => {
+  it("has a language, a title, one heading, a label for each field, no script, and a policy that allows none", async () => {
+    const browser = await openSignedIn(await signUp(app));
+    const form = await browser.get("/home/keys/new");
+    const sealed = /name="new_key" value="([^"]+)"/.exec(form.text)?.[1] ?? "";
+    const made = await browser.submit("/home/keys/new", { new_key: sealed, name: "Robot", model_choice: "all" });
+    const nobody = open({ Accept: "text/html" });
+    const pages = [
+      ...(await Promise.all(["/", "/sign-in", "/sign-up", "/nowhere"].map((path) => nobody.get(path)))),
+      form,
+      await browser.get(made.location ?? ""),
+      await browser.get(`/authorize?redirect_url=${encodeURIComponent("https://app.example/")}&permissions=profile`),
+      ...(await Promise.all(["/home", "/home/keys", "/sessions", "/password", "/device"].map((path) => browser.get(path)))),
+    ];
+
+    for (const { text, headers } of pages) {
+      const title = /<title>([^<]+)<\/title>/.exec(text)?.[1] ?? "";
+      const unlabelled = [...text.matchAll(/<input\b[^>]*>/g)]
+        .map(([tag]) => tag)
+        .filter((tag) => !/type="(?:hidden|checkbox|radio)"/.test(tag))
+        .filter((tag) => !text.includes(`<label for="${/ id="([^"]*)"/.exec(tag)?.[1]}">`));
+      const outside = text.replace(/<label class="choice">.*?<\/label>/gs, "").match(/<input type="(?:checkbox|radio)"/g);
+      expect([title, text.match(/<h1>/g)?.length, unlabelled, outside]).toEqual([expect.stringMatching(/\S · Sluice$/), 1, [], null]);
+      expect(text).toContain('<html lang="en">');
+      expect(text).not.toContain("<script");
+      expect(headers.get("content-security-policy")).toMatch(
+        /^default-src 'none'; style-src 'sha256-[^']+'; form-action 'self'.*frame-ancestors 'none'$/,
+      );
+    }
+  });
+});
