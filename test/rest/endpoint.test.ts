@@ -286,7 +286,7 @@ describe("errors", () => {
     expect(lines[0]).toMatchObject({
       requestId: answer.json.error.requestId,
       method: "GET",
-      route: "/fails/unknown",
+      route: "/fails/{how}",
       err: { message: "password is hunter2" },
     });
     expect(JSON.stringify(lines)).not.toMatch(/sk_known|token/);
