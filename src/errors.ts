@@ -40,6 +40,8 @@ export interface AppErrorOptions {
   readonly isFinal?: boolean;
   /** With INTERNAL_ERROR: no fault of the gateway's, and the message is for the caller; without it, nothing of the error is told. */
   readonly isExpected?: boolean;
+  /** With UNAUTHORIZED: something was presented, and is not good; without it, nothing was. */
+  readonly isCredentialRefused?: boolean;
   /** Private: logged, never answered. */
   readonly cause?: unknown;
 }
@@ -52,6 +54,7 @@ export class AppError extends Error {
   readonly allow: readonly string[] | undefined;
   readonly isFinal: boolean;
   readonly isExpected: boolean;
+  readonly isCredentialRefused: boolean;
 
   constructor(
     readonly code: ErrorCode,
@@ -65,6 +68,7 @@ export class AppError extends Error {
     this.allow = options.allow;
     this.isFinal = options.isFinal ?? false;
     this.isExpected = options.isExpected ?? false;
+    this.isCredentialRefused = options.isCredentialRefused ?? false;
   }
 }
 
@@ -80,6 +84,11 @@ export function wrongField(param: string, problem: string): AppError {
 
 export function unauthenticated(message: string): AppError {
   return new AppError("UNAUTHORIZED", message);
+}
+
+/** For a credential that was presented: the message says what is wrong with it, and holds nothing of it. */
+export function credentialRefused(message: string): AppError {
+  return new AppError("UNAUTHORIZED", message, { isCredentialRefused: true });
 }
 
 export function insufficientBalance(message = "The account's balance does not cover the estimated cost of this request."): AppError {

@@ -17,7 +17,7 @@ import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { ownValue } from "../lib/own-values.js";
 import { noteOf, type RequestEnd, type RequestNote } from "../lib/request-note.js";
 import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX } from "../limits.js";
-import { assertOneAuthorization, readBearer } from "../services/bearer.js";
+import { assertOneAuthorization, challengeOf, readBearer } from "../services/bearer.js";
 import type { BodyAllowance } from "../services/body-budget.js";
 import { MAX_COST_HEADER, readMaxCost } from "../services/credits/max-cost.js";
 import { type Credential, watchCaller } from "../services/key-watch.js";
@@ -250,7 +250,7 @@ function sendFailure(
   const code = error instanceof AppError ? error.code : "INTERNAL_ERROR";
   const headers: OutgoingHttpHeaders = { ...answerHeaders(scope.requestId), "content-type": "application/json; charset=utf-8" };
   if (error instanceof AppError && error.allow !== undefined) headers.allow = error.allow.join(", ");
-  if (code === "UNAUTHORIZED") headers["www-authenticate"] = "Bearer";
+  if (error instanceof AppError && code === "UNAUTHORIZED") headers["www-authenticate"] = challengeOf(error);
   if (error instanceof AppError && error.retryAfterSeconds !== undefined) headers["retry-after"] = String(error.retryAfterSeconds);
   sendWhole(req, res, HTTP_STATUSES[code], headers, Buffer.from(JSON.stringify({ errors: [{ message, extensions: told }] })));
 }

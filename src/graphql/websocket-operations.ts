@@ -36,7 +36,7 @@ export class SocketOperations {
     private readonly face: Face,
     private readonly clientAddress: string,
     private readonly hops: number | undefined,
-    private readonly onKeyRefused: () => void,
+    private readonly onKeyRefused: (error: AppError) => void,
   ) {}
 
   authenticateAs(credential: Credential): void {
@@ -68,7 +68,7 @@ export class SocketOperations {
       const told = toPublicError(error, scope);
       if (this.#running.get(payload) === operation) this.finish(payload);
       else this.tell(operation);
-      if (error instanceof AppError && error.code === "UNAUTHORIZED") this.onKeyRefused();
+      if (error instanceof AppError && error.code === "UNAUTHORIZED") this.onKeyRefused(error);
       return [told];
     }
   }

@@ -11,6 +11,7 @@ import { type WebSocket, WebSocketServer } from "ws";
 import { AppError, type ErrorCode } from "../errors.js";
 import { addressGroupOf } from "../lib/address-group.js";
 import { clientAddressOf } from "../lib/client-address.js";
+import { closeReason } from "../lib/close-reason.js";
 import { HOPS_HEADER, readHops } from "../lib/hops.js";
 import { Tally } from "../lib/tally.js";
 import {
@@ -120,14 +121,20 @@ async function admit(
       return false;
     }
     cleanups.push(() => perKey.remove(holder));
-    cleanups.push(watchCaller(services, caller, credential, () => socket.close(CloseCode.Forbidden, "Forbidden")));
+    cleanups.push(watchCaller(services, caller, credential, (error) => refuse(socket, error)));
     connection.trust();
     return true;
   } catch (error) {
     if (error instanceof AppError && LATER.has(error.code)) socket.close(TRY_AGAIN_LATER, "Try again later");
     else if (!(error instanceof AppError)) throw error;
+    else refuse(socket, error);
     return false;
   }
+}
+
+/** The reason of a close is all that a client is told of it. */
+function refuse(socket: WebSocket, { message }: AppError): void {
+  socket.close(CloseCode.Forbidden, closeReason(message));
 }
 
 function keyOf(connectionParams: Readonly<Record<string, unknown>> | undefined, request: IncomingMessage): string | null {
@@ -139,9 +146,7 @@ function keyOf(connectionParams: Readonly<Record<string, unknown>> | undefined, 
 function serve(socket: WebSocket, request: IncomingMessage, address: string, protocol: Server<Extra>, face: Face): void {
   const { log, closing } = face;
   const cleanups: (() => void)[] = [];
-  const operations = new SocketOperations(face, address, readHops(request.headers[HOPS_HEADER]), () =>
-    socket.close(CloseCode.Forbidden, "Forbidden"),
-  );
+  const operations = new SocketOperations(face, address, readHops(request.headers[HOPS_HEADER]), (error) => refuse(socket, error));
   const trust = boundAnonymousBytes(socket, request.socket);
   const connection: Connection = { socket, request, clientAddress: address, operations, cleanups, trust };
   cleanups.push(keepAlive(socket));

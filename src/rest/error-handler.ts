@@ -4,6 +4,7 @@
  */
 import type { OutgoingHttpHeaders } from "node:http";
 import { AppError, type ErrorCode } from "../errors.js";
+import { challengeOf } from "../services/bearer.js";
 import { BodyAborted } from "../services/request-body.js";
 import type { Exchange } from "./exchange.js";
 
@@ -147,7 +148,7 @@ export function headersOf(error: AppError): Record<string, string> {
   const headers: Record<string, string> = {};
   if (error.retryAfterSeconds !== undefined) headers["Retry-After"] = String(error.retryAfterSeconds);
   if (error.allow !== undefined) headers.Allow = error.allow.join(", ");
-  if (error.code === "UNAUTHORIZED") headers["WWW-Authenticate"] = "Bearer";
+  if (error.code === "UNAUTHORIZED") headers["WWW-Authenticate"] = challengeOf(error);
   if (error.code === "UPGRADE_REQUIRED") headers.Upgrade = "websocket";
   if (isNeverRetried(error)) headers["x-should-retry"] = "false";
   return headers;

@@ -6,7 +6,7 @@
 import { hash as digest } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Caller, KeyCaller } from "../context.js";
-import { unauthenticated } from "../errors.js";
+import { credentialRefused } from "../errors.js";
 import { isWellFormedApiKey } from "../lib/api-key-format.js";
 import type { Clock } from "../lib/clock.js";
 import { API_KEY_CACHE_ENTRIES_MAX, API_KEY_CACHE_MS, API_KEY_UNKNOWN_CACHE_MS } from "../limits.js";
@@ -15,10 +15,24 @@ import type { Events } from "../store/events.js";
 import { ancestorsOf, worthOf } from "./api-key-tree.js";
 import type { TierStanding } from "./credits/tier-refills.js";
 import { hashApiKey } from "./deployment-secrets.js";
+import { describeExpiry, describeRevocation, malformedKey, unknownKey } from "./key-refusals.js";
 
 const ANONYMOUS: Caller = { kind: "anonymous" };
 const UNKNOWN = Symbol("unknown key");
-type CacheEntry = KeyCaller | typeof UNKNOWN;
+/** A key that is good until its caller expires, and what to say from then on. */
+interface GoodKey {
+  readonly kind: "good";
+  readonly apiKeyId: string;
+  readonly caller: KeyCaller;
+  readonly expiry: string;
+}
+/** One that has been revoked, and what to say of it: nothing makes it good again. */
+interface RevokedKey {
+  readonly kind: "revoked";
+  readonly apiKeyId: string;
+  readonly revocation: string;
+}
+type CacheEntry = GoodKey | RevokedKey | typeof UNKNOWN;
 type Which = { readonly hash: Uint8Array<ArrayBuffer> } | { readonly id: string };
 
 export class ApiKeyDirectory {
@@ -50,11 +64,11 @@ export class ApiKeyDirectory {
 
   /**
    * The caller behind a key; null is nobody. At once when the cache knows, else a promise. Throws or rejects with
-   * UNAUTHORIZED, in the same words for a key that is mistyped, unknown, expired or revoked.
+   * UNAUTHORIZED, saying whether the key is mistyped, unknown, expired or revoked.
    */
   authenticate(key: string | null): Caller | Promise<Caller> {
     if (key === null) return ANONYMOUS;
-    if (!isWellFormedApiKey(key)) throw keyRefused();
+    if (!isWellFormedApiKey(key)) throw malformedKey(key);
     // A plain digest is several times cheaper than the HMAC, and in memory it gives nothing away.
     const cacheKey = digest("sha256", key, "base64");
     const cached = this.cache.get(cacheKey);
@@ -72,9 +86,11 @@ export class ApiKeyDirectory {
   }
 
   private admit(entry: CacheEntry): KeyCaller {
-    if (entry === UNKNOWN) throw keyRefused();
-    if (entry.expiresAt !== null && entry.expiresAt <= this.clock.now()) throw keyRefused();
-    return entry;
+    if (entry === UNKNOWN) throw unknownKey();
+    if (entry.kind === "revoked") throw credentialRefused(entry.revocation);
+    const { caller } = entry;
+    if (caller.expiresAt !== null && caller.expiresAt <= this.clock.now()) throw credentialRefused(entry.expiry);
+    return caller;
   }
 
   /** `cacheKey` is the digest of the key, or its id. */
@@ -104,9 +120,11 @@ export class ApiKeyDirectory {
     if (!row) return UNKNOWN;
     const ancestors = await ancestorsOf(this.database.prisma, [row]);
     const worth = worthOf(row, ancestors.get(row.id) ?? []);
-    if (worth.isRevoked) return UNKNOWN;
+    if (worth.isRevoked) {
+      return { kind: "revoked", apiKeyId: row.id, revocation: describeRevocation(row, ancestors.get(row.id) ?? []) };
+    }
     this.learnTier(row.account);
-    return {
+    const caller: KeyCaller = {
       kind: "key",
       accountId: row.accountId,
       isOperator: row.account.isOperator,
@@ -118,6 +136,7 @@ export class ApiKeyDirectory {
       hasBudget: worth.creditBudget !== null,
       expiresAt: worth.expiresAt,
     };
+    return { kind: "good", apiKeyId: row.id, caller, expiry: worth.expiresAt === null ? "" : describeExpiry(row, worth.expiresAt) };
   }
 
   private drop(apiKeyId: string): void {
@@ -138,8 +157,4 @@ export class ApiKeyDirectory {
     this.hashes.clear();
     this.cache.clear();
   }
-}
-
-export function keyRefused(): Error {
-  return unauthenticated("The API key is not valid: it is unknown, expired or revoked.");
 }

@@ -6,7 +6,7 @@ import type { AccountPermission, Caller } from "../context.js";
 import { AppError, invalidInput, permissionDenied } from "../errors.js";
 import type { ApiKeyModel } from "../store/generated/prisma/models.js";
 import { type KeyTerms, type KeyWorth, worthOf } from "./api-key-tree.js";
-import { isKeyCaller } from "./permissions.js";
+import { isKeyCaller, lackOf } from "./permissions.js";
 
 /** As far as it is stated; null is no limit of its own. */
 export interface StatedLimits {
@@ -33,9 +33,7 @@ const PARAMS = { allowedModels: "allowedModels", creditBudget: "creditBudget", e
 export function assertMayMake(maker: KeyWorth, permissions: readonly AccountPermission[], stated: StatedLimits, idOf: IdOf): void {
   const lacking = permissions.filter((name) => !maker.permissions.includes(name));
   if (lacking.length > 0) {
-    throw new AppError("FORBIDDEN", `The calling key does not hold the permission account:${lacking.join(", account:")}.`, {
-      param: "accountPermissions",
-    });
+    throw new AppError("FORBIDDEN", `${lackOf(lacking)} A key gives no permission that it lacks.`, { param: "accountPermissions" });
   }
   assertWithin(maker, stated, idOf, refuseToKey);
 }

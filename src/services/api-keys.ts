@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type { AccountPermission, Caller, RequestContext } from "../context.js";
-import { conflict, invalidInput, notFound } from "../errors.js";
+import { conflict, credentialRefused, invalidInput, notFound } from "../errors.js";
 import { createApiKeyText, startOfApiKey } from "../lib/api-key-format.js";
 import type { Clock } from "../lib/clock.js";
 import { createId } from "../lib/ids.js";
@@ -12,13 +12,14 @@ import type { Database, DatabaseClient } from "../store/database.js";
 import type { Events } from "../store/events.js";
 import type { ApiKeyModel } from "../store/generated/prisma/models.js";
 import { isRunToken, type RunTokens } from "./agents/run-tokens.js";
-import { type ApiKeyDirectory, keyRefused } from "./api-key-directory.js";
+import type { ApiKeyDirectory } from "./api-key-directory.js";
 import { assertMayChange, assertMayMake, assertMayRevoke, type KeyInTree } from "./api-key-limits.js";
 import { type ApiKeyRow, ApiKeyRows } from "./api-key-rows.js";
 import { ancestorsOf, worthOf } from "./api-key-tree.js";
 import type { CreateApiKeyInput, UpdateApiKeyInput } from "./api-keys-input.js";
 import type { GrantTerms } from "./authorizations/grant-terms.js";
 import type { Catalog } from "./catalog.js";
+import { describeRevocation } from "./key-refusals.js";
 import { isKeyCaller, requireAccount, requireKeyManager } from "./permissions.js";
 
 /** A key that is about to be made. */
@@ -64,7 +65,7 @@ export class ApiKeys {
     private readonly database: Database,
     private readonly directory: ApiKeyDirectory,
     private readonly runTokens: Pick<RunTokens, "resolve">,
-    private readonly catalog: Pick<Catalog, "idOf">,
+    private readonly catalog: Pick<Catalog, "idOf" | "known">,
     private readonly events: Events,
     private readonly clock: Clock,
   ) {
@@ -113,6 +114,7 @@ export class ApiKeys {
     const { name, type, allowedModels = null, creditBudget = null, expiresIn = null } = input;
     const permissions = grantablePermissions(input.accountPermissions ?? [], caller);
     const redirectUrls = registrableUrls(type, input.redirectUrls ?? []);
+    this.assertModels(caller, allowedModels, []);
     const created = await this.database.prisma.$transaction(async (transaction) => {
       await lockAccount(transaction, accountId);
       const maker = isKeyCaller(caller) ? await findMaker(transaction, caller.apiKeyId) : null;
@@ -163,6 +165,7 @@ export class ApiKeys {
       await lockAccount(transaction, caller.accountId);
       const target = await withAncestors(transaction, await findOwned(transaction, caller.accountId, id));
       const own = isKeyCaller(caller) ? await findMaker(transaction, caller.apiKeyId) : null;
+      this.assertModels(caller, allowedModels ?? null, target.key.allowedModels);
       assertMayChange(own, target, { allowedModels, creditBudget, expiresAt }, this.idOf);
       const registered = input.redirectUrls === undefined ? undefined : registrableUrls(target.key.type, input.redirectUrls ?? []);
       await transaction.apiKey.update({
@@ -253,6 +256,13 @@ export class ApiKeys {
     for (const apiKeyId of apiKeyIds) this.events.publish("api-key-changed", { apiKeyId });
   }
 
+  /** Throws BAD_REQUEST for a name that is no model. What a key's list already holds may stay when its model has gone. */
+  private assertModels(caller: Caller, names: readonly string[] | null, kept: readonly string[]): void {
+    for (const [index, name] of names?.entries() ?? []) {
+      if (!kept.includes(name)) this.catalog.known(caller, name, `allowedModels.${index}`);
+    }
+  }
+
   private readonly idOf = (name: string): string => this.catalog.idOf(name);
 
   private expiry(expiresIn: number | null): Date | null {
@@ -292,7 +302,7 @@ async function findOwned(database: Pick<DatabaseClient, "apiKey">, accountId: st
 /** The calling key. Rejects with UNAUTHORIZED when it has ended since it was checked. */
 async function findMaker(database: Pick<DatabaseClient, "apiKey">, apiKeyId: string): Promise<KeyInTree> {
   const maker = await withAncestors(database, await database.apiKey.findUniqueOrThrow({ where: { id: apiKeyId } }));
-  if (worthOf(maker.key, maker.ancestors).isRevoked) throw keyRefused();
+  if (worthOf(maker.key, maker.ancestors).isRevoked) throw credentialRefused(describeRevocation(maker.key, maker.ancestors));
   return maker;
 }
 

@@ -144,7 +144,7 @@ export class Authorizations {
       origin: "redirect_flow",
       appKeyId: app?.appKeyId ?? null,
       name: app?.name ?? redirect.host,
-      terms: narrowTerms((model) => this.parts.catalog.findFor(caller, model), asked, choice satisfies GrantChoice, balance),
+      terms: narrowTerms((model) => this.parts.catalog.known(caller, model, "models"), asked, choice satisfies GrantChoice, balance),
     };
     const { codes, apiKeys } = this.parts;
     const { codeChallenge, state } = request;
@@ -190,7 +190,7 @@ export class Authorizations {
   private async examine({ caller }: RequestContext, { redirectUrl, appKey, terms }: AuthorizationInput): Promise<CheckedRequest> {
     const redirect = parseRedirectUrl(redirectUrl, "redirectUrl");
     const app = appKey === null ? null : await this.parts.apps.identify(appKey);
-    return { ...trusted(app, redirect), asked: toAskedTerms((name) => this.parts.catalog.findFor(caller, name), terms) };
+    return { ...trusted(app, redirect), asked: toAskedTerms((name) => this.parts.catalog.known(caller, name, "models"), terms) };
   }
 
   /** Since the page was shown the app may have been revoked, or have registered other addresses. */

@@ -122,6 +122,13 @@ export class Catalog {
     return this.listing.modelByName.get(name) ?? (isCommunityId(name) ? this.community.find(caller, name) : null);
   }
 
+  /** As `findFor`. Throws BAD_REQUEST at `param`, with the closest ones, where there is none. */
+  known(caller: Caller, name: string, param: string): Model {
+    const model = this.findFor(caller, name);
+    if (!model) throw this.missingModel(caller, name, MODALITIES, param);
+    return model;
+  }
+
   /** The models to try when this one's upstream fails, in order. */
   fallbacksOf(model: Model): readonly Model[] {
     if (model.isCommunity) return this.community.fallbacksOf(model);
@@ -189,12 +196,13 @@ export class Catalog {
     return [...own, ...models.filter(({ id }) => !id.startsWith(ofOwner))].slice(0, COMPARED_MAX);
   }
 
-  private missingModel(caller: Caller, name: string | undefined, served: readonly Modality[]): Error {
+  private missingModel(caller: Caller, name: string | undefined, served: readonly Modality[], param = "model"): Error {
     // Whoever asks for nothing of the kind is not told of what others have registered.
     const registered = name !== undefined && isCommunityId(name) ? this.registeredNear(caller, name) : [];
     const there = [...this.listing.models, ...registered].filter(({ modality }) => served.includes(modality));
     return refuseMissing({
       name,
+      param,
       served,
       dormant: this.listing.dormant,
       isAnyThere: there.length > 0,

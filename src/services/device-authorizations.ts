@@ -181,7 +181,7 @@ export class DeviceAuthorizations {
     const { accountId } = caller;
     const row = await this.look(ctx, accountId, userCode);
     const balance = await this.deps.accounts.balanceOf(accountId);
-    const terms = narrowTerms((name) => this.deps.catalog.findFor(caller, name), this.askedTerms(row), choice, balance);
+    const terms = narrowTerms((name) => this.deps.catalog.known(caller, name, "models"), this.askedTerms(row), choice, balance);
     return this.decide(row, { status: "approved", accountId, grant: { ...toStoredTerms(terms) } });
   }
 
@@ -274,7 +274,9 @@ export class DeviceAuthorizations {
   }
 
   private askedTerms({ scope }: DeviceAuthorizationModel): GrantTerms {
-    return toAskedTerms((name) => this.deps.catalog.find(name), { permissions: scope as GrantablePermission[] });
+    return toAskedTerms((name) => this.deps.catalog.known({ kind: "anonymous" }, name, "models"), {
+      permissions: scope as GrantablePermission[],
+    });
   }
 
   private statusOf({ status, expiresAt }: DeviceAuthorizationModel): DeviceStatus {

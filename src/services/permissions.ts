@@ -42,10 +42,17 @@ export function permissionOf(permission: AccountPermission): Requirement {
 /** A session, or a key that holds the permission. */
 export function requirePermission(ctx: RequestContext, permission: AccountPermission): KeyCaller | SessionCaller {
   const caller = requireAccount(ctx);
-  if (caller.kind === "key" && !caller.permissions.has(permission)) {
-    throw permissionDenied(`This key does not hold the permission account:${permission}.`);
-  }
+  if (caller.kind === "key" && !caller.permissions.has(permission)) throw permissionDenied(lackOf([permission]));
   return caller;
+}
+
+/** What the calling key lacks, by the name under which keys are given it, and how to come by a key that has it. */
+export function lackOf(permissions: readonly AccountPermission[]): string {
+  const field = `accountPermissions: ${JSON.stringify(permissions)}`;
+  if (permissions.includes("keys")) {
+    return `This key may not manage the account: it takes a key that a signed-in person has made with ${field}, or the owner's key.`;
+  }
+  return `This key was made without ${field}: use one that has it. Whoever manages the account's keys can make one (POST /account/keys).`;
 }
 
 /** As `requirePermission(ctx, "keys")`, and never a publishable key (Spec 5.4). */

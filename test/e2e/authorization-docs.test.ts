@@ -56,12 +56,12 @@ async function decide(url: string, decision: "approve" | "deny"): Promise<void> 
 }
 
 it("makes an app key, with which the script signs somebody in", async () => {
-  const shell = run("bash", ["-c", block("sh")], { KEY: app.key });
+  const shell = run("bash", ["-c", block("sh")], { SLUICE_KEY: app.key });
   expect(await shell.ended).toBe(0);
   const created = JSON.parse(shell.output()) as { key: string; name: string };
   await writeFile(join(directory, "login.mjs"), block("js"));
 
-  const login = run("node", ["login.mjs"], { APP_KEY: created.key });
+  const login = run("node", ["login.mjs"], { SLUICE_APP_KEY: created.key });
   await expect.poll(login.output, { timeout: 20_000 }).toMatch(/^Open \S+\n/);
   await decide(/^Open (\S+)/.exec(login.output())?.[1] ?? "", "approve");
 

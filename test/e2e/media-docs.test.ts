@@ -55,7 +55,11 @@ describe("docs/media.md", () => {
 });
 
 async function run(script: string): Promise<{ readonly code: number | null; readonly output: string }> {
-  const child = spawn("bash", ["-c", script], { cwd: directory, env: { ...process.env, KEY: app.key }, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn("bash", ["-c", script], {
+    cwd: directory,
+    env: { ...process.env, SLUICE_KEY: app.key },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (piece: string) => {
     output += piece;

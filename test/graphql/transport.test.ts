@@ -81,7 +81,7 @@ describe("the GraphQL endpoint", () => {
       body: JSON.stringify(TYPENAME),
     });
 
-    expect(response.headers.get("www-authenticate")).toBe("Bearer");
+    expect(response.headers.get("www-authenticate")).toMatch(/^Bearer error="invalid_token", error_description="The A[^"]+\."$/);
     expect(await refusal(response)).toEqual({ status: 401, codes: ["UNAUTHORIZED"] });
   });
 

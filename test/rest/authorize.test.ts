@@ -76,7 +76,7 @@ describe("a request that is not in order", () => {
     ["no days", { expiry: "0" }, /expiry/],
     ["366 days", { expiry: "366" }, /expiry/],
     ["half a day", { expiry: "0.5" }, /expiry/],
-    ["an unknown model", { models: "acme/chat,acme/none" }, /no model "acme\/none"/],
+    ["an unknown model", { models: "acme/chat,acme/none" }, /no model "acme\/none"\. The closest are: acme\//],
     ["a plain challenge", { ...PKCE, code_challenge_method: "plain" }, /must be S256/],
     ["a short challenge", { code_challenge: "a".repeat(42) }, /43 to 128/],
     ["a long challenge", { code_challenge: "a".repeat(129) }, /43 to 128/],

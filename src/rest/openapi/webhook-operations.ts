@@ -5,13 +5,13 @@ export const WEBHOOK_OPERATIONS = {
   "GET /account/balance/threshold": {
     id: "getLowBalanceThreshold",
     tag: "Account",
-    summary: "The balance below which the account is told (`account:balance`).",
+    summary: "The balance below which the account is told (permission `balance`).",
     answer: "LowBalance",
   },
   "PATCH /account/balance/threshold": {
     id: "setLowBalanceThreshold",
     tag: "Account",
-    summary: "Changes the balance below which the account is told (a secret key with `account:keys`).",
+    summary: "Changes the balance below which the account is told (a secret key with `keys`).",
     description: "Each fall below it is told once, by the webhook `balance.low` and the GraphQL subscription `balanceLow`.",
     answer: "LowBalance",
   },

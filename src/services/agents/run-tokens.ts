@@ -11,7 +11,8 @@ import { parse, stringify } from "uuid";
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import type { Clock } from "../../lib/clock.js";
 import { RUN_TOKEN_MS } from "../../limits-agents.js";
-import { type ApiKeyDirectory, keyRefused } from "../api-key-directory.js";
+import type { ApiKeyDirectory } from "../api-key-directory.js";
+import { runTokenRefused } from "../key-refusals.js";
 import type { SessionDirectory } from "../sessions/session-directory.js";
 import type { BoundedRun } from "./run-limits.js";
 
@@ -54,11 +55,11 @@ export class RunTokens {
    * token that is made up or too old, and when the caller's key or session is not good any more.
    */
   resolve(token: string): Principal | Promise<Principal> {
-    if (!FORMAT.test(token)) throw keyRefused();
+    if (!FORMAT.test(token)) throw runTokenRefused();
     const bytes = Buffer.from(token.slice(PREFIX.length), "base64url");
     const claims = bytes.subarray(0, CLAIMS_BYTES);
-    if (!timingSafeEqual(bytes.subarray(CLAIMS_BYTES), this.sign(claims))) throw keyRefused();
-    if (claims.readUIntBE(1 + 2 * ID_BYTES, TIME_BYTES) <= this.clock.now().getTime()) throw keyRefused();
+    if (!timingSafeEqual(bytes.subarray(CLAIMS_BYTES), this.sign(claims))) throw runTokenRefused();
+    if (claims.readUIntBE(1 + 2 * ID_BYTES, TIME_BYTES) <= this.clock.now().getTime()) throw runTokenRefused();
     const id = stringify(claims.subarray(1, 1 + ID_BYTES));
     const run = {
       parentRequestId: stringify(claims.subarray(1 + ID_BYTES, 1 + 2 * ID_BYTES)),
@@ -71,7 +72,7 @@ export class RunTokens {
 
   private async findSession(id: string): Promise<SessionCaller> {
     const caller = await this.sessions.findById(id);
-    if (!caller) throw keyRefused();
+    if (!caller) throw runTokenRefused();
     return caller;
   }
 

@@ -71,8 +71,8 @@ export const termsQuery = {
 };
 export type TermsQuery = z.output<z.ZodObject<typeof termsQuery>>;
 
-/** By id or alias, of those that whoever asks may know of. */
-export type FindModel = (name: string) => Model | null;
+/** By id or alias, of those that whoever asks may know of. Throws BAD_REQUEST at `models`, with the closest ones, where there is none. */
+export type FindModel = (name: string) => Model;
 
 /** What is asked for, with the defaults of what is not stated. Throws BAD_REQUEST for a model that there is not. */
 export function toAskedTerms(findModel: FindModel, asked: TermsQuery): GrantTerms {
@@ -165,12 +165,7 @@ function narrowModels(
 }
 
 function toModelIds(findModel: FindModel, names: readonly string[]): string[] {
-  const ids = names.map((name) => {
-    const model = findModel(name);
-    if (!model) throw invalidInput(`There is no model ${JSON.stringify(name.slice(0, 100))}.`, "models");
-    return model.id;
-  });
-  return [...new Set(ids)];
+  return [...new Set(names.map((name) => findModel(name).id))];
 }
 
 /** As terms are kept in a JSON column: nanocredits are digits. */

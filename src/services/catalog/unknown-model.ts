@@ -4,7 +4,7 @@
  */
 import { type AppError, invalidInput } from "../../errors.js";
 import { closestIds } from "./closest.js";
-import { MODALITY_TRAITS, type Modality } from "./modality.js";
+import { MODALITIES, MODALITY_TRAITS, type Modality } from "./modality.js";
 import type { DormantModel, Model } from "./model.js";
 
 /** How many ids an error about an unknown model names. */
@@ -15,6 +15,8 @@ const QUOTED_CHARS_MAX = 100;
 export interface Missing {
   /** Undefined: the request has named none, and there is no default. */
   readonly name: string | undefined;
+  /** Where it was named. */
+  readonly param: string;
   /** The modalities that the operation takes. */
   readonly served: readonly Modality[];
   readonly dormant: readonly DormantModel[];
@@ -27,16 +29,16 @@ export interface Missing {
 }
 
 export function refuseMissing(missing: Missing): AppError {
-  const { name, served, dormant } = missing;
-  if (name === undefined) return invalidInput(`Name a model: there is no default. ${hintOf(missing)}`, "model");
+  const { name, param, served, dormant } = missing;
+  if (name === undefined) return invalidInput(`Name a model: there is no default. ${hintOf(missing)}`, param);
   const known = dormant.find(({ id, aliases }) => id === name || aliases.includes(name));
-  if (!known) return invalidInput(`There is no model ${quote(name)}. ${hintOf(missing)}`, "model");
+  if (!known) return invalidInput(`There is no model ${quote(name)}. ${hintOf(missing)}`, param);
   if (!served.includes(known.modality)) return refuseModality(known);
   const { id, variables } = known;
   const why = missing.isToldSetup
     ? `is in the catalog of this gateway, but its vendor has no key here: set ${variables.join(" or ")}.`
     : "is not offered by this gateway.";
-  return invalidInput(`The model ${id} ${why} ${hintOf(missing)}`, "model");
+  return invalidInput(`The model ${id} ${why} ${hintOf(missing)}`, param);
 }
 
 /** A model that another operation serves. */
@@ -50,7 +52,7 @@ export function quote(text: string): string {
 }
 
 function hintOf({ name, served, dormant, isAnyThere, callable, isToldSetup }: Missing): string {
-  const kind = `model of modality ${served.join(" or ")}`;
+  const kind = served.length === MODALITIES.length ? "model" : `model of modality ${served.join(" or ")}`;
   if (callable.length > 0) return `The closest are: ${closestIds(callable, name ?? "", CLOSEST_COUNT).join(", ")}.`;
   if (isAnyThere) return `This key may use no ${kind}.`;
   if (!isToldSetup) return `This gateway has no ${kind}.`;
