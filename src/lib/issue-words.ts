@@ -125,11 +125,17 @@ interface Bounds {
   readonly maximum: number | undefined;
 }
 
-/** Only those that are stated: every whole number has the bounds of what can be counted exactly. */
+/** Those that the schema states, whichever of them was broken; a range is said as a whole. */
 function boundsOf(schema: z.core.$ZodType | undefined): Bounds {
-  const { minimum, maximum } = (schema?._zod.bag ?? {}) as { minimum?: unknown; maximum?: unknown };
-  const stated = (bound: unknown) => (typeof bound === "number" && Math.abs(bound) < Number.MAX_SAFE_INTEGER ? bound : undefined);
-  return { minimum: stated(minimum), maximum: stated(maximum) };
+  let [minimum, maximum]: [number | undefined, number | undefined] = [undefined, undefined];
+  for (const check of schema?._zod.def.checks ?? []) {
+    const stated: { check: string; minimum?: unknown; maximum?: unknown; value?: unknown; inclusive?: unknown } = check._zod.def;
+    if (stated.check === "min_length") minimum = Number(stated.minimum);
+    if (stated.check === "max_length") maximum = Number(stated.maximum);
+    if (stated.check === "greater_than" && stated.inclusive === true) minimum = Number(stated.value);
+    if (stated.check === "less_than" && stated.inclusive === true) maximum = Number(stated.value);
+  }
+  return { minimum, maximum };
 }
 
 function sayLength(many: string, one: string, minimum: number | undefined, maximum: number | undefined): string {

@@ -1,18 +1,18 @@
 /** What an app has its users spend, as JSON and as CSV, for the app's owner (Spec 5.7). */
 import * as z from "zod";
-import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_MAX } from "../limits.js";
+import { USAGE_DAILY_DAYS_DEFAULT } from "../limits.js";
 import { permissionOf } from "../services/permissions.js";
+import { queryUsageDays } from "../services/query-values.js";
 import type { Services } from "../services/services.js";
 import { sendCsv } from "./csv.js";
 import type { Endpoint } from "./endpoint.js";
 import { APP_USAGE_DAILY_COLUMNS, toAppUsage } from "./presenters/app-usage.js";
 import { toCsvHeader, toCsvRows } from "./presenters/usage.js";
-import { queryInteger } from "./query.js";
 import type { Route } from "./route.js";
 
 const appUsageQuery = z.object({
   format: z.enum(["json", "csv"]).default("json"),
-  days: queryInteger(1, USAGE_DAYS_MAX).default(USAGE_DAILY_DAYS_DEFAULT),
+  days: queryUsageDays().default(USAGE_DAILY_DAYS_DEFAULT),
 });
 
 export function addAppUsageRoutes(route: Route, endpoint: Endpoint, { appUsage }: Pick<Services, "appUsage">): void {

@@ -22,7 +22,10 @@ const tokenRequest = z.object({
   device_code: redeemDeviceCodeInput.shape.deviceCode,
   client_id: redeemDeviceCodeInput.shape.clientId,
   /** What it is for goes without saying here. */
-  grant_type: z.string().nullish(),
+  grant_type: z
+    .string()
+    .meta({ enum: [DEVICE_CODE_GRANT] })
+    .nullish(),
 });
 
 export function addDeviceRoutes(

@@ -40,9 +40,9 @@ const PAGE = `<!doctype html>
 `;
 /** A file of its own, because the page may run no script that is written into it. */
 const START = `window.onload = () => SwaggerUIBundle({ url: "/openapi.json", dom_id: "#reference", deepLinking: true, persistAuthorization: false });\n`;
-/** Swagger UI sets styles from its script and draws its icons from data URLs; nothing comes from elsewhere. */
+/** Swagger UI sets styles from its script, draws its icons from data URLs and shows answered pictures and sound; nothing comes from elsewhere. */
 const PAGE_POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /** `recorded` is complete once every route has been added, and read when it is asked for. */
 export function addDocsRoutes(route: Route, recorded: readonly RecordedRoute[]): void {

@@ -31,6 +31,8 @@ export interface EndpointOptions<Body, Query> {
   readonly body?: z.ZodType<Body>;
   /** The multipart/form-data body: instead of a JSON one, or beside it when there is `body` too. */
   readonly form?: FormOptions<Body>;
+  /** What a handler takes that reads the body by itself: only described here. */
+  readonly reads?: { readonly body: z.ZodType; readonly form: FormOptions<unknown>; readonly isFile: true };
   /** The query parameters other than `key`; without it they are ignored. */
   readonly query?: z.ZodType<Query>;
   /** A POST that generates: it may come with an Idempotency-Key. */

@@ -32,7 +32,7 @@ export function addImageRoutes(route: Route, endpoint: Endpoint, { images }: Pic
       body: imageEditInput,
       form: {
         fields: imageEditForm,
-        files: { image: { countMax: IMAGE_INPUTS_MAX, mayBeText: true }, mask: { countMax: 1, mayBeText: true } },
+        files: { image: { countMax: IMAGE_INPUTS_MAX, mayBeText: true, isRequired: true }, mask: { countMax: 1, mayBeText: true } },
         fileBytesMax: IMAGE_INPUT_BYTES_MAX,
         bytesMax: IMAGE_INPUTS_BYTES_MAX + FORM_FIELDS_BYTES_MAX,
       },

@@ -5,11 +5,12 @@ import { MEDIA_PAGE_SIZE_DEFAULT, MEDIA_PAGE_SIZE_MAX } from "../limits-media.js
 import type { MediaMetadata } from "../services/media.js";
 import type { MediaObject } from "../services/media-objects.js";
 import { servedAs } from "../services/media-types.js";
+import { queryInteger } from "../services/query-values.js";
 import type { Services } from "../services/services.js";
 import type { Endpoint } from "./endpoint.js";
 import type { Exchange } from "./exchange.js";
 import { sendErrorAsAsked } from "./pages/error-page.js";
-import { queryCursor, queryInteger } from "./query.js";
+import { queryCursor } from "./query.js";
 import type { Route, RouteHandler } from "./route.js";
 
 /** Of the redirect to a download: shorter than the download's address works, so that a kept one still leads somewhere. */
@@ -18,7 +19,7 @@ const REDIRECT_MAX_AGE_SECONDS = 60;
 const listQuery = z.object({
   /** Everybody's files with it; without it, the caller's own. */
   tag: z.string().optional(),
-  limit: queryInteger(1, MEDIA_PAGE_SIZE_MAX).default(MEDIA_PAGE_SIZE_DEFAULT),
+  limit: queryInteger(z.int().min(1).max(MEDIA_PAGE_SIZE_MAX)).default(MEDIA_PAGE_SIZE_DEFAULT),
   cursor: queryCursor().optional(),
 });
 

@@ -22,7 +22,7 @@ import { addMediaObjectRoutes, openHandler, sendMediaObject } from "./media-obje
 import type { Route } from "./route.js";
 import { safeFileHeaders } from "./safe-file.js";
 import { sendStoredFile } from "./stored-file.js";
-import { readUploadBody, type UploadSink } from "./upload-body.js";
+import { readUploadBody, UPLOAD_BODIES, type UploadSink } from "./upload-body.js";
 
 /** Spec 9: of variant B, whose host is the same (decisions "Media"). */
 const VERSION = "2.0.0";
@@ -48,6 +48,7 @@ export function addMediaRoutes(route: Route, endpoint: Endpoint, services: Media
     POST: endpoint({
       requires: requireAccount,
       query: uploadQuery,
+      reads: UPLOAD_BODIES,
       handler: async (ctx, { exchange, query: { strip }, allowance }) => {
         const sink: UploadSink<ReceivedMedia> = {
           receive: (content, field) => mediaLinks.receive(ctx, content, field),

@@ -15,7 +15,7 @@ export type TokenGrant = (ctx: RequestContext, parameters: unknown) => Promise<u
 /** What each grant needs of the rest is its own to say. */
 const text = z.string().optional();
 const tokenRequest = z.looseObject({
-  grant_type: z.string(),
+  grant_type: z.string().meta({ enum: ["authorization_code", DEVICE_CODE_GRANT] }),
   code: text,
   redirect_uri: text,
   code_verifier: text,

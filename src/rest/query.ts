@@ -34,23 +34,15 @@ export function parseQuery(url: string): Query {
   return { key, parameters };
 }
 
-/** A whole number written with digits alone: `1e1`, ` 5` and `5.0` are refused. */
-export function queryInteger(min: number, max: number) {
-  const message = `expected a whole number from ${min} to ${max}`;
-  return z
-    .string()
-    .regex(/^\d{1,15}$/, message)
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, message)
-    .meta({ type: "integer", pattern: undefined, minimum: min, maximum: max });
-}
-
 /** Where a page begins: what the list answered as `nextCursor`. */
 export function queryCursor() {
-  return z.string().transform((cursor, ctx) => {
-    const position = decodeCursor(cursor);
-    if (position !== null) return position;
-    ctx.addIssue("must be a `nextCursor` that this list has answered");
-    return z.NEVER;
-  });
+  return z
+    .string()
+    .transform((cursor, ctx) => {
+      const position = decodeCursor(cursor);
+      if (position !== null) return position;
+      ctx.addIssue("must be a `nextCursor` that this list has answered");
+      return z.NEVER;
+    })
+    .meta({ pattern: "^[A-Za-z0-9_-]+$" });
 }

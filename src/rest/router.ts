@@ -30,7 +30,7 @@ import { createOAuthEndpoint } from "./oauth-endpoint.js";
 import { addMetadataRoutes } from "./oauth-metadata.js";
 import { addOpenAiVideoRoutes } from "./openai-videos.js";
 import { createOpenApiDocument } from "./openapi/document.js";
-import { type RecordedRoute, recordingEndpoint, recordingOAuthEndpoint, recordingRoute } from "./openapi/record.js";
+import { type RecordedRoute, recordingEndpoint, recordingOAuthEndpoint, recordingPageEndpoint, recordingRoute } from "./openapi/record.js";
 import { createPageEndpoint } from "./pages/page-endpoint.js";
 import { HOME_PATH } from "./pages/return-to.js";
 import { startPage } from "./pages/start.js";
@@ -99,13 +99,15 @@ function createRouter(
   mountHost(router, mediaRouter, mediaMount, log, mediaHome);
   const authRouter = Router({ caseSensitive: true });
   const gateway = { addresses, hasGraphiQL };
-  const page = createPageEndpoint({
-    sessions: services.access,
-    formTokens: services.formTokens,
-    bodies: services.bodies,
-    trustProxyHops,
-    isSecure: () => addresses().authUrl.startsWith("https:"),
-  });
+  const page = recordingPageEndpoint(
+    createPageEndpoint({
+      sessions: services.access,
+      formTokens: services.formTokens,
+      bodies: services.bodies,
+      trustProxyHops,
+      isSecure: () => addresses().authUrl.startsWith("https:"),
+    }),
+  );
   const oauth = recordingOAuthEndpoint(createOAuthEndpoint(services.access, trustProxyHops, services.bodies));
   addAuthRoutes(recordingRoute(createRoute(authRouter, log), recorded), { endpoint, page, oauth }, services, gateway);
   // A host of its own comes first; below the gateway's own addresses the busier routes do.

@@ -24,7 +24,7 @@ export function addTranscriptionRoutes(route: Route, endpoint: Endpoint, { trans
       isGeneration: true,
       form: {
         fields: transcriptionForm,
-        files: { file: { countMax: 1 } },
+        files: { file: { countMax: 1, isRequired: true } },
         fileBytesMax: TRANSCRIPTION_FILE_BYTES_MAX,
         bytesMax: TRANSCRIPTION_FORM_BYTES_MAX,
       },

@@ -8,6 +8,7 @@ import { wrongField } from "../errors.js";
 import { MEDIA_NAME_CHARS_MAX, MEDIA_UPLOAD_BYTES_MAX } from "../limits-disk.js";
 import type { BodyAllowance } from "../services/body-budget.js";
 import { parseInput, storableText } from "../services/input.js";
+import { createUploadInput } from "../services/media-objects-input.js";
 import { isJson, type JsonObject, parseJsonObject, streamBody, streamJsonBody } from "./body.js";
 import { JsonFileReader } from "./json-file.js";
 import { type FileSink, isForm, receiveForm } from "./uploads.js";
@@ -17,15 +18,25 @@ const OVERHEAD_BYTES = 64 * 1024;
 /** Some encoders escape a character of base64 with another one; the file itself is counted when it is decoded. */
 const JSON_BYTES_MAX = Math.ceil(MEDIA_UPLOAD_BYTES_MAX / 3) * 4 * 2 + OVERHEAD_BYTES;
 const FORM_RULES = {
-  files: { file: { countMax: 1 } },
+  files: { file: { countMax: 1, isRequired: true } },
   fileBytesMax: MEDIA_UPLOAD_BYTES_MAX,
   bytesMax: MEDIA_UPLOAD_BYTES_MAX + OVERHEAD_BYTES,
 };
 const uploadInput = z.strictObject({
-  data: z.string(),
+  /** Decoded while it arrived: what is left of it here is empty. */
+  data: z
+    .string()
+    .meta({ minLength: 1, contentEncoding: "base64", pattern: "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$" }),
   contentType: storableText.max(MEDIA_NAME_CHARS_MAX).optional(),
   name: storableText.min(1).max(MEDIA_NAME_CHARS_MAX).optional(),
 });
+
+/** As they are described. */
+export const UPLOAD_BODIES = {
+  body: z.union([uploadInput, createUploadInput]),
+  form: { ...FORM_RULES, fields: z.object({}) },
+  isFile: true,
+} as const;
 
 export type UploadBody<Received> =
   | {

@@ -30,6 +30,8 @@ export interface FileRule {
   readonly countMax: number;
   /** Whether the field may be text instead, such as an address. */
   readonly mayBeText?: boolean;
+  /** Whether a form without it is refused. */
+  readonly isRequired?: boolean;
 }
 
 export interface FormRules {
@@ -113,8 +115,10 @@ async function parse(req: IncomingMessage, rules: FormRules, storage: StorageEng
     throw new AppError("UNSUPPORTED_MEDIA_TYPE", "The body must not be compressed.");
   }
   const parsed = await readParts(req, rules, storage, allowance);
-  for (const [name, { mayBeText }] of Object.entries(rules.files)) {
-    if (Object.hasOwn(parsed.fields, name) && !mayBeText) throw wrongField(name, "must be a file");
+  for (const [name, { mayBeText, isRequired }] of Object.entries(rules.files)) {
+    const isText = Object.hasOwn(parsed.fields, name);
+    if (isRequired && !isText && !parsed.files.some((file) => bareName(file.fieldname) === name)) throw wrongField(name, "is required");
+    if (isText && !mayBeText) throw wrongField(name, "must be a file");
   }
   return parsed;
 }

@@ -2,15 +2,15 @@
 import * as z from "zod";
 import type { RequestContext } from "../context.js";
 import type { Page, PagePosition } from "../lib/pagination.js";
-import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT, USAGE_DAYS_MAX, USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../limits.js";
+import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT, USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../limits.js";
 import { permissionOf, requireAccount } from "../services/permissions.js";
+import { queryInteger, queryUsageDays } from "../services/query-values.js";
 import type { Services } from "../services/services.js";
 import type { UsageRow } from "../services/usage.js";
 import { toJsonRow, USAGE_COLUMNS } from "../services/usage-columns.js";
 import { sendCsv } from "./csv.js";
 import type { Endpoint } from "./endpoint.js";
 import { toCsvHeader, toCsvRows, USAGE_DAILY_COLUMNS } from "./presenters/usage.js";
-import { queryInteger } from "./query.js";
 import type { Route } from "./route.js";
 
 /** Before every id: a page after it begins with the first row older than the time alone. */
@@ -25,14 +25,14 @@ const formatQuery = z.enum(["json", "csv"]).default("json");
 const usageQuery = z
   .object({
     format: formatQuery,
-    days: queryInteger(1, USAGE_DAYS_MAX).default(USAGE_DAYS_DEFAULT),
-    limit: queryInteger(1, USAGE_LIMIT_MAX).default(USAGE_LIMIT_DEFAULT),
+    days: queryUsageDays().default(USAGE_DAYS_DEFAULT),
+    limit: queryInteger(z.int().min(1).max(USAGE_LIMIT_MAX)).default(USAGE_LIMIT_DEFAULT),
     before: z.iso.datetime({ offset: true, error: "must be an ISO 8601 time such as 2026-01-31T12:00:00.000Z" }).optional(),
     before_id: z.uuid("must be the id of a usage record").optional(),
   })
   .refine((query) => query.before !== undefined || query.before_id === undefined, { path: ["before_id"], error: "needs `before` too" });
 
-const usageDailyQuery = z.object({ format: formatQuery, days: queryInteger(1, USAGE_DAYS_MAX).default(USAGE_DAILY_DAYS_DEFAULT) });
+const usageDailyQuery = z.object({ format: formatQuery, days: queryUsageDays().default(USAGE_DAILY_DAYS_DEFAULT) });
 
 export function addUsageRoutes(route: Route, endpoint: Endpoint, { usage }: Pick<Services, "usage">): void {
   const usageOf = (ownKeyOnly: boolean) =>

@@ -3,17 +3,18 @@ import * as z from "zod";
 import { encodeCursor, type Page } from "../lib/pagination.js";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../limits.js";
 import { requireKeyManager } from "../services/permissions.js";
+import { queryInteger } from "../services/query-values.js";
 import type { Services } from "../services/services.js";
 import { createWebhookEndpointInput, updateWebhookEndpointInput } from "../services/webhooks/endpoints-input.js";
 import type { WebhookDeliveryRow, WebhookEndpointRow } from "../services/webhooks/webhooks.js";
 import type { Endpoint } from "./endpoint.js";
 import type { Exchange } from "./exchange.js";
 import { toWebhookDelivery, toWebhookEndpoint } from "./presenters/webhooks.js";
-import { queryCursor, queryInteger } from "./query.js";
+import { queryCursor } from "./query.js";
 import type { Route } from "./route.js";
 
 const deliveriesQuery = z.object({
-  limit: queryInteger(1, PAGE_SIZE_MAX).default(PAGE_SIZE_DEFAULT),
+  limit: queryInteger(z.int().min(1).max(PAGE_SIZE_MAX)).default(PAGE_SIZE_DEFAULT),
   cursor: queryCursor().optional(),
 });
 

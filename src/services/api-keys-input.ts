@@ -1,5 +1,6 @@
 /** What is said of an API key by whoever makes or changes it (Spec 4.5, decisions "Keys"). */
 import * as z from "zod";
+import { inUnit } from "../lib/issue-words.js";
 import { API_KEY_ALLOWED_MODELS_MAX, API_KEY_EXPIRES_IN_SECONDS_MAX, API_KEY_NAME_CHARS_MAX } from "../limits.js";
 import { checkboxes, creditsText, dayCount } from "./authorizations/grant-terms.js";
 import { redirectUrls } from "./authorizations/redirect-url.js";
@@ -8,8 +9,12 @@ import { storableText } from "./input.js";
 
 const permissionName = z.enum(["profile", "balance", "usage", "keys"]);
 const editableFields = {
-  name: storableText.trim().min(1).max(API_KEY_NAME_CHARS_MAX),
-  expiresIn: z.int().min(1).max(API_KEY_EXPIRES_IN_SECONDS_MAX).nullable(),
+  name: storableText
+    .trim()
+    .min(1)
+    .max(API_KEY_NAME_CHARS_MAX)
+    .meta({ allOf: [{ pattern: "\\S" }] }),
+  expiresIn: inUnit(z.int().min(1).max(API_KEY_EXPIRES_IN_SECONDS_MAX), "seconds").nullable(),
   allowedModels: z.array(storableText.min(1).max(253)).max(API_KEY_ALLOWED_MODELS_MAX).nullable(),
   creditBudget: creditsAmount.nullable(),
   /** Of an app key; null or empty: its flows may return to any address that is safe. */

@@ -19,7 +19,29 @@ interface Finding {
 }
 
 /** Text that is stored: PostgreSQL's holds no NUL character. */
-export const storableText = z.string().refine((text) => !text.includes("\0"), "must not hold a NUL character");
+export const storableText = z
+  .string()
+  .refine((text) => !text.includes("\0"), "must not hold a NUL character")
+  .meta({ pattern: "^[^\\u0000]*$" });
+
+/** Text that says something; what an upstream is to read. */
+export const nonBlankText = storableText.refine((text) => text.trim() !== "", "must not be empty").meta({ allOf: [{ pattern: "\\S" }] });
+
+/** A list that holds nothing twice. */
+export function distinct<Item extends z.ZodType<string>>(list: z.ZodArray<Item>) {
+  return list.superRefine(refuseDuplicates).meta({ uniqueItems: true });
+}
+
+/** Names the first item that is there a second time. A list may be long: it is looked through once. */
+function refuseDuplicates(items: readonly string[], issues: z.RefinementCtx<readonly string[]>): void {
+  const seen = new Set<string>();
+  const place = items.findIndex((item) => {
+    if (seen.has(item)) return true;
+    seen.add(item);
+    return false;
+  });
+  if (place !== -1) issues.addIssue({ code: "custom", path: [place], message: "is there twice", input: items as string[] });
+}
 
 /** The parsed input, or BAD_REQUEST with `param` naming the first wrong field. */
 export function parseInput<Output>(schema: z.ZodType<Output>, input: unknown): Output {
@@ -102,14 +124,26 @@ type Issues = readonly z.core.$ZodIssue[];
  * the one with the fewest mistakes. Null when the input had the wrong type for all of them, where the union's own message says more.
  */
 function closestVariant(variants: readonly Issues[]): Issues | null {
-  const possible = variants.filter((issues) => issues.every(({ path }) => path.length > 0));
+  const possible = variants.filter((issues) => !issues.some(isOfWrongType));
   const tagged = possible.filter((issues) => !issues.some(isOfTag));
   if (tagged.length === 0 && possible.length > 1) return toTagIssue(possible) ?? fewest(possible);
   return fewest(tagged.length > 0 ? tagged : possible);
 }
 
+function isOfWrongType({ code, path }: z.core.$ZodIssue): boolean {
+  return path.length === 0 && (code === "invalid_type" || code === "invalid_value" || code === "invalid_union");
+}
+
+/** With as few mistakes as any, and of those the one that the input agrees with deepest. */
 function fewest(variants: readonly Issues[]): Issues | null {
-  return variants.reduce<Issues | null>((best, issues) => (best === null || issues.length < best.length ? issues : best), null);
+  return variants.reduce<Issues | null>((best, issues) => {
+    if (best === null || issues.length < best.length) return issues;
+    return issues.length === best.length && depthOf(issues) > depthOf(best) ? issues : best;
+  }, null);
+}
+
+function depthOf(issues: Issues): number {
+  return issues.reduce((depth, { path }) => Math.max(depth, path.length), 0);
 }
 
 /** About a field that may have a single value: what tells the variants of a union apart. */

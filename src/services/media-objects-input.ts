@@ -13,7 +13,8 @@ const MEDIA_TYPE_PATTERN = /^[a-z0-9][a-z0-9!#$&^_.+-]*\/[a-z0-9][a-z0-9!#$&^_.+
 export const mediaTag = z
   .string()
   .transform((tag) => tag.toLowerCase())
-  .refine((tag) => TAG_PATTERN.test(tag), "must have 1 to 128 of a-z, 0-9 and _.:- and begin with a letter or a digit");
+  .refine((tag) => TAG_PATTERN.test(tag), "must have 1 to 128 of a-z, 0-9 and _.:- and begin with a letter or a digit")
+  .meta({ pattern: "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$" });
 
 export const createUploadInput = z.strictObject({
   /** What it is; of what is no text and cannot be known by its bytes application/octet-stream becomes. */

@@ -12,7 +12,12 @@ import { handleInput } from "./sessions/handles.js";
 /** Only the fields that are sent change. */
 export const updateProfileInput = z
   .strictObject({
-    name: storableText.trim().min(1).max(PROFILE_NAME_CHARS_MAX).nullable(),
+    name: storableText
+      .trim()
+      .min(1)
+      .max(PROFILE_NAME_CHARS_MAX)
+      .meta({ allOf: [{ pattern: "\\S" }] })
+      .nullable(),
     handle: handleInput,
     image: z
       .url({ protocol: /^https$/, error: "must be an https URL" })

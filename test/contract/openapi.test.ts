@@ -11,6 +11,7 @@ import { OPERATIONS } from "../../src/rest/openapi/operations.js";
 import { recordRoutes } from "../../src/rest/router.js";
 import { createClient } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { createExampleClient } from "../support/openapi-examples.js";
 
 const routes = recordRoutes();
 const document: OpenApiDocument = createOpenApiDocument(routes);
@@ -86,8 +87,11 @@ export const credits: number = balance.data.balance;
 
 describe("The served answers", () => {
   let app: TestApp;
+  let ask: ReturnType<typeof createExampleClient>;
   beforeAll(async () => {
-    app = await createTestApp();
+    // Addresses of the examples are not looked up here.
+    app = await createTestApp({ config: { upstreamAllowHosts: ["example.com", "127.0.0.1"] } });
+    ask = createExampleClient(app, document);
   });
   afterAll(() => app.close());
 
@@ -127,6 +131,50 @@ describe("The served answers", () => {
     ).toEqual([]);
   });
 
+  /** What its example is answered with, where that is no success: it stands for what only a person, or a code repository, can supply. */
+  const REFUSED: Readonly<Record<string, number>> = {
+    "GET /v1/realtime": 426,
+    "POST /api/oauth/token": 400,
+    "POST /api/device/token": 400,
+    "POST /account/agents/{agent}/sync": 404,
+  };
+  const operations = Object.entries(document.paths).flatMap(([path, own]) =>
+    Object.entries(own).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, method, path, operation })),
+  );
+
+  it.each(operations.map((one) => [one.name, one] as const))("%s answers its example", async (name, { path, method, operation }) => {
+    const answers = await ask(method, path);
+
+    expect(answers.length).toBeGreaterThan(0);
+    for (const { status, contentType, text } of answers) {
+      expect(status, text.slice(0, 500)).toSatisfy((answered: number) => answered === REFUSED[name] || (answered >= 200 && answered < 400));
+      const described = (operation.responses as Record<string, { content?: Record<string, unknown> }>)[status];
+      expect(described, `${status}`).toBeDefined();
+      if (contentType !== null && status === 200)
+        expect(Object.keys(described?.content ?? {})).toContainEqual(expect.toBeOneOf([contentType, "*/*"]));
+      if (contentType !== "application/json" || status !== 200) continue;
+      const pointer = `/paths/${escapePointer(path)}/${method}/responses/200/content/application~1json/schema`;
+      expect(differencesOf(pointer, JSON.parse(text))).toEqual([]);
+    }
+  });
+
+  it.each(operations.filter(({ operation }) => operation.requestBody !== undefined).map((one) => [one.name, one] as const))(
+    "%s says what its body lacks",
+    async (_name, { path, method, operation }) => {
+      const { content } = operation.requestBody as { content: Record<string, { schema: { required?: string[] } } | undefined> };
+      const [field] = content["application/json"]?.schema.required ?? [];
+      if (field === undefined) return;
+
+      const answer = await createClient(app.baseUrl, app.key).request(method.toUpperCase(), path.replace(/\{\w+\}/g, "x"), { body: {} });
+
+      // Sessions only: whoever may not ask is not told what is wrong.
+      if (answer.status === 403) return;
+      const { error, error_description = error.message } = answer.json<{ error: { message: string }; error_description?: string }>();
+      expect(answer.status).toBe(400);
+      expect(error_description).toContain(`${field}: is required`);
+    },
+  );
+
   it("an error is as described", async () => {
     const answer = await createClient(app.baseUrl, null).get("/account/balance");
 
@@ -146,11 +194,13 @@ describe("The served answers", () => {
   });
 });
 
+const ajv = new Ajv2020({ strict: false, allErrors: true });
+addFormats.default(ajv);
+ajv.addSchema({ $id: "https://sluice.test/openapi", ...document });
+
 function differencesOf(pointer: string, value: unknown): unknown[] {
-  const ajv = new Ajv2020({ strict: false, allErrors: true });
-  addFormats.default(ajv);
-  ajv.addSchema({ $id: "https://sluice.test/openapi", ...document });
-  const validate = ajv.compile({ $ref: `https://sluice.test/openapi#${pointer}` });
+  const reference = `https://sluice.test/openapi#${pointer}`;
+  const validate = ajv.getSchema(reference) ?? ajv.compile({ $ref: reference });
   return validate(value) ? [] : (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
 }
 

@@ -3,8 +3,7 @@ import * as z from "zod";
 import type { Caller } from "../../src/context.js";
 import { AppError, rateLimited, unauthenticated } from "../../src/errors.js";
 import type { Authenticator } from "../../src/rest/endpoint.js";
-import { queryInteger } from "../../src/rest/query.js";
-import { queryFlag } from "../../src/services/query-values.js";
+import { queryFlag, queryInteger } from "../../src/services/query-values.js";
 import { bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
 
 const KNOWN_KEY = "sk_known";
@@ -40,7 +39,7 @@ beforeAll(async () => {
     route("/items", {
       GET: endpoint({
         isPublic: true,
-        query: z.strictObject({ days: queryInteger(1, 90).default(30), all: queryFlag.optional() }),
+        query: z.strictObject({ days: queryInteger(z.int().min(1).max(90)).default(30), all: queryFlag.optional() }),
         handler: (_ctx, { query }) => ({ query }),
       }),
       POST: endpoint({ body: itemInput, handler: (_ctx, { body }) => ({ body }) }),

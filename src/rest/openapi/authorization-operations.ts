@@ -7,8 +7,9 @@ export const AUTHORIZATION_OPERATIONS: Readonly<Record<string, Operation>> = {
     tag: "Authorization",
     summary: "The page on which a person lets an app spend their credits. Send a browser there.",
     description:
-      "Query: `redirect_url` (or `redirect_uri`), `app_key` (or `client_id`), `models`, `budget` in credits (5 unless stated), `expiry` in days (30 unless stated), `permissions` (or `scope`) of profile, balance and usage, `state`, `code_challenge` of S256. The browser comes back with `#api_key=...&state=...`, or with `?code=...&state=...&iss=...` where a challenge was sent; denied, with `error=access_denied`. What is wrong with the request is told on a page of the gateway's.",
+      "The browser comes back with `#api_key=...&state=...`, or with `?code=...&state=...&iss=...` where a challenge was sent; denied, with `error=access_denied`. What is wrong with the request is told on a page of the gateway's.",
     contentTypes: ["text/html"],
+    redirect: { status: "303", why: "To the page to sign in on: nobody is signed in." },
   },
   "POST /authorize": { id: "submitAuthorization", tag: "Authorization", summary: "Allows or denies.", isHidden: true },
   "POST /api/oauth/token": {

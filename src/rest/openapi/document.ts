@@ -4,11 +4,14 @@
  * contract test finds.
  */
 import * as z from "zod";
+import { unitOf } from "../../lib/issue-words.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
+import { CREDITS_MAX } from "../../limits.js";
 import { IDEMPOTENCY_KEY_CHARS_MAX } from "../../limits-disk.js";
 import { MAX_COST_HEADER } from "../../services/credits/max-cost.js";
 import { toTemplate } from "../route.js";
 import { ANSWERS, type AnswerName } from "./answers.js";
+import { EXAMPLES, type Example } from "./examples.js";
 import { OPERATIONS, type Operation, TAGS } from "./operations.js";
 import { PARAMETERS } from "./parameters.js";
 import type { RecordedEndpoint, RecordedRoute } from "./record.js";
@@ -17,6 +20,9 @@ type Json = Record<string, unknown>;
 
 /** Spec 9. */
 const API_VERSION = "0.3.0";
+const EVENT_STREAM = "text/event-stream";
+/** Of the most credits that there may be. */
+const CREDITS_DIGITS_MAX = String(CREDITS_MAX).length - 1;
 const ERROR_STATUSES = ["400", "401", "402", "403", "404", "409", "413", "415", "429", "500", "502", "503", "504"];
 /** Preflight requests and the twins of GET are not operations of their own. */
 const UNDOCUMENTED_METHODS = new Set(["HEAD", "OPTIONS"]);
@@ -73,21 +79,23 @@ export function operationsOf(routes: readonly RecordedRoute[]): string[] {
 }
 
 function toOperation(method: string, path: string, endpoint: RecordedEndpoint, operation: Operation): Json {
+  const example = ownValue(EXAMPLES, `${method} ${path}`) ?? {};
   const parameters = [
     ...pathParameters(path),
     ...queryParameters(endpoint),
     ...(endpoint.isGeneration ? [IDEMPOTENCY_KEY] : []),
     // Text models may be agents.
     ...(operation.tag === "Text" ? [MAX_COST] : []),
-  ];
-  const body = requestBody(endpoint);
+  ].map((parameter) => withExample(parameter, example));
+  const body = requestBody(endpoint, example);
   return {
     operationId: operation.id,
     summary: operation.summary,
     ...(operation.description !== undefined && { description: operation.description }),
     tags: [operation.tag],
     // Anybody may call it, but a key that is sent must be good.
-    ...(endpoint.isPublic && !operation.isUpgrade && { security: endpoint.isOAuth ? [{}] : [{}, { bearer: [] }, { query: [] }] }),
+    ...(endpoint.isPublic &&
+      !operation.isUpgrade && { security: endpoint.isOAuth || endpoint.isPage ? [{}] : [{}, { bearer: [] }, { query: [] }] }),
     ...(parameters.length > 0 && { parameters }),
     ...(body !== null && { requestBody: body }),
     responses: {
@@ -95,7 +103,7 @@ function toOperation(method: string, path: string, endpoint: RecordedEndpoint, o
       ...Object.fromEntries(
         ERROR_STATUSES.filter((status) => operation.errors?.includes(status) || mayAnswer(status, method, endpoint, path)).map((status) => [
           status,
-          endpoint.isOAuth ? OAUTH_ERROR : ERROR,
+          endpoint.isOAuth ? OAUTH_ERROR : endpoint.isPage ? ERROR_PAGE : ERROR,
         ]),
       ),
     },
@@ -115,15 +123,17 @@ const MAX_COST = {
   name: MAX_COST_HEADER,
   in: "header",
   required: false,
-  description: "Of an agent that asks others: the credits that all it asks for may cost. Omitted, a tenth of what the caller can spend.",
-  schema: { type: "string", examples: ["0.25"] },
+  description:
+    "Of an agent that asks others: the credits that all it asks for may cost, such as 0.25. Omitted, a tenth of what the caller can spend.",
+  schema: { type: "string", pattern: `^\\d{1,${CREDITS_DIGITS_MAX}}(?:\\.\\d{1,9})?$` },
 };
 
 const ERROR = { $ref: "#/components/responses/Error" };
+const ERROR_PAGE = { description: "A page that says what went wrong.", content: { "text/html": { schema: { type: "string" } } } };
 const OAUTH_ERROR = { $ref: "#/components/responses/OAuthError" };
 
 function mayAnswer(status: string, method: string, endpoint: RecordedEndpoint, path: string): boolean {
-  const hasBody = endpoint.body !== undefined || endpoint.form !== undefined;
+  const hasBody = [endpoint.body, endpoint.form, endpoint.reads].some((taken) => taken !== undefined);
   if (status === "413" || status === "415") return hasBody;
   if (status === "404") return path.includes("{");
   if (endpoint.isOAuth && ["401", "403"].includes(status)) return false;
@@ -132,25 +142,29 @@ function mayAnswer(status: string, method: string, endpoint: RecordedEndpoint, p
   return true;
 }
 
-function toSuccess({ answer, contentTypes, hasNoContent, isUpgrade }: Operation): Json {
+function toSuccess({ answer, contentTypes, hasNoContent, isUpgrade, redirect }: Operation): Json {
   if (isUpgrade) return { "101": { description: "The WebSocket is open." }, "426": ERROR };
   if (hasNoContent) return { "204": { description: "Done." } };
   const content: Record<string, Json> = {};
   if (answer) content["application/json"] = { schema: reference(answer) };
   for (const type of contentTypes ?? []) {
     const isText = type.startsWith("text/");
-    const schema = isText ? { type: "string" } : { type: "string", contentMediaType: type, format: "binary" };
+    // Of a stream the schema would be that of its events, which the answer beside it describes.
+    const schema = type === EVENT_STREAM ? {} : isText ? { type: "string" } : { type: "string", contentMediaType: type, format: "binary" };
     setOwnValue(content, type, { schema });
   }
-  return { "200": { description: "The answer.", content } };
+  return { "200": { description: "The answer.", content }, ...(redirect && { [redirect.status]: { description: redirect.why } }) };
 }
+
+/** What is only blank is refused. */
+const PROMPTS = new Set(["prompt", "text"]);
 
 function pathParameters(path: string): Json[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => ({
     name,
     in: "path",
     required: true,
-    schema: { type: "string" },
+    schema: PROMPTS.has(name) ? { type: "string", pattern: "\\S" } : { type: "string", minLength: 1 },
     ...(Object.hasOwn(PARAMETERS, name) && { description: ownValue(PARAMETERS, name) }),
   }));
 }
@@ -162,25 +176,69 @@ function queryParameters({ query }: RecordedEndpoint): Json[] {
     name,
     in: "query",
     required: required.includes(name),
-    schema,
+    schema: isPlainText(schema) ? { ...schema, pattern: "^[^\\u0000]*$" } : schema,
     ...(Object.hasOwn(PARAMETERS, name) && { description: ownValue(PARAMETERS, name) }),
   }));
 }
 
-function requestBody({ body, form, isOAuth }: RecordedEndpoint): Json | null {
+/** A text that may say anything, but for the character that no query string may hold. */
+function isPlainText({ type, pattern, format, enum: choices, const: choice }: Json): boolean {
+  return type === "string" && [pattern, format, choices, choice].every((stated) => stated === undefined);
+}
+
+/** Whatever is filled in is sent as it stands; what a parameter may be is its schema's to say. */
+function withExample(parameter: Json, { parameters }: Example): Json {
+  const example = parameters && ownValue(parameters, String(parameter.name));
+  return example === undefined ? parameter : { ...parameter, example };
+}
+
+function requestBody({ body: own, form: ownForm, isOAuth, reads }: RecordedEndpoint, example: Example): Json | null {
+  const body = own ?? reads?.body;
+  const form = ownForm ?? reads?.form;
   if (!body && !form) return null;
   const content: Record<string, Json> = {};
-  if (body) content["application/json"] = { schema: toSchema(body, "input") };
-  if (body && isOAuth) content["application/x-www-form-urlencoded"] = { schema: toSchema(body, "input") };
-  if (form) content["multipart/form-data"] = { schema: toFormSchema(form) };
+  const sent = example.body !== undefined && { example: example.body };
+  if (body) content["application/json"] = { schema: toSchema(body, "input"), ...sent };
+  if (body && isOAuth) content["application/x-www-form-urlencoded"] = { schema: ofTexts(toSchema(body, "input")), ...sent };
+  if (form) content["multipart/form-data"] = { schema: toFormSchema(form, example) };
+  if (reads?.isFile) content["application/octet-stream"] = { schema: { type: "string", format: "binary", minLength: 1 } };
   return { required: true, content };
 }
 
-function toFormSchema(form: NonNullable<RecordedEndpoint["form"]>): Json {
-  const schema = toSchema(form.fields, "input") as { properties?: Record<string, Json> };
+function toFormSchema(form: NonNullable<RecordedEndpoint["form"]>, example: Example): Json {
+  const schema = ofTexts(toSchema(form.fields, "input"));
   const file = { type: "string", format: "binary" };
-  const files = Object.entries(form.files).map(([name, rule]) => [name, rule.countMax > 1 ? { type: "array", items: file } : file]);
-  return { type: "object", ...schema, properties: { ...schema.properties, ...Object.fromEntries(files) } };
+  const files = Object.entries(form.files).map(([name, rule]): [string, Json] => [
+    name,
+    rule.countMax > 1 ? { type: "array", items: file, maxItems: rule.countMax, ...(rule.isRequired && { minItems: 1 }) } : file,
+  ]);
+  const needed = Object.entries(form.files).flatMap(([name, { isRequired }]) => (isRequired ? [name] : []));
+  const properties = Object.entries({ ...schema.properties, ...Object.fromEntries(files) }).map(([name, property]) => {
+    const sent = example.form && ownValue(example.form, name);
+    return [name, sent === undefined ? property : { ...property, example: sent }];
+  });
+  return {
+    type: "object",
+    ...schema,
+    properties: Object.fromEntries(properties),
+    required: [...new Set([...needed, ...(schema.required ?? [])])],
+  };
+}
+
+interface ObjectSchema extends Json {
+  readonly properties?: Readonly<Record<string, Json>>;
+  readonly required?: readonly string[];
+}
+
+/** The fields of a form are texts, of which none is null. */
+function ofTexts({ properties = {}, ...schema }: ObjectSchema): ObjectSchema {
+  const fields = Object.entries(properties).map(([name, { anyOf, ...nullable }]) => {
+    const field = Array.isArray(nullable.type) ? { ...nullable, type: nullable.type.find((type) => type !== "null") } : nullable;
+    if (!Array.isArray(anyOf)) return [name, anyOf === undefined ? field : { ...field, anyOf }];
+    const stated = (anyOf as Json[]).filter(({ type }) => type !== "null");
+    return [name, stated.length === 1 ? { ...field, ...stated[0] } : { ...field, anyOf: stated }];
+  });
+  return { ...schema, properties: Object.fromEntries(fields) };
 }
 
 function jsonContent(description: string, answer: AnswerName): Json {
@@ -193,6 +251,12 @@ function reference(answer: AnswerName): Json {
 
 /** Of what is sent when it is an input, of what comes when it is an output. What JSON Schema cannot say is left open. */
 function toSchema(schema: z.ZodType, io: "input" | "output"): Json {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any", reused: "inline" }) as Json;
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any", reused: "inline", override: describeUnit }) as Json;
   return rest;
+}
+
+/** What a number counts is said with its bounds when they are broken (lib/issue-words.ts), and here. */
+function describeUnit({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodType; jsonSchema: Json }): void {
+  const unit = unitOf(zodSchema);
+  if (unit !== undefined) jsonSchema.description ??= `In ${unit}.`;
 }

@@ -31,6 +31,7 @@ export const MY_MODEL_OPERATIONS = {
     description:
       "At most once in 30 seconds for each account. The upstream is a registered model's, by its `id` alone, or is described as for a registration. Pictures and videos are asked for without a prompt, so that nothing is made.",
     answer: "CommunityModelTest",
+    errors: ["404"],
   },
   "GET /account/my-models/{communityModel}": { id: "getMyModel", tag: "Community models", summary: "One model.", answer: "CommunityModel" },
   "PATCH /account/my-models/{communityModel}": {

@@ -41,6 +41,8 @@ export interface Operation {
   readonly isUpgrade?: boolean;
   /** Error statuses that its kind of route does not have anyway. */
   readonly errors?: readonly string[];
+  /** A status below 400 that sends whoever asks on. */
+  readonly redirect?: { readonly status: "302" | "303"; readonly why: string };
   /** What else may be answered. */
   readonly contentTypes?: readonly string[];
   /** Pages and protocols that a client of the API does not call. */
@@ -127,7 +129,12 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     description: "409 while it runs; 404 when it did not succeed, or a day after it did.",
     contentTypes: ["video/mp4", "audio/mpeg"],
   },
-  "GET /video/{prompt}": { id: "getVideo", tag: "Video", summary: "Makes a video.", contentTypes: ["video/mp4"] },
+  "GET /video/{prompt}": {
+    id: "getVideo",
+    tag: "Video",
+    summary: "Makes a video, or a picture when the model is an image model.",
+    contentTypes: ["video/mp4", ...IMAGES],
+  },
   "GET /audio/{text}": {
     id: "getAudio",
     tag: "Audio",
@@ -248,8 +255,8 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     id: "getMedia",
     tag: "Media",
     summary: "A stored file. Open to all, and never another one under the same address.",
-    description: "A file that went straight to the blob store is answered with 302 to an address that works for five minutes.",
-    contentTypes: ["application/octet-stream"],
+    redirect: { status: "302", why: "To an address of the blob store that works for five minutes: the file went straight there." },
+    contentTypes: ["*/*"],
   },
   "GET /media/{media}/metadata": {
     id: "getMediaMetadata",

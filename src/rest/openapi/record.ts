@@ -1,10 +1,14 @@
 /** What a router was given, remembered for the OpenAPI document: the schemas there are the ones that parse the requests. */
 import type { Endpoint, EndpointOptions } from "../endpoint.js";
 import type { OAuthEndpoint } from "../oauth-endpoint.js";
+import type { PageEndpoint } from "../pages/page-endpoint.js";
 import type { Route, RouteHandler, RouteMethods } from "../route.js";
 
 /** As much of an endpoint as its callers must know. */
-export interface RecordedEndpoint extends Pick<EndpointOptions<unknown, unknown>, "isPublic" | "isGeneration" | "body" | "form" | "query"> {
+export interface RecordedEndpoint
+  extends Pick<EndpointOptions<unknown, unknown>, "isPublic" | "isGeneration" | "body" | "form" | "reads" | "query"> {
+  /** Answers a person with pages, errors as well; a form that it takes is its own. */
+  readonly isPage?: true;
   /** Takes its body as a form too, looks at no key, and has the errors of OAuth. */
   readonly isOAuth?: true;
 }
@@ -22,6 +26,15 @@ export function recordingEndpoint(endpoint: Endpoint): Endpoint {
   return (options) => {
     const handler = endpoint(options);
     endpoints.set(handler, options as RecordedEndpoint);
+    return handler;
+  };
+}
+
+/** The same for pages. */
+export function recordingPageEndpoint(page: PageEndpoint): PageEndpoint {
+  return (options) => {
+    const handler = page(options);
+    endpoints.set(handler, { isPublic: true, isPage: true, ...(options.query && { query: options.query }) });
     return handler;
   };
 }

@@ -2,20 +2,13 @@
 import { z } from "zod";
 import { MCP_SERVERS_MAX, REPOSITORY_CHARS_MAX, SYSTEM_PROMPT_CHARS_MAX } from "../../limits-agents.js";
 import { MODEL_REFERENCE_CHARS_MAX } from "../../limits-community.js";
-import {
-  modelDescription,
-  modelName,
-  modelTitle,
-  modelVisibility,
-  refuseDuplicates,
-  requiredSafetyFeatures,
-} from "../community-models/common-input.js";
-import { storableText } from "../input.js";
+import { modelDescription, modelName, modelTitle, modelVisibility, requiredSafetyFeatures } from "../community-models/common-input.js";
+import { distinct, storableText } from "../input.js";
 import { MCP_SERVER_IDS } from "../mcp/mcp-tools.js";
 
 const systemPrompt = storableText.min(1).max(SYSTEM_PROMPT_CHARS_MAX);
 const baseModel = storableText.min(1).max(MODEL_REFERENCE_CHARS_MAX);
-const mcpServers = z.array(z.enum(MCP_SERVER_IDS)).max(MCP_SERVERS_MAX).superRefine(refuseDuplicates);
+const mcpServers = distinct(z.array(z.enum(MCP_SERVER_IDS)).max(MCP_SERVERS_MAX));
 
 export const createPromptAgentInput = z.strictObject({
   type: z.literal("prompt_agent").optional(),
@@ -33,7 +26,7 @@ export type CreatePromptAgentInput = z.output<typeof createPromptAgentInput>;
 /** Its name, title and description come from the repository. */
 export const createCodeAgentInput = z.strictObject({
   type: z.literal("code_agent"),
-  repository: storableText.min(1).max(REPOSITORY_CHARS_MAX),
+  repository: storableText.min(1).max(REPOSITORY_CHARS_MAX).meta({ pattern: "^https://[^\\s\\u0000]+$" }),
   description: z.literal("", "must be empty: it comes from the repository").optional(),
   visibility: modelVisibility.default("private"),
   requiredSafetyFeatures: requiredSafetyFeatures.default([]),

@@ -51,12 +51,15 @@ export const dayCount = z
   .transform(Number)
   .pipe(days);
 
-export const creditsText = z.string().transform((text, issues) => {
-  const nanocredits = parseNanocredits(text.trim());
-  if (nanocredits !== null && nanocredits > 0n && nanocredits <= BigInt(CREDITS_MAX) * 10n ** 9n) return nanocredits;
-  issues.addIssue(`must be an amount of credits above 0 and up to ${CREDITS_MAX}, such as 2.5`);
-  return z.NEVER;
-});
+export const creditsText = z
+  .string()
+  .meta({ pattern: "^\\s*\\d+(?:\\.\\d{1,9})?\\s*$" })
+  .transform((text, issues) => {
+    const nanocredits = parseNanocredits(text.trim());
+    if (nanocredits !== null && nanocredits > 0n && nanocredits <= BigInt(CREDITS_MAX) * 10n ** 9n) return nanocredits;
+    issues.addIssue(`must be an amount of credits above 0 and up to ${CREDITS_MAX}, such as 2.5`);
+    return z.NEVER;
+  });
 
 /** The four parameters in which an app states its wishes, as text (Spec 4.9). */
 export const termsQuery = {

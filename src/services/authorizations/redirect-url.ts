@@ -30,13 +30,20 @@ export function parseRedirectUrl(text: string, param: string): RedirectUrl {
   return url;
 }
 
+/** As they are described: written as browsers write them. */
+const REST = "(?::[1-9]\\d{0,4})?(?:[/?][!$-;=?-Z_a-z~]*)?$";
+const DESCRIBED = `^https://[a-z0-9][a-z0-9.-]*${REST}|^http://(?:localhost|127\\.0\\.0\\.1)${REST}`;
+
 /** Those that an app key's owner registers. */
 export const redirectUrls = z
   .array(
-    z.string().superRefine((text, issues) => {
-      const url = readRedirectUrl(text);
-      if (typeof url === "string") issues.addIssue(url);
-    }),
+    z
+      .string()
+      .superRefine((text, issues) => {
+        const url = readRedirectUrl(text);
+        if (typeof url === "string") issues.addIssue(url);
+      })
+      .meta({ pattern: DESCRIBED, maxLength: REDIRECT_URL_CHARS_MAX }),
   )
   .max(REDIRECT_URLS_MAX)
   .transform((texts) => [...new Set(texts)]);

@@ -7,8 +7,10 @@ import {
   REQUIRED_SAFETY_FEATURES_MAX,
 } from "../../limits-community.js";
 import { SAFETY_FEATURES } from "../catalog/model.js";
-import { storableText } from "../input.js";
+import { distinct, storableText } from "../input.js";
 
+/** Of a text that is trimmed before it is measured. */
+const NOT_BLANK = { allOf: [{ pattern: "\\S" }] };
 /** Spec 8. */
 const NAME_PATTERN = /^[A-Za-z0-9._:-]+$/;
 
@@ -19,7 +21,7 @@ export const modelName = z
   .max(MODEL_NAME_CHARS_MAX)
   .regex(NAME_PATTERN, "may only hold letters, digits and the characters . _ : -");
 
-export const modelTitle = storableText.trim().min(1).max(MODEL_TITLE_CHARS_MAX);
+export const modelTitle = storableText.trim().min(1).max(MODEL_TITLE_CHARS_MAX).meta(NOT_BLANK);
 
 /** Null when there is none: an empty text and null both say so. */
 export const modelDescription = storableText
@@ -30,15 +32,4 @@ export const modelDescription = storableText
 export const modelVisibility = z.enum(["private", "public"]);
 export type ModelVisibility = z.output<typeof modelVisibility>;
 
-export const requiredSafetyFeatures = z.array(z.enum(SAFETY_FEATURES)).max(REQUIRED_SAFETY_FEATURES_MAX).superRefine(refuseDuplicates);
-
-/** Names the first item that is there a second time. A list may be long: it is looked through once. */
-export function refuseDuplicates(items: readonly string[], issues: z.RefinementCtx<readonly string[]>): void {
-  const seen = new Set<string>();
-  const place = items.findIndex((item) => {
-    if (seen.has(item)) return true;
-    seen.add(item);
-    return false;
-  });
-  if (place !== -1) issues.addIssue({ code: "custom", path: [place], message: "is there twice", input: items as string[] });
-}
+export const requiredSafetyFeatures = distinct(z.array(z.enum(SAFETY_FEATURES)).max(REQUIRED_SAFETY_FEATURES_MAX));

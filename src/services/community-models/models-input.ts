@@ -10,9 +10,9 @@ import {
 import { COMMUNITY_PUBLISHER } from "../catalog/community.js";
 import { CONTENT_KINDS, IMAGE_PRICINGS } from "../catalog/modality.js";
 import { UPSTREAM_APIS } from "../catalog/model.js";
-import { storableText } from "../input.js";
+import { distinct, storableText } from "../input.js";
 import { PRICE_FIELDS, type PriceField } from "../pricing.js";
-import { modelDescription, modelName, modelTitle, modelVisibility, refuseDuplicates, requiredSafetyFeatures } from "./common-input.js";
+import { modelDescription, modelName, modelTitle, modelVisibility, requiredSafetyFeatures } from "./common-input.js";
 import { priceAmount } from "./price-input.js";
 
 /** Spec 2.8: of a proxy. */
@@ -28,7 +28,9 @@ export type AdvertisedCapability = (typeof ADVERTISED_CAPABILITIES)[number];
 export const INPUT_KINDS = ["text", "image", "audio", "video"] as const;
 export type InputKind = (typeof INPUT_KINDS)[number];
 
-const FALLBACK_ID = new RegExp(`^${COMMUNITY_PUBLISHER}/[^/]+/[A-Za-z0-9._:-]{1,${MODEL_NAME_CHARS_MAX}}$`);
+const FALLBACK_ID = new RegExp(`^${COMMUNITY_PUBLISHER}/[^/\\u0000]+/[A-Za-z0-9._:-]{1,${MODEL_NAME_CHARS_MAX}}$`);
+/** As it is described: which addresses may be asked for is the outbound guard's to say. */
+const WEB_ADDRESS = "^https?://[^/?#\\s\\u0000][^\\s\\u0000]*$";
 const VISIBLE_ASCII = /^[\x21-\x7e]*$/;
 
 /** It is sent in a header. No finding repeats it. */
@@ -39,10 +41,10 @@ export const bearerToken = z
   .regex(VISIBLE_ASCII, "may only hold visible ASCII characters, without spaces; leave out the word Bearer");
 
 /** Whether it may be asked for is the outbound guard's to say, its length included. */
-export const upstreamUrl = storableText.min(1);
+export const upstreamUrl = storableText.min(1).meta({ pattern: WEB_ADDRESS });
 export const upstreamModel = storableText.min(1).max(MODEL_REFERENCE_CHARS_MAX);
-const inputModalities = z.array(z.enum(INPUT_KINDS)).min(1).superRefine(refuseDuplicates);
-const outputModalities = z.array(z.enum(CONTENT_KINDS)).min(1).superRefine(refuseDuplicates);
+const inputModalities = distinct(z.array(z.enum(INPUT_KINDS)).min(1));
+const outputModalities = distinct(z.array(z.enum(CONTENT_KINDS)).min(1));
 /** Requests a minute of one account; null: no limit. JSON knows no infinity, and a number too large for it is refused as one. */
 const perUserRpm = z.number().positive().nullable();
 export const upstreamApi = z.enum(UPSTREAM_APIS);
@@ -50,15 +52,16 @@ export const upstreamApi = z.enum(UPSTREAM_APIS);
 /** Null says nothing of the model, as an empty object does. */
 const advertised = z
   .strictObject({
-    capabilities: z.array(z.enum(ADVERTISED_CAPABILITIES)).superRefine(refuseDuplicates).default([]),
+    capabilities: distinct(z.array(z.enum(ADVERTISED_CAPABILITIES))).default([]),
     contextLength: z.int().min(1).max(ADVERTISED_CONTEXT_LENGTH_MAX).nullable().default(null),
   })
   .nullable();
 
-const fallbacks = z
-  .array(storableText.max(MODEL_REFERENCE_CHARS_MAX).regex(FALLBACK_ID, "must be the id of a registered model: community/<owner>/<name>"))
-  .max(FALLBACKS_MAX)
-  .superRefine(refuseDuplicates);
+const fallbacks = distinct(
+  z
+    .array(z.string().max(MODEL_REFERENCE_CHARS_MAX).regex(FALLBACK_ID, "must be the id of a registered model: community/<owner>/<name>"))
+    .max(FALLBACKS_MAX),
+);
 
 /** Null: not stated, so that the price it falls back to counts. */
 const price = priceAmount.nullable().optional();

@@ -18,4 +18,10 @@ export const priceAmount = z
     return z.NEVER;
   })
   // Described as what REST takes.
-  .meta({ anyOf: undefined, type: "number", minimum: 0, maximum: PRICE_CREDITS_MAX });
+  .meta({
+    anyOf: undefined,
+    type: "number",
+    minimum: 0,
+    maximum: PRICE_CREDITS_MAX,
+    description: "Credits per unit, with at most 12 decimals.",
+  });

@@ -24,10 +24,22 @@ export const testCommunityModelInput = z
     const refused = isText ? (["baseUrl"] as const) : (["api", "url"] as const);
     const refuse = (field: string, message: string) => issues.addIssue({ code: "custom", path: [field], message, input });
     if (input.id !== undefined) {
-      for (const field of DESCRIBING) if (input[field] !== undefined) refuse(field, "is known of a registered model: send id alone");
+      for (const field of DESCRIBING)
+        if (input[field] !== undefined) refuse(field, "must be left out: what the registered model has is used");
       return;
     }
     for (const field of needed) if (input[field] === undefined) refuse(field, "is required");
     for (const field of refused) if (input[field] !== undefined) refuse(field, `is not used with modality ${input.modality ?? "text"}`);
+  })
+  // The same, as it is described.
+  .meta({
+    oneOf: [
+      { required: ["id"], maxProperties: 1 },
+      { required: ["api", "url", "upstreamModel"], properties: { modality: { const: "text" }, id: false, baseUrl: false } },
+      {
+        required: ["modality", "baseUrl", "upstreamModel"],
+        properties: { modality: { not: { const: "text" } }, id: false, api: false, url: false },
+      },
+    ],
   });
 export type TestCommunityModelInput = z.output<typeof testCommunityModelInput>;

@@ -3,31 +3,32 @@
  * travel on to the upstream untouched. One schema for REST and GraphQL.
  */
 import { z } from "zod";
+import { inUnit } from "../../lib/issue-words.js";
 import { USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import { CHAT_MESSAGES_MAX, TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../limits.js";
 import { safeInput } from "../safety/features.js";
 
-const ROLES = ["system", "developer", "user", "assistant", "tool", "function"] as const;
-const PART_TYPES = ["text", "image_url", "input_audio", "file", "video_url", "refusal"] as const;
+const textPart = z.looseObject({ type: z.literal("text"), text: z.string() });
+const otherPart = z.looseObject({
+  type: z.enum(["image_url", "input_audio", "file", "video_url", "refusal"]),
+  text: z.string().optional(),
+});
+const content = z.union([z.string(), z.array(z.discriminatedUnion("type", [textPart, otherPart]))]);
+const optionalFields = { name: z.string().optional(), tool_calls: z.array(z.looseObject({})).nullish() };
 
-const contentPart = z
-  .looseObject({ type: z.enum(PART_TYPES), text: z.string().optional() })
-  .refine((part) => part.type !== "text" || part.text !== undefined, { message: "is required with type text", path: ["text"] });
+const message = z.discriminatedUnion("role", [
+  z.looseObject({ role: z.enum(["system", "developer", "user", "tool", "function"]), content, ...optionalFields }),
+  // Who only calls tools says nothing.
+  z.looseObject({ role: z.literal("assistant"), content: content.nullish(), ...optionalFields }),
+]);
 
-const message = z
-  .looseObject({
-    role: z.enum(ROLES),
-    content: z.union([z.string(), z.array(contentPart)]).nullish(),
-    name: z.string().optional(),
-    tool_calls: z.array(z.looseObject({})).nullish(),
-  })
-  .refine((value) => value.role === "assistant" || (value.content !== undefined && value.content !== null), {
-    message: "is required",
-    path: ["content"],
-  });
+const responseFormat = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.enum(["text", "json_object"]), json_schema: z.looseObject({ name: z.string() }).optional() }),
+  z.looseObject({ type: z.literal("json_schema"), json_schema: z.looseObject({ name: z.string() }) }),
+]);
 
 const penalty = z.number().min(-2).max(2).nullish();
-const tokenCap = z.int().min(1).max(USAGE_AMOUNT_MAX).nullish();
+const tokenCap = inUnit(z.int().min(1).max(USAGE_AMOUNT_MAX), "tokens").nullish();
 
 export const chatCompletionInput = z
   .looseObject({
@@ -48,13 +49,7 @@ export const chatCompletionInput = z
     top_logprobs: z.int().min(0).max(20).nullish(),
     tools: z.array(z.looseObject({ type: z.string() })).nullish(),
     tool_choice: z.union([z.string(), z.looseObject({})]).nullish(),
-    response_format: z
-      .looseObject({ type: z.enum(["text", "json_object", "json_schema"]), json_schema: z.looseObject({ name: z.string() }).optional() })
-      .refine((format) => format.type !== "json_schema" || format.json_schema !== undefined, {
-        message: "is required with type json_schema",
-        path: ["json_schema"],
-      })
-      .nullish(),
+    response_format: responseFormat.nullish(),
     reasoning_effort: z.string().nullish(),
     /** For the gateway alone: no upstream sees it. */
     safe: safeInput,

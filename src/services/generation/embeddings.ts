@@ -12,15 +12,17 @@ import type { Generations } from "./generations.js";
 import type { Receipt } from "./receipt.js";
 import type { Upstreams } from "./upstreams.js";
 
+const text = z.string().min(1);
 const token = z.int().min(0);
 
 export const embeddingsInput = z.looseObject({
   model: z.string().min(1).max(253).nullish(),
-  input: z
-    .union([z.string(), z.array(z.string()), z.array(token), z.array(z.array(token))], {
-      error: "expected a string, an array of strings, an array of token numbers, or an array of such arrays",
-    })
-    .superRefine(checkInputs),
+  input: z.union([
+    text,
+    z.array(text).min(1).max(EMBEDDING_INPUTS_MAX),
+    z.array(token).min(1),
+    z.array(z.array(token).min(1)).min(1).max(EMBEDDING_INPUTS_MAX),
+  ]),
   encoding_format: z.enum(["float", "base64"]).nullish(),
   dimensions: z.int().min(1).max(EMBEDDING_DIMENSIONS_MAX).nullish(),
   user: z.string().nullish(),
@@ -86,15 +88,6 @@ export function toNumbers(vector: EmbeddingVector): number[] {
   return Array.from({ length: bytes.length / Float32Array.BYTES_PER_ELEMENT }, (_, index) =>
     bytes.readFloatLE(index * Float32Array.BYTES_PER_ELEMENT),
   );
-}
-
-function checkInputs(input: string | readonly (string | number | readonly number[])[], ctx: z.RefinementCtx): void {
-  if (input.length === 0) ctx.addIssue("must not be empty");
-  if (typeof input === "string" || typeof input[0] === "number") return;
-  if (input.length > EMBEDDING_INPUTS_MAX) ctx.addIssue(`must hold at most ${EMBEDDING_INPUTS_MAX} inputs`);
-  for (const [index, one] of input.entries()) {
-    if (typeof one !== "number" && one.length === 0) ctx.addIssue({ code: "custom", message: "must not be empty", path: [index] });
-  }
 }
 
 function toInputs(input: EmbeddingsInput["input"]): readonly Input[] {

@@ -1,6 +1,5 @@
 /** What a picture is asked with (Spec 4.2; decisions "Generation"): OpenAI's bodies, the same as a form, and the query of GET /image. */
 import * as z from "zod";
-import { ownValue } from "../../lib/own-values.js";
 import {
   IMAGE_INPUTS_MAX,
   IMAGE_PROMPT_CHARS_MAX,
@@ -8,13 +7,12 @@ import {
   IMAGE_SIDE_MAX,
   IMAGE_SIDE_MIN,
   IMAGES_PER_REQUEST_MAX,
-  VIDEO_SECONDS_MAX,
-  VIDEO_SECONDS_MIN,
 } from "../../limits.js";
 import { BODY_IMAGE_QUALITIES, IMAGE_QUALITIES } from "../image-qualities.js";
-import { queryFlag, queryWholeNumber } from "../query-values.js";
-import { safeInput } from "../safety/features.js";
-import { splitImageUrls, VIDEO_ASPECT_RATIOS } from "./videos-input.js";
+import { nonBlankText } from "../input.js";
+import { formFlag, formInteger, queryFlag, queryInteger } from "../query-values.js";
+import { SAFE_PATTERN, safeInput } from "../safety/features.js";
+import { imageSide, splitImageUrls, VIDEO_ASPECT_RATIOS, videoSeconds } from "./videos-input.js";
 
 export const IMAGE_FORMATS = ["png", "jpeg", "webp"] as const;
 export const IMAGE_RESPONSE_FORMATS = ["b64_json", "url"] as const;
@@ -25,20 +23,22 @@ const SIZE_MESSAGE = `must be WIDTHxHEIGHT, each from ${IMAGE_SIDE_MIN} to ${IMA
 const AUTO = "auto";
 export const IMAGE_SIZE_DEFAULT = `${IMAGE_SIDE_DEFAULT}x${IMAGE_SIDE_DEFAULT}`;
 
-const prompt = z
-  .string()
-  .max(IMAGE_PROMPT_CHARS_MAX)
-  .refine((text) => text.trim() !== "", "must not be empty")
-  .refine((text) => !text.includes("\0"), "must not hold a NUL character");
+/** Sides of 64 to 4096, as they are described. */
+const SIDE_PATTERN = "(?:6[4-9]|[7-9]\\d|[1-9]\\d{2}|[1-3]\\d{3}|40[0-8]\\d|409[0-6])";
+export const SIDES_PATTERN = `${SIDE_PATTERN}x${SIDE_PATTERN}`;
+const prompt = nonBlankText.max(IMAGE_PROMPT_CHARS_MAX);
 const size = z
   .string()
   .regex(/^(?:auto|\d{1,4}x\d{1,4})$/, SIZE_MESSAGE)
-  .refine((text) => text === AUTO || readSize(text) !== null, SIZE_MESSAGE);
+  .refine((text) => text === AUTO || readSize(text) !== null, SIZE_MESSAGE)
+  .meta({ pattern: `^(?:auto|${SIDES_PATTERN})$`, examples: ["1024x1024"] });
 const seed = z.int().min(-1);
-const imageUrls = z
-  .union([z.string(), z.array(z.string())], "expected a URL or an array of URLs")
-  .transform((urls) => (typeof urls === "string" ? [urls] : urls))
-  .pipe(z.array(z.string().min(1)).max(IMAGE_INPUTS_MAX));
+/** What may be fetched is the outbound guard's to say. */
+const imageUrl = z.string().min(1).meta({ pattern: "^(?:https?://|data:)", description: "An https address or a data: URL." });
+const imageUrlList = z.array(imageUrl).max(IMAGE_INPUTS_MAX);
+const imageUrlsOf = (list: typeof imageUrlList) =>
+  z.union([imageUrl, list], "expected a URL or an array of URLs").transform((urls) => (typeof urls === "string" ? [urls] : urls));
+const imageUrls = imageUrlsOf(imageUrlList);
 /** Unspecified: pictures are answered whole, so a stream of unfinished ones is refused rather than left out. */
 const notStreamed = z.literal(false, "must be left out: images are not streamed");
 
@@ -85,18 +85,13 @@ const editFields = {
   /** Unspecified: not stated, the upstream decides, which as a rule keeps the picture's own. */
   size: size.nullish(),
   /** A URL, http(s) or data. */
-  mask: z.string().min(1).nullish(),
+  mask: imageUrl.nullish(),
 } as const;
 
 /** POST /v1/images/edits as JSON. */
 export const imageEditInput = z
-  .looseObject({ ...editFields, image: imageUrls.pipe(z.array(z.string()).min(1)) })
+  .looseObject({ ...editFields, image: imageUrlsOf(imageUrlList.min(1)) })
   .refine(mustShowThrough, jpegIsOpaque);
-
-const formFlag = z.preprocess((value) => (typeof value === "string" ? (ownValue(FLAGS, value) ?? value) : value), z.boolean().nullish());
-const formInteger = (schema: z.ZodType<number>) =>
-  z.preprocess((value) => (typeof value === "string" && /^-?\d{1,15}$/.test(value) ? Number(value) : value), schema.nullish());
-const FLAGS: Readonly<Record<string, boolean>> = { true: true, "1": true, false: false, "0": false };
 
 /** The same as a form, whose fields are texts; the pictures may be files beside it. */
 export const imageEditForm = z
@@ -104,11 +99,11 @@ export const imageEditForm = z
     ...editFields,
     n: formInteger(z.int().min(1).max(IMAGES_PER_REQUEST_MAX)),
     seed: formInteger(seed),
-    nologo: formFlag,
-    enhance: formFlag,
-    transparent: formFlag,
-    reasoning: formFlag,
-    stream: z.preprocess((value) => (typeof value === "string" ? (ownValue(FLAGS, value) ?? value) : value), notStreamed.nullish()),
+    nologo: formFlag(z.boolean()),
+    enhance: formFlag(z.boolean()),
+    transparent: formFlag(z.boolean()),
+    reasoning: formFlag(z.boolean()),
+    stream: formFlag(notStreamed),
     image: imageUrls.default([]),
   })
   .refine(mustShowThrough, jpegIsOpaque);
@@ -116,10 +111,7 @@ export const imageEditForm = z
 export type ImageGenerationInput = z.output<typeof imageGenerationInput>;
 export type ImageEditInput = z.output<typeof imageEditInput>;
 
-const side = queryWholeNumber.refine(
-  (pixels) => pixels >= IMAGE_SIDE_MIN && pixels <= IMAGE_SIDE_MAX,
-  `must be from ${IMAGE_SIDE_MIN} to ${IMAGE_SIDE_MAX} pixels`,
-);
+const side = queryInteger(imageSide);
 
 /** GET /image/{prompt}, whose model may make pictures or videos: every parameter of both. */
 export const imageQuery = z.strictObject({
@@ -127,23 +119,24 @@ export const imageQuery = z.strictObject({
   width: side.optional(),
   height: side.optional(),
   /** Omitted is 0 on the GET routes (decisions "Generation"). */
-  seed: queryWholeNumber.pipe(seed).default(0),
+  seed: queryInteger(seed).default(0),
   enhance: queryFlag.default(false),
   negative_prompt: z.string().optional(),
-  safe: z.string().optional(),
+  safe: z.string().meta({ pattern: SAFE_PATTERN }).optional(),
   quality: z.enum(IMAGE_QUALITIES).optional(),
   image: z
     .string()
     .transform(splitImageUrls)
     .refine((urls) => urls.length <= IMAGE_INPUTS_MAX, `must have at most ${IMAGE_INPUTS_MAX} URLs`)
     .refine((urls) => urls.every((url) => /^https?:\/\//i.test(url)), "must be http or https URLs, separated by | or by commas")
+    .meta({ pattern: "^https?://[^|,\\s]+(?:,https?://[^|,\\s]+)*$" })
     .optional(),
   transparent: queryFlag.default(false),
   reasoning: queryFlag.optional(),
   nologo: queryFlag.default(false),
   "no-cache": queryFlag.default(false),
   /** Of videos. Seconds. */
-  duration: queryWholeNumber.pipe(z.int().min(VIDEO_SECONDS_MIN).max(VIDEO_SECONDS_MAX)).optional(),
+  duration: queryInteger(videoSeconds).optional(),
   aspectRatio: z.enum(VIDEO_ASPECT_RATIOS).optional(),
   audio: queryFlag.optional(),
 });

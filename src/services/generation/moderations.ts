@@ -11,17 +11,14 @@ import { addressesIn, fetchesNothing, type NamedAddresses } from "./named-addres
 import type { Receipt } from "./receipt.js";
 import type { Upstreams } from "./upstreams.js";
 
-const textPart = z.looseObject({ type: z.literal("text"), text: z.string().min(1) });
+const text = z.string().min(1);
+const textPart = z.looseObject({ type: z.literal("text"), text });
 const imagePart = z.looseObject({ type: z.literal("image_url"), image_url: z.looseObject({ url: z.string().min(1) }) });
 const part = z.discriminatedUnion("type", [textPart, imagePart]);
 
 export const moderationsInput = z.looseObject({
   model: z.string().min(1).max(253).nullish(),
-  input: z
-    .union([z.string(), z.array(z.string()), z.array(part)], {
-      error: "expected a string, an array of strings, or an array of content parts",
-    })
-    .superRefine(checkInputs),
+  input: z.union([text, z.array(text).min(1).max(MODERATION_INPUTS_MAX), z.array(part).min(1).max(MODERATION_INPUTS_MAX)]),
   safe: safeInput,
 });
 export type ModerationsInput = z.output<typeof moderationsInput>;
@@ -73,15 +70,6 @@ export class Moderations {
     });
     const id = `modr-${receipt.generationId.replaceAll("-", "")}`;
     return { moderation: { id, model: receipt.model, results: answer.results.map(toResultObject) }, receipt };
-  }
-}
-
-function checkInputs(input: string | readonly unknown[], ctx: z.RefinementCtx): void {
-  if (input.length === 0) ctx.addIssue("must not be empty");
-  if (typeof input === "string") return;
-  if (input.length > MODERATION_INPUTS_MAX) ctx.addIssue(`must hold at most ${MODERATION_INPUTS_MAX} inputs`);
-  for (const [index, one] of input.entries()) {
-    if (one === "") ctx.addIssue({ code: "custom", message: "must not be empty", path: [index] });
   }
 }
 

@@ -3,6 +3,7 @@
  * a stored conversation is refused, never ignored.
  */
 import { z } from "zod";
+import { inUnit } from "../../lib/issue-words.js";
 import { USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import { CHAT_MESSAGES_MAX, TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../limits.js";
 import { safeInput } from "../safety/features.js";
@@ -14,20 +15,18 @@ const DETAILS = ["auto", "low", "high", "original"] as const;
 
 const textPart = z.looseObject({ type: z.enum(["input_text", "output_text", "text"]), text: z.string() });
 const refusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string() });
-const imagePart = z
-  .looseObject({ type: z.literal("input_image"), image_url: z.string().nullish(), detail: z.enum(DETAILS).nullish() })
-  .refine((part) => typeof part.image_url === "string", { message: "is required: files are not kept here", path: ["image_url"] });
-const filePart = z
-  .looseObject({
-    type: z.literal("input_file"),
-    file_data: z.string().nullish(),
-    file_url: z.string().nullish(),
-    filename: z.string().nullish(),
-  })
-  .refine((part) => typeof part.file_data === "string", {
-    message: "is required: files are not kept or fetched here",
-    path: ["file_data"],
-  });
+/** Files are not kept here, so that none can be referred to. */
+const imagePart = z.looseObject({
+  type: z.literal("input_image"),
+  image_url: z.string("must be a URL: files are not kept here"),
+  detail: z.enum(DETAILS).nullish(),
+});
+const filePart = z.looseObject({
+  type: z.literal("input_file"),
+  file_data: z.string("must be the file's content: files are not kept or fetched here"),
+  file_url: z.string().nullish(),
+  filename: z.string().nullish(),
+});
 const audioPart = z.looseObject({
   type: z.literal("input_audio"),
   input_audio: z.looseObject({ data: z.string(), format: z.string() }),
@@ -112,7 +111,7 @@ export const responseInput = z.looseObject({
   input: z.union([z.string().min(1), z.array(inputItem).min(1).max(CHAT_MESSAGES_MAX)]),
   instructions: z.string().nullish(),
   stream: z.boolean().nullish(),
-  max_output_tokens: z.int().min(1).max(USAGE_AMOUNT_MAX).nullish(),
+  max_output_tokens: inUnit(z.int().min(1).max(USAGE_AMOUNT_MAX), "tokens").nullish(),
   temperature: z.number().min(TEMPERATURE_MIN).max(TEMPERATURE_MAX).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
   top_logprobs: z.int().min(0).max(20).nullish(),

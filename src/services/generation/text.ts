@@ -6,8 +6,8 @@ import { TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../limits.js";
 import type { MediaFile } from "../../providers/media.js";
 import type { Catalog } from "../catalog.js";
 import { requireCaller } from "../permissions.js";
-import { queryFlag } from "../query-values.js";
-import { toSafeText } from "../safety/features.js";
+import { queryFlag, queryInteger, queryNumber } from "../query-values.js";
+import { SAFE_PATTERN, toSafeText } from "../safety/features.js";
 import { rememberText, replayText } from "./cached-text.js";
 import type { ChatCompletions } from "./chat.js";
 import { type ChatCompletionInput, chatCompletionInput } from "./chat-input.js";
@@ -16,23 +16,19 @@ import { plainText } from "./chat-text.js";
 import type { CacheQuery, ContentCache } from "./content-cache.js";
 import type { Receipt } from "./receipt.js";
 
-const queryNumber = z
-  .string()
-  .regex(/^-?\d+(\.\d+)?$/, "expected a number")
-  .transform(Number);
-
 /** GET /text/{prompt}, as strings. */
 export const textQuery = z.strictObject({
   model: z.string().min(1).max(253).optional(),
-  seed: queryNumber.pipe(z.int().min(-1)).default(0),
+  seed: queryInteger(z.int().min(-1)).default(0),
   system: z.string().optional(),
   json: queryFlag.default(false),
-  temperature: queryNumber.pipe(z.number().min(TEMPERATURE_MIN).max(TEMPERATURE_MAX)).optional(),
+  temperature: queryNumber(z.number().min(TEMPERATURE_MIN).max(TEMPERATURE_MAX)).optional(),
   stream: queryFlag.default(false),
   /** `true`, or safety features separated by commas (decisions "Safety features"). */
   safe: z
     .string()
     .max(1_000)
+    .meta({ pattern: SAFE_PATTERN })
     .transform((safe) => toSafeText(safe) ?? undefined)
     .optional(),
   /** Make it anew, and remember that (decisions "Generation"). */

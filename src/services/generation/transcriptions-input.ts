@@ -1,22 +1,26 @@
 /** What a transcription is asked with (Spec 4.3; decisions "Generation"): as GraphQL states it, and as the texts of a form. */
 import * as z from "zod";
+import { queryFlag, queryNumber } from "../query-values.js";
+import { SAFE_PATTERN } from "../safety/features.js";
 
 export const TRANSCRIPT_FORMATS = ["json", "text", "verbose_json", "srt", "vtt"] as const;
 export type TranscriptFormat = (typeof TRANSCRIPT_FORMATS)[number];
 export const TIMESTAMP_GRANULARITIES = ["segment", "word"] as const;
+
+const temperature = z.number().min(0).max(1);
 
 const fields = {
   model: z.string().min(1).max(253).nullish(),
   /** ISO 639-1; longer tags such as `pt-BR` are left to the upstream. */
   language: z
     .string()
-    .regex(/^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$/, "must be a language tag such as en")
+    .regex(/^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$/, "must be a tag such as en or pt-BR")
     .nullish(),
   prompt: z.string().nullish(),
-  temperature: z.number().min(0).max(1).nullish(),
+  temperature: temperature.nullish(),
   response_format: z.enum(TRANSCRIPT_FORMATS).nullish(),
   timestamp_granularities: z.array(z.enum(TIMESTAMP_GRANULARITIES)).max(TIMESTAMP_GRANULARITIES.length).nullish(),
-  safe: z.string().nullish(),
+  safe: z.string().meta({ pattern: SAFE_PATTERN }).nullish(),
 };
 
 type Stated = Pick<z.output<z.ZodObject<typeof fields>>, "response_format" | "timestamp_granularities">;
@@ -28,15 +32,9 @@ const TIMES_ARE_SHOWN = { message: "needs response_format verbose_json", path: [
 export const transcriptionInput = z.looseObject(fields).refine(areTimesShown, TIMES_ARE_SHOWN);
 export type TranscriptionInput = z.output<typeof transcriptionInput>;
 
-const formNumber = z
-  .string()
-  .regex(/^-?\d{1,3}(\.\d{1,6})?$/, "expected a number")
-  .transform(Number);
-const formBoolean = z.enum(["true", "false", "1", "0"], "expected true or false").transform((value) => value === "true" || value === "1");
-
 /** POST /v1/audio/transcriptions, beside the file. */
 export const transcriptionForm = z
-  .looseObject({ ...fields, temperature: formNumber.pipe(z.number().min(0).max(1)).optional(), stream: formBoolean.default(false) })
+  .looseObject({ ...fields, temperature: queryNumber(temperature).optional(), stream: queryFlag.default(false) })
   .refine(areTimesShown, TIMES_ARE_SHOWN)
   .refine(({ stream, response_format }) => !stream || (response_format ?? "json") === "json", {
     message: "needs response_format json",

@@ -1,47 +1,50 @@
 /** OpenAI's `POST /v1/videos`: its fields in its words, and what becomes of them. */
 import * as z from "zod";
 import { VIDEO_SECONDS_MAX, VIDEO_SECONDS_MIN } from "../../limits.js";
-import { parseInput } from "../input.js";
-import { readSize } from "./images-input.js";
-import { type VideoInput, videoInput } from "./videos-input.js";
+import { nonBlankText, parseInput } from "../input.js";
+import { formFlag, formInteger } from "../query-values.js";
+import { SAFE_PATTERN } from "../safety/features.js";
+import { readSize, SIDES_PATTERN } from "./images-input.js";
+import { type VideoInput, videoImageUrl, videoInput, videoSeconds } from "./videos-input.js";
 
-const SECONDS_MESSAGE = `must be a whole number of seconds from ${VIDEO_SECONDS_MIN} to ${VIDEO_SECONDS_MAX}`;
+const SECONDS_MESSAGE = `must be a whole number from ${VIDEO_SECONDS_MIN} to ${VIDEO_SECONDS_MAX} seconds`;
+const { aspectRatio, audio, seed, negative_prompt, enhance } = videoInput.shape;
 
-/** OpenAI writes seconds as text. What is not named here is one of GET /video's fields, or reaches the upstream as it is. */
+/** OpenAI writes seconds as text. What is not named here reaches the upstream as it is. */
 const body = z.looseObject({
-  prompt: z.string(),
-  model: z.string().nullish(),
+  prompt: nonBlankText,
+  model: z.string().min(1).max(253).nullish(),
   seconds: z
     .union(
       [
-        z.int(),
+        videoSeconds,
         z
           .string()
-          .regex(/^\d{1,2}$/)
+          .regex(/^(?:[1-9]|10)$/, SECONDS_MESSAGE)
           .transform(Number),
       ],
       SECONDS_MESSAGE,
     )
-    .refine((seconds) => seconds >= VIDEO_SECONDS_MIN && seconds <= VIDEO_SECONDS_MAX, SECONDS_MESSAGE)
     .nullish(),
   size: z
     .string()
     .refine((text) => readSize(text) !== null, "must be WIDTHxHEIGHT in pixels")
+    .meta({ pattern: `^${SIDES_PATTERN}$` })
     .nullish(),
   /** An address; as a file it comes beside the form. */
-  input_reference: z.looseObject({ image_url: z.string() }).nullish(),
+  input_reference: z.looseObject({ image_url: videoImageUrl }).nullish(),
+  ...{ aspectRatio, audio, seed, negative_prompt, enhance },
+  safe: z.union([z.string().meta({ pattern: SAFE_PATTERN }), z.boolean()]).nullish(),
 });
 export type VideoBody = z.output<typeof body>;
 export const videoBody = body;
 
-const flag = z.preprocess((value) => (value === "true" ? true : value === "false" ? false : value), z.boolean().nullish());
-const wholeNumber = z.preprocess(
-  (value) => (typeof value === "string" && /^-?\d{1,15}$/.test(value) ? Number(value) : value),
-  z.int().nullish(),
-);
-
 /** The same as a form, whose fields are texts. */
-export const videoForm = body.extend({ audio: flag, enhance: flag, seed: wholeNumber });
+export const videoForm = body.extend({
+  audio: formFlag(z.boolean()),
+  enhance: formFlag(z.boolean()),
+  seed: formInteger(seed.unwrap().unwrap()),
+});
 
 const OWN_FIELDS = ["aspectRatio", "audio", "seed", "negative_prompt", "safe", "enhance"] as const;
 

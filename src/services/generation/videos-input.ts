@@ -1,5 +1,6 @@
 /** What a video is asked with (Spec 4.2; decisions "Generation"). The query is that of GET /image (images-input.ts): the two routes are one. */
 import * as z from "zod";
+import { inUnit } from "../../lib/issue-words.js";
 import {
   IMAGE_INPUTS_MAX,
   IMAGE_SIDE_DEFAULT,
@@ -8,7 +9,7 @@ import {
   VIDEO_SECONDS_MAX,
   VIDEO_SECONDS_MIN,
 } from "../../limits.js";
-import { storableText } from "../input.js";
+import { nonBlankText, storableText } from "../input.js";
 
 export const VIDEO_ASPECT_RATIOS = ["16:9", "9:16"] as const;
 export type VideoAspectRatio = (typeof VIDEO_ASPECT_RATIOS)[number];
@@ -17,24 +18,24 @@ export type VideoAspectRatio = (typeof VIDEO_ASPECT_RATIOS)[number];
 const RATIO_TOLERANCE = 0.05;
 const SEED_MAX = Number.MAX_SAFE_INTEGER;
 
-const side = z.int().min(IMAGE_SIDE_MIN).max(IMAGE_SIDE_MAX);
-const imageUrl = z.string().regex(/^https?:\/\//i, "must be an http or https URL");
+export const imageSide = inUnit(z.int().min(IMAGE_SIDE_MIN).max(IMAGE_SIDE_MAX), "pixels");
+export const videoSeconds = inUnit(z.int().min(VIDEO_SECONDS_MIN).max(VIDEO_SECONDS_MAX), "seconds");
+export const videoImageUrl = z.string().regex(/^https?:\/\//i, "must be an http or https URL");
 
 /** Field names are those of the query, so that both faces name the same one when they refuse it. */
 export const videoInput = z
   .strictObject({
-    prompt: storableText.refine((text) => text.trim() !== "", "must not be empty"),
+    prompt: nonBlankText,
     model: z.string().min(1).max(253).nullish(),
-    width: side.nullish(),
-    height: side.nullish(),
-    /** Seconds. */
-    duration: z.int().min(VIDEO_SECONDS_MIN).max(VIDEO_SECONDS_MAX).nullish(),
+    width: imageSide.nullish(),
+    height: imageSide.nullish(),
+    duration: videoSeconds.nullish(),
     aspectRatio: z.enum(VIDEO_ASPECT_RATIOS).nullish(),
     audio: z.boolean().nullish(),
     /** -1: a random one. */
     seed: z.int().min(-1).max(SEED_MAX).nullish(),
     negative_prompt: storableText.nullish(),
-    image: z.array(imageUrl).max(IMAGE_INPUTS_MAX).nullish(),
+    image: z.array(videoImageUrl).max(IMAGE_INPUTS_MAX).nullish(),
     safe: z.string().nullish(),
     enhance: z.boolean().nullish(),
   })

@@ -10,8 +10,25 @@ const OFF = ["", "false", "0"];
 /** Unspecified: how much of a caller's own word an error message repeats. */
 const QUOTED_CHARS_MAX = 50;
 
+const ONE_FEATURE = `(?:${SAFETY_FEATURES.join("|")})`;
+/** As `safe` is described where it is text; the names are checked where they are used. */
+export const SAFE_PATTERN = `^\\s*(?:true|1|false|0|${ONE_FEATURE}(?:\\s*,\\s*${ONE_FEATURE})*)?\\s*$`;
+
 /** `safe` in a body: true, or features as a list or separated by commas. The names are checked where they are used. */
-export const safeInput = z.union([z.boolean(), z.string().max(1_000), z.array(z.string().max(100)).max(100)]).nullish();
+export const safeInput = z
+  .union([
+    z.boolean(),
+    z.string().max(1_000).meta({ pattern: SAFE_PATTERN }),
+    z
+      .array(
+        z
+          .string()
+          .max(100)
+          .meta({ enum: [...SAFETY_FEATURES] }),
+      )
+      .max(100),
+  ])
+  .nullish();
 export type SafeInput = z.output<typeof safeInput>;
 
 /** In the words of a query parameter, which is what admission takes; null asks for nothing. */

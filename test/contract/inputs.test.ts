@@ -1,0 +1,155 @@
+/**
+ * What the REST routes take, by their own schemas: the description takes and refuses what the routes do, and whoever sends something
+ * wrong is told so in words for people, with the field named once.
+ */
+import { Ajv2020 } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import { describe, expect, it } from "vitest";
+import type * as z from "zod";
+import { AppError } from "../../src/errors.js";
+import { createOpenApiDocument } from "../../src/rest/openapi/document.js";
+import { EXAMPLES } from "../../src/rest/openapi/examples.js";
+import { recordRoutes } from "../../src/rest/router.js";
+import { parseInput } from "../../src/services/input.js";
+import { changesOf } from "../support/wrong-inputs.js";
+
+type Json = Record<string, unknown>;
+
+interface Taken {
+  readonly name: string;
+  /** What parses it. */
+  readonly schema: z.ZodType;
+  /** What is described. */
+  readonly described: Json;
+  readonly example: Json;
+  /** The parser takes every value as text. */
+  readonly isText: boolean;
+}
+
+const routes = recordRoutes();
+const document = createOpenApiDocument(routes);
+const ajv = new Ajv2020({ strict: false, allErrors: true });
+addFormats.default(ajv);
+
+const taken: readonly Taken[] = routes.flatMap(({ path, methods }) =>
+  Object.entries(methods).flatMap(([method, { body, form, query, isOAuth }]): Taken[] => {
+    const template = path.replace(/[:*](\w+)/g, "{$1}");
+    const name = `${method} ${template}`;
+    const operation = document.paths[template]?.[method.toLowerCase()] as Json | undefined;
+    if (!operation || isOAuth) return [];
+    const content = ((operation.requestBody as Json | undefined)?.content ?? {}) as Record<string, { schema: Json }>;
+    const example = EXAMPLES[name] ?? {};
+    const parameters = ((operation.parameters ?? []) as { in: string; name: string; schema: Json }[]).filter((one) => one.in === "query");
+    const asked = Object.fromEntries(
+      Object.entries(example.parameters ?? {}).filter(([key]) => parameters.some((one) => one.name === key)),
+    );
+    const queried = { type: "object", properties: Object.fromEntries(parameters.map((one) => [one.name, one.schema])) };
+    return [
+      ...(body
+        ? [{ name, schema: body, described: content["application/json"]?.schema ?? {}, example: example.body ?? {}, isText: false }]
+        : []),
+      ...(form && content["multipart/form-data"]
+        ? [
+            {
+              name: `${name}, as a form`,
+              schema: form.fields,
+              described: withoutFiles(content["multipart/form-data"].schema, form.files),
+              example: example.form ?? {},
+              isText: true,
+            },
+          ]
+        : []),
+      ...(query && method === "GET"
+        ? [{ name: `${name}, its query`, schema: query, described: queried, example: asked, isText: true }]
+        : []),
+    ];
+  }),
+);
+
+function withoutFiles(schema: Json, files: object): Json {
+  const properties = Object.fromEntries(Object.entries(schema.properties as Json).filter(([name]) => !Object.hasOwn(files, name)));
+  return { ...schema, properties, required: (schema.required as string[]).filter((name) => !Object.hasOwn(files, name)) };
+}
+
+/** Text cannot be of a wrong type, and lists and objects are written in ways of their own. */
+function asText(input: Json): Json | null {
+  if (Object.values(input).some((value) => typeof value === "object")) return null;
+  return Object.fromEntries(Object.entries(input).map(([name, value]) => [name, String(value)]));
+}
+
+const OF_TWO_FIELDS = new Set<string>([
+  // It is one of two names of the same parameter, of which a request gives one.
+  "GET /authorize, its query redirect_uri",
+]);
+
+describe("What a route takes", () => {
+  it.each(taken.map((one) => [one.name, one] as const))(
+    "%s is what is described",
+    (_name, { schema, described, example, isText, name }) => {
+      const validate = ajv.compile(described);
+      const differences: string[] = [];
+      for (const { path, what, input } of changesOf(described, example)) {
+        const sent = isText ? asText(input) : input;
+        if (sent === null || OF_TWO_FIELDS.has(`${name} ${path}`) || (isText && what.includes("instead of"))) continue;
+        const isTaken = schema.safeParse(sent).success;
+        // What a text may say is often a later rule's to judge, and described all the same.
+        const isLeftOpen = isTaken && (what === "a NUL" || what === "blank");
+        if (validate(input) !== isTaken && !isLeftOpen)
+          differences.push(`${path} ${what}: ${isTaken ? "taken" : "refused"}, not so described`);
+      }
+
+      expect(schema.safeParse(isText ? asText(example) : example).success || Object.keys(example).length === 0).toBe(true);
+      expect(differences).toEqual([]);
+    },
+  );
+});
+
+const VALIDATORS_WORDS =
+  /Invalid input|Invalid option|received|Expected|ZodError|Unrecognized|Too (?:small|big)|undefined|NaN|another type|is not allowed|right form/;
+
+describe("What is said of a wrong input", () => {
+  it.each(taken.map((one) => [one.name, one] as const))(
+    "%s: in words for people, with the field named once",
+    (_name, { schema, described, example, isText }) => {
+      let refusals = 0;
+      for (const { path, what, input } of changesOf(described, example)) {
+        const sent = isText ? asText(input) : input;
+        const refusal = sent === null ? null : refusalOf(schema, sent);
+        if (refusal === null) continue;
+        refusals += 1;
+        const { message, param, details } = refusal;
+        const { fieldErrors } = details as { fieldErrors: Record<string, readonly string[]> };
+        const told = `${path} ${what}: ${message} (${JSON.stringify(input).slice(0, 300)})`;
+
+        expect(told).not.toMatch(VALIDATORS_WORDS);
+        expect(message.includes("\n"), told).toBe(false);
+        expect(fieldErrors[param ?? ""], told).toBeDefined();
+        expect(message.replace(/^\d+ fields are wrong: /, "").startsWith(`${param}: `), told).toBe(true);
+        for (const [field, problems] of Object.entries(fieldErrors)) {
+          expect(
+            message.split(new RegExp(`(?<![\\w.]|\\d )${field.replace(/[.-]/g, "\\$&")}(?![\\w.])`)).length - 1,
+            told,
+          ).toBeLessThanOrEqual(1);
+          for (const problem of problems) expect(problem, told).toMatch(/^(?:is|must|may|expected|needs|differs|does|holds|has) /);
+        }
+        // Without its type it is taken for another kind of item, of which something else is missing.
+        if (what === "missing" && !path.endsWith(".type")) expect(fieldErrors[path], told).toEqual([expect.stringMatching(/^is required/)]);
+        if (what === "unknown") expect(fieldErrors[path]?.[0], told).toMatch(/^is not known here; the closest that are: \w+/);
+        if (what === "below the minimum" || what === "above the maximum" || what === "too long" || what === "too many")
+          expect(message, told).toMatch(/: .*(?:\d|https)/);
+      }
+
+      if (!isText) expect(refusals).toBeGreaterThan(0);
+    },
+  );
+});
+
+function refusalOf(schema: z.ZodType, input: Json): AppError | null {
+  try {
+    parseInput(schema, input);
+    return null;
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    throw error;
+  }
+}
