@@ -51,11 +51,18 @@ export function parseInput<Output>(schema: z.ZodType<Output>, input: unknown): O
 }
 
 function toInputError(error: z.ZodError, input: unknown): AppError {
-  const findings = error.issues.flatMap((issue) => toFindings(issue, [], input));
+  const findings = withoutConsequences(error.issues).flatMap((issue) => toFindings(issue, [], input));
   const messages = byField(findings);
   const param = [...messages.keys()].find((path) => path !== "");
   const { "": formErrors = [], ...fieldErrors } = Object.fromEntries(byField(findings.slice(0, FINDINGS_MAX)));
   return new AppError("BAD_REQUEST", toSentence(messages), { ...(param !== undefined && { param }), details: { fieldErrors, formErrors } });
+}
+
+/** A value of a wrong type breaks bounds that are none of its own: of such a field only the type is told. */
+function withoutConsequences(issues: readonly z.core.$ZodIssue[]): readonly z.core.$ZodIssue[] {
+  if (issues.length === 1) return issues;
+  const wrong = new Set(issues.filter(({ code }) => code === "invalid_type").map(({ path }) => dotted(path)));
+  return issues.filter(({ code, path }) => code === "invalid_type" || !wrong.has(dotted(path)));
 }
 
 function byField(findings: readonly Finding[]): ReadonlyMap<string, readonly string[]> {

@@ -173,7 +173,7 @@ describe("endpoints", () => {
     ["an empty list of events", { url: "https://example.com/", events: [] }, "events"],
     ["an unknown event", { url: "https://example.com/", events: ["usage.deleted"] }, "events.0"],
     ["the test event", { url: "https://example.com/", events: ["webhook.test"] }, "events.0"],
-    ["an event twice", { url: "https://example.com/", events: ["balance.low", "balance.low"] }, "events"],
+    ["an event twice", { url: "https://example.com/", events: ["balance.low", "balance.low"] }, "events.1"],
     ["an unknown field", { url: "https://example.com/", events: ["balance.low"], secret: "whsec_mine" }, "secret"],
   ])("are refused with %s", async (_name, body, param) => {
     const answer = await client.post("/account/webhooks", body);

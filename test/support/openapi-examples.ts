@@ -17,7 +17,7 @@ interface Operation {
 }
 
 interface FormSchema {
-  readonly properties?: Readonly<Record<string, { readonly example?: unknown; readonly type?: string; readonly format?: string }>>;
+  readonly properties?: Readonly<Record<string, unknown>>;
   readonly required?: readonly string[];
 }
 
@@ -145,10 +145,8 @@ export function createExampleClient(app: TestApp, document: OpenApiDocument) {
     if (type === "application/x-www-form-urlencoded") return new URLSearchParams(example as Record<string, string>).toString();
     if (type === "application/json") return JSON.stringify(example ?? {});
     const form = new FormData();
-    for (const [name, property] of Object.entries(schema.properties ?? {})) {
-      if (property.example !== undefined) form.append(name, String(property.example));
-      else if (schema.required?.includes(name)) form.append(name, await fileFor(schema), "example");
-    }
+    for (const [name, text] of Object.entries(example ?? {})) form.append(name, String(text));
+    for (const name of schema.required ?? []) if (!form.has(name)) form.append(name, await fileFor(schema), "example");
     return form;
   }
 

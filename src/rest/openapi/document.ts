@@ -200,12 +200,13 @@ function requestBody({ body: own, form: ownForm, isOAuth, reads }: RecordedEndpo
   const sent = example.body !== undefined && { example: example.body };
   if (body) content["application/json"] = { schema: toSchema(body, "input"), ...sent };
   if (body && isOAuth) content["application/x-www-form-urlencoded"] = { schema: ofTexts(toSchema(body, "input")), ...sent };
-  if (form) content["multipart/form-data"] = { schema: toFormSchema(form, example) };
+  // Without an example of the whole, Swagger UI would fill in something for every field.
+  if (form) content["multipart/form-data"] = { schema: toFormSchema(form), example: example.form ?? {} };
   if (reads?.isFile) content["application/octet-stream"] = { schema: { type: "string", format: "binary", minLength: 1 } };
   return { required: true, content };
 }
 
-function toFormSchema(form: NonNullable<RecordedEndpoint["form"]>, example: Example): Json {
+function toFormSchema(form: NonNullable<RecordedEndpoint["form"]>): Json {
   const schema = ofTexts(toSchema(form.fields, "input"));
   const file = { type: "string", format: "binary" };
   const files = Object.entries(form.files).map(([name, rule]): [string, Json] => [
@@ -213,14 +214,10 @@ function toFormSchema(form: NonNullable<RecordedEndpoint["form"]>, example: Exam
     rule.countMax > 1 ? { type: "array", items: file, maxItems: rule.countMax, ...(rule.isRequired && { minItems: 1 }) } : file,
   ]);
   const needed = Object.entries(form.files).flatMap(([name, { isRequired }]) => (isRequired ? [name] : []));
-  const properties = Object.entries({ ...schema.properties, ...Object.fromEntries(files) }).map(([name, property]) => {
-    const sent = example.form && ownValue(example.form, name);
-    return [name, sent === undefined ? property : { ...property, example: sent }];
-  });
   return {
     type: "object",
     ...schema,
-    properties: Object.fromEntries(properties),
+    properties: { ...schema.properties, ...Object.fromEntries(files) },
     required: [...new Set([...needed, ...(schema.required ?? [])])],
   };
 }
