@@ -6,12 +6,17 @@ import { addEnvFile } from "./config-env-file.js";
 import { COMMAND_NAMES, findMisspelt } from "./config-names.js";
 import { StartError } from "./lib/start-error.js";
 
+/** A page: more than that is written at once. */
+const LOG_WRITE_BYTES = 4_096;
+/** Somebody may be looking on. */
+const LOG_FLUSH_MS = 100;
+
 async function main(): Promise<void> {
   addEnvFile(process.env, process.cwd());
   const { config, namesRead } = readConfig();
-  // Lines are handed to the system beside the work, several at once when there are many: whoever reads them slowly holds up nobody. What
-  // is left when the process ends is written then.
-  const output = pino.destination({ sync: false });
+  // Lines are gathered for a moment and handed to the system together, beside the work: a write for each costs more than the line, and a
+  // reader who is slow holds up nobody. What is left when the process ends, however it ends but by SIGKILL, is written then.
+  const output = pino.destination({ sync: false, minLength: LOG_WRITE_BYTES, periodicFlush: LOG_FLUSH_MS });
   const log = pino({ level: config.logLevel }, output);
   let app: App;
   try {
