@@ -14,6 +14,7 @@ import type {
   TranscriptionProvider,
   VideoProvider,
 } from "./media.js";
+import type { UpstreamCode } from "./upstream-code.js";
 
 export interface ChatCall {
   /** The upstream's own name for the model; it replaces `body.model`. */
@@ -101,6 +102,9 @@ export interface ProviderErrorOptions {
   readonly upstreamMessage?: string;
   /** The upstream's name for the parameter at fault. */
   readonly upstreamParam?: string;
+  readonly upstreamCode?: UpstreamCode;
+  /** When the upstream says that it may be asked again: 1 to a day. */
+  readonly retryAfterSeconds?: number;
   readonly cause?: unknown;
 }
 
@@ -109,6 +113,8 @@ export class ProviderError extends Error {
   readonly status: number | undefined;
   readonly upstreamMessage: string | undefined;
   readonly upstreamParam: string | undefined;
+  readonly upstreamCode: UpstreamCode | undefined;
+  readonly retryAfterSeconds: number | undefined;
 
   constructor(
     readonly kind: ProviderErrorKind,
@@ -119,6 +125,8 @@ export class ProviderError extends Error {
     this.status = options.status;
     this.upstreamMessage = options.upstreamMessage;
     this.upstreamParam = options.upstreamParam;
+    this.upstreamCode = options.upstreamCode;
+    this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }
 

@@ -5,11 +5,12 @@ import { createKey } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { eventually } from "../support/eventually.js";
 import { createFakeVideos, type FakeVideos, type FakeVideosOptions, readClip } from "../support/fake-videos.js";
-import { errorReply, raw } from "../support/upstream-replies.js";
+import { errorBody } from "../support/openai-bodies.js";
+import { json, raw } from "../support/upstream-replies.js";
 import { type Answer, codes, execute, field, post, type Target, TRANSPORTS } from "./client.js";
 
 const JOB = `id modality model status progress createdAt finishedAt expiresAt
-  result { url contentType } error { code message } receipt { generationId cost held usage { outputVideoSeconds } usageSource status }`;
+  result { url contentType } error { code message details } receipt { generationId cost held usage { outputVideoSeconds } usageSource status }`;
 const START = `mutation ($input: GenerateVideoInput!) { generateVideo(input: $input) { ${JOB} } }`;
 const GET = `query ($id: ID!) { generation(id: $id) { ${JOB} } }`;
 const CANCEL = `mutation ($id: ID!) { cancelGeneration(input: { id: $id }) { ${JOB} } }`;
@@ -23,7 +24,7 @@ interface Job {
   readonly status: string;
   readonly progress: number;
   readonly result: { readonly url: string; readonly contentType: string };
-  readonly error: { readonly code: string; readonly message: string };
+  readonly error: { readonly code: string; readonly message: string; readonly details?: unknown };
 }
 
 interface Page {
@@ -187,12 +188,14 @@ describe("generateVideo", () => {
     fake({ error: { code: "moderation_blocked", message: "No herons." } });
     const refused = await start();
     const refusal = await ended(refused.id);
-    app.upstream.replyNext(errorReply(500));
+    app.upstream.replyNext(json(errorBody("Later.", { code: "server_overloaded" }), { status: 503, headers: { "retry-after": "9" } }));
     const failure = await ended((await start()).id);
 
     expect(refusal).toMatchObject({ status: "FAILED", receipt: null, result: null, error: { code: "BAD_REQUEST" } });
     expect(refusal.error.message).toContain("No herons.");
     expect(failure).toMatchObject({ status: "FAILED", error: { code: "UPSTREAM_ERROR" } });
+    expect(refusal.error.details).toEqual({ upstreamStatus: 400, upstreamCode: "content_policy_violation" });
+    expect(failure.error.details).toEqual({ upstreamStatus: 503, upstreamCode: "overloaded", retryAfterSeconds: 9 });
     expect((await fetchContent(`${app.baseUrl}/generations/${refused.id}/content`)).status).toBe(404);
     const { rows, account } = await closeBooks(app, payer);
     expect([rows, account.buckets.pack]).toEqual([[], 10n * CREDIT]);

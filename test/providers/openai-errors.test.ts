@@ -4,14 +4,15 @@ import { redactSecrets, toEmbeddedError, toStatusError } from "../../src/provide
 const API_KEY = "vendor-key-0123456789";
 
 function messageOf(body: unknown, contentType = "application/json"): string | undefined {
-  return toStatusError(400, contentType, typeof body === "string" ? body : JSON.stringify(body), API_KEY).upstreamMessage;
+  return toStatusError(400, { "content-type": contentType }, typeof body === "string" ? body : JSON.stringify(body), API_KEY)
+    .upstreamMessage;
 }
 
 describe("an error status", () => {
   it("carries the status, the message and the parameter", () => {
     const body = JSON.stringify({ error: { message: "Bad.", type: "invalid_request_error", param: "messages.0.content", code: null } });
 
-    const error = toStatusError(422, "application/json", body, null);
+    const error = toStatusError(422, { "content-type": "application/json" }, body, null);
 
     expect(error).toMatchObject({ kind: "status", status: 422, upstreamMessage: "Bad.", upstreamParam: "messages.0.content" });
   });

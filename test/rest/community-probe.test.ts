@@ -57,7 +57,13 @@ describe("an upstream that answers", () => {
     const answer = await probe(text(), "/api/account");
 
     expect(answer.status).toBe(200);
-    expect(answer.json()).toEqual({ ok: true, status: 200, latencyMs: expect.any(Number), message: "The upstream answers as it should." });
+    expect(answer.json()).toEqual({
+      ok: true,
+      status: 200,
+      upstreamCode: null,
+      latencyMs: expect.any(Number),
+      message: "The upstream answers as it should.",
+    });
     expect(app.upstream.requests.length - seen).toBe(1);
     expect(last()).toMatchObject({ method: "POST", path: "/their/chat?v=2" });
     expect(last().headers).toMatchObject({ authorization: `Bearer ${TOKEN}`, "x-sluice-hops": "1" });
@@ -102,7 +108,12 @@ describe("an upstream that does not answer as a model", () => {
   const FAILURES: readonly [string, Reply, object][] = [
     ["refuses the credential", errorReply(401, "words-of-the-upstream"), { status: 401, message: "The upstream refuses the credential." }],
     ["has no such endpoint", errorReply(404, "words-of-the-upstream"), { status: 404 }],
-    ["has no capacity", errorReply(429, "words-of-the-upstream"), { status: 429 }],
+    ["has no capacity", errorReply(429, "words-of-the-upstream"), { status: 429, upstreamCode: null }],
+    [
+      "has no such model",
+      json({ error: { message: "words-of-the-upstream", code: "model_not_found" } }, { status: 404 }),
+      { status: 404, upstreamCode: "model_not_found" },
+    ],
     ["refuses the request", errorReply(400, "words-of-the-upstream"), { status: 400 }],
     ["fails", errorReply(500, "words-of-the-upstream"), { status: 500, message: "The upstream failed." }],
     ["answers an error with a good status", json({ error: { message: "words-of-the-upstream", code: 403 } }), { status: 403 }],
@@ -131,6 +142,7 @@ describe("an upstream that does not answer as a model", () => {
     expect(answers[0]).toEqual({
       ok: false,
       status: null,
+      upstreamCode: null,
       latencyMs: null,
       message: "The host of this URL is unknown, is not public, or does not answer.",
     });

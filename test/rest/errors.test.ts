@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { recordRoutes } from "../../src/rest/router.js";
 import { UnknownRoutes } from "../../src/rest/unknown-routes.js";
+import { execute, subscribeSse } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunks } from "../support/openai-bodies.js";
-import { errorReply, sse } from "../support/upstream-replies.js";
+import { errorReply, json, sse } from "../support/upstream-replies.js";
 import { type Client, createClient, createKey, expectEnvelope } from "./client.js";
 import { bodyOf, sendRaw } from "./serve.js";
 
@@ -157,5 +158,114 @@ describe("a key in the URL", () => {
     const lines = app.logs.slice(before).map((line) => JSON.stringify(line));
     expect(lines.join("\n")).toContain('"route":"/text/{prompt}"');
     for (const line of lines) expect(line).not.toContain(key);
+  });
+});
+
+describe("what an upstream's refusal was", () => {
+  const messages = [{ role: "user", content: "Hi" }];
+  const CHAT = "mutation ($input: CreateChatCompletionInput!) { createChatCompletion(input: $input) { receipt { generationId } } }";
+  const LIVE = "subscription ($input: ChatCompletionInput!) { chatCompletion(input: $input) { __typename } }";
+  const said = { error: { message: "Slow down.", type: "tokens", code: "rate_limit_exceeded" } };
+  const details = { upstreamStatus: 429, upstreamCode: "rate_limit_exceeded", retryAfterSeconds: 17 };
+  const busy = () => json(said, { status: 429, headers: { "retry-after": "17" } });
+
+  it.each<[string, object]>([
+    ["/v1/chat/completions", { model: "acme/chat", messages }],
+    ["/v1/chat/completions", { model: "acme/chat", messages, stream: true }],
+    ["/v1/responses", { model: "acme/chat", input: "Hi" }],
+    ["/v1/responses", { model: "acme/chat", input: "Hi", stream: true }],
+    ["/text", { model: "acme/chat", messages }],
+    ["/v1/embeddings", { model: "acme/embedding", input: "Hi" }],
+    ["/v1/images/generations", { model: "acme/image", prompt: "A heron" }],
+    ["/v1/audio/speech", { model: "acme/speech", input: "Hi", voice: "alloy" }],
+    ["/v1/moderations", { model: "acme/moderation", input: "Hi" }],
+  ])("is told with the time to wait: POST %s %j", async (path, body) => {
+    app.upstream.replyNext(busy());
+
+    const answer = await client.post(path, body);
+
+    expectEnvelope(answer, 502, "UPSTREAM_ERROR");
+    expect(answer.headers.get("retry-after")).toBe("17");
+    expect(answer.json()).toMatchObject({ error: { details } });
+  });
+
+  it("is told on GraphQL, and where a stream has begun", async () => {
+    app.upstream.replyNext(
+      busy(),
+      busy(),
+      sse(chatChunks(["a"], { finishReason: null, usage: null }).concat(said as never), { done: false }),
+    );
+
+    const input = { model: "acme/chat", messages: [{ role: "USER", content: "Hi" }] };
+    const whole = await execute(app, CHAT, { input });
+    const live = await subscribeSse(app, { query: LIVE, variables: { input } }).rest();
+    const begun = await client.post("/v1/chat/completions", { model: "acme/chat", messages, stream: true });
+
+    for (const errors of [whole.errors, live.at(-1)?.errors]) {
+      expect(errors).toMatchObject([{ extensions: { code: "UPSTREAM_ERROR", details, retryAfterSeconds: 17 } }]);
+    }
+    expect(begun.status).toBe(200);
+    expect(begun.text).toContain('"details":{"upstreamStatus":429,"upstreamCode":"rate_limit_exceeded"}');
+  });
+
+  it("is what refused the request, by a word of ours, however the upstream says it", async () => {
+    const codeOf = async (status: number, error: object) => {
+      app.upstream.replyNext(json({ error }, { status }));
+      return client.post("/v1/chat/completions", { model: "acme/chat", messages }).then((answer) => answer.json<{ error: object }>().error);
+    };
+    const tooLong = { details: { upstreamStatus: 400, upstreamCode: "context_length_exceeded" } };
+
+    expect(await codeOf(400, { message: "Too long.", code: "context_length_exceeded" })).toMatchObject(tooLong);
+    expect(await codeOf(400, { message: "prompt is too long: 9 tokens > 8 maximum", type: "invalid_request_error" })).toMatchObject(
+      tooLong,
+    );
+    expect(await codeOf(503, { message: "Later.", code: 503, status: "UNAVAILABLE" })).toMatchObject({
+      details: { upstreamStatus: 503, upstreamCode: "overloaded" },
+    });
+    const hostile = await codeOf(500, { message: "No.", code: "__proto__", type: "x".repeat(10_000) });
+    expect(hostile).toMatchObject({ details: { upstreamStatus: 500 } });
+    expect(Object.keys((hostile as { details: object }).details)).toEqual(["upstreamStatus"]);
+  });
+
+  it.each(["-5", "0", "1e9", "99999999999999999999", "soon", "17; x", "Thu, 01 Jan 1970 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"])(
+    "has no time to wait where the upstream says %s",
+    async (value) => {
+      app.upstream.replyNext(json(said, { status: 429, headers: { "retry-after": value } }));
+
+      const answer = await client.post("/v1/chat/completions", { model: "acme/chat", messages });
+
+      expect([answer.status, answer.headers.get("retry-after")]).toEqual([502, null]);
+    },
+  );
+
+  it("takes a date for a time to wait", async () => {
+    const date = new Date(Date.now() + 60_000).toUTCString();
+    app.upstream.replyNext(json(said, { status: 429, headers: { "retry-after": date } }));
+
+    const answer = await client.post("/v1/chat/completions", { model: "acme/chat", messages });
+
+    expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(1);
+    expect(Number(answer.headers.get("retry-after"))).toBeLessThanOrEqual(60);
+  });
+
+  it("is that of the model that was asked for when its fallbacks have failed too", async () => {
+    app.upstream.replyNext(busy(), errorReply(400, "The fallback finds it wanting."));
+
+    const answer = await client.post("/v1/chat/completions", { model: "acme/with-fallback", messages });
+
+    expectEnvelope(answer, 502, "UPSTREAM_ERROR");
+    expect(answer.headers.get("retry-after")).toBe("17");
+    expect(answer.json()).toMatchObject({ error: { details } });
+  });
+
+  it.each([401, 402, 403])("does not look like the caller's key where it is the gateway's: %i", async (status) => {
+    app.upstream.replyNext(errorReply(status, "Incorrect API key provided: acme-secret-key"));
+
+    const answer = await client.post("/v1/chat/completions", { model: "acme/chat", messages });
+
+    expectEnvelope(answer, 502, "UPSTREAM_ERROR");
+    expect(answer.json()).toMatchObject({ error: { details: { upstreamStatus: status } } });
+    expect(answer.text).toContain("which is not your key: whoever runs the model has to put it right");
+    expect(answer.text).not.toContain("acme-secret-key");
   });
 });

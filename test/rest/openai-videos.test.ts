@@ -76,7 +76,11 @@ describe("the official client", () => {
 
     expect(await ended(id)).toMatchObject({
       status: "failed",
-      error: { code: "BAD_REQUEST", message: expect.stringContaining("No herons.") },
+      error: {
+        code: "BAD_REQUEST",
+        message: expect.stringContaining("No herons."),
+        details: { upstreamStatus: 400, upstreamCode: "content_policy_violation" },
+      },
     });
     expect((await closeBooks(app, payer)).rows).toEqual([]);
   });

@@ -391,7 +391,9 @@ describe("what is refused before the upgrade, and before the upstream hears of i
 
   it("what the upstream refuses, in the gateway's own words and without its secrets", async () => {
     upstream.refuseWith({ status: 401, body: '{"error":{"message":"Bad key live-secret-key"}}' });
-    expectEnvelope(await refuseRealtime(app, MODEL), 502, "UPSTREAM_ERROR");
+    const unpaid = await refuseRealtime(app, MODEL);
+    expectEnvelope(unpaid, 502, "UPSTREAM_ERROR");
+    expect(JSON.parse(unpaid.text)).toMatchObject({ error: { details: { upstreamStatus: 401 } } });
     upstream.refuseWith({ status: 400, body: '{"error":{"message":"No such voice for live-secret-key"}}' });
     const refused = await refuseRealtime(app, MODEL);
     expectEnvelope(refused, 400, "BAD_REQUEST");

@@ -11,6 +11,10 @@ const CommunityModelTest = builder.objectRef<Test>("CommunityModelTest").impleme
   fields: (t) => ({
     ok: t.exposeBoolean("ok", { description: "It answers as a model of its modality does." }),
     status: t.exposeInt("status", { nullable: true, description: "The upstream's HTTP status; null without one." }),
+    upstreamCode: t.exposeString("upstreamCode", {
+      nullable: true,
+      description: "Why, in a word of the gateway's own, such as model_not_found; null when it is not known.",
+    }),
     latencyMs: t.exposeInt("latencyMs", { nullable: true, description: "To the whole answer; null without one." }),
     message: t.exposeString("message"),
   }),

@@ -27,6 +27,13 @@ const GenerationError = builder.objectRef<NonNullable<GenerationJob["error"]>>("
   fields: (t) => ({
     code: t.exposeString("code", { description: "As in `extensions.code` of an error." }),
     message: t.exposeString("message"),
+    details: t.field({
+      type: "JSON",
+      nullable: true,
+      description:
+        "As in `extensions.details` of an error: `upstreamStatus`, `upstreamCode` and `retryAfterSeconds` of an upstream's refusal.",
+      resolve: ({ details }) => details ?? null,
+    }),
   }),
 });
 

@@ -59,5 +59,5 @@ function toCallError(error: ApiCallError, apiKey: string | null): ProviderError 
   const { statusCode: status, responseBody = "", responseHeaders = {} } = error;
   if (status === undefined) return new ProviderError("network", "The connection to the upstream failed.", { cause: error });
   if (status < 400) return new ProviderError("invalid-response", "The upstream's answer cannot be read.", { cause: error });
-  return toStatusError(status, responseHeaders["content-type"] ?? "", responseBody, apiKey);
+  return toStatusError(status, responseHeaders, responseBody, apiKey);
 }

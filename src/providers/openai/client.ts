@@ -118,7 +118,7 @@ export class OpenAiClient {
     });
     if (response.status >= 200 && response.status < 300) return response;
     const said = await readError(response, signal);
-    throw toStatusError(response.status, contentTypeOf(response), said, this.secrets);
+    throw toStatusError(response.status, response.headers, said, this.secrets);
   }
 
   close(): Promise<void> {

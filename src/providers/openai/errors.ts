@@ -1,6 +1,8 @@
 /** What an upstream says when it refuses or fails, as a ProviderError: by status, in a 200, or in the middle of a stream. */
 import { ownValue } from "../../lib/own-values.js";
+import { parseRetryAfter } from "../../lib/retry-after.js";
 import { ProviderError, type ProviderErrorOptions } from "../provider.js";
+import { toUpstreamCode } from "../upstream-code.js";
 import { isRecord } from "./json.js";
 
 /** More than any honest message; what is longer is cut. */
@@ -46,15 +48,30 @@ const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
   overloaded_error: 503,
 };
 
+/** What of an answer's headers tells of its error. */
+export interface ErrorHeaders {
+  readonly "content-type"?: string | undefined;
+  readonly "retry-after"?: string | undefined;
+}
+
 /** An answer whose status is an error. `body` is as much of it as was read. */
-export function toStatusError(status: number, contentType: string, body: string, secrets: Secrets): ProviderError {
-  return new ProviderError("status", `The upstream answered ${status}.`, { status, ...describe(parseBody(contentType, body), secrets) });
+export function toStatusError(status: number, headers: ErrorHeaders, body: string, secrets: Secrets): ProviderError {
+  const contentType = headers["content-type"]?.trim().toLowerCase() ?? "";
+  const retryAfterSeconds = parseRetryAfter(headers["retry-after"]);
+  return new ProviderError("status", `The upstream answered ${status}.`, {
+    status,
+    ...describe(parseBody(contentType, body), status, secrets),
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+  });
 }
 
 /** An `error` in an answer whose status said success, or in a stream. `error` is its value; 502 when it does not say which status. */
 export function toEmbeddedError(error: unknown, secrets: Secrets): ProviderError {
   const status = embeddedStatus(error);
-  return new ProviderError("status", "The upstream reported an error in its answer.", { status, ...describe({ error }, secrets) });
+  return new ProviderError("status", "The upstream reported an error in its answer.", {
+    status,
+    ...describe({ error }, status, secrets),
+  });
 }
 
 /** Replaces everything in a text that looks like a credential, and the configured ones themselves. */
@@ -67,10 +84,16 @@ export function redactSecrets(text: string, secrets: Secrets): string {
   return redacted;
 }
 
-function describe(body: unknown, secrets: Secrets): Pick<ProviderErrorOptions, "upstreamMessage" | "upstreamParam"> {
+type Description = Pick<ProviderErrorOptions, "upstreamMessage" | "upstreamParam" | "upstreamCode">;
+
+function describe(body: unknown, status: number, secrets: Secrets): Description {
   const message = findMessage(body);
-  const param = isRecord(body) && isRecord(body.error) ? body.error.param : undefined;
+  const whole = Array.isArray(body) ? body[0] : body;
+  const error = isRecord(whole) && isRecord(whole.error) ? whole.error : whole;
+  const { param, code, type, status: said } = isRecord(error) ? error : {};
+  const upstreamCode = toUpstreamCode([code, type, said], status, message?.slice(0, MESSAGE_CHARS_MAX));
   return {
+    ...(upstreamCode !== undefined && { upstreamCode }),
     ...(message !== undefined && message.trim() !== "" && { upstreamMessage: clean(message, secrets, MESSAGE_CHARS_MAX) }),
     ...(typeof param === "string" && param !== "" && { upstreamParam: clean(param, secrets, PARAM_CHARS_MAX) }),
   };

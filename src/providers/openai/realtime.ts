@@ -152,7 +152,7 @@ async function toRefusal(response: IncomingMessage, apiKey: string | null): Prom
     // As much of its reason as came.
   }
   if (status < 400) return new ProviderError("invalid-response", `The upstream answered ${status} instead of opening a WebSocket.`);
-  return toStatusError(status, response.headers["content-type"] ?? "", Buffer.concat(chunks).toString(), apiKey);
+  return toStatusError(status, response.headers, Buffer.concat(chunks).toString(), apiKey);
 }
 
 function toConnectError(error: Error): ProviderError {

@@ -177,7 +177,9 @@ export const ANSWERS = {
     completed_at: seconds.nullable(),
     expires_at: seconds.describe("When it is forgotten, and the video with it."),
     remixed_from_video_id: z.null(),
-    error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    error: z
+      .object({ code: z.string(), message: z.string(), details: z.looseObject({}).optional().describe("As in an error answer.") })
+      .nullable(),
   }),
   Profile: z.looseObject({
     name: nullableText,

@@ -72,6 +72,7 @@ export const MY_MODEL_ANSWERS = {
   CommunityModelTest: z.object({
     ok: z.boolean(),
     status: z.int().nullable().describe("The upstream's; null when it gave none."),
+    upstreamCode: z.string().nullable().describe("Why, in a word of the gateway's own, such as model_not_found."),
     latencyMs: z.int().nullable(),
     message: z.string(),
   }),

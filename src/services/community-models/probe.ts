@@ -8,6 +8,7 @@ import type { OutboundGuard } from "../../lib/outbound-guard.js";
 import { UPSTREAM_CONNECT_TIMEOUT_MS } from "../../limits.js";
 import { PROBE_INTERVAL_MS, PROBE_TIMEOUT_MS } from "../../limits-community.js";
 import { ProviderError } from "../../providers/provider.js";
+import type { UpstreamCode } from "../../providers/upstream-code.js";
 import type { BucketRule, Counters } from "../../store/counters.js";
 import type { Upstream } from "../catalog/model.js";
 import type { Catalog } from "../catalog.js";
@@ -24,6 +25,8 @@ export interface CommunityModelTest {
   readonly ok: boolean;
   /** The upstream's; null when it gave none. */
   readonly status: number | null;
+  /** Why, in a word of ours; null where it did not say or is not known. */
+  readonly upstreamCode: UpstreamCode | null;
   /** Milliseconds to the whole answer; null without one. */
   readonly latencyMs: number | null;
   readonly message: string;
@@ -66,7 +69,7 @@ export class CommunityModelProbe {
     const calledAt = performance.now();
     try {
       await callCheaply(connected.at(hops), endpoint, upstreamModel, ctx.signal);
-      return answered(200, calledAt, true, "The upstream answers as it should.");
+      return answered({ status: 200 }, calledAt, true, "The upstream answers as it should.");
     } catch (error) {
       ctx.signal.throwIfAborted();
       return describeFailure(error, calledAt, endpoint.modality);
@@ -97,14 +100,19 @@ export class CommunityModelProbe {
 
 function describeFailure(error: unknown, calledAt: number, modality: string): CommunityModelTest {
   if (!(error instanceof ProviderError)) throw error;
-  const { kind, status } = error;
+  const { kind, status, upstreamCode } = error;
   if (kind === "status" && status !== undefined) {
     const isThere = REFUSALS.has(status) && MADE_MODALITIES.has(modality);
-    return answered(status, calledAt, isThere, isThere ? "The upstream is there; nothing was made." : statusMessage(status));
+    return answered(
+      { status, upstreamCode },
+      calledAt,
+      isThere,
+      isThere ? "The upstream is there; nothing was made." : statusMessage(status),
+    );
   }
   // The gateway's own words.
-  if (kind === "invalid-response" || kind === "cut") return { ok: false, status: null, latencyMs: since(calledAt), message: error.message };
-  return { ok: false, status: null, latencyMs: null, message: UNREACHABLE };
+  if (kind === "invalid-response" || kind === "cut") return { ...NOTHING_SAID, latencyMs: since(calledAt), message: error.message };
+  return { ...NOTHING_SAID, latencyMs: null, message: UNREACHABLE };
 }
 
 function statusMessage(status: number): string {
@@ -114,8 +122,15 @@ function statusMessage(status: number): string {
   return status < 500 ? "The upstream refuses the request: the model or the API may be another." : "The upstream failed.";
 }
 
-function answered(status: number, calledAt: number, ok: boolean, message: string): CommunityModelTest {
-  return { ok, status, latencyMs: since(calledAt), message };
+const NOTHING_SAID = { ok: false, status: null, upstreamCode: null } as const;
+
+interface Said {
+  readonly status: number;
+  readonly upstreamCode?: UpstreamCode | undefined;
+}
+
+function answered({ status, upstreamCode }: Said, calledAt: number, ok: boolean, message: string): CommunityModelTest {
+  return { ok, status, upstreamCode: upstreamCode ?? null, latencyMs: since(calledAt), message };
 }
 
 function since(at: number): number {

@@ -16,8 +16,10 @@ export interface Answered<Answer> {
 export type Waiting = Pick<Cancellation, "signal" | "isCallerGone">;
 
 /**
- * Rejects with what the caller is told of the last failure. A fallback's own fallbacks are not followed, and nobody else is asked for a
- * caller who has gone. `onFailure` is told of each.
+ * Rejects with what the caller is told of the first failure, which is that of the model that was asked for: it is what a repetition
+ * meets first, and a fallback that finds the request wanting says nothing about that model. What ends all of it from here, such as the
+ * time that is up, is told instead. A fallback's own fallbacks are not followed, and nobody else is asked for a caller who has gone.
+ * `onFailure` is told of each.
  */
 export async function attempt<Answer>(
   candidates: readonly Model[],
@@ -25,17 +27,17 @@ export async function attempt<Answer>(
   call: (model: Model) => Promise<Answer>,
   onFailure?: (model: Model, error: unknown) => void,
 ): Promise<Answered<Answer>> {
-  let failure: unknown;
+  const failures: unknown[] = [];
   for (const model of candidates) {
     try {
       return { model, answer: await call(model) };
     } catch (error) {
-      failure = error;
+      failures.push(error);
       onFailure?.(model, error);
       if (waiting.signal.aborted || waiting.isCallerGone || !mayFallBack(error)) break;
     }
   }
-  throw toCallerError(failure);
+  throw toCallerError(waiting.signal.aborted ? failures.at(-1) : failures[0]);
 }
 
 /**

@@ -2,13 +2,12 @@
  * The rows of generation jobs. Every change of state is one statement that names the state before, so that of several that
  * happen at once one wins: a job is cancelled or charged, never both, and finished once.
  */
-import type { ErrorCode } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import type { PageRequest } from "../../lib/pagination.js";
 import { JOB_RESULT_HOURS, JOBS_PER_ACCOUNT_MAX } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { GenerationJobModel } from "../../store/generated/prisma/models.js";
-import { blobKeyOf, type StoredRequest } from "./job.js";
+import { blobKeyOf, type JobError, type StoredRequest } from "./job.js";
 import type { Receipt } from "./receipt.js";
 import { toStoredReceipt } from "./stored-receipt.js";
 
@@ -85,11 +84,13 @@ export class JobRows {
   }
 
   /** False when it was finished already. */
-  async fail(id: string, error: { readonly code: ErrorCode; readonly message: string }): Promise<boolean> {
+  async fail(id: string, error: JobError): Promise<boolean> {
     const { now, expiresAt } = this.finishTimes();
+    const { details } = error;
+    const more = JSON.stringify(details ? ({ failure: { details } } satisfies Partial<StoredRequest>) : {}, withoutNul);
     const changed = await this.database.prisma.$executeRaw`
       UPDATE generation_job SET status = 'failed', progress = least(progress, 99), error_code = ${error.code}, error_message = ${error.message},
-        finished_at = ${now}, updated_at = ${now}, expires_at = ${expiresAt}
+        request = request || ${more}::jsonb, finished_at = ${now}, updated_at = ${now}, expires_at = ${expiresAt}
       WHERE id = ${id}::uuid AND status = 'running'`;
     return changed > 0;
   }

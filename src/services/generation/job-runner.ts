@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RequestContext } from "../../context.js";
-import { AppError, type ErrorCode, rateLimited, serviceUnavailable } from "../../errors.js";
+import { AppError, rateLimited, serviceUnavailable } from "../../errors.js";
 import { JOB_RETRY_MS, JOBS_DRAIN_MS, JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX } from "../../limits.js";
 import type { MediaFile } from "../../providers/media.js";
 import type { BlobStore } from "../../store/blobs.js";
@@ -12,7 +12,7 @@ import type { Events } from "../../store/events.js";
 import { requireCaller } from "../permissions.js";
 import type { Cancellation } from "./cancellation.js";
 import type { GenerationPlan, Generations } from "./generations.js";
-import { blobKeyOf, type JobStatus } from "./job.js";
+import { blobKeyOf, type JobError, type JobStatus } from "./job.js";
 import type { JobRows } from "./job-rows.js";
 import type { PreparedGeneration } from "./prepared.js";
 
@@ -200,9 +200,10 @@ export class JobRunner {
 }
 
 /** What the caller is told; the rest is for the log. PostgreSQL's text holds no NUL. */
-function toJobError(error: unknown): { code: ErrorCode; message: string } {
+function toJobError(error: unknown): JobError {
   if (!(error instanceof AppError)) return { code: "INTERNAL_ERROR", message: "Something went wrong. Nothing was charged." };
-  return { code: error.code, message: error.message.replaceAll("\0", "") };
+  const { code, message, details } = error;
+  return { code, message: message.replaceAll("\0", ""), ...(details && { details }) };
 }
 
 /** Hands values on one at a time; of those that come meanwhile only the latest. What fails is not repeated. */

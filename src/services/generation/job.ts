@@ -1,5 +1,5 @@
 /** A generation job: a generation that outlives the connection that asked for it (architecture, "GraphQL"). */
-import type { ErrorCode } from "../../errors.js";
+import type { AppError, ErrorCode } from "../../errors.js";
 import { closedTypeOf, type GeneratedType } from "../../lib/content-types.js";
 import type { GenerationJobModel, UsageRecordModel } from "../../store/generated/prisma/models.js";
 import type { Receipt } from "./receipt.js";
@@ -26,11 +26,18 @@ export interface GenerationJob {
   /** There exactly when it has been charged, which is when it has succeeded. */
   readonly receipt: Receipt | null;
   /** There exactly when it has failed; nothing was charged. */
-  readonly error: { readonly code: ErrorCode; readonly message: string } | null;
+  readonly error: JobError | null;
   readonly createdAt: Date;
   readonly finishedAt: Date | null;
   /** When it is forgotten, its result with it. */
   readonly expiresAt: Date;
+}
+
+export interface JobError {
+  readonly code: ErrorCode;
+  readonly message: string;
+  /** As an error answer tells them: of an upstream's refusal what it was. */
+  readonly details?: AppError["details"];
 }
 
 export interface JobResult {
@@ -45,6 +52,8 @@ export interface StoredRequest {
   readonly input: object;
   /** The generation of the agent that started it; absent: its caller did. */
   readonly parentRequestId?: string | undefined;
+  /** Of what failed. */
+  readonly failure?: Pick<JobError, "details">;
   /** Written when the answer is in the blob store and about to be charged: from here on the job is what its charge is. */
   readonly made?: { readonly contentType: string; readonly storeId: string };
 }
@@ -68,11 +77,17 @@ export function toJob(row: GenerationJobModel, baseUrl: string): GenerationJob {
     progress: row.status === "succeeded" ? 100 : Math.min(row.progress, 99),
     result: row.status === "succeeded" ? resultOf(row, baseUrl) : null,
     receipt: row.receipt === null ? null : fromStoredReceipt(row.receipt),
-    error: row.errorCode === null ? null : { code: row.errorCode as ErrorCode, message: row.errorMessage ?? "" },
+    error: errorOf(row),
     createdAt,
     finishedAt,
     expiresAt,
   };
+}
+
+function errorOf({ errorCode, errorMessage, request }: GenerationJobModel): JobError | null {
+  if (errorCode === null) return null;
+  const { details } = (request as unknown as StoredRequest).failure ?? {};
+  return { code: errorCode as ErrorCode, message: errorMessage ?? "", ...(details && { details }) };
 }
 
 function resultOf({ id, resultContentType: said }: GenerationJobModel, baseUrl: string): JobResult | null {

@@ -10,6 +10,9 @@ const CALLER_FAULTS: ReadonlyMap<number, ErrorCode> = new Map([
   [422, "BAD_REQUEST"],
 ]);
 const TIMEOUT_STATUSES = new Set([408, 524]);
+const CREDENTIAL_STATUSES = new Set([401, 402, 403]);
+const REFUSED_CREDENTIAL =
+  "The upstream refused the credential that the gateway calls it with, which is not yours: its operator has to put it right";
 const FALLBACK_STATUSES = new Set([401, 402, 403, 404, 408, 409, 429]);
 
 /** A provider's trouble must never look like the caller's key: everything but the caller's fault is 502 or 504. */
@@ -30,15 +33,38 @@ export function toCallerError(error: unknown): unknown {
 }
 
 function toStatusError(error: ProviderError): AppError {
-  const status = error.status ?? 500;
+  const { status = 500, upstreamParam: param, retryAfterSeconds } = error;
+  const details = upstreamDetails(error);
   const code = CALLER_FAULTS.get(status);
-  const said = error.upstreamMessage ?? "it gave no reason";
   if (code) {
-    const param = error.upstreamParam;
-    return new AppError(code, `The upstream refused the request: ${said}`, { cause: error, ...(param !== undefined && { param }) });
+    const said = error.upstreamMessage ?? "it gave no reason";
+    return new AppError(code, `The upstream refused the request: ${said}`, {
+      cause: error,
+      details,
+      ...(param !== undefined && { param }),
+    });
   }
-  if (TIMEOUT_STATUSES.has(status)) return upstreamTimedOut("The upstream ran out of time.", { cause: error });
-  return upstreamFailed(`The upstream failed with status ${status}.`, { cause: error });
+  const told = { cause: error, details, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
+  if (TIMEOUT_STATUSES.has(status)) return upstreamTimedOut("The upstream ran out of time.", told);
+  return upstreamFailed(
+    isCredentialRefused(error) ? `${REFUSED_CREDENTIAL} (status ${status}).` : `The upstream failed with status ${status}.`,
+    told,
+  );
+}
+
+/** What a caller is told of an upstream's refusal beside our own words, wherever it is told: numbers, and a code out of our own list. */
+export function upstreamDetails({ status, upstreamCode, retryAfterSeconds }: ProviderError): Readonly<Record<string, unknown>> {
+  return {
+    upstreamStatus: status ?? 500,
+    ...(upstreamCode !== undefined && { upstreamCode }),
+    // An event of a stream and a job have no header.
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+  };
+}
+
+/** The credential that the upstream was called with, or the account behind it, is refused: whoever runs the model has to see to that. */
+export function isCredentialRefused(error: unknown): error is ProviderError {
+  return error instanceof ProviderError && error.kind === "status" && CREDENTIAL_STATUSES.has(error.status ?? 500);
 }
 
 /** Only before the first byte, and never for a request that every upstream would refuse. */
