@@ -91,23 +91,6 @@ export function credentialRefused(message: string): AppError {
   return new AppError("UNAUTHORIZED", message, { isCredentialRefused: true });
 }
 
-export function insufficientBalance(message = "The account's balance does not cover the estimated cost of this request."): AppError {
-  return new AppError("INSUFFICIENT_BALANCE", message);
-}
-
-/** The account has credits of its tier, but all tiers together have spent what they may in a day (UTC). */
-export function freeSpendExhausted(now = new Date()): AppError {
-  const midnight = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1)).toISOString();
-  return new AppError(
-    "INSUFFICIENT_BALANCE",
-    `The free credits that this gateway gives in a day are used up. They return at ${midnight}; bought credits work at any time.`,
-  );
-}
-
-export function keyBudgetExhausted(message = "The key's remaining budget does not cover the estimated cost of this request."): AppError {
-  return new AppError("KEY_BUDGET_EXHAUSTED", message);
-}
-
 export function permissionDenied(message: string): AppError {
   return new AppError("FORBIDDEN", message);
 }

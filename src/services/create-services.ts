@@ -30,6 +30,7 @@ import { UpstreamUrls } from "./community-models/upstream-url.js";
 import { CommunityModels } from "./community-models.js";
 import { Credits } from "./credits/credits.js";
 import { OutputEstimates } from "./credits/output-estimates.js";
+import { RefusedFunds } from "./credits/refused-funds.js";
 import { createDeviceAuthorizations } from "./device-authorizations/create-device-authorizations.js";
 import { DiskSweeper } from "./disk-sweeper.js";
 import { FormTokens } from "./form-tokens.js";
@@ -124,7 +125,7 @@ export function createServices(
   const media = new Media(mediaLinks, mediaObjects, mediaUrl);
   const accounts = new Accounts(database, refills);
   const usage = new UsageRecords(database, clock);
-  const credits = new Credits(settler, known, refills);
+  const credits = new Credits(settler, known, refills, new RefusedFunds(database));
   const estimates = new OutputEstimates();
   const limits = new RateLimits(counters, settings.rateLimits);
   const moderation = new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel));

@@ -89,7 +89,11 @@ describe("The cap on what all tiers spend in a day", () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 402, 402]);
     const midnight = new Date(new Date().setUTCHours(24, 0, 0, 0)).toISOString();
     expect(await (answers[3] as Response).json()).toMatchObject({
-      error: { code: "INSUFFICIENT_BALANCE", message: expect.stringContaining(`They return at ${midnight}`) },
+      error: {
+        code: "INSUFFICIENT_BALANCE",
+        message: expect.stringContaining(`They return at ${midnight}`),
+        details: { bound: "free_spend_per_day", required: "1", resetsAt: midnight },
+      },
     });
     expect((await createClient(app.baseUrl, one.key).get("/account/balance")).json()).toMatchObject({ balance: 3 });
 

@@ -25,6 +25,7 @@ export interface PayerOptions {
   readonly pack?: bigint;
   /** Of the key. */
   readonly budget?: bigint;
+  readonly permissions?: readonly string[];
 }
 
 export function databaseOf(app: TestApp): Database {
@@ -36,7 +37,10 @@ export function poolOf(app: TestApp): pg.Pool {
 }
 
 /** A new account with these credits, and a secret key of it. */
-export async function createPayer(app: TestApp, { budget, ...buckets }: PayerOptions = {}): Promise<Payer> {
+export async function createPayer(
+  app: TestApp,
+  { budget, permissions = ["balance", "usage"], ...buckets }: PayerOptions = {},
+): Promise<Payer> {
   const { prisma, ...database } = databaseOf(app);
   const directory = Reflect.get(app.services.apiKeys, "directory") as ApiKeyDirectory;
   const key = createApiKeyText("sk");
@@ -50,7 +54,7 @@ export async function createPayer(app: TestApp, { budget, ...buckets }: PayerOpt
       type: "secret",
       name: "payer",
       start: startOfApiKey(key),
-      permissions: ["balance", "usage"],
+      permissions: [...permissions],
       budgetNanocredits: budget ?? null,
     },
   });

@@ -134,7 +134,12 @@ describe("what a run asks for", () => {
       expect(answer.headers.get("x-child-cost")).toBe(String(count / 10));
       if (count === 6) expect(error).toBeNull();
       else
-        expect(error).toMatchObject({ code: "KEY_BUDGET_EXHAUSTED", param: "X-Max-Cost", message: expect.stringContaining("X-Max-Cost") });
+        expect(error).toMatchObject({
+          code: "KEY_BUDGET_EXHAUSTED",
+          param: "X-Max-Cost",
+          message: expect.stringContaining("X-Max-Cost"),
+          details: { bound: "run", required: "0.1", available: expect.any(String) },
+        });
     }
   });
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { recordRoutes } from "../../src/rest/router.js";
 import { UnknownRoutes } from "../../src/rest/unknown-routes.js";
+import { CREDIT, createPayer } from "../e2e/money.js";
 import { execute, subscribeSse } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunks } from "../support/openai-bodies.js";
@@ -8,11 +9,24 @@ import { errorReply, json, sse } from "../support/upstream-replies.js";
 import { type Client, createClient, createKey, expectEnvelope } from "./client.js";
 import { bodyOf, sendRaw } from "./serve.js";
 
+const DEAR = { promptTextPrice: "0", completionTextPrice: "1" };
 let app: TestApp;
 let client: Client;
 
 beforeAll(async () => {
-  app = await createTestApp();
+  app = await createTestApp({
+    models: [
+      { id: "acme/dear-paid", title: "Dear", modality: "text", upstream: "acme", upstreamModel: "dear", paidOnly: true, prices: DEAR },
+      {
+        id: "acme/speech-dear",
+        title: "Dear",
+        modality: "speech",
+        upstream: "acme",
+        upstreamModel: "dear",
+        prices: { completionAudioPrice: "1" },
+      },
+    ],
+  });
   client = createClient(app.baseUrl, app.key);
 });
 afterAll(() => app.close());
@@ -267,5 +281,68 @@ describe("what an upstream's refusal was", () => {
     expect(answer.json()).toMatchObject({ error: { details: { upstreamStatus: status } } });
     expect(answer.text).toContain("which is not your key: whoever runs the model has to put it right");
     expect(answer.text).not.toContain("acme-secret-key");
+  });
+});
+
+describe("what a 402 tells", () => {
+  const body = { model: "acme/dear", max_tokens: 5, messages: [{ role: "user", content: "Hi" }] };
+  const CHAT = "mutation ($input: CreateChatCompletionInput!) { createChatCompletion(input: $input) { receipt { generationId } } }";
+  const input = { model: "acme/dear", maxTokens: 5, messages: [{ role: "USER", content: "Hi" }] };
+  const refusalOf = async (key: string, path = "/v1/chat/completions", asked: object = body) => {
+    const answer = await client.post(path, asked, { key });
+    expect(answer.status).toBe(402);
+    return answer.json<{ error: { code: string; message: string; details: object } }>().error;
+  };
+
+  it("is what the request needs and what the account has, on both faces, and what to do", async () => {
+    const { key } = await createPayer(app, { pack: 2n * CREDIT });
+
+    const error = await refusalOf(key);
+    const graphql = await execute({ ...app, key }, CHAT, { input });
+
+    expect(error).toMatchObject({
+      code: "INSUFFICIENT_BALANCE",
+      details: { bound: "balance", required: "5", available: "2" },
+      message:
+        "The account's balance does not cover the estimated cost of this request: it needs 5 credits set aside, and 2 are left. " +
+        "State a smaller max_tokens, or top up the account.",
+    });
+    expect(graphql.errors).toMatchObject([{ message: error.message, extensions: { code: error.code, details: error.details } }]);
+    // Streams, and what is no text.
+    expect(await refusalOf(key, "/v1/chat/completions", { ...body, stream: true })).toMatchObject({ details: error.details });
+    const speech = await refusalOf(key, "/v1/audio/speech", { model: "acme/speech-dear", input: "Hello", voice: "alloy" });
+    expect(speech).toMatchObject({ details: { bound: "balance", required: "5", available: "2" } });
+    expect(speech.message).toMatch(/ and 2 are left\. Ask for less, or top up the account\.$/);
+  });
+
+  it("is nothing of the account's to a key that may not ask for its balance", async () => {
+    const { key } = await createPayer(app, { pack: 2n * CREDIT, permissions: [] });
+
+    const error = await refusalOf(key);
+
+    expect(error).toMatchObject({ code: "INSUFFICIENT_BALANCE", details: { bound: "balance", required: "5" } });
+    expect(error.details).not.toHaveProperty("available");
+    expect(error.message).toContain("it needs 5 credits set aside. State");
+  });
+
+  it("is what was bought where nothing else pays", async () => {
+    const { key } = await createPayer(app, { tier: 50n * CREDIT, pack: CREDIT });
+
+    const error = await refusalOf(key, "/v1/chat/completions", { ...body, model: "acme/dear-paid" });
+
+    expect(error).toMatchObject({ code: "INSUFFICIENT_BALANCE", details: { bound: "balance", required: "5", available: "1" } });
+  });
+
+  it("is whose budget it is that has no more, and what it has left", async () => {
+    const root = await createKey(app, { creditBudget: 3, accountPermissions: [] });
+    const own = await refusalOf(root.key);
+    const { key } = await createPayer(app, { pack: 50n * CREDIT, budget: 3n * CREDIT, permissions: ["keys"] });
+    const child = (await client.post("/account/keys", { name: "child" }, { key })).json<{ key: string }>();
+
+    const parents = await refusalOf(child.key);
+
+    expect(own).toMatchObject({ code: "KEY_BUDGET_EXHAUSTED", details: { bound: "key_budget", required: "5", available: "3" } });
+    expect(own.message).toContain("The key's remaining budget does not cover");
+    expect(parents).toMatchObject({ code: "KEY_BUDGET_EXHAUSTED", details: { bound: "parent_key_budget", required: "5", available: "3" } });
   });
 });

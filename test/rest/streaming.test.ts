@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import OpenAI, { APIError } from "openai";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { AppError, insufficientBalance } from "../../src/errors.js";
+import { AppError } from "../../src/errors.js";
 import { SLOW_READER_TIMEOUT_MS, SSE_KEEP_ALIVE_MS, STREAM_HEAD_WAIT_MS } from "../../src/limits.js";
 import { sendChatStream } from "../../src/rest/streaming.js";
 import type { ChatCompletionStream } from "../../src/services/generation/chat-stream.js";
@@ -198,7 +198,7 @@ describe("an event stream", () => {
 describe("a stream that fails", () => {
   it("keeps the error's own status when nothing has been sent", async () => {
     source = () => {
-      const opened = Promise.reject(insufficientBalance());
+      const opened = Promise.reject(new AppError("INSUFFICIENT_BALANCE", "The balance does not cover it."));
       return streamOf(afterOpening(opened), opened);
     };
 
@@ -416,7 +416,7 @@ describe("a stream that is silent", () => {
 
     vi.advanceTimersByTime(STREAM_HEAD_WAIT_MS);
     const head = await reader.until("\r\n\r\n");
-    opened.reject(insufficientBalance());
+    opened.reject(new AppError("INSUFFICIENT_BALANCE", "The balance does not cover it."));
     const rest = await reader.until("0\r\n\r\n");
 
     expect(head).toMatch(/^HTTP\/1\.1 200 /);

@@ -4,7 +4,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { KeyCaller, RequestContext } from "../../src/context.js";
-import { AppError, insufficientBalance } from "../../src/errors.js";
+import { AppError } from "../../src/errors.js";
 import { NO_USAGE } from "../../src/lib/usage.js";
 import { CONTENT_CACHE_ANSWER_BYTES_MAX, CONTENT_CACHE_HOURS, ORPHAN_AGE_MS } from "../../src/limits-disk.js";
 import type { Model } from "../../src/services/catalog/model.js";
@@ -302,7 +302,7 @@ describe("those who wait", () => {
     await poor.begun();
     const { produce, made: count } = producer();
     const others = [cache.get(context(), asked, produce), cache.get(context(), asked, produce)];
-    poor.finish(insufficientBalance());
+    poor.finish(new AppError("INSUFFICIENT_BALANCE", "The balance does not cover it."));
 
     expect(await first).toMatchObject({ code: "INSUFFICIENT_BALANCE" });
     expect((await Promise.all(others)).map(({ isHit }) => isHit).sort()).toEqual([false, true]);

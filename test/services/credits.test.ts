@@ -8,6 +8,7 @@ import { COMFORT_FACTOR, METER_NOTE_MS, OUTPUT_TOKENS_ASSUMED } from "../../src/
 import { type ChargeRequest, Credits, createCommitListener, type OpenCharge } from "../../src/services/credits/credits.js";
 import { KnownBalances } from "../../src/services/credits/known-balances.js";
 import { OutputEstimates } from "../../src/services/credits/output-estimates.js";
+import { RefusedFunds } from "../../src/services/credits/refused-funds.js";
 import { Settler } from "../../src/services/credits/settler.js";
 import { createMemoryEvents, type Events } from "../../src/store/events.js";
 import type { Ledger } from "../../src/store/ledger.js";
@@ -42,7 +43,7 @@ beforeEach(async () => {
   const onCommitted = createCommitListener(known, events);
   settler = new Settler({ ledger, spool: await openSettlementSpool(dataDir), log: silentLog, onCommitted });
   refillIfDue = () => null;
-  credits = new Credits(settler, known, { refillIfDue: () => refillIfDue() });
+  credits = new Credits(settler, known, { refillIfDue: () => refillIfDue() }, new RefusedFunds(test.database));
 });
 afterEach(async () => {
   vi.useRealTimers();

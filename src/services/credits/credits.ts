@@ -10,19 +10,13 @@
  * Free work (an amount of 0 at free rates) has no hold: only its usage row is written.
  */
 import type { AgentRun, KeyCaller, SessionCaller } from "../../context.js";
-import { AppError, freeSpendExhausted, insufficientBalance, keyBudgetExhausted, serviceUnavailable } from "../../errors.js";
-import { formatNanocredits } from "../../lib/money.js";
+import { type AppError, serviceUnavailable } from "../../errors.js";
 import { EXTEND_AT_PERCENT, METER_NOTE_MS } from "../../limits.js";
 import type { Events } from "../../store/events.js";
-import {
-  type BucketName,
-  isSettlement,
-  type LedgerOperation,
-  type LedgerOutcome,
-  type LedgerOutcomeName,
-  type LedgerRecord,
-} from "../../store/ledger.js";
+import { type BucketName, isSettlement, type LedgerOperation, type LedgerOutcome, type LedgerRecord } from "../../store/ledger.js";
 import type { KnownBalances } from "./known-balances.js";
+import { isRefused, toRefusal } from "./refusals.js";
+import type { RefusedFunds } from "./refused-funds.js";
 import { type RunBudget, RunBudgets } from "./run-budgets.js";
 import type { Settler } from "./settler.js";
 import type { TierRefills } from "./tier-refills.js";
@@ -38,14 +32,22 @@ export interface Payer {
   readonly apiKeyId: string | null;
   /** The key has a budget of its own, or draws on another's. */
   readonly hasBudget: boolean;
+  /** May be told what the account has. Absent: may not. An agent at work is told nothing of its caller's money: it is somebody else's. */
+  readonly seesBalance?: boolean | undefined;
   /** An agent asks for it, within the bound of its run. */
   readonly run?: AgentRun | null;
 }
 
 export function payerOf(caller: KeyCaller | SessionCaller): Payer {
   const { accountId, run = null } = caller;
-  if (caller.kind !== "key") return { accountId, apiKeyId: null, hasBudget: false, run };
-  return { accountId, apiKeyId: caller.apiKeyId, hasBudget: caller.hasBudget, run };
+  if (caller.kind !== "key") return { accountId, apiKeyId: null, hasBudget: false, seesBalance: run === null, run };
+  return {
+    accountId,
+    apiKeyId: caller.apiKeyId,
+    hasBudget: caller.hasBudget,
+    seesBalance: run === null && caller.permissions.has("balance"),
+    run,
+  };
 }
 
 export interface ChargeRequest {
@@ -76,6 +78,7 @@ export class Credits {
     private readonly settler: Settler,
     private readonly known: KnownBalances,
     private readonly refills: Pick<TierRefills, "refillIfDue">,
+    private readonly funds: RefusedFunds,
   ) {}
 
   open(request: ChargeRequest): OpenCharge {
@@ -83,7 +86,7 @@ export class Credits {
     const refill = this.settler.isUnavailable ? null : this.refills.refillIfDue(request.payer.accountId);
     const { run } = request.payer;
     const bound = run && !request.isFree ? this.runBudgets.of(run) : null;
-    return new OpenCharge(this.settler, this.known, request, refill, bound);
+    return new OpenCharge(this.settler, this.known, this.funds, request, refill, bound);
   }
 }
 
@@ -105,6 +108,7 @@ export class OpenCharge {
   constructor(
     private readonly settler: Settler,
     private readonly known: KnownBalances,
+    private readonly funds: RefusedFunds,
     private readonly request: ChargeRequest,
     /** Of the tier bucket, and under way; nothing is held before it. Null when none is due. */
     refill: Promise<void> | null,
@@ -216,8 +220,7 @@ export class OpenCharge {
     this.known.expectHold(this.fundIds, estimate);
     try {
       const outcome = await this.settler.submit(hold);
-      const refusal = toRefusal(outcome.outcome);
-      if (refusal) throw this.request.most === undefined ? refusal : withAdvice(refusal, estimate);
+      if (isRefused(outcome)) throw await this.refusalOf(outcome, estimate, false);
       if (!this.isComfortable) await this.growTo(this.sizeFor(leftOf(outcome) + estimate));
     } catch (error) {
       this.leaveBound(0n);
@@ -297,15 +300,20 @@ export class OpenCharge {
     try {
       let outcome = await ask(wanted);
       const left = leftOf(outcome);
-      const isCut = toRefusal(outcome.outcome) !== null && left > 0n && left < wanted;
+      const isCut = isRefused(outcome) && left > 0n && left < wanted;
       if (isCut) outcome = await ask(left);
-      this.refusal = toRefusal(outcome.outcome) ?? (taken === 0n && amount > 0n && this.bound ? this.bound.exhausted() : null);
-      const given = toRefusal(outcome.outcome) ? 0n : isCut ? left : wanted;
+      const given = isRefused(outcome) ? 0n : isCut ? left : wanted;
       granted = given - this.trusted;
       this.trusted = outcome.isUncommitted ? given : 0n;
+      const isBound = taken === 0n && amount > 0n && !isRefused(outcome);
+      this.refusal = isRefused(outcome) ? await this.refusalOf(outcome, wanted, true) : (isBound && this.bound?.exhausted(amount)) || null;
     } finally {
       this.grant(granted, taken);
     }
+  }
+
+  private refusalOf(outcome: LedgerOutcome, amount: bigint, isMore: boolean): Promise<AppError> {
+    return toRefusal(outcome, { amount, isMore }, this.request, this.funds);
   }
 
   private conclude(): void {
@@ -340,20 +348,6 @@ export function createCommitListener(
 /** What the account, and the key where it has a budget, can still hold. */
 function leftOf({ available, keyAvailable }: LedgerOutcome): bigint {
   return keyAvailable === null ? available : smaller(available, keyAvailable);
-}
-
-/** Whoever does not say how long an answer may be is held for several: less is held for whoever does. */
-function withAdvice({ code, message }: AppError, estimate: bigint): AppError {
-  const needed = formatNanocredits(estimate);
-  return new AppError(code, `${message} An answer of unstated length needs ${needed} credits set aside; state max_tokens to need less.`);
-}
-
-function toRefusal(outcome: LedgerOutcomeName): AppError | null {
-  if (outcome === "insufficient_balance") return insufficientBalance();
-  if (outcome === "free_spend_exhausted") return freeSpendExhausted();
-  if (outcome === "key_budget_exhausted") return keyBudgetExhausted();
-  if (outcome === "duplicate") return new AppError("CONFLICT", "This generation was settled before.");
-  return null;
 }
 
 function smaller(a: bigint, b: bigint): bigint {

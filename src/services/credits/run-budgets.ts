@@ -9,6 +9,7 @@ import { AppError } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { CONTENDED_HOLD_WAIT_MS } from "../../limits.js";
 import { RUN_BUDGETS_MAX, RUN_TOKEN_MS } from "../../limits-agents.js";
+import type { SpendingBound } from "./refusals.js";
 
 export class RunBudgets {
   /** By the agent's generation, as long as its run token is good. */
@@ -55,7 +56,7 @@ export class RunBudget {
   /** Where only what the run has set aside otherwise stands in the way, that is waited for, as long as for any hold. */
   async takeInTime(amount: bigint): Promise<void> {
     if (this.take(amount)) return;
-    if (amount > this.limit - this.spent) throw this.exhausted();
+    if (amount > this.limit - this.spent) throw this.exhausted(amount);
     await this.wait(amount);
   }
 
@@ -70,12 +71,16 @@ export class RunBudget {
     }
   }
 
-  exhausted(): AppError {
-    const [limit, spent, held] = [this.limit, this.spent, this.held].map(formatNanocredits);
+  /** `amount` is what does not fit. */
+  exhausted(amount: bigint): AppError {
+    const [limit, spent, held, required, available] = [this.limit, this.spent, this.held, amount, this.left].map(formatNanocredits);
     const message =
-      `What this run of an agent asks for may cost ${limit} credits in all, of which ${spent} are spent and ${held} set aside: this does not fit. ` +
+      `What this run of an agent asks for may cost ${limit} credits in all, of which ${spent} are spent and ${held} set aside: this needs ${required} more and does not fit. ` +
       "Whoever calls the agent bounds its run by the header X-Max-Cost, or maxCost in GraphQL; unless stated, it is a tenth of what they have.";
-    return new AppError("KEY_BUDGET_EXHAUSTED", message, { param: "X-Max-Cost", details: { maxCost: limit, spent, held } });
+    return new AppError("KEY_BUDGET_EXHAUSTED", message, {
+      param: "X-Max-Cost",
+      details: { bound: "run" satisfies SpendingBound, required, available, maxCost: limit, spent, held },
+    });
   }
 
   /** What nothing is spent or set aside of. */
@@ -95,7 +100,7 @@ export class RunBudget {
       };
       const timer = setTimeout(() => {
         this.waiting.delete(waiter);
-        reject(this.exhausted());
+        reject(this.exhausted(amount));
       }, CONTENDED_HOLD_WAIT_MS).unref();
       this.waiting.add(waiter);
     });

@@ -12,7 +12,7 @@ const CALLER_FAULTS: ReadonlyMap<number, ErrorCode> = new Map([
 const TIMEOUT_STATUSES = new Set([408, 524]);
 const CREDENTIAL_STATUSES = new Set([401, 402, 403]);
 const REFUSED_CREDENTIAL =
-  "The upstream refused the credential that the gateway calls it with, which is not yours: its operator has to put it right";
+  "The upstream refused the credential of the model, which is not your key: whoever runs the model has to put it right";
 const FALLBACK_STATUSES = new Set([401, 402, 403, 404, 408, 409, 429]);
 
 /** A provider's trouble must never look like the caller's key: everything but the caller's fault is 502 or 504. */
