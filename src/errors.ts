@@ -91,6 +91,11 @@ export function credentialRefused(message: string): AppError {
   return new AppError("UNAUTHORIZED", message, { isCredentialRefused: true });
 }
 
+/** What a request would cost is refused by credits/refusals.ts. */
+export function insufficientBalance(message: string): AppError {
+  return new AppError("INSUFFICIENT_BALANCE", message);
+}
+
 export function permissionDenied(message: string): AppError {
   return new AppError("FORBIDDEN", message);
 }

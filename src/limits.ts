@@ -23,6 +23,8 @@ export const GRAPHQL_BODY_BYTES_MAX = JSON_BODY_BYTES_MAX;
 export const GENERATION_TIMEOUT_MS = 300_000;
 export const UPSTREAM_IDLE_TIMEOUT_MS = 60_000;
 export const UPSTREAM_CONNECT_TIMEOUT_MS = 3_000;
+/** Unspecified: how often the log says of an upstream that it refuses the gateway's credential. */
+export const REFUSED_CREDENTIAL_LOG_MS = 300_000;
 /** Decisions "Generation": a comment line while nothing is sent. */
 export const SSE_KEEP_ALIVE_MS = 15_000;
 /** How long an answer's status waits for the upstream's first byte, so that early errors keep their own status. */

@@ -55,6 +55,7 @@ import { Moderations } from "./generation/moderations.js";
 import { Music } from "./generation/music.js";
 import { NamedAddresses } from "./generation/named-addresses.js";
 import { RealtimeSessions } from "./generation/realtime.js";
+import { RefusedCredentials } from "./generation/refused-credentials.js";
 import { Responses } from "./generation/responses.js";
 import { RunningGenerations } from "./generation/running-generations.js";
 import { Speech } from "./generation/speech.js";
@@ -111,10 +112,14 @@ export function createServices(
   const { catalog, database, events, processId, ledger, settler, known, tiers, refills, directory, outbound, upstreams, blobs, counters } =
     foundations;
   const { modelHealth, metrics } = foundations;
+  const refusedCredentials = new RefusedCredentials(log, clock);
   const outcomes: CallOutcomes = {
     succeeded: (caller, model) => modelHealth.succeeded(caller, model),
     failed: (caller, model) => modelHealth.failed(caller, model),
-    upstreamFailed: (model, error) => metrics.upstreamFailed(model, error),
+    upstreamFailed: (model, error) => {
+      metrics.upstreamFailed(model, error);
+      refusedCredentials.note(model, error);
+    },
   };
   const { totalMs } = settings.timeouts;
   const mediaUrl = () => addresses().mediaUrl;

@@ -4,7 +4,7 @@ import { UnknownRoutes } from "../../src/rest/unknown-routes.js";
 import { CREDIT, createPayer } from "../e2e/money.js";
 import { execute, subscribeSse } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
-import { chatChunks } from "../support/openai-bodies.js";
+import { chatChunks, chatCompletion } from "../support/openai-bodies.js";
 import { errorReply, json, sse } from "../support/upstream-replies.js";
 import { type Client, createClient, createKey, expectEnvelope } from "./client.js";
 import { bodyOf, sendRaw } from "./serve.js";
@@ -281,6 +281,21 @@ describe("what an upstream's refusal was", () => {
     expect(answer.json()).toMatchObject({ error: { details: { upstreamStatus: status } } });
     expect(answer.text).toContain("which is not your key: whoever runs the model has to put it right");
     expect(answer.text).not.toContain("acme-secret-key");
+    // The operator is told once, however often it happens.
+    app.upstream.replyNext(errorReply(status), errorReply(status));
+    await client.post("/v1/chat/completions", { model: "acme/chat", messages });
+    expectEnvelope(await client.post("/v1/embeddings", { model: "acme/embedding", input: "Hi" }), 502, "UPSTREAM_ERROR");
+    const told = app.logs.filter((line) => line.event === "upstream-credential-refused" && line.status === status);
+    expect(told).toMatchObject([{ level: 40, upstream: "acme", model: "acme/chat", untold: 0 }]);
+    expect(JSON.stringify(told)).not.toContain("acme-secret-key");
+  });
+
+  it("has the fallback tried where the credential is refused", async () => {
+    app.upstream.replyNext(errorReply(401), json(chatCompletion()));
+
+    const answer = await client.post("/v1/chat/completions", { model: "acme/with-fallback", messages });
+
+    expect([answer.status, answer.headers.get("x-fallback")]).toEqual([200, "acme/chat-b"]);
   });
 });
 
