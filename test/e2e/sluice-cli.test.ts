@@ -210,7 +210,7 @@ describe("sluice", () => {
   });
 
   it.each<[string, Record<string, string>, RegExp]>([
-    ["no key", {}, /SLUICE_API_KEY \(or OWNER_API_KEY\) must hold an operator's key\./],
+    ["no key", {}, /SLUICE_KEY \(or OWNER_API_KEY\) must hold an operator's key; .+ owner key. makes one\./],
     ["an empty key", { SLUICE_API_KEY: "" }, /must hold an operator's key/],
     ["a key with a line's end", { SLUICE_API_KEY: "sk_a\nb" }, /characters that no key has/],
     ["an address that is none", { SLUICE_URL: "localhost:4000", SLUICE_API_KEY: "sk_a" }, /SLUICE_URL must be an http or https URL\./],
