@@ -50,6 +50,8 @@ const FORMS: ReadonlyMap<string, string> = new Map([
 ]);
 
 export const MISSING = "is required";
+/** Of a rule without words of its own: in a union it says that the input is meant for another variant. */
+export const NOT_ALLOWED = "is not allowed";
 
 /** For `safeParse(input, { error: sayIssue })`; a message of the schema's own goes first. */
 export function sayIssue(issue: z.core.$ZodRawIssue): string {
@@ -70,7 +72,7 @@ export function sayIssue(issue: z.core.$ZodRawIssue): string {
     case "unrecognized_keys":
       return sayUnknown(issue.keys, fieldsOf(issue.inst));
     default:
-      return "is not allowed";
+      return NOT_ALLOWED;
   }
 }
 

@@ -1,7 +1,7 @@
 /** zod's findings as the error that callers see: every wrong field by its dotted path (decisions "Errors"). The words are `issue-words.ts`'s. */
 import * as z from "zod";
 import { AppError } from "../errors.js";
-import { MISSING, sayChoices, sayIssue, UNKNOWN_FIELDS_SEPARATOR } from "../lib/issue-words.js";
+import { MISSING, NOT_ALLOWED, sayChoices, sayIssue, UNKNOWN_FIELDS_SEPARATOR } from "../lib/issue-words.js";
 import { ownValue } from "../lib/own-values.js";
 
 /** Unspecified: findings told at once. A body can hold thousands of wrong items, and nobody reads more than these. */
@@ -132,7 +132,7 @@ type Issues = readonly z.core.$ZodIssue[];
  */
 function closestVariant(variants: readonly Issues[]): Issues | null {
   const possible = variants.filter((issues) => !issues.some(isOfWrongType));
-  const tagged = possible.filter((issues) => !issues.some(isOfTag));
+  const tagged = possible.filter((issues) => !issues.some((issue) => isOfTag(issue) || issue.message === NOT_ALLOWED));
   if (tagged.length === 0 && possible.length > 1) return toTagIssue(possible) ?? fewest(possible);
   return fewest(tagged.length > 0 ? tagged : possible);
 }

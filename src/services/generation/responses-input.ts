@@ -67,7 +67,8 @@ const foreignItem = z
     type: z
       .string()
       // Whoever writes one of these wrong is told so by its own schema.
-      .refine((type) => !READ_ITEMS.has(type), { abort: true }),
+      .refine((type) => !READ_ITEMS.has(type), { abort: true })
+      .meta({ not: { enum: [...READ_ITEMS] } }),
   })
   .transform(({ type, call_id: callId }) => ({ type: null, foreignType: type, callId }));
 const inputItem = z.union([messageItem, callItem, outputItem, reasoningItem, customCallItem, customOutputItem, foreignItem]);
@@ -92,7 +93,8 @@ const foreignTool = z.looseObject({
   type: z
     .string()
     .min(1)
-    .refine((type) => type !== "function" && type !== "custom", { abort: true }),
+    .refine((type) => type !== "function" && type !== "custom", { abort: true })
+    .meta({ not: { enum: ["function", "custom"] } }),
 });
 const tool = z.union([functionTool, customTool, foreignTool]);
 
