@@ -9,7 +9,7 @@ import { field, subscribeSse } from "../graphql/client.js";
 import { type Client, createClient, expectEnvelope } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { changeModel, createMember, deleteModel, type Member, registerModel } from "../support/community-models.js";
-import { followNextRequest } from "../support/leaving.js";
+import { followNextRequest, readUntil } from "../support/leaving.js";
 import { startMcpServer, type TestMcpServer } from "../support/mcp-server.js";
 import { chatChunk, chatChunks, chatCompletion, usageChunk, wireUsage } from "../support/openai-bodies.js";
 import { errorReply, gated, hang, json, type Reply, sse } from "../support/upstream-replies.js";
@@ -434,9 +434,7 @@ describe("a run that does not come to its end", () => {
       body: JSON.stringify({ model, stream: true, messages: [{ role: "user", content: "Tell me." }] }),
       signal: leaving.signal,
     });
-    let text = "";
-    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-    while (!text.includes("upon ")) text += (await reader?.read())?.value ?? "";
+    await readUntil(response, "upon ");
 
     leaving.abort();
     await app.upstream.requests.at(-1)?.closedByClient;

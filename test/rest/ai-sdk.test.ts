@@ -7,7 +7,7 @@ import { ANTHROPIC_USAGE, anthropicEvents, anthropicMessage, anthropicSse, gemin
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { findBrokenInvariants } from "../support/invariants.js";
-import { followNextRequest } from "../support/leaving.js";
+import { followNextRequest, readUntil } from "../support/leaving.js";
 import { event, json, raw, sse, waitFor } from "../support/upstream-replies.js";
 import { type Client, createClient, expectEnvelope, waitForUsage } from "./client.js";
 
@@ -168,11 +168,9 @@ describe("an Anthropic-format upstream", () => {
       body: JSON.stringify({ model: "claude-haiku-4-5", messages: HI, max_tokens: 50, stream: true }),
       signal: leaving.signal,
     });
-    let text = "";
-    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-    while (!text.includes("look.")) text += (await reader?.read())?.value ?? "";
+    const { reader } = await readUntil(response, "look.");
     leaving.abort();
-    reader?.read().catch(() => undefined);
+    reader.read().catch(() => undefined);
     await caller.hasLeft();
     open();
 

@@ -26,3 +26,16 @@ export function followNextRequest(baseUrl: string): { hasLeft(): Promise<void> }
     },
   };
 }
+
+/** What a stream says up to where `mark` has come. */
+export async function readUntil({ body }: Response, mark: string): Promise<{ readonly reader: { read(): Promise<unknown> } }> {
+  if (body === null) throw new Error("there is no answer to read");
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  while (!text.includes(mark)) {
+    const { done, value } = await reader.read();
+    if (done) throw new Error(`the stream ended before "${mark}" had come: ${text}`);
+    text += value;
+  }
+  return { reader };
+}
