@@ -8,8 +8,9 @@
  * while it was idle is noticed before it is written to; undici turns the event loop once for that.)
  */
 import type { IncomingHttpHeaders } from "node:http";
-import { type buildConnector, type Dispatcher, errors, Pool } from "undici";
+import { type buildConnector, type Dispatcher, Pool } from "undici";
 import { UPSTREAM_CONNECTIONS_MAX } from "../limits.js";
+import { type Stage, tookTooLong, toProviderError } from "./http-failures.js";
 import { ProviderError, type UpstreamTimeouts } from "./provider.js";
 
 export interface UpstreamRequest {
@@ -248,7 +249,13 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EventLis
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.fail(toProviderError(error), true);
+    this.fail(toProviderError(error, this.stage), true);
+  }
+
+  /** How far it has come. undici names the controller when it writes the request to a connection that stands. */
+  get stage(): Stage {
+    if (this.status >= 200) return "answering";
+    return this.controller === null ? "connecting" : "asked";
   }
 
   private nextEvent(): Promise<void> {
@@ -278,7 +285,7 @@ interface EventListenerObject {
 }
 
 function onTotalTimeout(exchange: Exchange): void {
-  exchange.fail(new ProviderError("timeout", "The upstream did not finish its answer in time."), true);
+  exchange.fail(tookTooLong(exchange.stage), true);
 }
 
 function destroyExchange(exchange: Exchange): void {
@@ -288,21 +295,4 @@ function destroyExchange(exchange: Exchange): void {
 /** What undici wants as the reason of an abort. */
 function toError(reason: unknown): Error {
   return reason instanceof Error ? reason : new Error("aborted", { cause: reason });
-}
-
-const TIMEOUT_CODES = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "ETIMEDOUT"]);
-
-/** An error of undici or of the socket, in our terms. */
-export function toProviderError(error: Error): ProviderError {
-  const code = "code" in error && typeof error.code === "string" ? error.code : "";
-  if (TIMEOUT_CODES.has(code)) return new ProviderError("timeout", "The upstream was silent for too long.", { cause: error });
-  if (code === "UND_ERR_HEADERS_OVERFLOW" || isNotHttp(error)) {
-    return new ProviderError("invalid-response", "The upstream's answer is not HTTP.", { cause: error });
-  }
-  return new ProviderError("network", "The connection to the upstream failed.", { cause: error });
-}
-
-/** undici's parser also complains of a body that just ends; only then has it no bytes to complain of. */
-function isNotHttp(error: Error): boolean {
-  return error instanceof errors.HTTPParserError && "data" in error && error.data !== "";
 }

@@ -199,8 +199,8 @@ export type EmbeddingVector = readonly number[] | Float32Array | string;
 export interface EmbeddingAnswer extends Answer {
   /** One for each input, in order. */
   readonly vectors: readonly EmbeddingVector[];
-  /** The upstream's own JSON document, when it is what a caller of OpenAI's format would expect, usage included. */
-  readonly document?: Uint8Array;
+  /** The upstream's own JSON document, and what it says, when it is what a caller of OpenAI's format would expect, usage included. */
+  readonly document?: { readonly bytes: Uint8Array; readonly object: Readonly<Record<string, unknown>> };
 }
 
 export interface EmbeddingProvider {

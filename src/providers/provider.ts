@@ -84,20 +84,24 @@ export interface Provider {
 }
 
 export type ProviderErrorKind =
-  /** No connection, or it broke. */
+  /** It could not be reached: no connection was made. */
   | "network"
-  /** No byte within the time allowed. */
+  /** It was reached, and hung up without having answered anything. */
+  | "closed"
+  /** Nothing, or nothing more, within the time allowed. */
   | "timeout"
   /** The upstream answered with an error status, or with an error event in a stream. */
   | "status"
   /** The upstream answered something that is not its wire format, or too much of it. */
   | "invalid-response"
-  /** The stream ended before it was finished. */
+  /** Its answer began and ended early: it said no more, or its connection broke. */
   | "cut";
 
 export interface ProviderErrorOptions {
   /** The upstream's HTTP status, with kind `status`. */
   readonly status?: number;
+  /** Of a time-out: some of the answer had come. */
+  readonly hasBegun?: boolean;
   /** The upstream's own words, secrets redacted: shown to the caller only when the request itself was at fault. */
   readonly upstreamMessage?: string;
   /** The upstream's name for the parameter at fault. */
@@ -108,9 +112,14 @@ export interface ProviderErrorOptions {
   readonly cause?: unknown;
 }
 
+/**
+ * `message` is told to callers, but for the kind `status`: one sentence that says what happened as far as it is known here, in our
+ * words, with nothing in it that the upstream wrote. Whatever else there is to know is the `cause`.
+ */
 export class ProviderError extends Error {
   override readonly name = "ProviderError";
   readonly status: number | undefined;
+  readonly hasBegun: boolean;
   readonly upstreamMessage: string | undefined;
   readonly upstreamParam: string | undefined;
   readonly upstreamCode: UpstreamCode | undefined;
@@ -123,6 +132,7 @@ export class ProviderError extends Error {
   ) {
     super(message, { cause: options.cause });
     this.status = options.status;
+    this.hasBegun = options.hasBegun ?? false;
     this.upstreamMessage = options.upstreamMessage;
     this.upstreamParam = options.upstreamParam;
     this.upstreamCode = options.upstreamCode;

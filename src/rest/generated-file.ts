@@ -4,14 +4,10 @@
  * A range is of kept bytes alone, so that the next one is of the same bytes and costs nothing. What each request makes anew
  * (`no-cache=true`, a seed of -1, more than the content cache takes) comes whole and says so, and nobody pays for it range by range.
  */
-import type { OutgoingHttpHeaders } from "node:http";
 import type { AskedAnswer } from "../services/generation/content-cache.js";
-import type { Receipt } from "../services/generation/receipt.js";
 import type { Exchange } from "./exchange.js";
-import { receiptHeaders } from "./headers.js";
+import { CACHE_CONTROL, cachedHeaders } from "./headers.js";
 import { sendStoredFile } from "./stored-file.js";
-
-const CACHE_CONTROL = "private, no-store";
 
 /** GET, and HEAD, which generates nothing: of what is not kept it tells what is known beforehand. */
 export async function sendGenerated(exchange: Exchange, asked: AskedAnswer): Promise<void> {
@@ -20,26 +16,22 @@ export async function sendGenerated(exchange: Exchange, asked: AskedAnswer): Pro
   if (kept) {
     const { version, sizeBytes, open, contentType, receipt } = kept;
     const file = { etag: `"${version}"`, sizeBytes, open };
-    return sendStoredFile(exchange, file, { ...toHeaders(receipt, true), "Content-Type": contentType });
+    return sendStoredFile(exchange, file, { ...cachedHeaders({ receipt, isHit: true }), "Content-Type": contentType });
   }
   if (method === "HEAD") return sendExpected(exchange, asked);
   const { file, receipt, isHit, version } = await asked.get();
   const { bytes, contentType } = file;
   if (version === null) {
-    exchange.setHeaders({ ...toHeaders(receipt, isHit), "Accept-Ranges": "none" });
+    exchange.setHeaders({ ...cachedHeaders({ receipt, isHit }), "Accept-Ranges": "none" });
     return exchange.sendBytes(bytes, contentType);
   }
   const open = async ({ start, end }: { readonly start: number; readonly end: number }) => bytes.subarray(start, end + 1);
   const stored = { etag: `"${version}"`, sizeBytes: bytes.byteLength, open, isNew: !isHit };
-  await sendStoredFile(exchange, stored, { ...toHeaders(receipt, isHit), "Content-Type": contentType });
+  await sendStoredFile(exchange, stored, { ...cachedHeaders({ receipt, isHit }), "Content-Type": contentType });
 }
 
 function sendExpected(exchange: Exchange, { contentType, isKeepable }: AskedAnswer): void {
   const ranges = isKeepable ? "bytes" : "none";
   exchange.writeHead(200, { "Content-Type": contentType, "Cache-Control": CACHE_CONTROL, "Accept-Ranges": ranges });
   exchange.res.end();
-}
-
-function toHeaders(receipt: Receipt, isHit: boolean): OutgoingHttpHeaders {
-  return { ...receiptHeaders(receipt), "Cache-Control": CACHE_CONTROL, "X-Cache": isHit ? "HIT" : "MISS" };
 }

@@ -3,7 +3,9 @@ import type { OutgoingHttpHeaders } from "node:http";
 import { formatNanocredits } from "../lib/money.js";
 import { setOwnValue } from "../lib/own-values.js";
 import { USAGE_KINDS, type UsageKind } from "../lib/usage.js";
+import type { ChatCompletionStream } from "../services/generation/chat-stream.js";
 import type { Receipt } from "../services/generation/receipt.js";
+import { joinWarnings } from "../services/generation/warnings.js";
 
 const MILLISECONDS = "Milliseconds";
 
@@ -15,9 +17,12 @@ const USAGE_HEADERS: readonly { readonly kind: UsageKind; readonly name: string;
   return { kind, name: `X-Usage-${name}`, divisor: isTime ? 1000 : 1 };
 });
 
-/** Amounts are credits as plain decimals. Which bucket pays is not among them, so that they may come before the charge. */
-export function receiptHeaders(receipt: Omit<Receipt, "meterSource">): OutgoingHttpHeaders {
-  const headers = generationHeaders(receipt);
+/**
+ * Of an answer whose cost is known: the one place where these headers are made, for every route. Amounts are credits as plain decimals.
+ * Which bucket pays is not among them, so that they may come before the charge.
+ */
+export function receiptHeaders(receipt: Omit<Receipt, "meterSource">, isHit = false): OutgoingHttpHeaders {
+  const headers = generationHeaders(receipt, isHit);
   headers["X-Cost"] = formatNanocredits(receipt.costNanocredits);
   if (receipt.childCostNanocredits !== undefined) headers["X-Child-Cost"] = formatNanocredits(receipt.childCostNanocredits);
   headers["X-Held"] = formatNanocredits(receipt.heldNanocredits);
@@ -25,23 +30,54 @@ export function receiptHeaders(receipt: Omit<Receipt, "meterSource">): OutgoingH
     const amount = receipt.usage[kind];
     if (amount !== 0) setOwnValue(headers, name, String(amount / divisor));
   }
-  headers["Server-Timing"] = `gateway;dur=${milliseconds(receipt.gatewayMs)}, upstream;dur=${milliseconds(receipt.upstreamMs)}`;
+  headers["Server-Timing"] = toServerTiming(receipt);
   return headers;
 }
 
-/** What is known before the answer is finished: a stream's headers. */
-export function generationHeaders(
-  generation: Pick<Receipt, "generationId" | "model" | "modelUsed" | "cancelPolicy"> & Partial<Pick<Receipt, "safety" | "warnings">>,
-): OutgoingHttpHeaders {
-  const headers: OutgoingHttpHeaders = { "X-Generation-Id": generation.generationId, "X-Model-Used": generation.modelUsed };
+/** Of an answer to a GET, which only the gateway's own cache may keep: a hit needs a key that may use the model. */
+export function cachedHeaders({ receipt, isHit }: { readonly receipt: Receipt; readonly isHit: boolean }): OutgoingHttpHeaders {
+  return { ...receiptHeaders(receipt, isHit), "Cache-Control": CACHE_CONTROL };
+}
+
+export const CACHE_CONTROL = "private, no-store";
+
+/** Of a stream: what is known when it begins, the warnings of the request itself in any case. Its last chunk tells the rest (`toStreamReceipt`). */
+export function streamHeaders(stream: HeadedStream, opened: Opened | null): OutgoingHttpHeaders {
+  const { generationId, isHit, notes } = stream;
+  const headers = opened ? generationHeaders({ ...opened, generationId }, isHit) : startedHeaders(generationId, isHit);
+  if (!opened) setWarnings(headers, joinWarnings(notes ?? []));
+  headers["Server-Timing"] = toServerTiming(stream.timing());
+  return headers;
+}
+
+type HeadedStream = Pick<ChatCompletionStream, "generationId" | "isHit" | "notes" | "timing">;
+type Opened = Awaited<ChatCompletionStream["opened"]>;
+
+/** What is known when somebody has begun to answer. */
+export function generationHeaders(generation: Opened & Pick<Receipt, "generationId">, isHit = false): OutgoingHttpHeaders {
+  const headers = startedHeaders(generation.generationId, isHit);
+  headers["X-Model-Used"] = generation.modelUsed;
   if (generation.modelUsed !== generation.model) headers["X-Fallback"] = generation.modelUsed;
   if (generation.cancelPolicy) headers["X-Cancel-Policy"] = generation.cancelPolicy;
   if (generation.safety) {
     headers["X-Safety-Applied"] = generation.safety.applied.join(",");
     headers["X-Safety-Redacted"] = generation.safety.redacted.join(",");
   }
-  if (generation.warnings && generation.warnings.length > 0) headers["X-Warnings"] = toWarningsHeader(generation.warnings);
+  setWarnings(headers, generation.warnings);
   return headers;
+}
+
+/** Of a generation that has begun. `X-Cache` tells of the content cache alone: what a POST asks for is never taken from there. */
+export function startedHeaders(generationId: string, isHit = false): OutgoingHttpHeaders {
+  return { "X-Generation-Id": generationId, "X-Cache": isHit ? "HIT" : "MISS" };
+}
+
+function toServerTiming({ gatewayMs, upstreamMs }: Pick<Receipt, "gatewayMs" | "upstreamMs">): string {
+  return `gateway;dur=${milliseconds(gatewayMs)}, upstream;dur=${milliseconds(upstreamMs)}`;
+}
+
+function setWarnings(headers: OutgoingHttpHeaders, warnings: readonly string[] = []): void {
+  if (warnings.length > 0) headers["X-Warnings"] = toWarningsHeader(warnings);
 }
 
 /** What comes of a receipt is bounded already (services/generation/warnings.ts). Headers are Latin-1, on one line. */

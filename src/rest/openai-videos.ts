@@ -6,6 +6,7 @@ import { fromVideoBody, videoBody, videoForm } from "../services/generation/vide
 import type { Services } from "../services/services.js";
 import type { Endpoint } from "./endpoint.js";
 import { sendJobContent } from "./generations.js";
+import { startedHeaders } from "./headers.js";
 import { toVideoJson } from "./presenters/videos.js";
 import type { Route } from "./route.js";
 
@@ -23,9 +24,11 @@ export function addOpenAiVideoRoutes(route: Route, endpoint: Endpoint, { jobs, v
         fileBytesMax: IMAGE_INPUT_BYTES_MAX,
         bytesMax: IMAGE_INPUT_BYTES_MAX + FORM_FIELDS_BYTES_MAX,
       },
-      handler: async (ctx, { body, files }) => {
+      handler: async (ctx, { body, files, exchange }) => {
         const { input, extra } = fromVideoBody(body);
-        return toVideoJson(await videos.start(ctx, input, { extra, files: files.input_reference ?? [] }));
+        const job = await videos.start(ctx, input, { extra, files: files.input_reference ?? [] });
+        exchange.setHeaders(startedHeaders(job.id));
+        return toVideoJson(job);
       },
     }),
   });

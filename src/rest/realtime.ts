@@ -24,6 +24,7 @@ import type { Services } from "../services/services.js";
 import { readToken } from "./credentials.js";
 import type { Endpoint } from "./endpoint.js";
 import { STATUSES } from "./error-handler.js";
+import { generationHeaders } from "./headers.js";
 import { parseQuery, type Query } from "./query.js";
 import { refuseUpgrade, WaitingSocket } from "./realtime-refusal.js";
 import { GOING_AWAY, relay } from "./realtime-relay.js";
@@ -174,8 +175,9 @@ class Face implements RealtimeFace {
   /** Null when the caller has gone or its handshake is malformed, which `ws` answers by itself; the session is then charged nothing. */
   private async accept(req: IncomingMessage, socket: Duplex, head: Buffer, { session, ctx }: Admitted): Promise<WebSocket | null> {
     const addHeaders = (headers: string[], accepted: IncomingMessage) => {
-      if (accepted === req)
-        headers.push(`X-Request-Id: ${ctx.requestId}`, `X-Generation-Id: ${session.generationId}`, `X-Model-Used: ${session.modelUsed}`);
+      if (accepted !== req) return;
+      const told = { "X-Request-Id": ctx.requestId, ...generationHeaders(session) };
+      headers.push(...Object.entries(told).map(([name, value]) => `${name}: ${value}`));
     };
     this.server.on("headers", addHeaders);
     try {

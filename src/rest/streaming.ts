@@ -10,10 +10,9 @@ import { SLOW_READER_TIMEOUT_MS, SSE_KEEP_ALIVE_MS, STREAM_HEAD_WAIT_MS } from "
 import type { ChatCompletionStream } from "../services/generation/chat-stream.js";
 import type { ResponseStream } from "../services/generation/responses.js";
 import type { SpokenStream } from "../services/generation/speech-stream.js";
-import { joinWarnings } from "../services/generation/warnings.js";
 import { type ErrorObject, explain, toErrorObject } from "./error-handler.js";
 import type { Exchange } from "./exchange.js";
-import { generationHeaders, receiptHeaders, toWarningsHeader } from "./headers.js";
+import { receiptHeaders, startedHeaders, streamHeaders } from "./headers.js";
 
 const DONE = Buffer.from("data: [DONE]\n\n");
 const NOTHING = Buffer.alloc(0);
@@ -22,14 +21,15 @@ const KEEP_ALIVE = Buffer.from(": keep-alive\n\n");
 const WRITE_BYTES_MAX = 64 * 1024;
 
 /** A generation's stream, whatever its events are and whatever is known when it opens. */
-interface EventStream<Opened> extends Pick<ChatCompletionStream, "generationId" | "admitted" | "notes"> {
+interface EventStream<Opened> extends Pick<ChatCompletionStream, "admitted"> {
   readonly opened: Promise<Opened>;
   readonly events: AsyncIterableIterator<{ readonly bytes: Uint8Array }>;
 }
 
 /** How a format begins and ends its streams. */
 interface StreamFormat<Opened> {
-  readonly toHeaders: (opened: Opened & { readonly generationId: string }) => OutgoingHttpHeaders;
+  /** Null: nobody has begun to answer by then. */
+  readonly toHeaders: (opened: Opened | null) => OutgoingHttpHeaders;
   /** After the last event. */
   readonly done: Uint8Array;
   readonly toErrorEvent: (error: ErrorObject) => Uint8Array;
@@ -40,7 +40,11 @@ interface StreamFormat<Opened> {
  * stream, as an `error` event that no `[DONE]` follows.
  */
 export function sendChatStream(exchange: Exchange, ctx: RequestContext, stream: ChatCompletionStream): Promise<void> {
-  return sendEventStream(exchange, ctx, stream, { toHeaders: generationHeaders, done: DONE, toErrorEvent: toChatErrorEvent });
+  return sendEventStream(exchange, ctx, stream, {
+    toHeaders: (opened) => streamHeaders(stream, opened),
+    done: DONE,
+    toErrorEvent: toChatErrorEvent,
+  });
 }
 
 /** As `sendChatStream`; events of sound have no `[DONE]`, and what they cost is known when they begin. */
@@ -50,19 +54,14 @@ export function sendSpeechEvents(
   { generationId, opened, admitted }: SpokenStream,
   events: EventStream<unknown>["events"],
 ): Promise<void> {
-  const toHeaders = ({ quote }: Awaited<SpokenStream["opened"]>) => receiptHeaders(quote);
-  return sendEventStream(
-    exchange,
-    ctx,
-    { generationId, opened, admitted, events },
-    { toHeaders, done: NOTHING, toErrorEvent: toChatErrorEvent },
-  );
+  const toHeaders = (begun: Awaited<typeof opened> | null) => (begun ? receiptHeaders(begun.quote) : startedHeaders(generationId));
+  return sendEventStream(exchange, ctx, { opened, admitted, events }, { toHeaders, done: NOTHING, toErrorEvent: toChatErrorEvent });
 }
 
 /** As `sendChatStream`; the Responses format has no `[DONE]`, and numbers its error event like any other. */
 export function sendResponseStream(exchange: Exchange, ctx: RequestContext, stream: ResponseStream): Promise<void> {
   return sendEventStream(exchange, ctx, stream, {
-    toHeaders: generationHeaders,
+    toHeaders: (opened) => streamHeaders(stream, opened),
     done: NOTHING,
     toErrorEvent: (error) => {
       const { code, message, param } = error;
@@ -92,18 +91,12 @@ async function sendEventStream<Opened>(
       "Content-Type": "text/event-stream; charset=utf-8",
       "Cache-Control": "no-cache, no-transform",
       "X-Accel-Buffering": "no",
-      "X-Generation-Id": stream.generationId,
-      ...(opened ? format.toHeaders({ ...opened, generationId: stream.generationId }) : earlyHeaders(stream)),
+      ...format.toHeaders(opened),
     });
     await writeEvents(exchange, events, first, format);
   } finally {
     ctx.signal.removeEventListener("abort", leave);
   }
-}
-
-/** Nobody has answered yet; what the request is warned of is known all the same. */
-function earlyHeaders({ notes = [] }: Pick<EventStream<unknown>, "notes">): OutgoingHttpHeaders {
-  return notes.length > 0 ? { "X-Warnings": toWarningsHeader(joinWarnings(notes)) } : {};
 }
 
 async function writeEvents(

@@ -6,7 +6,7 @@ import { textQuery } from "../services/generation/text.js";
 import type { Services } from "../services/services.js";
 import type { Endpoint } from "./endpoint.js";
 import type { Exchange } from "./exchange.js";
-import { receiptHeaders } from "./headers.js";
+import { cachedHeaders, receiptHeaders } from "./headers.js";
 import type { Route } from "./route.js";
 import { sendChatStream } from "./streaming.js";
 
@@ -23,14 +23,9 @@ export function addTextRoutes(route: Route, endpoint: Endpoint, { text }: Pick<S
       query: textQuery,
       handler: async (ctx, { query, exchange }) => {
         const prompt = promptOf(exchange);
-        if (query.stream) {
-          const { stream, isHit } = await text.getStream(ctx, prompt, query);
-          markCache(exchange, isHit);
-          return sendChatStream(exchange, ctx, stream);
-        }
+        if (query.stream) return sendChatStream(exchange, ctx, await text.getStream(ctx, prompt, query));
         const answer = await text.get(ctx, prompt, query);
-        markCache(exchange, answer.isHit);
-        exchange.setHeaders(receiptHeaders(answer.receipt));
+        exchange.setHeaders(cachedHeaders(answer));
         exchange.sendText(answer.text);
       },
     }),
@@ -57,9 +52,4 @@ function promptOf(exchange: Exchange): string {
   const prompt = exchange.parameter("prompt");
   if (prompt.trim() === "") throw wrongField("prompt", "must not be empty");
   return prompt;
-}
-
-/** Only the gateway's own cache may keep it: a hit needs a key that may use the model. */
-function markCache(exchange: Exchange, isHit: boolean): void {
-  exchange.setHeaders({ "Cache-Control": "private, no-store", "X-Cache": isHit ? "HIT" : "MISS" });
 }

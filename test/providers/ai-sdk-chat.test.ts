@@ -285,7 +285,7 @@ describe("Anthropic", () => {
     const hasty = chatOf("anthropic", { timeouts: { totalMs: 300, idleMs: 150 } });
     upstream.replyNext(closeSocket(), raw("<html>", { headers: { "content-type": "text/html" } }), json({ odd: true }), hang(), hang());
 
-    expect(await failureOf(chat.complete(call(BODY, MODEL)))).toMatchObject({ kind: "network" });
+    expect(await failureOf(chat.complete(call(BODY, MODEL)))).toMatchObject({ kind: "closed" });
     expect(await failureOf(chat.complete(call(BODY, MODEL)))).toMatchObject({ kind: "invalid-response" });
     expect(await failureOf(chat.complete(call(BODY, MODEL)))).toMatchObject({ kind: "invalid-response" });
     expect(await failureOf(hasty.complete(call(BODY, MODEL)))).toMatchObject({ kind: "timeout" });
@@ -308,7 +308,7 @@ describe("Anthropic", () => {
     for (const asked of [chat, chat, hasty, chat]) failures.push(await failureOf(readAll(await asked.stream(call(BODY, MODEL)))));
     expect(failures.map(({ kind, status }) => [kind, status])).toEqual([
       ["cut", undefined],
-      ["network", undefined],
+      ["cut", undefined],
       ["timeout", undefined],
       ["status", 503],
     ]);

@@ -90,7 +90,7 @@ describe("requests", () => {
     const error = await failureOf(post());
     const third = await post();
 
-    expect(error.kind).toBe("network");
+    expect(error.kind).toBe("closed");
     expect((await third.readAll(100)).toString()).toBe("three");
     expect(upstream.requests).toHaveLength(3);
   });
@@ -126,7 +126,7 @@ describe("requests", () => {
 });
 
 describe("failures", () => {
-  it("calls a refused connection, an unknown host and a reset network failures", async () => {
+  it("tells a connection that is refused and an unknown host from one that is reset", async () => {
     const port = upstream.port;
     upstream.replyNext(closeSocket({ reset: true }));
     const reset = await failureOf(post());
@@ -137,7 +137,9 @@ describe("failures", () => {
     const refused = await failureOf(post({ pool: refusing }));
     upstream = await startFakeUpstream();
 
-    expect([reset.kind, unresolved.kind, refused.kind]).toEqual(["network", "network", "network"]);
+    const unreachable = ["network", "The upstream could not be reached."];
+    expect([unresolved, refused].map(({ kind, message }) => [kind, message])).toEqual([unreachable, unreachable]);
+    expect(reset).toMatchObject({ kind: "closed", message: "The upstream closed the connection without an answer." });
     await Promise.all([unknown.close(), refusing.close()]);
   });
 
@@ -200,7 +202,7 @@ describe("failures", () => {
     const whole = await failureOf(post({ pool: total, isStreamed: false }));
 
     expect([idle.kind, whole.kind]).toEqual(["timeout", "timeout"]);
-    expect(idle.message).toContain("silent");
+    expect(idle).toMatchObject({ message: "The upstream did not answer in time.", hasBegun: false });
     expect(whole.message).toContain("in time");
     await Promise.all([hasty.close(), total.close()]);
   });
@@ -231,11 +233,13 @@ describe("failures", () => {
     await hasty.close();
   });
 
-  it("calls a body that breaks off a network failure, with any framing", async () => {
+  it("says of a body that breaks off that it ended early, with any framing", async () => {
     upstream.replyNext(sse([bytes("begun")], { end: "cut" }), sse([bytes("begun")], { end: "cut", headers: { "content-length": "1000" } }));
 
-    expect((await failureOf(readRest(await post()))).kind).toBe("network");
-    expect((await failureOf(readRest(await post()))).kind).toBe("network");
+    for (const _ of ["chunked", "of a stated length"]) {
+      const error = await failureOf(readRest(await post()));
+      expect(error).toMatchObject({ kind: "cut", message: expect.stringContaining("ended early: the connection broke") });
+    }
   });
 });
 

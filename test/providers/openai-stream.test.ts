@@ -237,14 +237,14 @@ describe("a broken stream", () => {
     }
   });
 
-  it("is a network failure when the connection breaks, after what came before", async () => {
+  it("has ended early when the connection breaks, after what came before", async () => {
     upstream.replyNext(sse(begun, { end: "cut" }));
 
     const { chunks, error } = await drain(await open());
 
     expect(contentOf(chunks)).toBe("a");
     expect(error).toBeInstanceOf(ProviderError);
-    expect(error).toMatchObject({ kind: "network" });
+    expect(error).toMatchObject({ kind: "cut", message: expect.stringContaining("the connection broke") });
   });
 
   it.each([

@@ -211,7 +211,7 @@ describe("a sandbox edit", () => {
 describe("directives", () => {
   it.each([
     ["[fail 429] sea", { kind: "status", status: 429 }],
-    ["[cut] sea", { kind: "network" }],
+    ["[cut] sea", { kind: "cut" }],
     ["[error mid-stream] sea", { kind: "status", status: 500 }],
     ["[delay 700s] sea", { status: 400, upstreamParam: "prompt" }],
   ])("%s", async (prompt, error) => {

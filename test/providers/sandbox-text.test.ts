@@ -289,7 +289,7 @@ describe("a directive", () => {
     expect([pieces(half.chunks).length, pieces(three.chunks).length]).toEqual([5, 3]);
     expect(half.error).toMatchObject({ kind: "cut" });
     expect(three.chunks.every((chunk) => !chunk.object.choices?.[0]?.finish_reason)).toBe(true);
-    await expect(complete(ask("[cut]"))).rejects.toMatchObject({ kind: "network" });
+    await expect(complete(ask("[cut]"))).rejects.toMatchObject({ kind: "cut" });
   });
 
   it("[error] reports an error in the middle", async () => {

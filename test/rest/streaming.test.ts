@@ -50,7 +50,7 @@ function streamOf(
   events: AsyncGenerator<ChatStreamBatch>,
   opened: ChatCompletionStream["opened"] = Promise.resolve(OPENED),
 ): ChatCompletionStream {
-  return { generationId: "gen-1", opened, events, receipt: () => null };
+  return { generationId: "gen-1", opened, events, receipt: () => null, timing: () => ({ gatewayMs: 1, upstreamMs: 2 }) };
 }
 
 /** Fails as its opening does. */

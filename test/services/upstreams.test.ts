@@ -78,7 +78,7 @@ describe("an address", () => {
       const model = modelAt(text.replace("PORT", String(server.port)));
       const failure = await failureOf(() => Promise.resolve().then(() => upstreams.chat({}, model).complete(call())));
       expect(failure, text).toBeInstanceOf(ProviderError);
-      expect(toCallerError(failure), text).toMatchObject({ code: "UPSTREAM_ERROR", message: "The upstream could not be reached." });
+      expect(toCallerError(failure, model), text).toMatchObject({ code: "UPSTREAM_ERROR", message: "The upstream could not be reached." });
     }
 
     expect(server.connectionsSeen()).toBe(seen);
@@ -94,7 +94,7 @@ describe("an address", () => {
 
     const failure = await failureOf(() => upstreams.chat({}, modelAt(address)).complete(call()));
 
-    expect(toCallerError(failure)).toMatchObject({ code: "UPSTREAM_ERROR" });
+    expect(toCallerError(failure, modelAt(address))).toMatchObject({ code: "UPSTREAM_ERROR" });
     expect(server.connectionsSeen()).toBe(seen);
   });
 
@@ -106,7 +106,7 @@ describe("an address", () => {
 
       const failure = await failureOf(() => upstreams.chat({}, modelAt(url())).complete(call()));
 
-      expect(toCallerError(failure)).toMatchObject({ code: "UPSTREAM_ERROR" });
+      expect(toCallerError(failure, modelAt(url()))).toMatchObject({ code: "UPSTREAM_ERROR" });
     }
     expect(target.connectionsSeen()).toBe(0);
     await target.close();

@@ -2,7 +2,8 @@
 import { randomUUID } from "node:crypto";
 import type { LanguageModelV3StreamPart, SharedV3ProviderMetadata } from "@ai-sdk/provider";
 import { toChunk } from "../openai/chunks.js";
-import { type ChatChunk, type ChatChunkBatch, ProviderError } from "../provider.js";
+import { cut } from "../openai/event-stream.js";
+import type { ChatChunk, ChatChunkBatch } from "../provider.js";
 import { toAnnotation, toExtraContent, toFinishReason, toImage, toReasoningDetail } from "./chat-answer.js";
 import { toUsage } from "./chat-usage.js";
 import { toError, toStreamError } from "./errors.js";
@@ -115,7 +116,7 @@ export class ChunkReducer {
   private finish({ usage, finishReason }: Extract<LanguageModelV3StreamPart, { type: "finish" }>): ChatChunk[] {
     // Packages finish for an upstream that just stops; only one that said why has finished.
     if (finishReason.unified === "other" && finishReason.raw === undefined) {
-      throw new ProviderError("cut", "The upstream's stream ended before it was finished.");
+      throw cut();
     }
     this.isFinished = true;
     const reported = toUsage(usage, this.traits);
@@ -176,7 +177,7 @@ export class AiSdkChatStream implements AsyncIterableIterator<ChatChunkBatch, un
         const part = await this.read();
         const chunks = part === undefined ? [] : reducer.reduce(part);
         if (reducer.isFinished) this.finish();
-        else if (part === undefined) throw new ProviderError("cut", "The upstream's stream ended before it was finished.");
+        else if (part === undefined) throw cut();
         if (chunks.length > 0) return { done: false, value: chunks };
       }
       return END;

@@ -1,4 +1,5 @@
 /** What a vendor's package throws, as a ProviderError. Its classes are told by name: copies of different versions live side by side. */
+import { unreachable } from "../http-failures.js";
 import { redactSecrets, toEmbeddedError, toStatusError } from "../openai/errors.js";
 import { ProviderError } from "../provider.js";
 
@@ -57,7 +58,7 @@ function findOwn(error: unknown): unknown {
 
 function toCallError(error: ApiCallError, apiKey: string | null): ProviderError {
   const { statusCode: status, responseBody = "", responseHeaders = {} } = error;
-  if (status === undefined) return new ProviderError("network", "The connection to the upstream failed.", { cause: error });
+  if (status === undefined) return unreachable(error);
   if (status < 400) return new ProviderError("invalid-response", "The upstream's answer cannot be read.", { cause: error });
   return toStatusError(status, responseHeaders, responseBody, apiKey);
 }

@@ -4,7 +4,7 @@
  */
 import { Agent, type Dispatcher, fetch as undiciFetch } from "undici";
 import { UPSTREAM_CONNECTIONS_MAX } from "../../limits.js";
-import { toProviderError } from "../http.js";
+import { type Stage, stageOf, tookTooLong, toProviderError, unreachable } from "../http-failures.js";
 import type { FetchFile } from "../openai/client.js";
 import { ProviderError, type UpstreamTimeouts } from "../provider.js";
 
@@ -48,6 +48,8 @@ export class UpstreamFetch {
 export class FetchSession {
   /** Whether anything has been sent: what failed before was refused, not tried. */
   hasSent = false;
+  /** Some answer has come. */
+  private hasBegun = false;
   private readonly controller = new AbortController();
   private readonly timer: NodeJS.Timeout;
   private readonly onAbort = () => this.controller.abort(this.callerSignal.reason);
@@ -58,10 +60,7 @@ export class FetchSession {
     private readonly callerSignal: AbortSignal,
     private readonly bytesMax: number,
   ) {
-    this.timer = setTimeout(
-      () => this.controller.abort(new ProviderError("timeout", "The upstream did not finish its answer in time.")),
-      settings.timeouts.totalMs,
-    );
+    this.timer = setTimeout(() => this.controller.abort(tookTooLong(this.stage)), settings.timeouts.totalMs);
     if (callerSignal.aborted) this.onAbort();
     else callerSignal.addEventListener("abort", this.onAbort, { once: true });
   }
@@ -69,6 +68,11 @@ export class FetchSession {
   /** Aborted with the call, and when the session ends. */
   get signal(): AbortSignal {
     return this.controller.signal;
+  }
+
+  private get stage(): Stage {
+    if (this.hasBegun) return "answering";
+    return this.hasSent ? "asked" : "connecting";
   }
 
   /** Nothing more is wanted: closes every connection whose answer has not ended. */
@@ -128,8 +132,9 @@ export class FetchSession {
     const { dispatcher, signal } = this;
     const options = { method, headers: [...headers], body, dispatcher, signal, redirect: "manual" as const };
     const response = await undiciFetch(url, options).catch((error: unknown) => {
-      throw this.toFailure(error);
+      throw this.toFailure(error, stageOf);
     });
+    this.hasBegun = true;
     const bare = [204, 205, 304].includes(response.status) || response.body === null;
     const read = bare ? null : this.read(response.body as ReadableStream<Uint8Array>);
     return new Response(read, { status: response.status, headers: [...response.headers] });
@@ -143,7 +148,7 @@ export class FetchSession {
       {
         pull: async (controller) => {
           const next = await reader.read().catch((error: unknown) => {
-            throw this.toFailure(error);
+            throw this.toFailure(error, () => "answering");
           });
           if (next.done) return controller.close();
           bytes += next.value.length;
@@ -160,10 +165,10 @@ export class FetchSession {
     );
   }
 
-  private toFailure(error: unknown): unknown {
+  private toFailure(error: unknown, stage: (cause: Error) => Stage): unknown {
     if (this.signal.aborted) return this.signal.reason;
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-    return cause instanceof Error ? toProviderError(cause) : error;
+    return cause instanceof Error ? toProviderError(cause, stage(cause)) : unreachable(error);
   }
 }
 

@@ -34,7 +34,7 @@ export class OpenAiEmbeddingProvider implements EmbeddingProvider {
     const usage = toInputUsage(answer.usage);
     const isEncoded = vectors.every((vector) => typeof vector === "string");
     const isAsAsked = isEncoded ? call.encodingFormat === "base64" : call.encodingFormat !== "base64" && !vectors.some(isText);
-    return { vectors, usage, warnings: [], ...(isInOrder && isAsAsked && usage !== null && { document: bytes }) };
+    return { vectors, usage, warnings: [], ...(isInOrder && isAsAsked && usage !== null && { document: { bytes, object: answer } }) };
   }
 }
 

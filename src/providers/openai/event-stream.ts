@@ -96,8 +96,9 @@ export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, un
   }
 }
 
-function cut(): ProviderError {
-  return new ProviderError("cut", "The upstream's stream ended before it was finished.");
+/** Not the connection's doing: the stream came to an orderly end that is none of an answer. */
+export function cut(): ProviderError {
+  return new ProviderError("cut", "The upstream's answer ended early: it stopped without saying that it was finished.");
 }
 
 function toProviderError(error: unknown): unknown {

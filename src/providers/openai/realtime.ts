@@ -4,6 +4,7 @@ import { WebSocket } from "ws";
 import { TextQueue } from "../../lib/text-queue.js";
 import { withoutTrailing } from "../../lib/trim-end.js";
 import { REALTIME_CLOSE_MS, REALTIME_EVENT_BYTES_MAX, REALTIME_PING_MS, REALTIME_WAITING_BYTES_MAX } from "../../limits.js";
+import { stageOf, tookTooLong, toProviderError } from "../http-failures.js";
 import type { RealtimeCall, RealtimeConnection, RealtimeProvider } from "../media.js";
 import { ProviderError } from "../provider.js";
 import type { OpenAiUpstream } from "./client.js";
@@ -64,12 +65,14 @@ class OpenAiRealtimeConnection implements RealtimeConnection {
     signal.addEventListener("abort", this.onAbort, { once: true });
     socket.on("message", (data) => this.events.push(String(data)));
     socket.on("error", (error) =>
-      this.events.end(new ProviderError("network", "The connection to the upstream failed.", { cause: error })),
+      this.events.end(new ProviderError("cut", "The session ended early: the connection to the upstream broke.", { cause: error })),
     );
     socket.on("close", (code) => {
       this.stopPinging();
       signal.removeEventListener("abort", this.onAbort);
-      this.events.end(ORDERLY_CODES.has(code) ? undefined : new ProviderError("cut", `The upstream closed the session with ${code}.`));
+      this.events.end(
+        ORDERLY_CODES.has(code) ? undefined : new ProviderError("cut", `The session ended early: the upstream closed it with ${code}.`),
+      );
     });
   }
 
@@ -110,7 +113,7 @@ class OpenAiRealtimeConnection implements RealtimeConnection {
       // While its reader does not keep up, nothing is read from it, pongs neither.
       if (this.socket.readyState !== WebSocket.OPEN || this.socket.isPaused) return;
       if (!isAlive) {
-        this.events.end(new ProviderError("timeout", "The upstream does not answer any more."));
+        this.events.end(new ProviderError("timeout", "The upstream does not answer any more.", { hasBegun: true }));
         return this.socket.terminate();
       }
       isAlive = false;
@@ -157,9 +160,9 @@ async function toRefusal(response: IncomingMessage, apiKey: string | null): Prom
 
 function toConnectError(error: Error): ProviderError {
   if (/handshake has timed out/i.test(error.message)) {
-    return new ProviderError("timeout", "The upstream did not answer in time.", { cause: error });
+    return tookTooLong("asked", error);
   }
   const isProtocol = /sec-websocket|invalid (?:upgrade )?header|subprotocol/i.test(error.message);
   if (isProtocol) return new ProviderError("invalid-response", "The upstream's answer is no WebSocket.", { cause: error });
-  return new ProviderError("network", "The connection to the upstream failed.", { cause: error });
+  return toProviderError(error, stageOf(error));
 }

@@ -2,7 +2,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { SANDBOX_WHOLE_SPEECH_CHARS_MAX } from "../../limits.js";
 import { SPEECH_CONTENT_TYPES, type SpeechCall, type SpeechProvider, type SpeechStream } from "../media.js";
-import { ProviderError } from "../provider.js";
 import type { Directives } from "./directives.js";
 import { obey, promptOf, readDirectives, type SandboxMedia, troubleOf } from "./media/calls.js";
 import { isSentWhole, type JobStep } from "./media/jobs.js";
@@ -120,8 +119,6 @@ class SpeechChunks implements AsyncIterableIterator<Uint8Array, undefined> {
     if (this.sent < (trouble.afterChunks ?? 1) && !isEnd) return;
     this.isTroubleOver = true;
     if (trouble.kind === "hang") await wait(Number.POSITIVE_INFINITY, this.idleMs, this.signal);
-    else if (trouble.kind === "cut")
-      throw new ProviderError("cut", "The sandbox ended its stream before it was finished, as it was told to.");
-    else throw troubleOf("error");
+    else throw troubleOf(trouble.kind);
   }
 }

@@ -87,6 +87,11 @@ export async function wait(ms: number, limitMs: number, signal: AbortSignal): Pr
   if (ms > limitMs) throw silence();
 }
 
+/** What a prompt that cuts the answer asks for. */
+export function cutShort(): ProviderError {
+  return new ProviderError("cut", "The sandbox's answer ended early, as it was told to.");
+}
+
 function silence(): ProviderError {
   return new ProviderError("timeout", "The sandbox was silent for too long, as it was told to be.");
 }

@@ -18,7 +18,7 @@ import {
 } from "../provider.js";
 import { answerChat, lastUserText, type SandboxAnswer, type SandboxChoice, toMessage } from "./answer.js";
 import { type Directives, parseDirectives } from "./directives.js";
-import { type SandboxStep, SandboxStream, wait } from "./stream.js";
+import { cutShort, type SandboxStep, SandboxStream, wait } from "./stream.js";
 
 export interface SandboxOptions {
   readonly clock?: Clock;
@@ -49,7 +49,7 @@ class SandboxChatProvider implements ChatProvider {
     const hangs = directives.trouble?.kind === "hang";
     const ms = directives.delayMs + directives.paceMs * Math.max(0, chunks - 1);
     await wait(hangs ? Number.POSITIVE_INFINITY : ms, this.timeouts.totalMs, call.signal);
-    if (directives.trouble?.kind === "cut") throw new ProviderError("network", "The sandbox broke the connection, as it was told to.");
+    if (directives.trouble?.kind === "cut") throw cutShort();
     if (directives.trouble?.kind === "error") throw midStreamError();
     const completion = {
       ...this.head(call, "chat.completion"),
@@ -128,7 +128,7 @@ function* streamSteps(head: Delta, answer: SandboxAnswer, directives: Directives
 function toStep(trouble: "hang" | "cut" | "error"): SandboxStep {
   if (trouble === "hang") return { do: "hang" };
   if (trouble === "error") return { do: "fail", error: midStreamError() };
-  return { do: "fail", error: new ProviderError("cut", "The sandbox ended its stream before it was finished, as it was told to.") };
+  return { do: "fail", error: cutShort() };
 }
 
 /** The deltas of all choices, in turn, each with its choice's index. */

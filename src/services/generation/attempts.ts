@@ -32,12 +32,12 @@ export async function attempt<Answer>(
     try {
       return { model, answer: await call(model) };
     } catch (error) {
-      failures.push(error);
+      failures.push(toCallerError(error, model));
       onFailure?.(model, error);
       if (waiting.signal.aborted || waiting.isCallerGone || !mayFallBack(error)) break;
     }
   }
-  throw toCallerError(waiting.signal.aborted ? failures.at(-1) : failures[0]);
+  throw waiting.signal.aborted ? failures.at(-1) : failures[0];
 }
 
 /**
@@ -56,7 +56,7 @@ export function noteFailure(
 ): void {
   // What ends a call from here is no doing of the upstream's, but for the time that is up.
   outcomes.upstreamFailed(model, signal.aborted ? signal.reason : error);
-  const told = signal.aborted ? signal.reason : toCallerError(error);
+  const told = signal.aborted ? signal.reason : toCallerError(error, model);
   if (!(told instanceof AppError)) return;
   if (signal.aborted ? told.code === "UPSTREAM_TIMEOUT" : FAULTS.has(told.code)) outcomes.failed(caller, model);
 }

@@ -4,6 +4,7 @@
  */
 import type { ChatChunkObject } from "../../lib/chat-format.js";
 import { formatSseEvent } from "../../lib/sse.js";
+import { toStreamReceipt } from "./chat-receipt.js";
 import type { ChatCompletionStream } from "./chat-stream.js";
 import type { ChatStreamBatch } from "./chat-tail.js";
 import { plainText } from "./chat-text.js";
@@ -26,15 +27,18 @@ export function replayText(text: string, { receipt }: Pick<CachedAnswer, "receip
     id: `chatcmpl-${receipt.generationId}`,
     object: "chat.completion.chunk",
     created: Math.floor(Date.now() / 1000),
-    model: receipt.modelUsed,
+    model: receipt.model,
     choices: [{ index: 0, delta: { role: "assistant", content: text }, finish_reason: "stop" }],
     usage: withCost(null, receipt),
+    receipt: toStreamReceipt(receipt),
   };
   return {
     generationId: receipt.generationId,
     opened: Promise.resolve({ model: receipt.model, modelUsed: receipt.modelUsed, warnings: receipt.warnings }),
     events: once({ chunks: [chunk], bytes: formatSseEvent(JSON.stringify(chunk)) }),
     receipt: () => receipt,
+    timing: () => receipt,
+    isHit: true,
   };
 }
 
@@ -48,6 +52,7 @@ export function rememberText(stream: ChatCompletionStream, keep: (text: string, 
     admitted: stream.admitted ?? null,
     notes: stream.notes ?? [],
     receipt: () => stream.receipt(),
+    timing: () => stream.timing(),
     events: {
       next: async () => {
         const next = await events.next();

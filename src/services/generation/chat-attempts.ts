@@ -1,8 +1,10 @@
 /** Chat, of the first candidate that answers. */
+import { AnswerName } from "../../lib/answer-name.js";
 import { type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, ProviderError } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 import { servable } from "../safety/features.js";
 import { type Answered, attempt, type Waiting } from "./attempts.js";
+import { namedAnswer } from "./chat-name.js";
 import type { ChatPlan } from "./chat-plan.js";
 
 /** Who answers for a model: its upstream, or the agent that it is. */
@@ -26,10 +28,12 @@ export interface ChatAttempt {
   readonly onLimit: (outputTokensMax: number) => void;
 }
 
-export function completeChat(asked: ChatAttempt): Promise<Answered<ChatAnswer>> {
+/** The answer bears the id of the model that was asked for, whoever gave it. */
+export async function completeChat(asked: ChatAttempt): Promise<Answered<ChatAnswer>> {
   const { plan, providerOf, waiting, onFailure } = asked;
   const call = (model: Model) => withinLimit(asked, model, (bounded) => providerOf(model).complete(bounded));
-  return attempt(servable(plan.candidates, plan.safety?.applied), waiting, call, onFailure);
+  const { model, answer } = await attempt(servable(plan.candidates, plan.safety?.applied), waiting, call, onFailure);
+  return { model, answer: namedAnswer(answer, new AnswerName(plan.model.id)) };
 }
 
 /** `onAccepted` is told of each upstream that has taken the request on, whatever comes of it. */

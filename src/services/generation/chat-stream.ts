@@ -23,15 +23,16 @@ import { admitChat } from "./chat-admission.js";
 import { type BegunStream, openChatStream } from "./chat-attempts.js";
 import { believed, isFarBeyond, outputTokens, outputTokensOf, tokensBeyond } from "./chat-believed.js";
 import { type ChatDependencies, openCharge, providersOf } from "./chat-charge.js";
-import { cutWarning } from "./chat-cut.js";
 import { isHidden } from "./chat-hold.js";
 import type { ChatCompletionInput } from "./chat-input.js";
 import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
 import { type ChatPlan, planChat, toLedgerRecord } from "./chat-plan.js";
+import { toChatReceipt } from "./chat-receipt.js";
 import { type ChatStreamBatch, ChatTail } from "./chat-tail.js";
 import { takeGenerationId } from "./generation-id.js";
 import type { CancelPolicy, Receipt, UsageStatus } from "./receipt.js";
 import { toCallerError } from "./upstream-errors.js";
+import { allInCallersWords } from "./upstream-words.js";
 import { joinWarnings } from "./warnings.js";
 import { withinHold } from "./within-hold.js";
 
@@ -51,12 +52,17 @@ export interface ChatCompletionStream {
   readonly events: AsyncIterableIterator<ChatStreamBatch>;
   /** Once it has ended and something was charged. */
   receipt(): Receipt | null;
+  /** Where the time has gone until now, in milliseconds. */
+  timing(): Pick<Receipt, "gatewayMs" | "upstreamMs">;
+  /** It comes out of the content cache. */
+  readonly isHit?: boolean;
 }
 
 interface Begun extends Answered<BegunStream> {
   readonly plan: ChatPlan;
   readonly charge: OpenCharge;
   readonly meter: ChatMeter;
+  readonly tail: ChatTail;
 }
 
 const DONE = { done: true, value: undefined } as const;
@@ -68,7 +74,8 @@ export class ChatStreamRun implements ChatCompletionStream {
   admitted: Promise<ChatPlan> | null = null;
   private readonly cancellation: Cancellation;
   private readonly begun: Promise<Begun>;
-  private readonly tail: ChatTail;
+  private tail: ChatTail | null = null;
+  private readonly startedAt = performance.now();
   private isFirstRead = false;
   private isEnded = false;
   private pending: Promise<unknown> = Promise.resolve();
@@ -95,14 +102,13 @@ export class ChatStreamRun implements ChatCompletionStream {
     this.generationId = takeGenerationId(ctx);
     this.cancellation = new Cancellation(ctx.signal, deps.totalMs);
     deps.running.begin(this.cancellation, true);
-    this.tail = new ChatTail(input.stream_options?.include_usage === true);
     this.begun = this.begin(ctx, input);
     this.opened = this.begun.then(({ plan, model, answer }) => ({
       model: plan.model.id,
       modelUsed: model.id,
       safety: plan.safety,
       cancelPolicy: this.cancelPolicy,
-      warnings: joinWarnings(notes, warningsOf(answer.first)),
+      warnings: joinWarnings(notes, allInCallersWords(warningsOf(answer.first), model)),
     }));
     this.opened.catch(() => undefined);
     this.events = {
@@ -118,6 +124,12 @@ export class ChatStreamRun implements ChatCompletionStream {
     return this.finalReceipt;
   }
 
+  timing(): Pick<Receipt, "gatewayMs" | "upstreamMs"> {
+    const now = performance.now();
+    const upstreamMs = this.calledAt === 0 ? 0 : now - this.calledAt;
+    return { gatewayMs: now - this.startedAt - upstreamMs, upstreamMs };
+  }
+
   private get cancelPolicy(): CancelPolicy {
     return this.isReadToItsEnd ? "read-to-usage" : "stop";
   }
@@ -129,6 +141,8 @@ export class ChatStreamRun implements ChatCompletionStream {
       this.admitted = admitChat(ctx, planned, input, this.deps.admission);
       const plan = this.admitted ? await this.admitted : planned;
       const meter = new ChatMeter(plan.promptTokens, plan.body);
+      const tail = new ChatTail(plan.model.id, input.stream_options?.include_usage === true);
+      this.tail = tail;
       charge = openCharge(this.deps.credits, plan);
       if (!charge.isComfortable) await charge.held;
       this.cancellation.followHold(charge);
@@ -139,7 +153,7 @@ export class ChatStreamRun implements ChatCompletionStream {
       if (this.isReadToItsEnd) this.cancellation.outlast(STREAM_REST_MS);
       const begun = await this.callUpstream(plan, charge, meter);
       await charge.held;
-      return { ...begun, plan, charge, meter };
+      return { ...begun, plan, charge, meter, tail };
     } catch (error) {
       if (charge && !charge.isConcluded) await charge.release();
       this.dispose();
@@ -192,7 +206,7 @@ export class ChatStreamRun implements ChatCompletionStream {
     } catch (error) {
       this.isEnded = true;
       await this.endEarly(begun);
-      throw toCallerError(error);
+      throw toCallerError(error, begun.model);
     } finally {
       if (this.isEnded) this.dispose();
     }
@@ -204,10 +218,10 @@ export class ChatStreamRun implements ChatCompletionStream {
       if (done) return { done: false, value: await this.finish(begun) };
       for (const chunk of batch) {
         begun.meter.read(chunk);
-        if (chunk.warnings) this.warnings = chunk.warnings;
+        if (chunk.warnings) this.warnings = allInCallersWords(chunk.warnings, begun.model);
       }
       if (this.firstTokenMs === null && begun.meter.hasOutput) this.firstTokenMs = performance.now() - begun.plan.startedAt;
-      const passed = this.tail.pass(batch);
+      const passed = begun.tail.pass(batch);
       if (this.isCheckDue(begun)) {
         const refusal = await this.checkHold(begun);
         if (refusal || this.isBeyondStatedCap(begun)) return { done: false, value: await this.stopShort(begun, passed, refusal) };
@@ -250,24 +264,24 @@ export class ChatStreamRun implements ChatCompletionStream {
   }
 
   private async finish(begun: Begun): Promise<ChatStreamBatch> {
-    const { plan, charge, model, meter } = begun;
+    const { plan, charge, model, meter, tail } = begun;
     this.isEnded = true;
     this.deps.outcomes.succeeded(plan.caller, model);
     const { isCallerGone } = this.cancellation;
     const metered = isCallerGone ? this.unfinished(plan, charge, meter) : meter.complete();
     this.deps.estimates.learn(plan.caller.accountId, plan.model.id, outputTokensOf(model, meter, metered.usage));
-    return this.tail.close(await this.conclude(plan, charge, model, metered, isCallerGone ? "cancelled" : "ok"));
+    return tail.close(await this.conclude(plan, charge, model, metered, isCallerGone ? "cancelled" : "ok"));
   }
 
   /** Its hold is used up and no more was granted: what it pays for of what has come is the answer, cut at its length, and the reason follows. */
   private async stopShort(begun: Begun, passed: ChatStreamBatch | null, refusal: AppError | null): Promise<ChatStreamBatch> {
-    const { plan, charge, model, meter } = begun;
+    const { plan, charge, model, meter, tail } = begun;
     this.isEnded = true;
     this.failure = refusal;
     await begun.answer.rest.return?.();
     const unpaidTokens = tokensBeyond(meter.soFar(), charge.heldAmount, plan.model.rates);
     const { quantities: usage, source } = withinHold(toQuantities(meter.partial()), plan.model.rates, charge.heldAmount);
-    return this.tail.cutAtLength(passed, unpaidTokens, await this.conclude(plan, charge, model, { usage, source }, "cancelled"));
+    return tail.cutAtLength(passed, unpaidTokens, await this.conclude(plan, charge, model, { usage, source }, "cancelled"));
   }
 
   /** The upstream failed or the caller left. Nothing is charged for a failure that delivered nothing. */
@@ -348,28 +362,21 @@ export class ChatStreamRun implements ChatCompletionStream {
     const { usage, source } = believed(plan, charge, model, metered);
     const record = toLedgerRecord(plan, { modelUsed: model.id, usage, usageSource: source, status, firstTokenMs: this.firstTokenMs });
     const heldNanocredits = charge.heldAmount;
-    const hasBeenCut = this.outputTokensMax !== null && this.tail.endsAtLength;
     const settlement = await charge.settle(costOf(usage, plan.model.rates), record);
-    this.finalReceipt = {
-      generationId: plan.generationId,
-      model: plan.model.id,
+    this.finalReceipt = toChatReceipt(plan, {
       modelUsed: model.id,
-      usage,
-      usageSource: source,
+      metered: { usage, source },
+      settlement,
       status,
-      costNanocredits: settlement.chargedNanocredits,
       childCostNanocredits: this.deps.admission.childCosts.of(plan.model, plan.generationId),
       heldNanocredits,
-      meterSource: settlement.meterSource,
       upstreamMs: this.upstreamMs,
-      gatewayMs: Math.max(0, performance.now() - plan.startedAt - this.upstreamMs),
       responseMs: record.responseTimeMs,
       firstTokenMs: this.firstTokenMs,
-      warnings: joinWarnings(this.notes, this.warnings, hasBeenCut ? [cutWarning(this.outputTokensMax ?? 0)] : []),
-      isCut: hasBeenCut,
+      warnings: this.warnings,
+      cutAt: this.tail?.endsAtLength ? this.outputTokensMax : null,
       cancelPolicy: this.cancelPolicy,
-      safety: plan.safety,
-    };
+    });
     this.deps.admission.concluded(this.ctx, plan, this.finalReceipt);
     return this.finalReceipt;
   }

@@ -3,11 +3,14 @@
  * chunk of its own when the caller asked for `stream_options.include_usage`, carries the usage (decisions "Generation").
  */
 
+import { AnswerName } from "../../lib/answer-name.js";
 import type { ChatChunkObject } from "../../lib/chat-format.js";
 import { formatSseEvent } from "../../lib/sse.js";
 import { countDeltaTokens } from "../../lib/tokenizer.js";
 import type { ChatChunk, ChatChunkBatch } from "../../providers/provider.js";
 import { cutChunk } from "./chat-cut.js";
+import { namedChunk } from "./chat-name.js";
+import { toStreamReceipt } from "./chat-receipt.js";
 import { withCost } from "./chat-usage.js";
 import type { Receipt } from "./receipt.js";
 
@@ -21,9 +24,17 @@ export class ChatTail {
   private withheld: ChatChunk | null = null;
   /** The upstream's own usage object, as it came, when it is one that was believed. */
   private reported: unknown = null;
-  private last: ChatChunkObject = {};
+  private last: ChatChunkObject;
+  private readonly name: AnswerName;
 
-  constructor(private readonly includeUsage: boolean) {}
+  /** `model` is the id of the one that was asked for: every chunk bears it, whoever sends it. */
+  constructor(
+    model: string,
+    private readonly includeUsage: boolean,
+  ) {
+    this.name = new AnswerName(model);
+    this.last = { model };
+  }
 
   /** What has come ends because it may not be longer. */
   get endsAtLength(): boolean {
@@ -33,7 +44,8 @@ export class ChatTail {
   /** What of a batch goes on at once; null when nothing does. */
   pass(batch: ChatChunkBatch): ChatStreamBatch | null {
     const passed: ChatChunk[] = [];
-    for (const chunk of batch) {
+    for (const received of batch) {
+      const chunk = namedChunk(received, this.name);
       this.last = chunk.object;
       if (chunk.usage) this.reported = chunk.object.usage;
       if (isUsageOnly(chunk)) continue;
@@ -46,16 +58,16 @@ export class ChatTail {
 
   /** The last batch of an answer that came to its end. */
   close(receipt: Receipt): ChatStreamBatch {
-    const reported = this.withCost(receipt);
-    if (!this.includeUsage) return toBatch([rewritten({ ...(this.withheld?.object ?? this.skeleton()), usage: reported })]);
+    const told = this.told(receipt);
+    if (!this.includeUsage) return toBatch([rewritten({ ...(this.withheld?.object ?? this.skeleton()), ...told })]);
     const finishing = this.withheld ? [withoutUsage(this.withheld)] : [];
-    return toBatch([...finishing, rewritten({ ...this.skeleton(), usage: reported })]);
+    return toBatch([...finishing, rewritten({ ...this.skeleton(), ...told })]);
   }
 
   /** The last batch of an answer that was stopped because nobody pays for more of it, the last tokens of what has come among it. */
   cutAtLength(passed: ChatStreamBatch | null, unpaidTokens: number, receipt: Receipt): ChatStreamBatch {
     const choices = [{ index: 0, delta: {}, finish_reason: "length" }];
-    const cut = rewritten({ ...this.skeleton(), choices, usage: this.withCost(receipt) });
+    const cut = rewritten({ ...this.skeleton(), choices, ...this.told(receipt) });
     const paid = passed && unpaidTokens > 0 ? withoutLast(passed.chunks, unpaidTokens).map(rewritten) : null;
     if (paid) return toBatch([...paid, cut]);
     return {
@@ -64,9 +76,10 @@ export class ChatTail {
     };
   }
 
-  /** The upstream's report goes on when it is what was charged for. */
-  private withCost(receipt: Receipt): Record<string, unknown> {
-    return withCost(receipt.usageSource === "provider" ? this.reported : null, receipt);
+  /** What the last chunk tells. The upstream's report goes on when it is what was charged for. */
+  private told(receipt: Receipt): Pick<ChatChunkObject, "usage" | "receipt"> {
+    const usage = withCost(receipt.usageSource === "provider" ? this.reported : null, receipt);
+    return { usage, receipt: toStreamReceipt(receipt) };
   }
 
   /** What every chunk of a stream has in common, with nothing in it. */

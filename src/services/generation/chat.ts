@@ -13,16 +13,17 @@ import { admitChat } from "./chat-admission.js";
 import { completeChat } from "./chat-attempts.js";
 import { believed, holdDelivered, outputTokensOf } from "./chat-believed.js";
 import { type ChatDependencies, openCharge, providersOf } from "./chat-charge.js";
-import { cutCompletion, cutWarning } from "./chat-cut.js";
+import { cutCompletion } from "./chat-cut.js";
 import type { ChatCompletionInput } from "./chat-input.js";
 import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
 import { type ChatPlan, planChat, toLedgerRecord } from "./chat-plan.js";
+import { toChatReceipt } from "./chat-receipt.js";
 import { type ChatCompletionStream, ChatStreamRun } from "./chat-stream.js";
 import { toReportedUsage } from "./chat-usage.js";
 import { takeGenerationId } from "./generation-id.js";
 import { misspeltChatFields } from "./misspelt-fields.js";
 import type { Receipt } from "./receipt.js";
-import { joinWarnings } from "./warnings.js";
+import { allInCallersWords } from "./upstream-words.js";
 
 export interface ChatCompletionResult {
   /** The JSON document to answer. */
@@ -108,27 +109,20 @@ export class ChatCompletions {
     const settlement = await charge.settle(cost, record);
     const passed = tokensPassed === null ? answer : cutAnswer(answer, tokensPassed);
     const cutAt = tokensPassed ?? outputTokensMax;
-    const hasBeenCut = cutAt !== null && endsAtLength(passed);
-    const receipt: Receipt = {
-      generationId: plan.generationId,
-      model: plan.model.id,
+    const receipt = toChatReceipt(plan, {
       modelUsed: model.id,
-      usage: metered.usage,
-      usageSource: metered.source,
+      metered,
+      settlement,
       status,
-      costNanocredits: settlement.chargedNanocredits,
       childCostNanocredits: this.deps.admission.childCosts.of(plan.model, plan.generationId),
       heldNanocredits: charge.heldAmount,
-      meterSource: settlement.meterSource,
       upstreamMs,
-      gatewayMs: Math.max(0, performance.now() - plan.startedAt - upstreamMs),
       responseMs: record.responseTimeMs,
       firstTokenMs: null,
-      warnings: joinWarnings(plan.notes, answer.warnings ?? [], hasBeenCut ? [cutWarning(cutAt)] : []),
-      isCut: hasBeenCut,
+      warnings: allInCallersWords(answer.warnings ?? [], model),
+      cutAt: endsAtLength(passed) ? cutAt : null,
       cancelPolicy: plan.isFree ? "stop" : "finish",
-      safety: plan.safety,
-    };
+    });
     this.deps.admission.concluded(ctx, plan, receipt);
     return { ...withUsage(passed, metered), receipt };
   }

@@ -13,10 +13,11 @@ import {
 } from "../../limits-community.js";
 import { createAiSdkProvider } from "../../providers/ai-sdk/ai-sdk.js";
 import { findVendor } from "../../providers/ai-sdk/vendors.js";
+import { unreachable } from "../../providers/http-failures.js";
 import { type FetchFile, OpenAiClient, type OpenAiUpstream, type UpstreamBounds } from "../../providers/openai/client.js";
 import { toOpenAiAbilities } from "../../providers/openai/openai.js";
 import { type OpenAiEndpoint, toEndpointAbilities, toEndpointAddress } from "../../providers/openai-endpoint/openai-endpoint.js";
-import { type Provider, ProviderError, type UpstreamTimeouts } from "../../providers/provider.js";
+import type { Provider, UpstreamTimeouts } from "../../providers/provider.js";
 import { createSandboxProvider } from "../../providers/sandbox/sandbox.js";
 import type { Upstream } from "../catalog/model.js";
 
@@ -82,7 +83,7 @@ function assertCallable(url: string, outbound: OutboundGuard): void {
   try {
     outbound.parse(url);
   } catch (cause) {
-    throw new ProviderError("network", "The address of the upstream may not be called.", { cause });
+    throw unreachable(cause);
   }
 }
 

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
+import { AnswerName } from "../../lib/answer-name.js";
 import { countTexts } from "../../lib/tokenizer.js";
 import { NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
 import { EMBEDDING_DIMENSIONS_MAX, EMBEDDING_INPUTS_MAX } from "../../limits.js";
@@ -110,9 +111,10 @@ function assertReadable(model: Model, safe: EmbeddingsInput["safe"]): void {
   if (isChecked(model, safe)) throw invalidInput("Safety features read texts: send the input as text, not as token numbers.", "input");
 }
 
-/** As it came, or made of what came; a report that was not believed does not go on. */
+/** As it came, under the model's own id, or made of what came; a report that was not believed does not go on. */
 function toDocument({ document, vectors }: EmbeddingAnswer, { model, usage, usageSource }: Receipt, isEncoded: boolean): Uint8Array {
-  if (document && usageSource === "provider") return document;
+  const passed = document && usageSource === "provider" ? new AnswerName(model).inBytes(document.bytes, document.object) : null;
+  if (passed) return passed;
   const data = vectors.map((vector, index) => ({
     object: "embedding",
     index,

@@ -26,6 +26,7 @@ import { takeGenerationId } from "./generation-id.js";
 import { misspeltFields } from "./misspelt-fields.js";
 import type { Receipt, UsageSource } from "./receipt.js";
 import type { RunningGenerations } from "./running-generations.js";
+import { allInCallersWords } from "./upstream-words.js";
 import type { Upstreams } from "./upstreams.js";
 import { joinWarnings } from "./warnings.js";
 import { withinHold } from "./within-hold.js";
@@ -144,7 +145,7 @@ export class Generations {
       const upstreamMs = performance.now() - calledAt;
       const metered = await work.meter(answered.answer);
       await charge.held;
-      const warnings = work.warnings?.(answered.answer) ?? [];
+      const warnings = allInCallersWords(work.warnings?.(answered.answer) ?? [], answered.model);
       const status = cancellation.isCallerGone ? "cancelled" : "ok";
       const outcome = { ...metered, modelUsed: answered.model.id, status, firstByteMs: null, upstreamMs, warnings, safety } as const;
       return { answer: answered.answer, receipt: await this.conclude(ctx, plan, charge, outcome) };

@@ -38,7 +38,7 @@ const REFUSED: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Where a session's transcription is set up, in the general and the beta form. */
-const TRANSCRIPTION_PATHS = [["audio", "input", "transcription"], ["input_audio_transcription"]] as const;
+export const TRANSCRIPTION_PATHS = [["audio", "input", "transcription"], ["input_audio_transcription"]] as const;
 
 export interface RealtimeRules {
   readonly model: Model;
@@ -129,28 +129,13 @@ function isStated(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
-function valueAt(holder: Fields, path: readonly string[]): unknown {
+export function valueAt(holder: Fields, path: readonly string[]): unknown {
   return path.reduce<unknown>((value, name) => (isRecord(value) ? ownValue(value, name) : undefined), holder);
 }
 
 /** A copy with what is at the path replaced; it is there. */
-function replacedAt(holder: Fields, [name, ...rest]: readonly string[], value: unknown): Fields {
+export function replacedAt(holder: Fields, [name, ...rest]: readonly string[], value: unknown): Fields {
   if (name === undefined) return holder;
   const inner = ownValue(holder, name);
   return { ...holder, [name]: rest.length > 0 && isRecord(inner) ? replacedAt(inner, rest, value) : value };
-}
-
-/** What replaces upstreams' names for models in an event of theirs that tells of the session. */
-export function presentedSession(event: Fields, names: ReadonlyMap<string, string>): Fields {
-  if (!isRecord(event.session)) return event;
-  const { client_secret: _secret, ...session } = event.session;
-  let own = renamed(session, ["model"], names);
-  for (const path of TRANSCRIPTION_PATHS) own = renamed(own, [...path, "model"], names);
-  return { ...event, session: own };
-}
-
-function renamed(holder: Fields, path: readonly string[], names: ReadonlyMap<string, string>): Fields {
-  const name = valueAt(holder, path);
-  const id = typeof name === "string" ? names.get(name) : undefined;
-  return id === undefined ? holder : replacedAt(holder, path, id);
 }

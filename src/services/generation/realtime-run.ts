@@ -21,7 +21,8 @@ import { addressesInEvent } from "./named-addresses.js";
 import type { OpenedSession, RealtimeDependencies, RealtimeSession, RealtimeTimes } from "./realtime.js";
 import { RealtimeLeaving } from "./realtime-leaving.js";
 import { RealtimeMeter } from "./realtime-meter.js";
-import { permitted, presentedSession, type RealtimeRules } from "./realtime-rules.js";
+import { presentedEvent } from "./realtime-presented.js";
+import { permitted, type RealtimeRules } from "./realtime-rules.js";
 import { RealtimeSafety } from "./realtime-safety.js";
 import { RealtimeTranscription } from "./realtime-transcription.js";
 import type { Receipt } from "./receipt.js";
@@ -34,6 +35,7 @@ export function timesOf({ times }: RealtimeDependencies): RealtimeTimes {
 }
 
 const COMMIT = "input_audio_buffer.commit";
+const NAMING_FIELD = '"model"';
 /** Events with which an upstream begins to work. Each has an id, by which a refusal of it is known. */
 const ASKING: ReadonlySet<unknown> = new Set(["response.create", COMMIT]);
 
@@ -166,7 +168,7 @@ export class RealtimeRun implements RealtimeSession {
         if (this.isOver || (this.isLeft && !this.isAtWork && !this.leaving.isAwaited)) break;
       }
     } catch (error) {
-      if (!(error instanceof CallerGone)) this.failure ??= toCallerError(error);
+      if (!(error instanceof CallerGone)) this.failure ??= toCallerError(error, this.opened.model);
     } finally {
       await this.conclude();
     }
@@ -205,15 +207,15 @@ export class RealtimeRun implements RealtimeSession {
     this.transcription.settleHandedIn();
   }
 
-  /** In the caller's words: an upstream's names for models are not told. */
+  /** In the caller's words: an upstream's names for models are not told. Only events that may hold one are read for it. */
   private presented(text: string, reading: RealtimeReading): string {
-    const event = reading.kind === "session" ? parseRealtimeEvent(text) : null;
+    const mayNameModel = reading.kind === "session" || reading.kind === "error" || text.includes(NAMING_FIELD);
+    const event = mayNameModel ? parseRealtimeEvent(text) : null;
     if (!event) return text;
     const { model, plan } = this.opened;
-    const names = new Map([[model.upstreamModel, plan.model.id]]);
-    const transcriber = this.transcription.model;
-    if (transcriber) names.set(transcriber.upstreamModel, transcriber.id);
-    return JSON.stringify(presentedSession(event, names));
+    return JSON.stringify(
+      presentedEvent(event, { served: model, modelId: plan.model.id, transcriberId: this.transcription.model?.id ?? null }),
+    );
   }
 
   private isCheckDue({ kind }: RealtimeReading): boolean {

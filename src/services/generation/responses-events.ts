@@ -51,6 +51,8 @@ export class ResponseEvents {
   private usage: unknown = null;
   private readonly thoughts: "reasoning" | "summary";
   private readonly customNames: ReadonlySet<string>;
+  /** Of a stream's last chunk. */
+  private receipt: unknown;
 
   constructor(private readonly frame: ResponseFrame) {
     this.thoughts = wantsSummary(frame.input) ? "summary" : "reasoning";
@@ -65,6 +67,7 @@ export class ResponseEvents {
   /** Only the first choice: a response has one. */
   read(chunk: ChatChunkObject): ResponseEvent[] {
     if (chunk.usage) this.usage = chunk.usage;
+    if (chunk.receipt) this.receipt = chunk.receipt;
     const choice = chunk.choices?.find(({ index }) => (index ?? 0) === 0);
     if (choice?.finish_reason) this.finishReason = choice.finish_reason;
     return choice?.delta ? this.readDelta(choice.delta) : [];
@@ -175,6 +178,7 @@ export class ResponseEvents {
       output: [...this.output],
       usage,
       incompleteReason: incompleteReasonOf(this.finishReason),
+      receipt: this.receipt,
     });
   }
 

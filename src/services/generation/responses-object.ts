@@ -79,6 +79,8 @@ export function toResponseObject(
     readonly output: readonly ResponseOutputItem[];
     readonly usage: Record<string, unknown> | null;
     readonly incompleteReason?: "max_output_tokens" | "content_filter" | null;
+    /** Of a stream that is over. */
+    readonly receipt?: unknown;
   },
 ): ResponseObject {
   return {
@@ -106,6 +108,7 @@ export function toResponseObject(
     top_p: input.top_p ?? null,
     truncation: "disabled",
     usage: state.usage,
+    ...(state.receipt !== undefined && { receipt: state.receipt }),
     user: input.user ?? null,
     metadata: input.metadata ?? {},
   };

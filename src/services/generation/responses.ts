@@ -61,6 +61,7 @@ export class Responses {
       admitted: chat.admitted ?? null,
       notes: chat.notes ?? [],
       receipt: () => chat.receipt(),
+      timing: () => chat.timing(),
       nextSequence: () => events?.nextSequence() ?? 0,
       events: mapBatches(chat.events, begin),
     };

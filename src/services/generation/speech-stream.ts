@@ -23,6 +23,7 @@ import { CallerGone, Cancellation } from "./cancellation.js";
 import type { GenerationOutcome, GenerationPlan, Generations, GenerationWork } from "./generations.js";
 import type { Receipt } from "./receipt.js";
 import { toCallerError } from "./upstream-errors.js";
+import { allInCallersWords } from "./upstream-words.js";
 import { joinWarnings } from "./warnings.js";
 
 /** What an answer that has begun will cost. Only which bucket pays is not known yet. */
@@ -133,8 +134,9 @@ export class SpeechStreamRun implements SpokenStream {
       this.calledAt = performance.now();
       const answered = await this.callUpstream(plan, charge, (model) => work.call(model, this.cancellation.signal, texts), safety);
       await charge.held;
-      const course = { firstByteMs: performance.now() - plan.startedAt, warnings: answered.answer.stream.warnings, safety };
       const { stream, first, rest } = answered.answer;
+      const warnings = allInCallersWords(stream.warnings, answered.model);
+      const course = { firstByteMs: performance.now() - plan.startedAt, warnings, safety };
       return { plan, charge, model: answered.model, answer: stream, first, rest, course };
     } catch (error) {
       if (charge && !charge.isConcluded) await charge.release();
@@ -167,7 +169,8 @@ export class SpeechStreamRun implements SpokenStream {
     } catch (error) {
       const begun = accepted as Answered<SpeechStream> | null;
       if (begun && this.cancellation.isCallerGone) {
-        await this.conclude(plan, charge, begun.model, { firstByteMs: null, warnings: begun.answer.warnings, safety }, "cancelled");
+        const warnings = allInCallersWords(begun.answer.warnings, begun.model);
+        await this.conclude(plan, charge, begun.model, { firstByteMs: null, warnings, safety }, "cancelled");
       }
       throw error;
     }
@@ -178,7 +181,7 @@ export class SpeechStreamRun implements SpokenStream {
     const { signal } = this.cancellation;
     const stop = () => {
       if (this.isPulling || this.isEnded) return;
-      this.failure = { reason: toCallerError(signal.reason) };
+      this.failure = { reason: signal.reason };
       void this.stop();
     };
     if (signal.aborted) stop();
@@ -208,7 +211,7 @@ export class SpeechStreamRun implements SpokenStream {
     } catch (error) {
       this.isEnded = true;
       await this.endEarly(begun, this.isReaderAtFault);
-      throw toCallerError(error);
+      throw toCallerError(error, begun.model);
     } finally {
       this.isPulling = false;
       this.handedOutAt = performance.now();

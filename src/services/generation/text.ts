@@ -64,15 +64,12 @@ export class TextGeneration {
    * GET /text/{prompt} as a stream. Unspecified: a text that is there comes as a single chunk. One that is not is made for this
    * caller alone, because a stream that others wait for could not be stopped when its reader leaves, and is remembered at its end.
    */
-  async getStream(ctx: RequestContext, prompt: string, query: TextQuery): Promise<{ stream: ChatCompletionStream; isHit: boolean }> {
+  async getStream(ctx: RequestContext, prompt: string, query: TextQuery): Promise<ChatCompletionStream> {
     const cacheQuery = this.toCacheQuery(ctx, prompt, query);
     const known = await this.cache.find(ctx, cacheQuery);
-    if (known) return { stream: replayText(Buffer.from(known.file.bytes).toString("utf8"), known), isHit: true };
+    if (known) return replayText(Buffer.from(known.file.bytes).toString("utf8"), known);
     const stream = this.stream(ctx, this.fromQuery(prompt, query));
-    return {
-      stream: rememberText(stream, (text, receipt) => this.cache.keep(ctx, cacheQuery, { file: toFile(text), receipt })),
-      isHit: false,
-    };
+    return rememberText(stream, (text, receipt) => this.cache.keep(ctx, cacheQuery, { file: toFile(text), receipt }));
   }
 
   async create(ctx: RequestContext, input: ChatCompletionInput): Promise<{ text: string; receipt: Receipt }> {

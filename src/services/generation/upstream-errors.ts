@@ -1,6 +1,7 @@
 /** What a caller is told of an upstream's failure, and whether another upstream may be tried (decisions "Errors", "Generation"). */
 import { AppError, type ErrorCode, upstreamFailed, upstreamTimedOut } from "../../errors.js";
 import { ProviderError } from "../../providers/provider.js";
+import { inCallersWords, type Served } from "./upstream-words.js";
 
 /** The caller's own mistakes, found by the upstream: passed on in its words. */
 const CALLER_FAULTS: ReadonlyMap<number, ErrorCode> = new Map([
@@ -15,29 +16,32 @@ const REFUSED_CREDENTIAL =
   "The upstream refused the credential of the model, which is not your key: whoever runs the model has to put it right";
 const FALLBACK_STATUSES = new Set([401, 402, 403, 404, 408, 409, 429]);
 
-/** A provider's trouble must never look like the caller's key: everything but the caller's fault is 502 or 504. */
-export function toCallerError(error: unknown): unknown {
+/**
+ * A provider's trouble must never look like the caller's key: everything but the caller's fault is 502 or 504. `served` is whose upstream
+ * it was. What happened is said where it is known, in the error's own message.
+ */
+export function toCallerError(error: unknown, served: Served): unknown {
   if (!(error instanceof ProviderError)) return error;
   switch (error.kind) {
     case "network":
-      return upstreamFailed("The upstream could not be reached.", { cause: error });
+    case "closed":
+      return upstreamFailed(error.message, { cause: error });
     case "timeout":
-      return upstreamTimedOut("The upstream did not answer in time.", { cause: error });
+      return upstreamTimedOut(error.message, { cause: error, isFinal: error.hasBegun });
     case "invalid-response":
-      return upstreamFailed("The upstream answered something that is not its wire format.", { cause: error, isFinal: true });
     case "cut":
-      return upstreamFailed("The upstream ended its answer before it was finished.", { cause: error, isFinal: true });
+      return upstreamFailed(error.message, { cause: error, isFinal: true });
     case "status":
-      return toStatusError(error);
+      return toStatusError(error, served);
   }
 }
 
-function toStatusError(error: ProviderError): AppError {
+function toStatusError(error: ProviderError, served: Served): AppError {
   const { status = 500, upstreamParam: param, retryAfterSeconds } = error;
   const details = upstreamDetails(error);
   const code = CALLER_FAULTS.get(status);
   if (code) {
-    const said = error.upstreamMessage ?? "it gave no reason";
+    const said = inCallersWords(error.upstreamMessage ?? "it gave no reason", served);
     return new AppError(code, `The upstream refused the request: ${said}`, {
       cause: error,
       details,

@@ -4,7 +4,7 @@ import { toUsage } from "../../openai/usage.js";
 import { ProviderError, type UpstreamTimeouts } from "../../provider.js";
 import { type Directives, parseDirectives } from "../directives.js";
 import { refuse } from "../refusal.js";
-import { wait } from "../stream.js";
+import { cutShort, wait } from "../stream.js";
 import type { JobKind, JobOf, JobResults } from "./jobs.js";
 import type { MediaPool } from "./pool.js";
 
@@ -41,7 +41,7 @@ export async function obey(directives: Directives, limitMs: number, signal: Abor
 
 /** What goes wrong with an answer that is told to be cut or to fail on its way. */
 export function troubleOf(kind: "cut" | "error"): ProviderError {
-  if (kind === "cut") return new ProviderError("network", "The sandbox broke the connection, as it was told to.");
+  if (kind === "cut") return cutShort();
   const upstreamMessage = "The sandbox was told to fail in the middle of its answer.";
   return new ProviderError("status", upstreamMessage, { status: 500, upstreamMessage });
 }

@@ -53,7 +53,7 @@ export class MediaPool {
           else if ("refusal" in reply) throw refuse(reply.refusal.message, reply.refusal.param);
           else {
             thread.retire();
-            throw new ProviderError("network", `The sandbox failed: ${reply.failure}`);
+            throw new ProviderError("network", "The sandbox failed.", { cause: new Error(reply.failure) });
           }
         }
       } finally {
