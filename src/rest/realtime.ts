@@ -176,7 +176,8 @@ class Face implements RealtimeFace {
   private async accept(req: IncomingMessage, socket: Duplex, head: Buffer, { session, ctx }: Admitted): Promise<WebSocket | null> {
     const addHeaders = (headers: string[], accepted: IncomingMessage) => {
       if (accepted !== req) return;
-      const told = { "X-Request-Id": ctx.requestId, ...generationHeaders(session) };
+      const { generationId, model, modelUsed } = session;
+      const told = { "X-Request-Id": ctx.requestId, ...generationHeaders({ generationId, model, modelUsed }) };
       headers.push(...Object.entries(told).map(([name, value]) => `${name}: ${value}`));
     };
     this.server.on("headers", addHeaders);

@@ -9,6 +9,7 @@ import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { toPublicError } from "../../src/graphql/public-errors.js";
 import { parseCredits, parseDateTime, parsePrice } from "../../src/graphql/scalars.js";
+import { AnswerName } from "../../src/lib/answer-name.js";
 import { parseBaseUrl } from "../../src/lib/base-url.js";
 import { toDisposition } from "../../src/lib/content-disposition.js";
 import { cutTexts } from "../../src/lib/json-cut.js";
@@ -26,6 +27,7 @@ import { budget, termsQuery } from "../../src/services/authorizations/grant-term
 import { readBearer } from "../../src/services/bearer.js";
 import { addressesIn } from "../../src/services/generation/named-addresses.js";
 import { toSrt } from "../../src/services/generation/transcript-formats.js";
+import { inCallersWords } from "../../src/services/generation/upstream-words.js";
 import { findPersonalData } from "../../src/services/safety/personal-data.js";
 import { quoteMarksInJson } from "../../src/services/safety/redaction.js";
 import { findSecrets } from "../../src/services/safety/secrets.js";
@@ -99,6 +101,9 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   "ends of texts": (text) => withoutTrailing(text, " /.0"),
   "the depth of JSON": (text) => jsonDepthExceeds(Buffer.from(text), 100),
   "texts in JSON": (text) => cutTexts(Buffer.from(`{"data":"${text}"}`), "data"),
+  "the name in JSON": (text) =>
+    new AnswerName("acme/chat").inBytes(Buffer.from(`{"model":"${text}","x":"\\\\"}`), { model: "", provider: "" }),
+  "names in upstreams' words": (text) => inCallersWords(text, { id: "acme/chat", upstreamModel: "a1", isCommunity: true }),
   "marks in JSON": (text) => quoteMarksInJson(JSON.stringify({ text }), `{"${text}`),
   "server-sent events": (text) => createSseScanner({ eventBytesMax: 2 ** 30 }).push(Buffer.from(text)),
   "tokens of a text": countTextTokens,
@@ -119,6 +124,8 @@ const UNITS = [
     "0",
     "1 ",
     "a",
+    "a1 ",
+    '"model":',
     "A0",
     ".",
     "!",

@@ -218,7 +218,7 @@ describe("failures", () => {
     await request.closedByClient;
 
     expect(Buffer.concat(first ?? []).toString()).toBe("begun");
-    expect(error.kind).toBe("timeout");
+    expect(error).toMatchObject({ kind: "timeout", hasBegun: true, message: expect.stringContaining("did not finish it in time") });
     await hasty.close();
   });
 

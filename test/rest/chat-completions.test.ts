@@ -61,7 +61,8 @@ describe("POST /v1/chat/completions", () => {
       "x-generation-id": expect.stringMatching(/^[0-9a-f-]{36}$/),
       "server-timing": expect.stringMatching(/^gateway;dur=\d+(\.\d+)?, upstream;dur=\d+(\.\d+)?$/),
     });
-    for (const name of ["x-fallback", "x-cache", "x-usage-input-audio-tokens"]) expect(answer.headers.has(name)).toBe(false);
+    expect(answer.headers.get("x-cache")).toBe("MISS");
+    for (const name of ["x-fallback", "x-usage-input-audio-tokens"]) expect(answer.headers.has(name)).toBe(false);
   });
 
   it("has charged the account when it answers, under the id that the answer carries", async () => {
@@ -79,6 +80,7 @@ describe("POST /v1/chat/completions", () => {
     expect(answer.status).toBe(200);
     expect(answer.headers.get("x-model-used")).toBe("acme/chat-b");
     expect(answer.headers.get("x-fallback")).toBe("acme/chat-b");
+    expect(answer.json()).toMatchObject({ model: "acme/with-fallback" });
   });
 
   it("passes on what it does not know, and the upstream's own name for the model", async () => {

@@ -13,6 +13,7 @@ const credits = z.number().describe("Credits; one is worth one US dollar.");
 const seconds = z.int().describe("Unix time in seconds.");
 const nullableText = z.string().nullable();
 const amount = z.int().min(0);
+const calledModel = z.string().describe("The id of the model that was called. Who served is in `X-Model-Used`.");
 
 const chatUsage = z.looseObject({
   prompt_tokens: amount,
@@ -120,7 +121,7 @@ export const ANSWERS = {
     id: z.string().optional(),
     object: z.string().optional(),
     created: seconds.optional(),
-    model: z.string().optional(),
+    model: calledModel,
     choices: z.array(z.looseObject({ index: z.int().optional(), message: chatMessage.nullish(), finish_reason: nullableText.optional() })),
     usage: chatUsage.nullish(),
   }),
@@ -130,7 +131,7 @@ export const ANSWERS = {
     object: z.literal("response"),
     created_at: seconds,
     status: z.enum(["completed", "incomplete"]),
-    model: z.string(),
+    model: calledModel,
     output: z.array(z.looseObject({ type: z.string(), id: z.string() })),
     usage: z.looseObject({ input_tokens: amount, output_tokens: amount, total_tokens: amount }),
   }),
@@ -141,7 +142,7 @@ export const ANSWERS = {
   Transcription: z.looseObject({ text: z.string() }),
   Embeddings: z.looseObject({
     object: z.literal("list"),
-    model: z.string(),
+    model: calledModel,
     data: z.array(
       z.looseObject({
         object: z.literal("embedding"),
@@ -153,7 +154,7 @@ export const ANSWERS = {
   }),
   Moderation: z.looseObject({
     id: z.string(),
-    model: z.string(),
+    model: calledModel,
     results: z.array(
       z.looseObject({
         flagged: z.boolean(),

@@ -12,6 +12,7 @@ import { MAX_COST_HEADER } from "../../services/credits/max-cost.js";
 import { toTemplate } from "../route.js";
 import { ANSWERS, type AnswerName } from "./answers.js";
 import { EXAMPLES, type Example } from "./examples.js";
+import { GENERATION_HEADERS, generationHeadersOf } from "./generation-headers.js";
 import { OPERATIONS, type Operation, TAGS } from "./operations.js";
 import { PARAMETERS } from "./parameters.js";
 import type { RecordedEndpoint, RecordedRoute } from "./record.js";
@@ -60,6 +61,7 @@ export function createOpenApiDocument(routes: readonly RecordedRoute[]): OpenApi
     paths,
     components: {
       schemas: Object.fromEntries(Object.entries(ANSWERS).map(([name, schema]) => [name, toSchema(schema, "output")])),
+      headers: GENERATION_HEADERS,
       responses: { Error: jsonContent("What went wrong.", "Error"), OAuthError: jsonContent("What went wrong.", "OAuthError") },
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer", description: "An API key, `sk_...` or `pk_...`." },
@@ -99,7 +101,7 @@ function toOperation(method: string, path: string, endpoint: RecordedEndpoint, o
     ...(parameters.length > 0 && { parameters }),
     ...(body !== null && { requestBody: body }),
     responses: {
-      ...toSuccess(operation),
+      ...toSuccess(operation, generationHeadersOf(endpoint.isGeneration, path)),
       ...Object.fromEntries(
         ERROR_STATUSES.filter((status) => operation.errors?.includes(status) || mayAnswer(status, method, endpoint, path)).map((status) => [
           status,
@@ -142,7 +144,7 @@ function mayAnswer(status: string, method: string, endpoint: RecordedEndpoint, p
   return true;
 }
 
-function toSuccess({ answer, contentTypes, hasNoContent, isUpgrade, redirect }: Operation): Json {
+function toSuccess({ answer, contentTypes, hasNoContent, isUpgrade, redirect }: Operation, headers: Json): Json {
   if (isUpgrade) return { "101": { description: "The WebSocket is open." }, "426": ERROR };
   if (hasNoContent) return { "204": { description: "Done." } };
   const content: Record<string, Json> = {};
@@ -153,7 +155,8 @@ function toSuccess({ answer, contentTypes, hasNoContent, isUpgrade, redirect }: 
     const schema = type === EVENT_STREAM ? {} : isText ? { type: "string" } : { type: "string", contentMediaType: type, format: "binary" };
     setOwnValue(content, type, { schema });
   }
-  return { "200": { description: "The answer.", content }, ...(redirect && { [redirect.status]: { description: redirect.why } }) };
+  const answered = { "200": { description: "The answer.", ...headers, content } };
+  return { ...answered, ...(redirect && { [redirect.status]: { description: redirect.why } }) };
 }
 
 /** What is only blank is refused. */
