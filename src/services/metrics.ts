@@ -92,7 +92,7 @@ export class Metrics {
   );
   private readonly upstreamErrors = new Counter({
     name: "sluice_upstream_errors_total",
-    help: "Calls of upstreams that failed, by the model called and why: 3xx, 4xx, 429 or 5xx as its status, network, timeout, cut, invalid-response.",
+    help: "Calls of upstreams that failed, by the model called and why: 3xx, 4xx, 429 or 5xx as its status, network (never connected), closed (without an answer), timeout, cut, invalid-response.",
     labels: ["model", "reason"],
   });
   private readonly credentialRefusals = new Counter({

@@ -157,7 +157,7 @@ function allowedLabels(): ReadonlyMap<string, (value: string) => boolean> {
     ["code", (value) => /^[A-Z_]{4,30}$/.test(value)],
     ["model", (value) => value === "community" || /^(?:acme|sandbox)\/[a-z-]+$/.test(value)],
     ["kind", (value) => /^(?:input|output)_[a-z_]{4,12}$/.test(value)],
-    ["reason", oneOf("3xx", "4xx", "429", "5xx", "network", "timeout", "cut", "invalid-response")],
+    ["reason", oneOf("3xx", "4xx", "429", "5xx", "network", "closed", "timeout", "cut", "invalid-response")],
     ["le", (value) => value === "+Inf" || Number(value) > 0],
     ["pool", oneOf("money", "shared")],
     ["file", oneOf("settlements", "refused")],
