@@ -146,7 +146,7 @@ describe("the last chunk of a stream", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"], shouldAdvanceTime: true });
     const seen = app.upstream.requests.length;
     const answering = ask("acme/with-fallback");
-    await vi.waitFor(() => expect(app.upstream.requests.length).toBe(seen + 1));
+    await expect.poll(() => app.upstream.requests.length).toBe(seen + 1);
     vi.advanceTimersByTime(STREAM_HEAD_WAIT_MS);
     const { headers, ...answer } = await answering.then(async (response) => {
       primary.open();
