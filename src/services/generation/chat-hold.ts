@@ -9,6 +9,7 @@
  *    is asked for no more than it affords.
  */
 import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../lib/usage.js";
+import { EXTEND_AT_PERCENT } from "../../limits.js";
 import type { Model } from "../catalog/model.js";
 import { holdFor, isFree } from "../pricing.js";
 import type { ChatCompletionInput } from "./chat-input.js";
@@ -186,4 +187,16 @@ function dataChars(holder: unknown): number {
     if (typeof value === "string" && (value !== url || value.startsWith("data:"))) return value.length;
   }
   return 0;
+}
+
+/**
+ * The output tokens at which a running stream's hold is looked at next: at 80% of it if the answer goes on costing what it has cost a
+ * token so far. From there on soon, and not after the hold is used up: what is delivered beyond it may find nobody to pay.
+ */
+export function nextCheck(tokens: number, cost: bigint, held: bigint): number {
+  const soon = tokens + 16;
+  if (cost === 0n) return soon;
+  const tokensAt = (percent: bigint) => Math.floor((tokens * Number((held * percent) / cost)) / 100);
+  const next = cost * 100n < held * EXTEND_AT_PERCENT ? tokensAt(EXTEND_AT_PERCENT) : Math.min(soon, tokensAt(100n));
+  return Math.max(tokens + 1, next);
 }

@@ -23,7 +23,7 @@ import { admitChat } from "./chat-admission.js";
 import { type BegunStream, openChatStream } from "./chat-attempts.js";
 import { believed, isFarBeyond, outputTokens, outputTokensOf, tokensBeyond } from "./chat-believed.js";
 import { type ChatDependencies, openCharge, providersOf } from "./chat-charge.js";
-import { isHidden } from "./chat-hold.js";
+import { isHidden, nextCheck } from "./chat-hold.js";
 import type { ChatCompletionInput } from "./chat-input.js";
 import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
 import { type ChatPlan, planChat, toLedgerRecord } from "./chat-plan.js";
@@ -380,18 +380,6 @@ export class ChatStreamRun implements ChatCompletionStream {
     this.deps.admission.concluded(this.ctx, plan, this.finalReceipt);
     return this.finalReceipt;
   }
-}
-
-/**
- * At 80% of the hold if the answer goes on costing what it has cost a token so far. From there on soon, and not after the
- * hold is used up: what is delivered beyond it may find nobody to pay.
- */
-function nextCheck(tokens: number, cost: bigint, held: bigint): number {
-  const soon = tokens + 16;
-  if (cost === 0n) return soon;
-  const tokensAt = (percent: bigint) => Math.floor((tokens * Number((held * percent) / cost)) / 100);
-  const next = cost * 100n < held * EXTEND_AT_PERCENT ? tokensAt(EXTEND_AT_PERCENT) : Math.min(soon, tokensAt(100n));
-  return Math.max(tokens + 1, next);
 }
 
 /** A stream begins with what its upstream left out. */
