@@ -38,8 +38,18 @@ const PAGE = `<!doctype html>
 </body>
 </html>
 `;
-/** A file of its own, because the page may run no script that is written into it. */
-const START = `window.onload = () => SwaggerUIBundle({ url: "/openapi.json", dom_id: "#reference", deepLinking: true, persistAuthorization: false });\n`;
+/** A file of its own, because the page may run no script that is written into it. Fields of a form that are left empty are not sent. */
+const START = `window.onload = () => SwaggerUIBundle({
+  url: "/openapi.json",
+  dom_id: "#reference",
+  deepLinking: true,
+  persistAuthorization: false,
+  requestInterceptor: (request) => {
+    if (request.body instanceof FormData) for (const [name, value] of [...request.body]) if (value === "") request.body.delete(name);
+    return request;
+  },
+});
+`;
 /** Swagger UI sets styles from its script, draws its icons from data URLs and shows answered pictures and sound; nothing comes from elsewhere. */
 const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -203,24 +203,28 @@ function requestBody({ body: own, form: ownForm, isOAuth, reads }: RecordedEndpo
   const sent = example.body !== undefined && { example: example.body };
   if (body) content["application/json"] = { schema: toSchema(body, "input"), ...sent };
   if (body && isOAuth) content["application/x-www-form-urlencoded"] = { schema: ofTexts(toSchema(body, "input")), ...sent };
-  // Without an example of the whole, Swagger UI would fill in something for every field.
-  if (form) content["multipart/form-data"] = { schema: toFormSchema(form), example: example.form ?? {} };
+  if (form) content["multipart/form-data"] = { schema: toFormSchema(form, example.form ?? {}), example: example.form ?? {} };
   if (reads?.isFile) content["application/octet-stream"] = { schema: { type: "string", format: "binary", minLength: 1 } };
   return { required: true, content };
 }
 
-function toFormSchema(form: NonNullable<RecordedEndpoint["form"]>): Json {
+function toFormSchema(form: NonNullable<RecordedEndpoint["form"]>, example: Json): Json {
   const schema = ofTexts(toSchema(form.fields, "input"));
   const file = { type: "string", format: "binary" };
   const files = Object.entries(form.files).map(([name, rule]): [string, Json] => [
     name,
     rule.countMax > 1 ? { type: "array", items: file, maxItems: rule.countMax, ...(rule.isRequired && { minItems: 1 }) } : file,
   ]);
+  // Swagger UI makes something up for every field of a form without an example of its own, and leaves out what is empty.
+  const texts = Object.entries(schema.properties ?? {}).map(([name, property]): [string, Json] => [
+    name,
+    { ...property, example: ownValue(example, name) ?? (property.type === "array" ? [] : "") },
+  ]);
   const needed = Object.entries(form.files).flatMap(([name, { isRequired }]) => (isRequired ? [name] : []));
   return {
     type: "object",
     ...schema,
-    properties: { ...schema.properties, ...Object.fromEntries(files) },
+    properties: { ...Object.fromEntries(texts), ...Object.fromEntries(files) },
     required: [...new Set([...needed, ...(schema.required ?? [])])],
   };
 }
