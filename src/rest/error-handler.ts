@@ -176,6 +176,5 @@ function endAfterLinger({ req, res }: Exchange, body: Buffer): void {
   socket.once("close", () => clearTimeout(timer));
   req.once("end", () => socket.destroySoon());
   req.resume();
-  res.write(body);
-  socket.end();
+  res.write(body, () => socket.end());
 }

@@ -123,9 +123,9 @@ describe("speech", () => {
       { kind: "status", status: 429, upstreamMessage: "Key [redacted]." },
     ],
     ["a status", errorReply(400, "No such voice.", "voice"), { kind: "status", status: 400, upstreamParam: "voice" }],
-    ["a closed connection", closeSocket(), { kind: "network" }],
+    ["a closed connection", closeSocket(), { kind: "closed" }],
     ["silence", hang(), { kind: "timeout" }],
-    ["a beginning, then a cut", streamed(["abc"], "cut"), { kind: "network" }],
+    ["a beginning, then a cut", streamed(["abc"], "cut"), { kind: "cut" }],
     ["a beginning, then silence", streamed(["abc"], "hang"), { kind: "timeout" }],
   ])("rejects when it is answered with %s", async (_what, reply, error) => {
     upstream.replyNext(reply);
@@ -280,7 +280,7 @@ describe("transcription", () => {
     ["no text", json({ text: 5 }), { kind: "invalid-response" }],
     ["an error with status 200", json({ error: { message: "No." } }), { kind: "status", status: 502 }],
     ["a status", errorReply(413, "Too large."), { kind: "status", status: 413 }],
-    ["a closed connection", closeSocket({ reset: true }), { kind: "network" }],
+    ["a closed connection", closeSocket({ reset: true }), { kind: "closed" }],
   ])("rejects when it is answered with %s", async (_what, reply, error) => {
     upstream.replyNext(reply);
 

@@ -188,7 +188,7 @@ describe("an upstream that is not right", () => {
     ["answers an error in a 200", json({ error: { message: "No.", code: 403 } }), { kind: "status", status: 403 }],
     ["answers a page", raw("<html>", { headers: { "content-type": "text/html" } }), { kind: "invalid-response" }],
     ["answers a job of no known status", json({ id: "v", status: "dreaming" }), { kind: "invalid-response" }],
-    ["closes the connection", closeSocket(), { kind: "network" }],
+    ["closes the connection", closeSocket(), { kind: "closed" }],
   ])("%s", async (_name, reply, failure) => {
     upstream.replyNext(reply);
 

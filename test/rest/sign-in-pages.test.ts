@@ -485,7 +485,7 @@ describe("Home", () => {
   });
 
   it.each([
-    [{ name: " " }, "name", "The name must not be empty"],
+    [{ name: " " }, "name", "The name must have 1 to 120 characters"],
     [{ budget: "0" }, "budget", "The budget must be an amount of credits above 0"],
     [{ budget: "much" }, "budget", "The budget must be an amount of credits above 0"],
     [{ expiry: "366" }, "expiry", "The time must be a whole number of days from 1 to 365"],

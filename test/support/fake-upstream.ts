@@ -239,7 +239,8 @@ async function performStream(reply: Extract<Reply, { kind: "stream" }>, response
   if (reply.end === "complete") response.end();
   if (reply.end === "cut") {
     endedHere.add(response);
-    // What was written is sent first; then the socket closes although the body is not whole.
+    // What was written reaches the socket in this turn of the loop and is sent first; then it closes although the body is not whole.
+    await new Promise((resolve) => setImmediate(resolve));
     response.socket?.destroySoon();
   }
 }
