@@ -204,7 +204,7 @@ describe("a code agent", () => {
 
     const answer = await client.post(path, { model: agent.modelId, ...body });
 
-    expect(answer.status, JSON.stringify(app.logs.filter(({ detail }) => detail !== undefined))).toBe(200);
+    expect(answer.status, JSON.stringify(app.logs.filter(({ end, err }) => end !== undefined || err !== undefined))).toBe(200);
     const text = place
       .split("/")
       .slice(1)

@@ -42,7 +42,7 @@ export class CodeAgentHost implements GuestHost {
       signal,
     });
     const kept: HeaderList = [...response.headers].filter(([name]) => !WITHHELD_REPLY_HEADERS.has(name));
-    return { status: response.status, headers: kept, body: chunksOf(response.body) };
+    return { status: response.status, headers: kept, body: readerOf(response.body) };
   }
 
   callTool(server: string, tool: string, args: unknown, signal: AbortSignal): Promise<unknown> {
@@ -74,7 +74,11 @@ function isServer(server: string): server is McpServerId {
   return (MCP_SERVER_IDS as readonly string[]).includes(server);
 }
 
-async function* chunksOf(body: AsyncIterable<Uint8Array> | null): AsyncGenerator<Uint8Array, undefined> {
-  if (body !== null) yield* body;
-  return undefined;
+/** It is being read from now on: fetch cancels a body that nobody reads once its Response is collected as garbage. */
+function readerOf(body: AsyncIterable<Uint8Array> | null): AsyncIterator<Uint8Array> {
+  return body === null ? nothing() : body[Symbol.asyncIterator]();
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {
+  // There is no body.
 }

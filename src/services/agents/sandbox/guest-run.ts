@@ -161,10 +161,13 @@ export class GuestRun implements UpstreamResponse {
 
   /** After a limit, and after a guest has ended without an answer. */
   private takeEnd(end: GuestEnd): GuestEnd {
-    if (!this.hasEnded && this.failure === null) this.fail(toError(end, this.limits));
+    const isBrokenOff = !this.hasEnded && this.failure === null;
+    if (isBrokenOff) this.fail(toError(end, this.limits));
     const { detail } = this;
     const { print } = this.process;
-    if (detail !== null || print !== "") this.log.debug({ end, ...(detail !== null && { detail }), print }, "an agent's run has ended");
+    if (detail !== null || print !== "" || isBrokenOff) {
+      this.log.debug({ end, ...(detail !== null && { detail }), print }, "an agent's run has ended");
+    }
     return end;
   }
 
