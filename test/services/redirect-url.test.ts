@@ -100,6 +100,11 @@ describe("a redirect URL", () => {
     expect(parse(text)).toEqual({ text, origin, host, isLoopback });
   });
 
+  it("is answered beside a query that begins with a question mark of its own", () => {
+    expect(withQuery("https://localhost??", "code=1")).toBe("https://localhost??&code=1");
+    expect(withQuery("https://localhost?", "code=1")).toBe("https://localhost?code=1");
+  });
+
   it("is never read otherwise by a browser than by us", () => {
     const pieces = fc.constantFrom(
       "https://",

@@ -78,7 +78,9 @@ function withoutPort(text: string): string {
 
 /** Parameters in the query, beside those that are there. */
 export function withQuery(text: string, parameters: string): string {
-  const glue = !text.includes("?") ? "?" : /[?&]$/.test(text) ? "" : "&";
+  const mark = text.indexOf("?");
+  // A second question mark belongs to the query, and would to the name of what is added.
+  const glue = mark === -1 ? "?" : mark === text.length - 1 || text.endsWith("&") ? "" : "&";
   return `${text}${glue}${parameters}`;
 }
 
