@@ -4,6 +4,7 @@
  */
 import type { OutgoingHttpHeaders } from "node:http";
 import { AppError, type ErrorCode } from "../errors.js";
+import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { challengeOf } from "../services/bearer.js";
 import { BodyAborted } from "../services/request-body.js";
 import type { Exchange } from "./exchange.js";
@@ -152,6 +153,20 @@ export function headersOf(error: AppError): Record<string, string> {
   if (error.code === "UPGRADE_REQUIRED") headers.Upgrade = "websocket";
   if (isNeverRetried(error)) headers["x-should-retry"] = "false";
   return headers;
+}
+
+/** Of an answer in JSON outside of every route: the connection ends with it. */
+export function lastHeadersOf(body: string, requestId: string): Record<string, string | number> {
+  return {
+    "Content-Type": "application/json; charset=utf-8",
+    "Content-Length": Buffer.byteLength(body),
+    "Cache-Control": "private, no-store",
+    "Access-Control-Allow-Origin": "*",
+    "X-Content-Type-Options": NO_SNIFFING,
+    "Content-Security-Policy": INERT_POLICY,
+    "X-Request-Id": requestId,
+    Connection: "close",
+  };
 }
 
 /** A conflict that says when to try again passes by itself. */

@@ -3,8 +3,7 @@ import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import { AppError } from "../errors.js";
-import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
-import { headersOf, toErrorEnvelope } from "./error-handler.js";
+import { headersOf, lastHeadersOf, toErrorEnvelope } from "./error-handler.js";
 
 /** Whatever was thrown; what is not ours to explain is logged here, once. */
 export function toTold(error: unknown, log: Logger): AppError {
@@ -19,17 +18,7 @@ export function refuseUpgrade(socket: Duplex, error: unknown, requestId: string,
   if (!socket.writable) return told;
   const envelope = toErrorEnvelope(told, requestId);
   const body = JSON.stringify(envelope);
-  const headers = {
-    ...headersOf(told),
-    "Content-Type": "application/json; charset=utf-8",
-    "Content-Length": Buffer.byteLength(body),
-    "Cache-Control": "private, no-store",
-    "Access-Control-Allow-Origin": "*",
-    "X-Content-Type-Options": NO_SNIFFING,
-    "Content-Security-Policy": INERT_POLICY,
-    "X-Request-Id": requestId,
-    Connection: "close",
-  };
+  const headers = { ...headersOf(told), ...lastHeadersOf(body, requestId) };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   // A peer that resets the connection now must not take the process with it.
   socket.on("error", () => socket.destroy());

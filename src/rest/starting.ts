@@ -5,8 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { serviceUnavailable } from "../errors.js";
-import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
-import { headersOf, toErrorEnvelope } from "./error-handler.js";
+import { headersOf, lastHeadersOf, toErrorEnvelope } from "./error-handler.js";
 
 export const STARTING_MESSAGE = "The gateway is starting. Try again in a moment.";
 
@@ -17,18 +16,8 @@ export function answerWhileStarting(req: IncomingMessage, res: ServerResponse): 
   const envelope = toErrorEnvelope(error, requestId);
   const isAlive = path === "/healthz" && (req.method === "GET" || req.method === "HEAD");
   const body = JSON.stringify(isAlive ? { status: "ok" } : path === "/graphql" ? toGraphQL(envelope.error) : envelope);
-  res.writeHead(isAlive ? 200 : envelope.status, {
-    ...(isAlive ? {} : headersOf(error)),
-    "Content-Type": "application/json; charset=utf-8",
-    "Content-Length": Buffer.byteLength(body),
-    "Cache-Control": "private, no-store",
-    "Access-Control-Allow-Origin": "*",
-    "X-Content-Type-Options": NO_SNIFFING,
-    "Content-Security-Policy": INERT_POLICY,
-    "X-Request-Id": requestId,
-    // The next request on the connection is to meet the gateway itself.
-    Connection: "close",
-  });
+  // The connection ends: the next request is to meet the gateway itself.
+  res.writeHead(isAlive ? 200 : envelope.status, { ...(isAlive ? {} : headersOf(error)), ...lastHeadersOf(body, requestId) });
   res.end(body);
   req.resume();
 }
