@@ -79,7 +79,7 @@ it("matches every pattern in linear time", async () => {
   expect(slow).toEqual([]);
 });
 
-it.each([/0+$/, / ?Did you mean .+\?$/, /(?<=x+)y/, /^(?:a|a)*$/, /\S+@\S+/])("finds that %s is not linear", (pattern) => {
+it.each([/0+$/, / ?Did you mean .+\?$/, /(?<=x+)(?!x)/, /^(?:a|a)*$/, /\S+@\S+/])("finds that %s is not linear", (pattern) => {
   expect(slowness(pattern)).not.toBeNull();
 });
 

@@ -8,6 +8,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { METER_NOTE_MS } from "../../src/limits.js";
 import { openDatabase } from "../../src/store/database.js";
 import type { UsageRecordModel } from "../../src/store/generated/prisma/models.js";
 import { OWNER_KEY, testModels } from "../support/app.js";
@@ -23,10 +24,13 @@ const KILLS = 3;
 const JSON_CALLERS = 8;
 const STREAM_CALLERS = 8;
 const LONG_STREAMS = 3;
-/** A kill comes when so many answers have been received whole, and every long stream has been metered at least once. */
+/** A kill comes when so many answers have been received whole, and what every long stream has used has been noted at least once. */
 const ANSWERS_BEFORE_KILL = 60;
 const LONG_STREAM_PACE_MS = 10;
-const WORDS_BEFORE_KILL = 80;
+/** So many words take longer than a stream goes on before it is noted, on any engine. */
+const WORDS_BEFORE_KILL = (1.5 * METER_NOTE_MS) / LONG_STREAM_PACE_MS;
+/** One of so many further answers was asked for after the note, so it was written behind it. */
+const ANSWERS_AFTER_NOTE = JSON_CALLERS + STREAM_CALLERS + 1;
 
 interface Gateway {
   readonly baseUrl: string;
@@ -206,6 +210,7 @@ it(`loses no charge and makes none twice when it is killed ${KILLS} times under 
     while (long.length < LONG_STREAMS) long.push(await startLongStream(running));
     const load = new Load(running);
     await Promise.all([load.hasAnswers(ANSWERS_BEFORE_KILL), ...long.map((stream) => stream.received(WORDS_BEFORE_KILL))]);
+    await load.hasAnswers(load.answers.length + ANSWERS_AFTER_NOTE);
     await end(running, "SIGKILL");
     await load.end();
     answers.push(...load.answers);
