@@ -11,7 +11,7 @@ import { faultOfSecretKey } from "./lib/api-key-format.js";
 import { toPlainDecimal } from "./lib/money.js";
 import { ownValue } from "./lib/own-values.js";
 import { StartError } from "./lib/start-error.js";
-import { GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "./limits.js";
+import { CONTENDED_HOLD_WAIT_MS, GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "./limits.js";
 import { REQUEST_BODIES_BYTES_DEFAULT, REQUEST_BODIES_BYTES_MIN } from "./limits-bodies.js";
 import { DISK_FREE_BYTES_MIN_DEFAULT, MEDIA_QUOTA_BYTES_DEFAULT, MEDIA_QUOTA_FILES_DEFAULT } from "./limits-media.js";
 import { PASSWORD_COST, SIGN_IN_ATTEMPTS_PER_MINUTE } from "./limits-sessions.js";
@@ -122,6 +122,8 @@ export interface Config {
   };
   readonly graphql: { readonly introspection: boolean; readonly graphiql: boolean };
   /** How long an upstream may take. Not from the environment. */
+  /** How long a hold waits for what others hold. Not from the environment. */
+  readonly contendedHoldWaitMs: number;
   readonly timeouts: { readonly connectMs: number; readonly idleMs: number; readonly totalMs: number };
   /** A variable that another file names, such as `env:NAME` in MODELS_FILE. Null when unset or empty. */
   readonly readEnv: (name: string) => string | null;
@@ -266,6 +268,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     },
     // Unspecified: open where just this machine can ask, closed to the world until the operator says otherwise.
     graphql: { introspection: values.GRAPHQL_INTROSPECTION ?? isLocal, graphiql: values.GRAPHIQL ?? isLocal },
+    contendedHoldWaitMs: CONTENDED_HOLD_WAIT_MS,
     timeouts: { connectMs: UPSTREAM_CONNECT_TIMEOUT_MS, idleMs: UPSTREAM_IDLE_TIMEOUT_MS, totalMs: GENERATION_TIMEOUT_MS },
     readEnv,
   };

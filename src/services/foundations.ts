@@ -106,7 +106,7 @@ export async function openFoundations(
   const spool = await openSettlementSpool(dataDir.path);
   const learn = createCommitListener(known, events, ownEvents);
   const settler = new Settler({
-    ...{ ledger, spool, log },
+    ...{ ledger, spool, log, contendedHoldWaitMs: settings.contendedHoldWaitMs },
     onCommitted: (operation, outcome) => {
       if (outcome.writtenOff > 0n && isSettlement(operation)) metrics.writtenOff(outcome.writtenOff);
       learn(operation, outcome);

@@ -23,6 +23,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly ownerApiKey: string | null;
   readonly ownerCredits: bigint;
   readonly timeouts: UpstreamTimeouts;
+  /** How long a hold waits for what others hold, before it is refused. */
+  readonly contendedHoldWaitMs: number;
   /** Hosts that the outbound guard lets users name. */
   readonly upstreamAllowHosts: readonly string[];
   readonly rateLimits: RateLimitSettings;

@@ -13,7 +13,8 @@ const ONE_CREDIT = { model: "acme/dear", max_tokens: 1 };
 let app: TestApp;
 
 beforeAll(async () => {
-  app = await createTestApp();
+  // Holds of calls that are still under way are waited for as long as a busy machine takes to finish them.
+  app = await createTestApp({ config: { contendedHoldWaitMs: 30_000 } });
 });
 beforeEach(() => {
   app.upstream.answer.pieces = ["Yes"];

@@ -19,7 +19,10 @@ export class ContendedHolds {
   private readonly waiting = new Map<string, Set<PendingOperation>>();
   private retryTimer: NodeJS.Timeout | undefined;
 
-  constructor(private readonly retry: (holds: readonly PendingOperation[]) => void) {}
+  constructor(
+    private readonly retry: (holds: readonly PendingOperation[]) => void,
+    private readonly waitMs = CONTENDED_HOLD_WAIT_MS,
+  ) {}
 
   /** False when it has waited long enough: it stays refused. */
   add(pending: PendingOperation): boolean {
@@ -29,7 +32,7 @@ export class ContendedHolds {
     this.waiting.set(accountId, waiting.add(pending));
     if (pending.patience === "fresh") {
       pending.patience = "waiting";
-      setTimeout(() => this.expire(pending), CONTENDED_HOLD_WAIT_MS).unref();
+      setTimeout(() => this.expire(pending), this.waitMs).unref();
     }
     this.retryTimer ??= setTimeout(() => this.retryAll(), CONTENDED_HOLD_RETRY_MS).unref();
     return true;

@@ -26,6 +26,8 @@ export interface SettlerDependencies {
   readonly onCommitted?: (operation: LedgerOperation, outcome: LedgerOutcome) => void;
   /** Told of every batch, when the database has answered or has not: how many operations, and how long it took. */
   readonly onFlushed?: (operations: number, milliseconds: number) => void;
+  /** CONTENDED_HOLD_WAIT_MS unless stated. */
+  readonly contendedHoldWaitMs?: number;
 }
 
 export class Settler {
@@ -36,12 +38,13 @@ export class Settler {
   private isAway = false;
   private readonly deferred: DeferredOperations;
   readonly refused: RefusedSettlements;
-  private readonly contended = new ContendedHolds((holds) => this.enqueue(holds));
+  private readonly contended: ContendedHolds;
   /** Generations with a hold that was asked for and not refused, settled or released yet. */
   private readonly open = new Set<string>();
   private idleWaiters: (() => void)[] = [];
 
   constructor(private readonly deps: SettlerDependencies) {
+    this.contended = new ContendedHolds((holds) => this.enqueue(holds), deps.contendedHoldWaitMs);
     this.refused = new RefusedSettlements(deps);
     this.deferred = new DeferredOperations({ ...deps, refused: this.refused }, (isAway) => {
       if (isAway) this.stayAway();
