@@ -12,7 +12,7 @@ import { parseArgs } from "node:util";
 import { pino } from "pino";
 import { Agent, request } from "undici";
 import { type App, createApp } from "../src/app.js";
-import { parseConfig } from "../src/config.js";
+import { parseConfig } from "../src/config/config.js";
 import { createApiKeyText } from "../src/lib/api-key-format.js";
 import { openDatabase } from "../src/store/database.js";
 import { median, medianRatio, percentile } from "./support/statistics.js";

@@ -91,7 +91,7 @@ export async function bundle({ entries, outdir, takesPackages = false }) {
       "embedded-initialize": path("src/store/embedded-initialize.ts"),
       "sandbox-worker": path("src/providers/sandbox/media/sandbox-worker.ts"),
       "bundle-program": path("src/services/agents/bundle-program.ts"),
-      "inspect-media-worker": path("src/services/generation/inspect-media-worker.ts"),
+      "inspect-media-worker": path("src/services/generation/media/inspect-media-worker.ts"),
       ...entries,
     },
     outdir,

@@ -1,5 +1,5 @@
 /** `npm run sluice -- <command>`: the operator's command line. It speaks GraphQL to a running gateway; `help` says the rest. */
-import { addEnvFile } from "../src/config-env-file.js";
+import { addEnvFile } from "../src/config/env-file.js";
 import { StartError } from "../src/lib/start-error.js";
 import { runSluice } from "./sluice/run.js";
 

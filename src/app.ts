@@ -8,8 +8,8 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
-import { type Addresses, addressesOf, type Config } from "./config.js";
-import { authMountOf, mediaMountOf } from "./config-hosts.js";
+import { type Addresses, addressesOf, type Config } from "./config/config.js";
+import { authMountOf, mediaMountOf } from "./config/hosts.js";
 import { type Clock, systemClock } from "./lib/clock.js";
 import { trackRequests } from "./lib/http-drain.js";
 import { listenAt } from "./lib/listen.js";
@@ -18,9 +18,9 @@ import { type RequestEnd, type RequestNote, watchRequests } from "./lib/request-
 import { DRAIN_TIMEOUT_MS, HTTP_HEADERS_TIMEOUT_MS, HTTP_KEEP_ALIVE_MS, HTTP_REQUEST_TIMEOUT_MS } from "./limits.js";
 import { createMessageClasses } from "./rest/message-classes.js";
 import { answerWhileStarting } from "./rest/starting.js";
-import { AccessLog } from "./services/access-log.js";
-import { Metrics } from "./services/metrics.js";
-import { openPlatform } from "./services/platform.js";
+import { openPlatform } from "./services/composition/platform.js";
+import { AccessLog } from "./services/metrics/access-log.js";
+import { Metrics } from "./services/metrics/metrics.js";
 import type { Services } from "./services/services.js";
 
 export interface App {
@@ -146,7 +146,7 @@ async function loadFaces() {
     import("./graphql/yoga.js"),
     import("./rest/client-error.js"),
     import("./rest/host-mount.js"),
-    import("./rest/realtime.js"),
+    import("./rest/routes/realtime.js"),
     import("./rest/route.js"),
     import("./rest/router.js"),
   ]);

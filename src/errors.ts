@@ -77,7 +77,7 @@ export function invalidInput(message: string, param?: string): AppError {
   return new AppError("BAD_REQUEST", message, { param, details: { fieldErrors: { [param]: [message] }, formErrors: [] } });
 }
 
-/** One field and what is wrong with it: "file: is required", as the findings of a schema are told (services/input.ts). */
+/** One field and what is wrong with it: "file: is required", as the findings of a schema are told (services/requests/input.ts). */
 export function wrongField(param: string, problem: string): AppError {
   return new AppError("BAD_REQUEST", `${param}: ${problem}`, { param, details: { fieldErrors: { [param]: [problem] }, formErrors: [] } });
 }

@@ -1,9 +1,9 @@
 /** The process: reads its configuration, serves, and drains on SIGTERM. */
 import { pino } from "pino";
 import { type App, createApp } from "./app.js";
-import { type Config, ENVIRONMENT_NAMES, parseConfig } from "./config.js";
-import { addEnvFile } from "./config-env-file.js";
-import { COMMAND_NAMES, findMisspelt } from "./config-names.js";
+import { type Config, ENVIRONMENT_NAMES, parseConfig } from "./config/config.js";
+import { addEnvFile } from "./config/env-file.js";
+import { COMMAND_NAMES, findMisspelt } from "./config/names.js";
 import { StartError } from "./lib/start-error.js";
 
 /** A page: more than that is written at once. */

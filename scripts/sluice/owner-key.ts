@@ -1,7 +1,7 @@
 /** `owner key`: one more key of the owner's account, for whoever can start the gateway. */
 import { pino } from "pino";
-import { type Environment, parseConfig } from "../../src/config.js";
-import { makeOwnerKey } from "../../src/services/owner-keys.js";
+import { type Environment, parseConfig } from "../../src/config/config.js";
+import { makeOwnerKey } from "../../src/services/accounts/owner-keys.js";
 import type { Told } from "./run.js";
 
 /** Standard output is the answer's alone. */

@@ -1,8 +1,8 @@
 /** What requests and sockets come with: a key (Spec 5.2, decisions "Keys"), or the cookie of a signed-in browser. */
 import type { Caller } from "../context.js";
 import { invalidInput } from "../errors.js";
-import type { Access } from "../services/access.js";
-import type { Credential } from "../services/key-watch.js";
+import type { Access } from "../services/access/access.js";
+import type { Credential } from "../services/access/revocation-watch.js";
 
 /** Who that is. A session that is not good is nobody. */
 export function authenticate(access: Access, { key, sessionToken }: Credential, clientAddress: string): Caller | Promise<Caller> {

@@ -5,8 +5,8 @@ import { AppError, invalidInput } from "../errors.js";
 import { drained } from "../lib/back-pressure.js";
 import { jsonDepthExceeds } from "../lib/json-depth.js";
 import { JSON_DEPTH_MAX, SLOW_READER_TIMEOUT_MS } from "../limits.js";
-import type { BodyAllowance } from "../services/body-budget.js";
-import { readWhole } from "../services/request-body.js";
+import type { BodyAllowance } from "../services/requests/body-budget.js";
+import { readWhole } from "../services/requests/request-body.js";
 import { isForm } from "./plugins/use-uploads.js";
 
 /** `{ variables: { input: { extra: ... } } }` and a few more around what the scalar JSON allows. */

@@ -6,7 +6,7 @@ import { AppError, serviceUnavailable } from "../errors.js";
 import { ownValue } from "../lib/own-values.js";
 import { RequestNote } from "../lib/request-note.js";
 import { WEBSOCKET_OPERATIONS_MAX } from "../limits.js";
-import { type Credential, sessionEnded } from "../services/key-watch.js";
+import { type Credential, sessionEnded } from "../services/access/revocation-watch.js";
 import type { GraphQLContext } from "./context.js";
 import { authenticate } from "./credentials.js";
 import { HTTP_STATUSES, toPublicError, toPublicErrors } from "./public-errors.js";

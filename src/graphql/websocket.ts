@@ -10,10 +10,10 @@ import { CloseCode, handleProtocols, makeServer, type Server } from "graphql-ws"
 import { type WebSocket, WebSocketServer } from "ws";
 import { AppError, type ErrorCode } from "../errors.js";
 import { addressGroupOf } from "../lib/address-group.js";
+import { Tally } from "../lib/bounded-counter.js";
 import { clientAddressOf } from "../lib/client-address.js";
 import { closeReason } from "../lib/close-reason.js";
 import { HOPS_HEADER, readHops } from "../lib/hops.js";
-import { Tally } from "../lib/tally.js";
 import {
   DRAIN_TIMEOUT_MS,
   GRAPHQL_ANONYMOUS_BODY_BYTES_MAX,
@@ -24,8 +24,8 @@ import {
   WEBSOCKETS_PER_ADDRESS_MAX,
   WEBSOCKETS_PER_KEY_MAX,
 } from "../limits.js";
-import { readBearer } from "../services/bearer.js";
-import { watchCaller } from "../services/key-watch.js";
+import { readBearer } from "../services/access/bearer.js";
+import { watchCaller } from "../services/access/revocation-watch.js";
 import type { Services } from "../services/services.js";
 import { authenticate, readQueryKey } from "./credentials.js";
 import { refuseUpgrade, type UpgradeHandler } from "./upgrades.js";

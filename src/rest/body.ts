@@ -7,8 +7,8 @@ import type { IncomingMessage } from "node:http";
 import { AppError, invalidInput } from "../errors.js";
 import { jsonDepthExceeds } from "../lib/json-depth.js";
 import { JSON_BODY_BYTES_MAX, JSON_DEPTH_MAX } from "../limits.js";
-import type { BodyAllowance } from "../services/body-budget.js";
-import { readPieces, readWhole } from "../services/request-body.js";
+import type { BodyAllowance } from "../services/requests/body-budget.js";
+import { readPieces, readWhole } from "../services/requests/request-body.js";
 
 export type JsonObject = Record<string, unknown>;
 

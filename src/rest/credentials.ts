@@ -1,6 +1,6 @@
 /** The credential of a request: `Authorization: Bearer <key>` or `?key=<key>`; the header wins (Spec 5.2, decisions "Keys"). */
 import type { IncomingMessage } from "node:http";
-import { assertOneAuthorization, readBearer } from "../services/bearer.js";
+import { assertOneAuthorization, readBearer } from "../services/access/bearer.js";
 import type { Query } from "./query.js";
 
 /** Null when there is none. Throws BAD_REQUEST when the header came twice, UNAUTHORIZED for what is no key; the query is looked at only without it. */

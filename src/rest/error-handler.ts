@@ -5,8 +5,8 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import { AppError, type ErrorCode } from "../errors.js";
 import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
-import { challengeOf } from "../services/bearer.js";
-import { BodyAborted } from "../services/request-body.js";
+import { challengeOf } from "../services/access/bearer.js";
+import { BodyAborted } from "../services/requests/request-body.js";
 import type { Exchange } from "./exchange.js";
 
 export const STATUSES: Record<ErrorCode, number> = {

@@ -9,7 +9,7 @@ import type { AnswerType } from "../lib/content-types.js";
 import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { ownValue } from "../lib/own-values.js";
 import { noteOf, type RequestNote } from "../lib/request-note.js";
-import { requestIdOf } from "../services/request-id.js";
+import { requestIdOf } from "../services/requests/request-id.js";
 import { parseQuery, type Query } from "./query.js";
 
 export class Exchange {

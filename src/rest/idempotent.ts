@@ -4,7 +4,7 @@ import { AnswerRecorder, type RecordedAnswer } from "../lib/answer-recorder.js";
 import { storedAnswerTypeOf } from "../lib/content-types.js";
 import { formatSseEvent } from "../lib/sse.js";
 import { IDEMPOTENT_ANSWER_BYTES_MAX } from "../limits-disk.js";
-import type { Idempotency, IdempotentRun, StoredAnswer } from "../services/idempotency.js";
+import type { Idempotency, IdempotentRun, StoredAnswer } from "../services/idempotency/idempotency.js";
 import { explain, toErrorAnswer, toErrorObject } from "./error-handler.js";
 import type { Exchange } from "./exchange.js";
 import type { RestRequestContext } from "./request-context.js";

@@ -4,7 +4,7 @@ import type { WebSocket } from "ws";
 import type { RequestContext } from "../context.js";
 import type { AppError } from "../errors.js";
 import { REALTIME_CLOSE_MS, REALTIME_PING_MS, REALTIME_WAITING_BYTES_MAX, SLOW_READER_TIMEOUT_MS } from "../limits.js";
-import type { RealtimeSession } from "../services/generation/realtime.js";
+import type { RealtimeSession } from "../services/generation/realtime/realtime.js";
 import { toErrorObject } from "./error-handler.js";
 import { toTold } from "./realtime-refusal.js";
 

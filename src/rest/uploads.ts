@@ -11,8 +11,8 @@ import type * as z from "zod";
 import { AppError, invalidInput, payloadTooLarge, wrongField } from "../errors.js";
 import { ownValue, setOwnValue } from "../lib/own-values.js";
 import { FORM_FIELD_BYTES_MAX, FORM_FIELD_DEPTH_MAX, FORM_FIELD_NAME_BYTES_MAX, FORM_FIELDS_MAX, FORM_LIST_ITEMS_MAX } from "../limits.js";
-import type { BodyAllowance } from "../services/body-budget.js";
-import { BodyAborted, declaredBytesOf } from "../services/request-body.js";
+import type { BodyAllowance } from "../services/requests/body-budget.js";
+import { BodyAborted, declaredBytesOf } from "../services/requests/request-body.js";
 
 /** What the caller says of it is not checked: neither the name nor the type. */
 export interface UploadedFile {

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { ENVIRONMENT_NAMES } from "../../src/config.js";
+import { ENVIRONMENT_NAMES } from "../../src/config/config.js";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 /** What a reader has: the key, an app's key, an endpoint's secret, and what the gateway itself is configured with. */

@@ -10,7 +10,7 @@ import { AppError } from "../../src/errors.js";
 import { createOpenApiDocument } from "../../src/rest/openapi/document.js";
 import { EXAMPLES } from "../../src/rest/openapi/examples.js";
 import { recordRoutes } from "../../src/rest/router.js";
-import { parseInput } from "../../src/services/input.js";
+import { parseInput } from "../../src/services/requests/input.js";
 import { changesOf } from "../support/wrong-inputs.js";
 
 type Json = Record<string, unknown>;

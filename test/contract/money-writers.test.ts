@@ -79,7 +79,7 @@ describe("Whoever writes money", () => {
   it("is an SQL function of the migrations", () => {
     const sources = readSources(root, ["src", "scripts"]);
 
-    expect(sources.has("src/services/api-keys.ts")).toBe(true);
+    expect(sources.has("src/services/api-keys/api-keys.ts")).toBe(true);
     expect(findWriters(sources)).toEqual([]);
   });
 

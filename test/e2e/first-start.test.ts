@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import { projectRoot } from "../../scripts/build.mjs";
 import { runSluice } from "../../scripts/sluice/run.js";
 import { createApp } from "../../src/app.js";
-import { parseConfig } from "../../src/config.js";
+import { parseConfig } from "../../src/config/config.js";
 import { isWellFormedApiKey } from "../../src/lib/api-key-format.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createEmptyDir, createTestDataDir, silentLog } from "../support/database.js";

@@ -10,7 +10,7 @@ import { type ClientRequest, request } from "node:http";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { DiskSweeper } from "../../src/services/disk-sweeper.js";
+import { DiskSweeper } from "../../src/services/files/blob-gc.js";
 import type { BlobStore } from "../../src/store/blobs.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, OWNER_KEY } from "../support/app.js";

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type pg from "pg";
 import { expect } from "vitest";
 import { createApiKeyText, startOfApiKey } from "../../src/lib/api-key-format.js";
-import type { ApiKeyDirectory } from "../../src/services/api-key-directory.js";
+import type { ApiKeyDirectory } from "../../src/services/api-keys/api-key-cache.js";
 import type { Database } from "../../src/store/database.js";
 import type { UsageRecordModel } from "../../src/store/generated/prisma/models.js";
 import type { TestApp } from "../support/app.js";

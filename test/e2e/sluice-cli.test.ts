@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { projectRoot } from "../../scripts/build.mjs";
 import { runSluice } from "../../scripts/sluice/run.js";
-import { parseConfig } from "../../src/config.js";
+import { parseConfig } from "../../src/config/config.js";
 import { createKey } from "../rest/client.js";
 import { createTierAccount, createTierApp, type TierApp } from "../support/tiers.js";
 import { CREDIT, closeBooks, databaseOf, type Payer } from "./money.js";

@@ -2,7 +2,7 @@
 import { type Logger, pino } from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { RequestNote } from "../../src/lib/request-note.js";
-import { AccessLog } from "../../src/services/access-log.js";
+import { AccessLog } from "../../src/services/metrics/access-log.js";
 import { connect, execute, post, subscribeSse, subscribeWith } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeRealtime, startFakeRealtime } from "../support/fake-realtime.js";

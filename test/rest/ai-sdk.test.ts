@@ -1,7 +1,7 @@
 /** Vendors with formats of their own, through the whole gateway: what they are asked, and what is charged to the billionth. */
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { parseConfig } from "../../src/config.js";
+import { parseConfig } from "../../src/config/config.js";
 import type { Database } from "../../src/store/database.js";
 import { ANTHROPIC_USAGE, anthropicEvents, anthropicMessage, anthropicSse, geminiAnswer, VENDOR_KEY } from "../support/ai-sdk.js";
 import { createTestApp, type TestApp } from "../support/app.js";

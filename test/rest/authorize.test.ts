@@ -564,7 +564,7 @@ let managerKey: Promise<string> | null = null;
 function createManager(): Promise<string> {
   managerKey ??= (async () => {
     const ctx = { ...(await import("../support/sign-in.js")).nobody(), caller: sessionOf(person) };
-    const { createApiKeyInput } = await import("../../src/services/api-keys-input.js");
+    const { createApiKeyInput } = await import("../../src/services/api-keys/api-keys-input.js");
     const { key } = await app.services.apiKeys.create(ctx, createApiKeyInput.parse({ name: "manager", accountPermissions: ["keys"] }));
     return key;
   })();

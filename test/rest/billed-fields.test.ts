@@ -3,7 +3,7 @@
  * nothing, unless the model's entry prices it, and is charged as stated then. Realtime: realtime-billing.test.ts.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { BILLED_FIELDS } from "../../src/services/billed-fields.js";
+import { BILLED_FIELDS } from "../../src/services/catalog/billed-fields.js";
 import type { Modality } from "../../src/services/catalog/modality.js";
 import { CREDIT, closeBooks, createPayer, type Payer } from "../e2e/money.js";
 import { execute } from "../graphql/client.js";

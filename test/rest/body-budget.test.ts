@@ -15,7 +15,7 @@ import {
 } from "../../src/limits-bodies.js";
 import { streamBody } from "../../src/rest/body.js";
 import { recordRoutes } from "../../src/rest/router.js";
-import { BodyBudget } from "../../src/services/body-budget.js";
+import { BodyBudget } from "../../src/services/requests/body-budget.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunks } from "../support/openai-bodies.js";
 import { sse, waitFor } from "../support/upstream-replies.js";

@@ -6,7 +6,7 @@ import * as z from "zod";
 import { JSON_DEPTH_MAX } from "../../src/limits.js";
 import { readJsonBody } from "../../src/rest/body.js";
 import { sendError } from "../../src/rest/error-handler.js";
-import { BodyBudget } from "../../src/services/body-budget.js";
+import { BodyBudget } from "../../src/services/requests/body-budget.js";
 import { anybody, bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
 
 const BYTES_MAX = 100_000;

@@ -1,6 +1,6 @@
 /** The content cache over HTTP: what is answered twice is charged once (decisions "Generation"). */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { SharedWork } from "../../src/services/generation/shared-work.js";
+import { SharedWork } from "../../src/services/generation/content-cache/shared-work.js";
 import type { Database } from "../../src/store/database.js";
 import { databaseOf } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";

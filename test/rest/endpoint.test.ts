@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { Caller } from "../../src/context.js";
 import { AppError, rateLimited, unauthenticated } from "../../src/errors.js";
 import type { Authenticator } from "../../src/rest/endpoint.js";
-import { queryFlag, queryInteger } from "../../src/services/query-values.js";
+import { queryFlag, queryInteger } from "../../src/services/requests/query-values.js";
 import { bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
 
 const KNOWN_KEY = "sk_known";

@@ -4,7 +4,7 @@
  */
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { parseConfig } from "../../src/config.js";
+import { parseConfig } from "../../src/config/config.js";
 import { GENERATED_TYPES } from "../../src/lib/content-types.js";
 import { recordRoutes } from "../../src/rest/router.js";
 import type { Database } from "../../src/store/database.js";

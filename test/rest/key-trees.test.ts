@@ -1,6 +1,6 @@
 /** Keys that keys have made (decisions "Keys"): one tree, one budget, one end. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createApiKeyInput, updateApiKeyInput } from "../../src/services/api-keys-input.js";
+import { createApiKeyInput, updateApiKeyInput } from "../../src/services/api-keys/api-keys-input.js";
 import { databaseOf } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";

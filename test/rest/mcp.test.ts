@@ -6,9 +6,9 @@ import type { CallToolResult, Progress } from "@modelcontextprotocol/sdk/types.j
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { MCP_INLINE_BYTES_MAX } from "../../src/limits-mcp.js";
+import { OwnGateway } from "../../src/services/mcp/loopback-client.js";
 import { McpServers } from "../../src/services/mcp/servers.js";
 import { deliver } from "../../src/services/mcp/tools/delivery.js";
-import { OwnGateway } from "../../src/services/own-gateway.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";

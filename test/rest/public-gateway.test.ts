@@ -2,8 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runSluice } from "../../scripts/sluice/run.js";
-import { parseConfig } from "../../src/config.js";
-import { loadCatalog } from "../../src/services/catalog.js";
+import { parseConfig } from "../../src/config/config.js";
+import { loadCatalog } from "../../src/services/catalog/catalog.js";
 import { databaseOf } from "../e2e/money.js";
 import { codes, execute, field } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";

@@ -1,6 +1,6 @@
 /** What a realtime session is charged for, and what it refuses because nobody would pay for it. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { CALLER_EVENTS } from "../../src/services/generation/realtime-rules.js";
+import { CALLER_EVENTS } from "../../src/services/generation/realtime/realtime-rules.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeRealtime, type FakeRealtimeSession, startFakeRealtime } from "../support/fake-realtime.js";

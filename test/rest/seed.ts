@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { v7 as uuidv7 } from "uuid";
 import { createApiKeyText, startOfApiKey } from "../../src/lib/api-key-format.js";
-import type { ApiKeyDirectory } from "../../src/services/api-key-directory.js";
+import type { ApiKeyDirectory } from "../../src/services/api-keys/api-key-cache.js";
 import type { Database } from "../../src/store/database.js";
 import type { TestApp } from "../support/app.js";
 

@@ -9,7 +9,7 @@ import { answerClientError } from "../../src/rest/client-error.js";
 import { type Authenticator, createEndpoint, type Endpoint } from "../../src/rest/endpoint.js";
 import { createMessageClasses } from "../../src/rest/message-classes.js";
 import { createRoute, type Route, toRequestHandler } from "../../src/rest/route.js";
-import { BodyBudget } from "../../src/services/body-budget.js";
+import { BodyBudget } from "../../src/services/requests/body-budget.js";
 
 export interface TestServer {
   readonly baseUrl: string;

@@ -3,7 +3,7 @@ import { request as httpRequest } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import OpenAI from "openai";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { VOICES } from "../../src/services/generation/speech-input.js";
+import { VOICES } from "../../src/services/generation/media/speech-input.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";

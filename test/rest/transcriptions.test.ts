@@ -2,7 +2,7 @@
 import OpenAI, { toFile } from "openai";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { TRANSCRIPTION_FILE_BYTES_MAX } from "../../src/limits.js";
-import type { MediaInspector } from "../../src/services/generation/media-inspector.js";
+import type { MediaInspector } from "../../src/services/generation/media/media-inspector.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { fourBillionSamples } from "../support/hostile-recordings.js";

@@ -6,7 +6,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pino } from "pino";
 import { type App, createApp } from "../../src/app.js";
-import { type Config, parseConfig } from "../../src/config.js";
+import { type Config, parseConfig } from "../../src/config/config.js";
 import type { Clock } from "../../src/lib/clock.js";
 import type { Services } from "../../src/services/services.js";
 import { createEmptyDir, createTestDataDir } from "./database.js";

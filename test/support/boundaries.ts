@@ -78,7 +78,8 @@ function findFileBreaches(file: string, text: string): string[] {
   if (!(layer in ALLOWED)) return [`is in no layer of the architecture`];
   const breaches = readImports(text).flatMap(({ target }) => judgeImport(file, layer, target));
   if (RE_EXPORT.test(text)) breaches.push("re-exports: import from the file that defines the thing");
-  if (ENVIRONMENT.test(text) && layer !== "config" && layer !== "main") breaches.push("reads the environment: only src/config.ts does");
+  if (ENVIRONMENT.test(text) && layer !== "config" && layer !== "main")
+    breaches.push("reads the environment: only src/config/config.ts does");
   const lines = text.trimEnd().split("\n").length;
   if (lines > LINES_MAX) breaches.push(`has ${lines} lines, more than ${LINES_MAX}: split it by sub-domain`);
   return breaches;
@@ -94,7 +95,7 @@ function judgeImport(file: string, layer: string, target: string): string[] {
   return isAllowed ? [] : [`${layer} must not import ${targetLayer} (${target})`];
 }
 
-/** `src/rest/usage.ts` is of `rest`; a file in the middle of src is of the layer that bears its name. */
+/** `src/rest/routes/usage.ts` is of `rest`; a file in the middle of src is of the layer that bears its name. */
 function layerOf(file: string): string {
   if (COMMON_FILE.test(file)) return COMMON;
   if (CONFIG_FILE.test(file)) return "config";

@@ -1,8 +1,8 @@
 /** Signed-in people for tests: `signUp(app)` makes an account with a session, `signedIn(person)` the headers of a request in it. */
 import { pino } from "pino";
 import type { RequestContext } from "../../src/context.js";
-import { grantCreditsInput } from "../../src/services/account-administration.js";
-import { signInInput, signUpInput } from "../../src/services/sign-in.js";
+import { grantCreditsInput } from "../../src/services/accounts/account-administration.js";
+import { signInInput, signUpInput } from "../../src/services/sessions/sign-in.js";
 import type { TestApp } from "./app.js";
 
 export interface Person {

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Caller, RequestContext } from "../../src/context.js";
 import { OutboundGuard, type OutboundGuardOptions } from "../../src/lib/outbound-guard.js";
-import { SecretBox } from "../../src/services/secret-box.js";
+import { SecretBox } from "../../src/services/secrets/secret-box.js";
 import { createWebhooks, type WebhookServices } from "../../src/services/webhooks/create-webhooks.js";
 import type { WebhookEvent } from "../../src/services/webhooks/messages.js";
 import { WebhookQueue } from "../../src/services/webhooks/queue.js";

@@ -6,7 +6,7 @@
 import { type DocumentNode, type ExecutionResult, getOperationAST, Kind, OperationTypeNode, print, type SelectionSetNode } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import { AppError, invalidInput } from "../../errors.js";
-import type { IdempotentRun, StoredAnswer } from "../../services/idempotency.js";
+import type { IdempotentRun, StoredAnswer } from "../../services/idempotency/idempotency.js";
 import type { GraphQLContext } from "../context.js";
 import { toPublicError, toPublicErrors } from "../public-errors.js";
 

@@ -1,14 +1,14 @@
 /** What operators do with any account: make it, find it, grant credits, set its tier, let it publish. */
 import { formatNanocredits } from "../../lib/money.js";
+import { parsePermitted, requireOperator } from "../../services/access/permissions.js";
 import {
   accountSearch,
   grantCreditsInput,
   type ManagedAccount as ManagedAccountRow,
   setPublisherInput,
   setTierInput,
-} from "../../services/account-administration.js";
-import { parsePermitted, requireOperator } from "../../services/permissions.js";
-import { createAccountInput } from "../../services/sign-in.js";
+} from "../../services/accounts/account-administration.js";
+import { createAccountInput } from "../../services/sessions/sign-in.js";
 import { builder } from "../builder.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { Balance } from "./accounts.js";

@@ -1,6 +1,6 @@
 /** The caller's account: who it is, what it can spend, its keys and its usage (Spec 2.3, 2.4). */
 import { formatNanocredits } from "../../lib/money.js";
-import type { Balance as AccountBalance, AccountRow } from "../../services/accounts.js";
+import type { Balance as AccountBalance, AccountRow } from "../../services/accounts/accounts.js";
 import { builder } from "../builder.js";
 import type { GraphQLContext } from "../context.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";

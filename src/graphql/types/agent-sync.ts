@@ -1,6 +1,6 @@
 /** Bringing a code agent to its repository's latest commit. */
 import { type SyncedAgent, syncAgentInput } from "../../services/agents/agent-sync.js";
-import { parseInput } from "../../services/input.js";
+import { parseInput } from "../../services/requests/input.js";
 import { builder } from "../builder.js";
 
 const SyncAgentPayload = builder.objectRef<SyncedAgent>("SyncAgentPayload").implement({

@@ -1,8 +1,9 @@
 /** Agents of the account (Spec 2.7, 4.7). */
+
+import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
 import type { AgentRow, CodeAgentRow, PromptAgentRow } from "../../services/agents/agent-row.js";
 import { createCodeAgentInput, createPromptAgentInput, updateAgentInput } from "../../services/agents/agents-input.js";
 import { MCP_SERVER_IDS, type McpServerId } from "../../services/mcp/mcp-tools.js";
-import { parsePermitted, requireKeyManager } from "../../services/permissions.js";
 import { builder, enumValues } from "../builder.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { Account } from "./accounts.js";

@@ -1,10 +1,10 @@
 /** API keys (Spec 2.1, 5): the caller's own, and the one that it calls with. */
 import type { AccountPermission, ApiKeyType as ApiKeyTypeName } from "../../context.js";
 import { formatNanocredits } from "../../lib/money.js";
-import type { ApiKeyRow } from "../../services/api-key-rows.js";
-import type { CurrentApiKey } from "../../services/api-keys.js";
-import { createApiKeyInput, updateApiKeyInput } from "../../services/api-keys-input.js";
-import { parsePermitted, requireKeyManager } from "../../services/permissions.js";
+import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
+import type { ApiKeyRow } from "../../services/api-keys/api-key-rows.js";
+import type { CurrentApiKey } from "../../services/api-keys/api-keys.js";
+import { createApiKeyInput, updateApiKeyInput } from "../../services/api-keys/api-keys-input.js";
 import { builder, enumValues } from "../builder.js";
 
 export const ApiKeyType = builder.enumType("ApiKeyType", {

@@ -1,6 +1,6 @@
 /** What speech, music and transcriptions are asked with. The services' own schemas check it, under the names on the wire. */
 import { invalidInput, wrongField } from "../../errors.js";
-import { TIMESTAMP_GRANULARITIES, TRANSCRIPT_FORMATS } from "../../services/generation/transcriptions-input.js";
+import { TIMESTAMP_GRANULARITIES, TRANSCRIPT_FORMATS } from "../../services/generation/media/transcriptions-input.js";
 import { builder, enumValues } from "../builder.js";
 
 const SPEECH_FORMATS = ["mp3", "opus", "aac", "flac", "wav", "pcm"] as const;

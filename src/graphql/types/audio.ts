@@ -1,12 +1,13 @@
 /** Speech, music and transcriptions (Spec 4.3): as mutations, and speech as it is made as a subscription. */
-import type { MusicResult } from "../../services/generation/music.js";
+
+import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
+import type { MusicResult } from "../../services/generation/media/music.js";
+import type { SpeechResult } from "../../services/generation/media/speech.js";
+import { musicInput, speechInput } from "../../services/generation/media/speech-input.js";
+import type { SpokenStream } from "../../services/generation/media/speech-stream.js";
+import { type TranscriptionResult, toTranscriptText } from "../../services/generation/media/transcriptions.js";
+import { transcriptionInput } from "../../services/generation/media/transcriptions-input.js";
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
-import type { SpeechResult } from "../../services/generation/speech.js";
-import { musicInput, speechInput } from "../../services/generation/speech-input.js";
-import type { SpokenStream } from "../../services/generation/speech-stream.js";
-import { type TranscriptionResult, toTranscriptText } from "../../services/generation/transcriptions.js";
-import { transcriptionInput } from "../../services/generation/transcriptions-input.js";
-import { parsePermitted, requireCaller } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 import { CreateSpeechInput, CreateTranscriptionInput, GenerateMusicInput, SpeechSubscriptionInput, toWire } from "./audio-input.js";

@@ -1,17 +1,17 @@
 /** The redirect flow for clients that show a consent page of their own, and what a code is exchanged for (Spec 4.9). */
 
 import { formatNanocredits } from "../../lib/money.js";
+import { parsePermitted, requireSession } from "../../services/access/permissions.js";
 import type { IssuedToken } from "../../services/authorizations/authorization-codes.js";
 import { exchangeCodeInput } from "../../services/authorizations/authorization-codes.js";
-import { createAuthorizationRequestInput } from "../../services/authorizations/request-input.js";
 import {
   type AuthorizationAnswer,
   approveAuthorizationInput,
   denyAuthorizationInput,
   type AuthorizationRequest as Request,
-} from "../../services/authorizations.js";
-import { parseInput } from "../../services/input.js";
-import { parsePermitted, requireSession } from "../../services/permissions.js";
+} from "../../services/authorizations/authorizations.js";
+import { createAuthorizationRequestInput } from "../../services/authorizations/request-input.js";
+import { parseInput } from "../../services/requests/input.js";
 import { builder } from "../builder.js";
 import { AccountPermissionEnum } from "./api-keys.js";
 import { GrantTerms, RequestingApp } from "./grants.js";

@@ -7,12 +7,12 @@ import type {
   ChatDelta,
 } from "../../lib/chat-format.js";
 import { formatNanocredits } from "../../lib/money.js";
+import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { boundedBy } from "../../services/credits/max-cost.js";
-import type { ChatCompletionResult } from "../../services/generation/chat.js";
-import { chatCompletionInput } from "../../services/generation/chat-input.js";
-import type { ChatCompletionStream } from "../../services/generation/chat-stream.js";
+import type { ChatCompletionResult } from "../../services/generation/chat/chat.js";
+import { chatCompletionInput } from "../../services/generation/chat/chat-input.js";
+import type { ChatCompletionStream } from "../../services/generation/chat/chat-stream.js";
 import type { CancelPolicy, Receipt as ReceiptObject } from "../../services/generation/receipt.js";
-import { parsePermitted, requireCaller } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 import { ChatCompletionSubscriptionInput, ChatRole, CreateChatCompletionInput, isChatRole, toChatBody } from "./chat-input.js";

@@ -1,11 +1,12 @@
 /** Registering, changing and removing community models (Spec 4.7). */
+
+import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
 import {
   createCommunityModelInput,
   createEndpointAgentInput,
   updateCommunityModelInput,
 } from "../../services/community-models/models-input.js";
 import type { EndpointAgentView, ProxyView } from "../../services/community-models/view.js";
-import { parsePermitted, requireKeyManager } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { VisibilityEnum } from "./community-enums.js";
 import { AdvertisedCapabilityEnum, NEEDS_KEYS, perPriceField, RPM, UpstreamApiEnum } from "./community-model-terms.js";

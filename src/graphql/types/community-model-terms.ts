@@ -1,7 +1,7 @@
 /** What is said of registered models, in answers and inputs alike (Spec 2.8). */
 import { UPSTREAM_APIS } from "../../services/catalog/model.js";
+import { PRICE_FIELDS, type PriceField } from "../../services/catalog/pricing.js";
 import { ADVERTISED_CAPABILITIES } from "../../services/community-models/models-input.js";
-import { PRICE_FIELDS, type PriceField } from "../../services/pricing.js";
 import { builder, enumValues } from "../builder.js";
 
 export const NEEDS_KEYS = "Needs a secret key with the permission KEYS.";

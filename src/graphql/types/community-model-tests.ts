@@ -1,7 +1,8 @@
 /** The probe of an upstream (decisions "Agents and community models"). */
+
+import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
 import type { CommunityModelTest as Test } from "../../services/community-models/probe.js";
 import { testCommunityModelInput } from "../../services/community-models/probe-input.js";
-import { parsePermitted, requireKeyManager } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { NEEDS_KEYS, UpstreamApiEnum } from "./community-model-terms.js";
 import { Modality } from "./models.js";

@@ -1,7 +1,9 @@
 /** Community models of the account (Spec 2.8, 4.7). */
 import { formatPicocredits } from "../../lib/money.js";
 import { FALLBACK_CANDIDATES_MAX } from "../../limits-community.js";
-import { MODEL_CHANGES } from "../../services/community-models/registry.js";
+import { PRICE_FIELDS } from "../../services/catalog/pricing.js";
+import type { ModelProvider, OwnModelChange } from "../../services/community-models/community-models.js";
+import { MODEL_CHANGES } from "../../services/community-models/repository.js";
 import type {
   CommunityModelView,
   EndpointAgentView,
@@ -10,8 +12,6 @@ import type {
   PendingView,
   ProxyView,
 } from "../../services/community-models/view.js";
-import type { ModelProvider, OwnModelChange } from "../../services/community-models.js";
-import { PRICE_FIELDS } from "../../services/pricing.js";
 import { builder, enumValues } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";

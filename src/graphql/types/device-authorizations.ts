@@ -1,12 +1,7 @@
 /** The device flow (Spec 4.9; decisions "Authorization"): what a device asks, and what a signed-in person decides. */
 
 import { formatNanocredits } from "../../lib/money.js";
-import {
-  DEVICE_TOKEN_ERRORS,
-  type DeviceTokenAnswer,
-  type DeviceToken as Token,
-  type DeviceTokenRefusal as TokenRefusal,
-} from "../../services/device-authorizations/redemption.js";
+import { parsePermitted, requireSession } from "../../services/access/permissions.js";
 import {
   approveDeviceAuthorizationInput,
   createDeviceAuthorizationInput,
@@ -15,9 +10,14 @@ import {
   denyDeviceAuthorizationInput,
   type NewDevice,
   redeemDeviceCodeInput,
-} from "../../services/device-authorizations.js";
-import { parseInput } from "../../services/input.js";
-import { parsePermitted, requireSession } from "../../services/permissions.js";
+} from "../../services/authorizations/device-authorizations.js";
+import {
+  DEVICE_TOKEN_ERRORS,
+  type DeviceTokenAnswer,
+  type DeviceToken as Token,
+  type DeviceTokenRefusal as TokenRefusal,
+} from "../../services/authorizations/device-redemption.js";
+import { parseInput } from "../../services/requests/input.js";
 import { builder, enumValues } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 import { AccountPermissionEnum } from "./api-keys.js";

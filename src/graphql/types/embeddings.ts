@@ -1,7 +1,7 @@
 /** Embeddings as a mutation (decisions "Generation"). */
 import { invalidInput } from "../../errors.js";
+import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { type EmbeddingsResult, embeddingsInput, toBase64, toNumbers } from "../../services/generation/embeddings.js";
-import { parsePermitted, requireCaller } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { withExtra } from "../extra.js";
 import { Receipt } from "./chat.js";

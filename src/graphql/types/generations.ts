@@ -1,8 +1,9 @@
 /** Generation jobs (architecture, "GraphQL"): long media, which outlives the connection that asked for it. */
-import { type GenerationJob, JOB_STATUSES } from "../../services/generation/job.js";
-import { musicInput } from "../../services/generation/speech-input.js";
-import { type VideoAspectRatio, videoInput } from "../../services/generation/videos-input.js";
-import { parsePermitted, requireCaller } from "../../services/permissions.js";
+
+import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
+import { type GenerationJob, JOB_STATUSES } from "../../services/generation/jobs/job.js";
+import { musicInput } from "../../services/generation/media/speech-input.js";
+import { type VideoAspectRatio, videoInput } from "../../services/generation/media/videos-input.js";
 import { builder, enumValues } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";

@@ -1,9 +1,14 @@
 /** Pictures as mutations (Spec 4.2): the same inputs as POST /v1/images/generations and /v1/images/edits, under the same rules. */
 import { invalidInput, wrongField } from "../../errors.js";
-import type { GeneratedImage as GeneratedImageObject, GeneratedImages } from "../../services/generation/images.js";
-import { IMAGE_FORMATS, IMAGE_RESPONSE_FORMATS, imageEditForm, imageGenerationInput } from "../../services/generation/images-input.js";
-import { BODY_IMAGE_QUALITIES } from "../../services/image-qualities.js";
-import { parsePermitted, requireCaller } from "../../services/permissions.js";
+import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
+import { BODY_IMAGE_QUALITIES } from "../../services/generation/media/image-qualities.js";
+import type { GeneratedImage as GeneratedImageObject, GeneratedImages } from "../../services/generation/media/images.js";
+import {
+  IMAGE_FORMATS,
+  IMAGE_RESPONSE_FORMATS,
+  imageEditForm,
+  imageGenerationInput,
+} from "../../services/generation/media/images-input.js";
 import { builder, enumValues } from "../builder.js";
 import { Receipt } from "./chat.js";
 

@@ -1,7 +1,8 @@
 /** Connected apps: the account's connections, what can be connected, and connecting (Spec 2.5, 2.6, 4.6). */
+
+import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
 import { CONNECTED_APP_STATUSES, type ConnectedApp, type NewConnection, type Toolkit } from "../../services/integrations/broker.js";
-import { connectIntegrationInput, listToolkitsInput } from "../../services/integrations.js";
-import { parsePermitted, requireKeyManager } from "../../services/permissions.js";
+import { connectIntegrationInput, listToolkitsInput } from "../../services/integrations/integrations.js";
 import { builder, enumValues } from "../builder.js";
 import { Account } from "./accounts.js";
 

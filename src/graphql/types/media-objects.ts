@@ -1,10 +1,10 @@
 /** Files of the media host as they are read, listed and deleted, and uploads straight to the blob store (Spec 4.8, variant B). */
 import { MEDIA_OBJECT_BYTES_MAX, MEDIA_TAGS_MAX } from "../../limits-media.js";
-import type { MediaMetadata } from "../../services/media.js";
-import type { CreatedUpload, MediaObject as MediaObjectRow } from "../../services/media-objects.js";
-import { createUploadInput } from "../../services/media-objects-input.js";
-import type { MediaQuota as Quota } from "../../services/media-quotas.js";
-import { parsePermitted, requireAccount } from "../../services/permissions.js";
+import { parsePermitted, requireAccount } from "../../services/access/permissions.js";
+import type { MediaMetadata } from "../../services/files/media.js";
+import type { CreatedUpload, MediaObject as MediaObjectRow } from "../../services/files/media-objects.js";
+import { createUploadInput } from "../../services/files/media-objects-input.js";
+import type { MediaQuota as Quota } from "../../services/files/media-quotas.js";
 import { builder } from "../builder.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { Account } from "./accounts.js";

@@ -18,7 +18,7 @@ import {
   type PendingModelChange,
   SAFETY_FEATURES,
 } from "../../services/catalog/model.js";
-import { type BilledKind, billedKinds } from "../../services/pricing.js";
+import { type BilledKind, billedKinds } from "../../services/catalog/pricing.js";
 import { builder, enumValues } from "../builder.js";
 import { VisibilityEnum } from "./community-enums.js";
 

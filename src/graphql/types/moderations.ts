@@ -1,7 +1,7 @@
 /** Moderations as a mutation (decisions "Generation"). */
 import { ownValue } from "../../lib/own-values.js";
+import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { type ModerationResultObject, type ModerationsResult, moderationsInput } from "../../services/generation/moderations.js";
-import { parsePermitted, requireCaller } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { withExtra } from "../extra.js";
 import { Receipt } from "./chat.js";

@@ -1,12 +1,12 @@
 /** What operators see of the charges that the database refuses. */
 import { formatNanocredits } from "../../lib/money.js";
 import { REFUSED_SETTLEMENTS_SHOWN_MAX } from "../../limits-accounts.js";
-import { parseInput } from "../../services/input.js";
 import {
   type RefusedSettlementRow,
   type RefusedSettlementsShown,
   retryRefusedSettlementsInput,
-} from "../../services/refused-settlements.js";
+} from "../../services/accounts/refused-settlements.js";
+import { parseInput } from "../../services/requests/input.js";
 import { builder } from "../builder.js";
 
 const RefusedSettlement = builder.objectRef<RefusedSettlementRow>("RefusedSettlement").implement({

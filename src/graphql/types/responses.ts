@@ -1,11 +1,12 @@
 /** Responses: OpenAI's newer form of a chat, as a mutation or as the generation itself (decisions "Generation"). */
+
+import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { boundedBy } from "../../services/credits/max-cost.js";
+import type { ResponseStream } from "../../services/generation/chat/responses.js";
+import type { ResponseEvent } from "../../services/generation/chat/responses-events.js";
+import { responseInput } from "../../services/generation/chat/responses-input.js";
+import { outputTextOf, type ResponseObject } from "../../services/generation/chat/responses-object.js";
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
-import type { ResponseStream } from "../../services/generation/responses.js";
-import type { ResponseEvent } from "../../services/generation/responses-events.js";
-import { responseInput } from "../../services/generation/responses-input.js";
-import { outputTextOf, type ResponseObject } from "../../services/generation/responses-object.js";
-import { parsePermitted, requireCaller } from "../../services/permissions.js";
 import { builder } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 import { Receipt } from "./chat.js";

@@ -1,11 +1,11 @@
 /** Signing in, and the sessions and profile of whoever is signed in. The cookie goes with the HTTP answer (decisions "Authorization"). */
 import { invalidInput } from "../../errors.js";
-import type { AccountRow } from "../../services/accounts.js";
-import { parseInput } from "../../services/input.js";
-import { parsePermitted, requireSession } from "../../services/permissions.js";
-import { updateProfileInput } from "../../services/profiles.js";
-import type { SessionRow } from "../../services/sessions.js";
-import { changePasswordInput, type SignedIn, signInInput, signUpInput } from "../../services/sign-in.js";
+import { parsePermitted, requireSession } from "../../services/access/permissions.js";
+import type { AccountRow } from "../../services/accounts/accounts.js";
+import { updateProfileInput } from "../../services/accounts/profiles.js";
+import { parseInput } from "../../services/requests/input.js";
+import type { SessionRow } from "../../services/sessions/sessions.js";
+import { changePasswordInput, type SignedIn, signInInput, signUpInput } from "../../services/sessions/sign-in.js";
 import { builder } from "../builder.js";
 import type { BrowserAnswer, GraphQLContext } from "../context.js";
 import { Account } from "./accounts.js";

@@ -4,7 +4,7 @@ import { formatNanocredits } from "../../lib/money.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT, USAGE_DAYS_MAX } from "../../limits.js";
 import type { MeterSource, UsageSource, UsageStatus } from "../../services/generation/receipt.js";
-import type { UsageDailyRow, UsageRow } from "../../services/usage.js";
+import type { UsageDailyRow, UsageRow } from "../../services/usage/usage.js";
 import { builder, enumValues } from "../builder.js";
 import { ApiKeyType } from "./api-keys.js";
 import { Modality } from "./models.js";

@@ -1,6 +1,6 @@
 /** Webhooks: endpoints of the account, and the log of what they were sent. */
 
-import { parsePermitted, requireKeyManager } from "../../services/permissions.js";
+import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
 import { createWebhookEndpointInput, updateWebhookEndpointInput } from "../../services/webhooks/endpoints-input.js";
 import { WEBHOOK_EVENTS, type WebhookEvent } from "../../services/webhooks/messages.js";
 import type { DisabledReason } from "../../services/webhooks/queue.js";

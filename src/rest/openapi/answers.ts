@@ -5,8 +5,8 @@
 import * as z from "zod";
 import { AGENT_ANSWERS } from "./agent-answers.js";
 import { CATALOG_ANSWERS } from "./catalog-answers.js";
+import { MY_MODEL_ANSWERS } from "./community-model-answers.js";
 import { INTEGRATION_ANSWERS } from "./integration-answers.js";
-import { MY_MODEL_ANSWERS } from "./my-model-answers.js";
 import { WEBHOOK_ANSWERS } from "./webhook-answers.js";
 
 const credits = z.number().describe("Credits; one is worth one US dollar.");

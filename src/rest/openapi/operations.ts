@@ -2,8 +2,8 @@
 import { AGENT_OPERATIONS } from "./agent-operations.js";
 import type { AnswerName } from "./answers.js";
 import { AUTHORIZATION_OPERATIONS } from "./authorization-operations.js";
+import { MY_MODEL_OPERATIONS } from "./community-model-operations.js";
 import { INTEGRATION_OPERATIONS } from "./integration-operations.js";
-import { MY_MODEL_OPERATIONS } from "./my-model-operations.js";
 import { SESSION_OPERATIONS } from "./session-operations.js";
 import { WEBHOOK_OPERATIONS } from "./webhook-operations.js";
 

@@ -3,7 +3,7 @@
  * is sent back to, which is what can be known of an app that does not say who it is (decisions "Authorization").
  */
 import type { App } from "../../services/authorizations/apps.js";
-import type { AuthorizationRequest } from "../../services/authorizations.js";
+import type { AuthorizationRequest } from "../../services/authorizations/authorizations.js";
 import { type Html, html } from "./html.js";
 
 export type AskingApp = Pick<AuthorizationRequest, "app" | "redirect" | "isRedirectRegistered">;

@@ -1,7 +1,7 @@
 /** The consent page: who asks, for what, where the answer goes, and who is asked (Spec 4.9, 5.7; decisions "Authorization"). */
-import type { AccountRow } from "../../services/accounts.js";
+import type { AccountRow } from "../../services/accounts/accounts.js";
+import type { AuthorizationRequest } from "../../services/authorizations/authorizations.js";
 import type { RedirectUrl } from "../../services/authorizations/redirect-url.js";
-import type { AuthorizationRequest } from "../../services/authorizations.js";
 import { nameOf, whoAsks } from "./asking-app.js";
 import { decisionFields, type Refused } from "./decision-fields.js";
 import { type Html, html } from "./html.js";

@@ -4,7 +4,7 @@
  */
 import type { AppError } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
-import type { AccountRow } from "../../services/accounts.js";
+import type { AccountRow } from "../../services/accounts/accounts.js";
 import type { GrantablePermission, GrantTerms } from "../../services/authorizations/grant-terms.js";
 import type { FormFields } from "./form.js";
 import { errorSummary, type FieldsByParam, invalidMark } from "./form-errors.js";

@@ -1,7 +1,7 @@
 /** The device page: who it is that shows this code, and what it may spend (Spec 4.9; decisions "Authorization"; RFC 8628 3.3, 5.4). */
 import type { AppError } from "../../errors.js";
-import type { AccountRow } from "../../services/accounts.js";
-import type { DeviceAuthorization } from "../../services/device-authorizations.js";
+import type { AccountRow } from "../../services/accounts/accounts.js";
+import type { DeviceAuthorization } from "../../services/authorizations/device-authorizations.js";
 import { ownerOf, shownName } from "./asking-app.js";
 import { decisionFields, PERMISSION_WORDS, type Refused } from "./decision-fields.js";
 import { errorSummary } from "./form-errors.js";

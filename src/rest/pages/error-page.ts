@@ -1,6 +1,6 @@
 /** An error as a page: for whoever asks for HTML, which programs do not. */
 import type { AppError } from "../../errors.js";
-import { BodyAborted } from "../../services/request-body.js";
+import { BodyAborted } from "../../services/requests/request-body.js";
 import { explain, headersOf, STATUSES, sendError } from "../error-handler.js";
 import type { Exchange } from "../exchange.js";
 import { html } from "./html.js";

@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { AppError, invalidInput, wrongField } from "../../errors.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { URLENCODED_BODY_BYTES_MAX, URLENCODED_FIELDS_MAX } from "../../limits-pages.js";
-import type { BodyAllowance } from "../../services/body-budget.js";
+import type { BodyAllowance } from "../../services/requests/body-budget.js";
 import { readBytesBody } from "../body.js";
 
 /** A field that is given more than once is a list; without a prototype. */

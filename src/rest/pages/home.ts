@@ -1,7 +1,7 @@
 /** Home: what a signed-in person has, their keys, what was used lately, and where to go on. */
-import type { AccountRow, Balance } from "../../services/accounts.js";
-import type { ApiKeyRow } from "../../services/api-key-rows.js";
-import type { UsageRow } from "../../services/usage.js";
+import type { AccountRow, Balance } from "../../services/accounts/accounts.js";
+import type { ApiKeyRow } from "../../services/api-keys/api-key-rows.js";
+import type { UsageRow } from "../../services/usage/usage.js";
 import { type Html, html } from "./html.js";
 import type { Page } from "./page.js";
 import { hiddenFields } from "./sign-in.js";

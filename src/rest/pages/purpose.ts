@@ -2,7 +2,7 @@
 import type { RequestContext } from "../../context.js";
 import { AppError } from "../../errors.js";
 import { authorizationQuery } from "../../services/authorizations/request-input.js";
-import { parseInput } from "../../services/input.js";
+import { parseInput } from "../../services/requests/input.js";
 import type { Services } from "../../services/services.js";
 import { parseQuery } from "../query.js";
 import { nameOf, whoAsks } from "./asking-app.js";

@@ -2,10 +2,10 @@
 import * as z from "zod";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../limits-sessions.js";
 import type { Services } from "../../services/services.js";
-import type { SessionRow } from "../../services/sessions.js";
-import { changePasswordInput } from "../../services/sign-in.js";
-import type { AuthEndpoints } from "../auth.js";
+import type { SessionRow } from "../../services/sessions/sessions.js";
+import { changePasswordInput } from "../../services/sessions/sign-in.js";
 import type { Route } from "../route.js";
+import type { AuthEndpoints } from "../routes/auth.js";
 import { errorSummary, type FieldsByParam } from "./form-errors.js";
 import { type Html, html } from "./html.js";
 import type { Page } from "./page.js";

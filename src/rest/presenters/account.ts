@@ -1,6 +1,6 @@
 /** The account as REST shows it (Spec 2.3, 2.4). */
 import { toCreditsNumber } from "../../lib/money.js";
-import type { AccountRow } from "../../services/accounts.js";
+import type { AccountRow } from "../../services/accounts/accounts.js";
 
 export function toProfile({ name, email, githubUsername, image, tier, createdAt, nextResetAt }: AccountRow) {
   return { name, email, githubUsername, image, tier, createdAt, nextResetAt };

@@ -1,7 +1,7 @@
 /** API keys as REST shows them (Spec 2.1, 4.5). */
 import { toCreditsNumber } from "../../lib/money.js";
-import type { ApiKeyRow } from "../../services/api-key-rows.js";
-import type { CurrentApiKey } from "../../services/api-keys.js";
+import type { ApiKeyRow } from "../../services/api-keys/api-key-rows.js";
+import type { CurrentApiKey } from "../../services/api-keys/api-keys.js";
 
 /** Spec 4.5: the answer of POST /keys, the one time that the key's value is shown. */
 export function toCreatedApiKey(row: ApiKeyRow, key: string) {

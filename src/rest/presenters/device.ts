@@ -1,6 +1,7 @@
 /** What devices and the apps on them are answered. */
-import type { NewDevice } from "../../services/device-authorizations.js";
-import type { UserInfoClaims } from "../../services/user-info.js";
+
+import type { UserInfoClaims } from "../../services/accounts/user-info.js";
+import type { NewDevice } from "../../services/authorizations/device-authorizations.js";
 
 /** RFC 8628 3.2. */
 export function toDeviceCode({ deviceCode, userCode, verificationUri, verificationUriComplete, expiresIn, interval }: NewDevice) {

@@ -1,6 +1,6 @@
 /** OpenAI's images object (Spec 4.2). Pictures are large, so their text is laid into the document as it is, and not read again. */
 import type { UsageQuantities } from "../../lib/usage.js";
-import type { GeneratedImage, GeneratedImages } from "../../services/generation/images.js";
+import type { GeneratedImage, GeneratedImages } from "../../services/generation/media/images.js";
 
 /** The JSON document, in pieces. */
 export function toImagesJson({ createdAt, images, usage }: GeneratedImages): readonly Uint8Array[] {

@@ -2,8 +2,8 @@
 import { toCreditsNumber } from "../../lib/money.js";
 import { formatSseEvent } from "../../lib/sse.js";
 import { countTextTokens } from "../../lib/tokenizer.js";
+import type { SpokenStream } from "../../services/generation/media/speech-stream.js";
 import type { Receipt } from "../../services/generation/receipt.js";
-import type { SpokenStream } from "../../services/generation/speech-stream.js";
 
 interface SpeechEvent {
   readonly bytes: Uint8Array;

@@ -1,7 +1,7 @@
 /** Usage as REST shows it (decisions "Usage"). */
 import { formatNanocredits } from "../../lib/money.js";
-import type { UsageDailyRow } from "../../services/usage.js";
-import type { Cell, Columns } from "../../services/usage-columns.js";
+import type { UsageDailyRow } from "../../services/usage/usage.js";
+import type { Cell, Columns } from "../../services/usage/usage-columns.js";
 
 export const USAGE_DAILY_COLUMNS: Columns<UsageDailyRow> = {
   date: (row) => row.date,

@@ -1,5 +1,5 @@
 /** A generation job as OpenAI's `video` object. */
-import type { GenerationJob } from "../../services/generation/job.js";
+import type { GenerationJob } from "../../services/generation/jobs/job.js";
 
 const STATUSES = { running: "in_progress", succeeded: "completed", failed: "failed", cancelled: "failed" } as const;
 

@@ -1,6 +1,6 @@
 /** Webhook endpoints, their log, and the low balance, as REST shows them. */
 import { toCreditsNumber } from "../../lib/money.js";
-import type { LowBalanceRow } from "../../services/low-balance.js";
+import type { LowBalanceRow } from "../../services/credits/low-balance.js";
 import type { WebhookDeliveryRow, WebhookEndpointRow } from "../../services/webhooks/webhooks.js";
 
 export function toWebhookEndpoint({ id, url, events, isEnabled, disabledReason, failingSince, createdAt }: WebhookEndpointRow) {

@@ -9,8 +9,8 @@ import type { Clock } from "../../lib/clock.js";
 import { SYNC_INTERVAL_MS } from "../../limits-agents.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
-import type { ModelChange } from "../community-models/registry.js";
-import { admitAnybody } from "../permissions.js";
+import { admitAnybody } from "../access/permissions.js";
+import type { ModelChange } from "../community-models/repository.js";
 import type { CodeRepositories, RefreshedCode } from "./code-repository.js";
 
 export const syncAgentInput = z.strictObject({ id: z.string() });

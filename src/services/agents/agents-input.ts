@@ -3,8 +3,8 @@ import { z } from "zod";
 import { MCP_SERVERS_MAX, REPOSITORY_CHARS_MAX, SYSTEM_PROMPT_CHARS_MAX } from "../../limits-agents.js";
 import { MODEL_REFERENCE_CHARS_MAX } from "../../limits-community.js";
 import { modelDescription, modelName, modelTitle, modelVisibility, requiredSafetyFeatures } from "../community-models/common-input.js";
-import { distinct, storableText } from "../input.js";
 import { MCP_SERVER_IDS } from "../mcp/mcp-tools.js";
+import { distinct, storableText } from "../requests/input.js";
 
 const systemPrompt = storableText.min(1).max(SYSTEM_PROMPT_CHARS_MAX);
 const baseModel = storableText.min(1).max(MODEL_REFERENCE_CHARS_MAX);

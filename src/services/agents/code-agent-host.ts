@@ -2,8 +2,8 @@
 
 import { HOPS_HEADER } from "../../lib/hops.js";
 import { CODE_RUN_OUTPUT_BYTES_MAX } from "../../limits-agents.js";
+import type { OwnGateway } from "../mcp/loopback-client.js";
 import { MCP_SERVER_IDS, type McpServerId, type McpToolServers } from "../mcp/mcp-tools.js";
-import type { OwnGateway } from "../own-gateway.js";
 import { GuestCallError, type GuestHost, type GuestReply, type GuestRequest } from "./sandbox/guest-calls.js";
 import type { HeaderList } from "./sandbox/messages.js";
 

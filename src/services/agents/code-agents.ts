@@ -10,14 +10,14 @@ import { OpenAiClient } from "../../providers/openai/client.js";
 import { ResponsesChatProvider } from "../../providers/openai-endpoint/responses-chat.js";
 import type { ChatProvider, UpstreamTimeouts } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
+import type { OwnGateway } from "../mcp/loopback-client.js";
 import type { McpToolServers } from "../mcp/mcp-tools.js";
-import type { OwnGateway } from "../own-gateway.js";
 import type { AgentCall, AgentProviders } from "./agent-providers.js";
 import { CodeAgentHost } from "./code-agent-host.js";
 import type { CodeScripts } from "./code-scripts.js";
 import type { RunLimits } from "./run-limits.js";
 import type { RunTokens } from "./run-tokens.js";
-import type { Guests } from "./sandbox/guests.js";
+import type { Guests } from "./sandbox/sandbox-runner.js";
 
 export interface CodeAgentDependencies {
   readonly scripts: CodeScripts;

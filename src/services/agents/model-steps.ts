@@ -1,8 +1,8 @@
 /** One step of a prompt agent: its model is asked, whole or as a stream, and answers in words, or calls tools. */
 import type { RequestContext } from "../../context.js";
 import type { ChatDelta } from "../../lib/chat-format.js";
-import type { ChatCompletions } from "../generation/chat.js";
-import type { ChatCompletionInput } from "../generation/chat-input.js";
+import type { ChatCompletions } from "../generation/chat/chat.js";
+import type { ChatCompletionInput } from "../generation/chat/chat-input.js";
 
 export interface ToolCall {
   readonly id: string;

@@ -11,7 +11,7 @@ import { serviceUnavailable } from "../../errors.js";
 import type { ChatBody, ChatDelta } from "../../lib/chat-format.js";
 import { AGENT_MODEL_STEPS_MAX, AGENT_TOOL_CALLS_MAX } from "../../limits-agents.js";
 import type { Model } from "../catalog/model.js";
-import type { ChatCompletionInput } from "../generation/chat-input.js";
+import type { ChatCompletionInput } from "../generation/chat/chat-input.js";
 import type { AgentTools } from "./agent-tools.js";
 import type { AskModel, StepAnswer, ToolCall } from "./model-steps.js";
 import { failedResult, type ShownResult } from "./tool-results.js";

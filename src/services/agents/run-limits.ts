@@ -1,8 +1,8 @@
 /** What an agent's run may cost its caller (decisions "Run token"): what they say, else a tenth of what they have when it begins. */
 import type { AgentRun, RequestContext } from "../../context.js";
 import { RUN_SHARE } from "../../limits-agents.js";
-import type { Accounts } from "../accounts.js";
-import { requireCaller } from "../permissions.js";
+import { requireCaller } from "../access/permissions.js";
+import type { Accounts } from "../accounts/accounts.js";
 import type { AgentCall } from "./agent-providers.js";
 
 export interface BoundedRun extends AgentRun {

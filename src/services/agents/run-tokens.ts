@@ -11,8 +11,8 @@ import { parse, stringify } from "uuid";
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import type { Clock } from "../../lib/clock.js";
 import { RUN_TOKEN_MS } from "../../limits-agents.js";
-import type { ApiKeyDirectory } from "../api-key-directory.js";
-import { runTokenRefused } from "../key-refusals.js";
+import type { ApiKeyDirectory } from "../api-keys/api-key-cache.js";
+import { runTokenRefused } from "../api-keys/key-refusals.js";
 import type { SessionDirectory } from "../sessions/session-directory.js";
 import type { BoundedRun } from "./run-limits.js";
 

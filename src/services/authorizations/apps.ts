@@ -3,7 +3,7 @@ import { invalidInput } from "../../errors.js";
 import { isWellFormedApiKey } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
-import type { ApiKeyDirectory } from "../api-key-directory.js";
+import type { ApiKeyDirectory } from "../api-keys/api-key-cache.js";
 
 export interface App {
   readonly appKeyId: string;

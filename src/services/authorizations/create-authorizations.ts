@@ -1,12 +1,12 @@
 /** The redirect flow's services, each with what it uses. */
 import type { Clock } from "../../lib/clock.js";
-import type { Accounts } from "../accounts.js";
-import type { ApiKeys } from "../api-keys.js";
-import { Authorizations } from "../authorizations.js";
-import type { Foundations } from "../foundations.js";
-import type { Addresses } from "../platform-settings.js";
+import type { Accounts } from "../accounts/accounts.js";
+import type { ApiKeys } from "../api-keys/api-keys.js";
+import type { Foundations } from "../composition/infrastructure.js";
+import type { Addresses } from "../composition/platform-settings.js";
 import { Apps } from "./apps.js";
 import { AuthorizationCodes } from "./authorization-codes.js";
+import { Authorizations } from "./authorizations.js";
 
 export function createAuthorizations(
   { database, directory, catalog, deriveSecret }: Foundations,

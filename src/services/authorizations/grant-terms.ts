@@ -9,7 +9,7 @@ import { API_KEY_ALLOWED_MODELS_MAX, CREDITS_MAX } from "../../limits.js";
 import { GRANT_BUDGET_DEFAULT, GRANT_DAYS_DEFAULT, GRANT_DAYS_MAX } from "../../limits-authorization.js";
 import type { Model } from "../catalog/model.js";
 import { creditsAmount } from "../credits/credits-amount.js";
-import { storableText } from "../input.js";
+import { storableText } from "../requests/input.js";
 
 /** `keys` is not among them: no app manages keys (Spec 5.4). */
 export const GRANTABLE_PERMISSIONS = ["profile", "balance", "usage"] as const;

@@ -3,8 +3,8 @@
  * checked in, so that a start reads a few kilobytes and every change of a price is seen before it is charged.
  */
 import { ownValue } from "../../lib/own-values.js";
-import type { CatalogPriceField, LongContextPrices, StatedPrices } from "../pricing.js";
 import type { Modality } from "./modality.js";
+import type { CatalogPriceField, LongContextPrices, StatedPrices } from "./pricing.js";
 
 /** A price that depends on how long the prompt is: each tier is that of a request with more tokens than its start, all of it. */
 interface TieredPrice {

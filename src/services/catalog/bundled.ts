@@ -7,13 +7,13 @@
  */
 import { parsePicocredits } from "../../lib/money.js";
 import { ownValue } from "../../lib/own-values.js";
-import { type FieldPrice, MULTIPLIER_ONE, type PricedFields, type StatedPrices } from "../pricing.js";
 import { BUNDLED_MEDIA_MODELS, type BundledMediaModel, type PublishedPrice } from "./bundled-media.js";
 import { BUNDLED_MODELS, BUNDLED_VENDORS, type BundledModel, type BundledVendor } from "./bundled-models.js";
 import { type ListedModel, type PriceList, pricesInForce, readPriceList } from "./bundled-prices.js";
 import { BUNDLED_VENDOR_ENTRIES } from "./bundled-vendors.js";
 import type { Modality } from "./modality.js";
 import { bareNameOf, type CatalogSource, type DormantModel, type ModelDefinition, publisherOf, type Upstream } from "./model.js";
+import { type FieldPrice, MULTIPLIER_ONE, type PricedFields, type StatedPrices } from "./pricing.js";
 
 /** What the environment says of one vendor; `baseUrl` overrides the vendor's public address. */
 export interface VendorSettings {

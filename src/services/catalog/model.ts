@@ -1,6 +1,7 @@
 /** A model of the catalog and the upstream that runs it (Spec 2.8, 2.9). Immutable: a change makes another one. */
-import { isFree, type LongContextPrices, type PricedFields, type RateCard, type StatedPrices, toRateCard } from "../pricing.js";
+
 import { type ContentKind, type ImagePricing, MODALITY_TRAITS, type Modality } from "./modality.js";
+import { isFree, type LongContextPrices, type PricedFields, type RateCard, type StatedPrices, toRateCard } from "./pricing.js";
 
 /** Decisions "Catalog": what a caller can filter by. */
 export const CAPABILITIES = ["tools", "reasoning", "search", "code_exec", "vision"] as const;

@@ -9,11 +9,11 @@ import { parseBaseUrl } from "../../lib/base-url.js";
 import { StartError } from "../../lib/start-error.js";
 import { ADVERTISED_CONTEXT_LENGTH_MAX, FALLBACKS_MAX, MODEL_DESCRIPTION_CHARS_MAX } from "../../limits-community.js";
 import { VENDOR_NAMES } from "../../providers/ai-sdk/vendors.js";
-import { CATALOG_PRICE_FIELDS, type CatalogPriceField, usedPriceFields } from "../pricing.js";
 import { COMMUNITY_PUBLISHER } from "./community.js";
 import { CONTENT_KINDS, IMAGE_PRICINGS, MODALITIES } from "./modality.js";
 import { CAPABILITIES, type CatalogSource, type ModelDefinition, SAFETY_FEATURES, type Upstream, type WireFormat } from "./model.js";
 import { longContext, pricedFieldProblems, pricedFields, priceObjectsOf, statedPrices } from "./priced-fields-entry.js";
+import { CATALOG_PRICE_FIELDS, type CatalogPriceField, usedPriceFields } from "./pricing.js";
 import { SANDBOX_UPSTREAM } from "./sandbox.js";
 
 /** Spec 8: upstreamModel, and Unspecified: the same for ids and aliases. */

@@ -2,9 +2,9 @@
 import * as z from "zod";
 import { parsePicocredits, toPlainDecimal } from "../../lib/money.js";
 import { PRICE_CREDITS_MAX } from "../../limits-community.js";
-import { BILLED_FIELDS, NESTED_FIELDS, PRICEABLE_FIELDS } from "../billed-fields.js";
-import { CATALOG_PRICE_FIELDS, type CatalogPriceField, type FieldPrice, MULTIPLIER_ONE, type PricedFields } from "../pricing.js";
+import { BILLED_FIELDS, NESTED_FIELDS, PRICEABLE_FIELDS } from "./billed-fields.js";
 import type { Modality } from "./modality.js";
+import { CATALOG_PRICE_FIELDS, type CatalogPriceField, type FieldPrice, MULTIPLIER_ONE, type PricedFields } from "./pricing.js";
 
 /** A multiplier is stated to the millionth. */
 const PICO_OF_MILLIONTH = 1_000_000n;

@@ -3,9 +3,9 @@
  * when nothing else is configured; its twin is the same model at a round price, to try billing by hand.
  */
 import { SANDBOX_VOICES } from "../../providers/sandbox/media/voices.js";
-import { type FieldPrice, MULTIPLIER_ONE, type StatedPrices } from "../pricing.js";
 import type { Modality } from "./modality.js";
 import type { ModelDefinition } from "./model.js";
+import { type FieldPrice, MULTIPLIER_ONE, type StatedPrices } from "./pricing.js";
 
 type MediaModality = Exclude<Modality, "text" | "realtime" | "moderation">;
 

@@ -2,8 +2,9 @@
  * The sandbox's entries (decisions "Sandbox models"): models that run in the process, so that the service does its main
  * job with no upstream configured, and their priced twins, so that billing can be tried without a provider.
  */
-import type { StatedPrices } from "../pricing.js";
+
 import type { CatalogSource, Upstream } from "./model.js";
+import type { StatedPrices } from "./pricing.js";
 import { SANDBOX_MEDIA_MODELS } from "./sandbox-media.js";
 
 export const SANDBOX_UPSTREAM: Upstream = { id: "sandbox", wireFormat: "sandbox", baseUrl: "", apiKey: null, isTrusted: true };

@@ -1,10 +1,10 @@
 /** The catalog's entries as they are shown: pure functions from a model to JSON (decisions "Catalog"). */
 import { formatPicocredits } from "../../lib/money.js";
 import { setOwnValue } from "../../lib/own-values.js";
-import { type BilledKind, billedKinds } from "../pricing.js";
 import { type ModelHealth, UNKNOWN_HEALTH } from "./community.js";
 import { type Category, type ImagePricing, MODALITY_TRAITS } from "./modality.js";
 import type { Model, PendingModelChange } from "./model.js";
+import { type BilledKind, billedKinds } from "./pricing.js";
 
 /**
  * What a unit of each kind costs in credits, as decimal strings, every fall-back applied. The kinds are the columns of a

@@ -7,7 +7,7 @@ import {
   REQUIRED_SAFETY_FEATURES_MAX,
 } from "../../limits-community.js";
 import { SAFETY_FEATURES } from "../catalog/model.js";
-import { distinct, storableText } from "../input.js";
+import { distinct, storableText } from "../requests/input.js";
 
 /** Of a text that is trimmed before it is measured. */
 const NOT_BLANK = { allOf: [{ pattern: "\\S" }] };

@@ -4,9 +4,9 @@
  */
 import { invalidInput } from "../../errors.js";
 import { FALLBACK_CANDIDATES_MAX, FALLBACK_CANDIDATES_READ_MAX } from "../../limits-community.js";
-import { chargedPrices, PRICE_FIELDS } from "../pricing.js";
+import { chargedPrices, PRICE_FIELDS } from "../catalog/pricing.js";
 import { applied, type CommunityModelRow, type CommunityModelTerms, communityModelId, pendingAt, termsAt } from "./record.js";
-import type { ModelTransaction } from "./registry.js";
+import type { ModelTransaction } from "./repository.js";
 import { basisOf } from "./view.js";
 
 /** The model that has the fallbacks. */

@@ -20,7 +20,7 @@ import type { Events } from "../../store/events.js";
 import type { CommunityModelHealthModel } from "../../store/generated/prisma/models.js";
 import { type ModelHealth, UNKNOWN_HEALTH } from "../catalog/community.js";
 import type { Model } from "../catalog/model.js";
-import type { CallOutcomes } from "./call-outcomes.js";
+import type { CallOutcomes } from "./health-reporter.js";
 import { RereadQueue } from "./reread-queue.js";
 
 export interface HealthDependencies {

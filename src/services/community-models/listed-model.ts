@@ -11,7 +11,7 @@ import {
   toModel,
   type Upstream,
 } from "../catalog/model.js";
-import { BILLED_KINDS } from "../pricing.js";
+import { BILLED_KINDS } from "../catalog/pricing.js";
 import { type CommunityModelRow, type CommunityModelTerms, communityModelId, pendingAt, termsAt } from "./record.js";
 
 /** A row and what belongs to it of its account's. */

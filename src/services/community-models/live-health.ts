@@ -2,9 +2,9 @@
 import type { RequestContext } from "../../context.js";
 import { notFound } from "../../errors.js";
 import type { Events } from "../../store/events.js";
+import { requireKeyManager } from "../access/permissions.js";
+import { mapEvents, queueOf } from "../accounts/live.js";
 import type { ModelHealth } from "../catalog/community.js";
-import { mapEvents, queueOf } from "../live.js";
-import { requireKeyManager } from "../permissions.js";
 import type { CommunityDirectory } from "./directory.js";
 import type { ModelHealthRecords } from "./health.js";
 import { communityModelId } from "./record.js";

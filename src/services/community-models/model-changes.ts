@@ -3,8 +3,8 @@ import type { RequestContext } from "../../context.js";
 import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
-import { EventQueue } from "../live.js";
-import type { ModelChange } from "./registry.js";
+import { EventQueue } from "../accounts/live.js";
+import type { ModelChange } from "./repository.js";
 
 export interface ToldChange {
   readonly modelId: string;

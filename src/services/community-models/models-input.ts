@@ -10,8 +10,8 @@ import {
 import { COMMUNITY_PUBLISHER } from "../catalog/community.js";
 import { CONTENT_KINDS, IMAGE_PRICINGS } from "../catalog/modality.js";
 import { UPSTREAM_APIS } from "../catalog/model.js";
-import { distinct, storableText } from "../input.js";
-import { PRICE_FIELDS, type PriceField } from "../pricing.js";
+import { PRICE_FIELDS, type PriceField } from "../catalog/pricing.js";
+import { distinct, storableText } from "../requests/input.js";
 import { modelDescription, modelName, modelTitle, modelVisibility, requiredSafetyFeatures } from "./common-input.js";
 import { priceAmount } from "./price-input.js";
 

@@ -9,7 +9,7 @@
  * 4. Going private is immediate and drops what was scheduled.
  */
 import { PENDING_CHANGE_MS } from "../../limits-community.js";
-import { PRICE_FIELDS, type PriceField } from "../pricing.js";
+import { PRICE_FIELDS, type PriceField } from "../catalog/pricing.js";
 import type { CommunityModelTerms, PendingChange } from "./record.js";
 
 export interface ScheduledChange {

@@ -10,14 +10,14 @@ import { PROBE_INTERVAL_MS, PROBE_TIMEOUT_MS } from "../../limits-community.js";
 import { ProviderError } from "../../providers/provider.js";
 import type { UpstreamCode } from "../../providers/upstream-code.js";
 import type { BucketRule, Counters } from "../../store/counters.js";
+import { requireKeyManager } from "../access/permissions.js";
+import type { Catalog } from "../catalog/catalog.js";
 import type { Upstream } from "../catalog/model.js";
-import type { Catalog } from "../catalog.js";
 import { connectUpstream, hopsOf } from "../generation/connect-upstream.js";
-import { requireKeyManager } from "../permissions.js";
 import { upstreamIdOf } from "./listed-model.js";
 import { callCheaply } from "./probe-calls.js";
 import type { TestCommunityModelInput } from "./probe-input.js";
-import type { ModelRegistry } from "./registry.js";
+import type { ModelRegistry } from "./repository.js";
 import type { UpstreamUrls } from "./upstream-url.js";
 
 export interface CommunityModelTest {

@@ -1,7 +1,7 @@
 /** A registered model (Spec 2.8): its row as every part of the service reads it, and what a change that has come due makes of it. */
 import type { CommunityModelModel } from "../../store/generated/prisma/models.js";
 import { COMMUNITY_PUBLISHER } from "../catalog/community.js";
-import { PRICE_FIELDS, type PriceField, type StatedPrices } from "../pricing.js";
+import { PRICE_FIELDS, type PriceField, type StatedPrices } from "../catalog/pricing.js";
 
 export type CommunityModelRow = CommunityModelModel;
 

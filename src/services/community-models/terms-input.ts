@@ -1,11 +1,11 @@
 /** From what an owner sends to the terms of a model, and from terms to columns. */
 import { invalidInput } from "../../errors.js";
 import { Prisma } from "../../store/generated/prisma/client.js";
-import { PRICE_FIELDS, type PriceField, type StatedPrices, usedPriceFields } from "../pricing.js";
+import { PRICE_FIELDS, type PriceField, type StatedPrices, usedPriceFields } from "../catalog/pricing.js";
 import type { UpdateCommunityModelInput } from "./models-input.js";
 import type { TermsPlan, WantedTerms } from "./pending-change.js";
 import { applied, type CommunityModelRow } from "./record.js";
-import type { ChangedModelRow } from "./registry.js";
+import type { ChangedModelRow } from "./repository.js";
 import { basisOf } from "./view.js";
 
 type UpdateField = keyof UpdateCommunityModelInput;

@@ -1,7 +1,7 @@
 /** A registered model as its owner sees it (Spec 2.8): both faces show this. */
 import type { ContentKind, ImagePricing } from "../catalog/modality.js";
 import type { SafetyFeature, UpstreamApi } from "../catalog/model.js";
-import { chargedPrices, PRICE_FIELDS, type PriceField, type PricingBasis, type StatedPrices } from "../pricing.js";
+import { chargedPrices, PRICE_FIELDS, type PriceField, type PricingBasis, type StatedPrices } from "../catalog/pricing.js";
 import type { AdvertisedCapability, InputKind, ProxyModality } from "./models-input.js";
 import { applied, type CommunityModelRow, type CommunityModelTerms, communityModelId, pendingAt, termsAt } from "./record.js";
 

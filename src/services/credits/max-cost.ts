@@ -4,7 +4,7 @@ import type { RequestContext } from "../../context.js";
 import { wrongField } from "../../errors.js";
 import { parseNanocredits } from "../../lib/money.js";
 import { CREDITS_MAX } from "../../limits.js";
-import { parseInput } from "../input.js";
+import { parseInput } from "../requests/input.js";
 import { creditsAmount } from "./credits-amount.js";
 
 export const MAX_COST_HEADER = "X-Max-Cost";

@@ -16,8 +16,8 @@ import { TIER_STANDING_CACHE_MS, TIER_STANDINGS_MAX } from "../../limits-account
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Ledger, TierOutcome } from "../../store/ledger.js";
-import type { Tiers } from "../tiers.js";
 import type { KnownBalances } from "./known-balances.js";
+import type { Tiers } from "./tiers.js";
 
 /** As much of an account as says whether it is due. */
 export interface TierStanding {

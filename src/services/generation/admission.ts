@@ -3,9 +3,9 @@
  * caller asks for (decisions "Rate limits", "Safety features"). Looked at before anything is held.
  */
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
+import type { RateLimits } from "../access/rate-limits.js";
 import type { Model } from "../catalog/model.js";
-import type { Metrics } from "../metrics.js";
-import type { RateLimits } from "../rate-limits.js";
+import type { Metrics } from "../metrics/metrics.js";
 import { featuresOf } from "../safety/features.js";
 import type { Safety, SafetyReport } from "../safety/safety.js";
 import { ChildCosts } from "./child-costs.js";

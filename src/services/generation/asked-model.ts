@@ -1,6 +1,6 @@
 /**
  * The model as a request asks for it: with the rates that its fields make it cost. Whatever a vendor bills by is looked at here, before
- * anything is held and before an upstream is called, and refused where the model's entry has no price for it (services/billed-fields.ts).
+ * anything is held and before an upstream is called, and refused where the model's entry has no price for it (services/catalog/billed-fields.ts).
  */
 import { type AppError, invalidInput, wrongField } from "../../errors.js";
 import { JSON_DEPTH_MAX } from "../../limits.js";
@@ -12,11 +12,11 @@ import {
   OWN_FIELDS,
   PRICEABLE_FIELDS,
   TOOL_TYPE_FIELD,
-} from "../billed-fields.js";
-import { HARMLESS_OPTIONS } from "../billed-options.js";
+} from "../catalog/billed-fields.js";
 import type { Model } from "../catalog/model.js";
-import { qualityFor } from "../image-qualities.js";
-import { type FieldPrice, isFree, withFieldPrices } from "../pricing.js";
+import { type FieldPrice, isFree, withFieldPrices } from "../catalog/pricing.js";
+import { HARMLESS_OPTIONS } from "./billed-options.js";
+import { qualityFor } from "./media/image-qualities.js";
 
 export type AskedFields = Readonly<Record<string, unknown>>;
 

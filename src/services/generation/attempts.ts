@@ -2,7 +2,7 @@
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import { AppError, type ErrorCode } from "../../errors.js";
 import type { Model } from "../catalog/model.js";
-import type { CallOutcomes } from "../community-models/call-outcomes.js";
+import type { CallOutcomes } from "../community-models/health-reporter.js";
 import type { Cancellation } from "./cancellation.js";
 import { mayFallBack, toCallerError } from "./upstream-errors.js";
 

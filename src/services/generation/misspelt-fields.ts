@@ -6,7 +6,7 @@
  * would pass for a slip. A field that a schema gains belongs in its list (test/services/misspelt-fields.test.ts).
  */
 import { distance } from "fastest-levenshtein";
-import { BILLED_FIELDS, canonicalName } from "../billed-fields.js";
+import { BILLED_FIELDS, canonicalName } from "../catalog/billed-fields.js";
 import type { Modality } from "../catalog/modality.js";
 
 /** Unspecified: how many unknown fields of a body are compared, how long their names may be, and how short a name is too short to tell. */

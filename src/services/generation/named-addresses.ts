@@ -13,7 +13,7 @@ import { ownValue } from "../../lib/own-values.js";
 import { NAMED_HOSTS_MAX } from "../../limits.js";
 import type { Model } from "../catalog/model.js";
 import { SANDBOX_UPSTREAM } from "../catalog/sandbox.js";
-import type { Media } from "../media.js";
+import type { Media } from "../files/media.js";
 
 export interface NamedAddress {
   readonly text: string;

@@ -5,8 +5,8 @@ import { invalidInput } from "../../errors.js";
 import type { OutboundGuard } from "../../lib/outbound-guard.js";
 import { COMMUNITY_UPSTREAMS_MAX } from "../../limits-community.js";
 import type { ChatProvider, Provider, UpstreamTimeouts } from "../../providers/provider.js";
+import type { Catalog } from "../catalog/catalog.js";
 import type { Model } from "../catalog/model.js";
-import type { Catalog } from "../catalog.js";
 import { type ConnectedUpstream, connectUpstream, hopsOf } from "./connect-upstream.js";
 
 /** What a provider may offer. */

@@ -1,10 +1,10 @@
 /** Connected apps, with the broker that the operator chose. */
 import type { Clock } from "../../lib/clock.js";
-import type { Foundations } from "../foundations.js";
-import { callbackLink, Integrations } from "../integrations.js";
-import type { Addresses } from "../platform-settings.js";
+import type { Foundations } from "../composition/infrastructure.js";
+import type { Addresses } from "../composition/platform-settings.js";
 import { connectionLink, DevelopmentBroker } from "./development-broker.js";
 import { HttpBroker, type HttpBrokerSettings } from "./http-broker.js";
+import { callbackLink, Integrations } from "./integrations.js";
 import { NO_BROKER } from "./no-broker.js";
 import { SignedLinks } from "./signed-links.js";
 

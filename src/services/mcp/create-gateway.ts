@@ -1,13 +1,13 @@
 /** The gateway's own MCP server, put together. */
 import type { Events } from "../../store/events.js";
-import type { Catalog } from "../catalog.js";
+import type { Catalog } from "../catalog/catalog.js";
+import type { Addresses } from "../composition/platform-settings.js";
+import type { MediaLinks } from "../files/media-links.js";
+import type { TextGeneration } from "../generation/chat/text.js";
 import type { Generations } from "../generation/generations.js";
-import type { Images } from "../generation/images.js";
-import type { Speech } from "../generation/speech.js";
-import type { TextGeneration } from "../generation/text.js";
-import type { Videos } from "../generation/videos.js";
-import type { MediaLinks } from "../media-links.js";
-import type { Addresses } from "../platform-settings.js";
+import type { Images } from "../generation/media/images.js";
+import type { Speech } from "../generation/media/speech.js";
+import type { Videos } from "../generation/media/videos.js";
 import { McpGateway } from "./gateway.js";
 import { ToolCalls } from "./tool-calls.js";
 import { createImageTool } from "./tools/generate-image.js";

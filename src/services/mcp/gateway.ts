@@ -2,8 +2,8 @@
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { permissionDenied } from "../../errors.js";
-import { parseInput } from "../input.js";
-import { requireCaller } from "../permissions.js";
+import { requireCaller } from "../access/permissions.js";
+import { parseInput } from "../requests/input.js";
 import type { McpToolResult } from "./mcp-tools.js";
 import type { ToolCallId, ToolCalls } from "./tool-calls.js";
 import type { GatewayTool, Report } from "./tools/tool.js";

@@ -20,8 +20,8 @@ import {
   MCP_TOOL_PAGES_MAX,
   MCP_TOOLS_MAX,
 } from "../../limits-mcp.js";
-import type { OwnGateway } from "../own-gateway.js";
 import { endSession, inSession, type McpRequestOptions, type McpServerAddress, type McpSession, openSession } from "./connection.js";
+import type { OwnGateway } from "./loopback-client.js";
 import type { McpCallOptions, McpServerId, McpTool, McpToolResult, McpToolServers } from "./mcp-tools.js";
 import { McpSessions } from "./sessions.js";
 

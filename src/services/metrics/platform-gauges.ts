@@ -1,7 +1,7 @@
 /** What of the platform is read when its metrics are scraped: how much of everything there is now. */
-import type { CreatedServices } from "../create-services.js";
-import type { Foundations } from "../foundations.js";
-import type { Metrics } from "../metrics.js";
+import type { CreatedServices } from "../composition/create-services.js";
+import type { Foundations } from "../composition/infrastructure.js";
+import type { Metrics } from "./metrics.js";
 
 /** Beyond this a backlog is a backlog, and need not be counted further. */
 const BACKLOG_COUNTED_MAX = 10_000;

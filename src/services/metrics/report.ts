@@ -1,9 +1,9 @@
 /** Who may read the metrics: whoever sends the operator's token, or, without one, whoever asks where only this machine can. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { AppError, unauthenticated } from "../../errors.js";
-import type { Access } from "../access.js";
-import { readBearer } from "../bearer.js";
-import type { Metrics } from "../metrics.js";
+import type { Access } from "../access/access.js";
+import { readBearer } from "../access/bearer.js";
+import type { Metrics } from "./metrics.js";
 
 export interface MetricsSettings {
   /** Null: none is set. */

@@ -1,14 +1,14 @@
 /** Sessions and sign-in, with what only they use. */
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
-import type { Foundations } from "../foundations.js";
-import type { Addresses, PlatformSettings } from "../platform-settings.js";
-import { Sessions } from "../sessions.js";
-import { SignIn } from "../sign-in.js";
+import type { Foundations } from "../composition/infrastructure.js";
+import type { Addresses, PlatformSettings } from "../composition/platform-settings.js";
 import { GitHubSignIn } from "./github-sign-in.js";
 import { Passwords } from "./passwords.js";
 import { SessionCookie } from "./session-cookie.js";
 import { SessionDirectory } from "./session-directory.js";
+import { Sessions } from "./sessions.js";
+import { SignIn } from "./sign-in.js";
 import { loadSignInLibrary, type SignInLibrary } from "./sign-in-library.js";
 import { SignInLimits } from "./sign-in-limits.js";
 

@@ -5,7 +5,7 @@
 import type { Clock } from "../../lib/clock.js";
 import { WEBHOOK_CATCH_UP_DAYS_MAX, WEBHOOK_CATCH_UP_OVERLAP_MS, WEBHOOK_QUEUED_AT_ONCE_MAX } from "../../limits-webhooks.js";
 import type { Database } from "../../store/database.js";
-import type { ApiKeyRows } from "../api-key-rows.js";
+import type { ApiKeyRows } from "../api-keys/api-key-rows.js";
 import { apiKeyMessage, usageMessage } from "./messages.js";
 import type { QueuedMessage, WebhookQueue } from "./queue.js";
 

@@ -1,6 +1,6 @@
 /** What is asked of webhook endpoints. One schema each, for both faces. */
 import { z } from "zod";
-import { distinct, storableText } from "../input.js";
+import { distinct, storableText } from "../requests/input.js";
 import { WEBHOOK_EVENTS } from "./messages.js";
 
 /** Whether it may be asked for is the outbound guard's to say, its length included. */

@@ -1,8 +1,8 @@
 /** What webhooks tell: the events, and their messages by the names of the REST face. Never a prompt, an answer or a key's value. */
 import { toCreditsNumber } from "../../lib/money.js";
-import type { ApiKeyRow } from "../api-key-rows.js";
-import type { UsageRow } from "../usage.js";
-import { toJsonRow, USAGE_COLUMNS } from "../usage-columns.js";
+import type { ApiKeyRow } from "../api-keys/api-key-rows.js";
+import type { UsageRow } from "../usage/usage.js";
+import { toJsonRow, USAGE_COLUMNS } from "../usage/usage-columns.js";
 
 export const WEBHOOK_EVENTS = ["usage.recorded", "balance.low", "api_key.created", "api_key.revoked"] as const;
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number];

@@ -17,7 +17,7 @@ import {
 } from "../../limits-webhooks.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
-import type { ApiKeyRows } from "../api-key-rows.js";
+import type { ApiKeyRows } from "../api-keys/api-key-rows.js";
 import type { WebhookCatchUp } from "./catch-up.js";
 import type { WebhookListeners } from "./listeners.js";
 import { apiKeyMessage, usageMessage, type WebhookMessage } from "./messages.js";

@@ -12,7 +12,7 @@ import { WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX, WEBHOOK_TEST_INTERVAL_MS } from "../
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { WebhookDeliveryModel, WebhookEndpointModel } from "../../store/generated/prisma/models.js";
-import { requireKeyManager } from "../permissions.js";
+import { requireKeyManager } from "../access/permissions.js";
 import type { CreateWebhookEndpointInput, UpdateWebhookEndpointInput } from "./endpoints-input.js";
 import type { WebhookListeners } from "./listeners.js";
 import { TEST_EVENT, testMessage, type WebhookBody, type WebhookEvent } from "./messages.js";

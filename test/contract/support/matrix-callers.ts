@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from "uuid";
 import type { AccountPermission } from "../../../src/context.js";
 import { createApiKeyText, startOfApiKey } from "../../../src/lib/api-key-format.js";
 import type { RunTokens } from "../../../src/services/agents/run-tokens.js";
-import type { ApiKeyDirectory } from "../../../src/services/api-key-directory.js";
+import type { ApiKeyDirectory } from "../../../src/services/api-keys/api-key-cache.js";
 import type { Database } from "../../../src/store/database.js";
 import type { TestApp } from "../../support/app.js";
 import { signUp } from "../../support/sign-in.js";

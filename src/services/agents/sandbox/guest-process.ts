@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, readSync, writeFileSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import { CODE_RUN_LOG_BYTES_MAX, CODE_RUN_NICENESS, CODE_RUN_WATCH_MS } from "../../../limits-agents.js";
-import { GUEST_ENVIRONMENT, type Wall } from "./walls.js";
+import { GUEST_ENVIRONMENT, type Wall } from "./isolation.js";
 
 export interface GuestLimits {
   readonly cpuMs: number;

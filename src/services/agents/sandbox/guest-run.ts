@@ -16,8 +16,8 @@ import { encodeFrame, FrameError, FrameReader } from "./frames.js";
 import { GuestCalls, type GuestHost } from "./guest-calls.js";
 import { parseFromGuest } from "./guest-messages.js";
 import { type GuestEnd, type GuestLimit, type GuestLimits, GuestProcess } from "./guest-process.js";
+import type { Wall } from "./isolation.js";
 import type { FromGuest, ToGuest } from "./messages.js";
-import type { Wall } from "./walls.js";
 
 /** The agent's script and what it is asked. */
 export interface GuestTask {

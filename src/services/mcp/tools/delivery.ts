@@ -2,7 +2,7 @@
 import type { RequestContext } from "../../../context.js";
 import { MCP_INLINE_BYTES_MAX } from "../../../limits-mcp.js";
 import type { MediaFile } from "../../../providers/media.js";
-import type { MediaLinks } from "../../media-links.js";
+import type { MediaLinks } from "../../files/media-links.js";
 import { textBlock } from "./tool.js";
 
 type Block = Readonly<Record<string, unknown>>;

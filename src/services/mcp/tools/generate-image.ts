@@ -1,9 +1,9 @@
 /** `generate_image`: pictures from a prompt, or from a prompt and other pictures. */
 import * as z from "zod";
-import type { Images } from "../../generation/images.js";
-import { imageGenerationInput } from "../../generation/images-input.js";
-import { parseInput } from "../../input.js";
-import type { MediaLinks } from "../../media-links.js";
+import type { MediaLinks } from "../../files/media-links.js";
+import type { Images } from "../../generation/media/images.js";
+import { imageGenerationInput } from "../../generation/media/images-input.js";
+import { parseInput } from "../../requests/input.js";
 import { deliver, linked } from "./delivery.js";
 import { DELIVERIES, type GatewayTool, model, optional, toReceiptJson } from "./tool.js";
 

@@ -1,9 +1,9 @@
 /** `generate_speech`: a text read out. */
 import * as z from "zod";
 import type { MediaFile } from "../../../providers/media.js";
-import type { Speech } from "../../generation/speech.js";
-import { speechInput } from "../../generation/speech-input.js";
-import type { MediaLinks } from "../../media-links.js";
+import type { MediaLinks } from "../../files/media-links.js";
+import type { Speech } from "../../generation/media/speech.js";
+import { speechInput } from "../../generation/media/speech-input.js";
 import { deliver, linked } from "./delivery.js";
 import { DELIVERIES, type GatewayTool, model, optional, toReceiptJson } from "./tool.js";
 

@@ -1,10 +1,10 @@
 /** `generate_text`: a chat completion for one prompt. A client that asks for progress is told the text as it comes. */
 import * as z from "zod";
 import type { RequestContext } from "../../../context.js";
-import { textOfChunk } from "../../generation/cached-text.js";
-import { type ChatCompletionInput, chatCompletionInput } from "../../generation/chat-input.js";
+import { textOfChunk } from "../../generation/chat/cached-text.js";
+import { type ChatCompletionInput, chatCompletionInput } from "../../generation/chat/chat-input.js";
+import type { TextGeneration } from "../../generation/chat/text.js";
 import type { Receipt } from "../../generation/receipt.js";
-import type { TextGeneration } from "../../generation/text.js";
 import { type GatewayTool, model, optional, type Report, textBlock, toReceiptJson } from "./tool.js";
 
 const { shape } = chatCompletionInput;

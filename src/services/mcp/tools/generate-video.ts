@@ -1,10 +1,10 @@
 /** `generate_video`: a clip for a prompt. It takes minutes, is told about while it is made, and comes as a link. */
 import * as z from "zod";
+import type { MediaLinks } from "../../files/media-links.js";
 import type { Generations } from "../../generation/generations.js";
-import type { Videos } from "../../generation/videos.js";
-import { videoInput } from "../../generation/videos-input.js";
-import { parseInput } from "../../input.js";
-import type { MediaLinks } from "../../media-links.js";
+import type { Videos } from "../../generation/media/videos.js";
+import { videoInput } from "../../generation/media/videos-input.js";
+import { parseInput } from "../../requests/input.js";
 import { linked } from "./delivery.js";
 import { type GatewayTool, model, optional, type Report, toReceiptJson } from "./tool.js";
 

@@ -2,10 +2,10 @@
 import * as z from "zod";
 import { CATALOG_SEARCH_CHARS_MAX } from "../../../limits.js";
 import { MCP_MODELS_DEFAULT, MCP_MODELS_MAX } from "../../../limits-mcp.js";
+import type { Catalog } from "../../catalog/catalog.js";
 import { MODALITIES } from "../../catalog/modality.js";
 import { CAPABILITIES, type Model } from "../../catalog/model.js";
 import { toCatalogEntry } from "../../catalog/view.js";
-import type { Catalog } from "../../catalog.js";
 import { type GatewayTool, textBlock } from "./tool.js";
 
 const input = z.strictObject({

@@ -1,0 +1,327 @@
+/**
+ * Configuration: one schema over the environment, every name with a working default (`.env.example` lists them). Nothing
+ * else reads the environment; `main.ts` hands it in, tests hand in what they like and spread over the result.
+ */
+import { resolve } from "node:path";
+import * as z from "zod";
+import { faultOfSecretKey } from "../lib/api-key-format.js";
+import { toPlainDecimal } from "../lib/money.js";
+import { ownValue } from "../lib/own-values.js";
+import { StartError } from "../lib/start-error.js";
+import { CONTENDED_HOLD_WAIT_MS, GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "../limits.js";
+import { REQUEST_BODIES_BYTES_DEFAULT, REQUEST_BODIES_BYTES_MIN } from "../limits-bodies.js";
+import { DISK_FREE_BYTES_MIN_DEFAULT, MEDIA_QUOTA_BYTES_DEFAULT, MEDIA_QUOTA_FILES_DEFAULT } from "../limits-media.js";
+import { PASSWORD_COST, SIGN_IN_ATTEMPTS_PER_MINUTE } from "../limits-sessions.js";
+import { isMediaUrlAmbiguous, isMediaUrlWhereSessionsAre } from "./hosts.js";
+import { boolean, byteCount, credits, hosts, httpUrl, json, share, url, wholeNumber } from "./values.js";
+import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "./vendors.js";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What an account of this tier is given at each boundary of the period, in UTC; null gives nothing. */
+export interface Tier {
+  readonly name: string;
+  readonly nanocredits: bigint;
+  readonly period: "hour" | "day" | "week" | "month" | null;
+}
+
+/** Decisions "Agents and community models": servers that are mapped by configuration; `sluice` is always there. */
+/** Those of decisions "Agents and community models" that have to be mapped: `sluice` is this gateway itself. */
+const MAPPED_MCP_SERVER_IDS = ["ffmpeg", "computer", "search", "integrations", "ada"] as const;
+export type MappedMcpServerId = (typeof MAPPED_MCP_SERVER_IDS)[number];
+
+export type IntegrationsConfig =
+  | { readonly kind: "development" }
+  | { readonly kind: "off" }
+  | { readonly kind: "http"; readonly url: string; readonly key: string | null };
+
+export interface Addresses {
+  readonly baseUrl: string;
+  readonly authUrl: string;
+  readonly mediaUrl: string;
+}
+
+const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
+
+export interface Config {
+  readonly host: string;
+  /** 0: the system chooses, and `addressesOf` says what became of it. */
+  readonly port: number;
+  /** Absolute. */
+  readonly dataDir: string;
+  /** As stated, without a slash at the end; null is worked out by `addressesOf`. */
+  readonly baseUrl: string | null;
+  readonly authUrl: string | null;
+  readonly mediaUrl: string | null;
+  /** Null: the embedded database. */
+  readonly databaseUrl: string | null;
+  /** Null: counters and events in memory. */
+  readonly redisUrl: string | null;
+  /** Null: blobs in a folder. Null credentials: those that the SDK finds by itself. */
+  readonly s3: {
+    readonly bucket: string;
+    readonly endpoint: string | null;
+    readonly region: string;
+    readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string } | null;
+  } | null;
+  /** What the bodies of requests may hold together. */
+  readonly requestBodiesBytes: number;
+  readonly mediaQuota: {
+    /** Of one account. */
+    readonly bytesMax: number;
+    readonly filesMax: number;
+    /** Bytes that must stay free on the disk. */
+    readonly freeBytesMin: number;
+  };
+  readonly ownerApiKey: string | null;
+  /** Nanocredits in the owner's pack on the first start. */
+  readonly ownerCredits: bigint;
+  /** Null: made and kept under the data directory. */
+  readonly encryptionKey: string | null;
+  readonly modelsFile: string | null;
+  /** False: no model answers within the process, and none that is free stands in for one that is missing. */
+  readonly hasSandboxModels: boolean;
+  readonly vendors: Readonly<Record<VendorId, VendorConfig>>;
+  /** Nobody but this machine can ask: whoever asks is told what the operator has to set. */
+  readonly isForThisMachineOnly: boolean;
+  /** Names and addresses without a port, in lower case, IPv6 without brackets. */
+  readonly upstreamAllowHosts: readonly string[];
+  readonly trustProxyHops: number;
+  readonly logLevel: (typeof LOG_LEVELS)[number];
+  /** What share of the requests that went well has a line in the log; of the others, each has. Null: none has. */
+  readonly accessLog: number | null;
+  /** Whoever reads the metrics sends the token. Without one they are read by whoever asks where only this machine can, and else by nobody. */
+  readonly metrics: { readonly token: string | null; readonly isOpen: boolean };
+  /** Who may make an account: whoever reaches the gateway, or operators alone. */
+  readonly signUp: "open" | "closed";
+  readonly github: {
+    readonly clientId: string;
+    readonly clientSecret: string;
+    /** Not from the environment. */
+    readonly webUrl: string;
+    readonly apiUrl: string;
+  } | null;
+  /** Not from the environment. */
+  readonly signInAttemptsPerMinute: number;
+  /** scrypt's N for passwords. Not from the environment. */
+  readonly passwordCost: number;
+  readonly mcpServers: Readonly<Partial<Record<MappedMcpServerId, string>>>;
+  /** What they are asked with, as bearer tokens. */
+  readonly mcpServerKeys: Readonly<Partial<Record<MappedMcpServerId, string>>>;
+  /** A model's id or alias. */
+  readonly moderationModel: string | null;
+  readonly integrations: IntegrationsConfig;
+  readonly tiers: readonly Tier[];
+  /** What all tier buckets together may spend in a day (UTC), in nanocredits; null: as much as they have. */
+  readonly freeSpendPerDay: bigint | null;
+  readonly rateLimits: {
+    readonly anonymousRequestsPer10Seconds: number;
+    readonly publishableRequestsPerMinute: number;
+    /** Nanocredits. */
+    readonly publishableCreditsPerHour: bigint;
+  };
+  readonly graphql: { readonly introspection: boolean; readonly graphiql: boolean };
+  /** How long an upstream may take. Not from the environment. */
+  /** How long a hold waits for what others hold. Not from the environment. */
+  readonly contendedHoldWaitMs: number;
+  readonly timeouts: { readonly connectMs: number; readonly idleMs: number; readonly totalMs: number };
+  /** A variable that another file names, such as `env:NAME` in MODELS_FILE. Null when unset or empty. */
+  readonly readEnv: (name: string) => string | null;
+}
+
+/** What is wrong with the environment, a line for each variable; never shows a value, which may be a secret. */
+export class ConfigError extends StartError {
+  override readonly name: string = "ConfigError";
+
+  constructor(problems: readonly string[]) {
+    super(`The configuration is not valid:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
+  }
+}
+
+const DEFAULT_TIERS =
+  '[{"name":"free","credits":1,"period":"day"},{"name":"plus","credits":5,"period":"day"},{"name":"pro","credits":20,"period":"day"}]';
+
+/** As a bare address and as a URL writes it. */
+const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|::1|\[::1\])$/;
+
+const GITHUB_URLS = { webUrl: "https://github.com", apiUrl: "https://api.github.com" };
+
+const text = z.string();
+const environment = z.object({
+  HOST: text.default("127.0.0.1"),
+  PORT: wholeNumber(0, 65_535).default(4_000),
+  DATA_DIR: text.default("./data"),
+  BASE_URL: httpUrl().optional(),
+  AUTH_URL: httpUrl().optional(),
+  MEDIA_URL: httpUrl().optional(),
+  DATABASE_URL: url(/^postgres(ql)?:$/, "must be a postgresql:// URL").optional(),
+  REDIS_URL: url(/^rediss?:$/, "must be a redis:// or rediss:// URL").optional(),
+  S3_ENDPOINT: httpUrl().optional(),
+  S3_REGION: text.default("us-east-1"),
+  S3_BUCKET: text.optional(),
+  S3_ACCESS_KEY_ID: text.optional(),
+  S3_SECRET_ACCESS_KEY: text.optional(),
+  MEDIA_QUOTA_BYTES: byteCount().default(MEDIA_QUOTA_BYTES_DEFAULT),
+  MEDIA_QUOTA_FILES: wholeNumber(0, 999_999_999).default(MEDIA_QUOTA_FILES_DEFAULT),
+  REQUEST_BODIES_BYTES: byteCount()
+    .refine((bytes) => bytes >= REQUEST_BODIES_BYTES_MIN, `must be at least ${REQUEST_BODIES_BYTES_MIN}`)
+    .default(REQUEST_BODIES_BYTES_DEFAULT),
+  DISK_FREE_BYTES_MIN: byteCount().default(DISK_FREE_BYTES_MIN_DEFAULT),
+  OWNER_API_KEY: text
+    .refine((key) => faultOfSecretKey(key) === null, {
+      error: ({ input }) => `${faultOfSecretKey(String(input))}. \`npm run -s sluice -- key generate\` prints a good one`,
+    })
+    .optional(),
+  OWNER_CREDITS: credits().default(100n * 10n ** 9n),
+  ENCRYPTION_KEY: text.min(16, "must have at least 16 characters").optional(),
+  MODELS_FILE: text.optional(),
+  SANDBOX_MODELS: z.enum(["on", "off"]).default("on"),
+  UPSTREAM_ALLOW_HOSTS: hosts().default([]),
+  TRUST_PROXY: wholeNumber(0, 100).default(0),
+  LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
+  ACCESS_LOG: share().default(1),
+  METRICS_TOKEN: text.regex(/^[\x21-\x7e]{16,}$/, "must have at least 16 characters, without spaces").optional(),
+  SIGN_UP: z.enum(["open", "closed"]).optional(),
+  GITHUB_CLIENT_ID: text.optional(),
+  GITHUB_CLIENT_SECRET: text.optional(),
+  MCP_SERVERS: json(z.partialRecord(z.enum(MAPPED_MCP_SERVER_IDS), httpUrl())).default({}),
+  MCP_SERVER_KEYS: json(z.partialRecord(z.enum(MAPPED_MCP_SERVER_IDS), z.string().regex(/^[\x21-\x7e]+$/, "must be a key"))).default({}),
+  MODERATION_MODEL: text.optional(),
+  INTEGRATIONS_BROKER_URL: z.union([z.literal("off"), httpUrl()], 'must be "off" or an http or https URL').optional(),
+  INTEGRATIONS_BROKER_KEY: text.optional(),
+  TIERS: json(tiers()).prefault(DEFAULT_TIERS),
+  FREE_SPEND_PER_DAY: credits().optional(),
+  ANONYMOUS_REQUESTS_PER_10_SECONDS: wholeNumber(1, 1_000_000).default(100),
+  PUBLISHABLE_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000).default(60),
+  PUBLISHABLE_CREDITS_PER_HOUR: credits().default(10n ** 9n),
+  GRAPHQL_INTROSPECTION: boolean().optional(),
+  GRAPHIQL: boolean().optional(),
+  ...vendorEnvironment,
+});
+
+type Values = z.infer<typeof environment>;
+
+/** Every variable that is read, in the order of `.env.example`. */
+export const ENVIRONMENT_NAMES = Object.keys(environment.shape) as readonly (keyof Values)[];
+
+/** Throws a ConfigError that names every bad variable. Empty values count as unset. */
+export function parseConfig(env: Environment): Config {
+  const readEnv = (name: string): string | null => ownValue(env, name) || null;
+  const stated = Object.fromEntries(ENVIRONMENT_NAMES.map((name) => [name, readEnv(name)]).filter(([, value]) => value !== null));
+  const parsed = environment.safeParse(stated);
+  if (!parsed.success) throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.map(String).join(".")}: ${issue.message}`));
+  const problems = missingPartners(parsed.data);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return toConfig(parsed.data, readEnv);
+}
+
+/** Where the service is reached, once it listens on `port`: what is not stated is worked out from what is. */
+export function addressesOf(config: Pick<Config, "baseUrl" | "authUrl" | "mediaUrl">, port: number): Addresses {
+  const baseUrl = config.baseUrl ?? `http://localhost:${port}`;
+  return { baseUrl, authUrl: config.authUrl ?? baseUrl, mediaUrl: config.mediaUrl ?? `${baseUrl}/media` };
+}
+
+function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
+  const isLocal = isForThisMachineOnly(values);
+  return {
+    host: values.HOST,
+    port: values.PORT,
+    dataDir: resolve(values.DATA_DIR),
+    baseUrl: values.BASE_URL ?? null,
+    authUrl: values.AUTH_URL ?? null,
+    mediaUrl: values.MEDIA_URL ?? null,
+    databaseUrl: values.DATABASE_URL ?? null,
+    redisUrl: values.REDIS_URL ?? null,
+    s3: toS3(values),
+    requestBodiesBytes: values.REQUEST_BODIES_BYTES,
+    mediaQuota: { bytesMax: values.MEDIA_QUOTA_BYTES, filesMax: values.MEDIA_QUOTA_FILES, freeBytesMin: values.DISK_FREE_BYTES_MIN },
+    ownerApiKey: values.OWNER_API_KEY ?? null,
+    ownerCredits: values.OWNER_CREDITS,
+    encryptionKey: values.ENCRYPTION_KEY ?? null,
+    modelsFile: values.MODELS_FILE ?? null,
+    hasSandboxModels: values.SANDBOX_MODELS === "on",
+    vendors: toVendors(values),
+    isForThisMachineOnly: isLocal,
+    upstreamAllowHosts: values.UPSTREAM_ALLOW_HOSTS,
+    trustProxyHops: values.TRUST_PROXY,
+    logLevel: values.LOG_LEVEL,
+    accessLog: values.ACCESS_LOG,
+    metrics: { token: values.METRICS_TOKEN ?? null, isOpen: values.METRICS_TOKEN === undefined && isLocal },
+    github:
+      values.GITHUB_CLIENT_ID && values.GITHUB_CLIENT_SECRET
+        ? { clientId: values.GITHUB_CLIENT_ID, clientSecret: values.GITHUB_CLIENT_SECRET, ...GITHUB_URLS }
+        : null,
+    // Unspecified: each account is given credits every day, so strangers make none unless the operator says so.
+    signUp: values.SIGN_UP ?? (isLocal ? "open" : "closed"),
+    signInAttemptsPerMinute: SIGN_IN_ATTEMPTS_PER_MINUTE,
+    passwordCost: PASSWORD_COST,
+    mcpServers: values.MCP_SERVERS,
+    mcpServerKeys: values.MCP_SERVER_KEYS,
+    moderationModel: values.MODERATION_MODEL ?? null,
+    integrations: toIntegrations(values),
+    tiers: values.TIERS,
+    freeSpendPerDay: values.FREE_SPEND_PER_DAY ?? null,
+    rateLimits: {
+      anonymousRequestsPer10Seconds: values.ANONYMOUS_REQUESTS_PER_10_SECONDS,
+      publishableRequestsPerMinute: values.PUBLISHABLE_REQUESTS_PER_MINUTE,
+      publishableCreditsPerHour: values.PUBLISHABLE_CREDITS_PER_HOUR,
+    },
+    // Unspecified: open where just this machine can ask, closed to the world until the operator says otherwise.
+    graphql: { introspection: values.GRAPHQL_INTROSPECTION ?? isLocal, graphiql: values.GRAPHIQL ?? isLocal },
+    contendedHoldWaitMs: CONTENDED_HOLD_WAIT_MS,
+    timeouts: { connectMs: UPSTREAM_CONNECT_TIMEOUT_MS, idleMs: UPSTREAM_IDLE_TIMEOUT_MS, totalMs: GENERATION_TIMEOUT_MS },
+    readEnv,
+  };
+}
+
+/** Listens to itself, is reached at addresses of itself, and nobody stands in front who lets others in. */
+function isForThisMachineOnly({ HOST, BASE_URL, AUTH_URL, MEDIA_URL, TRUST_PROXY }: Values): boolean {
+  const hosts = [BASE_URL, AUTH_URL, MEDIA_URL].flatMap((address) => (address === undefined ? [] : [new URL(address).hostname]));
+  return TRUST_PROXY === 0 && [HOST, ...hosts].every((host) => LOOPBACK_HOST.test(host));
+}
+
+/** Variables that make sense only together. */
+function missingPartners(values: Values): string[] {
+  const problems: string[] = [];
+  const needs = (name: keyof Values, partner: keyof Values) => {
+    if (values[name] !== undefined && values[partner] === undefined) problems.push(`${partner}: is needed when ${name} is set`);
+  };
+  needs("S3_ENDPOINT", "S3_BUCKET");
+  needs("S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY");
+  needs("S3_SECRET_ACCESS_KEY", "S3_ACCESS_KEY_ID");
+  needs("GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET");
+  needs("GITHUB_CLIENT_SECRET", "GITHUB_CLIENT_ID");
+  for (const id of Object.keys(values.MCP_SERVER_KEYS)) {
+    if (!Object.hasOwn(values.MCP_SERVERS, id)) problems.push(`MCP_SERVERS: must say where ${id} is, for which MCP_SERVER_KEYS has a key`);
+  }
+  if (isMediaUrlAmbiguous(values.MEDIA_URL, values.BASE_URL)) problems.push("MEDIA_URL: must have a path, or another host than BASE_URL");
+  const urls = { mediaUrl: values.MEDIA_URL, authUrl: values.AUTH_URL, baseUrl: values.BASE_URL };
+  if (isMediaUrlWhereSessionsAre(urls)) problems.push("MEDIA_URL: must have another host than AUTH_URL, where people are signed in");
+  return problems;
+}
+
+function toS3(values: Values): Config["s3"] {
+  const { S3_BUCKET: bucket, S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey } = values;
+  if (bucket === undefined) return null;
+  const credentials = accessKeyId !== undefined && secretAccessKey !== undefined ? { accessKeyId, secretAccessKey } : null;
+  return { bucket, endpoint: values.S3_ENDPOINT ?? null, region: values.S3_REGION, credentials };
+}
+
+function toIntegrations(values: Values): IntegrationsConfig {
+  const url = values.INTEGRATIONS_BROKER_URL;
+  if (url === undefined) return { kind: "development" };
+  if (url === "off") return { kind: "off" };
+  return { kind: "http", url, key: values.INTEGRATIONS_BROKER_KEY ?? null };
+}
+
+function tiers() {
+  const tier = z.strictObject({
+    name: z.string().min(1),
+    credits: z.union([z.string(), z.number().transform((number) => toPlainDecimal(number) ?? "")]).pipe(credits()),
+    period: z.enum(["hour", "day", "week", "month"]).nullable().default(null),
+  });
+  return z
+    .array(tier.transform(({ name, credits: nanocredits, period }) => ({ name, nanocredits, period })))
+    .refine((all) => new Set(all.map(({ name }) => name)).size === all.length, "must not name a tier twice")
+    .refine((all) => all.some(({ name }) => name === "free"), "must have a tier named free, which new accounts are given");
+}

@@ -1,0 +1,96 @@
+/** The kinds of value that environment variables hold: each a schema from text to what the configuration keeps. */
+import { isIP } from "node:net";
+import * as z from "zod";
+import { parseBaseUrl } from "../lib/base-url.js";
+import { parseNanocredits } from "../lib/money.js";
+import { CREDITS_MAX } from "../limits.js";
+
+export function wholeNumber(min: number, max: number) {
+  const message = `must be a whole number from ${min} to ${max}`;
+  return z
+    .string()
+    .regex(/^\d{1,9}$/, { error: message, abort: true })
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, message);
+}
+
+/** Up to a petabyte less one. */
+export function byteCount() {
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, "must be a whole number of bytes")
+    .transform(Number);
+}
+
+export function boolean() {
+  return z.enum(["true", "false", "1", "0"], "must be true, false, 1 or 0").transform((value) => value === "true" || value === "1");
+}
+
+/** Of everything, what part: on, off (null), or a number between them. */
+export function share() {
+  return z.string().transform((value, ctx) => {
+    if (value === "off") return null;
+    if (value === "on") return 1;
+    if (/^(?:0|1|0?\.\d{1,9}|1\.0{1,9})$/.test(value)) return Number(value);
+    ctx.addIssue("must be on, off, or a number from 0 to 1");
+    return z.NEVER;
+  });
+}
+
+/** Credits as a decimal string, to nanocredits. */
+export function credits() {
+  return z.string().transform((value, ctx) => {
+    const nanocredits = parseNanocredits(value);
+    if (nanocredits !== null && nanocredits >= 0n && nanocredits <= BigInt(CREDITS_MAX) * 10n ** 9n) return nanocredits;
+    ctx.addIssue(`must be a number of credits from 0 to ${CREDITS_MAX} with at most 9 decimals`);
+    return z.NEVER;
+  });
+}
+
+export function url(protocol: RegExp, message: string) {
+  return z.string().refine((value) => URL.canParse(value) && protocol.test(new URL(value).protocol), message);
+}
+
+/** An address that paths are appended to. */
+export function httpUrl() {
+  return z.string().transform((value, ctx) => {
+    const baseUrl = parseBaseUrl(value);
+    if (baseUrl !== null) return baseUrl;
+    ctx.addIssue("must be an http or https URL without credentials, query and fragment");
+    return z.NEVER;
+  });
+}
+
+/** `a.example, 10.0.0.1,[::1]` to its parts. */
+export function hosts() {
+  const host = z
+    .string()
+    .transform((value) =>
+      value
+        .trim()
+        .replace(/^\[(.*)\]$/, "$1")
+        .toLowerCase(),
+    )
+    .refine(
+      (value) => isIP(value) !== 0 || /^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$/.test(value),
+      "must be host names or addresses without a port, separated by commas",
+    );
+  return z
+    .string()
+    .transform((value) => value.split(",").filter((part) => part.trim() !== ""))
+    .pipe(z.array(host));
+}
+
+export function json<Schema extends z.ZodType>(schema: Schema) {
+  return z
+    .string()
+    .transform((value, ctx): unknown => {
+      try {
+        return JSON.parse(value);
+      } catch {
+        ctx.addIssue("must be JSON");
+        return z.NEVER;
+      }
+    })
+    .pipe(schema);
+}

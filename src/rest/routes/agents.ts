@@ -1,0 +1,33 @@
+/** Agents of the account (Spec 4.7). */
+import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "../../limits-community.js";
+import { requireKeyManager } from "../../services/access/permissions.js";
+import { createAgentInput, updateAgentInput } from "../../services/agents/agents-input.js";
+import type { Services } from "../../services/services.js";
+import type { Endpoint } from "../endpoint.js";
+import { toAgent } from "../presenters/agents.js";
+import type { Route } from "../route.js";
+
+export function addAgentRoutes(route: Route, endpoint: Endpoint, { agents }: Pick<Services, "agents">): void {
+  route("/agents", {
+    GET: endpoint({
+      handler: async (ctx) => {
+        const page = await agents.list(ctx, { first: COMMUNITY_MODELS_PER_ACCOUNT_MAX });
+        return { data: page.items.map(toAgent) };
+      },
+    }),
+    POST: endpoint({
+      requires: requireKeyManager,
+      body: createAgentInput,
+      handler: async (ctx, { body }) => toAgent(await agents.create(ctx, body)),
+    }),
+  });
+  route("/agents/:agent", {
+    GET: endpoint({ handler: async (ctx, { exchange }) => toAgent(await agents.get(ctx, exchange.parameter("agent"))) }),
+    PATCH: endpoint({
+      requires: requireKeyManager,
+      body: updateAgentInput,
+      handler: async (ctx, { body, exchange }) => toAgent(await agents.update(ctx, exchange.parameter("agent"), body)),
+    }),
+    DELETE: endpoint({ handler: (ctx, { exchange }) => agents.delete(ctx, exchange.parameter("agent")) }),
+  });
+}

@@ -1,0 +1,35 @@
+/** The authorization host: where people sign in and decide what apps may spend (Spec 4.9). */
+import type { Services } from "../../services/services.js";
+import type { Endpoint } from "../endpoint.js";
+import type { OAuthEndpoint } from "../oauth-endpoint.js";
+import type { PageEndpoint } from "../pages/page-endpoint.js";
+import { addSessionPages } from "../pages/sessions.js";
+import { addSignInPages } from "../pages/sign-in.js";
+import type { GatewayInfo } from "../pages/start.js";
+import type { Route } from "../route.js";
+import { addAuthorizeRoutes } from "./authorize.js";
+import { addDeviceRoutes } from "./device.js";
+import { addDevicePages } from "./device-page.js";
+import { addHomePages } from "./home-pages.js";
+import { addIntegrationPages } from "./integration-pages.js";
+import { addMetadataRoutes } from "./oauth-metadata.js";
+import { addTokenRoutes } from "./oauth-token.js";
+
+export interface AuthEndpoints {
+  readonly endpoint: Endpoint;
+  readonly page: PageEndpoint;
+  readonly oauth: OAuthEndpoint;
+}
+
+/** Each domain of the host adds its routes here. */
+export function addAuthRoutes(route: Route, endpoints: AuthEndpoints, services: Services, gateway: GatewayInfo): void {
+  addSignInPages(route, endpoints, services);
+  addHomePages(route, endpoints.page, services, gateway);
+  addSessionPages(route, endpoints, services);
+  addAuthorizeRoutes(route, endpoints.page, services);
+  addTokenRoutes(route, endpoints.oauth, services);
+  addMetadataRoutes(route, services);
+  addDeviceRoutes(route, endpoints, services);
+  addDevicePages(route, endpoints.page, services);
+  addIntegrationPages(route, endpoints.page, services);
+}

@@ -1,0 +1,22 @@
+/** POST /v1/chat/completions: OpenAI's wire format (Spec 4.1). */
+import { chatCompletionInput } from "../../services/generation/chat/chat-input.js";
+import type { Services } from "../../services/services.js";
+import type { Endpoint } from "../endpoint.js";
+import { receiptHeaders } from "../headers.js";
+import type { Route } from "../route.js";
+import { sendChatStream } from "../streaming.js";
+
+export function addChatCompletionRoutes(route: Route, endpoint: Endpoint, { chat }: Pick<Services, "chat">): void {
+  route("/v1/chat/completions", {
+    POST: endpoint({
+      isGeneration: true,
+      body: chatCompletionInput,
+      handler: async (ctx, { body, exchange }) => {
+        if (body.stream) return sendChatStream(exchange, ctx, chat.stream(ctx, body));
+        const { bytes, receipt } = await chat.create(ctx, body);
+        exchange.setHeaders(receiptHeaders(receipt));
+        exchange.sendBytes(bytes, "application/json; charset=utf-8");
+      },
+    }),
+  });
+}

@@ -1,0 +1,21 @@
+/** The probe of an upstream (decisions "Agents and community models"). */
+
+import { requireKeyManager } from "../../services/access/permissions.js";
+import { testCommunityModelInput } from "../../services/community-models/probe-input.js";
+import type { Services } from "../../services/services.js";
+import type { Endpoint } from "../endpoint.js";
+import type { Route } from "../route.js";
+
+export function addMyModelTestRoutes(
+  route: Route,
+  endpoint: Endpoint,
+  { communityModelProbe }: Pick<Services, "communityModelProbe">,
+): void {
+  route("/my-models/test", {
+    POST: endpoint({
+      requires: requireKeyManager,
+      body: testCommunityModelInput,
+      handler: (ctx, { body }) => communityModelProbe.test(ctx, body),
+    }),
+  });
+}

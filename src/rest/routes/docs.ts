@@ -1,0 +1,88 @@
+/** The description of the REST face for programs (`/openapi.json`) and for people (`/docs`). Open to all, and no key is looked at. */
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { notFound } from "../../errors.js";
+import type { AnswerType } from "../../lib/content-types.js";
+import type { Exchange } from "../exchange.js";
+import { createOpenApiDocument } from "../openapi/document.js";
+import type { RecordedRoute } from "../openapi/record.js";
+import type { Route } from "../route.js";
+
+/** What of Swagger UI the page loads. */
+const ASSETS: ReadonlyMap<string, AnswerType> = new Map(
+  Object.entries({
+    "swagger-ui.css": "text/css; charset=utf-8",
+    "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+    "favicon-32x32.png": "image/png",
+  } as const),
+);
+const START_SCRIPT = "start.js";
+const ASSET_MAX_AGE_SECONDS = 86_400;
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Sluice: API reference</title>
+<link rel="icon" href="/docs/favicon-32x32.png">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+</head>
+<body>
+<div id="reference"><noscript>The description of this API is at <a href="/openapi.json">/openapi.json</a>.</noscript></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/${START_SCRIPT}"></script>
+</body>
+</html>
+`;
+/** A file of its own, because the page may run no script that is written into it. Fields of a form that are left empty are not sent. */
+const START = `window.onload = () => SwaggerUIBundle({
+  url: "/openapi.json",
+  dom_id: "#reference",
+  deepLinking: true,
+  persistAuthorization: false,
+  requestInterceptor: (request) => {
+    if (request.body instanceof FormData) for (const [name, value] of [...request.body]) if (value === "") request.body.delete(name);
+    return request;
+  },
+});
+`;
+/** Swagger UI sets styles from its script, draws its icons from data URLs and shows answered pictures and sound; nothing comes from elsewhere. */
+const PAGE_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/** `recorded` is complete once every route has been added, and read when it is asked for. */
+export function addDocsRoutes(route: Route, recorded: readonly RecordedRoute[]): void {
+  let document: Buffer | null = null;
+  route("/openapi.json", {
+    GET: (exchange) => {
+      document ??= Buffer.from(JSON.stringify(createOpenApiDocument(recorded)));
+      exchange.sendBytes(document, "application/json; charset=utf-8");
+    },
+  });
+  route("/docs", {
+    GET: (exchange) => {
+      exchange.setHeaders({
+        "Content-Security-Policy": PAGE_POLICY,
+        "Referrer-Policy": "no-referrer",
+      });
+      exchange.sendBytes(Buffer.from(PAGE), "text/html; charset=utf-8");
+    },
+  });
+  route("/docs/:asset", { GET: sendAsset });
+}
+
+async function sendAsset(exchange: Exchange): Promise<void> {
+  const name = exchange.parameter("asset");
+  exchange.setHeaders({ "Cache-Control": `public, max-age=${ASSET_MAX_AGE_SECONDS}` });
+  if (name === START_SCRIPT) return exchange.sendBytes(Buffer.from(START), "text/javascript; charset=utf-8");
+  const type = ASSETS.get(name);
+  if (type === undefined) throw notFound("path");
+  const path = join(dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json")), name);
+  exchange.writeHead(200, { "Content-Type": type, "Content-Length": (await stat(path)).size });
+  if (exchange.req.method === "HEAD") exchange.res.end();
+  else await pipeline(createReadStream(path), exchange.res).catch(() => undefined);
+}

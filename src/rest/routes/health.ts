@@ -1,0 +1,56 @@
+/** What the service is and whether it works: the landing answer, liveness and readiness. Open to all, and no key is looked at. */
+import { notFound, serviceUnavailable } from "../../errors.js";
+import { sendError } from "../error-handler.js";
+import { prefersHtml } from "../pages/error-page.js";
+import { sendPageAnswer } from "../pages/page.js";
+import type { Route, RouteHandler } from "../route.js";
+
+export interface ServiceInfo {
+  /** True when generations can be served. */
+  readonly isReady: () => boolean | Promise<boolean>;
+  /** What is answered at / to a browser. */
+  readonly startPage: RouteHandler;
+}
+
+export function addServiceRoutes(route: Route, { isReady, startPage }: ServiceInfo): void {
+  route("/", {
+    GET: (exchange) => {
+      exchange.res.setHeader("Vary", "Accept");
+      if (prefersHtml(exchange)) return startPage(exchange);
+      return exchange.sendJson({
+        name: "Sluice",
+        description: "A GraphQL-first generative-AI gateway: one key, one bill, every kind of generation.",
+        links: {
+          graphql: "/graphql",
+          chatCompletions: "/v1/chat/completions",
+          models: "/v1/models",
+          catalog: "/models",
+          mcp: "/mcp",
+          health: "/healthz",
+          readiness: "/readyz",
+          metrics: "/metrics",
+        },
+      });
+    },
+  });
+  route("/healthz", {
+    GET: (exchange) => exchange.sendJson({ status: "ok" }),
+  });
+  route("/readyz", {
+    GET: async (exchange) => {
+      if (!(await isReady())) throw serviceUnavailable("The gateway cannot serve generations at the moment.");
+      exchange.sendJson({ status: "ready" });
+    },
+  });
+}
+
+/** Of a host that only people have a use for: a browser is led to its pages, and anybody else finds nothing. */
+export function addStartRedirect(route: Route, target: string): void {
+  route("/", {
+    GET: (exchange) => {
+      exchange.res.setHeader("Vary", "Accept");
+      if (!prefersHtml(exchange)) return sendError(exchange, notFound("path"));
+      return sendPageAnswer(exchange, { redirectTo: target });
+    },
+  });
+}

@@ -1,0 +1,62 @@
+/** Pictures (Spec 4.2): POST /v1/images/generations and /v1/images/edits in OpenAI's format, GET /image/{prompt} as bytes. */
+import { wrongField } from "../../errors.js";
+import { IMAGE_INPUT_BYTES_MAX, IMAGE_INPUTS_BYTES_MAX, IMAGE_INPUTS_MAX } from "../../limits.js";
+import { imageEditForm, imageEditInput, imageGenerationInput, imageQuery } from "../../services/generation/media/images-input.js";
+import type { Services } from "../../services/services.js";
+import type { Endpoint } from "../endpoint.js";
+import type { Exchange } from "../exchange.js";
+import { sendGenerated } from "../generated-file.js";
+import { receiptHeaders } from "../headers.js";
+import { toImagesJson } from "../presenters/images.js";
+import type { Route } from "../route.js";
+import type { UploadedFiles } from "../uploads.js";
+
+/** What a form takes beside its files: texts, and the boundaries between them. */
+const FORM_FIELDS_BYTES_MAX = 1024 * 1024;
+
+export function addImageRoutes(route: Route, endpoint: Endpoint, { images }: Pick<Services, "images">): void {
+  route("/v1/images/generations", {
+    POST: endpoint({
+      isGeneration: true,
+      body: imageGenerationInput,
+      handler: async (ctx, { body, exchange }) => {
+        const generated = await images.generate(ctx, body);
+        exchange.setHeaders(receiptHeaders(generated.receipt));
+        exchange.sendPieces(toImagesJson(generated), "application/json; charset=utf-8");
+      },
+    }),
+  });
+  route("/v1/images/edits", {
+    POST: endpoint({
+      isGeneration: true,
+      body: imageEditInput,
+      form: {
+        fields: imageEditForm,
+        files: { image: { countMax: IMAGE_INPUTS_MAX, mayBeText: true, isRequired: true }, mask: { countMax: 1, mayBeText: true } },
+        fileBytesMax: IMAGE_INPUT_BYTES_MAX,
+        bytesMax: IMAGE_INPUTS_BYTES_MAX + FORM_FIELDS_BYTES_MAX,
+      },
+      handler: async (ctx, { body, files, exchange }) => {
+        const edited = await images.edit(ctx, body, toImageFiles(files));
+        exchange.setHeaders(receiptHeaders(edited.receipt));
+        exchange.sendPieces(toImagesJson(edited), "application/json; charset=utf-8");
+      },
+    }),
+  });
+  route("/image/*prompt", {
+    GET: endpoint({
+      query: imageQuery,
+      handler: (ctx, { query, exchange }) => sendGenerated(exchange, images.ask(ctx, promptOf(exchange), query)),
+    }),
+  });
+}
+
+function toImageFiles({ image = [], mask = [] }: UploadedFiles) {
+  return { images: image, mask: mask[0] ?? null };
+}
+
+function promptOf(exchange: Exchange): string {
+  const prompt = exchange.parameter("prompt");
+  if (prompt.trim() === "") throw wrongField("prompt", "must not be empty");
+  return prompt;
+}

@@ -1,0 +1,39 @@
+/** Connected apps of the account (Spec 4.6). */
+
+import { requireKeyManager } from "../../services/access/permissions.js";
+import { connectIntegrationInput, listToolkitsInput } from "../../services/integrations/integrations.js";
+import type { Services } from "../../services/services.js";
+import type { Endpoint } from "../endpoint.js";
+import { toConnectedApp, toToolkit } from "../presenters/integrations.js";
+import type { Route } from "../route.js";
+
+export function addIntegrationRoutes(route: Route, endpoint: Endpoint, { integrations }: Pick<Services, "integrations">): void {
+  route("/integrations", {
+    GET: endpoint({ handler: async (ctx) => ({ data: (await integrations.list(ctx)).map(toConnectedApp) }) }),
+    POST: endpoint({
+      requires: requireKeyManager,
+      body: connectIntegrationInput,
+      handler: async (ctx, { body, exchange }) => {
+        const { url, id } = await integrations.connect(ctx, body);
+        // Whoever has the address may approve.
+        exchange.setHeaders({ "Cache-Control": "no-store" });
+        return { url, id };
+      },
+    }),
+  });
+  route("/integrations/toolkits", {
+    GET: endpoint({
+      requires: requireKeyManager,
+      query: listToolkitsInput,
+      handler: async (ctx, { query }) => ({ data: (await integrations.listToolkits(ctx, query)).map(toToolkit) }),
+    }),
+  });
+  route("/integrations/:integration", {
+    DELETE: endpoint({
+      handler: async (ctx, { exchange }) => {
+        await integrations.delete(ctx, exchange.parameter("integration"));
+        exchange.sendNothing();
+      },
+    }),
+  });
+}

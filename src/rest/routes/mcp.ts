@@ -1,0 +1,149 @@
+/**
+ * POST /mcp: the gateway as an MCP server over Streamable HTTP. Nothing is kept between two requests: each has a protocol server of its
+ * own, and a session is only a name by which a client's calls are told apart from those of others who use the same key. There is no
+ * stream of the server's own and no session to end, so GET and DELETE are 405, as the protocol says.
+ */
+import { randomUUID } from "node:crypto";
+import * as z from "zod";
+import type { RequestContext } from "../../context.js";
+import { drained } from "../../lib/back-pressure.js";
+import { SLOW_READER_TIMEOUT_MS, SSE_KEEP_ALIVE_MS } from "../../limits.js";
+import type { McpToolResult } from "../../services/mcp/mcp-tools.js";
+import { ToolCallCancelled } from "../../services/mcp/tool-calls.js";
+import type { Progress } from "../../services/mcp/tools/tool.js";
+import type { Services } from "../../services/services.js";
+import type { JsonObject } from "../body.js";
+import type { Endpoint } from "../endpoint.js";
+import { explain, toErrorObject } from "../error-handler.js";
+import type { Exchange } from "../exchange.js";
+import type { Route } from "../route.js";
+
+const SERVER_INFO = { name: "sluice", title: "Sluice", version: "0.3.0" };
+const INSTRUCTIONS =
+  "Generates text, images, speech and video with the models that list_models tells. Each call is charged to the key that it is made with.";
+/** Nothing that a client sends is checked against a schema of its own. */
+const UNCHECKED = { getValidator: () => (input: unknown) => ({ valid: true as const, data: input as never, errorMessage: undefined }) };
+const NOT_KEPT = { "Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no" };
+const SESSION_ID = /^[\x21-\x7e]{1,128}$/;
+/** Unspecified: a request's id that a call can be given up by. */
+const REQUEST_ID_CHARS_MAX = 256;
+const TOOL_NAME_CHARS_MAX = 128;
+
+const callParams = z.object({ name: z.string().max(TOOL_NAME_CHARS_MAX), arguments: z.record(z.string(), z.unknown()).default({}) });
+const cancelledParams = z.object({ requestId: z.union([z.int(), z.string().max(REQUEST_ID_CHARS_MAX)]) });
+
+export function addMcpRoutes(route: Route, endpoint: Endpoint, { mcp }: Pick<Services, "mcp">): void {
+  route("/mcp", {
+    POST: endpoint({
+      // What it must be the protocol's own server says.
+      body: z.looseObject({}),
+      handler: async (ctx, { body, exchange }) => {
+        mcp.assertOrigin(exchange.req.headers.origin);
+        if (body.method === "notifications/cancelled") cancel(mcp, ctx, exchange, body);
+        else await serve(mcp, ctx, exchange, body);
+      },
+    }),
+  });
+}
+
+function cancel(mcp: Services["mcp"], ctx: RequestContext, exchange: Exchange, { params }: JsonObject): void {
+  const sessionId = sessionIdOf(exchange);
+  const { data } = cancelledParams.safeParse(params);
+  if (sessionId !== null && data) mcp.cancel(ctx, { sessionId, requestId: data.requestId });
+  exchange.writeHead(202, { "Content-Length": 0 });
+  exchange.res.end();
+}
+
+async function serve(mcp: Services["mcp"], ctx: RequestContext, exchange: Exchange, body: JsonObject): Promise<void> {
+  const { Server, WebStandardStreamableHTTPServerTransport: Transport, McpError, ErrorCode } = await loadSdk();
+  const server = new Server(SERVER_INFO, { capabilities: { tools: {} }, instructions: INSTRUCTIONS, jsonSchemaValidator: UNCHECKED });
+  const isStreamed = body.method === "tools/call" && acceptsEvents(exchange);
+  // The SDK's own handlers would look through every picture of a result once more.
+  server.fallbackRequestHandler = async ({ method, id, params }, { _meta, sendNotification }) => {
+    if (method === "tools/list") return { tools: mcp.listTools(ctx) };
+    if (method !== "tools/call") throw new McpError(ErrorCode.MethodNotFound, "Method not found");
+    const { data: asked } = callParams.safeParse(params);
+    if (!asked) throw new McpError(ErrorCode.InvalidParams, "A tool call needs a name, and its arguments as an object.");
+    if (!mcp.hasTool(asked.name)) throw new McpError(ErrorCode.InvalidParams, `There is no tool ${JSON.stringify(asked.name)}.`);
+    const sessionId = sessionIdOf(exchange);
+    const progressToken = _meta?.progressToken;
+    const report = (progress: Progress) => {
+      void sendNotification({ method: "notifications/progress", params: { progressToken: progressToken ?? "", ...progress } }).catch(
+        ignore,
+      );
+    };
+    try {
+      const call = { name: asked.name, arguments: asked.arguments, id: sessionId === null ? null : { sessionId, requestId: id } };
+      return { ...(await mcp.callTool(ctx, call, progressToken !== undefined && isStreamed ? report : null)) };
+    } catch (error) {
+      // Whoever gave a call up expects no answer; a stream can end without one.
+      if (error instanceof ToolCallCancelled && isStreamed) await server.close();
+      return toErrorResult(error, exchange);
+    }
+  };
+  const transport = new Transport({ enableJsonResponse: !isStreamed, keepAliveMs: SSE_KEEP_ALIVE_MS });
+  await server.connect(transport as Parameters<typeof server.connect>[0]);
+  try {
+    const response = await transport.handleRequest(toWebRequest(exchange), { parsedBody: body });
+    if (body.method === "initialize" && response.ok) exchange.setHeaders({ "Mcp-Session-Id": randomUUID() });
+    await send(exchange, response);
+  } finally {
+    await server.close();
+  }
+}
+
+/** Loaded by the first request that needs it. */
+async function loadSdk() {
+  const [server, transport, types] = await Promise.all([
+    import("@modelcontextprotocol/sdk/server/index.js"),
+    import("@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js"),
+    import("@modelcontextprotocol/sdk/types.js"),
+  ]);
+  return { ...server, ...transport, McpError: types.McpError, ErrorCode: types.ErrorCode };
+}
+
+/** As much of the request as the transport looks at; its body has been read. Whoever takes events is asked of no more. */
+function toWebRequest(exchange: Exchange): Request {
+  const headers = new Headers({ accept: "application/json, text/event-stream", "content-type": "application/json" });
+  const version = exchange.req.headers["mcp-protocol-version"];
+  if (typeof version === "string") headers.set("mcp-protocol-version", version);
+  return new Request("http://localhost/mcp", { method: "POST", headers });
+}
+
+async function send(exchange: Exchange, { status, headers, body }: Response): Promise<void> {
+  const contentType = headers.get("content-type");
+  exchange.writeHead(status, { ...(contentType !== null && { "Content-Type": contentType }), ...NOT_KEPT });
+  const { res } = exchange;
+  // The head of a stream goes out at once: its first event may take minutes.
+  res.flushHeaders();
+  const reader = body?.getReader();
+  const leave = () => void reader?.cancel().catch(ignore);
+  res.once("close", leave);
+  try {
+    for (;;) {
+      const { value, done } = (await reader?.read()) ?? { value: undefined, done: true };
+      if (done || res.closed) break;
+      if (!res.write(value)) await drained(res, SLOW_READER_TIMEOUT_MS);
+    }
+    res.end();
+  } finally {
+    res.off("close", leave);
+  }
+}
+
+function toErrorResult(error: unknown, exchange: Exchange): McpToolResult & Record<string, unknown> {
+  if (error instanceof ToolCallCancelled) return { isError: true, content: [{ type: "text", text: error.message }] };
+  const told = toErrorObject(explain(error, exchange), exchange.requestId);
+  return { isError: true, content: [{ type: "text", text: `${told.code}: ${told.message}` }], structuredContent: { error: told } };
+}
+
+function sessionIdOf({ req }: Exchange): string | null {
+  const id = req.headers["mcp-session-id"];
+  return typeof id === "string" && SESSION_ID.test(id) ? id : null;
+}
+
+function acceptsEvents({ req }: Exchange): boolean {
+  return /\btext\/event-stream\b/.test(req.headers.accept ?? "");
+}
+
+function ignore(): void {}

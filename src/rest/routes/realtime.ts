@@ -1,0 +1,249 @@
+/**
+ * GET /v1/realtime: a WebSocket that relays OpenAI's realtime events (decisions "Generation"). The key comes as on every route, or,
+ * because a browser's WebSocket sets no headers, as OpenAI's subprotocol `openai-insecure-api-key.<key>`. Whatever can be
+ * refused is refused before the upgrade, with its status and the envelope.
+ */
+import { setMaxListeners } from "node:events";
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Logger } from "pino";
+import { type WebSocket, WebSocketServer } from "ws";
+import * as z from "zod";
+import type { KeyCaller, RequestContext } from "../../context.js";
+import { AppError, invalidInput, permissionDenied, rateLimited, serviceUnavailable } from "../../errors.js";
+import { addressGroupOf } from "../../lib/address-group.js";
+import { Tally } from "../../lib/bounded-counter.js";
+import { clientAddressOf } from "../../lib/client-address.js";
+import { noteOf, type RequestEnd, type RequestNote } from "../../lib/request-note.js";
+import {
+  DRAIN_TIMEOUT_MS,
+  REALTIME_EVENT_BYTES_MAX,
+  REALTIME_SESSIONS_PER_ADDRESS_MAX,
+  REALTIME_SESSIONS_PER_KEY_MAX,
+} from "../../limits.js";
+import { requireCaller } from "../../services/access/permissions.js";
+import { watchKey } from "../../services/access/revocation-watch.js";
+import type { RealtimeSession } from "../../services/generation/realtime/realtime.js";
+import { requestIdOf } from "../../services/requests/request-id.js";
+import type { Services } from "../../services/services.js";
+import { readToken } from "../credentials.js";
+import type { Endpoint } from "../endpoint.js";
+import { STATUSES } from "../error-handler.js";
+import { generationHeaders } from "../headers.js";
+import { parseQuery, type Query } from "../query.js";
+import { refuseUpgrade, WaitingSocket } from "../realtime-refusal.js";
+import { GOING_AWAY, relay } from "../realtime-relay.js";
+import type { Route } from "../route.js";
+
+export const REALTIME_PATH = "/v1/realtime";
+
+const realtimeQuery = z.object({ model: z.string().optional(), safe: z.string().optional() });
+
+const SWITCHING_PROTOCOLS = 101;
+const PROTOCOL = "realtime";
+const KEY_PROTOCOL = "openai-insecure-api-key.";
+/** 16 bytes in base64. */
+const HANDSHAKE_KEY = /^[+/0-9A-Za-z]{22}==$/;
+const BETA_PROTOCOL = "openai-beta.realtime-v1";
+
+/** What a plain request is told. */
+export function addRealtimeRoutes(route: Route, endpoint: Endpoint): void {
+  route(REALTIME_PATH, {
+    GET: endpoint({
+      isPublic: true,
+      query: realtimeQuery,
+      handler: () => {
+        throw new AppError("UPGRADE_REQUIRED", "This is a WebSocket: connect to it with an upgrade.");
+      },
+    }),
+  });
+}
+
+export interface RealtimeFace {
+  readonly upgrade: (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** Ends every session and resolves when all are charged. */
+  readonly close: () => Promise<void>;
+  /** How many sessions are open, or being opened. */
+  readonly sessionCount: () => number;
+}
+
+export interface RealtimeFaceOptions {
+  readonly services: Pick<Services, "access" | "apiKeys" | "realtime">;
+  readonly log: Logger;
+  readonly trustProxyHops: number;
+  /** Told of each session when it is over and charged, and of each that was refused. */
+  readonly onOver: (note: RequestNote, end: RequestEnd) => void;
+}
+
+export function createRealtimeFace(options: RealtimeFaceOptions): RealtimeFace {
+  return new Face(options);
+}
+
+interface Admitted {
+  readonly session: RealtimeSession;
+  readonly ctx: RequestContext;
+  readonly key: string;
+  readonly caller: KeyCaller;
+}
+
+class Face implements RealtimeFace {
+  private readonly server = new WebSocketServer({
+    noServer: true,
+    maxPayload: REALTIME_EVENT_BYTES_MAX,
+    perMessageDeflate: false,
+    // A browser gives the connection up when none of what it offered is chosen.
+    handleProtocols: (offered) => (offered.has(PROTOCOL) ? PROTOCOL : false),
+  });
+  private readonly perKey = new Tally(REALTIME_SESSIONS_PER_KEY_MAX);
+  private readonly perAddress = new Tally(REALTIME_SESSIONS_PER_ADDRESS_MAX);
+  /** Upgrades and sessions under way. */
+  private readonly running = new Set<Promise<void>>();
+  private readonly closing = new AbortController();
+
+  constructor(private readonly options: RealtimeFaceOptions) {
+    // Every session listens to it.
+    setMaxListeners(0, this.closing.signal);
+  }
+
+  readonly upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    const running = this.serve(req, socket, head).finally(() => this.running.delete(running));
+    this.running.add(running);
+  };
+
+  readonly sessionCount = (): number => this.running.size;
+
+  async close(): Promise<void> {
+    this.closing.abort();
+    const timer = setTimeout(() => {
+      for (const client of this.server.clients) client.terminate();
+    }, DRAIN_TIMEOUT_MS);
+    await Promise.all(this.running);
+    clearTimeout(timer);
+    this.server.close();
+  }
+
+  /** Never rejects. */
+  private async serve(req: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const leaving = new AbortController();
+    const waiting = new WaitingSocket(socket, head, () => leaving.abort());
+    const requestId = requestIdOf(req);
+    const log = this.options.log.child({ requestId });
+    const note = noteOf(req);
+    note.route = REALTIME_PATH;
+    note.requestId = requestId;
+    let status = SWITCHING_PROTOCOLS;
+    const clientAddress = clientAddressOf(req, this.options.trustProxyHops);
+    const undo: (() => void)[] = [];
+    try {
+      const admitted = await this.admit(req, { requestId, clientAddress, signal: leaving.signal, log, note }, undo);
+      const client = await this.accept(req, socket, waiting.release(), admitted);
+      if (client) await this.run(client, admitted);
+    } catch (error) {
+      const told = refuseUpgrade(socket, error, requestId, log);
+      note.refused(told.code);
+      status = STATUSES[told.code];
+    } finally {
+      for (const cleanup of undo) cleanup();
+      this.options.onOver(note, { method: "WEBSOCKET", status, isLeft: leaving.signal.aborted });
+    }
+  }
+
+  /** Authenticated, counted, held, and connected to the upstream. */
+  private async admit(req: IncomingMessage, scope: Omit<RequestContext, "caller">, undo: (() => void)[]): Promise<Admitted> {
+    const { access, realtime } = this.options.services;
+    assertHandshake(req);
+    const query = parseQuery(req.url ?? "");
+    const protocols = protocolsOf(req);
+    const key = readKey(req, query, protocols);
+    const ctx: RequestContext = { ...scope, caller: await access.authenticate(key, scope.clientAddress) };
+    const caller = requireCaller(ctx);
+    if (caller.kind === "key" && ctx.note) ctx.note.apiKeyId = caller.apiKeyId;
+    if (caller.kind !== "key" || key === null) throw permissionDenied("A realtime session is opened with an API key.");
+    if (this.closing.signal.aborted) throw serviceUnavailable("The gateway is stopping.");
+    for (const [tally, name] of [
+      [this.perKey, caller.apiKeyId],
+      [this.perAddress, addressGroupOf(scope.clientAddress)],
+    ] as const) {
+      if (!tally.add(name)) throw rateLimited("Too many realtime sessions at the same time.", 1);
+      undo.push(() => tally.remove(name));
+    }
+    assertNoOthers(query.parameters);
+    const { model, safe } = query.parameters;
+    const session = await realtime.open(ctx, {
+      model: model || undefined,
+      safe: safe ?? null,
+      isBeta: protocols.includes(BETA_PROTOCOL) || /realtime=v1/.test(String(req.headers["openai-beta"] ?? "")),
+    });
+    return { session, ctx, key, caller };
+  }
+
+  /** Null when the caller has gone or its handshake is malformed, which `ws` answers by itself; the session is then charged nothing. */
+  private async accept(req: IncomingMessage, socket: Duplex, head: Buffer, { session, ctx }: Admitted): Promise<WebSocket | null> {
+    const addHeaders = (headers: string[], accepted: IncomingMessage) => {
+      if (accepted !== req) return;
+      const { generationId, model, modelUsed } = session;
+      const told = { "X-Request-Id": ctx.requestId, ...generationHeaders({ generationId, model, modelUsed }) };
+      headers.push(...Object.entries(told).map(([name, value]) => `${name}: ${value}`));
+    };
+    this.server.on("headers", addHeaders);
+    try {
+      const client = await new Promise<WebSocket | null>((resolve) => {
+        socket.once("close", () => resolve(null));
+        this.server.handleUpgrade(req, socket, head, resolve);
+        // It was paused while it changed hands.
+        socket.resume();
+      });
+      if (client) return client;
+      session.close();
+      for await (const _ of session.events);
+      return null;
+    } finally {
+      this.server.off("headers", addHeaders);
+    }
+  }
+
+  /** Resolves when the session is over and charged. */
+  private async run(client: WebSocket, { session, ctx, key, caller }: Admitted): Promise<void> {
+    const stopWatching = watchKey(this.options.services.apiKeys, key, caller.apiKeyId, (error) => session.close(error));
+    const goAway = () => {
+      client.close(GOING_AWAY, "Going away");
+      session.close();
+    };
+    this.closing.signal.addEventListener("abort", goAway, { once: true });
+    if (this.closing.signal.aborted) goAway();
+    try {
+      await relay(client, session, ctx);
+    } finally {
+      stopWatching();
+      this.closing.signal.removeEventListener("abort", goAway);
+    }
+  }
+}
+
+/** With other parameters, upstreams open sessions of other kinds or join calls of somebody's: none of those has a price. */
+function assertNoOthers(parameters: Readonly<Record<string, string>>): void {
+  const name = Object.keys(parameters).find((each) => !Object.hasOwn(realtimeQuery.shape, each));
+  if (name === undefined) return;
+  const reason =
+    name === "intent" ? "Only conversations have a price: there are no transcription sessions here." : "There is no such parameter.";
+  throw invalidInput(`${reason} The address takes model, safe and key.`, name);
+}
+
+/** What `ws` would refuse after the upstream has been connected. */
+function assertHandshake({ method, headers }: IncomingMessage): void {
+  if (headers.upgrade?.toLowerCase() !== "websocket") throw new AppError("UPGRADE_REQUIRED", "This path is upgraded to a WebSocket only.");
+  const isComplete = method === "GET" && HANDSHAKE_KEY.test(headers["sec-websocket-key"] ?? "");
+  if (!isComplete || headers["sec-websocket-version"] !== "13") throw invalidInput("The WebSocket handshake is not well-formed.");
+}
+
+function protocolsOf(req: IncomingMessage): readonly string[] {
+  return (req.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
+}
+
+/** The header wins, then the query (decisions "Keys"), then the subprotocol. */
+function readKey(req: IncomingMessage, query: Query, protocols: readonly string[]): string | null {
+  const stated = readToken(req, { query });
+  if (stated !== null) return stated;
+  const protocol = protocols.find((name) => name.startsWith(KEY_PROTOCOL));
+  return protocol === undefined ? null : protocol.slice(KEY_PROTOCOL.length);
+}

@@ -1,0 +1,52 @@
+/** POST /v1/audio/speech: OpenAI's wire format (Spec 4.3), answered as the speech is made. */
+import type { RequestContext } from "../../context.js";
+import { drained } from "../../lib/back-pressure.js";
+import { SLOW_READER_TIMEOUT_MS } from "../../limits.js";
+import { countCharacters, speechInput } from "../../services/generation/media/speech-input.js";
+import type { SpokenStream } from "../../services/generation/media/speech-stream.js";
+import type { Services } from "../../services/services.js";
+import type { Endpoint } from "../endpoint.js";
+import type { Exchange } from "../exchange.js";
+import { receiptHeaders } from "../headers.js";
+import { toSpeechEvents } from "../presenters/speech.js";
+import type { Route } from "../route.js";
+import { sendSpeechEvents } from "../streaming.js";
+
+export function addSpeechRoutes(route: Route, endpoint: Endpoint, { speech }: Pick<Services, "speech">): void {
+  route("/v1/audio/speech", {
+    POST: endpoint({
+      isGeneration: true,
+      body: speechInput,
+      handler: (ctx, { body, exchange }) => {
+        const stream = speech.stream(ctx, body);
+        exchange.setHeaders({ "X-Usage-Characters": String(countCharacters(body.input)) });
+        if (body.stream_format !== "sse") return sendSpeech(exchange, ctx, stream);
+        return sendSpeechEvents(exchange, ctx, stream, toSpeechEvents(stream, body.input));
+      },
+    }),
+  });
+}
+
+/**
+ * What it costs is known when it begins, so its headers carry that. Rejects while nothing has been sent; after that, a failure
+ * breaks the answer off, as there is no other way to say in a sound that it is not whole.
+ */
+async function sendSpeech(exchange: Exchange, ctx: RequestContext, { opened, chunks }: SpokenStream): Promise<void> {
+  const { res } = exchange;
+  const leave = () => void chunks.return?.().then(ignore, ignore);
+  ctx.signal.addEventListener("abort", leave, { once: true });
+  if (ctx.signal.aborted) leave();
+  try {
+    const { contentType, quote } = await opened;
+    exchange.setHeaders(receiptHeaders(quote));
+    exchange.writeHead(200, { "Content-Type": contentType });
+    for await (const chunk of chunks) {
+      if (!res.write(chunk)) await drained(res, SLOW_READER_TIMEOUT_MS);
+    }
+    res.end();
+  } finally {
+    ctx.signal.removeEventListener("abort", leave);
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,55 @@
+/** POST /text and GET /text/{prompt}: text generation that answers plain text (Spec 4.1, decisions "Generation"). */
+import type { RequestContext } from "../../context.js";
+import { wrongField } from "../../errors.js";
+import { type ChatCompletionInput, chatCompletionInput } from "../../services/generation/chat/chat-input.js";
+import { textQuery } from "../../services/generation/chat/text.js";
+import type { Services } from "../../services/services.js";
+import type { Endpoint } from "../endpoint.js";
+import type { Exchange } from "../exchange.js";
+import { cachedHeaders, receiptHeaders } from "../headers.js";
+import type { Route } from "../route.js";
+import { sendChatStream } from "../streaming.js";
+
+export function addTextRoutes(route: Route, endpoint: Endpoint, { text }: Pick<Services, "text">): void {
+  route("/text", {
+    POST: endpoint({
+      isGeneration: true,
+      body: chatCompletionInput,
+      handler: (ctx, { body, exchange }) => answerText(text, ctx, exchange, body),
+    }),
+  });
+  route("/text/*prompt", {
+    GET: endpoint({
+      query: textQuery,
+      handler: async (ctx, { query, exchange }) => {
+        const prompt = promptOf(exchange);
+        if (query.stream) return sendChatStream(exchange, ctx, await text.getStream(ctx, prompt, query));
+        const answer = await text.get(ctx, prompt, query);
+        exchange.setHeaders(cachedHeaders(answer));
+        exchange.sendText(answer.text);
+      },
+    }),
+    // Unspecified: the key and the parameters are checked as with GET, and nothing is generated.
+    HEAD: endpoint({
+      query: textQuery,
+      handler: (_ctx, { exchange }) => {
+        promptOf(exchange);
+        exchange.writeHead(200, { "Cache-Control": "private, no-store", "Content-Type": "text/plain; charset=utf-8" });
+        exchange.res.end();
+      },
+    }),
+  });
+}
+
+async function answerText(text: Services["text"], ctx: RequestContext, exchange: Exchange, input: ChatCompletionInput): Promise<void> {
+  if (input.stream) return sendChatStream(exchange, ctx, text.stream(ctx, input));
+  const answer = await text.create(ctx, input);
+  exchange.setHeaders(receiptHeaders(answer.receipt));
+  exchange.sendText(answer.text);
+}
+
+function promptOf(exchange: Exchange): string {
+  const prompt = exchange.parameter("prompt");
+  if (prompt.trim() === "") throw wrongField("prompt", "must not be empty");
+  return prompt;
+}

@@ -1,0 +1,88 @@
+/** Usage of the account and of the calling key, as JSON and as CSV (Spec 4.5, decisions "Usage"). */
+import * as z from "zod";
+import type { RequestContext } from "../../context.js";
+import type { Page, PagePosition } from "../../lib/pagination.js";
+import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT, USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../../limits.js";
+import { permissionOf, requireAccount } from "../../services/access/permissions.js";
+import { queryInteger, queryUsageDays } from "../../services/requests/query-values.js";
+import type { Services } from "../../services/services.js";
+import type { UsageRow } from "../../services/usage/usage.js";
+import { toJsonRow, USAGE_COLUMNS } from "../../services/usage/usage-columns.js";
+import { sendCsv } from "../csv.js";
+import type { Endpoint } from "../endpoint.js";
+import { toCsvHeader, toCsvRows, USAGE_DAILY_COLUMNS } from "../presenters/usage.js";
+import type { Route } from "../route.js";
+
+/** Before every id: a page after it begins with the first row older than the time alone. */
+const LOWEST_ID = "00000000-0000-0000-0000-000000000000";
+/** Unspecified: rows that a CSV answer holds in memory. */
+const CSV_PAGE_ROWS = 1_000;
+/** Spec 4.5: "cached 1 hour", read as the greatest age that a reader may assume. */
+const DAILY_MAX_AGE_SECONDS = 3_600;
+
+const formatQuery = z.enum(["json", "csv"]).default("json");
+
+const usageQuery = z
+  .object({
+    format: formatQuery,
+    days: queryUsageDays().default(USAGE_DAYS_DEFAULT),
+    limit: queryInteger(z.int().min(1).max(USAGE_LIMIT_MAX)).default(USAGE_LIMIT_DEFAULT),
+    before: z.iso.datetime({ offset: true, error: "must be an ISO 8601 time such as 2026-01-31T12:00:00.000Z" }).optional(),
+    before_id: z.uuid("must be the id of a usage record").optional(),
+  })
+  .refine((query) => query.before !== undefined || query.before_id === undefined, { path: ["before_id"], error: "needs `before` too" });
+
+const usageDailyQuery = z.object({ format: formatQuery, days: queryUsageDays().default(USAGE_DAILY_DAYS_DEFAULT) });
+
+export function addUsageRoutes(route: Route, endpoint: Endpoint, { usage }: Pick<Services, "usage">): void {
+  const usageOf = (ownKeyOnly: boolean) =>
+    endpoint({
+      requires: ownKeyOnly ? requireAccount : permissionOf("usage"),
+      query: usageQuery,
+      handler: async (ctx, { query, exchange }) => {
+        const scope = { days: query.days, ownKeyOnly };
+        if (query.format === "csv") return sendCsv(exchange, "usage.csv", usagePages(usage, ctx, query, scope));
+        return toUsageList(await usage.list(ctx, { ...scope, page: { first: query.limit, after: positionOf(query) } }));
+      },
+    });
+  route("/usage", { GET: usageOf(false) });
+  route("/key/usage", { GET: usageOf(true) });
+  route("/usage/daily", {
+    GET: endpoint({
+      requires: permissionOf("usage"),
+      query: usageDailyQuery,
+      handler: async (ctx, { query, exchange }) => {
+        const { rows, asOf } = await usage.daily(ctx, { days: query.days });
+        exchange.setHeaders({ "Cache-Control": `private, max-age=${DAILY_MAX_AGE_SECONDS}` });
+        if (query.format === "csv")
+          return sendCsv(exchange, "usage-daily.csv", [toCsvHeader(USAGE_DAILY_COLUMNS) + toCsvRows(USAGE_DAILY_COLUMNS, rows)]);
+        return { usage: rows.map((row) => toJsonRow(USAGE_DAILY_COLUMNS, row)), count: rows.length, as_of: asOf };
+      },
+    }),
+  });
+}
+
+type UsageQuery = z.infer<typeof usageQuery>;
+
+function positionOf({ before, before_id }: UsageQuery): PagePosition | undefined {
+  return before === undefined ? undefined : { timestamp: new Date(before), id: before_id ?? LOWEST_ID };
+}
+
+function toUsageList({ items, hasNextPage }: Page<UsageRow>) {
+  const last = hasNextPage ? items.at(-1) : undefined;
+  const rows = items.map((row) => toJsonRow(USAGE_COLUMNS, row));
+  return { usage: rows, count: rows.length, next_before: last?.timestamp ?? null, next_before_id: last?.id ?? null };
+}
+
+/** The table in pieces: the header row and the first page, then page by page as the reader takes them. */
+async function* usagePages(usage: Services["usage"], ctx: RequestContext, query: UsageQuery, scope: { days: number; ownKeyOnly: boolean }) {
+  let after = positionOf(query);
+  for (let left = query.limit; left > 0; left -= CSV_PAGE_ROWS) {
+    const page = await usage.list(ctx, { ...scope, page: { first: Math.min(left, CSV_PAGE_ROWS), after } });
+    const rows = toCsvRows(USAGE_COLUMNS, page.items);
+    yield left === query.limit ? toCsvHeader(USAGE_COLUMNS) + rows : rows;
+    const last = page.items.at(-1);
+    if (!page.hasNextPage || last === undefined) return;
+    after = { timestamp: last.timestamp, id: last.id };
+  }
+}

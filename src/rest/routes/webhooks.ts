@@ -1,0 +1,76 @@
+/** Webhook endpoints of the account, and the log of what they were sent. */
+import * as z from "zod";
+import { encodeCursor, type Page } from "../../lib/pagination.js";
+import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../../limits.js";
+import { requireKeyManager } from "../../services/access/permissions.js";
+import { queryInteger } from "../../services/requests/query-values.js";
+import type { Services } from "../../services/services.js";
+import { createWebhookEndpointInput, updateWebhookEndpointInput } from "../../services/webhooks/endpoints-input.js";
+import type { WebhookDeliveryRow, WebhookEndpointRow } from "../../services/webhooks/webhooks.js";
+import type { Endpoint } from "../endpoint.js";
+import type { Exchange } from "../exchange.js";
+import { toWebhookDelivery, toWebhookEndpoint } from "../presenters/webhooks.js";
+import { queryCursor } from "../query.js";
+import type { Route } from "../route.js";
+
+const deliveriesQuery = z.object({
+  limit: queryInteger(z.int().min(1).max(PAGE_SIZE_MAX)).default(PAGE_SIZE_DEFAULT),
+  cursor: queryCursor().optional(),
+});
+
+export function addWebhookRoutes(route: Route, endpoint: Endpoint, { webhooks }: Pick<Services, "webhooks">): void {
+  route("/webhooks", {
+    GET: endpoint({ handler: async (ctx) => ({ data: (await webhooks.listEndpoints(ctx)).map(toWebhookEndpoint) }) }),
+    POST: endpoint({
+      requires: requireKeyManager,
+      body: createWebhookEndpointInput,
+      handler: async (ctx, { body, exchange }) => withSecret(exchange, await webhooks.createEndpoint(ctx, body)),
+    }),
+  });
+  route("/webhooks/:webhook", {
+    PATCH: endpoint({
+      requires: requireKeyManager,
+      body: updateWebhookEndpointInput,
+      handler: async (ctx, { body, exchange }) => toWebhookEndpoint(await webhooks.updateEndpoint(ctx, idOf(exchange), body)),
+    }),
+    DELETE: endpoint({
+      handler: async (ctx, { exchange }) => ({ id: await webhooks.deleteEndpoint(ctx, idOf(exchange)), deleted: true }),
+    }),
+  });
+  route("/webhooks/:webhook/rotate-secret", {
+    POST: endpoint({ handler: async (ctx, { exchange }) => withSecret(exchange, await webhooks.rotateSecret(ctx, idOf(exchange))) }),
+  });
+  route("/webhooks/:webhook/test", {
+    POST: endpoint({ handler: async (ctx, { exchange }) => toWebhookDelivery(await webhooks.sendTest(ctx, idOf(exchange))) }),
+  });
+  route("/webhooks/:webhook/deliveries", {
+    GET: endpoint({
+      requires: requireKeyManager,
+      query: deliveriesQuery,
+      handler: async (ctx, { query: { limit, cursor }, exchange }) =>
+        toList(await webhooks.listDeliveries(ctx, idOf(exchange), { first: limit, after: cursor })),
+    }),
+  });
+  route("/webhooks/:webhook/deliveries/:delivery/redeliver", {
+    POST: endpoint({
+      handler: async (ctx, { exchange }) =>
+        toWebhookDelivery(await webhooks.redeliver(ctx, idOf(exchange), exchange.parameter("delivery"))),
+    }),
+  });
+}
+
+function idOf(exchange: Exchange): string {
+  return exchange.parameter("webhook");
+}
+
+/** The one time that the secret is shown. */
+function withSecret(exchange: Exchange, { endpoint, secret }: { endpoint: WebhookEndpointRow; secret: string }) {
+  exchange.setHeaders({ "Cache-Control": "no-store" });
+  return { ...toWebhookEndpoint(endpoint), secret };
+}
+
+function toList({ items, hasNextPage }: Page<WebhookDeliveryRow>) {
+  const last = hasNextPage ? items.at(-1) : undefined;
+  const nextCursor = last === undefined ? null : encodeCursor({ timestamp: last.createdAt, id: last.id });
+  return { data: items.map(toWebhookDelivery), nextCursor, hasMore: hasNextPage };
+}

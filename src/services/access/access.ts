@@ -1,0 +1,75 @@
+/**
+ * Access: who makes a request. Both faces ask here, so that requests of nobody in particular are counted by their client
+ * address wherever they arrive, before any work is done for them (decisions "Rate limits"). A key wins over a session's cookie.
+ */
+import type { Caller, SessionCaller } from "../../context.js";
+import { AppError, invalidInput } from "../../errors.js";
+import type { ApiKeys } from "../api-keys/api-keys.js";
+import type { BrowserRequest, SessionCookie } from "../sessions/session-cookie.js";
+import type { RateLimits } from "./rate-limits.js";
+
+export interface SessionFinder {
+  /** Null for a token that is not good. */
+  find(token: string): Promise<SessionCaller | null>;
+}
+
+const ANONYMOUS: Caller = { kind: "anonymous" };
+
+export class Access {
+  constructor(
+    private readonly apiKeys: Pick<ApiKeys, "authenticate">,
+    private readonly sessions: SessionFinder,
+    private readonly cookie: Pick<SessionCookie, "countsAt" | "read" | "tokenOf" | "tokenOfUpgrade" | "url">,
+    private readonly limits: RateLimits,
+  ) {}
+
+  /**
+   * The caller behind a key, or, without one, behind the session cookie of `request`. At once for a key that is known, else a
+   * promise. Throws or rejects with UNAUTHORIZED for a key that is not good, and with RATE_LIMITED instead of either when
+   * there were too many; a session that is not good is nobody.
+   */
+  authenticate(key: string | null, clientAddress: string, request?: BrowserRequest): Caller | Promise<Caller> {
+    const token = key === null && request ? this.cookie.tokenOf(request) : null;
+    if (token !== null) return this.authenticateSession(token, clientAddress);
+    try {
+      const caller = this.apiKeys.authenticate(key);
+      if (caller instanceof Promise) return caller.catch((error: unknown) => this.refuse(error, clientAddress));
+      return caller.kind === "anonymous" ? this.limits.countAnonymous(clientAddress).then(() => caller) : caller;
+    } catch (error) {
+      return this.refuse(error, clientAddress);
+    }
+  }
+
+  /** For what outlives a request: the token by which its caller can be looked up again. Null without a cookie that counts. */
+  sessionTokenOf(request: BrowserRequest): string | null {
+    return this.cookie.tokenOf(request);
+  }
+
+  /** As `sessionTokenOf`, for the upgrade to a WebSocket. */
+  sessionTokenOfUpgrade(request: BrowserRequest): string | null {
+    return this.cookie.tokenOfUpgrade(request);
+  }
+
+  /** Throws BAD_REQUEST where nobody can be signed in: a cookie set there would be worth nothing. */
+  assertSessionHost(request: BrowserRequest): void {
+    if (!this.cookie.countsAt(request)) throw invalidInput(`Nobody is signed in at this host. Ask at ${this.cookie.url} instead.`);
+  }
+
+  /** Nobody for a token that is not good. Rejects with RATE_LIMITED when nobody in particular asks too often. */
+  async authenticateSession(token: string | null, clientAddress: string): Promise<Caller> {
+    const caller = token === null ? null : await this.sessions.find(token);
+    if (caller === null) await this.limits.countAnonymous(clientAddress);
+    return caller ?? ANONYMOUS;
+  }
+
+  /** For pages, which look at no key and check by themselves where a form comes from. Rejects as `authenticateSession` does. */
+  identifySession(cookies: string | undefined, clientAddress: string): Promise<Caller> {
+    return this.authenticateSession(this.cookie.read(cookies), clientAddress);
+  }
+
+  /** A wrong key is counted like none: guessing must not be cheaper. */
+  private async refuse(error: unknown, clientAddress: string): Promise<never> {
+    if (error instanceof AppError && error.code === "UNAUTHORIZED") await this.limits.countAnonymous(clientAddress);
+    throw error;
+  }
+}

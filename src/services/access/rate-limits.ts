@@ -1,0 +1,105 @@
+/**
+ * Rate limits (decisions "Rate limits"). A secret key on a model without a limit of its own is not counted at all, and costs
+ * no asynchronous step.
+ *
+ * 1. Every client address: requests that no good key or session authenticates.
+ * 2. A publishable key at one address: generations a minute, and credits by the hour. What a generation costs is known
+ *    afterwards, so it is let in while the bucket is above zero and its charge may take it below.
+ * 3. A model with `perUserRpm`: generations of one account.
+ *
+ * Unspecified: the limit of the model that was asked for counts, not those of the fallbacks that may serve it. What an agent asks for
+ * its caller is no request of the caller's: that was counted when it called the agent.
+ */
+import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
+import { rateLimited } from "../../errors.js";
+import { addressGroupOf } from "../../lib/address-group.js";
+import { ANONYMOUS_WINDOW_SECONDS, PUBLISHABLE_BURST_HOURS, PUBLISHABLE_WINDOW_SECONDS } from "../../limits.js";
+import { BUCKET_PER_HOUR_MAX, BUCKET_UNITS_MAX } from "../../store/counters/bucket.js";
+import type { BucketRule, Counters, WindowRule } from "../../store/counters.js";
+import type { Model } from "../catalog/model.js";
+
+export interface RateLimitSettings {
+  readonly anonymousRequestsPer10Seconds: number;
+  readonly publishableRequestsPerMinute: number;
+  /** Nanocredits. */
+  readonly publishableCreditsPerHour: bigint;
+}
+
+/** A model's bucket counts millionths of a request, so that any decimal of `perUserRpm` refills it. */
+const REQUEST = 1_000_000;
+const MINUTES_PER_HOUR = 60;
+
+export class RateLimits {
+  private readonly anonymous: WindowRule;
+  private readonly publishable: WindowRule;
+  /** In nanocredits. */
+  private readonly publishableCredits: BucketRule;
+
+  constructor(
+    private readonly counters: Counters,
+    settings: RateLimitSettings,
+  ) {
+    this.anonymous = { name: "anonymous", max: settings.anonymousRequestsPer10Seconds, seconds: ANONYMOUS_WINDOW_SECONDS };
+    this.publishable = { name: "publishable", max: settings.publishableRequestsPerMinute, seconds: PUBLISHABLE_WINDOW_SECONDS };
+    const perHour = bounded(Number(settings.publishableCreditsPerHour), BUCKET_PER_HOUR_MAX);
+    this.publishableCredits = { perHour: Math.max(1, perHour), capacity: perHour * PUBLISHABLE_BURST_HOURS };
+  }
+
+  /** Counts a request that nobody in particular makes. Rejects with RATE_LIMITED. */
+  async countAnonymous(clientAddress: string): Promise<void> {
+    const wait = await this.counters.count(this.anonymous, addressGroupOf(clientAddress));
+    if (wait > 0) throw refusal("Too many requests without a valid API key from this address.", wait);
+  }
+
+  /** Counts a generation. Null when nothing limits this one; rejects with RATE_LIMITED. */
+  admit(ctx: RequestContext, caller: KeyCaller | SessionCaller, model: Model): Promise<void> | null {
+    const isPublishable = isPublishableKey(caller);
+    if (!isPublishable && model.perUserRpm === null) return null;
+    return this.count(isPublishable ? bucketName(ctx, caller) : null, caller, model);
+  }
+
+  /** A generation has been charged. Free ones, and answers that were kept from before, cost nothing here either. */
+  charged(ctx: RequestContext, caller: KeyCaller | SessionCaller, nanocredits: bigint): void {
+    if (nanocredits <= 0n || !isPublishableKey(caller)) return;
+    const units = bounded(Number(nanocredits), BUCKET_UNITS_MAX);
+    // Nobody waits for it. Counters do not fail; if they did, what was charged stays charged.
+    this.counters.take(this.publishableCredits, bucketName(ctx, caller), units, null).catch((error: unknown) => {
+      ctx.log.warn({ err: error }, "a charge was not counted against its key's hourly credits");
+    });
+  }
+
+  private async count(publishableName: string | null, { accountId, run }: KeyCaller | SessionCaller, model: Model): Promise<void> {
+    if (publishableName !== null) {
+      const window = run ? 0 : await this.counters.count(this.publishable, publishableName);
+      if (window > 0) throw refusal("Too many requests with this publishable key from this address.", window);
+      const bucket = await this.counters.take(this.publishableCredits, publishableName, 0, 1);
+      if (bucket > 0) throw refusal("This publishable key has spent its hourly credits at this address.", bucket);
+    }
+    if (model.perUserRpm === null) return;
+    const name = `model:${model.id}:${accountId}`;
+    const wait = await this.counters.take(toBucketRule(model.perUserRpm), name, REQUEST, REQUEST);
+    if (wait > 0) throw refusal(`The model ${model.id} takes ${model.perUserRpm} requests a minute from one account.`, wait);
+  }
+}
+
+function isPublishableKey(caller: KeyCaller | SessionCaller): caller is KeyCaller {
+  return caller.kind === "key" && caller.apiKeyType === "publishable";
+}
+
+function bucketName(ctx: RequestContext, caller: KeyCaller): string {
+  return `${caller.apiKeyId}:${addressGroupOf(ctx.clientAddress)}`;
+}
+
+/** Decisions "Rate limits": the capacity is the requests of a minute, and at least one. */
+function toBucketRule(perUserRpm: number): BucketRule {
+  const perHour = Math.max(1, bounded(Math.round(perUserRpm * REQUEST * MINUTES_PER_HOUR), BUCKET_PER_HOUR_MAX));
+  return { perHour, capacity: bounded(Math.round(Math.max(1, perUserRpm) * REQUEST), BUCKET_UNITS_MAX) };
+}
+
+function refusal(message: string, waitMs: number): Error {
+  return rateLimited(message, waitMs / 1000);
+}
+
+function bounded(number: number, max: number): number {
+  return Math.min(number, max);
+}

@@ -1,0 +1,132 @@
+/** What operators may do with any account: find it, grant credits, set its tier, let it publish (decisions "Agents and community models"). */
+import { z } from "zod";
+import type { RequestContext } from "../../context.js";
+import { notFound } from "../../errors.js";
+import { createId } from "../../lib/ids.js";
+import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { ACCOUNT_SEARCH_CHARS_MAX, GRANT_NOTE_CHARS_MAX, TIER_NAME_CHARS_MAX } from "../../limits-accounts.js";
+import type { Database } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
+import type { AccountModel } from "../../store/generated/prisma/models.js";
+import type { Ledger } from "../../store/ledger.js";
+import { requireOperator } from "../access/permissions.js";
+import { creditsAmount } from "../credits/credits-amount.js";
+import type { TierRefills } from "../credits/tier-refills.js";
+import type { Tiers } from "../credits/tiers.js";
+import { storableText } from "../requests/input.js";
+import { type AccountRow, type Balance, toAccountRow, toBalance } from "./accounts.js";
+
+export interface ManagedAccount extends AccountRow {
+  readonly isPublisher: boolean;
+  readonly balance: Balance;
+}
+
+export const grantCreditsInput = z.strictObject({
+  accountId: z.uuid(),
+  bucket: z.enum(["tier", "crypto", "pack"]),
+  credits: creditsAmount.refine((nanocredits) => nanocredits > 0n, "must be more than 0"),
+  note: storableText.max(GRANT_NOTE_CHARS_MAX).nullish(),
+  /** Makes the grant happen once, however often it is asked for. */
+  grantId: z.uuid().nullish(),
+});
+export type GrantCreditsInput = z.output<typeof grantCreditsInput>;
+
+/** A tier that is left out is not none: none is null. */
+export const setTierInput = z.strictObject({ accountId: z.uuid(), tier: storableText.min(1).max(TIER_NAME_CHARS_MAX).nullable() });
+export type SetTierInput = z.output<typeof setTierInput>;
+
+export const setPublisherInput = z.strictObject({ accountId: z.uuid(), allowed: z.boolean() });
+export type SetPublisherInput = z.output<typeof setPublisherInput>;
+
+/** Of a handle, name, e-mail address or GitHub user name; or a whole id. */
+export const accountSearch = z.object({ search: storableText.trim().max(ACCOUNT_SEARCH_CHARS_MAX).nullish() });
+
+export class AccountAdministration {
+  constructor(
+    private readonly database: Database,
+    private readonly ledger: Ledger,
+    private readonly events: Events,
+    private readonly tiers: Tiers,
+    private readonly refills: TierRefills,
+  ) {}
+
+  /** Newest first. Reading a list refills nothing: what is due is shown as it will be. */
+  async list(ctx: RequestContext, page: PageRequest, search: string | null): Promise<Page<ManagedAccount>> {
+    requireOperator(ctx);
+    const { first, after } = page;
+    const rows = await this.database.prisma.account.findMany({
+      where: {
+        AND: [
+          after ? { OR: [{ createdAt: { lt: after.timestamp } }, { createdAt: after.timestamp, id: { lt: after.id } }] } : {},
+          search ? { OR: matchesOf(search) } : {},
+        ],
+      },
+      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
+      take: first + 1,
+    });
+    return toPage(
+      rows.map((row) => this.present(this.refills.preview(row))),
+      first,
+    );
+  }
+
+  async get(ctx: RequestContext, id: string): Promise<ManagedAccount> {
+    requireOperator(ctx);
+    return this.present(await this.load(id));
+  }
+
+  /** Adds bought or given credits to an account. */
+  async grantCredits(ctx: RequestContext, input: GrantCreditsInput): Promise<{ account: ManagedAccount; balance: bigint }> {
+    requireOperator(ctx);
+    const { accountId, bucket, credits, note, grantId } = input;
+    // What is due comes first: a refill sets the bucket, and would take what is granted to it now.
+    await this.load(accountId);
+    await this.ledger.grant({ id: grantId ?? createId(), accountId, bucket, amount: credits, note: note ?? null });
+    this.events.publish("balance-changed", { accountId });
+    const account = this.present(await this.load(accountId));
+    return { account, balance: account.balance.balance };
+  }
+
+  /** Null takes the tier away. */
+  async setTier(ctx: RequestContext, { accountId, tier }: SetTierInput): Promise<ManagedAccount> {
+    requireOperator(ctx);
+    if (tier !== null) this.tiers.assertKnown(tier);
+    const before = await this.load(accountId);
+    if (!(await this.refills.setTier(before, tier))) throw notFound("account");
+    ctx.log.info({ accountId, tier, previousTier: before.tier }, "an operator set a tier");
+    return this.present(await this.load(accountId));
+  }
+
+  async setPublisher(ctx: RequestContext, { accountId, allowed }: SetPublisherInput): Promise<ManagedAccount> {
+    requireOperator(ctx);
+    await this.load(accountId);
+    await this.database.prisma.account.update({ where: { id: accountId }, data: { isPublisher: allowed } });
+    ctx.log.info({ accountId, allowed }, "an operator said who may publish");
+    return this.present(await this.load(accountId));
+  }
+
+  /** Refilled when that is due. */
+  private async load(id: string): Promise<AccountModel> {
+    const account = await this.find(id);
+    return (await this.refills.bringUpToDate(account)) ? this.find(id) : account;
+  }
+
+  private async find(id: string): Promise<AccountModel> {
+    const account = z.uuid().safeParse(id).success ? await this.database.prisma.account.findUnique({ where: { id } }) : null;
+    if (!account) throw notFound("account");
+    return account;
+  }
+
+  private present(account: AccountModel): ManagedAccount {
+    const { isOperator, isPublisher } = account;
+    // Decisions: operators are publishers.
+    return { ...toAccountRow(account, this.refills), isPublisher: isPublisher || isOperator, balance: toBalance(account) };
+  }
+}
+
+/** The database would take `%` and `_` for patterns. */
+function matchesOf(search: string) {
+  const contains = { contains: search.replaceAll(/[\\%_]/g, "\\$&"), mode: "insensitive" } as const;
+  const texts = [{ handle: contains }, { name: contains }, { email: contains }, { githubUsername: contains }];
+  return z.uuid().safeParse(search).success ? [...texts, { id: search }] : texts;
+}

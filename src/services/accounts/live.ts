@@ -1,0 +1,122 @@
+/** Live account data: what subscriptions are told, as it is committed. */
+import type { RequestContext } from "../../context.js";
+import type { AccountChannel, EventChannels, Events } from "../../store/events.js";
+import { requirePermission } from "../access/permissions.js";
+import type { UsageRecords, UsageRow } from "../usage/usage.js";
+import type { LowBalanceNotice } from "../webhooks/messages.js";
+import type { Accounts, Balance } from "./accounts.js";
+
+/** Events that a slow subscriber may fall behind by; of more the oldest are dropped. */
+const BACKLOG_MAX = 1_000;
+
+export class LiveAccount {
+  constructor(
+    private readonly events: Events,
+    private readonly accounts: Accounts,
+    private readonly usage: UsageRecords,
+  ) {}
+
+  /** Each usage row of the account as it is written. */
+  usageRecorded(ctx: RequestContext): AsyncIterableIterator<UsageRow> {
+    const { accountId } = requirePermission(ctx, "usage");
+    const source = queueOf(this.events, ctx, "usage-recorded", accountId);
+    return mapEvents(source, ({ usageId }) => this.usage.get(ctx, usageId));
+  }
+
+  /** The balance after each change. A burst of changes is one event: only the newest balance is of interest. */
+  balanceChanged(ctx: RequestContext): AsyncIterableIterator<Balance> {
+    const { accountId } = requirePermission(ctx, "balance");
+    const source = queueOf(this.events, ctx, "balance-changed", accountId, 1);
+    // What was missed may have been a change.
+    source.onClose(this.events.onGap(() => source.push({ accountId })));
+    return mapEvents(source, () => this.accounts.balance(ctx));
+  }
+
+  /** Each fall of the balance below what the account wants to be told of, once. */
+  balanceLow(ctx: RequestContext): AsyncIterableIterator<LowBalanceNotice> {
+    const { accountId } = requirePermission(ctx, "balance");
+    const source = queueOf(this.events, ctx, "balance-low", accountId);
+    return mapEvents(source, async ({ balance, threshold, since }) => ({
+      ...{ accountId, balance: BigInt(balance), threshold: BigInt(threshold) },
+      since: new Date(since),
+    }));
+  }
+}
+
+/** The events of one account from now on, until the caller has gone. */
+export function queueOf<C extends AccountChannel>(
+  events: Events,
+  ctx: RequestContext,
+  channel: C,
+  accountId: string,
+  backlogMax = BACKLOG_MAX,
+): EventQueue<EventChannels[C]> {
+  const queue = new EventQueue<EventChannels[C]>(backlogMax);
+  queue.onClose(events.listenToAccount(channel, accountId, (payload) => queue.push(payload)));
+  if (ctx.signal.aborted) queue.close();
+  else ctx.signal.addEventListener("abort", () => queue.close(), { once: true });
+  return queue;
+}
+
+/** A bounded queue between a pushing source and a pulling reader; the oldest goes when it is full. */
+export class EventQueue<Item> {
+  private items: Item[] = [];
+  private isClosed = false;
+  private wake: (() => void) | null = null;
+  private closers: (() => void)[] = [];
+
+  constructor(private readonly itemsMax: number) {}
+
+  push(item: Item): void {
+    if (this.isClosed) return;
+    this.items.push(item);
+    if (this.items.length > this.itemsMax) this.items.shift();
+    this.wake?.();
+  }
+
+  onClose(closer: () => void): void {
+    if (this.isClosed) closer();
+    else this.closers.push(closer);
+  }
+
+  close(): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    for (const closer of this.closers) closer();
+    this.wake?.();
+  }
+
+  /** Undefined once it is closed. */
+  async next(): Promise<Item | undefined> {
+    while (this.items.length === 0 && !this.isClosed) {
+      await new Promise<void>((resolve) => {
+        this.wake = resolve;
+      });
+    }
+    return this.isClosed ? undefined : this.items.shift();
+  }
+}
+
+/** An iterator whose `return()` ends a pending `next()` at once, which an async generator's does not. What maps to null is left out. */
+export function mapEvents<Item, Result>(
+  queue: EventQueue<Item>,
+  map: (item: Item) => Promise<Result | null>,
+): AsyncIterableIterator<Result> {
+  return {
+    async next() {
+      for (;;) {
+        const item = await queue.next();
+        if (item === undefined) return { done: true, value: undefined };
+        const value = await map(item);
+        if (value !== null) return { done: false, value };
+      }
+    },
+    async return() {
+      queue.close();
+      return { done: true, value: undefined };
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}

@@ -1,0 +1,78 @@
+/**
+ * One more key for the owner, from the command line: for an operator whose key is lost, and who so can ask no gateway for another. It
+ * goes to the database itself: beside gateways that run on PostgreSQL, and in place of the one that has the embedded database.
+ */
+import type { Logger } from "pino";
+import { createId } from "../../lib/ids.js";
+import { StartError } from "../../lib/start-error.js";
+import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../../limits.js";
+import { DataDirInUse, findSecret, openDataDir } from "../../store/data-dir.js";
+import { openDatabase } from "../../store/database.js";
+import { openEvents } from "../../store/events/open.js";
+import { createLedger } from "../../store/ledger.js";
+import { migrate } from "../../store/migrations.js";
+import type { PlatformSettings } from "../composition/platform-settings.js";
+import { hashApiKey, pepperOf, secretsOf } from "../secrets/deployment-secrets.js";
+import { addOwnerKey, type MadeOwnerKey } from "./owner.js";
+
+type Settings = Pick<PlatformSettings, "dataDir" | "databaseUrl" | "redisUrl" | "encryptionKey" | "ownerCredits">;
+
+export interface OwnerKeyOptions {
+  readonly revokesOthers: boolean;
+  readonly log: Logger;
+}
+
+/** Rejects with a StartError that says what to do. */
+export async function makeOwnerKey(settings: Settings, { revokesOthers, log }: OwnerKeyOptions): Promise<MadeOwnerKey> {
+  const { encryptionKey, release } = await openSecrets(settings);
+  try {
+    const database = await openDatabase({ databaseUrl: settings.databaseUrl, dataDir: settings.dataDir, log });
+    try {
+      await migrate(database, log);
+      const pepper = await pepperOf(secretsOf(encryptionKey), database);
+      const ledger = createLedger(database.pool, {
+        isPrepared: false,
+        processId: createId(),
+        holdSeconds: HOLD_SECONDS,
+        timeoutMs: FLUSH_TIMEOUT_MS,
+        freeSpendCap: null,
+      });
+      const options = { nanocredits: settings.ownerCredits, revokesOthers, now: new Date() };
+      const made = await addOwnerKey(database, ledger, { hash: (key) => hashApiKey(pepper, key) }, options);
+      if (made.endedIds.length > 0) {
+        // Gateways that run keep keys in mind.
+        const events = await openEvents({ redisUrl: settings.redisUrl, database, log });
+        for (const apiKeyId of made.endedIds) events.publish("api-key-changed", { apiKeyId });
+        await events.close();
+      }
+      return made;
+    } finally {
+      await database.close();
+    }
+  } finally {
+    await release();
+  }
+}
+
+interface OpenedSecrets {
+  readonly encryptionKey: string;
+  release(): Promise<void>;
+}
+
+/** With PostgreSQL the data directory may stay a running gateway's: what was made for it is only read. */
+async function openSecrets({ databaseUrl, dataDir, encryptionKey }: Settings): Promise<OpenedSecrets> {
+  if (databaseUrl !== null) {
+    const known = encryptionKey ?? findSecret(dataDir, "encryptionKey");
+    if (known !== null) return { encryptionKey: known, release: async () => undefined };
+  }
+  try {
+    const opened = await openDataDir(dataDir);
+    return { encryptionKey: encryptionKey ?? opened.secret("encryptionKey"), release: () => opened.release() };
+  } catch (error) {
+    if (!(error instanceof DataDirInUse)) throw error;
+    throw new StartError(
+      "The gateway is running, and its embedded database serves one process at a time: stop it, run this again, and start it again.",
+      { cause: error },
+    );
+  }
+}

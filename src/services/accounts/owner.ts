@@ -1,0 +1,125 @@
+/** The owner: made on the first start of an empty database, with a key that holds every permission (architecture, last section). */
+
+import { createApiKeyText, faultOfSecretKey, startOfApiKey } from "../../lib/api-key-format.js";
+import { createId } from "../../lib/ids.js";
+import { StartError } from "../../lib/start-error.js";
+import type { Database, DatabaseClient } from "../../store/database.js";
+import type { Ledger } from "../../store/ledger.js";
+
+const OWNER_HANDLE = "owner";
+const ALL_PERMISSIONS = ["profile", "balance", "usage", "keys"];
+
+export interface OwnerOptions {
+  /** A well-formed secret key, from OWNER_API_KEY; null: one is made. */
+  readonly apiKey: string | null;
+  /** The first balance of the pack bucket. */
+  readonly nanocredits: bigint;
+}
+
+/** What the database knows a key by. */
+export interface KeyHasher {
+  hash(key: string): Buffer;
+}
+
+/** One of the owner's keys, as far as it may be shown. */
+export interface OwnerKey {
+  readonly id: string;
+  readonly start: string;
+  readonly createdAt: Date;
+}
+
+export interface MadeOwnerKey {
+  /** The key's text, the one time that it can be shown. */
+  readonly key: string;
+  /** The owner's keys of every permission that were there before and had not ended, the newest first. */
+  readonly others: readonly OwnerKey[];
+  /** The keys that were ended: those others and all that were made with them. Empty unless that was asked for. */
+  readonly endedIds: readonly string[];
+}
+
+/**
+ * Makes the owner's account when there is none. Answers the key's text the one time it can be shown; null when the owner
+ * was there. A preset key that the owner does not have yet is added, so that scripts work on an older database too; one that
+ * has been revoked stops the start, because whoever presets it counts on it.
+ */
+export async function ensureOwner(
+  database: Pick<Database, "prisma">,
+  ledger: Pick<Ledger, "grant">,
+  hasher: KeyHasher,
+  options: OwnerOptions,
+): Promise<string | null> {
+  const fault = options.apiKey === null ? null : faultOfSecretKey(options.apiKey);
+  if (fault !== null) throw new StartError(`OWNER_API_KEY ${fault}.`);
+  const accountId = await ensureAccount(database, ledger, options.nanocredits);
+  return database.prisma.$transaction(async (transaction) => {
+    await lockOwner(transaction, accountId);
+    const keys = await transaction.apiKey.count({ where: { accountId } });
+    if (keys > 0 && options.apiKey === null) return null;
+    const key = options.apiKey ?? createApiKeyText("sk");
+    const hash = new Uint8Array(hasher.hash(key));
+    const known = await transaction.apiKey.findUnique({ where: { hash } });
+    if (known?.revokedAt) {
+      const end = known.revokedAt.toISOString();
+      throw new StartError(
+        `OWNER_API_KEY was revoked at ${end}: unset it, or set another (\`npm run -s sluice -- key generate\` prints one).`,
+      );
+    }
+    if (known) return null;
+    await insertOwnerKey(transaction, accountId, key, hash);
+    return key;
+  });
+}
+
+/** Makes one more key of every permission for the owner, and the owner when there is none. `revokesOthers` ends the owner's others, and all that were made with them. */
+export async function addOwnerKey(
+  database: Pick<Database, "prisma">,
+  ledger: Pick<Ledger, "grant">,
+  hasher: KeyHasher,
+  { nanocredits, revokesOthers, now }: { readonly nanocredits: bigint; readonly revokesOthers: boolean; readonly now: Date },
+): Promise<MadeOwnerKey> {
+  const accountId = await ensureAccount(database, ledger, nanocredits);
+  return database.prisma.$transaction(async (transaction) => {
+    await lockOwner(transaction, accountId);
+    const others = await transaction.apiKey.findMany({
+      where: { accountId, type: "secret", origin: "created", parentId: null, revokedAt: null, permissions: { has: "keys" } },
+      select: { id: true, start: true, createdAt: true },
+      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
+    });
+    const ids = others.map(({ id }) => id);
+    const ended = revokesOthers
+      ? await transaction.apiKey.updateManyAndReturn({
+          where: { OR: [{ id: { in: ids } }, { ancestorIds: { hasSome: ids } }], revokedAt: null },
+          data: { revokedAt: now },
+          select: { id: true },
+        })
+      : [];
+    const key = createApiKeyText("sk");
+    await insertOwnerKey(transaction, accountId, key, new Uint8Array(hasher.hash(key)));
+    return { key, others, endedIds: ended.map(({ id }) => id) };
+  });
+}
+
+/** Several processes may start on one empty database at once: one of them makes the account, and one the key. */
+async function ensureAccount({ prisma }: Pick<Database, "prisma">, ledger: Pick<Ledger, "grant">, nanocredits: bigint): Promise<string> {
+  await prisma.account.createMany({ data: { id: createId(), handle: OWNER_HANDLE, isOperator: true }, skipDuplicates: true });
+  const { id: accountId } = await prisma.account.findUniqueOrThrow({ where: { handle: OWNER_HANDLE } });
+  // The grant's id is the account's, so that however many starts it takes there is one.
+  if (nanocredits > 0n) await ledger.grant({ id: accountId, accountId, bucket: "pack", amount: nanocredits, note: "first balance" });
+  return accountId;
+}
+
+async function lockOwner(transaction: Pick<DatabaseClient, "$queryRaw">, accountId: string): Promise<void> {
+  await transaction.$queryRaw`SELECT 1 FROM account WHERE id = ${accountId}::uuid FOR UPDATE`;
+}
+
+async function insertOwnerKey(
+  transaction: Pick<DatabaseClient, "apiKey">,
+  accountId: string,
+  key: string,
+  hash: Uint8Array<ArrayBuffer>,
+): Promise<void> {
+  const start = startOfApiKey(key);
+  await transaction.apiKey.create({
+    data: { id: createId(), accountId, hash, type: "secret", name: "Owner", start, permissions: ALL_PERMISSIONS },
+  });
+}

@@ -1,0 +1,195 @@
+/**
+ * Agents of an account (Spec 2.7, 3, 4.7): prompt agents and code agents. Each is a registered model that the gateway answers for
+ * itself; it is free, and what it asks others is billed to whoever calls it.
+ */
+import { z } from "zod";
+import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
+import { AppError, invalidInput, notFound } from "../../errors.js";
+import type { Clock } from "../../lib/clock.js";
+import { createId } from "../../lib/ids.js";
+import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import type { Database } from "../../store/database.js";
+import { requireKeyManager } from "../access/permissions.js";
+import type { Catalog } from "../catalog/catalog.js";
+import type { Model } from "../catalog/model.js";
+import type { ChangedModelRow, ModelRegistry } from "../community-models/repository.js";
+import { AGENT_ROW_TYPES, type AgentRow, type LoadedAgent, toAgentRow, WITH_AGENT } from "./agent-row.js";
+import type { CreateAgentInput, CreateCodeAgentInput, CreatePromptAgentInput, UpdateAgentInput } from "./agents-input.js";
+import type { CodeRepositories } from "./code-repository.js";
+
+export interface AgentsDependencies {
+  readonly database: Database;
+  readonly registry: ModelRegistry;
+  readonly catalog: Catalog;
+  readonly repositories: CodeRepositories;
+  /** Resolves when the catalog knows what was registered so far. */
+  readonly upToDate: () => Promise<void>;
+  readonly clock: Clock;
+}
+
+type Owner = KeyCaller | SessionCaller;
+/** A code agent's identity is its repository's. */
+const IDENTITY = ["name", "title", "description"] as const;
+const PROMPT_FIELDS = ["systemPrompt", "baseModel", "mcpServers"] as const;
+
+export class Agents {
+  constructor(private readonly deps: AgentsDependencies) {}
+
+  /** The account's, newest first. */
+  async list(ctx: RequestContext, { first, after }: PageRequest): Promise<Page<AgentRow>> {
+    const { accountId } = requireKeyManager(ctx);
+    const rows = await this.deps.database.prisma.communityModel.findMany({
+      where: {
+        accountId,
+        type: { in: [...AGENT_ROW_TYPES] },
+        ...(after && { OR: [{ createdAt: { lt: after.timestamp } }, { createdAt: after.timestamp, id: { lt: after.id } }] }),
+      },
+      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
+      take: first + 1,
+      include: WITH_AGENT,
+    });
+    const now = this.deps.clock.now();
+    return toPage(
+      rows.map((row) => toAgentRow(row, now)),
+      first,
+    );
+  }
+
+  /** NOT_FOUND for another account's. */
+  async get(ctx: RequestContext, id: string): Promise<AgentRow> {
+    const { accountId } = requireKeyManager(ctx);
+    return toAgentRow(await this.findOwned(accountId, id), this.deps.clock.now());
+  }
+
+  /**
+   * Throws FORBIDDEN for a public one of an account that may not publish; BAD_REQUEST for a name that is taken, a base model that cannot
+   * be one, and a repository that holds no agent; CONFLICT for one too many.
+   */
+  async create(ctx: RequestContext, input: CreateAgentInput): Promise<AgentRow> {
+    const owner = requireKeyManager(ctx);
+    if (input.visibility === "public") await this.deps.registry.requirePublisher(owner);
+    const data = input.type === "code_agent" ? await this.toCodeAgent(ctx, input) : this.toPromptAgent(owner, input);
+    const now = this.deps.clock.now();
+    const { id } = await this.deps.registry.insert({
+      ...data,
+      id: createId(),
+      accountId: owner.accountId,
+      visibility: input.visibility,
+      requiredSafetyFeatures: [...input.requiredSafetyFeatures],
+      outputModalities: ["text"],
+      createdAt: now,
+      updatedAt: now,
+    });
+    return this.reread(owner.accountId, id);
+  }
+
+  /** Only the fields that are sent change. Throws as `create`, NOT_FOUND, and BAD_REQUEST for what the agent's type does not have. */
+  async update(ctx: RequestContext, id: string, input: UpdateAgentInput): Promise<AgentRow> {
+    const owner = requireKeyManager(ctx);
+    const { accountId } = owner;
+    const { type } = await this.findOwned(accountId, id);
+    assertFieldsOf(type, input);
+    if (input.visibility === "public") await this.deps.registry.requirePublisher(owner);
+    await this.deps.registry.update(accountId, id, async (row, transaction) => {
+      const agent = await transaction.agent.findUniqueOrThrow({ where: { id }, select: { baseModel: true } });
+      const visibility = input.visibility ?? row.visibility;
+      const isBaseInQuestion = input.baseModel !== undefined || input.visibility === "public";
+      const base =
+        agent.baseModel !== null && isBaseInQuestion ? this.findBase(owner, input.baseModel ?? agent.baseModel, visibility) : null;
+      return { ...toChanges(input, base), updatedAt: this.deps.clock.now() };
+    });
+    return this.reread(accountId, id);
+  }
+
+  /** Its model can no longer be called; what has begun goes on. Throws NOT_FOUND. */
+  async delete(ctx: RequestContext, id: string): Promise<{ readonly id: string }> {
+    const { accountId } = requireKeyManager(ctx);
+    await this.findOwned(accountId, id);
+    await this.deps.registry.delete(accountId, id);
+    await this.deps.upToDate();
+    return { id };
+  }
+
+  private toPromptAgent(owner: Owner, input: CreatePromptAgentInput) {
+    const { name, title, description, systemPrompt, baseModel, mcpServers, visibility } = input;
+    const base = this.findBase(owner, baseModel, visibility);
+    return {
+      ...{ type: "prompt_agent" as const, name, title, description },
+      inputModalities: [...base.inputModalities],
+      agent: { create: { systemPrompt, baseModel, mcpServers } },
+    };
+  }
+
+  private async toCodeAgent(ctx: RequestContext, { repository }: CreateCodeAgentInput) {
+    const { commitSha, bundle, name, title, description } = await this.deps.repositories.deploy(repository, ctx.signal);
+    return {
+      ...{ type: "code_agent" as const, name, title, description },
+      inputModalities: ["text"],
+      agent: { create: { repository, deployedCommitSha: commitSha, bundle } },
+    };
+  }
+
+  /**
+   * The model that a prompt agent asks: one that writes text, that its owner may call, whichever key is used, and that is no agent
+   * itself; where others may call the agent, they must be able to call it, too.
+   */
+  private findBase(owner: Owner, name: string, visibility: "private" | "public"): Model {
+    const account = owner.kind === "key" ? { ...owner, modelLists: [] } : owner;
+    const base = resolveAs("baseModel", () => this.deps.catalog.resolve(account, name, "text"));
+    if (base.isAgent) throw invalidInput(`${base.id} is an agent: agents cannot call agents.`, "baseModel");
+    if (base.isPrivate && visibility === "public") {
+      throw invalidInput(`${base.id} is private: nobody else could call a public agent that asks it.`, "baseModel");
+    }
+    return base;
+  }
+
+  private async findOwned(accountId: string, id: string): Promise<LoadedAgent> {
+    if (!z.uuid().safeParse(id).success) throw notFound("agent");
+    const row = await this.deps.database.prisma.communityModel.findUnique({ where: { id, accountId }, include: WITH_AGENT });
+    if (!row?.agent) throw notFound("agent");
+    return row;
+  }
+
+  private async reread(accountId: string, id: string): Promise<AgentRow> {
+    await this.deps.upToDate();
+    return toAgentRow(await this.findOwned(accountId, id), this.deps.clock.now());
+  }
+}
+
+/** Spec 4.7: systemPrompt, baseModel and mcpServers are a prompt agent's; a code agent's identity is fixed after its creation. */
+function assertFieldsOf(type: string, input: UpdateAgentInput): void {
+  if (type === "prompt_agent") return;
+  const foreign = PROMPT_FIELDS.find((field) => input[field] !== undefined);
+  if (foreign !== undefined) throw invalidInput(`A code agent has no ${foreign}.`, foreign);
+  const fixed = IDENTITY.find((field) => input[field] !== undefined);
+  if (fixed !== undefined) throw invalidInput(`A code agent's ${fixed} comes from its repository.`, fixed);
+}
+
+function toChanges(input: UpdateAgentInput, base: Model | null): ChangedModelRow {
+  const { name, title, description, visibility, requiredSafetyFeatures, systemPrompt, baseModel, mcpServers } = input;
+  return {
+    ...(name !== undefined && { name }),
+    ...(title !== undefined && { title }),
+    ...(description !== undefined && { description }),
+    ...(visibility !== undefined && { visibility }),
+    ...(requiredSafetyFeatures !== undefined && { requiredSafetyFeatures }),
+    ...(base && { inputModalities: [...base.inputModalities] }),
+    agent: {
+      update: {
+        ...(systemPrompt !== undefined && { systemPrompt }),
+        ...(baseModel !== undefined && { baseModel }),
+        ...(mcpServers !== undefined && { mcpServers }),
+      },
+    },
+  };
+}
+
+/** What the catalog says of a model, said of the field that names it. */
+function resolveAs(field: string, resolve: () => Model): Model {
+  try {
+    return resolve();
+  } catch (error) {
+    if (error instanceof AppError && error.param === "model") throw invalidInput(error.message, field);
+    throw error;
+  }
+}

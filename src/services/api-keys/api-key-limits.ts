@@ -1,0 +1,102 @@
+/**
+ * What may be said of a key, given the keys that it descends from and the one that says it (decisions "Keys"). A limit that is not
+ * stated, or stated as none, is that of the keys that it descends from.
+ */
+import type { AccountPermission, Caller } from "../../context.js";
+import { AppError, invalidInput, permissionDenied } from "../../errors.js";
+import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
+import { isKeyCaller, lackOf } from "../access/permissions.js";
+import { type KeyTerms, type KeyWorth, worthOf } from "./api-key-tree.js";
+
+/** As far as it is stated; null is no limit of its own. */
+export interface StatedLimits {
+  readonly allowedModels?: readonly string[] | null | undefined;
+  readonly creditBudget?: bigint | null | undefined;
+  readonly expiresAt?: Date | null | undefined;
+}
+
+export type IdOf = (name: string) => string;
+
+/** A key with the keys that it descends from. */
+export interface KeyInTree {
+  readonly key: ApiKeyModel;
+  readonly ancestors: readonly ApiKeyModel[];
+}
+
+type Limit = keyof StatedLimits;
+type Refuse = (limit: Limit, why: string) => AppError;
+
+/** By what each limit is called where it is stated. */
+const PARAMS = { allowedModels: "allowedModels", creditBudget: "creditBudget", expiresAt: "expiresIn" } as const;
+
+/** Throws FORBIDDEN, naming the field, for anything that the calling key lacks. `maker` is what that key is worth. */
+export function assertMayMake(maker: KeyWorth, permissions: readonly AccountPermission[], stated: StatedLimits, idOf: IdOf): void {
+  const lacking = permissions.filter((name) => !maker.permissions.includes(name));
+  if (lacking.length > 0) {
+    throw new AppError("FORBIDDEN", `${lackOf(lacking)} A key gives no permission that it lacks.`, { param: "accountPermissions" });
+  }
+  assertWithin(maker, stated, idOf, refuseToKey);
+}
+
+/**
+ * Throws FORBIDDEN for what the calling key `own` may not say of `target`, and BAD_REQUEST for what nobody may, because a key that
+ * `target` descends from lacks it. `own` is null when a person asks.
+ */
+export function assertMayChange(own: KeyInTree | null, target: KeyInTree, stated: StatedLimits, idOf: IdOf): void {
+  const { key, ancestors } = target;
+  if (own?.key.id === key.id) throw permissionDenied("A key cannot change itself.");
+  if (own?.key.ancestorIds.includes(key.id)) throw permissionDenied("A key cannot change a key that it descends from.");
+  if (own && !key.ancestorIds.includes(own.key.id)) assertNotWidened(own, key, stated, idOf);
+  const parent = ancestors.at(-1);
+  if (!parent) return;
+  const refuse = own ? refuseToKey : refuseToPerson;
+  assertWithin(worthOf(parent, ancestors.slice(0, -1)), stated, idOf, refuse);
+}
+
+/** A revoked key ends all that descends from it: it must not end the request's own. Throws BAD_REQUEST. */
+export function assertMayRevoke(caller: Caller, own: ApiKeyModel | null, id: string): void {
+  if (isKeyCaller(caller) && caller.apiKeyId === id) {
+    throw invalidInput("The key that authenticates the request cannot be revoked.", "id");
+  }
+  if (own?.ancestorIds.includes(id)) {
+    throw invalidInput("The key that authenticates the request descends from this one, which it therefore cannot revoke.", "id");
+  }
+}
+
+/**
+ * A key that the calling one has not made draws on a budget of its own. So a limited key must not raise that at all: it could spend
+ * it and raise it again, without end. Of models and time it gives no more than it has.
+ */
+function assertNotWidened(own: KeyInTree, target: KeyTerms, stated: StatedLimits, idOf: IdOf): void {
+  const limits = worthOf(own.key, own.ancestors);
+  const { creditBudget } = stated;
+  if (limits.creditBudget !== null && creditBudget !== undefined) {
+    const { budgetNanocredits: budget, spentNanocredits: spent } = target;
+    const isRaised = budget !== null && (creditBudget === null || creditBudget > budget - spent);
+    if (isRaised) throw refuseToKey("creditBudget", "has a budget: it cannot raise that of a key that it has not made");
+  }
+  if (limits.modelLists.length > 0 && stated.allowedModels === null) throw refuseToKey("allowedModels", ONLY_SOME_MODELS);
+  if (limits.expiresAt !== null && stated.expiresAt === null) throw refuseToKey("expiresAt", EXPIRES);
+  assertWithin(limits, { allowedModels: stated.allowedModels, expiresAt: stated.expiresAt }, idOf, refuseToKey);
+}
+
+const ONLY_SOME_MODELS = "is restricted to some models: the other key must name a subset of them";
+const HAS_A_BUDGET = "has a budget: the other key's must not be larger than what remains of it";
+const EXPIRES = "expires: the other key must not outlive it";
+
+function assertWithin(limits: KeyWorth, stated: StatedLimits, idOf: IdOf, refuse: Refuse): void {
+  const { allowedModels, creditBudget, expiresAt } = stated;
+  const lists = limits.modelLists.map((list) => new Set(list.map(idOf)));
+  if (allowedModels?.some((name) => lists.some((ids) => !ids.has(idOf(name))))) throw refuse("allowedModels", ONLY_SOME_MODELS);
+  if (limits.creditBudget !== null && creditBudget != null && creditBudget > limits.creditBudget)
+    throw refuse("creditBudget", HAS_A_BUDGET);
+  if (limits.expiresAt !== null && expiresAt != null && expiresAt > limits.expiresAt) throw refuse("expiresAt", EXPIRES);
+}
+
+function refuseToKey(limit: Limit, why: string): AppError {
+  return new AppError("FORBIDDEN", `The calling key ${why}.`, { param: PARAMS[limit] });
+}
+
+function refuseToPerson(limit: Limit, why: string): AppError {
+  return invalidInput(`The key that has made it ${why}.`, PARAMS[limit]);
+}

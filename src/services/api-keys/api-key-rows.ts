@@ -1,0 +1,73 @@
+/** API keys as they are shown (Spec 2.1): what each is worth, with everything that it descends from. */
+import type { DatabaseClient } from "../../store/database.js";
+import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
+import type { Catalog } from "../catalog/catalog.js";
+import { allowedByAll, ancestorsOf, worthOf } from "./api-key-tree.js";
+
+export interface ApiKeyRow {
+  readonly id: string;
+  /** The key that made it; null: none did. */
+  readonly parentId: string | null;
+  readonly name: string;
+  readonly type: "secret" | "publishable";
+  readonly prefix: "sk" | "pk";
+  readonly start: string;
+  readonly permissions: readonly string[];
+  /** Null: all models. */
+  readonly allowedModels: readonly string[] | null;
+  /** Nanocredits that remain; null: unlimited. */
+  readonly creditBudget: bigint | null;
+  readonly expiresAt: Date | null;
+  readonly createdAt: Date;
+  readonly lastUsedAt: Date | null;
+  readonly revokedAt: Date | null;
+  readonly origin: "created" | "redirect_flow" | "device_flow";
+  /** The app that it was granted to, by its app key; null: none, or one that does not say who it is. */
+  readonly app: { readonly id: string; readonly name: string } | null;
+  /** Of an app key: where its flows may return to. Empty: anywhere that is safe. */
+  readonly redirectUrls: readonly string[];
+}
+
+export class ApiKeyRows {
+  constructor(private readonly catalog: Pick<Catalog, "idOf">) {}
+
+  async one(database: Pick<DatabaseClient, "apiKey">, row: ApiKeyModel): Promise<ApiKeyRow> {
+    const [shown] = await this.all(database, [row]);
+    if (!shown) throw new Error("One row in, none out.");
+    return shown;
+  }
+
+  /** In the order of `rows`. Apps are called as they are called now. */
+  async all(database: Pick<DatabaseClient, "apiKey">, rows: readonly ApiKeyModel[]): Promise<ApiKeyRow[]> {
+    const ancestors = await ancestorsOf(database, rows);
+    const appIds = [...new Set(rows.flatMap(({ appKeyId }) => appKeyId ?? []))];
+    const apps =
+      appIds.length === 0 ? [] : await database.apiKey.findMany({ where: { id: { in: appIds } }, select: { id: true, name: true } });
+    const appNames = new Map(apps.map(({ id, name }) => [id, name]));
+    return rows.map((row) => this.toRow(row, ancestors.get(row.id) ?? [], appNames));
+  }
+
+  /** `appNames` by app key; an app that is not among them is called as the key is. */
+  private toRow(row: ApiKeyModel, ancestors: readonly ApiKeyModel[], appNames: ReadonlyMap<string, string>): ApiKeyRow {
+    const { appKeyId } = row;
+    const { permissions, modelLists, creditBudget, expiresAt } = worthOf(row, ancestors);
+    return {
+      id: row.id,
+      parentId: row.parentId,
+      name: row.name,
+      type: row.type,
+      prefix: row.type === "secret" ? "sk" : "pk",
+      start: row.start,
+      permissions,
+      allowedModels: allowedByAll(modelLists, (name) => this.catalog.idOf(name)),
+      creditBudget,
+      expiresAt,
+      createdAt: row.createdAt,
+      lastUsedAt: row.lastUsedAt,
+      revokedAt: row.revokedAt,
+      origin: row.origin,
+      app: appKeyId === null ? null : { id: appKeyId, name: appNames.get(appKeyId) ?? row.name },
+      redirectUrls: row.redirectUrls,
+    };
+  }
+}

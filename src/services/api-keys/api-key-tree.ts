@@ -1,0 +1,81 @@
+/**
+ * Keys form a tree (decisions "Keys"): what a key makes draws on its budget too, holds no permission and no model that it lacks, lives
+ * no longer, and ends with it. What a key is worth is worked out here, from it and every key that it descends from, each time that it
+ * is looked up: narrowing or ending a key narrows or ends all that it has made. Their budgets are drawn on by `credit_flush`.
+ */
+import type { AccountPermission } from "../../context.js";
+import type { DatabaseClient } from "../../store/database.js";
+import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
+
+/** As much of a key as decides what it is worth. */
+export type KeyTerms = Pick<
+  ApiKeyModel,
+  | "permissions"
+  | "restrictsModels"
+  | "allowedModels"
+  | "expiresAt"
+  | "revokedAt"
+  | "budgetNanocredits"
+  | "spentNanocredits"
+  | "heldNanocredits"
+>;
+
+export interface KeyWorth {
+  readonly permissions: readonly AccountPermission[];
+  /** A model must be in each of them; none: every model. Ids and aliases, as they were written; the key's own list first. */
+  readonly modelLists: readonly (readonly string[])[];
+  /** Null: never. */
+  readonly expiresAt: Date | null;
+  readonly isRevoked: boolean;
+  /** Nanocredits: the smallest of what remains of each budget; null: none of them has one. */
+  readonly creditBudget: bigint | null;
+  /** The same without what is set aside. */
+  readonly creditBudgetFree: bigint | null;
+}
+
+/** `ancestors` are all keys that `key` descends from. */
+export function worthOf(key: KeyTerms, ancestors: readonly KeyTerms[]): KeyWorth {
+  const chain = [key, ...ancestors.toReversed()];
+  const ends = chain.flatMap(({ expiresAt }) => expiresAt ?? []);
+  return {
+    permissions: (key.permissions as AccountPermission[]).filter((name) =>
+      ancestors.every(({ permissions }) => permissions.includes(name)),
+    ),
+    modelLists: chain.flatMap(({ restrictsModels, allowedModels }) => (restrictsModels ? [allowedModels] : [])),
+    expiresAt: ends.length === 0 ? null : ends.reduce((first, end) => (end < first ? end : first)),
+    isRevoked: chain.some(({ revokedAt }) => revokedAt !== null),
+    creditBudget: leastOf(chain, (budget, { spentNanocredits }) => budget - spentNanocredits),
+    creditBudgetFree: leastOf(chain, (budget, { spentNanocredits, heldNanocredits }) => budget - spentNanocredits - heldNanocredits),
+  };
+}
+
+/** Of the keys that have a budget; null: none has. */
+function leastOf(chain: readonly KeyTerms[], amountOf: (budget: bigint, key: KeyTerms) => bigint): bigint | null {
+  const amounts = chain.flatMap((key) => (key.budgetNanocredits === null ? [] : [amountOf(key.budgetNanocredits, key)]));
+  return amounts.length === 0 ? null : amounts.reduce((least, amount) => (amount < least ? amount : least));
+}
+
+/** The keys that each of these descends from, the root first, by the key's id. */
+export async function ancestorsOf(
+  database: Pick<DatabaseClient, "apiKey">,
+  keys: readonly Pick<ApiKeyModel, "id" | "ancestorIds">[],
+): Promise<ReadonlyMap<string, readonly ApiKeyModel[]>> {
+  const ids = [...new Set(keys.flatMap(({ ancestorIds }) => ancestorIds))];
+  const found = ids.length === 0 ? [] : await database.apiKey.findMany({ where: { id: { in: ids } } });
+  const byId = new Map(found.map((row) => [row.id, row]));
+  return new Map(keys.map(({ id, ancestorIds }) => [id, ancestorIds.map((ancestorId) => present(byId.get(ancestorId)))]));
+}
+
+/** Only the models that every list allows, as the first of them names them; null: every model. `idOf` is a name's canonical id. */
+export function allowedByAll(lists: readonly (readonly string[])[], idOf: (name: string) => string): readonly string[] | null {
+  const [first, ...others] = lists;
+  if (!first) return null;
+  const allowed = others.map((list) => new Set(list.map(idOf)));
+  return first.filter((name) => allowed.every((ids) => ids.has(idOf(name))));
+}
+
+/** The database refuses a key whose parent there is not. */
+function present(row: ApiKeyModel | undefined): ApiKeyModel {
+  if (!row) throw new Error("A key's ancestor is gone.");
+  return row;
+}

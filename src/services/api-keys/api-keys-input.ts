@@ -1,0 +1,67 @@
+/** What is said of an API key by whoever makes or changes it (Spec 4.5, decisions "Keys"). */
+import * as z from "zod";
+import { inUnit } from "../../lib/issue-words.js";
+import { API_KEY_ALLOWED_MODELS_MAX, API_KEY_EXPIRES_IN_SECONDS_MAX, API_KEY_NAME_CHARS_MAX } from "../../limits.js";
+import { checkboxes, creditsText, dayCount } from "../authorizations/grant-terms.js";
+import { redirectUrls } from "../authorizations/redirect-url.js";
+import { creditsAmount } from "../credits/credits-amount.js";
+import { storableText } from "../requests/input.js";
+
+const permissionName = z.enum(["profile", "balance", "usage", "keys"]);
+const editableFields = {
+  name: storableText
+    .trim()
+    .min(1)
+    .max(API_KEY_NAME_CHARS_MAX)
+    .meta({ allOf: [{ pattern: "\\S" }] }),
+  expiresIn: inUnit(z.int().min(1).max(API_KEY_EXPIRES_IN_SECONDS_MAX), "seconds").nullable(),
+  allowedModels: z.array(storableText.min(1).max(253)).max(API_KEY_ALLOWED_MODELS_MAX).nullable(),
+  creditBudget: creditsAmount.nullable(),
+  /** Of an app key; null or empty: its flows may return to any address that is safe. */
+  redirectUrls: redirectUrls.nullable(),
+};
+
+export const createApiKeyInput = z.strictObject({
+  name: editableFields.name,
+  type: z.enum(["secret", "publishable"]).default("secret"),
+  expiresIn: editableFields.expiresIn.optional(),
+  allowedModels: editableFields.allowedModels.optional(),
+  creditBudget: editableFields.creditBudget.optional(),
+  accountPermissions: z.array(permissionName).nullable().optional(),
+  redirectUrls: editableFields.redirectUrls.optional(),
+});
+export type CreateApiKeyInput = z.output<typeof createApiKeyInput>;
+
+export const updateApiKeyInput = z.strictObject(editableFields).partial();
+export type UpdateApiKeyInput = z.output<typeof updateApiKeyInput>;
+
+const SECONDS_PER_DAY = 24 * 60 * 60;
+const empty = z.literal("").transform(() => undefined);
+
+/**
+ * A secret key to be made, as the fields of a form: `name`, `budget` in credits and `expiry` in days, which may be left empty, the
+ * checkboxes `permissions`, and `model_choice` (`all` or `chosen`) with the checkboxes `models`.
+ */
+export const apiKeyForm = z
+  .object({
+    name: editableFields.name,
+    budget: z.union([empty, creditsText]).optional(),
+    expiry: z.union([empty, dayCount]).optional(),
+    model_choice: z.enum(["all", "chosen"]).default("all"),
+    models: checkboxes.pipe(editableFields.allowedModels.unwrap()),
+    permissions: checkboxes.pipe(z.array(permissionName)),
+  })
+  .refine(({ model_choice, models }) => model_choice === "all" || models.length > 0, {
+    path: ["models"],
+    message: "must be at least one, or every one",
+  })
+  .transform(
+    ({ name, budget, expiry, model_choice, models, permissions }): CreateApiKeyInput => ({
+      name,
+      type: "secret",
+      creditBudget: budget ?? null,
+      expiresIn: expiry === undefined ? null : expiry * SECONDS_PER_DAY,
+      allowedModels: model_choice === "all" ? null : models,
+      accountPermissions: permissions,
+    }),
+  );

@@ -1,0 +1,324 @@
+/** API keys: created, listed, changed and revoked by their account (Spec 2.1, 4.5; decisions "Keys"). */
+
+import { z } from "zod";
+import type { AccountPermission, Caller, RequestContext } from "../../context.js";
+import { conflict, credentialRefused, invalidInput, notFound } from "../../errors.js";
+import { createApiKeyText, startOfApiKey } from "../../lib/api-key-format.js";
+import type { Clock } from "../../lib/clock.js";
+import { createId } from "../../lib/ids.js";
+import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { API_KEY_LEVELS_MAX, API_KEYS_PER_ACCOUNT_MAX } from "../../limits.js";
+import type { Database, DatabaseClient } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
+import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
+import { isKeyCaller, requireAccount, requireKeyManager } from "../access/permissions.js";
+import { isRunToken, type RunTokens } from "../agents/run-tokens.js";
+import type { GrantTerms } from "../authorizations/grant-terms.js";
+import type { Catalog } from "../catalog/catalog.js";
+import type { ApiKeyDirectory } from "./api-key-cache.js";
+import { assertMayChange, assertMayMake, assertMayRevoke, type KeyInTree } from "./api-key-limits.js";
+import { type ApiKeyRow, ApiKeyRows } from "./api-key-rows.js";
+import { ancestorsOf, worthOf } from "./api-key-tree.js";
+import type { CreateApiKeyInput, UpdateApiKeyInput } from "./api-keys-input.js";
+import { describeRevocation } from "./key-refusals.js";
+
+/** A key that is about to be made. */
+interface NewKey extends Pick<ApiKeyRow, "name" | "type" | "permissions" | "allowedModels" | "creditBudget" | "redirectUrls"> {
+  readonly accountId: string;
+  /** Seconds; null: never. */
+  readonly expiresIn: number | null;
+  readonly origin?: KeyGrant["origin"];
+  readonly appKeyId?: string | null;
+  /** The key that makes it; absent: a person does. */
+  readonly parent?: ApiKeyModel | undefined;
+  /** Absent: it is made up here. */
+  readonly text?: string | undefined;
+}
+
+export interface CurrentApiKey extends ApiKeyRow {
+  readonly valid: true;
+  /** Whole seconds left; null: does not expire. */
+  readonly expiresIn: number | null;
+  readonly rateLimitEnabled: boolean;
+}
+
+/** What a person has granted to an app. */
+export interface KeyGrant {
+  readonly accountId: string;
+  readonly origin: "redirect_flow" | "device_flow";
+  /** Null: the app has named none. */
+  readonly appKeyId: string | null;
+  /** The app's name, or the host that it is reached at. */
+  readonly name: string;
+  readonly terms: GrantTerms;
+}
+
+/** As much of a database client, or of a transaction, as making a key takes. */
+export type KeyWriter = Pick<DatabaseClient, "apiKey" | "$queryRaw">;
+
+const SECONDS_PER_DAY = 24 * 60 * 60;
+
+export class ApiKeys {
+  private readonly rows: ApiKeyRows;
+
+  constructor(
+    private readonly database: Database,
+    private readonly directory: ApiKeyDirectory,
+    private readonly runTokens: Pick<RunTokens, "resolve">,
+    private readonly catalog: Pick<Catalog, "idOf" | "known">,
+    private readonly events: Events,
+    private readonly clock: Clock,
+  ) {
+    this.rows = new ApiKeyRows(catalog);
+  }
+
+  /** See ApiKeyDirectory.authenticate. A run token is accepted wherever a key is. */
+  authenticate(key: string | null): Caller | Promise<Caller> {
+    return key !== null && isRunToken(key) ? this.runTokens.resolve(key) : this.directory.authenticate(key);
+  }
+
+  /** Calls `listener` whenever this key is changed or revoked, or may have been unheard, until the returned function is called. */
+  onChanged(apiKeyId: string, listener: () => void): () => void {
+    const stopListening = this.events.listen("api-key-changed", (event) => {
+      if (event.apiKeyId === apiKeyId) listener();
+    });
+    const stopDoubts = this.events.onDoubt(listener);
+    return () => {
+      stopListening();
+      stopDoubts();
+    };
+  }
+
+  async list(ctx: RequestContext, page: PageRequest): Promise<Page<ApiKeyRow>> {
+    const { accountId } = requireKeyManager(ctx);
+    const { after } = page;
+    const rows = await this.database.prisma.apiKey.findMany({
+      where: {
+        accountId,
+        revokedAt: null,
+        ...(after && { OR: [{ createdAt: { lt: after.timestamp } }, { createdAt: after.timestamp, id: { lt: after.id } }] }),
+      },
+      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
+      take: page.first + 1,
+    });
+    return toPage(await this.rows.all(this.database.prisma, rows), page.first);
+  }
+
+  /**
+   * The key's text is in this answer and nowhere else. What a key makes is its child (decisions "Keys"). `text` is that of a secret key
+   * that has been thought of before, by key-reveals.ts and never by a face.
+   */
+  async create(ctx: RequestContext, input: CreateApiKeyInput, text?: string): Promise<{ apiKey: ApiKeyRow; key: string }> {
+    const caller = requireKeyManager(ctx);
+    const { accountId } = caller;
+    const { name, type, allowedModels = null, creditBudget = null, expiresIn = null } = input;
+    const permissions = grantablePermissions(input.accountPermissions ?? [], caller);
+    const redirectUrls = registrableUrls(type, input.redirectUrls ?? []);
+    this.assertModels(caller, allowedModels, []);
+    const created = await this.database.prisma.$transaction(async (transaction) => {
+      await lockAccount(transaction, accountId);
+      const maker = isKeyCaller(caller) ? await findMaker(transaction, caller.apiKeyId) : null;
+      if (maker) {
+        const stated = { allowedModels, creditBudget, expiresAt: this.expiry(expiresIn) };
+        assertMayMake(worthOf(maker.key, maker.ancestors), permissions, stated, this.idOf);
+      }
+      const key = { accountId, name, type, permissions, allowedModels, creditBudget, expiresIn, redirectUrls, parent: maker?.key, text };
+      return this.insert(key, transaction);
+    });
+    this.announce([created.apiKey.id]);
+    return created;
+  }
+
+  /** The account's key with this text; null for one that is not there, or has been revoked. Not for faces. */
+  async findByText(ctx: RequestContext, text: string): Promise<ApiKeyRow | null> {
+    const { accountId } = requireKeyManager(ctx);
+    const { prisma } = this.database;
+    const hash = new Uint8Array(this.directory.hash(text));
+    const row = await prisma.apiKey.findUnique({ where: { hash, accountId, revokedAt: null } });
+    return row && this.rows.one(prisma, row);
+  }
+
+  /** Makes the key of a grant. Not for faces: the flows call it once a person has agreed, and see to it that it is once. */
+  async mintGranted({ terms, ...grant }: KeyGrant, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
+    const { models: allowedModels, creditBudget, expiresInDays, permissions } = terms;
+    const expiresIn = expiresInDays * SECONDS_PER_DAY;
+    await lockAccount(writer, grant.accountId);
+    return this.insert({ ...grant, type: "secret", permissions, allowedModels, creditBudget, expiresIn, redirectUrls: [] }, writer);
+  }
+
+  /** Tells whoever listens of a granted key, once the transaction that made it has been committed. */
+  announceGranted(apiKeyId: string): void {
+    this.announce([apiKeyId]);
+  }
+
+  /** Takes back the key of a grant that turns out to be stolen. Not for faces. */
+  async revokeGranted(apiKeyId: string): Promise<void> {
+    const ended = await this.revokeTree(this.database.prisma, apiKeyId);
+    this.announce(ended.length === 0 ? [apiKeyId] : ended.map(({ id }) => id));
+  }
+
+  async update(ctx: RequestContext, id: string, input: UpdateApiKeyInput): Promise<ApiKeyRow> {
+    const caller = requireKeyManager(ctx);
+    const { name, allowedModels, creditBudget, expiresIn } = input;
+    const expiresAt = expiresIn === undefined ? undefined : this.expiry(expiresIn);
+    const { row, changed } = await this.database.prisma.$transaction(async (transaction) => {
+      await lockAccount(transaction, caller.accountId);
+      const target = await withAncestors(transaction, await findOwned(transaction, caller.accountId, id));
+      const own = isKeyCaller(caller) ? await findMaker(transaction, caller.apiKeyId) : null;
+      this.assertModels(caller, allowedModels ?? null, target.key.allowedModels);
+      assertMayChange(own, target, { allowedModels, creditBudget, expiresAt }, this.idOf);
+      const registered = input.redirectUrls === undefined ? undefined : registrableUrls(target.key.type, input.redirectUrls ?? []);
+      await transaction.apiKey.update({
+        where: { id },
+        data: {
+          ...(name !== undefined && { name }),
+          ...(allowedModels !== undefined && { restrictsModels: allowedModels !== null, allowedModels: allowedModels ?? [] }),
+          ...(expiresAt !== undefined && { expiresAt }),
+          ...(registered !== undefined && { redirectUrls: [...registered] }),
+        },
+      });
+      if (creditBudget !== undefined) await setBudget(transaction, caller.accountId, id, creditBudget);
+      const tree = await transaction.apiKey.findMany({ where: { ...inTreeOf(id), revokedAt: null }, select: { id: true } });
+      const written = await transaction.apiKey.findUniqueOrThrow({ where: { id } });
+      return { row: await this.rows.one(transaction, written), changed: tree.map((key) => key.id) };
+    });
+    this.announce(changed);
+    return row;
+  }
+
+  /** The key, and in the same step every key that descends from it. */
+  async revoke(ctx: RequestContext, id: string): Promise<ApiKeyRow> {
+    const caller = requireKeyManager(ctx);
+    const ended = await this.database.prisma.$transaction(async (transaction) => {
+      await lockAccount(transaction, caller.accountId);
+      await findOwned(transaction, caller.accountId, id);
+      const own = isKeyCaller(caller) ? await transaction.apiKey.findUnique({ where: { id: caller.apiKeyId } }) : null;
+      assertMayRevoke(caller, own, id);
+      return this.revokeTree(transaction, id);
+    });
+    this.announce(ended.map((key) => key.id));
+    const row = ended.find((key) => key.id === id);
+    if (!row) throw notFound("API key");
+    return this.rows.one(this.database.prisma, row);
+  }
+
+  /** The calling key itself; any type, no permission (Spec 5.5). */
+  async current(ctx: RequestContext): Promise<CurrentApiKey> {
+    const caller = requireAccount(ctx);
+    if (!isKeyCaller(caller)) throw invalidInput("This request is authenticated by a session, not by a key.");
+    const { prisma } = this.database;
+    const row = await this.rows.one(prisma, await findOwned(prisma, caller.accountId, caller.apiKeyId));
+    const millisecondsLeft = row.expiresAt === null ? null : row.expiresAt.getTime() - this.clock.now().getTime();
+    const expiresIn = millisecondsLeft === null ? null : Math.max(0, Math.floor(millisecondsLeft / 1000));
+    return { ...row, valid: true, expiresIn, rateLimitEnabled: row.type === "publishable" };
+  }
+
+  /** In a transaction that has locked the account, so that there are never more than there may be, and none of a parent that is ending. */
+  private async insert(newKey: NewKey, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
+    const { allowedModels, creditBudget, expiresIn, permissions, redirectUrls, parent, text = newText(newKey), ...columns } = newKey;
+    const live = await writer.apiKey.count({ where: { accountId: newKey.accountId, revokedAt: null } });
+    if (live >= API_KEYS_PER_ACCOUNT_MAX) throw conflict(`An account has at most ${API_KEYS_PER_ACCOUNT_MAX} keys.`);
+    const ancestorIds = parent ? [...parent.ancestorIds, parent.id] : [];
+    if (ancestorIds.length >= API_KEY_LEVELS_MAX) {
+      throw conflict(
+        `Keys descend from each other in at most ${API_KEY_LEVELS_MAX} levels: make this one with a key above, or as a person.`,
+      );
+    }
+    const row = await writer.apiKey.create({
+      data: {
+        ...columns,
+        id: createId(),
+        hash: new Uint8Array(this.directory.hash(text)),
+        start: startOfApiKey(text),
+        permissions: [...permissions],
+        restrictsModels: allowedModels !== null,
+        allowedModels: [...(allowedModels ?? [])],
+        redirectUrls: [...redirectUrls],
+        budgetNanocredits: creditBudget,
+        expiresAt: this.expiry(expiresIn),
+        parentId: parent?.id ?? null,
+        ancestorIds,
+      },
+    });
+    return { apiKey: await this.rows.one(writer, row), key: text };
+  }
+
+  /** Those that ended with it and had not ended before. */
+  private revokeTree(writer: Pick<DatabaseClient, "apiKey">, id: string): Promise<ApiKeyModel[]> {
+    return writer.apiKey.updateManyAndReturn({
+      where: { ...inTreeOf(id), revokedAt: null },
+      data: { revokedAt: this.clock.now() },
+    });
+  }
+
+  /** Each by itself, so that whoever keeps a key in mind need not know from which others it descends. */
+  private announce(apiKeyIds: readonly string[]): void {
+    for (const apiKeyId of apiKeyIds) this.events.publish("api-key-changed", { apiKeyId });
+  }
+
+  /** Throws BAD_REQUEST for a name that is no model. What a key's list already holds may stay when its model has gone. */
+  private assertModels(caller: Caller, names: readonly string[] | null, kept: readonly string[]): void {
+    for (const [index, name] of names?.entries() ?? []) {
+      if (!kept.includes(name)) this.catalog.known(caller, name, `allowedModels.${index}`);
+    }
+  }
+
+  private readonly idOf = (name: string): string => this.catalog.idOf(name);
+
+  private expiry(expiresIn: number | null): Date | null {
+    return expiresIn === null ? null : new Date(this.clock.now().getTime() + expiresIn * 1000);
+  }
+}
+
+function newText({ type }: Pick<NewKey, "type">): string {
+  return createApiKeyText(type === "secret" ? "sk" : "pk");
+}
+
+/** A key and all that descend from it. */
+function inTreeOf(id: string) {
+  return { OR: [{ id }, { ancestorIds: { has: id } }] };
+}
+
+/**
+ * The account's keys are made, changed and revoked in turn: what is read of a tree must still be so when something is written of it.
+ * The ledger locks accounts too, before it touches their keys.
+ */
+async function lockAccount(writer: Pick<DatabaseClient, "$queryRaw">, accountId: string): Promise<void> {
+  await writer.$queryRaw`SELECT 1 FROM account WHERE id = ${accountId}::uuid FOR NO KEY UPDATE`;
+}
+
+/** What remains is budget - spent; holds that are open are settled in full, so it is never set below them. */
+function setBudget(writer: Pick<DatabaseClient, "$queryRaw">, accountId: string, id: string, remaining: bigint | null) {
+  return writer.$queryRaw`SELECT credit_set_budget(${accountId}::uuid, ${id}::uuid, ${remaining}::bigint)`;
+}
+
+async function findOwned(database: Pick<DatabaseClient, "apiKey">, accountId: string, id: string): Promise<ApiKeyModel> {
+  if (!z.uuid().safeParse(id).success) throw notFound("API key");
+  const row = await database.apiKey.findUnique({ where: { id, accountId, revokedAt: null } });
+  if (!row) throw notFound("API key");
+  return row;
+}
+
+/** The calling key. Rejects with UNAUTHORIZED when it has ended since it was checked. */
+async function findMaker(database: Pick<DatabaseClient, "apiKey">, apiKeyId: string): Promise<KeyInTree> {
+  const maker = await withAncestors(database, await database.apiKey.findUniqueOrThrow({ where: { id: apiKeyId } }));
+  if (worthOf(maker.key, maker.ancestors).isRevoked) throw credentialRefused(describeRevocation(maker.key, maker.ancestors));
+  return maker;
+}
+
+async function withAncestors(database: Pick<DatabaseClient, "apiKey">, key: ApiKeyModel): Promise<KeyInTree> {
+  return { key, ancestors: (await ancestorsOf(database, [key])).get(key.id) ?? [] };
+}
+
+/** `keys` is dropped unless a signed-in person asks, and a publishable key never holds it (decisions "Keys"). */
+function grantablePermissions(asked: readonly AccountPermission[], caller: Caller): AccountPermission[] {
+  const granted = new Set(asked);
+  if (caller.kind !== "session") granted.delete("keys");
+  return [...granted];
+}
+
+/** Only an app key is asked for by apps. */
+function registrableUrls(type: ApiKeyRow["type"], urls: readonly string[]): readonly string[] {
+  if (type === "publishable" || urls.length === 0) return urls;
+  throw invalidInput("Redirect URLs are registered with a publishable key, which is what apps show.", "redirectUrls");
+}

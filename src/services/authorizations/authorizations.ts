@@ -1,0 +1,249 @@
+/**
+ * The redirect flow (Spec 4.9, 5.7, 5.8; decisions "Authorization"): an app sends a person here, who decides what it may spend.
+ *
+ * 1. `check`: whoever asks, for what, and where the answer goes are looked at before anybody signs in. What is wrong is told here and
+ *    nowhere else: an address that is not trusted yet is not redirected to.
+ * 2. `create`: what was asked is written down for the session that it is shown to.
+ * 3. `approve` or `deny`: that session decides, once. What was written down counts, and the person's choice within it; nothing else
+ *    of the form does.
+ * 4. The person is sent back with a key in the fragment or, where the app has sent a challenge, with a code in the query, which the
+ *    app exchanges (authorization-codes.ts).
+ */
+import * as z from "zod";
+import type { RequestContext, SessionCaller } from "../../context.js";
+import { conflict, invalidInput, notFound } from "../../errors.js";
+import type { Clock } from "../../lib/clock.js";
+import { createId } from "../../lib/ids.js";
+import { AUTHORIZATION_REQUEST_MINUTES, AUTHORIZATION_REQUESTS_OPEN_MAX } from "../../limits-authorization.js";
+import type { Database, DatabaseClient } from "../../store/database.js";
+import type { AuthorizationRequestModel } from "../../store/generated/prisma/models.js";
+import { requireSession } from "../access/permissions.js";
+import type { Accounts } from "../accounts/accounts.js";
+import type { ApiKeys, KeyGrant, KeyWriter } from "../api-keys/api-keys.js";
+import type { Catalog } from "../catalog/catalog.js";
+import type { App, Apps } from "./apps.js";
+import type { AuthorizationCodes } from "./authorization-codes.js";
+import {
+  fromStoredTerms,
+  type GrantChoice,
+  type GrantTerms,
+  grantableBudget,
+  grantChoice,
+  narrowTerms,
+  type StoredTerms,
+  toAskedTerms,
+  toStoredTerms,
+} from "./grant-terms.js";
+import { isRegistered, parseRedirectUrl, type RedirectUrl, withFragment, withQuery } from "./redirect-url.js";
+import type { AuthorizationInput } from "./request-input.js";
+
+export const approveAuthorizationInput = grantChoice.extend({ id: z.uuid() });
+export type ApproveAuthorizationInput = z.output<typeof approveAuthorizationInput>;
+
+export const denyAuthorizationInput = z.strictObject({ id: z.uuid() });
+export type DenyAuthorizationInput = z.output<typeof denyAuthorizationInput>;
+
+/** What an app asks, as a person is shown it. */
+export interface AuthorizationRequest {
+  readonly id: string;
+  /** Null: the app has not said who it is. */
+  readonly app: App | null;
+  readonly redirect: RedirectUrl;
+  /** True: the app's owner has vouched for this very address. */
+  readonly isRedirectRegistered: boolean;
+  readonly asked: GrantTerms;
+  /** Nanocredits: the most that can be granted now. 0: the account has none. */
+  readonly creditBudgetMax: bigint;
+  readonly expiresAt: Date;
+}
+
+/** The person's answer: where the browser goes from here. */
+export interface AuthorizationAnswer {
+  /** The app's address, with the key or the code in it: it must not be kept. */
+  readonly redirectTo: string;
+}
+
+export interface AuthorizationsParts {
+  readonly database: Database;
+  readonly accounts: Pick<Accounts, "balanceOf">;
+  readonly apiKeys: ApiKeys;
+  readonly apps: Apps;
+  readonly codes: AuthorizationCodes;
+  readonly catalog: Catalog;
+  readonly clock: Clock;
+  /** The authorization host's own address, by which apps know it (RFC 8414, RFC 9207). */
+  readonly issuer: () => string;
+}
+
+/** What is written down of a request. */
+interface StoredRequest {
+  readonly redirectUrl: string;
+  readonly appKeyId: string | null;
+  readonly terms: StoredTerms;
+  readonly state: string | null;
+  readonly codeChallenge: string | null;
+}
+
+/** A request that is in order, whoever is shown it. */
+export type CheckedRequest = Pick<AuthorizationRequest, "app" | "redirect" | "isRedirectRegistered" | "asked">;
+type DecisionTransaction = Pick<DatabaseClient, "authorizationRequest" | "authorizationCode"> & KeyWriter;
+
+export class Authorizations {
+  constructor(private readonly parts: AuthorizationsParts) {}
+
+  get issuer(): string {
+    return this.parts.issuer();
+  }
+
+  /** Step 1; open to all. Resolves with who asks, for what. Rejects with BAD_REQUEST. */
+  async check(ctx: RequestContext, input: AuthorizationInput): Promise<CheckedRequest> {
+    return this.examine(ctx, input);
+  }
+
+  /** Step 2. Rejects with BAD_REQUEST. */
+  async create(ctx: RequestContext, input: AuthorizationInput): Promise<AuthorizationRequest> {
+    const { accountId, sessionId } = requireSession(ctx);
+    const checked = await this.examine(ctx, input);
+    const { app, redirect, asked } = checked;
+    const { authorizationRequest } = this.parts.database.prisma;
+    const now = this.parts.clock.now();
+    const { state, codeChallenge } = input;
+    const request = { redirectUrl: redirect.text, appKeyId: app?.appKeyId ?? null, terms: toStoredTerms(asked), state, codeChallenge };
+    await this.tidy(sessionId, now);
+    const { id, expiresAt } = await authorizationRequest.create({
+      data: {
+        id: createId(),
+        accountId,
+        sessionId,
+        request: request satisfies StoredRequest as object,
+        createdAt: now,
+        expiresAt: new Date(now.getTime() + AUTHORIZATION_REQUEST_MINUTES * 60_000),
+      },
+    });
+    return { id, ...checked, creditBudgetMax: await this.mostOf(accountId, asked), expiresAt };
+  }
+
+  /** A request that waits for this session's decision. NOT_FOUND for any other session's, CONFLICT when it is decided. */
+  async get(ctx: RequestContext, id: string): Promise<AuthorizationRequest> {
+    const row = await this.findOpen(requireSession(ctx), id);
+    const checked = await this.examineAgain(toStoredRequest(row));
+    return { id, ...checked, creditBudgetMax: await this.mostOf(row.accountId, checked.asked), expiresAt: row.expiresAt };
+  }
+
+  /**
+   * Step 3. Rejects with BAD_REQUEST for a choice that is wider than what was asked or a budget beyond the balance, NOT_FOUND, CONFLICT
+   * for a second decision, or INSUFFICIENT_BALANCE where there is nothing to grant.
+   */
+  async approve(ctx: RequestContext, { id, ...choice }: ApproveAuthorizationInput): Promise<AuthorizationAnswer> {
+    const caller = requireSession(ctx);
+    const request = toStoredRequest(await this.findOpen(caller, id));
+    const { app, redirect, asked } = await this.examineAgain(request);
+    const balance = await this.parts.accounts.balanceOf(caller.accountId);
+    const grant: KeyGrant = {
+      accountId: caller.accountId,
+      origin: "redirect_flow",
+      appKeyId: app?.appKeyId ?? null,
+      name: app?.name ?? redirect.host,
+      terms: narrowTerms((model) => this.parts.catalog.known(caller, model, "models"), asked, choice satisfies GrantChoice, balance),
+    };
+    const { codes, apiKeys } = this.parts;
+    const { codeChallenge, state } = request;
+    if (codeChallenge !== null) {
+      const code = await this.decide(id, (transaction) => codes.issue({ grant, redirectUrl: redirect.text, codeChallenge }, transaction));
+      return { redirectTo: withQuery(redirect.text, toParameters({ code, state, iss: this.issuer })) };
+    }
+    const { apiKey, key } = await this.decide(id, (transaction) => apiKeys.mintGranted(grant, transaction));
+    apiKeys.announceGranted(apiKey.id);
+    return { redirectTo: withFragment(redirect.text, toParameters({ api_key: key, state })) };
+  }
+
+  /** Step 3. Rejects as `approve` does. */
+  async deny(ctx: RequestContext, { id }: DenyAuthorizationInput): Promise<AuthorizationAnswer> {
+    const request = toStoredRequest(await this.findOpen(requireSession(ctx), id));
+    const { redirect } = await this.examineAgain(request);
+    await this.decide(id, async () => undefined);
+    const { codeChallenge, state } = request;
+    const refusal = { error: "access_denied", state };
+    const told = withFragment("", toParameters(refusal));
+    // Decisions have it in the fragment, OAuth clients look for it in the query (RFC 6749 4.1.2.1): those are told there too.
+    if (codeChallenge === null) return { redirectTo: redirect.text + told };
+    return { redirectTo: withQuery(redirect.text, toParameters({ ...refusal, iss: this.issuer })) + told };
+  }
+
+  private async mostOf(accountId: string, asked: GrantTerms): Promise<bigint> {
+    return grantableBudget(asked, await this.parts.accounts.balanceOf(accountId));
+  }
+
+  /** Forgets what has expired, and the oldest of a session that asks without end. */
+  private async tidy(sessionId: string, now: Date): Promise<void> {
+    const { authorizationRequest } = this.parts.database.prisma;
+    await authorizationRequest.deleteMany({ where: { expiresAt: { lte: now } } });
+    const surplus = await authorizationRequest.findMany({
+      where: { sessionId },
+      orderBy: { createdAt: "desc" },
+      skip: AUTHORIZATION_REQUESTS_OPEN_MAX - 1,
+      select: { id: true },
+    });
+    if (surplus.length > 0) await authorizationRequest.deleteMany({ where: { id: { in: surplus.map(({ id }) => id) } } });
+  }
+
+  private async examine({ caller }: RequestContext, { redirectUrl, appKey, terms }: AuthorizationInput): Promise<CheckedRequest> {
+    const redirect = parseRedirectUrl(redirectUrl, "redirectUrl");
+    const app = appKey === null ? null : await this.parts.apps.identify(appKey);
+    return { ...trusted(app, redirect), asked: toAskedTerms((name) => this.parts.catalog.known(caller, name, "models"), terms) };
+  }
+
+  /** Since the page was shown the app may have been revoked, or have registered other addresses. */
+  private async examineAgain({ redirectUrl, appKeyId, terms }: StoredRequest): Promise<CheckedRequest> {
+    const app = appKeyId === null ? null : await this.parts.apps.find({ id: appKeyId });
+    if (appKeyId !== null && app === null) throw invalidInput("The app has withdrawn its app key. Go back to the app and begin again.");
+    return { ...trusted(app, parseRedirectUrl(redirectUrl, "redirectUrl")), asked: fromStoredTerms(terms) };
+  }
+
+  private async findOpen({ accountId, sessionId }: SessionCaller, id: string): Promise<AuthorizationRequestModel> {
+    const row = z.uuid().safeParse(id).success
+      ? await this.parts.database.prisma.authorizationRequest.findUnique({ where: { id, accountId, sessionId } })
+      : null;
+    if (!row || row.expiresAt <= this.parts.clock.now())
+      throw notFound("authorization request, or it has expired: go back to the app and begin again");
+    if (row.decidedAt !== null) throw decided();
+    return row;
+  }
+
+  /** Writes the decision down together with what follows from it, once. */
+  private decide<Result>(id: string, follow: (transaction: DecisionTransaction) => Promise<Result>): Promise<Result> {
+    const { database, clock } = this.parts;
+    return database.prisma.$transaction(async (transaction) => {
+      const { count } = await transaction.authorizationRequest.updateMany({
+        where: { id, decidedAt: null },
+        data: { decidedAt: clock.now() },
+      });
+      if (count === 0) throw decided();
+      return follow(transaction);
+    });
+  }
+}
+
+/** An app that has registered addresses is answered there only. */
+function trusted(app: App | null, redirect: RedirectUrl): Pick<CheckedRequest, "app" | "redirect" | "isRedirectRegistered"> {
+  const registered = app?.redirectUrls ?? [];
+  const isRedirectRegistered = isRegistered(registered, redirect);
+  if (registered.length > 0 && !isRedirectRegistered) {
+    throw invalidInput("The redirect URL is not one that this app has registered.", "redirectUrl");
+  }
+  return { app, redirect, isRedirectRegistered };
+}
+
+function toStoredRequest({ request }: AuthorizationRequestModel): StoredRequest {
+  return request as unknown as StoredRequest;
+}
+
+/** Without those that are null. Spaces as `%20`, which every reader decodes alike. */
+function toParameters(parameters: Readonly<Record<string, string | null>>): string {
+  const stated = Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== null);
+  return stated.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
+}
+
+function decided(): Error {
+  return conflict("This request has been decided already. Go back to the app and begin again.");
+}

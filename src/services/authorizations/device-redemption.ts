@@ -1,0 +1,112 @@
+/**
+ * What a device is told when it asks for its key (RFC 8628 3.4, 3.5). The key is made when it is fetched, not when a person agrees, so
+ * that its text is kept nowhere, and in one transaction with the end of the device code, so that of many polls at once one gets it.
+ */
+import { AppError } from "../../errors.js";
+import type { Clock } from "../../lib/clock.js";
+import { DEVICE_POLL_TOLERANCE_MS, DEVICE_SLOW_DOWN_SECONDS } from "../../limits-device.js";
+import type { Database } from "../../store/database.js";
+import type { DeviceAuthorizationModel } from "../../store/generated/prisma/models.js";
+import type { ApiKeys } from "../api-keys/api-keys.js";
+import { fromStoredTerms, type GrantablePermission, type StoredTerms } from "./grant-terms.js";
+
+export const DEVICE_TOKEN_ERRORS = [
+  "authorization_pending",
+  "slow_down",
+  "access_denied",
+  "expired_token",
+  "invalid_grant",
+  "invalid_client",
+] as const;
+export type DeviceTokenError = (typeof DEVICE_TOKEN_ERRORS)[number];
+
+export interface DeviceToken {
+  readonly kind: "token";
+  /** The key, shown this once. */
+  readonly accessToken: string;
+  /** The permissions that were granted. */
+  readonly scope: readonly GrantablePermission[];
+  /** Seconds. */
+  readonly expiresIn: number;
+}
+
+export interface DeviceTokenRefusal {
+  readonly kind: "refusal";
+  readonly error: DeviceTokenError;
+  readonly description: string;
+  /** Seconds to wait until the next poll; null: no poll will change the answer. */
+  readonly interval: number | null;
+}
+
+export type DeviceTokenAnswer = DeviceToken | DeviceTokenRefusal;
+
+export class Redemption {
+  constructor(
+    private readonly database: Database,
+    private readonly apiKeys: Pick<ApiKeys, "mintGranted" | "announceGranted">,
+    private readonly clock: Clock,
+  ) {}
+
+  /** `nameOf` is what the key is called; null: the app is no longer one. */
+  async poll(row: DeviceAuthorizationModel, nameOf: () => Promise<string | null>): Promise<DeviceTokenAnswer> {
+    if (row.status === "used") return refuse("invalid_grant", "The device code has been used.");
+    if (row.status === "denied") return refuse("access_denied", "The person denied access.");
+    if (row.expiresAt <= this.clock.now()) return refuse("expired_token", "The device code has expired. Ask for another one.");
+    if (row.status === "pending") return this.pace(row);
+    const name = await nameOf();
+    if (name === null) return refuse("invalid_client", "The app key is no longer valid.");
+    return this.mint(row, name);
+  }
+
+  /** A poll that comes too soon makes this and all later waits longer. A poll at the same moment as another came too soon. */
+  private async pace(row: DeviceAuthorizationModel): Promise<DeviceTokenRefusal> {
+    const now = this.clock.now();
+    const due = row.lastPolledAt === null ? 0 : row.lastPolledAt.getTime() + row.intervalSeconds * 1000 - DEVICE_POLL_TOLERANCE_MS;
+    const { deviceAuthorization } = this.database.prisma;
+    if (now.getTime() >= due) {
+      const { count } = await deviceAuthorization.updateMany({
+        where: { id: row.id, lastPolledAt: row.lastPolledAt },
+        data: { lastPolledAt: now },
+      });
+      if (count === 1) return refuse("authorization_pending", "Nobody has decided yet.", row.intervalSeconds);
+    }
+    const { intervalSeconds } = await deviceAuthorization.update({
+      where: { id: row.id },
+      data: { lastPolledAt: now, intervalSeconds: { increment: DEVICE_SLOW_DOWN_SECONDS } },
+      select: { intervalSeconds: true },
+    });
+    return refuse("slow_down", `Wait ${intervalSeconds} seconds before each poll from now on.`, intervalSeconds);
+  }
+
+  private async mint(row: DeviceAuthorizationModel, name: string): Promise<DeviceTokenAnswer> {
+    const { accountId, appKeyId } = row;
+    if (accountId === null) throw new Error(`Device authorization ${row.id} was approved by nobody.`);
+    const terms = fromStoredTerms(row.grant as unknown as StoredTerms);
+    try {
+      let apiKeyId: string | null = null;
+      const answer = await this.database.prisma.$transaction(async (transaction): Promise<DeviceTokenAnswer> => {
+        const { count } = await transaction.deviceAuthorization.updateMany({
+          where: { id: row.id, status: "approved" },
+          data: { status: "used" },
+        });
+        if (count === 0) return refuse("invalid_grant", "The device code has been used.");
+        const grant = { accountId, origin: "device_flow", appKeyId, name, terms } as const;
+        const { apiKey, key } = await this.apiKeys.mintGranted(grant, transaction);
+        apiKeyId = apiKey.id;
+        await transaction.deviceAuthorization.update({ where: { id: row.id }, data: { apiKeyId } });
+        const lifeMs = (apiKey.expiresAt?.getTime() ?? 0) - this.clock.now().getTime();
+        return { kind: "token", accessToken: key, scope: terms.permissions, expiresIn: Math.max(1, Math.round(lifeMs / 1000)) };
+      });
+      if (apiKeyId !== null) this.apiKeys.announceGranted(apiKeyId);
+      return answer;
+    } catch (error) {
+      // The account has as many keys as it may have.
+      if (error instanceof AppError && error.code === "CONFLICT") return refuse("access_denied", error.message);
+      throw error;
+    }
+  }
+}
+
+export function refuse(error: DeviceTokenError, description: string, interval: number | null = null): DeviceTokenRefusal {
+  return { kind: "refusal", error, description, interval };
+}

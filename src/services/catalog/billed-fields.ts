@@ -1,0 +1,192 @@
+/**
+ * Fields of a request that are billed: a vendor asks another price for them, or another model answers because of them (decisions "What is
+ * billed"). Unknown fields travel on to the upstream, but these never do at the base price: they are refused by name unless the model's
+ * entry prices them (`pricedFields`). One table for each format that a request may have; a field that is found to change a price
+ * belongs in one of them, and with that is looked at wherever the format is spoken (generation/asked-model.ts).
+ */
+import type { ImagePricing, Modality } from "./modality.js";
+import type { StatedPrices } from "./pricing.js";
+
+/** What of a model decides whether a value costs anything. */
+export interface AskedModel {
+  readonly prices: StatedPrices;
+  readonly outputModalities: readonly string[];
+  readonly imagePricing: ImagePricing;
+}
+
+export interface BilledField {
+  /** As it is written in the body, and in `pricedFields`. */
+  readonly name: string;
+  /** Whether this value leaves the price and the model as they are; null always does. */
+  readonly isHarmless: (value: unknown, model: AskedModel) => boolean;
+  /** Those values, as a caller would write them; empty where there are none. */
+  readonly harmless: string;
+}
+
+/** Requests name the same few fields again and again. The first names that are met are remembered, so that nobody can fill this. */
+const CANONICAL_NAMES_MAX = 1_000;
+const CANONICAL_NAME_CHARS_MAX = 64;
+const canonicalNames = new Map<string, string>();
+
+/** Upstreams differ in whether they read `service_tier`, `serviceTier` or `Service_Tier`, and a form's lists are `models[]`. */
+export function canonicalName(name: string): string {
+  const known = canonicalNames.get(name);
+  if (known !== undefined) return known;
+  const canonical = (name.split(/[[.]/, 1)[0] ?? "").replaceAll(/[_-]/g, "").toLowerCase();
+  if (canonicalNames.size < CANONICAL_NAMES_MAX && name.length <= CANONICAL_NAME_CHARS_MAX) canonicalNames.set(name, canonical);
+  return canonical;
+}
+
+function field(name: string, harmless = "", isHarmless: BilledField["isHarmless"] = () => false): BilledField {
+  return { name, harmless, isHarmless };
+}
+
+/** Harmless with one of these values; a form's are texts. */
+function unless(name: string, ...values: readonly (string | number | boolean)[]): BilledField {
+  const texts = values.map(String);
+  const isListed = (value: unknown) => (typeof value === "object" ? false : texts.includes(String(value)));
+  return field(name, values.map((value) => JSON.stringify(value)).join(" or "), isListed);
+}
+
+/** Harmless when it lists nothing. */
+function list(name: string): BilledField {
+  return field(name, "[]", (value) => (Array.isArray(value) ? value.length === 0 : value === "" || value === "[]"));
+}
+
+function table(...fields: readonly BilledField[]): ReadonlyMap<string, BilledField> {
+  return new Map(fields.map((each) => [canonicalName(each.name), each]));
+}
+
+/** Another vendor, another model, another tier, or something kept: what routers and vendors read in a body of any format. */
+const EVERYWHERE: readonly BilledField[] = [
+  unless("service_tier", "auto", "default"),
+  ...["models", "plugins", "transforms", "fallbacks", "fallback_models", "model_list"].map(list),
+  ...["route", "provider", "preset", "inference_geo", "performance_config", "custom_llm_provider", "deployment_id"].map((name) =>
+    field(name),
+  ),
+  ...["extra_body", "extra_headers", "extra_query", "api_base", "base_url", "api_key", "api_version"].map((name) => field(name)),
+  ...["web_search_options", "search_parameters", "search_settings", "search_options", "compound_custom"].map((name) => field(name)),
+  unless("web_search", false),
+  unless("enable_search", false),
+  unless("store", false),
+];
+
+/** Sound is dearer than the text whose price it would fall back to; pictures in an answer are what the entry says that it gives. */
+function isGiven(kind: unknown, { outputModalities, prices }: AskedModel): boolean {
+  if (kind === "text") return true;
+  if (kind === "audio") return prices.completionAudioPrice !== undefined;
+  return typeof kind === "string" && outputModalities.includes(kind);
+}
+
+const CHAT = table(
+  ...EVERYWHERE,
+  field("modalities", '["text"]', (value, model) => Array.isArray(value) && value.every((kind) => isGiven(kind, model))),
+  field("audio", "", (_, model) => isGiven("audio", model)),
+  // What of a prediction is not used is billed as output, however short the answer may be.
+  field("prediction"),
+  unless("prompt_cache_retention", "in_memory", "in-memory"),
+  unless("best_of", 1),
+  unless("use_beam_search", false),
+  unless("speed", "standard"),
+  unless("background", false),
+  unless("deferred", false),
+  ...["betas", "anthropic_beta", "mcp_servers"].map(list),
+  // Of what is stored with the vendor: prompts that bring their own model and tools, and what others have said.
+  ...["prompt", "conversation", "previous_response_id", "container", "cached_content", "context_management"].map((name) => field(name)),
+  field("image_config"),
+  // Models that read along.
+  ...["safety_model", "draft_model"].map((name) => field(name)),
+);
+
+/** What more or larger pictures are asked for by, beside `n` and `size`. */
+const MORE_PICTURES: readonly BilledField[] = [
+  ...["num_images", "num_outputs", "number_of_images", "sample_count", "samples", "batch_size"].map((name) => unless(name, 1)),
+  ...["width", "height", "resolution", "image_size", "megapixels", "steps", "num_inference_steps", "upscale", "image_config"].map((name) =>
+    field(name),
+  ),
+  list("loras"),
+  list("tools"),
+];
+
+const IMAGE = table(
+  ...EVERYWHERE,
+  ...MORE_PICTURES,
+  unless("partial_images", 0),
+  // Priced by tokens, what it takes is in the upstream's report.
+  field("input_fidelity", '"low"', (value, { imagePricing }) => value === "low" || imagePricing === "tokens"),
+);
+
+const VIDEO = table(
+  ...EVERYWHERE,
+  ...MORE_PICTURES,
+  ...["n", "num_videos"].map((name) => unless(name, 1)),
+  ...["quality", "duration", "fps", "frames_per_second", "num_frames", "remix_video_id"].map((name) => field(name)),
+);
+
+const PLAIN = table(...EVERYWHERE);
+
+/** Other names for what is read out, heard or embedded: nobody would have counted what they hold. */
+const SPEECH = table(...EVERYWHERE, ...["text", "ssml", "lyrics"].map((name) => field(name)));
+const TRANSCRIPTION = table(...EVERYWHERE, ...["url", "audio_url", "file_url", "file_id", "audio"].map((name) => field(name)));
+const EMBEDDING = table(...EVERYWHERE, ...["texts", "inputs", "images", "content"].map((name) => field(name)));
+
+/** By what the request is for; Responses are chats by the time they are looked at. */
+export const BILLED_FIELDS: Readonly<Record<Modality, ReadonlyMap<string, BilledField>>> = {
+  text: CHAT,
+  image: IMAGE,
+  video: VIDEO,
+  speech: SPEECH,
+  music: table(...SPEECH.values(), unless("n", 1)),
+  transcription: TRANSCRIPTION,
+  embedding: EMBEDDING,
+  /** Looked at in a session's events, where nothing can be priced (generation/realtime-rules.ts). */
+  realtime: PLAIN,
+  moderation: PLAIN,
+};
+
+/** Documented fields whose values an entry may price: with a price for one of them, only those are let through. */
+export const PRICEABLE_FIELDS: Readonly<Partial<Record<Modality, readonly string[]>>> = { image: ["size", "quality"], video: ["size"] };
+
+/** What is found inside of other fields, by the name that `pricedFields` has for it. */
+export const TOOL_TYPE_FIELD = "tools.type";
+export const NESTED_FIELDS: Readonly<Partial<Record<Modality, readonly string[]>>> = {
+  text: [TOOL_TYPE_FIELD],
+};
+
+/** Tools that the caller runs; any other type is run, and billed, by a vendor. */
+export const CALLER_TOOL_TYPES: ReadonlySet<string> = new Set(["function", "custom"]);
+/** Some routers take a vendor's tool from a key of any tool's object. */
+export const HOSTED_TOOL_KEYS: ReadonlySet<string> = new Set(
+  ["google_search", "google_search_retrieval", "enterprise_web_search", "google_maps", "url_context", "code_execution", "web_search"].map(
+    canonicalName,
+  ),
+);
+
+/** Fields that the gateway itself checks, counts or replaces. Servers that do not mind the case of a name would read a second one. */
+export const OWN_FIELDS: ReadonlySet<string> = new Set(
+  [
+    "model",
+    "n",
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "messages",
+    "input",
+    "prompt",
+    "tools",
+    "functions",
+    "stream",
+  ].concat([
+    "size",
+    "quality",
+    "seconds",
+    "image",
+    "mask",
+    "voice",
+    "response_format",
+    "dimensions",
+    "file",
+    "stream_options",
+    "reasoning_effort",
+  ]),
+);

@@ -1,0 +1,257 @@
+/** The catalog (Spec 2.9, 4.4, 9): which models there are, what they are called, and who may call them. */
+import type { Caller, RequestContext } from "../../context.js";
+import { invalidInput, notFound, permissionDenied, upstreamFailed } from "../../errors.js";
+import type { Clock } from "../../lib/clock.js";
+import { assemble } from "./assemble.js";
+import { loadBundledSource, type VendorsSettings } from "./bundled.js";
+import { type CommunityCatalog, isCommunityId, type ModelHealth, NO_COMMUNITY } from "./community.js";
+import { toLocalSource } from "./local.js";
+import { MODALITIES, type Modality } from "./modality.js";
+import { CAPABILITIES, type CatalogSource, type DormantModel, type Model, type Upstream } from "./model.js";
+import { ModelsFileError, type ReadEnv, readModelsFile } from "./models-file.js";
+import { SANDBOX_SOURCE } from "./sandbox.js";
+import { quote, refuseMissing, refuseModality } from "./unknown-model.js";
+
+/** Of registered models, those that are compared with a name that is unknown: a request must not cost more the more there are. */
+const COMPARED_MAX = 1_000;
+
+export interface CatalogFilter {
+  /** Absent: every modality. */
+  readonly modalities?: readonly Modality[] | undefined;
+  /** Words that must all occur in the id, an alias, the title, the description or the publisher, in any case. */
+  readonly search?: string | undefined;
+  /** One of `CAPABILITIES`. */
+  readonly capability?: string | undefined;
+  /** True: only models that accounts have registered; false: none of those. */
+  readonly community?: boolean | undefined;
+  /** Unreliable ones of others' too. */
+  readonly reliability?: "all" | undefined;
+}
+
+export interface CatalogSettings {
+  /** The path of `MODELS_FILE`. */
+  readonly modelsFile: string | null;
+  /** False: there is no model that runs in the process, nor its upstream. */
+  readonly hasSandboxModels: boolean;
+  readonly vendors: VendorsSettings;
+  readonly readEnv: ReadEnv;
+  /** Only this machine can ask. Absent: others can, too. */
+  readonly isForThisMachineOnly?: boolean | undefined;
+}
+
+/** Reads every source but the local server's models, which are found later. Rejects with a ModelsFileError, whose message names each bad field. */
+export async function loadCatalog(settings: CatalogSettings, clock: Clock): Promise<Catalog> {
+  const bundled = await loadBundledSource(settings.vendors, clock.now());
+  const localUrl = settings.vendors.ollama?.baseUrl;
+  const builtIn = [bundled, ...(localUrl ? [toLocalSource(localUrl, [])] : []), ...(settings.hasSandboxModels ? [SANDBOX_SOURCE] : [])];
+  if (settings.modelsFile === null) return new Catalog(builtIn, settings.isForThisMachineOnly);
+  const builtInUpstreams = builtIn.flatMap((source) => source.upstreams.map((upstream) => upstream.id));
+  const operator = await readModelsFile(settings.modelsFile, settings.readEnv, builtInUpstreams);
+  const { problems } = assemble([operator, ...builtIn]);
+  if (problems.length > 0) throw new ModelsFileError(settings.modelsFile, problems);
+  return new Catalog([operator, ...builtIn], settings.isForThisMachineOnly);
+}
+
+/** All that is worked out of the sources: made anew when one of them changes, and never changed itself. */
+interface Listing {
+  /** In the order of lists: by modality, the default first, stable before alpha, then by id. */
+  readonly models: readonly Model[];
+  readonly modelByName: ReadonlyMap<string, Model>;
+  readonly defaults: ReadonlyMap<Modality, Model>;
+  readonly upstreams: ReadonlyMap<string, Upstream>;
+  readonly dormant: readonly DormantModel[];
+  /** An allow list, as a key's caller carries it, to the canonical ids that it means. */
+  readonly allowedIds: WeakMap<readonly string[], ReadonlySet<string>>;
+}
+
+export class Catalog {
+  private listing: Listing;
+  private community: CommunityCatalog = NO_COMMUNITY;
+
+  /** `sources` come strongest first: operator, bundled, local, sandbox; one of each. */
+  constructor(
+    private sources: readonly CatalogSource[],
+    private readonly isSetupToldToAll = false,
+  ) {
+    this.listing = toListing(sources);
+  }
+
+  /** What accounts have registered is found through `community` from now on. */
+  include(community: CommunityCatalog): void {
+    this.community = community;
+  }
+
+  /** Takes a source instead of the one of its origin, all of it at once. Generations that have begun keep the model that they began with. */
+  replaceSource(changed: CatalogSource): void {
+    const sources = this.sources.map((source) => (source.origin === changed.origin ? changed : source));
+    this.listing = toListing(sources);
+    this.sources = sources;
+  }
+
+  /**
+   * The model that a generation asks for; undefined asks for the modality's default. Throws BAD_REQUEST for a name that is unknown
+   * or of another modality, and for an agent that an agent asks for; FORBIDDEN for one that the key may not use. `served` are the
+   * modalities that the operation takes, where they are more than one.
+   */
+  resolve(caller: Caller, name: string | undefined, modality: Modality, served: readonly Modality[] = [modality]): Model {
+    const model = name === undefined ? this.listing.defaults.get(modality) : this.findFor(caller, name);
+    if (!model) throw this.missingModel(caller, name, served);
+    if (model.modality !== modality) throw refuseModality(model);
+    if (model.isAgent && isAgentAtWork(caller)) throw invalidInput("Agents cannot call agents.", "model");
+    if (!this.isAllowed(caller, model)) throw permissionDenied(`This key may not use the model ${model.id}.`);
+    return model;
+  }
+
+  /** Whether the caller's key lets it use this model. Whoever calls without a key is not restricted here. */
+  isAllowed(caller: Caller, model: Model): boolean {
+    return caller.kind !== "key" || caller.modelLists.every((list) => this.idsOf(list).has(model.id));
+  }
+
+  /** A name's canonical id; the name itself where there is no such model, or not yet. */
+  idOf(name: string): string {
+    return this.find(name)?.id ?? name;
+  }
+
+  /** By canonical id or alias, of those that every caller has alike. */
+  find(name: string): Model | null {
+    return this.listing.modelByName.get(name) ?? null;
+  }
+
+  /** As `find`, and among the registered models those that this caller may know of. */
+  findFor(caller: Caller, name: string): Model | null {
+    return this.listing.modelByName.get(name) ?? (isCommunityId(name) ? this.community.find(caller, name) : null);
+  }
+
+  /** As `findFor`. Throws BAD_REQUEST at `param`, with the closest ones, where there is none. */
+  known(caller: Caller, name: string, param: string): Model {
+    const model = this.findFor(caller, name);
+    if (!model) throw this.missingModel(caller, name, MODALITIES, param);
+    return model;
+  }
+
+  /** The models to try when this one's upstream fails, in order. */
+  fallbacksOf(model: Model): readonly Model[] {
+    if (model.isCommunity) return this.community.fallbacksOf(model);
+    return model.fallbacks.map((id) => this.find(id)).filter((fallback) => fallback !== null);
+  }
+
+  /** What an entry says of its fallbacks: the ids of those that this caller may know of. */
+  namedFallbacks(caller: Caller, model: Model): readonly string[] {
+    return model.isCommunity ? model.fallbacks.filter((id) => this.findFor(caller, id) !== null) : model.fallbacks;
+  }
+
+  /** The upstream of a model of this catalog. Throws UPSTREAM_ERROR when it is a registered one that was deleted meanwhile. */
+  upstream(id: string): Upstream {
+    const upstream = this.listing.upstreams.get(id) ?? this.community.upstream(id);
+    if (!upstream) throw upstreamFailed("The model is no longer there.", { cause: new Error(`The catalog holds no upstream ${id}.`) });
+    return upstream;
+  }
+
+  healthOf(model: Model): ModelHealth {
+    return this.community.healthOf(model);
+  }
+
+  /** What the caller may call. Public: anybody may look, a restricted key sees its own models. */
+  async list(ctx: RequestContext, filter: CatalogFilter): Promise<readonly Model[]> {
+    const { modalities, capability, community, reliability } = filter;
+    if (capability !== undefined && !CAPABILITIES.some((known) => known === capability)) {
+      throw invalidInput(`There is no capability ${quote(capability)}: it is one of ${CAPABILITIES.join(", ")}.`, "capability");
+    }
+    const words = (filter.search ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+    const registered = community === false ? [] : this.community.list(ctx.caller, { reliableOnly: reliability !== "all" });
+    return inOrder(community === true ? [] : this.listing.models, registered).filter(
+      (model) =>
+        (modalities === undefined || modalities.includes(model.modality)) &&
+        (capability === undefined || model.capabilities.some((own) => own === capability)) &&
+        matches(model, words) &&
+        this.mayCall(ctx.caller, model),
+    );
+  }
+
+  /** One model, by canonical id or alias. Public. NOT_FOUND when it is unknown or not the key's to use. */
+  async get(ctx: RequestContext, name: string): Promise<Model> {
+    const model = this.findFor(ctx.caller, name);
+    if (!model || !this.mayCall(ctx.caller, model)) throw notFound("model");
+    return model;
+  }
+
+  private idsOf(list: readonly string[]): ReadonlySet<string> {
+    const { allowedIds } = this.listing;
+    const known = allowedIds.get(list);
+    if (known) return known;
+    const ids = new Set(list.map((name) => this.idOf(name)));
+    allowedIds.set(list, ids);
+    return ids;
+  }
+
+  private mayCall(caller: Caller, model: Model): boolean {
+    return this.isAllowed(caller, model) && !(model.isAgent && isAgentAtWork(caller));
+  }
+
+  /** The same owner's before others. */
+  private registeredNear(caller: Caller, name: string): readonly Model[] {
+    const ofOwner = name.slice(0, name.lastIndexOf("/") + 1);
+    const models = this.community.list(caller, { reliableOnly: true });
+    const own = models.filter(({ id }) => id.startsWith(ofOwner));
+    return [...own, ...models.filter(({ id }) => !id.startsWith(ofOwner))].slice(0, COMPARED_MAX);
+  }
+
+  private missingModel(caller: Caller, name: string | undefined, served: readonly Modality[], param = "model"): Error {
+    // Whoever asks for nothing of the kind is not told of what others have registered.
+    const registered = name !== undefined && isCommunityId(name) ? this.registeredNear(caller, name) : [];
+    const there = [...this.listing.models, ...registered].filter(({ modality }) => served.includes(modality));
+    return refuseMissing({
+      name,
+      param,
+      served,
+      dormant: this.listing.dormant,
+      isAnyThere: there.length > 0,
+      callable: there.filter((model) => this.mayCall(caller, model)),
+      isToldSetup: this.isSetupToldToAll || isOperatorHimself(caller),
+    });
+  }
+}
+
+function toListing(sources: readonly CatalogSource[]): Listing {
+  const models = [...assemble(sources).models].sort(compareListed);
+  return {
+    models,
+    modelByName: new Map(models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model]))),
+    defaults: new Map(models.filter((model) => model.isDefault).map((model) => [model.modality, model])),
+    // The strongest source's upstream of an id is the last one set.
+    upstreams: new Map([...sources].reverse().flatMap((source) => source.upstreams.map((upstream) => [upstream.id, upstream]))),
+    dormant: sources.flatMap(({ dormant = [] }) => dormant),
+    allowedIds: new WeakMap(),
+  };
+}
+
+/** What is to be set is no secret, but only operators can: others would not know what to do with it. A key that pages publish is anybody's. */
+function isOperatorHimself(caller: Caller): boolean {
+  if (caller.kind === "anonymous" || caller.run !== undefined) return false;
+  return caller.isOperator && !(caller.kind === "key" && caller.apiKeyType === "publishable");
+}
+
+/** By modality; of one, the registered ones come after the others. */
+function inOrder(builtIn: readonly Model[], registered: readonly Model[]): readonly Model[] {
+  if (registered.length === 0) return builtIn;
+  return MODALITIES.flatMap((modality) => [builtIn, registered].flatMap((models) => models.filter((model) => model.modality === modality)));
+}
+
+function isAgentAtWork(caller: Caller): boolean {
+  return caller.kind !== "anonymous" && caller.run !== undefined;
+}
+
+function compareListed(one: Model, other: Model): number {
+  return (
+    MODALITIES.indexOf(one.modality) - MODALITIES.indexOf(other.modality) ||
+    Number(other.isDefault) - Number(one.isDefault) ||
+    Number(one.flags.alpha) - Number(other.flags.alpha) ||
+    (one.id < other.id ? -1 : 1)
+  );
+}
+
+function matches(model: Model, words: readonly string[]): boolean {
+  if (words.length === 0) return true;
+  const text = [model.id, ...model.aliases, model.title, model.description ?? "", model.publisher].join("\n").toLowerCase();
+  return words.every((word) => text.includes(word));
+}

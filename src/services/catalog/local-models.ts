@@ -1,0 +1,71 @@
+/**
+ * Keeps the catalog's local models those that the local server has (architecture "Configuration", `OLLAMA_BASE_URL`). The server is asked
+ * beside everything else, never while a generation waits: one that is down keeps its last list, and is noticed when it comes up.
+ */
+import { isDeepStrictEqual } from "node:util";
+import type { Logger } from "pino";
+import { LOCAL_REFRESH_MS, LOCAL_START_WAIT_MS } from "../../limits.js";
+import { type LocalModel, LocalModelServer } from "../../providers/ollama.js";
+import type { Catalog } from "./catalog.js";
+import { serverUrlOf, toLocalSource } from "./local.js";
+
+export class LocalModels {
+  private readonly server: LocalModelServer;
+  private readonly controller = new AbortController();
+  private models: readonly LocalModel[] = [];
+  private isAnswering: boolean | null = null;
+  private timer: NodeJS.Timeout | null = null;
+  private refreshing: Promise<void> | null = null;
+
+  constructor(
+    private readonly baseUrl: string,
+    private readonly catalog: Pick<Catalog, "replaceSource">,
+    private readonly log: Logger,
+    private readonly refreshMs = LOCAL_REFRESH_MS,
+  ) {
+    this.server = new LocalModelServer(serverUrlOf(baseUrl));
+  }
+
+  /** Resolves when the server has been asked, or when a start need not wait for it any longer. */
+  async start(): Promise<void> {
+    this.timer = setInterval(() => void this.refresh(), this.refreshMs);
+    this.timer.unref();
+    let waited: NodeJS.Timeout | undefined;
+    const enough = new Promise<void>((resolve) => {
+      waited = setTimeout(resolve, LOCAL_START_WAIT_MS);
+    });
+    await Promise.race([this.refresh(), enough]);
+    clearTimeout(waited);
+  }
+
+  /** Asks the server now, unless it is being asked. Never rejects. */
+  refresh(): Promise<void> {
+    this.refreshing ??= this.ask().finally(() => {
+      this.refreshing = null;
+    });
+    return this.refreshing;
+  }
+
+  async stop(): Promise<void> {
+    if (this.timer) clearInterval(this.timer);
+    this.controller.abort(new Error("The service is stopping."));
+    await this.refreshing;
+    await this.server.close();
+  }
+
+  private async ask(): Promise<void> {
+    try {
+      const models = await this.server.list(this.controller.signal);
+      if (this.isAnswering !== true) this.log.info({ baseUrl: this.baseUrl, models: models.length }, "the local model server answers");
+      this.isAnswering = true;
+      if (isDeepStrictEqual(models, this.models)) return;
+      this.catalog.replaceSource(toLocalSource(this.baseUrl, models));
+      this.models = models;
+    } catch (error) {
+      if (this.isAnswering !== false && !this.controller.signal.aborted) {
+        this.log.warn({ err: error, baseUrl: this.baseUrl }, "the local model server does not answer; it is asked again");
+      }
+      this.isAnswering = false;
+    }
+  }
+}

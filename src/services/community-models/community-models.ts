@@ -1,0 +1,292 @@
+/**
+ * Community models: registered by an account, called as `community/<owner>/<name>` (Spec 2.8, 3, 4.7). Managed by whoever manages the
+ * account's keys. When a change counts is `pending-change.ts`'s to say, which fallbacks are good `fallbacks.ts`'s.
+ */
+import type { RequestContext } from "../../context.js";
+import { invalidInput } from "../../errors.js";
+import type { Clock } from "../../lib/clock.js";
+import { createId } from "../../lib/ids.js";
+import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "../../limits-community.js";
+import type { Database } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
+import { requireKeyManager } from "../access/permissions.js";
+import { mapEvents } from "../accounts/live.js";
+import { MODALITY_TRAITS } from "../catalog/modality.js";
+import type { SecretBox } from "../secrets/secret-box.js";
+import { checkFallbacks, findCandidates, knownTerms } from "./fallbacks.js";
+import { watchModels } from "./model-changes.js";
+import type { CreateCommunityModelInput, CreateEndpointAgentInput, UpdateCommunityModelInput } from "./models-input.js";
+import { planTerms, type TermsPlan } from "./pending-change.js";
+import { applied, type CommunityModelRow, type CommunityModelTerms, communityModelId, pendingAt, termsAt } from "./record.js";
+import type { ChangedModelRow, ModelChange, ModelRegistry, ModelTransaction } from "./repository.js";
+import { assertHasFields, assertUsedPrices, statedPrices, termsColumns, wantedTerms } from "./terms-input.js";
+import type { UpstreamUrls } from "./upstream-url.js";
+import { type CommunityModelView, type FallbackCandidate, toCandidate, toView } from "./view.js";
+
+/** Spec 2.8: who offers the account's models. */
+export interface ModelProvider {
+  readonly name: string | null;
+  readonly url: string | null;
+  readonly iconUrl: string | null;
+}
+
+export interface CommunityModelsDependencies {
+  readonly database: Database;
+  readonly registry: ModelRegistry;
+  readonly urls: UpstreamUrls;
+  readonly box: SecretBox;
+  readonly events: Events;
+  /** Resolves when the catalog knows what was registered so far. */
+  readonly upToDate: () => Promise<void>;
+  readonly clock: Clock;
+}
+
+/** What became of one of the account's models: by its owner, or because what was scheduled has come due. */
+export interface OwnModelChange {
+  readonly id: string;
+  readonly change: ModelChange;
+  /** Null when it is deleted. */
+  readonly model: CommunityModelView | null;
+}
+
+const TOKEN_COLUMN = { table: "community_model", column: "bearer_token" } as const;
+
+export class CommunityModels {
+  constructor(private readonly deps: CommunityModelsDependencies) {}
+
+  /** Newest first: all of them, agents included, and who offers them. */
+  async list(ctx: RequestContext): Promise<{ readonly models: readonly CommunityModelView[]; readonly provider: ModelProvider }> {
+    const { accountId } = requireKeyManager(ctx);
+    const [{ items }, provider] = await Promise.all([
+      this.page(accountId, { first: COMMUNITY_MODELS_PER_ACCOUNT_MAX }),
+      this.providerOf(accountId),
+    ]);
+    return { models: items, provider };
+  }
+
+  /** Newest first. */
+  async listPage(ctx: RequestContext, page: PageRequest): Promise<Page<CommunityModelView>> {
+    const { accountId } = requireKeyManager(ctx);
+    return this.page(accountId, page);
+  }
+
+  async provider(ctx: RequestContext): Promise<ModelProvider> {
+    const { accountId } = requireKeyManager(ctx);
+    return this.providerOf(accountId);
+  }
+
+  async get(ctx: RequestContext, id: string): Promise<CommunityModelView> {
+    const { accountId } = requireKeyManager(ctx);
+    return this.show(await this.deps.registry.findOwned(accountId, id));
+  }
+
+  /** Private, or on its way to be public. */
+  async create(ctx: RequestContext, input: CreateCommunityModelInput): Promise<CommunityModelView> {
+    const caller = requireKeyManager(ctx);
+    if (input.visibility === "public") await this.deps.registry.requirePublisher(caller);
+    const { registry, urls, box, clock } = this.deps;
+    const isText = input.modality === "text";
+    const url = isText ? await urls.check(input.url, "url") : await urls.check(input.baseUrl, "baseUrl");
+    const { accountId } = caller;
+    const id = createId();
+    const { name, title, description, modality, upstreamModel = name, requiredSafetyFeatures, perUserRpm, fallbacks, advertised } = input;
+    const traits = MODALITY_TRAITS[modality];
+    const { paidOnly, imagePricing, visibility } = input;
+    const terms = { visibility: "private", paidOnly, imagePricing, prices: statedPrices(input) } as const;
+    const now = clock.now();
+    const plan = planTerms(terms, null, { visibility }, now);
+    assertUsedPrices(modality, plan);
+    const modelId = await this.modelIdOf(accountId, name);
+    const row = await registry.insert(
+      {
+        ...{ id, accountId, name, title, description, modality, url, upstreamModel, requiredSafetyFeatures, perUserRpm, fallbacks },
+        ...{ type: "proxy", createdAt: now, updatedAt: now },
+        api: isText ? input.api : null,
+        inputModalities: [...(input.inputModalities ?? traits.inputs)],
+        outputModalities: [...traits.outputs],
+        bearerToken: box.seal({ ...TOKEN_COLUMN, rowId: id }, input.bearerToken),
+        ...advertisedColumns(advertised),
+        ...termsColumns(plan),
+      },
+      (transaction) =>
+        checkFallbacks(transaction, {
+          holder: { id: null, accountId, modelId, modality, terms: termsOf(plan) },
+          ...{ ids: fallbacks, isKept: false, now },
+        }),
+    );
+    return this.showChanged(row);
+  }
+
+  /** An agent that its owner runs: called like a text model, without a credential and for nothing. */
+  async createEndpointAgent(ctx: RequestContext, input: CreateEndpointAgentInput): Promise<CommunityModelView> {
+    const caller = requireKeyManager(ctx);
+    if (input.visibility === "public") await this.deps.registry.requirePublisher(caller);
+    const { visibility, upstreamModel, ...columns } = input;
+    const url = await this.deps.urls.check(input.url, "url");
+    const terms = { visibility: "private", paidOnly: false, imagePricing: "request", prices: {} } as const;
+    const now = this.deps.clock.now();
+    const row = await this.deps.registry.insert({
+      ...columns,
+      ...{ id: createId(), accountId: caller.accountId, type: "endpoint_agent", modality: "text", url },
+      ...{ upstreamModel: upstreamModel ?? input.name, createdAt: now, updatedAt: now },
+      ...termsColumns(planTerms(terms, null, { visibility }, now)),
+    });
+    return this.showChanged(row);
+  }
+
+  /** Only the fields that are sent change. */
+  async update(ctx: RequestContext, id: string, input: UpdateCommunityModelInput): Promise<CommunityModelView> {
+    const caller = requireKeyManager(ctx);
+    const { accountId } = caller;
+    const { registry, urls } = this.deps;
+    const known = await registry.findOwned(accountId, id);
+    assertHasFields(known, input);
+    if (input.visibility === "public") await registry.requirePublisher(caller);
+    const [param, address] = input.baseUrl === undefined ? (["url", input.url] as const) : (["baseUrl", input.baseUrl] as const);
+    const url = address === undefined ? undefined : await urls.check(address, param);
+    const modelId = await this.modelIdOf(accountId, input.name ?? known.name);
+    const row = await registry.update(accountId, id, (current, transaction) =>
+      this.change({ current, input, url, modelId, transaction, now: this.deps.clock.now() }),
+    );
+    return this.showChanged(row);
+  }
+
+  /** Agents too, with everything that the gateway keeps to run them. */
+  async delete(ctx: RequestContext, id: string): Promise<string> {
+    const { accountId } = requireKeyManager(ctx);
+    await this.deps.registry.delete(accountId, id);
+    await this.deps.upToDate();
+    return id;
+  }
+
+  /** The models that could be fallbacks of this one, the account's own first. */
+  async fallbackCandidates(ctx: RequestContext, id: string): Promise<readonly FallbackCandidate[]> {
+    const { accountId } = requireKeyManager(ctx);
+    const row = await this.deps.registry.findOwned(accountId, id);
+    if (row.type !== "proxy") throw invalidInput("An agent has no fallbacks.", "id");
+    const now = this.deps.clock.now();
+    const modelId = await this.modelIdOf(accountId, row.name);
+    const holder = { id, accountId, modelId, modality: row.modality, terms: knownTerms(row, now) };
+    const rows = await findCandidates(this.deps.database.prisma, holder, now);
+    return rows.map((candidate) => toCandidate(candidate, accountId, now));
+  }
+
+  /** Every change of the account's models, as it happens. */
+  changed(ctx: RequestContext): AsyncIterableIterator<OwnModelChange> {
+    const { accountId } = requireKeyManager(ctx);
+    return mapEvents(watchModels(ctx, accountId, this.deps), async ({ modelId, change }) => {
+      const row = await this.deps.database.prisma.communityModel.findUnique({ where: { id: modelId, accountId } });
+      return { id: modelId, change, model: row && (await this.show(row)) };
+    });
+  }
+
+  /** What the row becomes. */
+  private async change({ current, input, url, modelId, transaction, now }: ChangeRequest): Promise<ChangedModelRow> {
+    const { name, title, description, upstreamModel, bearerToken, inputModalities, outputModalities } = input;
+    const { requiredSafetyFeatures, advertised, perUserRpm, fallbacks, api } = input;
+    const isMoved = url !== undefined && url !== current.url;
+    if (isMoved && current.type === "proxy" && bearerToken === undefined) {
+      throw invalidInput("The credential goes where the URL says: send the bearerToken with a new one.", "bearerToken");
+    }
+    const isRenamed = name !== undefined && name !== current.name;
+    const wanted = wantedTerms(input);
+    const plan = planTerms(termsAt(current, now), pendingAt(current, now), wanted, now, isRenamed);
+    if (isRenamed && plan.terms.visibility === "public") {
+      throw invalidInput(
+        "A public model keeps its name, because callers and what they agreed to pay go by it: make it private first.",
+        "name",
+      );
+    }
+    if (current.type === "proxy") {
+      assertUsedPrices(current.modality, plan);
+      const { id, accountId, modality } = current;
+      const isAffected = isRenamed || wanted.imagePricing !== undefined || Object.keys(wanted.prices ?? {}).length > 0;
+      if (fallbacks !== undefined || isAffected) {
+        await checkFallbacks(transaction, {
+          holder: { id, accountId, modelId, modality, terms: termsOf(plan) },
+          ...{ ids: fallbacks ?? current.fallbacks, isKept: fallbacks === undefined, now },
+        });
+      }
+    }
+    const { box } = this.deps;
+    return {
+      ...present({ name, title, description, upstreamModel, inputModalities, outputModalities }),
+      ...present({ requiredSafetyFeatures, perUserRpm, fallbacks, api, url }),
+      ...(bearerToken !== undefined && { bearerToken: box.seal({ ...TOKEN_COLUMN, rowId: current.id }, bearerToken) }),
+      ...(advertised !== undefined && advertisedColumns(advertised)),
+      ...termsColumns(plan),
+      updatedAt: now,
+    };
+  }
+
+  private async page(accountId: string, { first, after }: PageRequest): Promise<Page<CommunityModelView>> {
+    const rows = await this.deps.database.prisma.communityModel.findMany({
+      where: {
+        accountId,
+        ...(after && { OR: [{ createdAt: { lt: after.timestamp } }, { createdAt: after.timestamp, id: { lt: after.id } }] }),
+      },
+      include: { account: { select: { handle: true } } },
+      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
+      take: first + 1,
+    });
+    const now = this.deps.clock.now();
+    return toPage(
+      rows.map((row) => toView(row, row.account.handle, now)),
+      first,
+    );
+  }
+
+  /** Once it can be called as it is shown. */
+  private async showChanged(row: CommunityModelRow): Promise<CommunityModelView> {
+    await this.deps.upToDate();
+    return this.show(row);
+  }
+
+  private async show(row: CommunityModelRow): Promise<CommunityModelView> {
+    const { handle } = await this.accountOf(row.accountId);
+    return toView(row, handle, this.deps.clock.now());
+  }
+
+  private async modelIdOf(accountId: string, name: string): Promise<string> {
+    return communityModelId((await this.accountOf(accountId)).handle, name);
+  }
+
+  /** Its GitHub page is the one address that is known of an account. */
+  private async providerOf(accountId: string): Promise<ModelProvider> {
+    const { name, githubUsername, image } = await this.accountOf(accountId);
+    return { name, url: githubUsername && `https://github.com/${encodeURIComponent(githubUsername)}`, iconUrl: image };
+  }
+
+  private accountOf(accountId: string) {
+    return this.deps.database.prisma.account.findUniqueOrThrow({
+      where: { id: accountId },
+      select: { handle: true, name: true, githubUsername: true, image: true },
+    });
+  }
+}
+
+interface ChangeRequest {
+  readonly current: CommunityModelRow;
+  readonly input: UpdateCommunityModelInput;
+  /** As it is stored; undefined: stays. */
+  readonly url: string | undefined;
+  /** Callable, under the name that it will have. */
+  readonly modelId: string;
+  readonly transaction: ModelTransaction;
+  readonly now: Date;
+}
+
+/** Those of this moment, and those after what is scheduled. */
+function termsOf({ terms, scheduled }: TermsPlan): readonly CommunityModelTerms[] {
+  return scheduled ? [terms, applied(terms, scheduled.change)] : [terms];
+}
+
+function advertisedColumns(advertised: CreateCommunityModelInput["advertised"]) {
+  return { advertisedCapabilities: advertised?.capabilities ?? [], advertisedContextLength: advertised?.contextLength ?? null };
+}
+
+/** Without what is undefined. */
+function present<Fields extends object>(fields: Fields): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
+}

@@ -1,0 +1,282 @@
+/** The services, each with what it uses: the one list of them. */
+import type { Logger } from "pino";
+import type { Clock } from "../../lib/clock.js";
+import { Access } from "../access/access.js";
+import { RateLimits } from "../access/rate-limits.js";
+import { AccountAdministration } from "../accounts/account-administration.js";
+import { Accounts } from "../accounts/accounts.js";
+import { LiveAccount } from "../accounts/live.js";
+import { Profiles } from "../accounts/profiles.js";
+import { RefusedSettlements } from "../accounts/refused-settlements.js";
+import { UserInfo } from "../accounts/user-info.js";
+import { AgentRuns } from "../agents/agent-runs.js";
+import { AgentSync } from "../agents/agent-sync.js";
+import { Agents } from "../agents/agents.js";
+import { CodeAgents } from "../agents/code-agents.js";
+import { CodeScripts } from "../agents/code-scripts.js";
+import { PromptAgents } from "../agents/prompt-agents.js";
+import { PromptDefinitions } from "../agents/prompt-definitions.js";
+import { Repositories } from "../agents/repositories.js";
+import { RunLimits } from "../agents/run-limits.js";
+import { RunTokens } from "../agents/run-tokens.js";
+import { Guests } from "../agents/sandbox/sandbox-runner.js";
+import { ApiKeys } from "../api-keys/api-keys.js";
+import { KeyReveals } from "../api-keys/key-reveals.js";
+import { createAuthorizations } from "../authorizations/create-authorizations.js";
+import { createDeviceAuthorizations } from "../authorizations/create-device-authorizations.js";
+import type { Catalog } from "../catalog/catalog.js";
+import { CommunityModels } from "../community-models/community-models.js";
+import type { CallOutcomes } from "../community-models/health-reporter.js";
+import { LiveModelHealth } from "../community-models/live-health.js";
+import { CommunityModelProbe } from "../community-models/probe.js";
+import { ModelRegistry } from "../community-models/repository.js";
+import { UpstreamUrls } from "../community-models/upstream-url.js";
+import { Credits } from "../credits/credits.js";
+import { OutputEstimates } from "../credits/output-estimates.js";
+import { RefusedFunds } from "../credits/refused-funds.js";
+import { DiskSweeper } from "../files/blob-gc.js";
+import { BlobTransfers } from "../files/blob-transfers.js";
+import { Media } from "../files/media.js";
+import { MEDIA_FOLDER, MediaLinks } from "../files/media-links.js";
+import { MEDIA_OBJECT_FOLDER, MediaObjects } from "../files/media-objects.js";
+import { MediaQuotas } from "../files/media-quotas.js";
+import { Admission } from "../generation/admission.js";
+import { ChatCompletions } from "../generation/chat/chat.js";
+import { Responses } from "../generation/chat/responses.js";
+import { TextGeneration } from "../generation/chat/text.js";
+import { CachedAnswers, CONTENT_CACHE_FOLDER } from "../generation/content-cache/cached-answers.js";
+import { ContentCache } from "../generation/content-cache/content-cache.js";
+import { Embeddings } from "../generation/embeddings.js";
+import { Generations } from "../generation/generations.js";
+import { JOB_BLOB_FOLDER } from "../generation/jobs/job.js";
+import { findJobBlobs } from "../generation/jobs/job-blobs.js";
+import { JobRecovery } from "../generation/jobs/job-recovery.js";
+import { JobRows } from "../generation/jobs/job-rows.js";
+import { JobRunner } from "../generation/jobs/job-runner.js";
+import { GenerationJobs } from "../generation/jobs/jobs.js";
+import { AudioGeneration } from "../generation/media/audio.js";
+import { Images } from "../generation/media/images.js";
+import { ImageReferences } from "../generation/media/images-references.js";
+import { MediaInspector } from "../generation/media/media-inspector.js";
+import { Music } from "../generation/media/music.js";
+import { Speech } from "../generation/media/speech.js";
+import { Transcriptions } from "../generation/media/transcriptions.js";
+import { Videos } from "../generation/media/videos.js";
+import { Moderations } from "../generation/moderations.js";
+import { NamedAddresses } from "../generation/named-addresses.js";
+import { RealtimeSessions } from "../generation/realtime/realtime.js";
+import { RefusedCredentials } from "../generation/refused-credentials.js";
+import { RunningGenerations } from "../generation/running-generations.js";
+import type { Upstreams } from "../generation/upstreams.js";
+import { AnswerRoom } from "../idempotency/answer-room.js";
+import { IDEMPOTENCY_FOLDER, Idempotency } from "../idempotency/idempotency.js";
+import { createIntegrations } from "../integrations/create-integrations.js";
+import { createMcpGateway } from "../mcp/create-gateway.js";
+import type { OwnGateway } from "../mcp/loopback-client.js";
+import { McpServers } from "../mcp/servers.js";
+import { MetricsReport } from "../metrics/report.js";
+import { BodyBudget } from "../requests/body-budget.js";
+import { Moderation, type Moderator } from "../safety/moderation.js";
+import { Safety } from "../safety/safety.js";
+import { SecretBox } from "../secrets/secret-box.js";
+import type { Services } from "../services.js";
+import { createSessionServices } from "../sessions/create-session-services.js";
+import { FormTokens } from "../sessions/csrf-tokens.js";
+import { AppUsages } from "../usage/app-usage.js";
+import { UsageRecords } from "../usage/usage.js";
+import { createWebhooks, type WebhookWork } from "../webhooks/create-webhooks.js";
+import type { Foundations } from "./infrastructure.js";
+import type { Addresses, PlatformSettings } from "./platform-settings.js";
+
+/** Everything that the faces may call, and what has to be started and ended with it. */
+export interface CreatedServices {
+  readonly services: Services;
+  readonly cachedAnswers: CachedAnswers;
+  readonly inspector: MediaInspector;
+  readonly running: RunningGenerations;
+  readonly sweeper: DiskSweeper;
+  readonly webhookWork: WebhookWork;
+  readonly mcpServers: McpServers;
+  readonly jobRunner: JobRunner;
+}
+
+/** `addresses` is asked when something is generated: a port that the system chooses is known by then. */
+export function createServices(
+  foundations: Foundations,
+  settings: PlatformSettings,
+  clock: Clock,
+  log: Logger,
+  addresses: () => Addresses,
+  ownGateway: OwnGateway,
+): CreatedServices {
+  const { catalog, database, events, processId, ledger, settler, known, tiers, refills, directory, outbound, upstreams, blobs, counters } =
+    foundations;
+  const { modelHealth, metrics } = foundations;
+  const refusedCredentials = new RefusedCredentials(log, clock);
+  const outcomes: CallOutcomes = {
+    succeeded: (caller, model) => modelHealth.succeeded(caller, model),
+    failed: (caller, model) => modelHealth.failed(caller, model),
+    upstreamFailed: (model, error) => {
+      metrics.upstreamFailed(model, error);
+      refusedCredentials.note(model, error);
+    },
+  };
+  const { totalMs } = settings.timeouts;
+  const mediaUrl = () => addresses().mediaUrl;
+  const mediaQuotas = new MediaQuotas(database, settings.mediaQuota, foundations.freeBytes, clock);
+  const idempotency = new Idempotency(database, blobs, new AnswerRoom(mediaQuotas, clock), clock, processId, log);
+  const mediaLinks = new MediaLinks({ database, blobs, quotas: mediaQuotas, clock, mediaUrl });
+  const mediaObjects = new MediaObjects({ database, blobs, quotas: mediaQuotas, isOnDisk: foundations.blobUrls !== null, clock, mediaUrl });
+  const media = new Media(mediaLinks, mediaObjects, mediaUrl);
+  const accounts = new Accounts(database, refills);
+  const usage = new UsageRecords(database, clock);
+  const credits = new Credits(settler, known, refills, new RefusedFunds(database));
+  const estimates = new OutputEstimates();
+  const limits = new RateLimits(counters, settings.rateLimits);
+  const moderation = new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel));
+  const admission = new Admission(limits, new Safety(moderation), new NamedAddresses(outbound, media), metrics);
+  if (settings.moderationModel !== null && catalog.find(settings.moderationModel)?.modality !== "moderation") {
+    log.warn({ model: settings.moderationModel }, "MODERATION_MODEL names no moderation model: the checks that need one answer 503");
+  }
+  const cachedAnswers = new CachedAnswers(database, blobs, clock, log);
+  const contentCache = new ContentCache(cachedAnswers);
+  const running = new RunningGenerations();
+  const generations = new Generations({ catalog, credits, upstreams, admission, outcomes, running, totalMs });
+  const agentRuns = new AgentRuns(() => agentRuntimes);
+  const mcpServers = new McpServers({ urls: settings.mcpServers, keys: settings.mcpServerKeys, ownGateway, clock });
+  const chat = new ChatCompletions({ catalog, credits, estimates, upstreams, agents: agentRuns, admission, outcomes, running, totalMs });
+  const { sessions, sessionDirectory, signIn, gitHubSignIn, sessionCookie } = createSessionServices(
+    foundations,
+    settings,
+    clock,
+    log,
+    addresses,
+  );
+  const runTokens = new RunTokens(foundations.deriveSecret("run tokens"), directory, sessionDirectory, clock);
+  const runLimits = new RunLimits(accounts);
+  const guests = new Guests(log);
+  const scripts = new CodeScripts(database, events);
+  const codeAgent = new CodeAgents({
+    scripts,
+    guests,
+    runTokens,
+    runLimits,
+    ownGateway,
+    mcpServers,
+    addresses,
+    timeouts: settings.timeouts,
+  });
+  const definitions = new PromptDefinitions(database);
+  const agentRuntimes = {
+    promptAgent: new PromptAgents({ chat, catalog, definitions, servers: mcpServers, runTokens, runLimits, clock }),
+    codeAgent,
+  };
+  const apiKeys = new ApiKeys(database, directory, runTokens, catalog, events, clock);
+  const jobRows = new JobRows(database, clock, processId);
+  const jobRunner = new JobRunner({ generations, rows: jobRows, blobs, events });
+  const jobRecovery = new JobRecovery({ database, rows: jobRows, blobs, clock, processId, log, events, running: () => jobRunner.ids });
+  const jobs = new GenerationJobs({
+    runner: jobRunner,
+    rows: jobRows,
+    recovery: jobRecovery,
+    blobs,
+    events,
+    log,
+    baseUrl: () => addresses().baseUrl,
+  });
+  const repositories = new Repositories(outbound);
+  const references = new ImageReferences(outbound, media);
+  const inspector = new MediaInspector();
+  const videos = new Videos({ catalog, inspector, generations, upstreams, contentCache, references, chat, jobs });
+  const speech = new Speech({ generations, upstreams, totalMs });
+  const music = new Music({ generations, upstreams, jobs, inspector });
+  const deviceAuthorizations = createDeviceAuthorizations(foundations, accounts, apiKeys, clock, addresses);
+  const { integrations, developmentBroker } = createIntegrations(foundations, settings.integrations, clock, addresses);
+  const sweeper = new DiskSweeper(
+    blobs,
+    [
+      { folder: MEDIA_FOLDER, findNamed: (keys) => mediaLinks.findNamed(keys), sweep: () => mediaLinks.sweep() },
+      { folder: MEDIA_OBJECT_FOLDER, findNamed: (keys) => mediaObjects.findNamed(keys), sweep: () => mediaObjects.sweep() },
+      { folder: CONTENT_CACHE_FOLDER, findNamed: (keys) => cachedAnswers.findNamed(keys), sweep: () => cachedAnswers.sweep() },
+      { folder: IDEMPOTENCY_FOLDER, findNamed: (keys) => idempotency.findNamed(keys), sweep: () => idempotency.sweep() },
+      { folder: JOB_BLOB_FOLDER, findNamed: (keys) => findJobBlobs(database, keys) },
+    ],
+    clock,
+    log,
+    [deviceAuthorizations, developmentBroker],
+  );
+  const box = new SecretBox(foundations.deriveSecret("columns"));
+  const { webhooks, lowBalance, webhookWork } = createWebhooks(foundations, box, clock, log);
+  const registry = new ModelRegistry(database, events);
+  const urls = new UpstreamUrls(outbound, addresses);
+  const upToDate = () => foundations.communityModels.upToDate();
+  const images = new Images({ catalog, generations, upstreams, contentCache, references, chat, mediaLinks, mediaQuotas, videos });
+  const text = new TextGeneration(chat, catalog, contentCache);
+  const access = new Access(apiKeys, sessions, sessionCookie, limits);
+  const services: Services = {
+    access,
+    accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills),
+    refusedSettlements: new RefusedSettlements(settler.refused),
+    accounts,
+    agents: new Agents({ database, registry, catalog, repositories, upToDate, clock }),
+    agentSync: new AgentSync({ database, repositories, events, clock }),
+    apiKeys,
+    appUsage: new AppUsages(database, clock),
+    audio: new AudioGeneration({ catalog, contentCache, speech, music }),
+    ...createAuthorizations(foundations, accounts, apiKeys, clock, addresses),
+    bodies: new BodyBudget(settings.requestBodiesBytes),
+    blobTransfers: new BlobTransfers(blobs, foundations.blobUrls, mediaQuotas),
+    catalog,
+    chat,
+    communityModels: new CommunityModels({
+      ...{ database, registry, box, events, upToDate, clock },
+      urls,
+    }),
+    communityModelProbe: new CommunityModelProbe({ registry, catalog, urls, outbound, counters }),
+    developmentBroker,
+    deviceAuthorizations,
+    embeddings: new Embeddings(generations, upstreams),
+    formTokens: new FormTokens(foundations.deriveSecret("form tokens"), clock),
+    jobs,
+    images,
+    idempotency,
+    integrations,
+    keyReveals: new KeyReveals(apiKeys, new SecretBox(foundations.deriveSecret("new keys")), clock),
+    live: new LiveAccount(events, accounts, usage),
+    liveModelHealth: new LiveModelHealth(events, foundations.communityModels, foundations.modelHealth),
+    lowBalance,
+    mcp: createMcpGateway({ catalog, generations, text, images, speech, videos, mediaLinks, events, addresses }),
+    media,
+    mediaLinks,
+    mediaObjects,
+    mediaQuotas,
+    metricsReport: new MetricsReport(metrics, settings.metrics, access),
+    moderations: new Moderations(generations, upstreams, admission.addresses),
+    music,
+    realtime: new RealtimeSessions({ generations, admission, upstreams, catalog }),
+    responses: new Responses(chat, catalog),
+    sessions,
+    signIn,
+    gitHubSignIn,
+    guests,
+    profiles: new Profiles(database, events),
+    speech,
+    text,
+    transcriptions: new Transcriptions({ generations, upstreams, inspector }),
+    usage,
+    userInfo: new UserInfo(database),
+    videos,
+    webhooks,
+  };
+  return { services, cachedAnswers, inspector, running, sweeper, webhookWork, mcpServers, jobRunner };
+}
+
+/** The models that the safety features ask, where the configuration names one that there is. */
+function moderatorsOf(catalog: Catalog, upstreams: Upstreams, name: string | null): readonly Moderator[] {
+  const model = name === null ? null : catalog.find(name);
+  if (model?.modality !== "moderation") return [];
+  return [model, ...catalog.fallbacksOf(model)].map((each) => ({
+    provider: upstreams.serving({}, each, "moderation"),
+    upstreamModel: each.upstreamModel,
+  }));
+}

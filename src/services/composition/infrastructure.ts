@@ -1,0 +1,202 @@
+/**
+ * What the services stand on, in the order in which one needs the other: the catalog, the data directory, the database and its ledger,
+ * events, upstreams, files and counters.
+ */
+import type { Logger } from "pino";
+import type { Clock } from "../../lib/clock.js";
+import { createId } from "../../lib/ids.js";
+import { OutboundGuard } from "../../lib/outbound-guard.js";
+import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../../limits.js";
+import { BlobUrls } from "../../store/blob-urls.js";
+import type { BlobStore } from "../../store/blobs.js";
+import type { Counters } from "../../store/counters.js";
+import { openCounters } from "../../store/counters.js";
+import { type DataDir, openDataDir } from "../../store/data-dir.js";
+import { type Database, openDatabase } from "../../store/database.js";
+import { openEvents } from "../../store/events/open.js";
+import { createMemoryEvents, type Events } from "../../store/events.js";
+import { freeBytesOf } from "../../store/free-space.js";
+import { createLedger, isSettlement, type Ledger } from "../../store/ledger.js";
+import { migrate } from "../../store/migrations.js";
+import { type OpenedBlobs, openBlobs } from "../../store/open-blobs.js";
+import { openSettlementSpool, type SettlementSpool } from "../../store/settlement-spool.js";
+import { ApiKeyDirectory } from "../api-keys/api-key-cache.js";
+import { type Catalog, loadCatalog } from "../catalog/catalog.js";
+import { LocalModels } from "../catalog/local-models.js";
+import { CommunityDirectory } from "../community-models/directory.js";
+import { ModelHealthRecords } from "../community-models/health.js";
+import { createCommitListener } from "../credits/credits.js";
+import { KnownBalances } from "../credits/known-balances.js";
+import { HoldRecovery } from "../credits/recovery.js";
+import { Settler } from "../credits/settler.js";
+import { TierRefills } from "../credits/tier-refills.js";
+import { Tiers } from "../credits/tiers.js";
+import { Upstreams } from "../generation/upstreams.js";
+import type { Metrics } from "../metrics/metrics.js";
+import { type DeriveSecret, pepperOf, secretsOf } from "../secrets/deployment-secrets.js";
+import { SecretBox } from "../secrets/secret-box.js";
+import type { Addresses, PlatformSettings } from "./platform-settings.js";
+
+export interface Foundations {
+  readonly catalog: Catalog;
+  /** What a server on this machine has; null without one. */
+  readonly localModels: LocalModels | null;
+  readonly database: Database;
+  readonly events: Events;
+  /** Of `events`, what this process itself has recorded: for work that one process must do and not each. */
+  readonly ownEvents: Events;
+  readonly processId: string;
+  readonly ledger: Ledger;
+  readonly settler: Settler;
+  readonly known: KnownBalances;
+  readonly tiers: Tiers;
+  readonly refills: TierRefills;
+  readonly recovery: HoldRecovery;
+  readonly directory: ApiKeyDirectory;
+  /** Part of the catalog once it is loaded. */
+  readonly communityModels: CommunityDirectory;
+  readonly modelHealth: ModelHealthRecords;
+  readonly outbound: OutboundGuard;
+  readonly upstreams: Upstreams;
+  readonly blobs: BlobStore;
+  /** The addresses at which the gateway itself takes and gives blobs; null when they are not on this machine's disk. */
+  readonly blobUrls: BlobUrls | null;
+  /** Of the data directory's disk. */
+  readonly freeBytes: () => Promise<number>;
+  readonly counters: Counters;
+  /** 32 bytes that only this deployment knows, others for each purpose; the same in each of its processes. */
+  readonly deriveSecret: DeriveSecret;
+  readonly metrics: Metrics;
+  readonly spool: Pick<SettlementSpool, "sizes">;
+  /** Commits what the last process could not, and looks for its holds. Call before anything is generated. */
+  recover(): Promise<void>;
+  /** Call when no service is at work any more. */
+  close(): Promise<void>;
+}
+
+export async function openFoundations(
+  settings: PlatformSettings,
+  clock: Clock,
+  log: Logger,
+  addresses: () => Addresses,
+  metrics: Metrics,
+): Promise<Foundations> {
+  // A catalog that is not valid must stop the start before anything is touched.
+  const catalog = await loadCatalog(settings, clock);
+  const localUrl = settings.vendors.ollama?.baseUrl;
+  const localModels = localUrl ? new LocalModels(localUrl, catalog, log) : null;
+  const localModelsAsked = localModels?.start();
+  const dataDir = await openDataDir(settings.dataDir);
+  const deriveSecret = secretsOf(settings.encryptionKey ?? dataDir.secret("encryptionKey"));
+  const blobUrls = new BlobUrls(deriveSecret("blob addresses"), () => addresses().mediaUrl, clock);
+  const opened = await openStore(settings, dataDir, blobUrls);
+  const database = await openMigrated(settings, dataDir, log);
+  const pepper = await pepperOf(deriveSecret, database);
+  const events = await openEvents({ redisUrl: settings.redisUrl, database, log });
+  const ownEvents = createMemoryEvents(log);
+  const processId = createId();
+  const ledger = createLedger(database.pool, {
+    isPrepared: !database.isExclusive,
+    processId,
+    holdSeconds: HOLD_SECONDS,
+    timeoutMs: FLUSH_TIMEOUT_MS,
+    freeSpendCap: settings.freeSpendPerDay,
+  });
+  const known = new KnownBalances();
+  const spool = await openSettlementSpool(dataDir.path);
+  const learn = createCommitListener(known, events, ownEvents);
+  const settler = new Settler({
+    ...{ ledger, spool, log, contendedHoldWaitMs: settings.contendedHoldWaitMs },
+    onCommitted: (operation, outcome) => {
+      if (outcome.writtenOff > 0n && isSettlement(operation)) metrics.writtenOff(outcome.writtenOff);
+      learn(operation, outcome);
+    },
+    onFlushed: (operations, milliseconds) => metrics.flushed(operations, milliseconds),
+  });
+  events.listenToOthers("balance-changed", ({ accountId }) => known.drop(accountId));
+  // Grants and refills, and what other processes have settled or released; its own flushes the settler sees itself.
+  events.listen("balance-changed", ({ accountId }) => settler.wake(accountId));
+  const recovery = new HoldRecovery(database, settler, { processId, instanceId: dataDir.instanceId }, log);
+  const tiers = new Tiers(settings.tiers);
+  const refills = new TierRefills({ tiers, ledger, database, known, events, clock, log });
+  const directory = new ApiKeyDirectory(
+    database,
+    pepper,
+    clock,
+    events,
+    () => settler.assertAvailable(),
+    (account) => refills.learn(account),
+  );
+  const box = new SecretBox(deriveSecret("columns"));
+  const modelHealth = new ModelHealthRecords({ database, events, clock, log, ownerOf: (model) => communityModels.ownerOf(model) });
+  const communityModels = new CommunityDirectory({ database, events, box, health: modelHealth, clock, log });
+  catalog.include(communityModels);
+  const outbound = new OutboundGuard({ allowHosts: settings.upstreamAllowHosts });
+  const upstreams = new Upstreams(catalog, settings.timeouts, outbound);
+  const counters = await openCounters({ redisUrl: settings.redisUrl, clock, log });
+  return {
+    catalog,
+    localModels,
+    database,
+    events,
+    ownEvents,
+    processId,
+    ledger,
+    settler,
+    known,
+    tiers,
+    refills,
+    recovery,
+    directory,
+    communityModels,
+    modelHealth,
+    outbound,
+    upstreams,
+    blobs: opened.blobs,
+    blobUrls: opened.urls,
+    freeBytes: () => freeBytesOf(dataDir.path),
+    counters,
+    deriveSecret,
+    metrics,
+    spool,
+    recover: async () => {
+      await settler.replaySpool();
+      await Promise.all([communityModels.load(), modelHealth.load()]);
+      await localModelsAsked;
+      await recovery.start();
+    },
+    close: async () => {
+      await outbound.close();
+      await settler.close();
+      await recovery.stop().catch((error: unknown) => log.warn({ err: error }, "could not say goodbye to the database"));
+      counters.close();
+      await modelHealth.close();
+      await communityModels.close();
+      await events.close();
+      opened.close();
+      await database.close();
+      await dataDir.release();
+    },
+  };
+}
+
+async function openStore(settings: PlatformSettings, dataDir: DataDir, urls: BlobUrls): Promise<OpenedBlobs> {
+  try {
+    return await openBlobs(settings.s3, dataDir.path, urls);
+  } catch (error) {
+    await dataDir.release();
+    throw error;
+  }
+}
+
+async function openMigrated(settings: PlatformSettings, dataDir: DataDir, log: Logger): Promise<Database> {
+  const database = await openDatabase({ databaseUrl: settings.databaseUrl, dataDir: dataDir.path, log });
+  try {
+    await migrate(database, log);
+    return database;
+  } catch (error) {
+    await database.close();
+    await dataDir.release();
+    throw error;
+  }
+}

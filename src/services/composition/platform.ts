@@ -1,0 +1,80 @@
+/**
+ * The platform: every service and what it stands on, made once, in the order in which one needs the other, and closed in the
+ * opposite one. No transport is known here.
+ */
+import type { Logger } from "pino";
+import type { Clock } from "../../lib/clock.js";
+import { warmUpTokenizer } from "../../lib/tokenizer.js";
+import { UNATTENDED_DRAIN_MS } from "../../limits.js";
+import type { Database } from "../../store/database.js";
+import { ensureOwner } from "../accounts/owner.js";
+import type { Settler } from "../credits/settler.js";
+import { OwnGateway } from "../mcp/loopback-client.js";
+import type { Metrics } from "../metrics/metrics.js";
+import { watchPlatform } from "../metrics/platform-gauges.js";
+import type { Services } from "../services.js";
+import { createServices } from "./create-services.js";
+import { openFoundations } from "./infrastructure.js";
+import type { Addresses, PlatformSettings } from "./platform-settings.js";
+
+export interface Platform {
+  readonly services: Services;
+  /** The owner's key, the one time that it can be shown: when it was just made. */
+  readonly newOwnerKey: string | null;
+  /** True when generations can be served. */
+  isReady(): Promise<boolean>;
+  /** Call when nothing is being generated any more. */
+  close(): Promise<void>;
+}
+
+/** `ownUrl`: where this process listens, as it is reached from this machine. */
+export async function openPlatform(
+  settings: PlatformSettings,
+  clock: Clock,
+  log: Logger,
+  addresses: () => Addresses,
+  ownUrl: () => string,
+  metrics: Metrics,
+): Promise<Platform> {
+  const foundations = await openFoundations(settings, clock, log, addresses, metrics);
+  const { database, directory, ledger, localModels, settler, upstreams } = foundations;
+  const ownGateway = new OwnGateway(ownUrl, addresses);
+  const created = createServices(foundations, settings, clock, log, addresses, ownGateway);
+  const { services, cachedAnswers, inspector, running, sweeper, webhookWork, mcpServers } = created;
+  watchPlatform(metrics, foundations, created);
+  await foundations.recover();
+  await services.jobs.open();
+  await webhookWork.open();
+  const owner = { apiKey: settings.ownerApiKey, nanocredits: settings.ownerCredits };
+  const newOwnerKey = await ensureOwner(database, ledger, directory, owner);
+  setImmediate(warmUpTokenizer);
+  sweeper.start();
+  return {
+    services,
+    newOwnerKey,
+    isReady: () => isReady(settler, database),
+    close: async () => {
+      await localModels?.stop();
+      await services.guests.close();
+      await mcpServers.close();
+      await ownGateway.close();
+      await services.jobs.close();
+      await running.close(UNATTENDED_DRAIN_MS);
+      await services.integrations.close();
+      await upstreams.close();
+      await inspector.close();
+      await sweeper.stop();
+      await webhookWork.close();
+      await cachedAnswers.close().catch((error: unknown) => log.warn({ err: error }, "could not note which cached answers were used"));
+      await foundations.close();
+    },
+  };
+}
+
+async function isReady(settler: Settler, database: Database): Promise<boolean> {
+  if (settler.isUnavailable) return false;
+  return database.ping().then(
+    () => true,
+    () => false,
+  );
+}

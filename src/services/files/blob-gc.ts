@@ -1,0 +1,105 @@
+/**
+ * Takes away what nobody wants any more: what has expired, and blobs that no row names, which a process left that died between the
+ * two. Several processes may do so at once; each looks at its own blobs.
+ */
+import type { Logger } from "pino";
+import type { Clock } from "../../lib/clock.js";
+import { EXPIRY_SWEEP_MS, ORPHAN_AGE_MS, ORPHAN_SWEEP_MS } from "../../limits-disk.js";
+import type { BlobInfo, BlobStore } from "../../store/blobs.js";
+
+const LOOKED_UP_AT_ONCE = 500;
+
+/** Who writes blobs, and knows which of them are wanted. */
+export interface BlobOwner {
+  /** The first part of the keys. */
+  readonly folder: string;
+  findNamed(keys: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Removes what has expired; without it somebody else does. */
+  readonly sweep?: () => Promise<number>;
+}
+
+export class DiskSweeper {
+  private timer: NodeJS.Timeout | null = null;
+  private running: Promise<void> | null = null;
+  private orphansSweptAt = 0;
+
+  constructor(
+    private readonly blobs: BlobStore,
+    private readonly owners: readonly BlobOwner[],
+    private readonly clock: Clock,
+    private readonly log: Logger,
+    /** What expires and has no blobs. */
+    private readonly others: readonly { sweep(): Promise<number> }[] = [],
+  ) {}
+
+  start(): void {
+    this.timer = setInterval(() => {
+      this.running ??= this.run().finally(() => {
+        this.running = null;
+      });
+    }, EXPIRY_SWEEP_MS).unref();
+  }
+
+  async stop(): Promise<void> {
+    if (this.timer) clearInterval(this.timer);
+    await this.running;
+  }
+
+  /** Returns how many things expired. */
+  async sweepExpired(): Promise<number> {
+    let removed = 0;
+    for (const owner of [...this.owners, ...this.others]) removed += (await owner.sweep?.()) ?? 0;
+    return removed;
+  }
+
+  /** Returns how many blobs were nobody's. */
+  async sweepOrphans(): Promise<number> {
+    let removed = 0;
+    for (const owner of this.owners) {
+      for await (const old of this.oldBlobs(owner.folder)) removed += await this.removeUnnamed(owner, old);
+    }
+    return removed;
+  }
+
+  private async run(): Promise<void> {
+    try {
+      await this.sweepExpired();
+      if (performance.now() - this.orphansSweptAt < ORPHAN_SWEEP_MS && this.orphansSweptAt > 0) return;
+      this.orphansSweptAt = performance.now();
+      const orphans = await this.sweepOrphans();
+      if (orphans > 0) this.log.warn({ blobs: orphans }, "removed blobs that nothing refers to");
+    } catch (error) {
+      this.log.warn({ err: error }, "could not remove what has expired; it is tried again");
+    }
+  }
+
+  /** Some at a time. A blob is written before the row that names it, so young ones are left alone. */
+  private async *oldBlobs(folder: string): AsyncGenerator<string[]> {
+    let keys: string[] = [];
+    for await (const blob of this.blobs.list(folder)) {
+      if (this.isYoung(blob)) continue;
+      keys.push(blob.key);
+      if (keys.length < LOOKED_UP_AT_ONCE) continue;
+      yield keys;
+      keys = [];
+    }
+    if (keys.length > 0) yield keys;
+  }
+
+  private async removeUnnamed(owner: BlobOwner, keys: readonly string[]): Promise<number> {
+    const named = await owner.findNamed(keys);
+    let removed = 0;
+    for (const key of keys.filter((candidate) => !named.has(candidate))) {
+      const blob = await this.blobs.head(key);
+      // Written anew meanwhile: somebody wants it.
+      if (!blob || this.isYoung(blob)) continue;
+      await this.blobs.delete(key);
+      removed += 1;
+    }
+    return removed;
+  }
+
+  private isYoung({ writtenAt }: BlobInfo): boolean {
+    return this.clock.now().getTime() - writtenAt.getTime() < ORPHAN_AGE_MS;
+  }
+}

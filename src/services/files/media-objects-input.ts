@@ -1,0 +1,39 @@
+/** What the uploads of variant B are asked for, and what their lists are asked for: one set of schemas for both faces (decisions "Media"). */
+import * as z from "zod";
+import { AppError } from "../../errors.js";
+import { MEDIA_NAME_CHARS_MAX } from "../../limits-disk.js";
+import { MEDIA_OBJECT_BYTES_MAX, MEDIA_TAGS_MAX, MEDIA_TYPE_CHARS_MAX } from "../../limits-media.js";
+import { storableText } from "../requests/input.js";
+
+const TAG_PATTERN = /^[a-z0-9][a-z0-9_.:-]{0,127}$/;
+/** RFC 6838, 4.2, with or without parameters behind it. */
+const MEDIA_TYPE_PATTERN = /^[a-z0-9][a-z0-9!#$&^_.+-]*\/[a-z0-9][a-z0-9!#$&^_.+-]*\s*(?:;[\x20-\x7e]*)?$/i;
+
+/** Lower-cased before it is looked at. */
+export const mediaTag = z
+  .string()
+  .transform((tag) => tag.toLowerCase())
+  .refine((tag) => TAG_PATTERN.test(tag), "must have 1 to 128 of a-z, 0-9 and _.:- and begin with a letter or a digit")
+  .meta({ pattern: "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$" });
+
+export const createUploadInput = z.strictObject({
+  /** What it is; of what is no text and cannot be known by its bytes application/octet-stream becomes. */
+  contentType: z.string().max(MEDIA_TYPE_CHARS_MAX).regex(MEDIA_TYPE_PATTERN, "must be a media type such as image/png"),
+  /** Bytes, exactly. */
+  size: z.int().min(1),
+  name: storableText.min(1).max(MEDIA_NAME_CHARS_MAX).nullish(),
+  tags: z
+    .array(mediaTag)
+    .transform((tags) => [...new Set(tags)])
+    .refine((tags) => tags.length <= MEDIA_TAGS_MAX, `must have at most ${MEDIA_TAGS_MAX} items`)
+    .nullish(),
+});
+export type CreateUploadInput = z.infer<typeof createUploadInput>;
+
+export const listTaggedInput = z.object({ tag: mediaTag });
+
+/** Over the bound is PAYLOAD_TOO_LARGE and no other mistake (decisions "Media"). */
+export function assertObjectSize(size: number): void {
+  if (size <= MEDIA_OBJECT_BYTES_MAX) return;
+  throw new AppError("PAYLOAD_TOO_LARGE", `A file may have at most ${MEDIA_OBJECT_BYTES_MAX} bytes.`, { param: "size" });
+}

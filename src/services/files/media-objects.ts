@@ -1,0 +1,294 @@
+/**
+ * Files that their owners send straight to the blob store (Spec 4.8, variant B; decisions "Media"): up to 100 MiB, public to read,
+ * and listed in the gallery under their tags.
+ *
+ * 1. `createUpload` writes a pending row, which takes its place in the account's quota, and answers an address that takes one file of
+ *    that type and length. Until the file is complete its id is 404, whatever has arrived.
+ * 2. `complete` looks at what arrived. What is not what was announced is removed, and the upload is where it was before: its address
+ *    works again until it expires, which is why its place in the quota is kept as long.
+ * 3. Rows go first and bytes second, here and in `sweep`: of a process that dies between the two an orphan is left, which is swept.
+ */
+import { randomUUID } from "node:crypto";
+import type { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import type { RequestContext } from "../../context.js";
+import { conflict, invalidInput, notFound, permissionDenied, unauthenticated } from "../../errors.js";
+import type { Clock } from "../../lib/clock.js";
+import { toDisposition } from "../../lib/content-disposition.js";
+import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import {
+  MEDIA_DOWNLOAD_URL_SECONDS,
+  MEDIA_HEAD_BYTES,
+  MEDIA_UNTAGGED_DAYS,
+  MEDIA_UPLOAD_SECONDS,
+  MEDIA_UPLOAD_URL_SECONDS,
+} from "../../limits-media.js";
+import type { BlobStore } from "../../store/blobs.js";
+import type { Database } from "../../store/database.js";
+import type { MediaObjectModel } from "../../store/generated/prisma/models.js";
+import { requireAccount } from "../access/permissions.js";
+import { parseInput } from "../requests/input.js";
+import { assertObjectSize, type CreateUploadInput, listTaggedInput } from "./media-objects-input.js";
+import type { MediaQuotas } from "./media-quotas.js";
+import { announcedType, arrivedType, servedAs } from "./media-types.js";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const SWEPT_AT_ONCE_MAX = 100;
+/** Before every file: no list begins later, and no id is greater. */
+const LIST_START = { timestamp: new Date("9999-12-31T23:59:59.999Z"), id: "~" };
+/** A UUID of version 4, in lower case: nobody guesses the address of a file that is not listed. */
+const ID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+export const MEDIA_OBJECT_FOLDER = "media-objects";
+
+export interface MediaObject {
+  readonly id: string;
+  readonly url: string;
+  /** What it is stored as; what it is served as is `servedAs`. */
+  readonly contentType: string;
+  readonly size: number;
+  readonly name: string | null;
+  readonly tags: readonly string[];
+  /** When it was complete. */
+  readonly createdAt: Date;
+  /** Null: kept until it is deleted. */
+  readonly expiresAt: Date | null;
+}
+
+export interface CreatedUpload {
+  readonly id: string;
+  readonly uploadUrl: string;
+  readonly method: "PUT";
+  /** All of them must be sent with the file. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Until when an upload may begin. */
+  readonly expiresAt: Date;
+}
+
+export interface MediaObjectsDependencies {
+  readonly database: Database;
+  readonly blobs: BlobStore;
+  readonly quotas: MediaQuotas;
+  /** Whether what is uploaded comes to this machine's disk. */
+  readonly isOnDisk: boolean;
+  readonly clock: Clock;
+  /** Where the media host is reached, without a slash at its end. */
+  readonly mediaUrl: () => string;
+}
+
+type Row = MediaObjectModel;
+
+export class MediaObjects {
+  constructor(private readonly deps: MediaObjectsDependencies) {}
+
+  /** Throws PAYLOAD_TOO_LARGE for a file or an account that is too large, SERVICE_UNAVAILABLE when the disk is full. */
+  async createUpload(ctx: RequestContext, { contentType: declared, size, name, tags }: CreateUploadInput): Promise<CreatedUpload> {
+    const { accountId } = requireAccount(ctx);
+    assertObjectSize(size);
+    const { blobs, clock, isOnDisk, quotas } = this.deps;
+    if (isOnDisk) await quotas.assertSpace(size);
+    const id = randomUUID();
+    const contentType = await announcedType(declared);
+    const now = clock.now();
+    const row = { id, accountId, contentType, sizeBytes: size, name: name ?? null, tags: tags ?? [], createdAt: now };
+    await quotas.reserve(accountId, size, (transaction) =>
+      transaction.mediaObject.create({ data: { ...row, expiresAt: after(now, MEDIA_UPLOAD_SECONDS) } }),
+    );
+    const expiresInSeconds = MEDIA_UPLOAD_URL_SECONDS;
+    // What the blob store is told is what readers are told: a bucket may be open to them.
+    const sent = { contentType: (await servedAs(contentType)).contentType, sizeBytes: size, expiresInSeconds };
+    const { url, method, headers } = await blobs.presignPut(keyOf(id), sent);
+    return { id, uploadUrl: url, method, headers, expiresAt: after(now, expiresInSeconds) };
+  }
+
+  /**
+   * Makes the file one that can be read. Doing it again changes nothing. Throws NOT_FOUND for an upload that is not the account's or has
+   * expired, CONFLICT when nothing has arrived, BAD_REQUEST when it is something else than was announced.
+   */
+  async complete(ctx: RequestContext, id: string): Promise<MediaObject> {
+    const { accountId } = requireAccount(ctx);
+    const row = await this.findRow(id, accountId);
+    if (!row) throw notFound("upload");
+    if (row.status === "complete") return this.toObject(row);
+    const completed = await this.publish(row, await this.inspect(row));
+    if (completed) return this.toObject(completed);
+    // Somebody else completed it at the same time, or it was swept.
+    const known = await this.findRow(id, accountId);
+    if (known?.status !== "complete") throw notFound("upload");
+    return this.toObject(known);
+  }
+
+  /** A complete one, of whomever. Open to all. */
+  async find(id: string): Promise<MediaObject | null> {
+    const row = await this.findRow(id);
+    return row?.status === "complete" ? this.toObject(row) : null;
+  }
+
+  /** Where a complete one is downloaded, for some minutes. */
+  async linkTo({ id, contentType: stored, name }: MediaObject): Promise<string> {
+    const { contentType, isInline } = await servedAs(stored);
+    return this.deps.blobs.presignGet(keyOf(id), {
+      expiresInSeconds: MEDIA_DOWNLOAD_URL_SECONDS,
+      contentType: contentType.startsWith("text/") ? `${contentType}; charset=utf-8` : contentType,
+      disposition: toDisposition(isInline ? "inline" : "attachment", name ?? id),
+      cacheControl: `public, max-age=${MEDIA_DOWNLOAD_URL_SECONDS}, immutable`,
+    });
+  }
+
+  /** The bytes of a complete one; null when they were removed meanwhile. */
+  open({ id }: MediaObject): Promise<Readable | null> {
+    return this.deps.blobs.open(keyOf(id));
+  }
+
+  /** The account's tagged files, newest first. They are public anyway, so that a publishable key may ask, too. */
+  async listOwn(ctx: RequestContext, page: PageRequest): Promise<Page<MediaObject>> {
+    if (ctx.caller.kind === "anonymous") throw unauthenticated("Your own files need an API key; everybody's are listed by `tag`.");
+    const { accountId } = requireAccount(ctx);
+    const { first, after: position } = page;
+    const rows = await this.deps.database.prisma.mediaObject.findMany({
+      where: {
+        accountId,
+        status: "complete",
+        NOT: { tags: { isEmpty: true } },
+        ...(position && {
+          createdAt: { lte: position.timestamp },
+          OR: [{ createdAt: { lt: position.timestamp } }, { id: { lt: position.id } }],
+        }),
+      },
+      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
+      take: first + 1,
+    });
+    return toPage(
+      rows.map((row) => this.toObject(row)),
+      first,
+    );
+  }
+
+  /** Everybody's files with a tag, newest first. Open to all. */
+  async listTagged(tag: string, { first, after: position }: PageRequest): Promise<Page<MediaObject>> {
+    const wanted = parseInput(listTaggedInput, { tag }).tag;
+    const { timestamp, id } = position ?? LIST_START;
+    const rows = await this.deps.database.prisma.$queryRaw<Row[]>`
+      SELECT o.id, o.account_id AS "accountId", o.content_type AS "contentType", o.size_bytes AS "sizeBytes", o.name, o.tags,
+             o.status::text AS status, o.created_at AS "createdAt", o.completed_at AS "completedAt", o.expires_at AS "expiresAt"
+      FROM media_tag t JOIN media_object o ON o.id = t.media_id
+      WHERE t.tag = ${wanted} AND (t.created_at, t.media_id) < (${timestamp}, ${id})
+      ORDER BY t.created_at DESC, t.media_id DESC LIMIT ${first + 1}`;
+    return toPage(
+      rows.map((row) => this.toObject(row)),
+      first,
+    );
+  }
+
+  /** Throws FORBIDDEN for a publishable key and for somebody else's file, NOT_FOUND for one that no list has. */
+  async delete(ctx: RequestContext, id: string): Promise<{ readonly id: string }> {
+    const caller = requireAccount(ctx);
+    if (caller.kind === "key" && caller.apiKeyType !== "secret") throw permissionDenied("Files are deleted with a secret key.");
+    const row = await this.findRow(id);
+    if (row?.status !== "complete" || row.tags.length === 0) throw notFound("media file");
+    if (row.accountId !== caller.accountId) throw permissionDenied("This file is another account's.");
+    await this.remove(row);
+    return { id };
+  }
+
+  /** Removes what was not completed in time, and untagged files whose days are over. Returns how many. */
+  async sweep(): Promise<number> {
+    const { prisma } = this.deps.database;
+    for (let removed = 0; ; ) {
+      const now = this.deps.clock.now();
+      const expired = await prisma.mediaObject.findMany({
+        where: { expiresAt: { lte: now } },
+        select: { id: true },
+        take: SWEPT_AT_ONCE_MAX,
+      });
+      for (const { id } of expired) {
+        const { count } = await prisma.mediaObject.deleteMany({ where: { id, expiresAt: { lte: now } } });
+        if (count > 0) await this.deps.blobs.delete(keyOf(id));
+        removed += count;
+      }
+      if (expired.length < SWEPT_AT_ONCE_MAX) return removed;
+    }
+  }
+
+  /** Which of these blobs belong to a file or an upload. */
+  async findNamed(keys: readonly string[]): Promise<ReadonlySet<string>> {
+    const ids = keys.map((key) => key.slice(MEDIA_OBJECT_FOLDER.length + 1));
+    const rows = await this.deps.database.prisma.mediaObject.findMany({ where: { id: { in: ids } }, select: { id: true } });
+    return new Set(rows.map(({ id }) => keyOf(id)));
+  }
+
+  /** Null for what is not there or has expired. */
+  private async findRow(id: string, accountId?: string): Promise<Row | null> {
+    if (!isMediaObjectId(id)) return null;
+    const row = await this.deps.database.prisma.mediaObject.findUnique({ where: { id, ...(accountId !== undefined && { accountId }) } });
+    return row && (row.expiresAt === null || row.expiresAt > this.deps.clock.now()) ? row : null;
+  }
+
+  /** What it is stored as. Throws unless the bytes are there, and what they were said to be. */
+  private async inspect({ id, sizeBytes, contentType }: Row): Promise<string> {
+    const { blobs } = this.deps;
+    const blob = await blobs.head(keyOf(id));
+    if (!blob) throw conflict("The file has not been uploaded yet: send it to the upload's URL first.");
+    if (blob.sizeBytes !== sizeBytes) {
+      await blobs.delete(keyOf(id));
+      throw invalidInput(`The file that was uploaded has ${blob.sizeBytes} bytes, not ${sizeBytes}. It was removed.`, "size");
+    }
+    const head = await blobs.open(keyOf(id), { start: 0, end: Math.min(sizeBytes, MEDIA_HEAD_BYTES) - 1 });
+    const arrived = head && (await arrivedType(await buffer(head), contentType));
+    if (arrived) return arrived;
+    await blobs.delete(keyOf(id));
+    throw invalidInput(`The file that was uploaded is not ${contentType}. It was removed.`, "contentType");
+  }
+
+  /** The row and its place in the gallery, at once; null when it is pending no more. It is as old as it is complete, so that lists grow at one end. */
+  private async publish({ id, tags }: Row, contentType: string): Promise<Row | null> {
+    const now = this.deps.clock.now();
+    const expiresAt = tags.length > 0 ? null : new Date(now.getTime() + MEDIA_UNTAGGED_DAYS * DAY_MS);
+    return this.deps.database.prisma.$transaction(async (transaction) => {
+      const { count } = await transaction.mediaObject.updateMany({
+        where: { id, status: "pending", expiresAt: { gt: now } },
+        data: { status: "complete", contentType, createdAt: now, completedAt: now, expiresAt },
+      });
+      if (count === 0) return null;
+      await transaction.mediaTag.createMany({ data: tags.map((tag) => ({ tag, mediaId: id, createdAt: now })) });
+      return transaction.mediaObject.findUniqueOrThrow({ where: { id } });
+    });
+  }
+
+  /**
+   * While its upload's address may still work the row stays, as an upload that nothing has arrived for: what is sent there again must
+   * not be stored beside the quota.
+   */
+  private async remove({ id, createdAt }: Row): Promise<void> {
+    const { database, blobs, clock } = this.deps;
+    const addressEnds = after(createdAt, MEDIA_UPLOAD_URL_SECONDS);
+    await database.prisma.$transaction(async (transaction) => {
+      if (addressEnds <= clock.now()) {
+        await transaction.mediaObject.deleteMany({ where: { id, status: "complete" } });
+        return;
+      }
+      await transaction.mediaTag.deleteMany({ where: { mediaId: id } });
+      await transaction.mediaObject.updateMany({
+        where: { id, status: "complete" },
+        data: { status: "pending", tags: [], completedAt: null, expiresAt: addressEnds },
+      });
+    });
+    await blobs.delete(keyOf(id));
+  }
+
+  private toObject({ id, contentType, sizeBytes, name, tags, createdAt, expiresAt }: Row): MediaObject {
+    return { id, url: `${this.deps.mediaUrl()}/${id}`, contentType, size: sizeBytes, name, tags, createdAt, expiresAt };
+  }
+}
+
+export function isMediaObjectId(id: string): boolean {
+  return ID_PATTERN.test(id);
+}
+
+function keyOf(id: string): string {
+  return `${MEDIA_OBJECT_FOLDER}/${id}`;
+}
+
+function after(time: Date, seconds: number): Date {
+  return new Date(time.getTime() + seconds * 1000);
+}

@@ -1,0 +1,167 @@
+/**
+ * How much an account may keep on the media host, and whether the disk has room for more (reliability 9). Counted are the files that
+ * the account brought first and its uploads to the blob store, from the moment on at which their addresses are given out: whoever has
+ * one may use it. What somebody else brought already costs nobody anything again. Answers that are kept for repeated requests count with
+ * their bytes, and are no files.
+ */
+import type { RequestContext } from "../../context.js";
+import { AppError, serviceUnavailable } from "../../errors.js";
+import type { Clock } from "../../lib/clock.js";
+import { DISK_LOOK_BYTES } from "../../limits-media.js";
+import type { Database, DatabaseClient } from "../../store/database.js";
+import { requireAccount, requireCaller } from "../access/permissions.js";
+
+export interface MediaQuotaSettings {
+  /** Of one account. */
+  readonly bytesMax: number;
+  readonly filesMax: number;
+  /** Bytes that must stay free on the disk. */
+  readonly freeBytesMin: number;
+}
+
+export interface MediaQuota {
+  readonly usedBytes: number;
+  readonly limitBytes: number;
+  readonly files: number;
+  readonly limitFiles: number;
+}
+
+/** As much of a transaction as uploads need. */
+export type MediaTransaction = Pick<DatabaseClient, "$queryRaw" | "mediaObject">;
+
+interface Used {
+  readonly bytes: bigint;
+  readonly files: bigint;
+}
+
+/** Room on the disk for bytes that are on their way. */
+export interface PromisedSpace {
+  /** As it came; throws SERVICE_UNAVAILABLE when the disk fills up meanwhile, whoever fills it. */
+  watch(content: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>;
+  /** Call when they are stored, or will never be. */
+  end(): void;
+}
+
+export class MediaQuotas {
+  /** Bytes that were promised room and have not come yet. */
+  private promisedBytes = 0;
+
+  constructor(
+    private readonly database: Database,
+    private readonly settings: MediaQuotaSettings,
+    /** Of the disk that files come to. */
+    private readonly freeBytes: () => Promise<number>,
+    private readonly clock: Clock,
+  ) {}
+
+  /** The caller's account's. Any key may ask: whoever uploads must know whether it is worth it. */
+  async get(ctx: RequestContext): Promise<MediaQuota> {
+    const { accountId } = requireAccount(ctx);
+    const { bytes, files } = await this.usedBy(accountId, this.database.prisma);
+    const { bytesMax, filesMax } = this.settings;
+    return { usedBytes: Number(bytes), limitBytes: bytesMax, files: Number(files), limitFiles: filesMax };
+  }
+
+  /**
+   * Throws PAYLOAD_TOO_LARGE when one more file of that size does not fit. Files that are on their way at the same time are not seen:
+   * for a promise use `reserve`.
+   */
+  async assertRoom(accountId: string, sizeBytes: number): Promise<void> {
+    this.assertFits(await this.usedBy(accountId, this.database.prisma), sizeBytes);
+  }
+
+  /** Before a file is made whose size nobody knows: it is stored whatever it turns out to have. Throws as above and as below. */
+  async assertNotFull(ctx: RequestContext): Promise<void> {
+    const { accountId } = requireCaller(ctx);
+    await this.assertSpace(0);
+    await this.assertRoom(accountId, 1);
+  }
+
+  /** Runs `write`, which adds one file of that size to the account, when it fits; one at a time of an account. Throws as above. */
+  reserve<Result>(accountId: string, sizeBytes: number, write: (transaction: MediaTransaction) => Promise<Result>): Promise<Result> {
+    return this.database.prisma.$transaction(async (transaction) => {
+      // Not the account's row, which charges wait for.
+      await transaction.$queryRaw`SELECT 1 FROM pg_advisory_xact_lock(hashtextextended(${`media-quota ${accountId}`}, 0))`;
+      this.assertFits(await this.usedBy(accountId, transaction), sizeBytes);
+      return write(transaction);
+    });
+  }
+
+  /** What the account may still keep, in bytes; never less than 0. */
+  async bytesLeft(accountId: string): Promise<number> {
+    return this.leftOf(await this.usedBy(accountId, this.database.prisma));
+  }
+
+  /** False when the disk would be too full afterwards. */
+  async hasSpace(sizeBytes: number): Promise<boolean> {
+    return (await this.freeBytes()) - this.promisedBytes - sizeBytes >= this.settings.freeBytesMin;
+  }
+
+  /** For a file of at most that many bytes, seen by whoever asks for room at the same time. Throws as below. */
+  async promiseSpace(sizeBytes: number): Promise<PromisedSpace> {
+    let left = sizeBytes;
+    this.promisedBytes += left;
+    const take = (bytes: number) => {
+      const taken = Math.min(bytes, left);
+      left -= taken;
+      this.promisedBytes -= taken;
+    };
+    const end = () => take(left);
+    try {
+      await this.assertSpace(0);
+    } catch (error) {
+      end();
+      throw error;
+    }
+    return { watch: (content) => this.watchSpace(content, take), end };
+  }
+
+  /** Throws SERVICE_UNAVAILABLE when the disk would be too full afterwards. */
+  async assertSpace(sizeBytes: number): Promise<void> {
+    if (await this.hasSpace(sizeBytes)) return;
+    throw serviceUnavailable("There is no room for files at the moment.", { retryAfterSeconds: 60 });
+  }
+
+  private async *watchSpace(content: AsyncIterable<Uint8Array>, take: (bytes: number) => void): AsyncGenerator<Uint8Array> {
+    let unlooked = 0;
+    for await (const piece of content) {
+      take(piece.byteLength);
+      unlooked += piece.byteLength;
+      if (unlooked >= DISK_LOOK_BYTES) {
+        unlooked = 0;
+        await this.assertSpace(0);
+      }
+      yield piece;
+    }
+  }
+
+  private assertFits(used: Used, sizeBytes: number): void {
+    const { bytesMax, filesMax } = this.settings;
+    if (Number(used.files) >= filesMax) throw overQuota(`The account keeps ${used.files} files; ${filesMax} are the most.`);
+    const left = this.leftOf(used);
+    if (sizeBytes > left) throw overQuota(`The account's files may have ${bytesMax} bytes together, of which ${left} are left.`);
+  }
+
+  private leftOf({ bytes }: Used): number {
+    return Math.max(0, this.settings.bytesMax - Number(bytes));
+  }
+
+  private async usedBy(accountId: string, client: Pick<MediaTransaction, "$queryRaw">): Promise<Used> {
+    const rows = await client.$queryRaw<Used[]>`
+      SELECT coalesce(sum(bytes), 0)::bigint AS bytes, coalesce(sum(files), 0)::bigint AS files
+      FROM (
+        SELECT sum(size_bytes) AS bytes, count(*) AS files FROM media_file
+        WHERE account_id = ${accountId}::uuid AND expires_at > ${this.clock.now()}
+        UNION ALL
+        SELECT sum(size_bytes), count(*) FROM media_object WHERE account_id = ${accountId}::uuid
+        UNION ALL
+        SELECT sum(size_bytes), 0 FROM idempotent_request WHERE account_id = ${accountId}::uuid AND expires_at > ${this.clock.now()}
+      ) AS kept`;
+    return rows[0] as Used;
+  }
+}
+
+/** Unspecified: not a matter of money, so not 402. */
+function overQuota(message: string): AppError {
+  return new AppError("PAYLOAD_TOO_LARGE", `${message} Delete some, or wait until they expire.`);
+}

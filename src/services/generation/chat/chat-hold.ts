@@ -1,0 +1,202 @@
+/**
+ * What is held for a chat, and how much its model may write for that (decisions "What is billed"): nobody receives more than what is
+ * held for them.
+ *
+ * 1. An answer whose length the caller has stated: all of it is held.
+ * 2. A stream that is read as it comes holds a mean output. It asks for more on its way, and is cut when that is refused.
+ * 3. What nobody can read as it comes, a whole answer or what a model thinks and speaks in hidden, holds four mean outputs, or a tenth
+ *    of what is free where that is more, and never more than the longest answer costs. Where it does not cover that one, the upstream
+ *    is asked for no more than it affords.
+ */
+import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";
+import { EXTEND_AT_PERCENT } from "../../../limits.js";
+import type { Model } from "../../catalog/model.js";
+import { holdFor, isFree } from "../../catalog/pricing.js";
+import type { ChatCompletionInput } from "./chat-input.js";
+
+/** Decisions "What is billed". */
+const MEAN_OUTPUTS_HELD = 4;
+
+export interface ChatHold {
+  /** Nanocredits, held at least. */
+  readonly estimate: bigint;
+  /** Nanocredits: what a run of an agent that has no more left may hold instead; undefined: the estimate. */
+  readonly least?: bigint | undefined;
+  /** Nanocredits: what more may be held of what is free; undefined when the estimate is all. */
+  readonly most: bigint | undefined;
+  /** Output tokens that the estimate covers. */
+  readonly outputTokens: number;
+  /** Output tokens of one choice that a hold of so much affords; null when the upstream needs no cap. */
+  readonly capFor: (heldNanocredits: bigint) => number | null;
+}
+
+export interface ChatLength {
+  /** The model that was asked for, whose prices apply. */
+  readonly model: Model;
+  /** All that may answer. */
+  readonly candidates: readonly Model[];
+  /** It is read as it comes. */
+  readonly isStreamed: boolean;
+  /** Output tokens of one choice that the caller has stated at most; null: none. */
+  readonly statedCap: number | null;
+  /** Output tokens of one choice. */
+  readonly mean: number;
+  /** Output tokens that the upstream was found to take at most; null: none was refused. */
+  readonly limit: number | null;
+}
+
+export function sizeHold(length: ChatLength, prompt: UsageQuantities, input: ChatCompletionInput): ChatHold {
+  const { model, candidates, isStreamed, statedCap, mean, limit } = length;
+  const choices = input.n ?? 1;
+  const kind = dearestOutput(model, input);
+  const costWith = (tokens: number) => {
+    const usage = { ...prompt };
+    usage[kind] = tokens * choices;
+    return holdFor(usage, model.rates);
+  };
+  const fixed = (tokens: number): ChatHold => {
+    return { estimate: costWith(tokens), most: undefined, outputTokens: tokens * choices, capFor: () => null };
+  };
+  if (isFree(model.rates)) return { ...fixed(statedCap ?? mean), estimate: 0n };
+  if (statedCap !== null) return fixed(statedCap);
+  if (isStreamed && !candidates.some(isHidden)) return fixed(mean);
+
+  const longest = longestOutput(candidates, prompt, limit);
+  const tokens = Math.min(MEAN_OUTPUTS_HELD * mean, longest ?? Number.POSITIVE_INFINITY);
+  const whole = longest === null ? undefined : costWith(longest);
+  return {
+    estimate: costWith(tokens),
+    get least() {
+      return costWith(Math.min(mean, tokens));
+    },
+    most: whole ?? AS_MUCH_AS_IS_FREE,
+    outputTokens: tokens * choices,
+    capFor: (held) => {
+      // What the upstream was found to take at most may have been for want of room beside another prompt.
+      if (limit === null && whole !== undefined && held >= whole) return null;
+      const promptCost = costWith(0);
+      const costOfMillion = costWith(1_000_000) - promptCost;
+      if (costOfMillion === 0n) return null;
+      const afforded = ((held - promptCost) * 1_000_000n) / costOfMillion;
+      return Math.max(1, Math.min(Number(afforded), longest ?? USAGE_AMOUNT_MAX, USAGE_AMOUNT_MAX));
+    },
+  };
+}
+
+/** A share of anything that can be free is below it. */
+const AS_MUCH_AS_IS_FREE = 2n ** 62n;
+
+/** A model some of whose output is not seen before its usage is reported. */
+export function isHidden(model: Model): boolean {
+  return model.capabilities.includes("reasoning") || model.outputModalities.includes("audio");
+}
+
+/** Tokens of one choice that none of the models writes more than; null when that is not known of one. */
+function longestOutput(candidates: readonly Model[], prompt: UsageQuantities, limit: number | null): number | null {
+  let longest = 0;
+  for (const { maxOutputTokens, contextLength } of candidates) {
+    const most = maxOutputTokens ?? (contextLength === null ? limit : Math.max(1, contextLength - prompt.inputTextTokens));
+    if (most === null) return null;
+    longest = Math.max(longest, most);
+  }
+  return limit === null ? longest : Math.min(longest, limit);
+}
+
+/** Which kind of output costs most of those that this answer can have. */
+function dearestOutput({ rates, capabilities, prices, outputModalities }: Model, { modalities }: ChatCompletionInput): OutputKind {
+  const kinds: OutputKind[] = ["outputTextTokens"];
+  if (capabilities.includes("reasoning") || prices.completionReasoningPrice !== undefined) kinds.push("outputReasoningTokens");
+  const isSpoken = !Array.isArray(modalities) || modalities.includes("audio");
+  if (outputModalities.includes("audio") && isSpoken) kinds.push("outputAudioTokens");
+  if (outputModalities.includes("image")) kinds.push("outputImageTokens");
+  return kinds.reduce((dearest, kind) => (rates[kind] > rates[dearest] ? kind : dearest));
+}
+
+type OutputKind = "outputTextTokens" | "outputReasoningTokens" | "outputAudioTokens" | "outputImageTokens";
+
+/** Fields of a request that no model reads, or that are counted by themselves. */
+const UNREAD_FIELDS: ReadonlySet<string> = new Set([
+  ...["messages", "tools", "functions", "response_format", "model", "metadata", "user", "safe", "safety_identifier", "prompt_cache_key"],
+  ...["stop", "logit_bias", "stream_options", "tool_choice", "modalities", "audio", "reasoning_effort", "service_tier"],
+]);
+/** Unspecified: what a part may count for beside what it is counted as (`lib/tokenizer`), by what it holds. */
+const IMAGE_TOKENS_MORE = 835;
+const UNSEEN_FILE_TOKENS = 30_000;
+const UNSEEN_VIDEO_TOKENS = 60_000;
+/** Unspecified: base64 letters of a token, from a text in a document, sound of few bits and moving pictures of few bits. */
+const FILE_CHARS_PER_TOKEN = 8;
+const AUDIO_CHARS_PER_TOKEN = 40;
+const VIDEO_CHARS_PER_TOKEN = 32;
+
+/**
+ * What a prompt may cost beyond the count of its texts: what a model reads of pictures, sound, films and documents only its upstream
+ * can tell, so as much is held as their size allows. Fields that nobody here knows travel on and may be read, so their text is counted too.
+ */
+export function promptToHold(input: ChatCompletionInput, promptTokens: number): UsageQuantities {
+  const more = { inputTextTokens: promptTokens, inputAudioTokens: 0, inputImageTokens: 0 };
+  for (const { content } of input.messages) {
+    if (Array.isArray(content)) for (const part of content) addPart(part, more);
+  }
+  for (const [name, value] of Object.entries(input)) {
+    if (!UNREAD_FIELDS.has(name)) more.inputTextTokens += unknownTokens(value);
+  }
+  return { ...NO_USAGE, ...more };
+}
+
+/** Of text that is not looked at any further. */
+const UNKNOWN_CHARS_PER_TOKEN = 3;
+
+function unknownTokens(value: unknown): number {
+  if (!value || (typeof value !== "string" && typeof value !== "object")) return 0;
+  return Math.ceil((typeof value === "string" ? value : JSON.stringify(value)).length / UNKNOWN_CHARS_PER_TOKEN);
+}
+
+type ContentPart = Readonly<Record<string, unknown>>;
+interface Counted {
+  inputTextTokens: number;
+  inputAudioTokens: number;
+  inputImageTokens: number;
+}
+
+function addPart(part: ContentPart, more: Counted): void {
+  switch (part.type) {
+    case "image_url":
+      more.inputImageTokens += IMAGE_TOKENS_MORE;
+      break;
+    case "input_audio":
+      more.inputAudioTokens += Math.ceil(dataChars(part.input_audio) / AUDIO_CHARS_PER_TOKEN);
+      break;
+    case "file":
+      more.inputTextTokens += bounded(dataChars(part.file), FILE_CHARS_PER_TOKEN, UNSEEN_FILE_TOKENS);
+      break;
+    case "video_url":
+      more.inputImageTokens += bounded(dataChars(part.video_url), VIDEO_CHARS_PER_TOKEN, UNSEEN_VIDEO_TOKENS);
+      break;
+  }
+}
+
+function bounded(chars: number, charsPerToken: number, unseen: number): number {
+  return chars === 0 ? unseen : Math.ceil(chars / charsPerToken);
+}
+
+/** Of what stands in the request itself; 0 for what is only named. */
+function dataChars(holder: unknown): number {
+  if (typeof holder !== "object" || holder === null) return 0;
+  const { data, file_data: fileData, url } = holder as Record<string, unknown>;
+  for (const value of [data, fileData, url]) {
+    if (typeof value === "string" && (value !== url || value.startsWith("data:"))) return value.length;
+  }
+  return 0;
+}
+
+/**
+ * The output tokens at which a running stream's hold is looked at next: at 80% of it if the answer goes on costing what it has cost a
+ * token so far. From there on soon, and not after the hold is used up: what is delivered beyond it may find nobody to pay.
+ */
+export function nextCheck(tokens: number, cost: bigint, held: bigint): number {
+  const soon = tokens + 16;
+  if (cost === 0n) return soon;
+  const tokensAt = (percent: bigint) => Math.floor((tokens * Number((held * percent) / cost)) / 100);
+  const next = cost * 100n < held * EXTEND_AT_PERCENT ? tokensAt(EXTEND_AT_PERCENT) : Math.min(soon, tokensAt(100n));
+  return Math.max(tokens + 1, next);
+}

@@ -1,0 +1,67 @@
+/**
+ * A chat-completions request (Spec 4.1; decisions "Generation"): the documented fields are checked exactly, unknown ones
+ * travel on to the upstream untouched. One schema for REST and GraphQL.
+ */
+import { z } from "zod";
+import { inUnit } from "../../../lib/issue-words.js";
+import { USAGE_AMOUNT_MAX } from "../../../lib/usage.js";
+import { CHAT_MESSAGES_MAX, TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../../limits.js";
+import { safeInput } from "../../safety/features.js";
+
+const textPart = z.looseObject({ type: z.literal("text"), text: z.string() });
+const otherPart = z.looseObject({
+  type: z.enum(["image_url", "input_audio", "file", "video_url", "refusal"]),
+  text: z.string().optional(),
+});
+const content = z.union([z.string(), z.array(z.discriminatedUnion("type", [textPart, otherPart]))]);
+const optionalFields = { name: z.string().optional(), tool_calls: z.array(z.looseObject({})).nullish() };
+
+const message = z.discriminatedUnion("role", [
+  z.looseObject({ role: z.enum(["system", "developer", "user", "tool", "function"]), content, ...optionalFields }),
+  // Who only calls tools says nothing.
+  z.looseObject({ role: z.literal("assistant"), content: content.nullish(), ...optionalFields }),
+]);
+
+const responseFormat = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.enum(["text", "json_object"]), json_schema: z.looseObject({ name: z.string() }).optional() }),
+  z.looseObject({ type: z.literal("json_schema"), json_schema: z.looseObject({ name: z.string() }) }),
+]);
+
+const penalty = z.number().min(-2).max(2).nullish();
+const tokenCap = inUnit(z.int().min(1).max(USAGE_AMOUNT_MAX), "tokens").nullish();
+
+export const chatCompletionInput = z
+  .looseObject({
+    model: z.string().min(1).max(253).nullish(),
+    messages: z.array(message).min(1).max(CHAT_MESSAGES_MAX),
+    stream: z.boolean().nullish(),
+    stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+    temperature: z.number().min(TEMPERATURE_MIN).max(TEMPERATURE_MAX).nullish(),
+    top_p: z.number().min(0).max(1).nullish(),
+    n: z.int().min(1).max(128).nullish(),
+    seed: z.int().min(-1).nullish(),
+    max_tokens: tokenCap,
+    max_completion_tokens: tokenCap,
+    presence_penalty: penalty,
+    frequency_penalty: penalty,
+    stop: z.union([z.string(), z.array(z.string())]).nullish(),
+    logprobs: z.boolean().nullish(),
+    top_logprobs: z.int().min(0).max(20).nullish(),
+    tools: z.array(z.looseObject({ type: z.string() })).nullish(),
+    tool_choice: z.union([z.string(), z.looseObject({})]).nullish(),
+    response_format: responseFormat.nullish(),
+    reasoning_effort: z.string().nullish(),
+    /** For the gateway alone: no upstream sees it. */
+    safe: safeInput,
+  })
+  .refine((input) => !input.max_tokens || !input.max_completion_tokens || input.max_tokens === input.max_completion_tokens, {
+    message: "differs from max_tokens: state one of the two",
+    path: ["max_completion_tokens"],
+  });
+
+export type ChatCompletionInput = z.output<typeof chatCompletionInput>;
+
+/** The most output tokens that the caller lets one choice have; null: no limit was stated. */
+export function outputCapOf(input: ChatCompletionInput): number | null {
+  return input.max_completion_tokens ?? input.max_tokens ?? null;
+}

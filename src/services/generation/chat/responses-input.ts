@@ -1,0 +1,152 @@
+/**
+ * A request of OpenAI's Responses format (decisions "Generation": stateless). Everything is in the request: what would need
+ * a stored conversation is refused, never ignored.
+ */
+import { z } from "zod";
+import { inUnit } from "../../../lib/issue-words.js";
+import { USAGE_AMOUNT_MAX } from "../../../lib/usage.js";
+import { CHAT_MESSAGES_MAX, TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../../limits.js";
+import { safeInput } from "../../safety/features.js";
+
+const ROLES = ["user", "assistant", "system", "developer"] as const;
+/** OpenAI's, and what one of its clients says for none; the older name of the field takes the same. */
+const SUMMARIES = ["auto", "concise", "detailed", "none"] as const;
+const DETAILS = ["auto", "low", "high", "original"] as const;
+
+const textPart = z.looseObject({ type: z.enum(["input_text", "output_text", "text"]), text: z.string() });
+const refusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string() });
+/** Files are not kept here, so that none can be referred to. */
+const imagePart = z.looseObject({
+  type: z.literal("input_image"),
+  image_url: z.string("must be a URL: files are not kept here"),
+  detail: z.enum(DETAILS).nullish(),
+});
+const filePart = z.looseObject({
+  type: z.literal("input_file"),
+  file_data: z.string("must be the file's content: files are not kept or fetched here"),
+  file_url: z.string().nullish(),
+  filename: z.string().nullish(),
+});
+const audioPart = z.looseObject({
+  type: z.literal("input_audio"),
+  input_audio: z.looseObject({ data: z.string(), format: z.string() }),
+});
+const contentPart = z.discriminatedUnion("type", [textPart, refusalPart, imagePart, filePart, audioPart]);
+
+const messageItem = z.looseObject({
+  type: z.literal("message").optional(),
+  role: z.enum(ROLES),
+  content: z.union([z.string(), z.array(contentPart)]),
+});
+const callItem = z.looseObject({ type: z.literal("function_call"), call_id: z.string(), name: z.string(), arguments: z.string() });
+const outputItem = z.looseObject({
+  type: z.literal("function_call_output"),
+  call_id: z.string(),
+  output: z.union([z.string(), z.array(contentPart)]),
+});
+/** As it was answered here or elsewhere; what is only for the vendor that wrote it (`encrypted_content`) says nothing. */
+const thoughts = z.array(z.looseObject({ text: z.string().nullish() })).nullish();
+const reasoningItem = z.looseObject({ type: z.literal("reasoning"), content: thoughts, summary: thoughts });
+const customCallItem = z.looseObject({ type: z.literal("custom_tool_call"), call_id: z.string(), name: z.string(), input: z.string() });
+const customOutputItem = z.looseObject({
+  type: z.literal("custom_tool_call_output"),
+  call_id: z.string(),
+  output: z.union([z.string(), z.array(contentPart)]),
+});
+const READ_ITEMS: ReadonlySet<string> = new Set([
+  "message",
+  "function_call",
+  "function_call_output",
+  "reasoning",
+  "custom_tool_call",
+  "custom_tool_call_output",
+]);
+/** What other tools did and said, which no chat can hold: it is left out. */
+const foreignItem = z
+  .looseObject({
+    type: z
+      .string()
+      // Whoever writes one of these wrong is told so by its own schema.
+      .refine((type) => !READ_ITEMS.has(type), { abort: true })
+      .meta({ not: { enum: [...READ_ITEMS] } }),
+  })
+  .transform(({ type, call_id: callId }) => ({ type: null, foreignType: type, callId }));
+const inputItem = z.union([messageItem, callItem, outputItem, reasoningItem, customCallItem, customOutputItem, foreignItem]);
+
+const functionTool = z.looseObject({
+  type: z.literal("function"),
+  name: z.string().min(1),
+  description: z.string().nullish(),
+  parameters: z.looseObject({}).nullish(),
+  strict: z.boolean().nullish(),
+});
+
+/** A tool that takes plain text, which may have to match a grammar. */
+const customTool = z.looseObject({
+  type: z.literal("custom"),
+  name: z.string().min(1),
+  description: z.string().nullish(),
+  format: z.looseObject({ type: z.string() }).nullish(),
+});
+/** What a vendor runs or builds into its models, and whatever else there may be (responses-tools.ts). */
+const foreignTool = z.looseObject({
+  type: z
+    .string()
+    .min(1)
+    .refine((type) => type !== "function" && type !== "custom", { abort: true })
+    .meta({ not: { enum: ["function", "custom"] } }),
+});
+const tool = z.union([functionTool, customTool, foreignTool]);
+
+const textFormat = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.literal("text") }),
+  z.looseObject({ type: z.literal("json_object") }),
+  z.looseObject({ type: z.literal("json_schema"), name: z.string().min(1), schema: z.looseObject({}), strict: z.boolean().nullish() }),
+]);
+
+const stateless = (error: string) => z.null({ error }).optional();
+const KEEPS_NOTHING =
+  "must be left out: this gateway keeps no conversations. Send the whole conversation in input: the earlier items, the output items of each answer, then what is new";
+
+export const responseInput = z.looseObject({
+  model: z.string().min(1).max(253).nullish(),
+  input: z.union([z.string().min(1), z.array(inputItem).min(1).max(CHAT_MESSAGES_MAX)]),
+  instructions: z.string().nullish(),
+  stream: z.boolean().nullish(),
+  max_output_tokens: inUnit(z.int().min(1).max(USAGE_AMOUNT_MAX), "tokens").nullish(),
+  temperature: z.number().min(TEMPERATURE_MIN).max(TEMPERATURE_MAX).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  top_logprobs: z.int().min(0).max(20).nullish(),
+  tools: z.array(tool).nullish(),
+  tool_choice: z.union([z.enum(["auto", "none", "required"]), z.looseObject({ type: z.string() })]).nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
+  text: z.looseObject({ format: textFormat.nullish(), verbosity: z.enum(["low", "medium", "high"]).nullish() }).nullish(),
+  reasoning: z
+    .looseObject({ effort: z.string().nullish(), summary: z.enum(SUMMARIES).nullish(), generate_summary: z.enum(SUMMARIES).nullish() })
+    .nullish(),
+  metadata: z.record(z.string().max(64), z.string().max(512)).nullish(),
+  user: z.string().nullish(),
+  truncation: z.literal("disabled", { error: "must be disabled: nothing that is sent is ever cut" }).nullish(),
+  previous_response_id: stateless(KEEPS_NOTHING),
+  conversation: stateless(KEEPS_NOTHING),
+  prompt: stateless("must be left out: this gateway keeps no prompts. Send the prompt's text in instructions or input"),
+  background: z
+    .literal(false, { error: "must be false: a response is answered at once. Send stream: true to read it as it is made" })
+    .nullish(),
+  store: z.boolean().nullish(),
+  include: z.array(z.string()).nullish(),
+  /** For the gateway alone: no upstream sees it. */
+  safe: safeInput,
+});
+
+export type ResponseInput = z.output<typeof responseInput>;
+export type ResponseInputItem = z.output<typeof inputItem>;
+export type ResponseContentPart = z.output<typeof contentPart>;
+export type ResponseFunctionTool = z.output<typeof functionTool>;
+export type ResponseCustomTool = z.output<typeof customTool>;
+export type ResponseTool = z.output<typeof tool>;
+
+/** Thoughts are told as a summary of themselves where that is asked for. */
+export function wantsSummary({ reasoning }: Pick<ResponseInput, "reasoning">): boolean {
+  return (reasoning?.summary ?? reasoning?.generate_summary ?? "none") !== "none";
+}

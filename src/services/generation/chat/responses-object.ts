@@ -1,0 +1,164 @@
+/** The objects of OpenAI's Responses format that the gateway answers, and how they are made from a chat's. */
+import { createId } from "../../../lib/ids.js";
+import { type ResponseInput, type ResponseTool, wantsSummary } from "./responses-input.js";
+
+export interface ResponseTextPart {
+  readonly type: "output_text";
+  readonly text: string;
+  readonly annotations: readonly unknown[];
+  readonly logprobs: readonly unknown[];
+}
+
+export interface ResponseRefusalPart {
+  readonly type: "refusal";
+  readonly refusal: string;
+}
+
+export interface ResponseSummaryPart {
+  readonly type: "summary_text";
+  readonly text: string;
+}
+
+type ItemStatus = "in_progress" | "completed" | "incomplete";
+
+export type ResponseOutputItem =
+  | {
+      readonly type: "message";
+      readonly id: string;
+      readonly role: "assistant";
+      readonly status: ItemStatus;
+      readonly content: readonly (ResponseTextPart | ResponseRefusalPart)[];
+    }
+  | {
+      readonly type: "reasoning";
+      readonly id: string;
+      readonly status: ItemStatus;
+      readonly summary: readonly ResponseSummaryPart[];
+      readonly content: readonly { readonly type: "reasoning_text"; readonly text: string }[];
+    }
+  | {
+      readonly type: "custom_tool_call";
+      readonly id: string;
+      readonly call_id: string;
+      readonly name: string;
+      readonly input: string;
+      readonly status: ItemStatus;
+    }
+  | {
+      readonly type: "function_call";
+      readonly id: string;
+      readonly call_id: string;
+      readonly name: string;
+      readonly arguments: string;
+      readonly status: ItemStatus;
+    };
+
+export interface ResponseObject {
+  readonly id: string;
+  readonly object: "response";
+  readonly status: "in_progress" | "completed" | "incomplete";
+  readonly output: readonly ResponseOutputItem[];
+  readonly [field: string]: unknown;
+}
+
+/** What every state of one response has in common. */
+export interface ResponseFrame {
+  readonly id: string;
+  /** Seconds. */
+  readonly createdAt: number;
+  readonly model: string;
+  readonly input: ResponseInput;
+  /** Of the tools in `input`, those that are offered to the model. */
+  readonly tools: readonly ResponseTool[];
+}
+
+export function toResponseObject(
+  { id, createdAt, model, input, tools }: ResponseFrame,
+  state: {
+    readonly status: ResponseObject["status"];
+    readonly output: readonly ResponseOutputItem[];
+    readonly usage: Record<string, unknown> | null;
+    readonly incompleteReason?: "max_output_tokens" | "content_filter" | null;
+    /** Of a stream that is over. */
+    readonly receipt?: unknown;
+  },
+): ResponseObject {
+  return {
+    id,
+    object: "response",
+    created_at: createdAt,
+    status: state.status,
+    error: null,
+    incomplete_details: state.incompleteReason ? { reason: state.incompleteReason } : null,
+    instructions: input.instructions ?? null,
+    max_output_tokens: input.max_output_tokens ?? null,
+    model,
+    output: state.output,
+    parallel_tool_calls: input.parallel_tool_calls ?? true,
+    previous_response_id: null,
+    reasoning: {
+      effort: input.reasoning?.effort ?? null,
+      summary: wantsSummary(input) ? (input.reasoning?.summary ?? input.reasoning?.generate_summary ?? null) : null,
+    },
+    store: false,
+    temperature: input.temperature ?? null,
+    text: { format: input.text?.format ?? { type: "text" }, ...(input.text?.verbosity != null && { verbosity: input.text.verbosity }) },
+    tool_choice: input.tool_choice ?? "auto",
+    tools,
+    top_p: input.top_p ?? null,
+    truncation: "disabled",
+    usage: state.usage,
+    ...(state.receipt !== undefined && { receipt: state.receipt }),
+    user: input.user ?? null,
+    metadata: input.metadata ?? {},
+  };
+}
+
+/** From the `usage` of a chat completion, whose `cost` and `child_cost` go along. */
+export function toResponseUsage(reported: unknown): Record<string, unknown> {
+  const usage = record(reported);
+  const input = count(usage.prompt_tokens);
+  const output = count(usage.completion_tokens);
+  return {
+    input_tokens: input,
+    input_tokens_details: { cached_tokens: count(record(usage.prompt_tokens_details).cached_tokens) },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: count(record(usage.completion_tokens_details).reasoning_tokens) },
+    total_tokens: input + output,
+    ...(typeof usage.cost === "number" && { cost: usage.cost }),
+    ...(typeof usage.child_cost === "number" && { child_cost: usage.child_cost }),
+  };
+}
+
+/** Why an answer is not whole; null when it is. */
+export function incompleteReasonOf(finishReason: unknown): "max_output_tokens" | "content_filter" | null {
+  if (finishReason === "length") return "max_output_tokens";
+  return finishReason === "content_filter" ? "content_filter" : null;
+}
+
+/** Every text of the answer, joined. */
+export function outputTextOf({ output }: ResponseObject): string {
+  const parts = output.flatMap((item) => (item.type === "message" ? item.content : []));
+  return parts.map((part) => (part.type === "output_text" ? part.text : "")).join("");
+}
+
+export function textPart(text: string): ResponseTextPart {
+  return { type: "output_text", text, annotations: [], logprobs: [] };
+}
+
+/** `msg_`, `rs_`, `fc_`, `ctc_` or `call_` and a unique id. */
+export function createItemId(prefix: "msg" | "rs" | "fc" | "ctc" | "call", id: string = createId()): string {
+  return `${prefix}_${id.replaceAll("-", "")}`;
+}
+
+export function responseIdOf(generationId: string): string {
+  return `resp_${generationId.replaceAll("-", "")}`;
+}
+
+function record(value: unknown): Record<string, unknown> {
+  return value !== null && typeof value === "object" ? (value as Record<string, unknown>) : {};
+}
+
+function count(value: unknown): number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : 0;
+}

@@ -1,0 +1,179 @@
+/**
+ * The tools of a Responses request as a chat can have them. Functions are offered as they are; tools that take plain text (`custom`) as
+ * functions of one text, because few upstreams know them. Every other type is run by a vendor or built into the models of one: clients
+ * offer such tools unasked, so they are left out with a warning (decisions "Generation"), and no upstream sees them, unless the model's entry
+ * prices them. What cannot be answered without them is refused.
+ */
+import { invalidInput } from "../../../errors.js";
+import { TOOL_TYPE_FIELD } from "../../catalog/billed-fields.js";
+import type { Model } from "../../catalog/model.js";
+import { quoteStart } from "../warnings.js";
+import type { ResponseCustomTool, ResponseFunctionTool, ResponseInput, ResponseTool } from "./responses-input.js";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export interface OfferedTools {
+  /** Of the request, those that are offered. */
+  readonly kept: readonly ResponseTool[];
+  /** The same by chat's names; null when there are none. */
+  readonly tools: readonly Fields[] | null;
+  readonly choice: unknown;
+  readonly warnings: readonly string[];
+}
+
+const HOSTED = "a vendor runs and bills it, and this model has no price for it";
+const BUILT_IN = "only models of one vendor know it; offer a tool of type function or custom that does the same";
+const GROUPED = "tools are offered one by one here; list its functions as tools of type function";
+const UNKNOWN = "no such type is known here; there are function and custom";
+
+/** Types of OpenAI's Responses format, without the date that some end with. */
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ..."web_search web_search_preview file_search code_interpreter image_generation mcp".split(" ").map((type) => [type, HOSTED] as const),
+  ..."computer computer_use computer_use_preview local_shell shell apply_patch".split(" ").map((type) => [type, BUILT_IN] as const),
+  ..."namespace tool_search programmatic_tool_calling".split(" ").map((type) => [type, GROUPED] as const),
+]);
+const DATE = /_\d{4}_\d{2}_\d{2}$/;
+/** How much of a caller's own words a warning repeats, and how many types it names. */
+const TYPE_CHARS_MAX = 64;
+const TYPES_TOLD_MAX = 12;
+
+/** Throws BAD_REQUEST when the request insists on a tool that is not there. `isNative`: whoever answers knows tools of type custom. */
+export function offerTools({ tools, tool_choice: choice }: ResponseInput, model: Model, isNative: boolean): OfferedTools {
+  const given = tools ?? [];
+  const kept = given.filter((tool) => isFunction(tool) || isCustom(tool) || isPriced(model, tool.type));
+  const left = given.length === kept.length ? [] : given.filter((tool) => !kept.includes(tool));
+  assertChoice(choice, kept, left);
+  const offered = narrowed(choice, kept);
+  return {
+    kept,
+    tools: offered.length > 0 ? offered.map((tool) => toChatTool(tool, isNative)) : null,
+    choice: offered.length > 0 ? toChatChoice(choice, kept, isNative) : null,
+    warnings: explain(left),
+  };
+}
+
+/** Names of tools of type custom, whichever form they were offered in. */
+export function customNames(tools: readonly ResponseTool[]): ReadonlySet<string> {
+  return new Set(tools.filter(isCustom).map(({ name }) => name));
+}
+
+/** The input of a tool of type custom as the arguments of the function that stands for it, and back. */
+export function wrapInput(input: string): string {
+  return JSON.stringify({ input });
+}
+
+export function unwrapInput(given: string): string {
+  try {
+    const { input } = Object(JSON.parse(given)) as { readonly input?: unknown };
+    return typeof input === "string" ? input : given;
+  } catch {
+    return given;
+  }
+}
+
+function isFunction(tool: Fields): tool is ResponseFunctionTool {
+  return tool.type === "function";
+}
+
+function isCustom(tool: Fields): tool is ResponseCustomTool {
+  return tool.type === "custom";
+}
+
+function isPriced({ pricedFields }: Model, type: string): boolean {
+  const prices = pricedFields.get(TOOL_TYPE_FIELD);
+  return prices !== undefined && (prices.has(type) || prices.has("*"));
+}
+
+type Choice = ResponseInput["tool_choice"];
+
+function assertChoice(choice: Choice, kept: readonly ResponseTool[], left: readonly ResponseTool[]): void {
+  const leftOut = left.length > 0 ? ` Left out were: ${typesOf(left)}.` : "";
+  if (choice === "required" && kept.length === 0)
+    throw invalidInput(`required: there is no tool that could be called.${leftOut}`, "tool_choice");
+  if (choice == null || typeof choice === "string") return;
+  if (choice.type === "allowed_tools") {
+    if (choice.mode !== "required" || narrowed(choice, kept).length > 0) return;
+    throw invalidInput(`None of the allowed tools is offered here.${leftOut}`, "tool_choice");
+  }
+  if (kept.some((tool) => isMeant(choice, tool))) return;
+  const meant = quoteStart(typeof choice.name === "string" ? `${choice.type} ${choice.name}` : choice.type, TYPE_CHARS_MAX);
+  throw invalidInput(
+    `${JSON.stringify(meant)} is forced but not offered.${leftOut} Send "auto", or one of the tools that are offered.`,
+    "tool_choice",
+  );
+}
+
+/** A function and a custom tool are told by name, any other by its type. */
+function isMeant({ type, name }: Fields, tool: ResponseTool): boolean {
+  return tool.type === type && ((!isFunction(tool) && !isCustom(tool)) || tool.name === name);
+}
+
+/** `allowed_tools` are told to nobody: the others are not offered. */
+function narrowed(choice: Choice, kept: readonly ResponseTool[]): readonly ResponseTool[] {
+  if (choice == null || typeof choice === "string" || choice.type !== "allowed_tools" || !Array.isArray(choice.tools)) return kept;
+  const allowed: readonly Fields[] = choice.tools.filter((tool) => typeof tool === "object" && tool !== null);
+  return kept.filter((tool) => allowed.some((each) => isMeant(each, tool)));
+}
+
+function toChatTool(tool: ResponseTool, isNative: boolean): Fields {
+  if (isFunction(tool)) {
+    const { type, ...definition } = tool;
+    return { type, function: withoutNulls(definition) };
+  }
+  if (!isCustom(tool)) return tool;
+  const { name, description, format } = tool;
+  if (isNative) return { type: "custom", custom: withoutNulls({ name, description, format: toChatFormat(format) }) };
+  const parameters = {
+    type: "object",
+    properties: { input: { type: "string", description: "All that the tool is given, as plain text." } },
+    required: ["input"],
+    additionalProperties: false,
+  };
+  return {
+    type: "function",
+    function: { name, description: [description, describeFormat(format)].filter(Boolean).join("\n\n"), parameters },
+  };
+}
+
+/** A chat has the grammar in an object of its own. */
+function toChatFormat(format: ResponseCustomTool["format"]): unknown {
+  if (format?.type !== "grammar") return format;
+  const { type, ...grammar } = format;
+  return { type, grammar };
+}
+
+function describeFormat(format: ResponseCustomTool["format"]): string {
+  if (format?.type !== "grammar" || typeof format.definition !== "string") return "";
+  return `The input must match this ${typeof format.syntax === "string" ? format.syntax : ""} grammar:\n${format.definition}`;
+}
+
+function toChatChoice(choice: Choice, kept: readonly ResponseTool[], isNative: boolean): unknown {
+  if (choice == null || typeof choice === "string") return choice;
+  if (choice.type === "allowed_tools") return choice.mode === "required" ? "required" : "auto";
+  const { name } = choice;
+  if (choice.type === "function" || (choice.type === "custom" && !isNative)) return { type: "function", function: { name } };
+  if (choice.type === "custom") return { type: "custom", custom: { name } };
+  return kept.length > 0 ? choice : null;
+}
+
+/** One sentence for each reason. */
+function explain(left: readonly ResponseTool[]): readonly string[] {
+  const byReason = new Map<string, ResponseTool[]>();
+  for (const tool of left) {
+    const reason = REASONS.get(tool.type.slice(0, TYPE_CHARS_MAX).replace(DATE, "")) ?? UNKNOWN;
+    const alike = byReason.get(reason);
+    if (alike) alike.push(tool);
+    else byReason.set(reason, [tool]);
+  }
+  return [...byReason].map(([reason, alike]) => `tools: ${typesOf(alike)} left out: ${reason}.`);
+}
+
+function typesOf(tools: readonly ResponseTool[]): string {
+  const types = [...new Set(tools.map(({ type }) => quoteStart(type, TYPE_CHARS_MAX)))];
+  const more = types.length - TYPES_TOLD_MAX;
+  return types.slice(0, TYPES_TOLD_MAX).join(", ") + (more > 0 ? ` and ${more} more` : "");
+}
+
+export function withoutNulls(fields: Fields): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null));
+}

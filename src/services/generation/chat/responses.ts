@@ -1,0 +1,131 @@
+/** Responses (decisions "Generation", POST /v1/responses): a chat completion in OpenAI's newer form, answered or streamed. */
+import type { RequestContext } from "../../../context.js";
+import type { ChatChunkObject, ChatCompletion } from "../../../lib/chat-format.js";
+import { formatSseEvent } from "../../../lib/sse.js";
+import { requireCaller } from "../../access/permissions.js";
+import type { Catalog } from "../../catalog/catalog.js";
+import type { Model } from "../../catalog/model.js";
+import type { Receipt } from "../receipt.js";
+import type { ChatCompletions } from "./chat.js";
+import type { ChatCompletionStream } from "./chat-stream.js";
+import type { ChatStreamBatch } from "./chat-tail.js";
+import { withCost } from "./chat-usage.js";
+import { type ResponseEvent, ResponseEvents } from "./responses-events.js";
+import type { ResponseInput } from "./responses-input.js";
+import { type ResponseObject, responseIdOf } from "./responses-object.js";
+import { type AskedAs, toChat } from "./responses-to-chat.js";
+
+export interface ResponseStreamBatch {
+  readonly events: readonly ResponseEvent[];
+  /** All of them as server-sent events, ready to write. */
+  readonly bytes: Uint8Array;
+}
+
+/** As a chat's stream, in events of the Responses format; the last is `response.completed` or `response.incomplete`. */
+export interface ResponseStream extends Omit<ChatCompletionStream, "events"> {
+  readonly events: AsyncIterableIterator<ResponseStreamBatch>;
+  /** The number of an event that is added to the stream. */
+  nextSequence(): number;
+}
+
+export class Responses {
+  constructor(
+    private readonly chat: ChatCompletions,
+    private readonly catalog: Catalog,
+  ) {}
+
+  /** Resolves when the charge is committed. */
+  async create(ctx: RequestContext, input: ResponseInput): Promise<{ readonly response: ResponseObject; readonly receipt: Receipt }> {
+    const { chat, tools, warnings } = toChat(input, this.whoIsAsked(ctx, input));
+    const { completion, receipt } = await this.chat.create(ctx, chat, warnings);
+    const events = new ResponseEvents({ id: responseIdOf(receipt.generationId), createdAt: now(), model: receipt.model, input, tools });
+    const usage = withCost(completion.usage, receipt);
+    events.read({ ...asChunk(completion), usage });
+    return { response: events.end().response, receipt };
+  }
+
+  stream(ctx: RequestContext, input: ResponseInput): ResponseStream {
+    const asked = toChat(input, this.whoIsAsked(ctx, input));
+    const chat = this.chat.stream(ctx, { ...asked.chat, stream: true }, asked.warnings);
+    const model = input.model ?? "";
+    const frame = { id: responseIdOf(chat.generationId), createdAt: now(), input, tools: asked.tools };
+    let events: ResponseEvents | null = null;
+    const begin = async () => {
+      const opened = await chat.opened;
+      events = new ResponseEvents({ ...frame, model: opened.model || model });
+      return events;
+    };
+    return {
+      generationId: chat.generationId,
+      opened: chat.opened,
+      admitted: chat.admitted ?? null,
+      notes: chat.notes ?? [],
+      receipt: () => chat.receipt(),
+      timing: () => chat.timing(),
+      nextSequence: () => events?.nextSequence() ?? 0,
+      events: mapBatches(chat.events, begin),
+    };
+  }
+
+  /** Throws what `Catalog.resolve` throws. */
+  private whoIsAsked(ctx: RequestContext, input: ResponseInput): AskedAs {
+    const { catalog } = this;
+    const model = catalog.resolve(requireCaller(ctx), input.model ?? undefined, "text");
+    return { model, isNative: [model, ...catalog.fallbacksOf(model)].every((candidate) => speaksResponses(catalog, candidate)) };
+  }
+}
+
+/** Code agents are asked in the format, whatever their upstream would be. */
+function speaksResponses(catalog: Catalog, { agentType, upstreamId }: Model): boolean {
+  return agentType === "code_agent" || (agentType !== "prompt_agent" && catalog.upstream(upstreamId).endpoint?.api === "responses");
+}
+
+/** Keeps the chat's own `return()`, which takes effect at once, also while a batch is being waited for. */
+function mapBatches(
+  source: AsyncIterableIterator<ChatStreamBatch>,
+  begin: () => Promise<ResponseEvents>,
+): AsyncIterableIterator<ResponseStreamBatch> {
+  let events: ResponseEvents | null = null;
+  let isEnded = false;
+  const pull = async (): Promise<IteratorResult<ResponseStreamBatch>> => {
+    for (;;) {
+      if (isEnded) return { done: true, value: undefined };
+      const next = await source.next();
+      const opening: ResponseEvent[] = [];
+      if (!events) {
+        if (next.done) return next;
+        events = await begin();
+        opening.push(...events.begin());
+      }
+      const reducer = events;
+      isEnded = next.done === true;
+      const made = next.done ? reducer.end().events : next.value.chunks.flatMap((chunk) => reducer.read(chunk));
+      if (opening.length + made.length > 0) return { done: false, value: toBatch([...opening, ...made]) };
+    }
+  };
+  return {
+    next: pull,
+    return: async () => {
+      isEnded = true;
+      await source.return?.();
+      return { done: true, value: undefined };
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
+function toBatch(events: readonly ResponseEvent[]): ResponseStreamBatch {
+  return { events, bytes: Buffer.concat(events.map((event) => formatSseEvent(JSON.stringify(event), event.type))) };
+}
+
+/** The message of a whole answer is read like one long delta. */
+function asChunk(completion: ChatCompletion): ChatChunkObject {
+  const [choice] = completion.choices ?? [];
+  return { choices: choice ? [{ index: 0, delta: choice.message ?? null, finish_reason: choice.finish_reason ?? null }] : [] };
+}
+
+function now(): number {
+  return Math.floor(Date.now() / 1000);
+}

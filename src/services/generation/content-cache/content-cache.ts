@@ -1,0 +1,263 @@
+/**
+ * The content cache (decisions "Generation"): a GET for the same canonical query, model and seed is answered with what was made
+ * before, at no cost, and identical GETs at the same time share one generation.
+ *
+ * 1. What is stored is answered. 2. Else whoever comes first makes it and pays, and everybody who comes meanwhile is given the same
+ * answer at no cost. 3. It is stored before anybody has it, so that the next request finds it.
+ */
+import { createHash } from "node:crypto";
+import type { Readable } from "node:stream";
+import type { RequestContext } from "../../../context.js";
+import { AppError, type ErrorCode, upstreamFailed } from "../../../errors.js";
+import type { GeneratedType } from "../../../lib/content-types.js";
+import { createId } from "../../../lib/ids.js";
+import { NO_USAGE } from "../../../lib/usage.js";
+import { CONTENT_CACHE_ANSWER_BYTES_MAX } from "../../../limits-disk.js";
+import type { MediaFile } from "../../../providers/media.js";
+import type { ByteRange } from "../../../store/blobs.js";
+import { requireCaller } from "../../access/permissions.js";
+import type { Model } from "../../catalog/model.js";
+import type { Receipt } from "../receipt.js";
+import type { CachedAnswers } from "./cached-answers.js";
+import { SharedWork } from "./shared-work.js";
+
+export interface CacheQuery {
+  /** What was asked for: two operations never share an answer. */
+  readonly operation: "text" | "image" | "video" | "audio";
+  readonly model: Model;
+  /** Everything else that decides the answer, defaults filled in. With a `seed` of -1 nothing is remembered or shared. */
+  readonly parameters: Readonly<Record<string, string | number | boolean | null>>;
+  /** Make it anew and remember that. */
+  readonly noCache: boolean;
+}
+
+export interface CacheableAnswer {
+  readonly file: MediaFile;
+  readonly receipt: Receipt;
+}
+
+export interface CachedAnswer extends CacheableAnswer {
+  /** Nothing was generated for this caller: the receipt says so, with a cost and usage of nothing. */
+  readonly isHit: boolean;
+  /** Names these bytes as they are kept for whoever asks the same; null when that one would be given others. */
+  readonly version: string | null;
+}
+
+/** A kept answer, which is read by whoever wants it. As a hit, it cost nothing. */
+export interface KeptAnswer {
+  readonly contentType: GeneratedType;
+  readonly sizeBytes: number;
+  /** Null when it has gone meanwhile. */
+  readonly open: (range: ByteRange) => Promise<Readable | null>;
+  readonly receipt: Receipt;
+  readonly version: string;
+}
+
+/** What a GET asks for, checked: nothing has been looked up or made. */
+export interface AskedAnswer {
+  /** What it will be, as far as that is known before it is made. */
+  readonly contentType: GeneratedType;
+  /** False: each request makes another. */
+  readonly isKeepable: boolean;
+  /** As it is kept; null when it would have to be made. */
+  find(): Promise<KeptAnswer | null>;
+  /** Made, if need be. */
+  get(): Promise<CachedAnswer>;
+}
+
+/** Part of every key: a change of what is stored makes the old answers unknown. */
+const CACHE_VERSION = 1;
+const RANDOM_SEED = -1;
+/** More than two answers to one query will ever differ by. */
+const VERSION_CHARS = 22;
+/** What one caller is refused with says nothing of another. */
+const PERSONAL_REFUSALS: ReadonlySet<ErrorCode> = new Set([
+  "UNAUTHORIZED",
+  "INSUFFICIENT_BALANCE",
+  "KEY_BUDGET_EXHAUSTED",
+  "FORBIDDEN",
+  "RATE_LIMITED",
+]);
+
+/** SHA-256 of the canonical query. */
+type Key = Uint8Array<ArrayBuffer>;
+
+interface Made extends CacheableAnswer {
+  /** It was there already. */
+  readonly wasStored: boolean;
+  readonly isKept: boolean;
+}
+
+/** Carries a failure to everybody who waits, with whose it is. */
+class MadeInVain extends Error {
+  constructor(
+    override readonly cause: unknown,
+    readonly payer: string,
+  ) {
+    super("The answer could not be made");
+  }
+}
+
+export class ContentCache {
+  private readonly work = new SharedWork<Made>();
+
+  constructor(private readonly answers: CachedAnswers) {}
+
+  /** See `get`. */
+  ask(
+    ctx: RequestContext,
+    query: CacheQuery,
+    contentType: GeneratedType,
+    produce: (ctx: RequestContext) => Promise<CacheableAnswer>,
+  ): AskedAnswer {
+    const isKeepable = !query.noCache && query.parameters.seed !== RANDOM_SEED;
+    return {
+      contentType,
+      isKeepable,
+      find: async () => (isKeepable ? this.open(ctx, query) : null),
+      get: () => this.get(ctx, query, produce),
+    };
+  }
+
+  /**
+   * `produce` gets a context of its own, because others may wait for the same answer when this caller leaves: it goes on, charged to
+   * this caller, until nobody waits. A failure is everybody's who waits, unless it is about this caller's money or limits, and is
+   * not remembered. Whether the caller may use the model must have been checked.
+   */
+  async get(ctx: RequestContext, query: CacheQuery, produce: (ctx: RequestContext) => Promise<CacheableAnswer>): Promise<CachedAnswer> {
+    const { accountId } = requireCaller(ctx);
+    if (query.parameters.seed === RANDOM_SEED) return { ...(await produce(ctx)), isHit: false, version: null };
+    const key = keyOf(query, accountId);
+    if (!query.noCache) return this.getShared(ctx, key, produce);
+    const answer = await produce(ctx);
+    await this.remember(ctx, key, answer);
+    return { ...answer, isHit: false, version: null };
+  }
+
+  /** What is stored, marked as a hit; null when there is nothing, or it must be made anew. */
+  async find(ctx: RequestContext, query: CacheQuery): Promise<CachedAnswer | null> {
+    const startedAt = performance.now();
+    const { accountId } = requireCaller(ctx);
+    if (query.noCache || query.parameters.seed === RANDOM_SEED) return null;
+    const stored = await orNothing(ctx, this.answers.find(keyOf(query, accountId)));
+    if (!stored) return null;
+    return { file: stored.file, receipt: hitReceipt(ctx, stored.receipt, startedAt), isHit: true, version: versionOf(stored.receipt) };
+  }
+
+  /** Remembers what was made without `get`. */
+  async keep(ctx: RequestContext, query: CacheQuery, answer: CacheableAnswer): Promise<void> {
+    if (query.parameters.seed === RANDOM_SEED) return;
+    await this.remember(ctx, keyOf(query, requireCaller(ctx).accountId), answer);
+  }
+
+  private async open(ctx: RequestContext, query: CacheQuery): Promise<KeptAnswer | null> {
+    const startedAt = performance.now();
+    const kept = await orNothing(ctx, this.answers.open(keyOf(query, requireCaller(ctx).accountId)));
+    return kept && { ...kept, receipt: hitReceipt(ctx, kept.receipt, startedAt), version: versionOf(kept.receipt) };
+  }
+
+  private async getShared(
+    ctx: RequestContext,
+    key: Key,
+    produce: (ctx: RequestContext) => Promise<CacheableAnswer>,
+  ): Promise<CachedAnswer> {
+    const startedAt = performance.now();
+    const payer = payerOf(ctx);
+    const name = Buffer.from(key).toString("hex");
+    for (;;) {
+      const { isFirst, result } = this.work.join(name, ctx.signal, async (signal) => {
+        return this.findOrMake(contextOf(ctx, signal), key, produce).catch((error: unknown) => {
+          throw new MadeInVain(error, payer);
+        });
+      });
+      try {
+        const { wasStored, isKept, file, receipt } = await result;
+        const isHit = !isFirst || wasStored;
+        const version = isKept ? versionOf(receipt) : null;
+        return { file, receipt: isHit ? hitReceipt(ctx, receipt, startedAt) : receipt, isHit, version };
+      } catch (error) {
+        if (!(error instanceof MadeInVain)) throw upstreamFailed("The caller left before the answer came.", { cause: error });
+        if (isFirst || error.payer === payer || !isPersonal(error.cause)) throw error.cause;
+      }
+    }
+  }
+
+  private async findOrMake(ctx: RequestContext, key: Key, produce: (ctx: RequestContext) => Promise<CacheableAnswer>): Promise<Made> {
+    const stored = await orNothing(ctx, this.answers.find(key));
+    if (stored) return { ...stored, wasStored: true, isKept: true };
+    const answer = await produce(ctx);
+    return { ...answer, wasStored: false, isKept: await this.remember(ctx, key, answer) };
+  }
+
+  /** Whether the next one who asks is given it. */
+  private async remember(ctx: RequestContext, key: Key, answer: CacheableAnswer): Promise<boolean> {
+    // What one caller's credits cut short is no answer to others.
+    if (answer.receipt.isCut || answer.file.bytes.byteLength > CONTENT_CACHE_ANSWER_BYTES_MAX) return false;
+    try {
+      await this.answers.store(key, answer);
+      return true;
+    } catch (error) {
+      ctx.log.warn({ err: error }, "could not write the content cache");
+      return false;
+    }
+  }
+}
+
+/** A cache that does not work is a slow cache, and no failure of the request. */
+function orNothing<Found>(ctx: RequestContext, looking: Promise<Found | null>): Promise<Found | null> {
+  return looking.catch((error: unknown) => {
+    ctx.log.warn({ err: error }, "could not read the content cache");
+    return null;
+  });
+}
+
+/** By the generation that made it, whose id is nobody's business but its payer's. */
+function versionOf({ generationId }: Receipt): string {
+  return createHash("sha256").update(generationId).digest("base64url").slice(0, VERSION_CHARS);
+}
+
+/** The answers of private models and agents are their caller's own; of all other models everybody's. */
+function keyOf({ operation, model, parameters }: CacheQuery, accountId: string): Key {
+  const { id, upstreamId, upstreamModel, requiredSafetyFeatures } = model;
+  const owner = model.isCommunity || model.isAgent ? accountId : null;
+  const sorted = Object.entries(parameters).sort(([a], [b]) => (a < b ? -1 : 1));
+  // An operator who puts another model behind the same id does not want the old one's answers.
+  const canonical = [CACHE_VERSION, operation, id, upstreamId, upstreamModel, requiredSafetyFeatures, owner, sorted];
+  return new Uint8Array(createHash("sha256").update(JSON.stringify(canonical)).digest());
+}
+
+function payerOf(ctx: RequestContext): string {
+  const caller = requireCaller(ctx);
+  return caller.kind === "key" ? caller.apiKeyId : caller.accountId;
+}
+
+function isPersonal(error: unknown): boolean {
+  return error instanceof AppError && PERSONAL_REFUSALS.has(error.code);
+}
+
+function contextOf({ caller, requestId, clientAddress, log, note, hops, maxCost }: RequestContext, signal: AbortSignal): RequestContext {
+  return { caller, requestId, clientAddress, log, note, hops, maxCost, signal };
+}
+
+/** A receipt of its own for an answer that was not generated for this caller; no usage row bears its id. */
+function hitReceipt(ctx: RequestContext, receipt: Receipt, startedAt: number): Receipt {
+  const uncharged = unchargedReceipt(receipt, startedAt);
+  ctx.note?.finished(uncharged);
+  return uncharged;
+}
+
+function unchargedReceipt(receipt: Receipt, startedAt: number): Receipt {
+  const gatewayMs = performance.now() - startedAt;
+  return {
+    ...receipt,
+    generationId: createId(),
+    usage: NO_USAGE,
+    costNanocredits: 0n,
+    childCostNanocredits: undefined,
+    heldNanocredits: 0n,
+    gatewayMs,
+    upstreamMs: 0,
+    responseMs: Math.round(gatewayMs),
+    firstTokenMs: null,
+  };
+}

@@ -1,0 +1,231 @@
+/**
+ * Runs generation jobs in this process (see `jobs.ts` for the steps). A job's own signal ends it, and nobody's connection does once
+ * it has begun.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { RequestContext } from "../../../context.js";
+import { AppError, rateLimited, serviceUnavailable } from "../../../errors.js";
+import { JOB_RETRY_MS, JOBS_DRAIN_MS, JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX } from "../../../limits.js";
+import type { MediaFile } from "../../../providers/media.js";
+import type { BlobStore } from "../../../store/blobs.js";
+import type { Events } from "../../../store/events.js";
+import { requireCaller } from "../../access/permissions.js";
+import type { Cancellation } from "../cancellation.js";
+import type { GenerationPlan, Generations } from "../generations.js";
+import { blobKeyOf, type JobError, type JobStatus } from "./job.js";
+import type { JobRows } from "./job-rows.js";
+import type { PreparedGeneration } from "./prepared.js";
+
+/** Unspecified: when to come back after a refusal for too many jobs. */
+const RETRY_AFTER_SECONDS = 10;
+const STOPPED = "The gateway was stopped before this was finished. Nothing was charged.";
+
+export interface JobRunnerDependencies {
+  readonly generations: Generations;
+  readonly rows: JobRows;
+  readonly blobs: BlobStore;
+  readonly events: Events;
+}
+
+/** Makes the generation that a job is to run, under the job's own context. */
+export type Prepare<Answer> = (ctx: RequestContext, onProgress: (percent: number) => void) => PreparedGeneration<Answer>;
+
+interface RunningJob {
+  /** Nobody waits for it any more: it is finished if its upstream has begun, and charged. */
+  readonly cancel: () => void;
+  /** It ends at once, at no cost, and has failed for that reason. */
+  readonly stop: (reason: AppError) => void;
+  readonly ended: Promise<void>;
+}
+
+interface Run<Answer> {
+  readonly ctx: RequestContext;
+  readonly input: object;
+  readonly prepared: PreparedGeneration<Answer>;
+  /** It is under way; the cancellation is what ends its upstream. */
+  readonly onStarted: (cancellation: Cancellation) => void;
+  readonly stoppedBy: () => AppError | null;
+}
+
+export class JobRunner {
+  private readonly running = new Map<string, RunningJob>();
+  private isClosing = false;
+
+  constructor(private readonly deps: JobRunnerDependencies) {}
+
+  get ids(): readonly string[] {
+    return [...this.running.keys()];
+  }
+
+  /** What its upstream has begun is finished all the same, and charged (decisions "What is billed"). */
+  cancel(id: string): void {
+    this.running.get(id)?.cancel();
+  }
+
+  /** Resolves with its id when it is under way: held, written down, and the upstream is being called. */
+  async start<Answer>(ctx: RequestContext, input: object, prepare: Prepare<Answer>): Promise<string> {
+    const caller = requireCaller(ctx);
+    if (this.isClosing) throw serviceUnavailable("The gateway is stopping.");
+    if (this.running.size >= JOBS_PER_PROCESS_MAX) throw serviceUnavailable("Too many generation jobs are running.");
+    const controller = new AbortController();
+    let reason: AppError | null = null;
+    let upstream: Cancellation | null = null;
+    const cancel = () => controller.abort();
+    const stop: RunningJob["stop"] = (why) => {
+      reason ??= why;
+      upstream?.stop(why);
+      cancel();
+    };
+    const { requestId, clientAddress, log, note, reservedId, hops } = ctx;
+    const progress = new LatestOnly<number>((percent) => this.noteProgress(caller.accountId, id, percent));
+    const detached = { caller, requestId, clientAddress, log, note, reservedId, hops, signal: controller.signal };
+    const prepared = prepare(detached, (percent) => progress.put(Math.floor(percent)));
+    const { generationId: id } = prepared.plan;
+    // Until there is a job, the caller's connection decides.
+    if (ctx.signal.aborted) cancel();
+    ctx.signal.addEventListener("abort", cancel, { once: true });
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const onStarted = (cancellation: Cancellation) => {
+          upstream = cancellation;
+          resolve();
+        };
+        const run = this.run({ ctx: detached, input, prepared, onStarted, stoppedBy: () => reason }).catch(reject);
+        this.running.set(id, { cancel, stop, ended: run.then(() => void this.running.delete(id)) });
+      });
+    } finally {
+      ctx.signal.removeEventListener("abort", cancel);
+    }
+    return id;
+  }
+
+  /** Gives what runs a moment, then stops it at no cost. */
+  async close(): Promise<void> {
+    this.isClosing = true;
+    const ended = Promise.all([...this.running.values()].map((job) => job.ended));
+    const inTime = new AbortController();
+    await Promise.race([ended, sleep(JOBS_DRAIN_MS, undefined, { signal: inTime.signal }).catch(ignore)]);
+    inTime.abort();
+    for (const job of this.running.values()) job.stop(serviceUnavailable(STOPPED));
+    await ended;
+  }
+
+  /** Stops those that were cancelled while this process could not hear of it. */
+  async stopCancelled(): Promise<void> {
+    for (const id of this.ids) {
+      if (!(await this.deps.rows.progress(id, 0))) this.cancel(id);
+    }
+  }
+
+  /** To the end. Rejects only while there is no job yet. */
+  private async run<Answer>({ ctx, input, prepared, onStarted, stoppedBy }: Run<Answer>): Promise<void> {
+    const { generations, rows } = this.deps;
+    const { plan, work, toFile } = prepared;
+    const { generationId: id, caller } = plan;
+    let isStarted = false;
+    try {
+      const { answer, receipt } = await generations.run(ctx, plan, {
+        ...work,
+        onHeld: async (cancellation) => {
+          await this.add(plan, input);
+          isStarted = true;
+          onStarted(cancellation);
+        },
+        meter: async (made) => {
+          const metered = await work.meter(made);
+          if (!ctx.signal.aborted) await this.keep(id, toFile(made));
+          return metered;
+        },
+      });
+      if (receipt.status === "cancelled") {
+        await this.insist(() => rows.noteCharge(id, receipt));
+        return;
+      }
+      await this.insist(() => rows.succeed(id, toFile(answer).contentType, receipt));
+      this.publish(caller.accountId, id, "succeeded");
+    } catch (error) {
+      if (!isStarted) throw error;
+      await this.fail(ctx, plan, stoppedBy() ?? error);
+    }
+  }
+
+  private async add({ generationId: id, caller, model }: GenerationPlan, input: object): Promise<void> {
+    const { accountId } = caller;
+    const apiKeyId = caller.kind === "key" ? caller.apiKeyId : null;
+    const parentRequestId = caller.run?.parentRequestId;
+    if (model.modality === "moderation") throw new Error("Moderations are no jobs.");
+    if (await this.deps.rows.add({ id, accountId, apiKeyId, modality: model.modality, model: model.id, input, parentRequestId })) return;
+    throw rateLimited(`At most ${JOBS_PER_ACCOUNT_MAX} generation jobs of an account run at once.`, RETRY_AFTER_SECONDS);
+  }
+
+  /** The answer is stored before it is charged, so that a charged one can always be fetched. */
+  private async keep(id: string, { bytes, contentType }: MediaFile): Promise<void> {
+    const { blobs, rows } = this.deps;
+    await blobs.put(blobKeyOf(id), bytes);
+    if (await rows.made(id, { contentType, storeId: blobs.id })) return;
+    await blobs.delete(blobKeyOf(id)).catch(ignore);
+    if ((await rows.find(id))?.status === "failed") throw new Error("The job was taken for abandoned and finished by somebody else.");
+    this.cancel(id);
+  }
+
+  private async fail(ctx: RequestContext, { generationId: id, caller }: GenerationPlan, error: unknown): Promise<void> {
+    const told = toJobError(error);
+    if (told.code === "INTERNAL_ERROR" && !ctx.signal.aborted) ctx.log.error({ err: error, generationId: id }, "a generation job failed");
+    // A job that was cancelled stays that.
+    const hasFailed = await this.insist(() => this.deps.rows.fail(id, told));
+    await this.deps.blobs.delete(blobKeyOf(id)).catch(ignore);
+    if (hasFailed) this.publish(caller.accountId, id, "failed");
+  }
+
+  private async noteProgress(accountId: string, id: string, percent: number): Promise<void> {
+    if (await this.deps.rows.progress(id, percent)) this.publish(accountId, id, "running");
+    else this.cancel(id);
+  }
+
+  /** Again and again while the database is away. A gateway that stops leaves it to the recovery. */
+  private async insist<Result>(write: () => Promise<Result>): Promise<Result | undefined> {
+    for (;;) {
+      try {
+        return await write();
+      } catch {
+        if (this.isClosing) return undefined;
+        await sleep(JOB_RETRY_MS);
+      }
+    }
+  }
+
+  private publish(accountId: string, generationId: string, status: JobStatus): void {
+    this.deps.events.publish("generation-changed", { accountId, generationId, status });
+  }
+}
+
+/** What the caller is told; the rest is for the log. PostgreSQL's text holds no NUL. */
+function toJobError(error: unknown): JobError {
+  if (!(error instanceof AppError)) return { code: "INTERNAL_ERROR", message: "Something went wrong. Nothing was charged." };
+  const { code, message, details } = error;
+  return { code, message: message.replaceAll("\0", ""), ...(details && { details }) };
+}
+
+/** Hands values on one at a time; of those that come meanwhile only the latest. What fails is not repeated. */
+class LatestOnly<Value> {
+  private next: { readonly value: Value } | null = null;
+  private isBusy = false;
+
+  constructor(private readonly take: (value: Value) => Promise<void>) {}
+
+  put(value: Value): void {
+    this.next = { value };
+    if (!this.isBusy) void this.drain();
+  }
+
+  private async drain(): Promise<void> {
+    this.isBusy = true;
+    for (let { next } = this; next !== null; next = this.next) {
+      this.next = null;
+      await this.take(next.value).catch(ignore);
+    }
+    this.isBusy = false;
+  }
+}
+
+function ignore(): void {}

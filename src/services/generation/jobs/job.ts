@@ -1,0 +1,129 @@
+/** A generation job: a generation that outlives the connection that asked for it (architecture, "GraphQL"). */
+import type { AppError, ErrorCode } from "../../../errors.js";
+import { closedTypeOf, type GeneratedType } from "../../../lib/content-types.js";
+import type { GenerationJobModel, UsageRecordModel } from "../../../store/generated/prisma/models.js";
+import type { Receipt } from "../receipt.js";
+import { fromStoredReceipt } from "../stored-receipt.js";
+
+export const JOB_STATUSES = ["running", "succeeded", "failed", "cancelled"] as const;
+export type JobStatus = (typeof JOB_STATUSES)[number];
+
+export interface GenerationJob {
+  /** The generation's: its hold, its charge and its usage record have the same. */
+  readonly id: string;
+  readonly accountId: string;
+  readonly apiKeyId: string | null;
+  readonly modality: GenerationJobModel["modality"];
+  /** The canonical id that was asked for. */
+  readonly model: string;
+  /** What was asked for, as the service takes it. */
+  readonly input: object;
+  readonly status: JobStatus;
+  /** Percent, 0 to 100: never less than before, and 100 exactly when it has succeeded. */
+  readonly progress: number;
+  /** There exactly when it has succeeded. */
+  readonly result: JobResult | null;
+  /** There exactly when it has been charged, which is when it has succeeded. */
+  readonly receipt: Receipt | null;
+  /** There exactly when it has failed; nothing was charged. */
+  readonly error: JobError | null;
+  readonly createdAt: Date;
+  readonly finishedAt: Date | null;
+  /** When it is forgotten, its result with it. */
+  readonly expiresAt: Date;
+}
+
+export interface JobError {
+  readonly code: ErrorCode;
+  readonly message: string;
+  /** As an error answer tells them: of an upstream's refusal what it was. */
+  readonly details?: AppError["details"];
+}
+
+export interface JobResult {
+  /** Needs a key of the account. */
+  readonly url: string;
+  readonly contentType: GeneratedType;
+}
+
+/** What is kept in the row's `request`. */
+export interface StoredRequest {
+  /** As the service takes it. */
+  readonly input: object;
+  /** The generation of the agent that started it; absent: its caller did. */
+  readonly parentRequestId?: string | undefined;
+  /** Of what failed. */
+  readonly failure?: Pick<JobError, "details">;
+  /** Written when the answer is in the blob store and about to be charged: from here on the job is what its charge is. */
+  readonly made?: { readonly contentType: string; readonly storeId: string };
+}
+
+export const JOB_BLOB_FOLDER = "generations";
+
+export function blobKeyOf(jobId: string): string {
+  return `${JOB_BLOB_FOLDER}/${jobId}`;
+}
+
+export function toJob(row: GenerationJobModel, baseUrl: string): GenerationJob {
+  const { id, accountId, apiKeyId, modality, model, createdAt, finishedAt, expiresAt } = row;
+  return {
+    id,
+    accountId,
+    apiKeyId,
+    modality,
+    model,
+    input: (row.request as unknown as StoredRequest).input,
+    status: row.status === "queued" ? "running" : row.status,
+    progress: row.status === "succeeded" ? 100 : Math.min(row.progress, 99),
+    result: row.status === "succeeded" ? resultOf(row, baseUrl) : null,
+    receipt: row.receipt === null ? null : fromStoredReceipt(row.receipt),
+    error: errorOf(row),
+    createdAt,
+    finishedAt,
+    expiresAt,
+  };
+}
+
+function errorOf({ errorCode, errorMessage, request }: GenerationJobModel): JobError | null {
+  if (errorCode === null) return null;
+  const { details } = (request as unknown as StoredRequest).failure ?? {};
+  return { code: errorCode as ErrorCode, message: errorMessage ?? "", ...(details && { details }) };
+}
+
+function resultOf({ id, resultContentType: said }: GenerationJobModel, baseUrl: string): JobResult | null {
+  return said === null ? null : { url: `${baseUrl}/generations/${id}/content`, contentType: closedTypeOf(said) };
+}
+
+/** Of a generation whose process died between its charge and its answer: what the usage record tells. */
+export function receiptOfRecord(record: UsageRecordModel): Receipt {
+  const { id, model, modelUsed, costNanocredits, meterSource, usageSource, status, responseTimeMs } = record;
+  return {
+    generationId: id,
+    model,
+    modelUsed,
+    usage: {
+      inputTextTokens: record.inputTextTokens,
+      inputCachedTokens: record.inputCachedTokens,
+      inputCacheWriteTokens: record.inputCacheWriteTokens,
+      inputAudioTokens: record.inputAudioTokens,
+      inputImageTokens: record.inputImageTokens,
+      outputTextTokens: record.outputTextTokens,
+      outputReasoningTokens: record.outputReasoningTokens,
+      outputAudioTokens: record.outputAudioTokens,
+      outputImageTokens: record.outputImageTokens,
+      outputVideoMilliseconds: record.outputVideoMilliseconds,
+      outputAudioMilliseconds: record.outputAudioMilliseconds,
+    },
+    usageSource,
+    status,
+    costNanocredits,
+    heldNanocredits: costNanocredits,
+    meterSource,
+    gatewayMs: 0,
+    upstreamMs: responseTimeMs,
+    responseMs: responseTimeMs,
+    firstTokenMs: null,
+    warnings: [],
+    safety: null,
+  };
+}

@@ -1,0 +1,190 @@
+/**
+ * Generation jobs (architecture, "GraphQL": long media runs as a job). A job survives the connection that asked for it, is charged
+ * once, and can be watched, cancelled and fetched later, through any process.
+ *
+ * 1. `start`: the generation is prepared, admitted and held as any other; every refusal is the caller's at once. When the hold is
+ *    committed the job's row is written, and the caller has its id.
+ * 2. The upstream is called, with a signal that nobody's connection decides over.
+ * 3. The answer is stored, then the row says so, then it is charged, then the job has succeeded. After the row has said so it cannot be
+ *    cancelled any more. A job that was cancelled before is finished without its caller if its upstream has begun, is charged, and its
+ *    answer kept from everybody.
+ * 4. `JobRecovery` concludes what this process, or another, left undone at any of these steps.
+ */
+import type { Readable } from "node:stream";
+import type { Logger } from "pino";
+import * as z from "zod";
+import type { RequestContext } from "../../../context.js";
+import { conflict, notFound, serviceUnavailable } from "../../../errors.js";
+import { closedTypeOf, type GeneratedType } from "../../../lib/content-types.js";
+import { type Page, type PageRequest, toPage } from "../../../lib/pagination.js";
+import { RECOVERY_SWEEP_MS } from "../../../limits.js";
+import type { BlobStore, ByteRange } from "../../../store/blobs.js";
+import type { Events } from "../../../store/events.js";
+import type { GenerationJobModel } from "../../../store/generated/prisma/models.js";
+import { requireCaller, requirePermission } from "../../access/permissions.js";
+import { EventQueue } from "../../accounts/live.js";
+import { blobKeyOf, type GenerationJob, type StoredRequest, toJob } from "./job.js";
+import type { JobRecovery } from "./job-recovery.js";
+import type { JobRows } from "./job-rows.js";
+import type { JobRunner, Prepare } from "./job-runner.js";
+
+export interface GenerationJobsDependencies {
+  readonly runner: JobRunner;
+  readonly rows: JobRows;
+  readonly recovery: JobRecovery;
+  readonly blobs: BlobStore;
+  readonly events: Events;
+  readonly log: Logger;
+  /** Without a slash at the end. */
+  readonly baseUrl: () => string;
+}
+
+export interface JobContent {
+  readonly contentType: GeneratedType;
+  readonly sizeBytes: number;
+  /** The bytes, or a part of them; null when they were removed meanwhile. */
+  readonly open: (range?: ByteRange) => Promise<Readable | null>;
+}
+
+export class GenerationJobs {
+  private timer: NodeJS.Timeout | null = null;
+  private sweeping: Promise<void> | null = null;
+  private readonly stopListening: () => void;
+
+  constructor(private readonly deps: GenerationJobsDependencies) {
+    const { events, runner } = deps;
+    const stops = [
+      events.listen("generation-changed", ({ generationId, status }) => {
+        if (status === "cancelled") runner.cancel(generationId);
+      }),
+      events.onGap(() => void runner.stopCancelled().catch((error: unknown) => this.warn(error))),
+    ];
+    this.stopListening = () => {
+      for (const stop of stops) stop();
+    };
+  }
+
+  /** Call when abandoned holds have been recovered. Concludes what an earlier process left, before it resolves. */
+  async open(): Promise<void> {
+    await this.sweep();
+    this.timer = setInterval(() => void this.sweep(), RECOVERY_SWEEP_MS).unref();
+  }
+
+  async close(): Promise<void> {
+    if (this.timer) clearInterval(this.timer);
+    await this.deps.runner.close();
+    await this.sweeping;
+    this.stopListening();
+  }
+
+  /** Concludes jobs that nobody works on, and forgets those whose time is up. */
+  sweep(): Promise<void> {
+    this.sweeping ??= this.deps.recovery
+      .sweep()
+      .catch((error: unknown) => this.warn(error))
+      .finally(() => {
+        this.sweeping = null;
+      });
+    return this.sweeping;
+  }
+
+  /** Throws what the same request would throw by itself, and RATE_LIMITED or SERVICE_UNAVAILABLE when too many jobs run. */
+  async start<Answer>(ctx: RequestContext, input: object, prepare: Prepare<Answer>): Promise<GenerationJob> {
+    return this.get(ctx, await this.deps.runner.start(ctx, input, prepare));
+  }
+
+  /** Throws NOT_FOUND. */
+  async get(ctx: RequestContext, id: string): Promise<GenerationJob> {
+    return toJob(await this.find(ctx, id), this.deps.baseUrl());
+  }
+
+  /** Those of the account, newest first. */
+  async list(ctx: RequestContext, page: PageRequest): Promise<Page<GenerationJob>> {
+    const { accountId } = requirePermission(ctx, "usage");
+    const { items, hasNextPage } = toPage(await this.deps.rows.list(accountId, page), page.first);
+    return { items: items.map((row) => toJob(row, this.deps.baseUrl())), hasNextPage };
+  }
+
+  /** The job as it then is: a finished one stays as it is, and so does one whose answer is being charged. */
+  async cancel(ctx: RequestContext, id: string): Promise<GenerationJob> {
+    const { accountId } = await this.find(ctx, id);
+    if (await this.deps.rows.cancel(id)) {
+      this.deps.events.publish("generation-changed", { accountId, generationId: id, status: "cancelled" });
+    }
+    return this.get(ctx, id);
+  }
+
+  /** Cancels it if it runs, and forgets it with its result. Throws CONFLICT while its answer is being charged. */
+  async remove(ctx: RequestContext, id: string): Promise<void> {
+    const { status } = await this.cancel(ctx, id);
+    if (status === "running") throw conflict("This generation is being charged. Try again in a moment.", 1);
+    // The blob first: a row that is left over is found again.
+    await this.deps.blobs.delete(blobKeyOf(id));
+    await this.deps.rows.remove(id);
+  }
+
+  /** The job as it is, then after each change, until it is finished. */
+  async *watch(ctx: RequestContext, id: string): AsyncGenerator<GenerationJob> {
+    const { accountId } = requireCaller(ctx);
+    const { events } = this.deps;
+    // Only how it stands now is of interest, so of many changes one look is enough.
+    const changes = new EventQueue<true>(1);
+    const look = () => changes.push(true);
+    changes.onClose(
+      events.listenToAccount("generation-changed", accountId, ({ generationId }) => {
+        if (generationId === id) look();
+      }),
+    );
+    changes.onClose(events.onGap(look));
+    const leave = () => changes.close();
+    if (ctx.signal.aborted) leave();
+    ctx.signal.addEventListener("abort", leave, { once: true });
+    look();
+    try {
+      let told = "";
+      while ((await changes.next()) !== undefined) {
+        const job = await this.get(ctx, id);
+        const state = `${job.status} ${job.progress}`;
+        if (state !== told) yield job;
+        if (job.status !== "running") return;
+        told = state;
+      }
+    } finally {
+      ctx.signal.removeEventListener("abort", leave);
+      changes.close();
+    }
+  }
+
+  /** Throws NOT_FOUND when there is none (any more), CONFLICT while there is none yet. */
+  async content(ctx: RequestContext, id: string): Promise<JobContent> {
+    const { status, resultKey, resultContentType, request } = await this.find(ctx, id);
+    if (status === "running" || status === "queued") throw conflict("This generation is not finished yet.", 1);
+    if (resultKey === null || resultContentType === null) throw notFound(`content: the generation was ${status}`);
+    const { blobs } = this.deps;
+    const head = await blobs.head(resultKey);
+    if (head)
+      return { contentType: closedTypeOf(resultContentType), sizeBytes: head.sizeBytes, open: (range) => blobs.open(resultKey, range) };
+    const { made } = request as unknown as StoredRequest;
+    if (made && made.storeId !== blobs.id) throw serviceUnavailable("Another process has this file, and keeps its files to itself.");
+    throw notFound("content");
+  }
+
+  /**
+   * NOT_FOUND for another account's. Unspecified: a publishable key, which many people share, sees only what was started with it, and an
+   * agent at work what it started itself.
+   */
+  private async find(ctx: RequestContext, id: string): Promise<GenerationJobModel> {
+    const caller = requireCaller(ctx);
+    const row = z.uuid().safeParse(id).success ? await this.deps.rows.find(id) : null;
+    if (row?.accountId !== caller.accountId) throw notFound("generation");
+    const isShared = caller.kind === "key" && caller.apiKeyType === "publishable";
+    if (isShared && row.apiKeyId !== caller.apiKeyId) throw notFound("generation");
+    const { parentRequestId } = row.request as unknown as StoredRequest;
+    if (caller.run && parentRequestId !== caller.run.parentRequestId) throw notFound("generation");
+    return row;
+  }
+
+  private warn(error: unknown): void {
+    this.deps.log.warn({ err: error }, "looking after generation jobs failed; it is repeated");
+  }
+}

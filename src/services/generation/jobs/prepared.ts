@@ -1,0 +1,9 @@
+/** A generation that is ready to run: `Generations.run` admits, holds, calls, meters and charges it, whoever waits for the answer. */
+import type { MediaFile } from "../../../providers/media.js";
+import type { GenerationPlan, GenerationWork } from "../generations.js";
+
+export interface PreparedGeneration<Answer> {
+  readonly plan: GenerationPlan;
+  readonly work: GenerationWork<Answer>;
+  readonly toFile: (answer: Answer) => MediaFile;
+}

@@ -1,0 +1,165 @@
+/** What a picture is asked with (Spec 4.2; decisions "Generation"): OpenAI's bodies, the same as a form, and the query of GET /image. */
+import * as z from "zod";
+import {
+  IMAGE_INPUTS_MAX,
+  IMAGE_PROMPT_CHARS_MAX,
+  IMAGE_SIDE_DEFAULT,
+  IMAGE_SIDE_MAX,
+  IMAGE_SIDE_MIN,
+  IMAGES_PER_REQUEST_MAX,
+} from "../../../limits.js";
+import { nonBlankText } from "../../requests/input.js";
+import { formFlag, formInteger, queryFlag, queryInteger } from "../../requests/query-values.js";
+import { SAFE_PATTERN, safeInput } from "../../safety/features.js";
+import { BODY_IMAGE_QUALITIES, IMAGE_QUALITIES } from "./image-qualities.js";
+import { imageSide, splitImageUrls, VIDEO_ASPECT_RATIOS, videoSeconds } from "./videos-input.js";
+
+export const IMAGE_FORMATS = ["png", "jpeg", "webp"] as const;
+export const IMAGE_RESPONSE_FORMATS = ["b64_json", "url"] as const;
+
+const SIZE = /^(\d{1,4})x(\d{1,4})$/;
+const SIZE_MESSAGE = `must be WIDTHxHEIGHT, each from ${IMAGE_SIDE_MIN} to ${IMAGE_SIDE_MAX} pixels, or auto`;
+/** OpenAI's word for a size or a quality that is not stated (decisions "Generation"). */
+const AUTO = "auto";
+export const IMAGE_SIZE_DEFAULT = `${IMAGE_SIDE_DEFAULT}x${IMAGE_SIDE_DEFAULT}`;
+
+/** Sides of 64 to 4096, as they are described. */
+const SIDE_PATTERN = "(?:6[4-9]|[7-9]\\d|[1-9]\\d{2}|[1-3]\\d{3}|40[0-8]\\d|409[0-6])";
+export const SIDES_PATTERN = `${SIDE_PATTERN}x${SIDE_PATTERN}`;
+const prompt = nonBlankText.max(IMAGE_PROMPT_CHARS_MAX);
+const size = z
+  .string()
+  .regex(/^(?:auto|\d{1,4}x\d{1,4})$/, SIZE_MESSAGE)
+  .refine((text) => text === AUTO || readSize(text) !== null, SIZE_MESSAGE)
+  .meta({ pattern: `^(?:auto|${SIDES_PATTERN})$`, examples: ["1024x1024"] });
+const seed = z.int().min(-1);
+/** What may be fetched is the outbound guard's to say. */
+const imageUrl = z.string().min(1).meta({ pattern: "^(?:https?://|data:)", description: "An https address or a data: URL." });
+const imageUrlList = z.array(imageUrl).max(IMAGE_INPUTS_MAX);
+const imageUrlsOf = (list: typeof imageUrlList) =>
+  z.union([imageUrl, list], "expected a URL or an array of URLs").transform((urls) => (typeof urls === "string" ? [urls] : urls));
+const imageUrls = imageUrlsOf(imageUrlList);
+/** Unspecified: pictures are answered whole, so a stream of unfinished ones is refused rather than left out. */
+const notStreamed = z.literal(false, "must be left out: images are not streamed");
+
+const options = {
+  prompt,
+  model: z.string().min(1).max(253).nullish(),
+  n: z.int().min(1).max(IMAGES_PER_REQUEST_MAX).nullish(),
+  response_format: z.enum(IMAGE_RESPONSE_FORMATS).nullish(),
+  quality: z.enum(BODY_IMAGE_QUALITIES).nullish(),
+  seed: seed.nullish(),
+  /** There never is a logo. */
+  nologo: z.boolean().nullish(),
+  enhance: z.boolean().nullish(),
+  safe: safeInput,
+  negative_prompt: z.string().max(IMAGE_PROMPT_CHARS_MAX).nullish(),
+  transparent: z.boolean().nullish(),
+  background: z.string().nullish(),
+  reasoning: z.boolean().nullish(),
+  output_format: z.enum(IMAGE_FORMATS).nullish(),
+  stream: notStreamed.nullish(),
+} as const;
+
+interface Look {
+  readonly transparent?: boolean | null | undefined;
+  readonly background?: string | null | undefined;
+  readonly output_format?: string | null | undefined;
+}
+
+const mustShowThrough = (look: Look) => !(isTransparent(look) && look.output_format === "jpeg");
+const jpegIsOpaque = { message: "JPEG cannot be transparent: ask for png or webp", path: ["output_format"] };
+
+/** POST /v1/images/generations. */
+export const imageGenerationInput = z
+  .looseObject({
+    ...options,
+    size: size.nullish(),
+    /** Unspecified: reference images, as on GET /image. */
+    image: imageUrls.nullish(),
+  })
+  .refine(mustShowThrough, jpegIsOpaque);
+
+const editFields = {
+  ...options,
+  /** Unspecified: not stated, the upstream decides, which as a rule keeps the picture's own. */
+  size: size.nullish(),
+  /** A URL, http(s) or data. */
+  mask: imageUrl.nullish(),
+} as const;
+
+/** POST /v1/images/edits as JSON. */
+export const imageEditInput = z
+  .looseObject({ ...editFields, image: imageUrlsOf(imageUrlList.min(1)) })
+  .refine(mustShowThrough, jpegIsOpaque);
+
+/** The same as a form, whose fields are texts; the pictures may be files beside it. */
+export const imageEditForm = z
+  .looseObject({
+    ...editFields,
+    n: formInteger(z.int().min(1).max(IMAGES_PER_REQUEST_MAX)),
+    seed: formInteger(seed),
+    nologo: formFlag(z.boolean()),
+    enhance: formFlag(z.boolean()),
+    transparent: formFlag(z.boolean()),
+    reasoning: formFlag(z.boolean()),
+    stream: formFlag(notStreamed),
+    image: imageUrls.default([]),
+  })
+  .refine(mustShowThrough, jpegIsOpaque);
+
+export type ImageGenerationInput = z.output<typeof imageGenerationInput>;
+export type ImageEditInput = z.output<typeof imageEditInput>;
+
+const side = queryInteger(imageSide);
+
+/** GET /image/{prompt}, whose model may make pictures or videos: every parameter of both. */
+export const imageQuery = z.strictObject({
+  model: z.string().min(1).max(253).optional(),
+  width: side.optional(),
+  height: side.optional(),
+  /** Omitted is 0 on the GET routes (decisions "Generation"). */
+  seed: queryInteger(seed).default(0),
+  enhance: queryFlag.default(false),
+  negative_prompt: z.string().optional(),
+  safe: z.string().meta({ pattern: SAFE_PATTERN }).optional(),
+  quality: z.enum(IMAGE_QUALITIES).optional(),
+  image: z
+    .string()
+    .transform(splitImageUrls)
+    .refine((urls) => urls.length <= IMAGE_INPUTS_MAX, `must have at most ${IMAGE_INPUTS_MAX} URLs`)
+    .refine((urls) => urls.every((url) => /^https?:\/\//i.test(url)), "must be http or https URLs, separated by | or by commas")
+    .meta({ pattern: "^https?://[^|,\\s]+(?:,https?://[^|,\\s]+)*$" })
+    .optional(),
+  transparent: queryFlag.default(false),
+  reasoning: queryFlag.optional(),
+  nologo: queryFlag.default(false),
+  "no-cache": queryFlag.default(false),
+  /** Of videos. Seconds. */
+  duration: queryInteger(videoSeconds).optional(),
+  aspectRatio: z.enum(VIDEO_ASPECT_RATIOS).optional(),
+  audio: queryFlag.optional(),
+});
+export type ImageQuery = z.output<typeof imageQuery>;
+
+export interface ImageSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** What was stated; null for `auto`, which states nothing. */
+export function unlessAuto(stated: string | null | undefined): string | null {
+  return stated == null || stated === AUTO ? null : stated;
+}
+
+/** `1024x768`; null for anything else, or for sides that are out of bounds. */
+export function readSize(text: string): ImageSize | null {
+  const [, width, height] = SIZE.exec(text) ?? [];
+  const sides = { width: Number(width), height: Number(height) };
+  const isGood = Object.values(sides).every((pixels) => pixels >= IMAGE_SIDE_MIN && pixels <= IMAGE_SIDE_MAX);
+  return isGood ? sides : null;
+}
+
+export function isTransparent({ transparent, background }: Look): boolean {
+  return transparent === true || background === "transparent";
+}

@@ -1,0 +1,122 @@
+/**
+ * The pictures that a caller brings along, as URLs or as files: fetched through the outbound guard, bounded, and known by their bytes
+ * to be pictures before an upstream sees them. What the media host gave a link for is read where it is stored: a link that a
+ * generation answered is good for the next one wherever the gateway runs. Whatever is wrong is BAD_REQUEST and names the parameter.
+ */
+import { buffer } from "node:stream/consumers";
+import { AppError, invalidInput } from "../../../errors.js";
+import { OutboundError, type OutboundGuard } from "../../../lib/outbound-guard.js";
+import { measurePicture, pictureTypeOf } from "../../../lib/pictures.js";
+import { IMAGE_FETCH_TIMEOUT_MS, IMAGE_INPUT_BYTES_MAX, IMAGE_INPUT_PIXELS_MAX, IMAGE_INPUTS_BYTES_MAX } from "../../../limits.js";
+import type { InputFile } from "../../../providers/media.js";
+import type { Media } from "../../files/media.js";
+
+/** Fetched at the same time: few enough for their bytes together to stay within the bound. */
+const FETCHED_AT_ONCE = 3;
+const DATA_URL_HEAD = /^data:[^,]{0,200};base64,/i;
+const BASE64_CHARS_PER_BYTE = 4 / 3;
+
+export class ImageReferences {
+  constructor(
+    private readonly guard: OutboundGuard,
+    /** The media host's files. */
+    private readonly own: Pick<Media, "idOf" | "read">,
+  ) {}
+
+  /** Nothing is fetched as long as one of them may not be. Throws BAD_REQUEST. */
+  check(urls: readonly string[], param = "image"): void {
+    for (const url of urls) {
+      if (!isDataUrl(url) && this.own.idOf(url) === null) this.guarded(() => this.guard.parse(url), param);
+    }
+  }
+
+  /** http(s) URLs and `data:` URLs, as files. Rejects with BAD_REQUEST, or with the signal's reason when that is aborted. */
+  async load(urls: readonly string[], signal: AbortSignal, param = "image"): Promise<readonly InputFile[]> {
+    this.check(urls, param);
+    const files: InputFile[] = [];
+    for (let at = 0; at < urls.length; at += FETCHED_AT_ONCE) {
+      const batch = urls.slice(at, at + FETCHED_AT_ONCE);
+      const contents = await Promise.all(batch.map((url) => this.read(url, signal, param)));
+      for (const bytes of contents) files.push(await toPicture(bytes, files.length, param));
+      assertTotal(files, param);
+    }
+    return files;
+  }
+
+  /** Files that the caller sent. */
+  async accept(files: readonly Pick<InputFile, "bytes">[], param = "image"): Promise<readonly InputFile[]> {
+    const accepted = await Promise.all(files.map(({ bytes }, index) => toPicture(bytes, index, param)));
+    assertTotal(accepted, param);
+    return accepted;
+  }
+
+  private async read(url: string, signal: AbortSignal, param: string): Promise<Uint8Array> {
+    if (isDataUrl(url)) return readDataUrl(url, param);
+    const id = this.own.idOf(url);
+    return id === null ? this.fetch(url, signal, param) : this.readOwn(id, param);
+  }
+
+  private async readOwn(id: string, param: string): Promise<Uint8Array> {
+    const file = await this.own.read(id).catch((error: unknown) => {
+      throw error instanceof AppError && error.code === "NOT_FOUND" ? invalidInput("There is no such media file any more.", param) : error;
+    });
+    if (file.sizeBytes > IMAGE_INPUT_BYTES_MAX) throw tooLarge(param);
+    const content = await file.open();
+    if (content === null) throw invalidInput("There is no such media file any more.", param);
+    return new Uint8Array(await buffer(content));
+  }
+
+  private async fetch(url: string, signal: AbortSignal, param: string): Promise<Uint8Array> {
+    const options = { bytesMax: IMAGE_INPUT_BYTES_MAX, timeoutMs: IMAGE_FETCH_TIMEOUT_MS, accept: "image/*", signal };
+    try {
+      return (await this.guard.fetchGuarded(url, options)).bytes;
+    } catch (error) {
+      throw toInputError(error, param);
+    }
+  }
+
+  private guarded(read: () => unknown, param: string): void {
+    try {
+      read();
+    } catch (error) {
+      throw toInputError(error, param);
+    }
+  }
+}
+
+function toInputError(error: unknown, param: string): unknown {
+  return error instanceof OutboundError ? invalidInput(error.message, param) : error;
+}
+
+function isDataUrl(url: string): boolean {
+  return /^data:/i.test(url);
+}
+
+function readDataUrl(url: string, param: string): Uint8Array {
+  const head = DATA_URL_HEAD.exec(url)?.[0];
+  if (head === undefined) throw invalidInput("A data: URL must be base64.", param);
+  if (url.length > IMAGE_INPUT_BYTES_MAX * BASE64_CHARS_PER_BYTE + head.length) throw tooLarge(param);
+  return Buffer.from(url.slice(head.length), "base64");
+}
+
+/** Named by us: a caller's file name is nobody's business upstream, and its type is what its bytes say. */
+async function toPicture(bytes: Uint8Array, index: number, param: string): Promise<InputFile> {
+  if (bytes.byteLength > IMAGE_INPUT_BYTES_MAX) throw tooLarge(param);
+  const contentType = pictureTypeOf(bytes);
+  if (contentType === null) throw invalidInput("This is not a picture: send PNG, JPEG, WebP, GIF or AVIF.", param);
+  const size = await measurePicture(bytes);
+  if (size === null) throw invalidInput("This picture cannot be read.", param);
+  if (size.width * size.height > IMAGE_INPUT_PIXELS_MAX) {
+    throw invalidInput(`This picture has more than ${IMAGE_INPUT_PIXELS_MAX} pixels.`, param);
+  }
+  return { bytes, contentType, name: `image-${index + 1}.${contentType.slice("image/".length)}` };
+}
+
+function assertTotal(files: readonly InputFile[], param: string): void {
+  const total = files.reduce((sum, { bytes }) => sum + bytes.byteLength, 0);
+  if (total > IMAGE_INPUTS_BYTES_MAX) throw invalidInput(`The pictures together are larger than ${IMAGE_INPUTS_BYTES_MAX} bytes.`, param);
+}
+
+function tooLarge(param: string): Error {
+  return invalidInput(`A picture may have at most ${IMAGE_INPUT_BYTES_MAX} bytes.`, param);
+}

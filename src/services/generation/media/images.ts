@@ -1,0 +1,238 @@
+/**
+ * Pictures (Spec 4.2; decisions "Generation"): from a prompt, from a prompt and other pictures, and by GET from the content cache.
+ *
+ * 1. What the caller brings along is looked at: nothing is fetched from, or paid for, what may not be asked for.
+ * 2. `Generations` holds, calls and settles. Within the call, once for all candidates, the caller's pictures are fetched and the
+ *    prompt is rewritten when that is asked for; the answer is brought into the format asked for and published, all of it before
+ *    anything is charged.
+ */
+import { randomInt } from "node:crypto";
+import type { RequestContext } from "../../../context.js";
+import { wrongField } from "../../../errors.js";
+import { convertPicture } from "../../../lib/pictures.js";
+import type { UsageQuantities } from "../../../lib/usage.js";
+import { IMAGE_INPUT_PIXELS_MAX, IMAGE_INPUTS_MAX } from "../../../limits.js";
+import type { ImageAnswer, InputFile } from "../../../providers/media.js";
+import { ProviderError } from "../../../providers/provider.js";
+import { requireCaller } from "../../access/permissions.js";
+import type { Catalog } from "../../catalog/catalog.js";
+import type { Model } from "../../catalog/model.js";
+import type { MediaLinks } from "../../files/media-links.js";
+import type { MediaQuotas } from "../../files/media-quotas.js";
+import type { AskedFields } from "../asked-model.js";
+import type { ChatCompletions } from "../chat/chat.js";
+import type { AskedAnswer, ContentCache } from "../content-cache/content-cache.js";
+import type { Generations } from "../generations.js";
+import type { Receipt } from "../receipt.js";
+import type { Upstreams } from "../upstreams.js";
+import { qualityFor } from "./image-qualities.js";
+import type { ImageEditInput, ImageGenerationInput, ImageQuery } from "./images-input.js";
+import { enhancePrompt } from "./images-prompt.js";
+import type { ImageReferences } from "./images-references.js";
+import { fromEditInput, fromGenerationInput, fromQuery, type ImageFiles, type ImageRequest, NO_FILES } from "./images-request.js";
+import { estimateImages, meterImages } from "./images-usage.js";
+import { fromVideoQuery, type Videos } from "./videos.js";
+
+export interface ImagesDependencies {
+  readonly catalog: Catalog;
+  readonly generations: Generations;
+  readonly upstreams: Upstreams;
+  readonly contentCache: ContentCache;
+  readonly references: ImageReferences;
+  readonly chat: ChatCompletions;
+  readonly mediaLinks: MediaLinks;
+  readonly mediaQuotas: MediaQuotas;
+  readonly videos: Videos;
+}
+
+export interface GeneratedImage {
+  /** Bytes, or bytes as base64 that are unpacked when they are asked for. */
+  readonly file: Picture;
+  /** A link to it, when that was asked for. */
+  readonly url: string | null;
+  /** What the model was told instead of the caller's prompt. */
+  readonly revisedPrompt: string | null;
+}
+
+export interface GeneratedImages {
+  readonly createdAt: Date;
+  readonly images: readonly GeneratedImage[];
+  /** As the upstream reported it. */
+  readonly usage: UsageQuantities | null;
+  readonly receipt: Receipt;
+}
+
+interface Made {
+  readonly images: readonly GeneratedImage[];
+  readonly usage: UsageQuantities | null;
+  readonly warnings: readonly string[];
+}
+
+/** Seeds that every upstream takes. */
+const RANDOM_SEED_BELOW = 2 ** 31;
+
+export class Images {
+  constructor(private readonly deps: ImagesDependencies) {}
+
+  /** POST /v1/images/generations. Resolves when the charge is committed. */
+  generate(ctx: RequestContext, input: ImageGenerationInput): Promise<GeneratedImages> {
+    return this.run(ctx, fromGenerationInput(input));
+  }
+
+  /** POST /v1/images/edits: the pictures are URLs, files, or both. */
+  async edit(ctx: RequestContext, input: ImageEditInput, files: ImageFiles = NO_FILES): Promise<GeneratedImages> {
+    requireCaller(ctx);
+    const count = input.image.length + files.images.length;
+    if (count === 0) throw wrongField("image", "is required");
+    if (count > IMAGE_INPUTS_MAX) throw wrongField("image", `must have at most ${IMAGE_INPUTS_MAX} items`);
+    if (input.mask && files.mask) throw wrongField("mask", "may be given only once");
+    const { references } = this.deps;
+    const images = await references.accept(files.images);
+    const [mask = null] = await references.accept(files.mask ? [files.mask] : [], "mask");
+    return this.run(ctx, fromEditInput(input, { images, mask }));
+  }
+
+  /** GET /image/{prompt}: from the content cache, or made; of a video model, a video. */
+  ask(ctx: RequestContext, prompt: string, query: ImageQuery): AskedAnswer {
+    const { catalog, contentCache, videos } = this.deps;
+    const noCache = query["no-cache"];
+    const caller = requireCaller(ctx);
+    const isVideo = query.model !== undefined && catalog.findFor(caller, query.model)?.modality === "video";
+    if (isVideo) return videos.ask(ctx, fromVideoQuery(prompt, query));
+    const model = catalog.resolve(caller, query.model, "image", ["image", "video"]);
+    const request = fromQuery(prompt, query);
+    this.deps.references.check(request.imageUrls);
+    const cacheQuery = { operation: "image", model, parameters: toCacheParameters(request), noCache } as const;
+    return contentCache.ask(ctx, cacheQuery, query.transparent ? "image/png" : "image/jpeg", (producing) =>
+      this.produce(producing, request),
+    );
+  }
+
+  private async produce(ctx: RequestContext, request: ImageRequest) {
+    const { images, receipt } = await this.run(ctx, request);
+    const [image] = images;
+    if (!image) throw new Error("A generation without a picture was charged.");
+    return { file: { bytes: image.file.bytes, contentType: image.file.contentType }, receipt };
+  }
+
+  private async run(ctx: RequestContext, request: ImageRequest): Promise<GeneratedImages> {
+    const { generations, mediaQuotas, references } = this.deps;
+    const plan = generations.plan(ctx, "image", request.model, billedFieldsOf(request), () => estimateImages(request));
+    references.check(request.imageUrls);
+    references.check(request.maskUrl === null ? [] : [request.maskUrl], "mask");
+    if (request.isPublished) await mediaQuotas.assertNotFull(ctx);
+    let preparing: Promise<Prepared> | undefined;
+    const { answer, receipt } = await generations.run(ctx, plan, {
+      texts: [request.prompt, request.negativePrompt ?? ""],
+      safe: request.safe,
+      call: async (model, signal, [prompt = "", negativePrompt = ""]) => {
+        preparing ??= this.prepare(ctx, request, prompt, signal);
+        return this.call(ctx, model, request, await preparing, negativePrompt, signal);
+      },
+      meter: ({ images, usage }) => meterImages(plan.model, request, images.length, usage),
+      warnings: ({ warnings }) => [...warnings, ...request.ignored.map((name) => `${name} has no effect on a picture.`)],
+    });
+    return { createdAt: new Date(), images: answer.images, usage: answer.usage, receipt };
+  }
+
+  /** What every candidate is given alike. */
+  private async prepare(ctx: RequestContext, request: ImageRequest, prompt: string, signal: AbortSignal): Promise<Prepared> {
+    const { chat, references } = this.deps;
+    const { imageUrls, maskUrl, files, seed } = request;
+    const [images, masks, written] = await Promise.all([
+      references.load(imageUrls, signal),
+      references.load(maskUrl === null ? [] : [maskUrl], signal, "mask"),
+      request.enhance ? enhancePrompt(chat, ctx, prompt, signal) : prompt,
+    ]);
+    return {
+      prompt: written,
+      seed: seed === -1 ? randomInt(RANDOM_SEED_BELOW) : seed,
+      images: [...images, ...files.images],
+      mask: files.mask ?? masks[0] ?? null,
+      revisedPrompt: written === prompt ? null : written,
+    };
+  }
+
+  private async call(
+    ctx: RequestContext,
+    model: Model,
+    request: ImageRequest,
+    { revisedPrompt, ...prepared }: Prepared,
+    negativePrompt: string,
+    signal: AbortSignal,
+  ): Promise<Made> {
+    const answer = await this.deps.upstreams.serving(ctx, model, "image").generate({
+      ...prepared,
+      upstreamModel: model.upstreamModel,
+      size: request.size,
+      count: request.count,
+      negativePrompt: negativePrompt || null,
+      quality: qualityFor(model, request.quality),
+      isTransparent: request.isTransparent,
+      format: request.format,
+      reasoning: request.reasoning,
+      extra: request.extra,
+      signal,
+    });
+    // More than was asked for is not the caller's to pay.
+    const wanted = answer.images.slice(0, request.count);
+    if (wanted.length === 0) throw new ProviderError("invalid-response", "The upstream's answer holds no pictures.");
+    const images = await Promise.all(wanted.map((image) => this.finish(ctx, request, image, revisedPrompt)));
+    return { images, usage: answer.usage, warnings: answer.warnings };
+  }
+
+  private async finish(
+    ctx: RequestContext,
+    { format, isPublished }: ImageRequest,
+    image: ImageAnswer["images"][number],
+    revisedPrompt: string | null,
+  ): Promise<GeneratedImage> {
+    const file = await toFormat(image, format);
+    const url = isPublished ? (await this.deps.mediaLinks.publish(ctx, file)).url : null;
+    return { file, url, revisedPrompt: image.revisedPrompt ?? revisedPrompt };
+  }
+}
+
+interface Prepared {
+  readonly prompt: string;
+  readonly seed: number | null;
+  readonly images: readonly InputFile[];
+  readonly mask: InputFile | null;
+  /** Null when the prompt is the caller's own. */
+  readonly revisedPrompt: string | null;
+}
+
+/** What decides the price of a picture beside its model. */
+function billedFieldsOf({ extra, size, quality }: ImageRequest): AskedFields {
+  return { ...extra, size: size && `${size.width}x${size.height}`, quality };
+}
+
+type Picture = Pick<ImageAnswer["images"][number], "bytes" | "contentType" | "base64">;
+
+/** A picture that cannot be read is the upstream's failure: another may do better. */
+async function toFormat(picture: Picture, format: ImageRequest["format"]): Promise<Picture> {
+  if (format === null || picture.contentType === `image/${format}`) return picture;
+  try {
+    return { bytes: await convertPicture(picture.bytes, format, IMAGE_INPUT_PIXELS_MAX), contentType: `image/${format}` };
+  } catch (error) {
+    throw new ProviderError("invalid-response", "The upstream answered a picture that cannot be read.", { cause: error });
+  }
+}
+
+/** Everything that decides the picture, and nothing else: a logo that never is there decides nothing. */
+function toCacheParameters(request: ImageRequest) {
+  const { prompt, size, seed, negativePrompt, quality, isTransparent, reasoning, enhance, safe, imageUrls } = request;
+  return {
+    prompt,
+    width: size?.width ?? null,
+    height: size?.height ?? null,
+    seed,
+    negative_prompt: negativePrompt,
+    quality,
+    transparent: isTransparent,
+    reasoning,
+    enhance,
+    safe,
+    image: imageUrls.join("|"),
+  };
+}

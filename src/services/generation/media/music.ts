@@ -1,0 +1,91 @@
+/**
+ * Music (Spec 4.3): a piece for a prompt, billed per second of what came. The hold covers the length that was asked for, or the usual
+ * one; the charge is for the length that the file itself has, failing that, what the upstream says, failing that, what was held for.
+ */
+import { randomInt } from "node:crypto";
+import type { RequestContext } from "../../../context.js";
+import { NO_USAGE, USAGE_AMOUNT_MAX } from "../../../lib/usage.js";
+import { MUSIC_SECONDS_DEFAULT } from "../../../limits.js";
+import { type MediaFile, type MusicAnswer, SPEECH_CONTENT_TYPES, type SpeechFormat } from "../../../providers/media.js";
+import { ProviderError } from "../../../providers/provider.js";
+import type { Generations, GenerationWork, MeteredAnswer } from "../generations.js";
+import type { GenerationJob } from "../jobs/job.js";
+import type { GenerationJobs } from "../jobs/jobs.js";
+import type { PreparedGeneration } from "../jobs/prepared.js";
+import type { Receipt } from "../receipt.js";
+import type { Upstreams } from "../upstreams.js";
+import type { MediaInspector } from "./media-inspector.js";
+import type { MusicInput } from "./speech-input.js";
+
+/** Seeds that every upstream takes. */
+const RANDOM_SEED_BELOW = 2 ** 31;
+/** 16-bit mono at 24 kHz (OpenAI's "Create speech"): raw samples say nothing of themselves. */
+const PCM_BYTES_PER_SECOND = 48_000;
+
+export interface MusicResult {
+  readonly file: MediaFile;
+  readonly durationMs: number | null;
+  readonly receipt: Receipt;
+}
+
+export class Music {
+  constructor(
+    private readonly deps: {
+      readonly generations: Generations;
+      readonly upstreams: Upstreams;
+      readonly jobs: GenerationJobs;
+      readonly inspector: MediaInspector;
+    },
+  ) {}
+
+  /** Resolves when the charge is committed. `notes` are what had no effect. */
+  async generate(ctx: RequestContext, input: MusicInput, notes: readonly string[] = []): Promise<MusicResult> {
+    const { plan, work, toFile } = this.prepare(ctx, input, notes);
+    const { answer, receipt } = await this.deps.generations.run(ctx, plan, work);
+    return { file: toFile(answer), durationMs: answer.durationMs, receipt };
+  }
+
+  /** As `generate`, as a job: resolves when it is under way, and every refusal is the caller's at once. */
+  start(ctx: RequestContext, input: MusicInput): Promise<GenerationJob> {
+    return this.deps.jobs.start(ctx, input, (job) => this.prepare(job, input, []));
+  }
+
+  private prepare(ctx: RequestContext, input: MusicInput, notes: readonly string[]): PreparedGeneration<MusicAnswer> {
+    const { model: name, prompt, duration, response_format, seed: asked, safe, ...extra } = input;
+    const { generations, upstreams, inspector } = this.deps;
+    const expectedMs = Math.round((duration ?? MUSIC_SECONDS_DEFAULT) * 1000);
+    const plan = generations.plan(ctx, "music", name, extra, () => ({ ...NO_USAGE, outputAudioMilliseconds: expectedMs }));
+    const format = response_format ?? "mp3";
+    const seed = asked === -1 ? randomInt(RANDOM_SEED_BELOW) : (asked ?? null);
+    const work: GenerationWork<MusicAnswer> = {
+      texts: [prompt],
+      safe,
+      call: async (model, signal, [text = ""]) => {
+        const call = { upstreamModel: model.upstreamModel, prompt: text, seconds: duration ?? null, format, seed, extra, signal };
+        return believe(await upstreams.serving(ctx, model, "music").generate(call), format, plan.caller.accountId, inspector);
+      },
+      meter: (made) => meter(made, expectedMs, plan.model.isCommunity),
+      warnings: ({ warnings }) => [...warnings, ...notes],
+    };
+    return { plan, work, toFile: ({ bytes, contentType }) => ({ bytes, contentType }) };
+  }
+}
+
+/** Whatever the upstream calls it, what goes on to callers is sound, with the length that it has. */
+async function believe(answer: MusicAnswer, format: SpeechFormat, accountId: string, inspector: MediaInspector): Promise<MusicAnswer> {
+  if (format === "pcm")
+    return {
+      ...answer,
+      contentType: SPEECH_CONTENT_TYPES.pcm,
+      durationMs: Math.round((answer.bytes.byteLength * 1000) / PCM_BYTES_PER_SECOND),
+    };
+  const facts = await inspector.audio({ accountId, bytes: answer.bytes, isAnswer: true });
+  if (facts === null) throw new ProviderError("invalid-response", "The upstream answered something that is not sound.");
+  return { ...answer, contentType: facts.contentType, durationMs: facts.durationMs };
+}
+
+/** A community upstream is never believed beyond the hold (decisions "What is billed"). */
+function meter({ durationMs }: MusicAnswer, expectedMs: number, isCommunity: boolean): MeteredAnswer {
+  const cameMs = Math.min(durationMs ?? expectedMs, isCommunity ? expectedMs : USAGE_AMOUNT_MAX);
+  return { quantities: { ...NO_USAGE, outputAudioMilliseconds: cameMs }, source: durationMs === null ? "estimated" : "provider" };
+}

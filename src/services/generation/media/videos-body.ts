@@ -1,0 +1,64 @@
+/** OpenAI's `POST /v1/videos`: its fields in its words, and what becomes of them. */
+import * as z from "zod";
+import { VIDEO_SECONDS_MAX, VIDEO_SECONDS_MIN } from "../../../limits.js";
+import { nonBlankText, parseInput } from "../../requests/input.js";
+import { formFlag, formInteger } from "../../requests/query-values.js";
+import { SAFE_PATTERN } from "../../safety/features.js";
+import { readSize, SIDES_PATTERN } from "./images-input.js";
+import { type VideoInput, videoImageUrl, videoInput, videoSeconds } from "./videos-input.js";
+
+const SECONDS_MESSAGE = `must be a whole number from ${VIDEO_SECONDS_MIN} to ${VIDEO_SECONDS_MAX} seconds`;
+const { aspectRatio, audio, seed, negative_prompt, enhance } = videoInput.shape;
+
+/** OpenAI writes seconds as text. What is not named here reaches the upstream as it is. */
+const body = z.looseObject({
+  prompt: nonBlankText,
+  model: z.string().min(1).max(253).nullish(),
+  seconds: z
+    .union(
+      [
+        videoSeconds,
+        z
+          .string()
+          .regex(/^(?:[1-9]|10)$/, SECONDS_MESSAGE)
+          .transform(Number),
+      ],
+      SECONDS_MESSAGE,
+    )
+    .nullish(),
+  size: z
+    .string()
+    .refine((text) => readSize(text) !== null, "must be WIDTHxHEIGHT in pixels")
+    .meta({ pattern: `^${SIDES_PATTERN}$` })
+    .nullish(),
+  /** An address; as a file it comes beside the form. */
+  input_reference: z.looseObject({ image_url: videoImageUrl }).nullish(),
+  ...{ aspectRatio, audio, seed, negative_prompt, enhance },
+  safe: z.union([z.string().meta({ pattern: SAFE_PATTERN }), z.boolean()]).nullish(),
+});
+export type VideoBody = z.output<typeof body>;
+export const videoBody = body;
+
+/** The same as a form, whose fields are texts. */
+export const videoForm = body.extend({
+  audio: formFlag(z.boolean()),
+  enhance: formFlag(z.boolean()),
+  seed: formInteger(seed.unwrap().unwrap()),
+});
+
+const OWN_FIELDS = ["aspectRatio", "audio", "seed", "negative_prompt", "safe", "enhance"] as const;
+
+export interface VideoBodyRequest {
+  readonly input: VideoInput;
+  readonly extra: Readonly<Record<string, unknown>>;
+}
+
+/** Throws BAD_REQUEST. */
+export function fromVideoBody({ prompt, model, seconds, size, input_reference: reference, ...others }: VideoBody): VideoBodyRequest {
+  const own = Object.fromEntries(OWN_FIELDS.map((name) => [name, others[name]]));
+  const extra = Object.fromEntries(Object.entries(others).filter(([name]) => !OWN_FIELDS.some((known) => known === name)));
+  const sides = typeof size === "string" ? readSize(size) : null;
+  const safe = typeof own.safe === "boolean" ? (own.safe ? "true" : null) : own.safe;
+  const image = reference ? [reference.image_url] : undefined;
+  return { input: parseInput(videoInput, { ...own, ...sides, safe, prompt, model, duration: seconds, image }), extra };
+}

@@ -1,0 +1,204 @@
+/**
+ * Video (Spec 4.2; decisions "Generation"): a clip for a prompt, billed per second of what came.
+ *
+ * The hold covers the length that was asked for, or the longest that can be when none was. The charge is for the length that the
+ * file itself has; failing that, what the upstream says; failing that, what was asked for.
+ */
+import { randomInt } from "node:crypto";
+import type { RequestContext } from "../../../context.js";
+import { NO_USAGE, USAGE_AMOUNT_MAX } from "../../../lib/usage.js";
+import { VIDEO_SECONDS_MAX } from "../../../limits.js";
+import type { InputFile, MediaFile, VideoAnswer } from "../../../providers/media.js";
+import { ProviderError } from "../../../providers/provider.js";
+import { requireCaller } from "../../access/permissions.js";
+import type { Catalog } from "../../catalog/catalog.js";
+import { parseInput } from "../../requests/input.js";
+import type { AskedFields } from "../asked-model.js";
+import type { ChatCompletions } from "../chat/chat.js";
+import type { AskedAnswer, ContentCache } from "../content-cache/content-cache.js";
+import type { Generations, GenerationWork, MeteredAnswer } from "../generations.js";
+import type { GenerationJob } from "../jobs/job.js";
+import type { GenerationJobs } from "../jobs/jobs.js";
+import type { PreparedGeneration } from "../jobs/prepared.js";
+import type { Receipt } from "../receipt.js";
+import type { Upstreams } from "../upstreams.js";
+import type { ImageQuery } from "./images-input.js";
+import { enhancePrompt } from "./images-prompt.js";
+import type { ImageReferences } from "./images-references.js";
+import type { MediaInspector } from "./media-inspector.js";
+import { toSize, type VideoInput, videoInput } from "./videos-input.js";
+
+/** Seeds that every upstream takes. */
+const RANDOM_SEED_BELOW = 2 ** 31;
+
+export interface VideosDependencies {
+  readonly catalog: Catalog;
+  readonly inspector: MediaInspector;
+  readonly generations: Generations;
+  readonly upstreams: Upstreams;
+  readonly contentCache: ContentCache;
+  readonly references: ImageReferences;
+  readonly chat: ChatCompletions;
+  readonly jobs: GenerationJobs;
+}
+
+export interface GeneratedVideo {
+  readonly file: MediaFile;
+  readonly receipt: Receipt;
+}
+
+export interface PrepareOptions {
+  /** Percent, 0 to 100, as the upstream tells. */
+  readonly onProgress?: (percent: number) => void;
+  /** Parameters that were stated and have no effect on video. */
+  readonly ignored?: readonly string[];
+  /** Reference images that the caller sent, beside those that it names. */
+  readonly files?: readonly InputFile[];
+  /** Fields of a /v1 body that the gateway does not know. */
+  readonly extra?: Readonly<Record<string, unknown>>;
+}
+
+/** What may come with a request for a video in OpenAI's format. */
+export interface SentWithVideo {
+  readonly files?: readonly Pick<InputFile, "bytes">[];
+  readonly extra?: Readonly<Record<string, unknown>>;
+}
+
+/** What a query asks for. */
+export interface VideoQueryRequest {
+  readonly input: VideoInput;
+  readonly noCache: boolean;
+  readonly ignored: readonly string[];
+}
+
+export class Videos {
+  constructor(private readonly deps: VideosDependencies) {}
+
+  /** GET /video/{prompt}, and GET /image/{prompt} with a video model: from the content cache, or made. */
+  ask(ctx: RequestContext, request: VideoQueryRequest): AskedAnswer {
+    const { catalog, contentCache } = this.deps;
+    const { input, ignored, noCache } = request;
+    const model = catalog.resolve(requireCaller(ctx), input.model ?? undefined, "video");
+    const query = { operation: "video", model, parameters: toParameters(input), noCache } as const;
+    return contentCache.ask(ctx, query, "video/mp4", async (producing) => this.run(producing, this.prepare(producing, input, { ignored })));
+  }
+
+  async generate(ctx: RequestContext, input: VideoInput): Promise<GeneratedVideo> {
+    return this.run(ctx, this.prepare(ctx, input));
+  }
+
+  /** Throws what `Generations.plan` throws. */
+  prepare(
+    ctx: RequestContext,
+    input: VideoInput,
+    { onProgress = ignore, ignored = [], files = [], extra = {} }: PrepareOptions = {},
+  ): PreparedGeneration<VideoAnswer> {
+    const { generations, upstreams, references } = this.deps;
+    const seconds = input.duration ?? null;
+    const expectedMs = (seconds ?? VIDEO_SECONDS_MAX) * 1000;
+    const plan = generations.plan(ctx, "video", input.model, billedFieldsOf(input, extra), () => ({
+      ...NO_USAGE,
+      outputVideoMilliseconds: expectedMs,
+    }));
+    references.check(input.image ?? []);
+    const negativePrompt = input.negative_prompt ?? "";
+    const seed = input.seed == null ? null : drawSeed(input.seed);
+    let preparing: ReturnType<Videos["readSources"]> | undefined;
+    const work: GenerationWork<VideoAnswer> = {
+      texts: [input.prompt, negativePrompt],
+      safe: input.safe,
+      call: async (model, signal, [prompt = "", negative = ""]) => {
+        // Once for all candidates, and not before the caller has been let in.
+        preparing ??= this.readSources(ctx, input, files, prompt, signal);
+        const sources = await preparing;
+        const answer = await upstreams.serving(ctx, model, "video").generate({
+          upstreamModel: model.upstreamModel,
+          ...sources,
+          size: toSize(input.width, input.height),
+          aspectRatio: input.aspectRatio ?? null,
+          seconds,
+          hasAudio: input.audio ?? false,
+          seed,
+          negativePrompt: negative === "" ? null : negative,
+          extra,
+          onProgress,
+          signal,
+        });
+        return this.believe(answer, plan.caller.accountId);
+      },
+      meter: (answer) => meter(answer, expectedMs, plan.model.isCommunity),
+      warnings: ({ warnings }) => [...warnings, ...ignored.map((name) => `${name}: has no effect on video.`)],
+    };
+    return { plan, work, toFile: ({ bytes, contentType }) => ({ bytes, contentType }) };
+  }
+
+  /** As `generate`, as a job: resolves when it is under way, and every refusal is the caller's at once. */
+  async start(ctx: RequestContext, input: VideoInput, sent: SentWithVideo = {}): Promise<GenerationJob> {
+    const { jobs, references } = this.deps;
+    requireCaller(ctx);
+    const files = await references.accept(sent.files ?? [], "input_reference");
+    return jobs.start(ctx, input, (job, onProgress) => this.prepare(job, input, { extra: sent.extra ?? {}, files, onProgress }));
+  }
+
+  private async readSources(ctx: RequestContext, input: VideoInput, files: readonly InputFile[], prompt: string, signal: AbortSignal) {
+    const { references, chat } = this.deps;
+    const named = await references.load(input.image ?? [], signal);
+    return { images: [...files, ...named], prompt: input.enhance ? await enhancePrompt(chat, ctx, prompt, signal) : prompt };
+  }
+
+  /** Whatever the upstream calls it, what goes on to callers is a video, with the length that it has. */
+  private async believe(answer: VideoAnswer, accountId: string): Promise<VideoAnswer> {
+    const facts = await this.deps.inspector.video({ accountId, bytes: answer.bytes, isAnswer: true });
+    if (facts === null) throw new ProviderError("invalid-response", "The upstream answered something that is not a video.");
+    return { ...answer, contentType: facts.contentType, durationMs: facts.durationMs ?? answer.durationMs };
+  }
+
+  private async run(ctx: RequestContext, { plan, work, toFile }: PreparedGeneration<VideoAnswer>): Promise<GeneratedVideo> {
+    const { answer, receipt } = await this.deps.generations.run(ctx, plan, work);
+    return { file: toFile(answer), receipt };
+  }
+}
+
+/** What a query asks for. Throws BAD_REQUEST. */
+export function fromVideoQuery(prompt: string, query: ImageQuery): VideoQueryRequest {
+  const { "no-cache": noCache, quality, transparent, reasoning, nologo, ...stated } = query;
+  const useless = { quality, transparent, reasoning, nologo };
+  const ignored = Object.entries(useless).filter(([, value]) => value !== undefined && value !== false);
+  return {
+    input: parseInput(videoInput, { prompt, ...stated, safe: toSafe(stated.safe) }),
+    noCache,
+    ignored: ignored.map(([name]) => name),
+  };
+}
+
+/** What decides the price of a second beside the model. */
+function billedFieldsOf({ width, height }: VideoInput, extra: AskedFields): AskedFields {
+  const size = toSize(width, height);
+  return { ...extra, size: size && `${size.width}x${size.height}` };
+}
+
+/** A community upstream is never believed beyond the hold (decisions "What is billed"). */
+function meter({ durationMs }: VideoAnswer, expectedMs: number, isCommunity: boolean): MeteredAnswer {
+  const cameMs = durationMs ?? expectedMs;
+  const billedMs = Math.min(cameMs, isCommunity ? expectedMs : USAGE_AMOUNT_MAX);
+  return { quantities: { ...NO_USAGE, outputVideoMilliseconds: billedMs }, source: durationMs === null ? "estimated" : "provider" };
+}
+
+/** -1 is replaced by a random one (decisions "Generation"). */
+function drawSeed(seed: number): number {
+  return seed === -1 ? randomInt(RANDOM_SEED_BELOW) : seed;
+}
+
+/** What decides the answer, in the form in which the content cache compares it. */
+function toParameters({ model: _, image, ...stated }: VideoInput): Record<string, string | number | boolean | null> {
+  const values = Object.entries({ ...stated, image: image?.join("|") });
+  return Object.fromEntries(values.map(([name, value]) => [name, value ?? null]));
+}
+
+/** `safe` is also a boolean (Spec 4.2). Null asks for nothing beyond what the model requires. */
+function toSafe(safe: string | undefined): string | null {
+  if (safe === "1") return "true";
+  return safe === undefined || safe === "" || safe === "0" || safe === "false" ? null : safe;
+}
+
+function ignore(): void {}

@@ -1,0 +1,279 @@
+/**
+ * The meter of a realtime session: what its upstream has reported, and what has come of the answers under way, which is counted where
+ * no report follows. An answer reads all that was said before it, so what it reads is known before its upstream begins.
+ */
+import { RecentIds } from "../../../lib/recent-ids.js";
+import { countTextTokens } from "../../../lib/tokenizer.js";
+import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";
+import { isRecord } from "../../../providers/openai/json.js";
+import { base64Bytes, PCM_BYTES_PER_SECOND, type RealtimeReading, type RealtimeUsage } from "../../../providers/openai/realtime-events.js";
+import type { MeteredAnswer } from "../generations.js";
+import { RealtimeAudioBuffer } from "./realtime-audio-buffer.js";
+import { writtenTexts } from "./realtime-safety.js";
+
+/** OpenAI's measure: a token of input is 100 ms of audio, one of output 50 ms. */
+export const INPUT_MS_PER_TOKEN = 100;
+const OUTPUT_TOKENS_PER_SECOND = 20;
+/** A picture of 1024 x 1024 in high detail, as the tokenizer counts it. */
+const IMAGE_TOKENS = 765;
+/** Reports that are remembered, so that one that comes twice counts once. */
+export const REPORTS_REMEMBERED = 1_000;
+/** Of answers that are asked for and neither begin nor are refused, as many are held for. */
+const ASKED_MAX = 16;
+
+/** One that has begun and is not reported. */
+interface AnswerUnderWay {
+  /** What it reads, as far as can be told. */
+  readonly input: UsageQuantities;
+  readonly texts: string[];
+  /** Of all texts, each counted by itself: cheap, and never less than they come to together. */
+  textTokensMax: number;
+  audioBytes: number;
+  /** A report that came before its end. */
+  reported: UsageQuantities | null;
+  /** Its upstream has said that it knows of none. */
+  isGivenUp: boolean;
+}
+
+type TextCount = (answer: AnswerUnderWay) => number;
+const exactly: TextCount = ({ texts }) => (texts.length === 0 ? 0 : countTextTokens(texts.join("")));
+const atMost: TextCount = ({ textTokensMax }) => textTokensMax;
+
+export class RealtimeMeter {
+  readonly buffer = new RealtimeAudioBuffer();
+  private readonly context = new Context();
+  private readonly answers = new Map<string, AnswerUnderWay>();
+  /** Answers that the caller has asked for and that have not begun: the ids of the events that ask. */
+  private asked: readonly unknown[] = [];
+  private reported: UsageQuantities = NO_USAGE;
+  private readonly reports = new RecentIds(REPORTS_REMEMBERED);
+  private isEstimated = false;
+  private hasWork = false;
+  private outputBytesPerSecond = PCM_BYTES_PER_SECOND;
+
+  /** Something has been delivered or reported. */
+  get hasUsage(): boolean {
+    return this.hasWork;
+  }
+
+  /** Answers whose end is still to come, by id; empty ids are those that have none. */
+  get awaited(): readonly string[] {
+    const begun = [...this.answers].filter(([, { isGivenUp }]) => !isGivenUp).map(([id]) => id);
+    return this.asked.length > 0 && !begun.includes("") ? [...begun, ""] : begun;
+  }
+
+  readUpstream(reading: RealtimeReading): void {
+    switch (reading.kind) {
+      case "session":
+        this.buffer.bytesPerSecond = reading.session.inputBytesPerSecond ?? this.buffer.bytesPerSecond;
+        this.outputBytesPerSecond = reading.session.outputBytesPerSecond ?? this.outputBytesPerSecond;
+        break;
+      case "created":
+        this.answer(reading.responseId);
+        break;
+      case "delta":
+        this.addDelta(this.answer(reading.responseId), reading.text, reading.audioBytes);
+        break;
+      case "done":
+        this.finish(reading.responseId, reading.status, reading.usage);
+        break;
+      case "usage":
+        this.addReport(reading.responseId, reading.reportId, reading.usage);
+        break;
+      case "speech":
+        this.buffer.noteSpeech(reading);
+        break;
+      case "cleared":
+        this.buffer.clear();
+        break;
+    }
+  }
+
+  /** The caller's audio is an item of the conversation now. Answers its length in milliseconds. */
+  commit(): number {
+    const milliseconds = this.buffer.commit();
+    this.context.add({ audio: Math.ceil(milliseconds / INPUT_MS_PER_TOKEN) });
+    return milliseconds;
+  }
+
+  /** An event of the caller's that is about to go on. */
+  readCaller(event: Readonly<Record<string, unknown>>): void {
+    if (event.type === "response.create") this.asked = [...this.asked, event.event_id].slice(-ASKED_MAX);
+    if (event.type === "input_audio_buffer.append") {
+      if (typeof event.audio === "string") this.buffer.append(base64Bytes(event.audio));
+      return;
+    }
+    const text = [...writtenTexts(event), ...toolsOf(event)].reduce((sum, written) => sum + countTextTokens(written), 0);
+    const { audioBytes, images } = mediaIn(event);
+    const audio = Math.ceil(this.buffer.toMilliseconds(audioBytes) / INPUT_MS_PER_TOKEN);
+    this.context.add({ text, audio, images: images * IMAGE_TOKENS });
+  }
+
+  /** The event with this id asks for no answer after all: it was refused, or did not go on. Null is the first that asks for one. */
+  unask(eventId: unknown): void {
+    const at = eventId === null ? 0 : this.asked.indexOf(eventId);
+    if (at !== -1) this.asked = this.asked.toSpliced(at, 1);
+  }
+
+  /** Usage that is no answer's, at the session's own price: of a report with this id, the first. */
+  report(reportId: string | null, usage: RealtimeUsage): void {
+    if (reportId !== null && !this.reports.add(reportId)) return;
+    this.hasWork = true;
+    this.reported = addUsage(this.reported, toQuantities(usage));
+  }
+
+  /** The upstream knows of no such answer under way: what was delivered of it is all that there is. */
+  giveUp(responseId: string): void {
+    const answer = this.answers.get(responseId);
+    if (answer) answer.isGivenUp = true;
+    if (responseId === "") this.asked = [];
+  }
+
+  /** Everything so far, the answers under way as they would be billed if the session ended now. */
+  soFar(): MeteredAnswer {
+    const quantities = this.sum(exactly, 0);
+    if (this.answers.size > 0) return { quantities, source: "partial" };
+    return { quantities, source: this.isEstimated ? "estimated" : "provider" };
+  }
+
+  /** With the answers that are asked for: what has to be held before more goes on. */
+  atRisk(): UsageQuantities {
+    return this.sum(exactly, this.asked.length);
+  }
+
+  /** As `atRisk`, cheap and perhaps a little high. */
+  atRiskMax(): UsageQuantities {
+    return this.sum(atMost, this.asked.length);
+  }
+
+  private sum(count: TextCount, asked: number): UsageQuantities {
+    let sum = this.reported;
+    for (const answer of this.answers.values()) sum = addUsage(sum, answer.reported ?? this.counted(answer, count));
+    for (let left = asked; left > 0; left -= 1) sum = addUsage(sum, this.context.next());
+    return sum;
+  }
+
+  private answer(id: string): AnswerUnderWay {
+    const known = this.answers.get(id);
+    if (known) return known;
+    this.asked = this.asked.slice(1);
+    const input = this.context.next();
+    const begun = { input, texts: [], textTokensMax: 0, audioBytes: 0, reported: null, isGivenUp: false };
+    this.answers.set(id, begun);
+    return begun;
+  }
+
+  private addDelta(answer: AnswerUnderWay, text: string, audioBytes: number): void {
+    this.hasWork = true;
+    if (text !== "") {
+      answer.texts.push(text);
+      answer.textTokensMax += countTextTokens(text);
+    }
+    answer.audioBytes += audioBytes;
+  }
+
+  private addReport(responseId: string, reportId: string | null, usage: RealtimeUsage): void {
+    if (responseId === "") {
+      this.report(reportId, usage);
+    } else if (!this.reports.has(idOfResponse(responseId))) {
+      this.hasWork = true;
+      this.answer(responseId).reported = toQuantities(usage);
+    }
+  }
+
+  private finish(id: string, status: string, usage: UsageQuantities | null): void {
+    // Not every upstream says of which answer a piece is.
+    const begunAs = this.answers.has(id) ? id : "";
+    const answer = this.answers.get(begunAs);
+    if (!answer) this.asked = this.asked.slice(1);
+    this.answers.delete(begunAs);
+    const isFirst = id === "" || this.reports.add(idOfResponse(id));
+    // One that has begun anew is another one: not every upstream has ids of its own for each.
+    if (!isFirst && !answer) return;
+    const told = usage ?? answer?.reported ?? null;
+    // One that failed before a word of it came is an upstream's error, and costs nothing.
+    if (told === null && status === "failed" && (answer?.texts.length ?? 0) === 0 && (answer?.audioBytes ?? 0) === 0) return;
+    this.hasWork = true;
+    if (told === null) this.isEstimated = true;
+    const final = told ?? this.counted(answer ?? null, exactly);
+    this.reported = addUsage(this.reported, final);
+    this.context.read(answer?.input ?? this.context.next(), final);
+  }
+
+  private counted(answer: AnswerUnderWay | null, count: TextCount): UsageQuantities {
+    const input = answer?.input ?? this.context.next();
+    if (!answer) return input;
+    const seconds = answer.audioBytes / this.outputBytesPerSecond;
+    return { ...input, outputTextTokens: count(answer), outputAudioTokens: Math.ceil(seconds * OUTPUT_TOKENS_PER_SECOND) };
+  }
+}
+
+interface Said {
+  readonly text?: number;
+  readonly audio?: number;
+  readonly images?: number;
+}
+
+/** What the next answer will read: what one before it has read or written, which vendors cache, and what has been said since. */
+class Context {
+  private known = 0;
+  private fresh = { text: 0, audio: 0, images: 0 };
+
+  add({ text = 0, audio = 0, images = 0 }: Said): void {
+    this.fresh = { text: this.fresh.text + text, audio: this.fresh.audio + audio, images: this.fresh.images + images };
+  }
+
+  next(): UsageQuantities {
+    const { text, audio, images } = this.fresh;
+    return { ...NO_USAGE, inputCachedTokens: this.known, inputTextTokens: text, inputAudioTokens: audio, inputImageTokens: images };
+  }
+
+  /** `expected` is what `next` answered when the answer began: what has been said since is still to be read. */
+  read(expected: UsageQuantities, final: UsageQuantities): void {
+    this.fresh = {
+      text: Math.max(0, this.fresh.text - expected.inputTextTokens),
+      audio: Math.max(0, this.fresh.audio - expected.inputAudioTokens),
+      images: Math.max(0, this.fresh.images - expected.inputImageTokens),
+    };
+    const input = final.inputTextTokens + final.inputCachedTokens + final.inputAudioTokens + final.inputImageTokens;
+    this.known = input + final.outputTextTokens + final.outputAudioTokens;
+  }
+}
+
+function idOfResponse(id: string): string {
+  return `response:${id}`;
+}
+
+/** No sum exceeds what a usage row can hold. */
+function addUsage(a: UsageQuantities, b: UsageQuantities): UsageQuantities {
+  const sum = { ...NO_USAGE };
+  for (const kind of Object.keys(sum) as (keyof UsageQuantities)[]) sum[kind] = Math.min(a[kind] + b[kind], USAGE_AMOUNT_MAX);
+  return sum;
+}
+
+/** Length is counted as the tokens of audio that it comes to. */
+function toQuantities(usage: RealtimeUsage): UsageQuantities {
+  if (usage.type === "tokens") return usage.quantities;
+  return { ...NO_USAGE, inputAudioTokens: Math.ceil(usage.milliseconds / INPUT_MS_PER_TOKEN) };
+}
+
+/** Tools that the event declares: their schemas are read with every answer. */
+function toolsOf(event: Readonly<Record<string, unknown>>): readonly string[] {
+  return [event.session, event.response].flatMap((holder) =>
+    isRecord(holder) && Array.isArray(holder.tools) && holder.tools.length > 0 ? [JSON.stringify(holder.tools)] : [],
+  );
+}
+
+/** Sound and pictures that come as parts of messages. */
+function mediaIn(event: Readonly<Record<string, unknown>>): { readonly audioBytes: number; readonly images: number } {
+  const given = isRecord(event.response) && Array.isArray(event.response.input) ? event.response.input : [];
+  let [audioBytes, images] = [0, 0];
+  for (const item of [event.item, ...given]) {
+    const parts = isRecord(item) && Array.isArray(item.content) ? item.content.filter(isRecord) : [];
+    for (const part of parts) {
+      if (typeof part.audio === "string") audioBytes += base64Bytes(part.audio);
+      if (part.image_url !== undefined) images += 1;
+    }
+  }
+  return { audioBytes, images };
+}

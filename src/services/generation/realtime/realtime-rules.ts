@@ -1,0 +1,141 @@
+/**
+ * What a caller's realtime event may ask for (decisions "What is billed"): whatever would change the session's model, kind or price, or
+ * make the vendor call others, is refused with the field named. Fields without a price pass through.
+ *
+ * Events of a name that is not listed are refused: nobody knows what they cost.
+ */
+import { invalidInput, wrongField } from "../../../errors.js";
+import { sayChoices } from "../../../lib/issue-words.js";
+import { ownValue } from "../../../lib/own-values.js";
+import { isRecord } from "../../../providers/openai/json.js";
+import { BILLED_FIELDS, canonicalName } from "../../catalog/billed-fields.js";
+import type { Model } from "../../catalog/model.js";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** A caller's events in OpenAI's format, general and beta. */
+export const CALLER_EVENTS: ReadonlySet<string> = new Set([
+  "session.update",
+  "conversation.item.create",
+  "conversation.item.delete",
+  "conversation.item.retrieve",
+  "conversation.item.truncate",
+  "input_audio_buffer.append",
+  "input_audio_buffer.clear",
+  "input_audio_buffer.commit",
+  "output_audio_buffer.clear",
+  "response.create",
+  "response.cancel",
+]);
+
+const ANOTHER_PRICE = "It would change what the session costs, or who answers in it.";
+/** Of `session` and `response` alike, and why they are refused. */
+const REFUSED: ReadonlyMap<string, string> = new Map([
+  ["prompt", "Prompts that are stored with the vendor bring models and tools of their own: write them into instructions."],
+  ["tracing", "Traces would be kept with the vendor."],
+  ["client_secret", "The gateway hands out no credentials of the vendor's."],
+  ["provider_options", ANOTHER_PRICE],
+]);
+
+/** Where a session's transcription is set up, in the general and the beta form. */
+export const TRANSCRIPTION_PATHS = [["audio", "input", "transcription"], ["input_audio_transcription"]] as const;
+
+export interface RealtimeRules {
+  readonly model: Model;
+  /** Ids and aliases of the session's own model, which a session may state again. */
+  readonly modelNames: ReadonlySet<string>;
+  /**
+   * Called with the name that a transcription states, or null when it states none. Answers the upstream's name; throws for a model that
+   * may not transcribe here, naming `param`.
+   */
+  readonly transcribeWith: (name: string | null, param: string) => Promise<string>;
+  readonly transcribeNoMore: () => void;
+}
+
+/** The event as it may go on. Throws BAD_REQUEST, and whatever `transcribeWith` does. */
+export async function permitted(event: Fields, rules: RealtimeRules): Promise<Fields> {
+  const { type } = event;
+  if (typeof type !== "string" || !CALLER_EVENTS.has(type)) {
+    throw wrongField("type", sayChoices([...CALLER_EVENTS]));
+  }
+  if (type === "session.update" && isRecord(event.session)) {
+    return { ...event, session: await permittedSession(event.session, rules) };
+  }
+  if (type === "response.create" && isRecord(event.response)) {
+    return { ...event, response: permittedResponse(event.response, rules) };
+  }
+  return event;
+}
+
+async function permittedSession(session: Fields, rules: RealtimeRules): Promise<Fields> {
+  if (isStated(session.type) && session.type !== "realtime") {
+    throw invalidInput("Only conversations have a price: a session is of the type realtime.", "session.type");
+  }
+  const own = permittedFields(session, "session", rules);
+  return withTranscription(own, rules);
+}
+
+function permittedResponse(response: Fields, rules: RealtimeRules): Fields {
+  for (const path of TRANSCRIPTION_PATHS) {
+    if (isStated(valueAt(response, path))) throw invalidInput("Transcription is set up with session.update.", `response.${path.join(".")}`);
+  }
+  return permittedFields(response, "response", rules);
+}
+
+/** Without the model, which is the session's own or refused. */
+function permittedFields(holder: Fields, path: string, { model: own, modelNames }: RealtimeRules): Fields {
+  const { model, ...others } = holder;
+  if (isStated(model) && !(typeof model === "string" && modelNames.has(model))) {
+    throw invalidInput("A session keeps the model that it was opened with.", `${path}.model`);
+  }
+  for (const [name, reason] of REFUSED) if (isStated(ownValue(others, name))) throw invalidInput(reason, `${path}.${name}`);
+  for (const [name, value] of Object.entries(others)) {
+    const billed = BILLED_FIELDS.realtime.get(canonicalName(name));
+    if (billed && isStated(value) && !billed.isHarmless(value, own)) throw invalidInput(ANOTHER_PRICE, `${path}.${name}`);
+  }
+  assertFunctions(others.tools, `${path}.tools`);
+  return others;
+}
+
+/** Hosted tools and MCP servers are called by the vendor, at prices of their own and with its credentials. */
+function assertFunctions(tools: unknown, path: string): void {
+  if (!isStated(tools)) return;
+  if (!Array.isArray(tools)) throw wrongField(path, "expected an array");
+  for (const [index, tool] of tools.entries()) {
+    const type: unknown = isRecord(tool) ? (tool.type ?? "function") : null;
+    if (type !== "function") throw invalidInput("Only functions have a price: a tool is of the type function.", `${path}.${index}.type`);
+  }
+}
+
+async function withTranscription(session: Fields, rules: RealtimeRules): Promise<Fields> {
+  let own = session;
+  for (const path of TRANSCRIPTION_PATHS) {
+    const stated = valueAt(session, path);
+    if (stated === undefined) continue;
+    if (stated === null) {
+      rules.transcribeNoMore();
+      continue;
+    }
+    const param = `session.${path.join(".")}`;
+    if (!isRecord(stated)) throw wrongField(param, "expected an object or null");
+    const { model: name = null } = stated;
+    if (name !== null && typeof name !== "string") throw wrongField(`${param}.model`, "expected a string");
+    own = replacedAt(own, path, { ...stated, model: await rules.transcribeWith(name, `${param}.model`) });
+  }
+  return own;
+}
+
+function isStated(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+export function valueAt(holder: Fields, path: readonly string[]): unknown {
+  return path.reduce<unknown>((value, name) => (isRecord(value) ? ownValue(value, name) : undefined), holder);
+}
+
+/** A copy with what is at the path replaced; it is there. */
+export function replacedAt(holder: Fields, [name, ...rest]: readonly string[], value: unknown): Fields {
+  if (name === undefined) return holder;
+  const inner = ownValue(holder, name);
+  return { ...holder, [name]: rest.length > 0 && isRecord(inner) ? replacedAt(inner, rest, value) : value };
+}

@@ -1,0 +1,309 @@
+/** A realtime session that is open: steps 2 and 3 of `realtime.ts`. */
+import type { RequestContext } from "../../../context.js";
+import { type AppError, invalidInput, upstreamFailed, upstreamTimedOut } from "../../../errors.js";
+import { createId } from "../../../lib/ids.js";
+import { jsonDepthExceeds } from "../../../lib/json-depth.js";
+import type { UsageQuantities } from "../../../lib/usage.js";
+import {
+  JSON_DEPTH_MAX,
+  REALTIME_IDLE_MS_MAX,
+  REALTIME_METER_MS,
+  REALTIME_REPORT_MS,
+  REALTIME_SESSION_MS_MAX,
+  REALTIME_TICK_MS,
+} from "../../../limits.js";
+import { parseRealtimeEvent, type RealtimeReading, readRealtimeEvent } from "../../../providers/openai/realtime-events.js";
+import { costOf } from "../../catalog/pricing.js";
+import { isChecked } from "../../safety/features.js";
+import { CallerGone, type Cancellation } from "../cancellation.js";
+import { toGenerationRecord } from "../generations.js";
+import { addressesInEvent } from "../named-addresses.js";
+import type { Receipt } from "../receipt.js";
+import { toCallerError } from "../upstream-errors.js";
+import type { OpenedSession, RealtimeDependencies, RealtimeSession, RealtimeTimes } from "./realtime.js";
+import { RealtimeLeaving } from "./realtime-leaving.js";
+import { RealtimeMeter } from "./realtime-meter.js";
+import { presentedEvent } from "./realtime-presented.js";
+import { permitted, type RealtimeRules } from "./realtime-rules.js";
+import { RealtimeSafety } from "./realtime-safety.js";
+import { RealtimeTranscription } from "./realtime-transcription.js";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export function timesOf({ times }: RealtimeDependencies): RealtimeTimes {
+  return { totalMs: REALTIME_SESSION_MS_MAX, idleMs: REALTIME_IDLE_MS_MAX, reportMs: REALTIME_REPORT_MS, ...times };
+}
+
+const COMMIT = "input_audio_buffer.commit";
+const NAMING_FIELD = '"model"';
+/** Events with which an upstream begins to work. Each has an id, by which a refusal of it is known. */
+const ASKING: ReadonlySet<unknown> = new Set(["response.create", COMMIT]);
+
+export class RealtimeRun implements RealtimeSession {
+  readonly events: AsyncIterableIterator<string>;
+  private readonly meter = new RealtimeMeter();
+  private readonly safety: RealtimeSafety | null;
+  private readonly rules: RealtimeRules;
+  private readonly ticking: NodeJS.Timeout;
+  private readonly times: RealtimeTimes;
+  private readonly connectedAt = performance.now();
+  private readonly onGone = () => this.leave();
+  private readonly transcription: RealtimeTranscription;
+  private activeAt = performance.now();
+  private meteredAt = performance.now();
+  private firstByteMs: number | null = null;
+  /** Why it was ended, where the caller must be told. */
+  private failure: unknown = null;
+  private checking: Promise<void> | null = null;
+  private isOver = false;
+  /** The caller has gone. */
+  private isLeft = false;
+  /** They left while something was at work for them. */
+  private isCut = false;
+  private waiting: NodeJS.Timeout | undefined;
+  private readonly leaving = new RealtimeLeaving();
+  private finalReceipt: Receipt | null = null;
+
+  constructor(
+    private readonly ctx: RequestContext,
+    private readonly opened: OpenedSession,
+    private readonly cancellation: Cancellation,
+    private readonly deps: RealtimeDependencies,
+  ) {
+    const { plan, model, safe } = opened;
+    this.times = timesOf(deps);
+    this.safety = isChecked(plan.model, safe) ? new RealtimeSafety(ctx, plan.model, safe, deps.admission) : null;
+    const { generations, catalog } = deps;
+    const transcription = new RealtimeTranscription({ ctx, generations, catalog, plan, answering: model, buffer: this.meter.buffer });
+    this.transcription = transcription;
+    this.rules = {
+      model: plan.model,
+      modelNames: new Set([plan.model, model].flatMap(({ id, aliases }) => [id, ...aliases])),
+      transcribeWith: (name, param) => transcription.use(name, param),
+      transcribeNoMore: () => transcription.stop(),
+    };
+    this.ticking = setInterval(() => this.tick(), Math.min(REALTIME_TICK_MS, this.times.idleMs));
+    this.events = this.relay();
+    ctx.signal.addEventListener("abort", this.onGone, { once: true });
+    if (ctx.signal.aborted) this.leave();
+  }
+
+  get generationId(): string {
+    return this.opened.plan.generationId;
+  }
+
+  get model(): string {
+    return this.opened.plan.model.id;
+  }
+
+  get modelUsed(): string {
+    return this.opened.model.id;
+  }
+
+  get heldNanocredits(): bigint {
+    return this.opened.charge.heldAmount;
+  }
+
+  receipt(): Receipt | null {
+    return this.finalReceipt;
+  }
+
+  async send(text: string): Promise<void> {
+    if (this.isEnding) return;
+    this.activeAt = performance.now();
+    const stated = toEvent(text);
+    const event = withId(await permitted(this.safety ? await this.safety.check(stated) : stated, this.rules));
+    const addresses = addressesInEvent(event);
+    if (addresses.length > 0) await this.deps.admission.addresses.check(addresses, this.ctx.signal);
+    if (this.isEnding) return;
+    this.meter.readCaller(event);
+    if (event.type === COMMIT) this.transcription.handIn(event.event_id);
+    if (ASKING.has(event.type) || this.exceedsHold) await this.checkHold();
+    if (this.isEnding) return this.meter.unask(event.event_id);
+    await this.opened.connection.send(JSON.stringify(event));
+  }
+
+  leave(): void {
+    if (this.isEnding) return;
+    this.isLeft = true;
+    if (!this.isAtWork && !this.mayBeAtWork) {
+      this.close();
+      return;
+    }
+    this.isCut = this.isAtWork;
+    this.waiting = setTimeout(() => this.close(), this.times.reportMs);
+    this.leaving.ask(this.opened.connection, this.meter.awaited, this.mayBeAtWork);
+  }
+
+  close(reason?: AppError): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    if (reason) this.failure = reason;
+    this.opened.connection.close();
+  }
+
+  private get isEnding(): boolean {
+    return this.isOver || this.isLeft;
+  }
+
+  /** The upstream is at work on what will be reported. */
+  private get isAtWork(): boolean {
+    return this.meter.awaited.length > 0 || this.transcription.isAwaited;
+  }
+
+  /** It may have found speech in the caller's audio, and have begun to work without having told so. */
+  private get mayBeAtWork(): boolean {
+    return this.transcription.isHandedIn || this.meter.buffer.milliseconds > 0;
+  }
+
+  private async *relay(): AsyncGenerator<string, void, undefined> {
+    try {
+      for await (const text of this.opened.connection.events) {
+        this.activeAt = performance.now();
+        const reading = readRealtimeEvent(text);
+        this.read(reading);
+        if (this.isOver) break;
+        if (!this.isLeft) yield this.presented(text, reading);
+        if (this.isCheckDue(reading)) await this.checkHold();
+        if (this.isOver || (this.isLeft && !this.isAtWork && !this.leaving.isAwaited)) break;
+      }
+    } catch (error) {
+      if (!(error instanceof CallerGone)) this.failure ??= toCallerError(error, this.opened.model);
+    } finally {
+      await this.conclude();
+    }
+    if (this.failure) throw this.failure;
+  }
+
+  private read(reading: RealtimeReading): void {
+    this.meter.readUpstream(reading);
+    const isTaken = this.transcription.read(reading);
+    if (reading.kind === "session" && !reading.session.isConversation) {
+      this.close(upstreamFailed("The upstream opened a session of a kind that has no price."));
+    } else if (reading.kind === "delta") {
+      this.firstByteMs ??= performance.now() - this.opened.plan.startedAt;
+    } else if (reading.kind === "committed") {
+      this.transcription.expect(reading.itemId, this.meter.commit());
+    } else if (reading.kind === "transcribed" && !isTaken && reading.usage) {
+      // One that nobody asked for is charged all the same, at the price of the session's own model.
+      this.meter.report(reading.reportId, reading.usage);
+    } else if (reading.kind === "error") {
+      this.readRefusal(reading.eventId);
+    }
+    if (this.isLeft) this.readLeft(reading);
+  }
+
+  private readRefusal(eventId: string | null): void {
+    // Of a caller who has left, nothing is guessed: what was asked for is waited for.
+    if (eventId !== null || !this.isLeft) this.meter.unask(eventId);
+    if (eventId !== null) this.transcription.refused(eventId);
+  }
+
+  private readLeft(reading: RealtimeReading): void {
+    if (reading.kind === "created") this.isCut = true;
+    const cancelled = this.leaving.read(reading, this.isAtWork);
+    if (cancelled === null) return;
+    this.meter.giveUp(cancelled);
+    this.transcription.settleHandedIn();
+  }
+
+  /** In the caller's words: an upstream's names for models are not told. Only events that may hold one are read for it. */
+  private presented(text: string, reading: RealtimeReading): string {
+    const mayNameModel = reading.kind === "session" || reading.kind === "error" || text.includes(NAMING_FIELD);
+    const event = mayNameModel ? parseRealtimeEvent(text) : null;
+    if (!event) return text;
+    const { model, plan } = this.opened;
+    return JSON.stringify(
+      presentedEvent(event, { served: model, modelId: plan.model.id, transcriberId: this.transcription.model?.id ?? null }),
+    );
+  }
+
+  private isCheckDue({ kind }: RealtimeReading): boolean {
+    if (kind === "delta" && performance.now() - this.meteredAt >= REALTIME_METER_MS) return true;
+    if (kind === "other" || kind === "delta") return this.exceedsHold;
+    return kind !== "session" && kind !== "error";
+  }
+
+  /** What has been delivered, and what the upstream has been asked for, is perhaps more than is held for. */
+  private get exceedsHold(): boolean {
+    const { plan, charge } = this.opened;
+    const cost = costOf(this.meter.atRiskMax(), plan.model.rates);
+    return (cost > 0n && cost >= charge.heldAmount) || this.transcription.exceedsHold;
+  }
+
+  private tick(): void {
+    if (performance.now() - this.activeAt >= this.times.idleMs) {
+      this.close(upstreamTimedOut("The session was silent for too long.", { isFinal: true }));
+    } else if (this.opened.charge.isNoteDue) {
+      this.checkHold().catch((error: unknown) => this.ctx.log.error({ err: error }, "a realtime session could not be metered"));
+    }
+  }
+
+  /** Notes the meter, asks for more when the hold runs low, and ends the session when it is used up and no more is granted. */
+  private async checkHold(): Promise<void> {
+    // One that is under way knows nothing of what has come since.
+    await this.checking;
+    if (this.isOver || this.opened.charge.isConcluded) return;
+    this.checking ??= this.meterOnce().finally(() => {
+      this.checking = null;
+    });
+    await this.checking;
+  }
+
+  private async meterOnce(): Promise<void> {
+    const { plan, charge } = this.opened;
+    this.meteredAt = performance.now();
+    // For nobody, nothing more is set aside.
+    const isCapped = this.isLeft;
+    const { quantities } = this.meter.soFar();
+    const [refusal, other] = await Promise.all([
+      charge.meter(costOf(this.meter.atRisk(), plan.model.rates), isCapped, () => this.toRecord(quantities)),
+      this.transcription.check(isCapped),
+    ]);
+    if (refusal ?? other) return this.close(refusal ?? other ?? undefined);
+    if (isCapped && this.exceedsHold) this.close();
+  }
+
+  private toRecord(quantities: UsageQuantities) {
+    const { plan, model } = this.opened;
+    const { firstByteMs } = this;
+    return toGenerationRecord(plan, { modelUsed: model.id, quantities, usageSource: "partial", status: "cancelled", firstByteMs });
+  }
+
+  private async conclude(): Promise<void> {
+    this.isOver = true;
+    clearInterval(this.ticking);
+    clearTimeout(this.waiting);
+    this.ctx.signal.removeEventListener("abort", this.onGone);
+    this.opened.connection.close();
+    this.cancellation.dispose();
+    await this.checking?.catch(() => undefined);
+    await Promise.all([this.charge(), this.transcription.conclude(this.isCut || this.failure !== null)]);
+  }
+
+  /** Nothing is charged for a session that failed before anything came of it. */
+  private async charge(): Promise<void> {
+    const { plan, charge, model, safety } = this.opened;
+    if (this.failure !== null && !this.meter.hasUsage) return charge.release();
+    const metered = this.meter.soFar();
+    this.finalReceipt = await this.deps.generations.conclude(this.ctx, plan, charge, {
+      ...metered,
+      modelUsed: model.id,
+      status: this.isCut || this.failure !== null || metered.source === "partial" ? "cancelled" : "ok",
+      firstByteMs: this.firstByteMs,
+      upstreamMs: performance.now() - this.connectedAt,
+      warnings: [],
+      safety,
+    });
+  }
+}
+
+function toEvent(text: string): Fields {
+  const event = jsonDepthExceeds(Buffer.from(text), JSON_DEPTH_MAX) ? null : parseRealtimeEvent(text);
+  if (!event) throw invalidInput("An event is a JSON object.");
+  return event;
+}
+
+function withId(event: Fields): Fields {
+  return ASKING.has(event.type) && typeof event.event_id !== "string" ? { ...event, event_id: createId() } : event;
+}

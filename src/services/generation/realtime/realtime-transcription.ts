@@ -1,0 +1,211 @@
+/**
+ * What a realtime session's upstream writes down of the caller's audio: the work of another model at a price of its own, so it is held and
+ * charged as a generation of its own, part of the session's (`parent_request_id`).
+ *
+ * 1. `use`: the first `session.update` that names a model. A session keeps that one, so that what comes late has one price.
+ * 2. Each item of audio is expected to be transcribed; its report, or what was measured of it, is what is charged.
+ * 3. `conclude`: charged once, when the session ends; nothing when nothing was transcribed.
+ */
+import type { RequestContext } from "../../../context.js";
+import { AppError, invalidInput } from "../../../errors.js";
+import { NO_USAGE } from "../../../lib/usage.js";
+import { REALTIME_TRANSCRIPTION_MS_HELD } from "../../../limits.js";
+import type { RealtimeReading } from "../../../providers/openai/realtime-events.js";
+import type { Catalog } from "../../catalog/catalog.js";
+import type { Model } from "../../catalog/model.js";
+import { costOf } from "../../catalog/pricing.js";
+import type { OpenCharge } from "../../credits/credits.js";
+import { type GenerationPlan, type Generations, toGenerationRecord } from "../generations.js";
+import type { UsageStatus } from "../receipt.js";
+import type { RealtimeAudioBuffer } from "./realtime-audio-buffer.js";
+import { TranscriptMeter } from "./realtime-transcript-meter.js";
+
+export interface TranscribedSession {
+  readonly ctx: RequestContext;
+  readonly generations: Generations;
+  readonly catalog: Catalog;
+  readonly plan: GenerationPlan;
+  /** The model that answers: what transcribes runs beside it. */
+  readonly answering: Model;
+  readonly buffer: RealtimeAudioBuffer;
+}
+
+interface Opened {
+  readonly plan: GenerationPlan;
+  readonly charge: OpenCharge;
+  readonly openedAt: number;
+}
+
+export class RealtimeTranscription {
+  private readonly meter = new TranscriptMeter();
+  private opened: Opened | null = null;
+  private opening: Promise<Opened> | null = null;
+  /** As the caller would have it, and as the upstream has said that it is. */
+  private isWanted = false;
+  private isOn = false;
+  /** The id of an event that hands the caller's audio in, until the upstream has taken it. */
+  private handedIn: unknown = null;
+
+  constructor(private readonly session: TranscribedSession) {}
+
+  /** Null until one is named. */
+  get model(): Model | null {
+    return this.opened?.plan.model ?? null;
+  }
+
+  /** The upstream has audio that it will report. */
+  get isAwaited(): boolean {
+    return this.handedIn !== null || this.meter.isAwaited;
+  }
+
+  get isHandedIn(): boolean {
+    return this.handedIn !== null;
+  }
+
+  /**
+   * The caller names a model, or by null the one that there is. Resolves with the upstream's name for it when the first minute is held.
+   * Throws as a transcription does, naming `param`.
+   */
+  async use(name: string | null, param: string): Promise<string> {
+    if (!this.opened && name === null) throw invalidInput("Name the model that transcribes.", param);
+    const { model } = (this.opened ?? (await this.open(name ?? "", param))).plan;
+    if (name !== null && name !== model.id && !model.aliases.includes(name)) {
+      throw invalidInput(`A session keeps the model that transcribes in it, ${model.id}: open another session for another.`, param);
+    }
+    this.isWanted = true;
+    return model.upstreamModel;
+  }
+
+  stop(): void {
+    this.isWanted = false;
+  }
+
+  /** The event with this id, which is about to go on, makes an item of the caller's audio. */
+  handIn(eventId: unknown): void {
+    if (this.isWanted) this.handedIn = eventId;
+  }
+
+  refused(eventId: string): void {
+    if (eventId === this.handedIn) this.handedIn = null;
+  }
+
+  /** Everything that was handed in has been taken or refused. */
+  settleHandedIn(): void {
+    this.handedIn = null;
+  }
+
+  /** The caller's audio has become an item. */
+  expect(itemId: string, milliseconds: number): void {
+    this.handedIn = null;
+    this.meter.measure(itemId, milliseconds);
+    if (this.opened && this.isOn) this.meter.expect(itemId);
+  }
+
+  /** False for usage that is not this model's, because none was named. */
+  read(reading: RealtimeReading): boolean {
+    if (!this.opened) return false;
+    switch (reading.kind) {
+      case "session":
+        this.isOn = reading.session.isTranscribing ?? this.isWanted;
+        break;
+      case "transcribing":
+        this.meter.noteProgress(reading.itemId, this.session.buffer.milliseconds);
+        break;
+      case "transcribed":
+        this.meter.finish(reading.itemId, reading.reportId, reading.usage);
+        break;
+      case "untranscribed":
+        this.meter.fail(reading.itemId);
+        break;
+    }
+    return true;
+  }
+
+  /** Notes the meter and asks for more, unless it is capped. Answers why no more may go on. */
+  async check(isCapped: boolean): Promise<AppError | null> {
+    if (!this.opened) return null;
+    const { plan, charge } = this.opened;
+    const { quantities } = this.meter.soFar();
+    return charge.meter(this.costAtRisk(plan), isCapped, () =>
+      toGenerationRecord(plan, { modelUsed: plan.model.id, quantities, usageSource: "partial", status: "cancelled" }),
+    );
+  }
+
+  get exceedsHold(): boolean {
+    if (!this.opened) return false;
+    const cost = this.costAtRisk(this.opened.plan);
+    return cost > 0n && cost >= this.opened.charge.heldAmount;
+  }
+
+  async conclude(isCut: boolean): Promise<void> {
+    await this.opening?.catch(() => undefined);
+    if (!this.opened) return;
+    const { plan, charge, openedAt } = this.opened;
+    if (!this.meter.hasUsage) return charge.release();
+    const metered = this.meter.soFar();
+    const status: UsageStatus = isCut || metered.source === "partial" ? "cancelled" : "ok";
+    const course = { firstByteMs: null, upstreamMs: performance.now() - openedAt, warnings: [], safety: null };
+    await this.session.generations.conclude(this.session.ctx, plan, charge, { ...metered, modelUsed: plan.model.id, status, ...course });
+  }
+
+  private costAtRisk({ model }: GenerationPlan): bigint {
+    const more = this.isHandedIn ? this.session.buffer.milliseconds : 0;
+    return costOf(this.meter.soFar(more).quantities, model.rates);
+  }
+
+  private open(name: string, param: string): Promise<Opened> {
+    this.opening = openCharge(this.session, name, param).then((opened) => {
+      this.opened = opened;
+      return opened;
+    });
+    return this.opening;
+  }
+}
+
+async function openCharge(session: TranscribedSession, name: string, param: string): Promise<Opened> {
+  const { ctx, generations } = session;
+  const plan = await planFor(session, name, param);
+  await generations.admit(ctx, plan, { texts: [] });
+  const charge = generations.open(plan);
+  try {
+    await charge.held;
+  } catch (error) {
+    await charge.release();
+    throw error;
+  }
+  return { plan, charge, openedAt: performance.now() };
+}
+
+/**
+ * Of a model that the key may use, that the upstream of the session runs, and that needs nothing which a session cannot give it: the
+ * gateway reads no audio, so no safety feature can be applied to it.
+ */
+async function planFor(session: TranscribedSession, name: string, param: string): Promise<GenerationPlan> {
+  const plan = planNamed(session, name, param);
+  const { model, caller } = plan;
+  if (model.upstreamId !== session.answering.upstreamId) {
+    const usable = await transcribersBeside(session);
+    const hint = usable.length === 0 ? "None is." : `It may be ${usable.join(", ")}.`;
+    throw invalidInput(`${model.id} is not run by the upstream of this session. ${hint}`, param);
+  }
+  if (model.requiredSafetyFeatures.length > 0) {
+    throw invalidInput(`${model.id} requires safety features, and those cannot read audio.`, param);
+  }
+  // Its usage row tells of which session it is a part.
+  return { ...plan, caller: { ...caller, run: caller.run ?? { parentRequestId: session.plan.generationId, maxCost: null } } };
+}
+
+function planNamed({ ctx, generations }: TranscribedSession, name: string, param: string): GenerationPlan {
+  const expected = { ...NO_USAGE, inputAudioMilliseconds: REALTIME_TRANSCRIPTION_MS_HELD };
+  try {
+    return generations.plan(ctx, "transcription", name, {}, () => expected);
+  } catch (error) {
+    if (error instanceof AppError && error.param === "model") throw invalidInput(error.message, param);
+    throw error;
+  }
+}
+
+async function transcribersBeside({ ctx, catalog, answering }: TranscribedSession): Promise<readonly string[]> {
+  const models = await catalog.list(ctx, { modalities: ["transcription"] });
+  return models.filter(({ upstreamId }) => upstreamId === answering.upstreamId).map(({ id }) => id);
+}

@@ -1,0 +1,129 @@
+/**
+ * Realtime sessions (decisions "Generation"): OpenAI's realtime events between a caller and an upstream.
+ *
+ * 1. `open`: plan, limits, hold; only then an upstream is connected. Until then a failure is an ordinary error.
+ * 2. Events pass both ways as they come (`RealtimeRun`). A caller's are held against the rules of what has a price; the meter reads all of
+ *    them, and the hold is extended when it runs low: before an upstream is given what would cost more than that.
+ * 3. A caller who leaves while an answer is made has it cancelled, and its report read. Whatever else ends the session (the upstream fails
+ *    or leaves, its time is up, its key is revoked, the hold is used up and no more is granted), the upstream is closed at once. What
+ *    was used is charged, once. Then the caller is told why.
+ */
+import type { RequestContext } from "../../../context.js";
+import { type AppError, upstreamFailed } from "../../../errors.js";
+import { NO_USAGE } from "../../../lib/usage.js";
+import { REALTIME_TOKENS_HELD } from "../../../limits.js";
+import type { RealtimeConnection } from "../../../providers/media.js";
+import type { Catalog } from "../../catalog/catalog.js";
+import type { Model } from "../../catalog/model.js";
+import type { BillableQuantities } from "../../catalog/pricing.js";
+import type { OpenCharge } from "../../credits/credits.js";
+import { servable } from "../../safety/features.js";
+import type { SafetyReport } from "../../safety/safety.js";
+import type { Admission } from "../admission.js";
+import { attempt } from "../attempts.js";
+import { CallerGone, Cancellation } from "../cancellation.js";
+import type { GenerationPlan, Generations } from "../generations.js";
+import type { Receipt } from "../receipt.js";
+import type { Upstreams } from "../upstreams.js";
+import { RealtimeRun, timesOf } from "./realtime-run.js";
+
+export interface RealtimeInput {
+  readonly model: string | undefined;
+  /** The caller's `safe` parameter. */
+  readonly safe: string | null;
+  readonly isBeta: boolean;
+}
+
+export interface RealtimeSession {
+  readonly generationId: string;
+  readonly model: string;
+  readonly modelUsed: string;
+  readonly heldNanocredits: bigint;
+  /** Hands a caller's event on; await it before the next. Rejects with an AppError for an event that may not go on. */
+  send(text: string): Promise<void>;
+  /**
+   * The upstream's events. They end once the session is charged, and throw then when it was ended for a reason that the caller must
+   * be told. `return()` ends the session as `close` does.
+   */
+  readonly events: AsyncIterableIterator<string>;
+  /** The caller has gone: what its upstream is at work on is still read to its report, for a while. */
+  leave(): void;
+  /** Ends it at once. */
+  close(reason?: AppError): void;
+  /** Once `events` have ended and something was charged. */
+  receipt(): Receipt | null;
+}
+
+export interface RealtimeTimes {
+  readonly totalMs: number;
+  readonly idleMs: number;
+  /** How long the report of an answer is waited for whose caller has left. */
+  readonly reportMs: number;
+}
+
+export interface RealtimeDependencies {
+  readonly generations: Generations;
+  readonly admission: Admission;
+  readonly upstreams: Upstreams;
+  readonly catalog: Catalog;
+  readonly times?: Partial<RealtimeTimes>;
+}
+
+export interface OpenedSession {
+  readonly plan: GenerationPlan;
+  readonly charge: OpenCharge;
+  /** The one that answers. */
+  readonly model: Model;
+  readonly safety: SafetyReport | null;
+  readonly connection: RealtimeConnection;
+  readonly safe: string | null;
+}
+
+export class RealtimeSessions {
+  constructor(private readonly deps: RealtimeDependencies) {}
+
+  /** Resolves when an upstream has accepted the session. Throws as every generation does. */
+  async open(ctx: RequestContext, input: RealtimeInput): Promise<RealtimeSession> {
+    const { generations, upstreams } = this.deps;
+    const plan = generations.plan(ctx, "realtime", input.model, {}, expectedOf);
+    const { safety } = await generations.admit(ctx, plan, { texts: [], safe: input.safe });
+    const charge = generations.open(plan);
+    // A caller who leaves ends the attempts; a session that is open outlives its caller until it is reported.
+    const leaving = new AbortController();
+    const onGone = () => leaving.abort();
+    ctx.signal.addEventListener("abort", onGone, { once: true });
+    if (ctx.signal.aborted) onGone();
+    const cancellation = new Cancellation(leaving.signal, timesOf(this.deps).totalMs);
+    try {
+      await charge.held;
+      const candidates = servable(plan.candidates, safety?.applied);
+      const { signal } = cancellation;
+      const connect = (candidate: Model) =>
+        upstreams.serving(ctx, candidate, "realtime").connect({
+          upstreamModel: candidate.upstreamModel,
+          signal,
+          extra: {},
+          isBeta: input.isBeta,
+        });
+      const { model, answer } = await attempt(candidates, cancellation, connect, (candidate, error) =>
+        generations.noteFailure(plan, candidate, error, signal),
+      );
+      return new RealtimeRun(ctx, { plan, charge, model, safety, connection: answer, safe: input.safe }, cancellation, this.deps);
+    } catch (error) {
+      cancellation.dispose();
+      if (!charge.isConcluded) await charge.release();
+      throw error instanceof CallerGone ? upstreamFailed("The caller left before the session was open.", { cause: error }) : error;
+    } finally {
+      ctx.signal.removeEventListener("abort", onGone);
+    }
+  }
+}
+
+/** Unspecified: nothing is known of a session before it begins, so some turns are held, and more when those are used up. */
+function expectedOf(model: Model): BillableQuantities {
+  return {
+    ...NO_USAGE,
+    [model.inputModalities.includes("audio") ? "inputAudioTokens" : "inputTextTokens"]: REALTIME_TOKENS_HELD,
+    [model.outputModalities.includes("audio") ? "outputAudioTokens" : "outputTextTokens"]: REALTIME_TOKENS_HELD,
+  };
+}

@@ -1,0 +1,226 @@
+/**
+ * Metrics: how the gateway does, for Prometheus to scrape (docs/operating.md). Each application has its own, made by the composition;
+ * services report through the narrow methods here, once for what is over, and are read at scrape time for what is under way.
+ *
+ * Labels come out of closed lists of ours: patterns of routes, statuses, error codes, kinds of usage, and ids of the operator's models.
+ * Whatever accounts have registered is counted together: a stranger must not be able to make series.
+ */
+import type { Metric } from "prom-client";
+import { AppError } from "../../errors.js";
+import type { RequestEnd, RequestNote } from "../../lib/request-note.js";
+import { USAGE_KINDS, type UsageKind } from "../../lib/usage.js";
+import { ProviderError } from "../../providers/provider.js";
+import type { Model } from "../catalog/model.js";
+import type { Receipt } from "../generation/receipt.js";
+import { Counter, type Description, Gauge, Histogram, type Instrument, type Reading, type Sum } from "./instruments.js";
+
+const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
+const OWN_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const FIRST_TOKEN_SECONDS = [0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2.5, 5, 10, 20, 30, 60];
+const FLUSH_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const FLUSH_OPERATIONS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "WEBSOCKET"]);
+/** Where no route has answered: 404, and what is no HTTP. */
+export const UNMATCHED = "unmatched";
+const COMMUNITY = "community";
+/** An upstream's refusals of the gateway's own credential. */
+const CREDENTIAL_STATUSES: ReadonlySet<number> = new Set([401, 402, 403]);
+const TOO_MANY_REQUESTS = 429;
+const MILLISECONDS = "Milliseconds";
+
+/** What one model's generations are added to. */
+interface ModelSums {
+  readonly cost: Sum;
+  readonly ok: Sum;
+  readonly usage: Map<UsageKind, Sum>;
+}
+
+export class Metrics {
+  private readonly requests = new Counter({
+    name: "sluice_http_requests_total",
+    help: "Requests that are over, by the pattern of their route, their method and the status that they were answered with.",
+    labels: ["route", "method", "status"],
+  });
+  private readonly requestSeconds = new Histogram(
+    {
+      name: "sluice_http_request_duration_seconds",
+      help: "From a request's headers to the end of its answer, the upstream's time included.",
+      labels: ["route", "method"],
+    },
+    REQUEST_SECONDS,
+  );
+  private readonly refusals = new Counter({
+    name: "sluice_refusals_total",
+    help: "Requests that were told an error, by its code.",
+    labels: ["code"],
+  });
+  private readonly generations = new Counter({
+    name: "sluice_generations_total",
+    help: "Generations that were delivered and recorded, by the model asked for and how they ended: ok, or cancelled.",
+    labels: ["model", "status"],
+  });
+  private readonly cost = new Counter({
+    name: "sluice_cost_credits_total",
+    help: "Credits that were charged, by the model asked for. For display: the books are exact.",
+    labels: ["model"],
+  });
+  private readonly tokens = new Counter({
+    name: "sluice_usage_tokens_total",
+    help: "Tokens that were metered, by the model asked for and their kind.",
+    labels: ["model", "kind"],
+  });
+  private readonly seconds = new Counter({
+    name: "sluice_usage_seconds_total",
+    help: "Seconds of sound and film that were made, by the model asked for and their kind.",
+    labels: ["model", "kind"],
+  });
+  private readonly ownSeconds = new Histogram(
+    {
+      name: "sluice_gateway_duration_seconds",
+      help: "What the gateway itself took of a generation: all of its time less the upstream's.",
+    },
+    OWN_SECONDS,
+  );
+  private readonly firstTokenSeconds = new Histogram(
+    {
+      name: "sluice_time_to_first_token_seconds",
+      help: "From a streamed request to its first token, by the model asked for.",
+      labels: ["model"],
+    },
+    FIRST_TOKEN_SECONDS,
+  );
+  private readonly upstreamErrors = new Counter({
+    name: "sluice_upstream_errors_total",
+    help: "Calls of upstreams that failed, by the model called and why: 3xx, 4xx, 429 or 5xx as its status, network (never connected), closed (without an answer), timeout, cut, invalid-response.",
+    labels: ["model", "reason"],
+  });
+  private readonly credentialRefusals = new Counter({
+    name: "sluice_upstream_credential_refusals_total",
+    help: "Calls that an upstream refused over the gateway's credential or its account there (401, 402, 403), by the model called.",
+    labels: ["model", "status"],
+  });
+  private readonly flushSeconds = new Histogram(
+    { name: "sluice_settler_flush_duration_seconds", help: "What the database took to commit a batch of holds and settlements." },
+    FLUSH_SECONDS,
+  );
+  private readonly flushOperations = new Histogram(
+    { name: "sluice_settler_flush_operations", help: "How many holds and settlements a batch had." },
+    FLUSH_OPERATIONS,
+  );
+  private readonly writtenOffCredits = new Counter({
+    name: "sluice_written_off_credits_total",
+    help: "Credits of delivered answers that neither a hold, a budget nor a balance could pay.",
+  });
+  private readonly instruments: Instrument[] = [
+    ...[this.requests, this.requestSeconds, this.refusals, this.generations, this.cost, this.tokens, this.seconds],
+    ...[this.ownSeconds, this.firstTokenSeconds, this.upstreamErrors, this.credentialRefusals],
+    ...[this.flushSeconds, this.flushOperations, this.writtenOffCredits],
+  ];
+  private readonly sumsOfModels = new Map<string, ModelSums>();
+  private text: (() => Promise<string>) | null = null;
+
+  /** Something to be read whenever it is scraped. */
+  watch(description: Description, read: () => Reading | Promise<Reading>): void {
+    this.instruments.push(new Gauge(description, read));
+  }
+
+  /** Any request, once. */
+  requestOver({ startedAt, route, code }: RequestNote, { method, status }: RequestEnd): void {
+    const pattern = route ?? UNMATCHED;
+    const known = METHODS.has(method) ? method : "OTHER";
+    this.requests.at(pattern, known, String(status)).value += 1;
+    this.requestSeconds.at(pattern, known).observe((performance.now() - startedAt) / 1000);
+    if (code !== null) this.refusals.at(code).value += 1;
+  }
+
+  /** A generation that was delivered and charged, be it nothing; once. */
+  generationOver(asked: Pick<Model, "id" | "isCommunity">, receipt: Receipt): void {
+    const model = labelOf(asked);
+    const sums = this.sumsOf(model);
+    if (receipt.status === "ok") sums.ok.value += 1;
+    else this.generations.at(model, receipt.status).value += 1;
+    sums.cost.value += Number(receipt.costNanocredits) / 1e9;
+    for (const kind of USAGE_KINDS) if (receipt.usage[kind] > 0) this.addUsage(model, sums, kind, receipt.usage[kind]);
+    this.ownSeconds.at().observe(receipt.gatewayMs / 1000);
+    if (receipt.firstTokenMs !== null) this.firstTokenSeconds.at(model).observe(receipt.firstTokenMs / 1000);
+  }
+
+  /**
+   * A call of an upstream failed, whatever becomes of the request: a fallback may yet answer. Refusals of the gateway's credential are
+   * counted here, too; nothing else need report them.
+   */
+  upstreamFailed(called: Pick<Model, "id" | "isCommunity">, error: unknown): void {
+    const model = labelOf(called);
+    if (error instanceof AppError && error.code === "UPSTREAM_TIMEOUT") this.upstreamErrors.at(model, "timeout").value += 1;
+    if (!(error instanceof ProviderError)) return;
+    this.upstreamErrors.at(model, reasonOf(error)).value += 1;
+    const { kind, status } = error;
+    if (kind === "status" && status !== undefined && CREDENTIAL_STATUSES.has(status)) {
+      this.credentialRefusals.at(model, String(status)).value += 1;
+    }
+  }
+
+  /** The settler has committed a batch, or has found that it cannot. */
+  flushed(operations: number, milliseconds: number): void {
+    this.flushSeconds.at().observe(milliseconds / 1000);
+    this.flushOperations.at().observe(operations);
+  }
+
+  writtenOff(nanocredits: bigint): void {
+    this.writtenOffCredits.at().value += Number(nanocredits) / 1e9;
+  }
+
+  /** All of it, in Prometheus's text format. What belongs to the process (memory, event loop, collections) is watched from the first time on. */
+  async read(): Promise<string> {
+    this.text ??= await this.openRegistry();
+    return this.text();
+  }
+
+  /** Not loaded before somebody asks: it takes a good part of a start. */
+  private async openRegistry(): Promise<() => Promise<string>> {
+    // As one value: of a CommonJS package in a bundle there are no names to import.
+    const { default: prometheus } = await import("prom-client");
+    const { collectDefaultMetrics, Registry } = prometheus;
+    const registry = new Registry();
+    collectDefaultMetrics({ register: registry });
+    // A registry asks a metric for its name and its values, and for nothing else that prom-client's own have.
+    for (const instrument of this.instruments) registry.registerMetric(instrument as unknown as Metric);
+    return () => registry.metrics();
+  }
+
+  private sumsOf(model: string): ModelSums {
+    let sums = this.sumsOfModels.get(model);
+    if (!sums) {
+      sums = { cost: this.cost.at(model), ok: this.generations.at(model, "ok"), usage: new Map() };
+      this.sumsOfModels.set(model, sums);
+    }
+    return sums;
+  }
+
+  private addUsage(model: string, { usage }: ModelSums, kind: UsageKind, amount: number): void {
+    const isTime = kind.endsWith(MILLISECONDS);
+    let sum = usage.get(kind);
+    if (!sum) {
+      sum = (isTime ? this.seconds : this.tokens).at(model, kindLabel(kind));
+      usage.set(kind, sum);
+    }
+    sum.value += isTime ? amount / 1000 : amount;
+  }
+}
+
+/** The operator's models by their canonical ids; those of accounts have names that accounts chose. */
+function labelOf({ id, isCommunity }: Pick<Model, "id" | "isCommunity">): string {
+  return isCommunity ? COMMUNITY : id;
+}
+
+/** `inputTextTokens` to `input_text`. */
+function kindLabel(kind: UsageKind): string {
+  return kind.replace(/(?:Tokens|Milliseconds)$/, "").replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+function reasonOf({ kind, status = 500 }: ProviderError): string {
+  if (kind !== "status") return kind;
+  if (status === TOO_MANY_REQUESTS) return String(status);
+  return status >= 300 && status < 600 ? `${Math.floor(status / 100)}xx` : "5xx";
+}

@@ -1,0 +1,168 @@
+/** zod's findings as the error that callers see: every wrong field by its dotted path (decisions "Errors"). The words are `issue-words.ts`'s. */
+import * as z from "zod";
+import { AppError } from "../../errors.js";
+import { MISSING, NOT_ALLOWED, sayChoices, sayIssue, UNKNOWN_FIELDS_SEPARATOR } from "../../lib/issue-words.js";
+import { ownValue } from "../../lib/own-values.js";
+
+/** Unspecified: findings told at once. A body can hold thousands of wrong items, and nobody reads more than these. */
+const FINDINGS_MAX = 20;
+/** Unspecified: of these, the fields that the message itself tells. */
+const FIELDS_SAID_MAX = 3;
+/** Unspecified: how much of a path the message repeats: an unknown field has whatever name the caller gave it. */
+const PATH_CHARS_MAX = 200;
+const PARSING = { error: sayIssue };
+
+interface Finding {
+  /** Empty: about the whole input. */
+  readonly path: string;
+  readonly message: string;
+}
+
+/** Text that is stored: PostgreSQL's holds no NUL character. */
+export const storableText = z
+  .string()
+  .refine((text) => !text.includes("\0"), "must not hold a NUL character")
+  .meta({ pattern: "^[^\\u0000]*$" });
+
+/** Text that says something; what an upstream is to read. */
+export const nonBlankText = storableText.refine((text) => text.trim() !== "", "must not be empty").meta({ allOf: [{ pattern: "\\S" }] });
+
+/** A list that holds nothing twice. */
+export function distinct<Item extends z.ZodType<string>>(list: z.ZodArray<Item>) {
+  return list.superRefine(refuseDuplicates).meta({ uniqueItems: true });
+}
+
+/** Names the first item that is there a second time. A list may be long: it is looked through once. */
+function refuseDuplicates(items: readonly string[], issues: z.RefinementCtx<readonly string[]>): void {
+  const seen = new Set<string>();
+  const place = items.findIndex((item) => {
+    if (seen.has(item)) return true;
+    seen.add(item);
+    return false;
+  });
+  if (place !== -1) issues.addIssue({ code: "custom", path: [place], message: "is there twice", input: items as string[] });
+}
+
+/** The parsed input, or BAD_REQUEST with `param` naming the first wrong field. */
+export function parseInput<Output>(schema: z.ZodType<Output>, input: unknown): Output {
+  const result = schema.safeParse(input, PARSING);
+  if (result.success) return result.data;
+  throw toInputError(result.error, input);
+}
+
+function toInputError(error: z.ZodError, input: unknown): AppError {
+  const findings = withoutConsequences(error.issues).flatMap((issue) => toFindings(issue, [], input));
+  const messages = byField(findings);
+  const param = [...messages.keys()].find((path) => path !== "");
+  const { "": formErrors = [], ...fieldErrors } = Object.fromEntries(byField(findings.slice(0, FINDINGS_MAX)));
+  return new AppError("BAD_REQUEST", toSentence(messages), { ...(param !== undefined && { param }), details: { fieldErrors, formErrors } });
+}
+
+/** A value of a wrong type breaks bounds that are none of its own: of such a field only the type is told. */
+function withoutConsequences(issues: readonly z.core.$ZodIssue[]): readonly z.core.$ZodIssue[] {
+  if (issues.length === 1) return issues;
+  const wrong = new Set(issues.filter(({ code }) => code === "invalid_type").map(({ path }) => dotted(path)));
+  return issues.filter(({ code, path }) => code === "invalid_type" || !wrong.has(dotted(path)));
+}
+
+function byField(findings: readonly Finding[]): ReadonlyMap<string, readonly string[]> {
+  const messages = new Map<string, string[]>();
+  for (const { path, message } of findings) {
+    const said = messages.get(path);
+    if (said === undefined) messages.set(path, [message]);
+    else if (!said.includes(message)) said.push(message);
+  }
+  return messages;
+}
+
+/** "name: is required", or "2 fields are wrong: name: is required; type: must be one of secret or publishable". */
+function toSentence(messages: ReadonlyMap<string, readonly string[]>): string {
+  const said = [...messages]
+    .slice(0, FIELDS_SAID_MAX)
+    .map(([path, about]) => (path === "" ? "" : `${shortened(path)}: `) + about.join(", "));
+  if (messages.size === 1) return said.join("");
+  const others = messages.size - said.length;
+  return `${messages.size} fields are wrong: ${said.join("; ")}${others > 0 ? `; and ${others} more` : ""}`;
+}
+
+function shortened(path: string): string {
+  return path.length > PATH_CHARS_MAX ? `${path.slice(0, PATH_CHARS_MAX)}…` : path;
+}
+
+function toFindings(issue: z.core.$ZodIssue, parents: readonly PropertyKey[], input: unknown): Finding[] {
+  const path = [...parents, ...issue.path];
+  if (issue.code === "unrecognized_keys") {
+    const messages = issue.message.split(UNKNOWN_FIELDS_SEPARATOR);
+    return issue.keys.map((key, index) => ({ path: dotted([...path, key]), message: messages[index] ?? issue.message }));
+  }
+  if (isAboutMissing(issue) && isMissing(input, path)) return [{ path: dotted(path), message: MISSING }];
+  if (issue.code === "invalid_union") {
+    const closest = closestVariant(issue.errors);
+    if (closest !== null) return closest.flatMap((nested) => toFindings(nested, path, input));
+  }
+  return [{ path: dotted(path), message: issue.message }];
+}
+
+function dotted(path: readonly PropertyKey[]): string {
+  return path.map(String).join(".");
+}
+
+/** Whether a value that is not there is told so; a schema's own words are about one that is. */
+function isAboutMissing({ code, path }: z.core.$ZodIssue): boolean {
+  return path.length > 0 && (code === "invalid_type" || code === "invalid_value" || code === "invalid_union");
+}
+
+/** Of what was sent: a list that a schema makes of a text has places that nobody could have filled. */
+function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
+  const holder = valueAt(input, path.slice(0, -1));
+  return typeof holder === "object" && holder !== null && valueAt(input, path) === undefined;
+}
+
+function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((value, name) => {
+    return typeof value === "object" && value !== null ? ownValue(value as Record<string, unknown>, String(name)) : undefined;
+  }, input);
+}
+
+type Issues = readonly z.core.$ZodIssue[];
+
+/**
+ * Of a union's variants, the one that the caller seems to have meant: that whose tag (`type: "function_call"`) the input has, else
+ * the one with the fewest mistakes. Null when the input had the wrong type for all of them, where the union's own message says more.
+ */
+function closestVariant(variants: readonly Issues[]): Issues | null {
+  const possible = variants.filter((issues) => !issues.some(isOfWrongType));
+  const tagged = possible.filter((issues) => !issues.some((issue) => isOfTag(issue) || issue.message === NOT_ALLOWED));
+  if (tagged.length === 0 && possible.length > 1) return toTagIssue(possible) ?? fewest(possible);
+  return fewest(tagged.length > 0 ? tagged : possible);
+}
+
+function isOfWrongType({ code, path }: z.core.$ZodIssue): boolean {
+  return path.length === 0 && (code === "invalid_type" || code === "invalid_value" || code === "invalid_union");
+}
+
+/** With as few mistakes as any, and of those the one that the input agrees with deepest. */
+function fewest(variants: readonly Issues[]): Issues | null {
+  return variants.reduce<Issues | null>((best, issues) => {
+    if (best === null || issues.length < best.length) return issues;
+    return issues.length === best.length && depthOf(issues) > depthOf(best) ? issues : best;
+  }, null);
+}
+
+function depthOf(issues: Issues): number {
+  return issues.reduce((depth, { path }) => Math.max(depth, path.length), 0);
+}
+
+/** About a field that may have a single value: what tells the variants of a union apart. */
+function isOfTag(issue: z.core.$ZodIssue): issue is z.core.$ZodIssueInvalidValue {
+  return issue.code === "invalid_value" && issue.values.length === 1 && issue.path.length === 1;
+}
+
+/** When the input has the tag of no variant, that is what is wrong with it: the tags of all of them. */
+function toTagIssue(variants: readonly Issues[]): Issues | null {
+  const tags = variants.map((issues) => issues.find(isOfTag)).filter((issue) => issue !== undefined);
+  const [first] = tags;
+  if (!first || tags.some(({ path }) => path[0] !== first.path[0])) return null;
+  const values = [...new Set(tags.flatMap((issue) => issue.values))];
+  return [{ ...first, values, message: sayChoices(values.map(String)) }];
+}

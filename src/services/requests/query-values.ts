@@ -1,0 +1,51 @@
+/** The values of a query string, which come as text: read strictly, so that nothing is guessed (decisions "Generation"). */
+import * as z from "zod";
+import { inUnit } from "../../lib/issue-words.js";
+import { ownValue } from "../../lib/own-values.js";
+import { USAGE_DAYS_MAX } from "../../limits.js";
+
+/** true, false, 1 and 0 only; described as the boolean that it is. */
+export const queryFlag = z
+  .enum(["true", "false", "1", "0"], "expected true, false, 1 or 0")
+  .transform((value) => value === "true" || value === "1")
+  .meta({ enum: undefined, type: "boolean" });
+
+/** How far back a list of usage goes. */
+export const queryUsageDays = () => queryInteger(inUnit(z.int().min(1).max(USAGE_DAYS_MAX), "days"));
+
+/** Digits alone, with a minus or without: `1e3`, `5.0` and ` 5` are refused. Bounded by `number`, and described as it. */
+export function queryInteger(number: z.ZodType<number, number>) {
+  return z
+    .string()
+    .regex(/^-?\d{1,16}$/, "expected a whole number")
+    .transform(Number)
+    .pipe(number)
+    .meta(descriptionOf(number));
+}
+
+/** As above, with decimals or without. */
+export function queryNumber(number: z.ZodType<number, number>) {
+  return z
+    .string()
+    .regex(/^-?\d{1,16}(?:\.\d{1,20})?$/, "expected a number")
+    .transform(Number)
+    .pipe(number)
+    .meta(descriptionOf(number));
+}
+
+function descriptionOf(number: z.ZodType<number, number>) {
+  const { $schema: _, ...described } = z.toJSONSchema(number, { io: "input" });
+  return { pattern: undefined, ...described };
+}
+
+/** A whole number that a form has as text, and JSON as a number. */
+export function formInteger(number: z.ZodType<number, number>) {
+  return z.preprocess((value) => (typeof value === "string" && /^-?\d{1,16}$/.test(value) ? Number(value) : value), number.nullish());
+}
+
+/** The same for true and false, or whatever `flag` allows of them. */
+export function formFlag<Value>(flag: z.ZodType<Value, Value>) {
+  return z.preprocess((value) => (typeof value === "string" ? (ownValue(FLAGS, value) ?? value) : value), flag.nullish());
+}
+
+const FLAGS: Readonly<Record<string, boolean>> = { true: true, "1": true, false: false, "0": false };

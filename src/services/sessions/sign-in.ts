@@ -1,0 +1,208 @@
+/**
+ * Signing up and in (decisions "Authorization"): with an e-mail address and a password, and with GitHub where it is configured.
+ *
+ * 1. Attempts are counted before anything is looked up.
+ * 2. The library says who it is; it takes as long for an address that is not known as for a wrong password.
+ * 3. A session is made, always a new one: what the browser brought along before is worth nothing, and ends.
+ * 4. The answer sets its cookie. The database keeps an HMAC of the token and nothing that could be sent as a cookie.
+ */
+import { randomBytes } from "node:crypto";
+import * as z from "zod";
+import type { RequestContext } from "../../context.js";
+import { type AppError, conflict, invalidInput, permissionDenied, unauthenticated } from "../../errors.js";
+import { createId } from "../../lib/ids.js";
+import { EMAIL_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, PROFILE_NAME_CHARS_MAX } from "../../limits-sessions.js";
+import { type Database, isUniqueViolation } from "../../store/database.js";
+import { requireOperator, requireSession } from "../access/permissions.js";
+import { chooseHandle } from "../accounts/handles.js";
+import { storableText } from "../requests/input.js";
+import type { Passwords } from "./passwords.js";
+import type { SessionCookie } from "./session-cookie.js";
+import type { SessionDirectory } from "./session-directory.js";
+import type { Sessions } from "./sessions.js";
+import { NEW_ACCOUNT, type SignInLibrary, toLibraryHeaders, toStoredUserAgent } from "./sign-in-library.js";
+import type { SignInLimits } from "./sign-in-limits.js";
+
+/** Unspecified: ASCII only, so that no two addresses look alike, and in lower case. */
+const emailInput = z
+  .string()
+  .trim()
+  .pipe(
+    z
+      .email("must be an address such as name@example.com")
+      .max(EMAIL_CHARS_MAX, `must have at most ${EMAIL_CHARS_MAX} characters`)
+      .toLowerCase(),
+  );
+const tooLong = `must have at most ${PASSWORD_CHARS_MAX} characters`;
+const newPasswordInput = z
+  .string()
+  .min(PASSWORD_CHARS_MIN, `must have at least ${PASSWORD_CHARS_MIN} characters`)
+  .max(PASSWORD_CHARS_MAX, tooLong);
+const passwordInput = z.string().min(1, "must not be empty").max(PASSWORD_CHARS_MAX, tooLong);
+
+export const signUpInput = z.strictObject({
+  email: emailInput,
+  password: newPasswordInput,
+  name: storableText.trim().max(PROFILE_NAME_CHARS_MAX).nullish(),
+});
+export type SignUpInput = z.output<typeof signUpInput>;
+
+export const createAccountInput = signUpInput.omit({ password: true });
+export type CreateAccountInput = z.output<typeof createAccountInput>;
+
+export const signInInput = z.strictObject({ email: emailInput, password: passwordInput });
+export type SignInInput = z.output<typeof signInInput>;
+
+export const changePasswordInput = z.strictObject({ currentPassword: passwordInput, newPassword: newPasswordInput });
+export type ChangePasswordInput = z.output<typeof changePasswordInput>;
+
+/** The browser that signs in, as it calls itself. */
+export interface Browser {
+  readonly userAgent: string | undefined;
+}
+
+export interface SignedIn {
+  readonly accountId: string;
+  readonly sessionId: string;
+  /** `Set-Cookie` lines of the answer. */
+  readonly cookies: readonly string[];
+}
+
+export interface SignInParts {
+  readonly database: Database;
+  readonly sessions: Sessions;
+  readonly directory: SessionDirectory;
+  readonly cookie: SessionCookie;
+  readonly passwords: Passwords;
+  readonly limits: SignInLimits;
+  /** False: operators alone make accounts. */
+  readonly isSignUpOpen: boolean;
+  /** Loaded when it is first asked for. */
+  readonly library: () => Promise<SignInLibrary>;
+}
+
+const CREDENTIAL = "credential";
+/** 144 bits, 24 characters. */
+const MADE_PASSWORD_BYTES = 18;
+
+export class SignIn {
+  constructor(private readonly parts: SignInParts) {}
+
+  /** Whether people may make accounts themselves. */
+  get isSignUpOpen(): boolean {
+    return this.parts.isSignUpOpen;
+  }
+
+  /** Makes an account and signs in. Rejects with FORBIDDEN where sign-up is closed, CONFLICT when the address has an account, RATE_LIMITED. */
+  async signUp(ctx: RequestContext, input: SignUpInput, browser: Browser): Promise<SignedIn> {
+    const { limits, passwords, isSignUpOpen } = this.parts;
+    if (!isSignUpOpen) throw signUpClosed();
+    await limits.countSignUp(ctx.clientAddress);
+    // Hashed before anything is looked up: how long the refusal takes does not tell what its words may one day leave out.
+    const password = await passwords.hash(input.password);
+    const accountId = await this.createAccount({ email: input.email, name: input.name || null, password });
+    return this.open(ctx, accountId, browser);
+  }
+
+  /**
+   * For operators: makes an account for somebody, with a password that is told this once and that they change. Rejects with CONFLICT
+   * when the address has an account.
+   */
+  async createFor(ctx: RequestContext, { email, name }: CreateAccountInput): Promise<{ accountId: string; password: string }> {
+    requireOperator(ctx);
+    const password = randomBytes(MADE_PASSWORD_BYTES).toString("base64url");
+    const hash = await this.parts.passwords.hash(password);
+    const accountId = await this.createAccount({ email, name: name || null, password: hash });
+    ctx.log.info({ accountId }, "an operator made an account");
+    return { accountId, password };
+  }
+
+  /** Rejects with UNAUTHORIZED, in the same words for whatever is wrong, or RATE_LIMITED. */
+  async signIn(ctx: RequestContext, input: SignInInput, browser: Browser): Promise<SignedIn> {
+    const { limits, library } = this.parts;
+    await limits.countSignIn(ctx.clientAddress, input.email);
+    const { api } = await library();
+    const { token } = await api.signInEmail({ body: input, headers: toLibraryHeaders(ctx.clientAddress, browser.userAgent) }).catch(refuse);
+    return this.admit(ctx, token);
+  }
+
+  /** Ends every session of the account and opens a new one. Rejects with BAD_REQUEST for a wrong current password, or RATE_LIMITED. */
+  async changePassword(ctx: RequestContext, input: ChangePasswordInput, browser: Browser): Promise<SignedIn> {
+    const { accountId } = requireSession(ctx);
+    const { limits, passwords, database, sessions } = this.parts;
+    await limits.countPasswordCheck(accountId);
+    const method = await database.prisma.signInMethod.findFirst({ where: { accountId, providerId: CREDENTIAL } });
+    if (!method?.password) throw conflict("This account has no password: it is signed in to with GitHub.");
+    if (!(await passwords.verify(input.currentPassword, method.password))) {
+      throw invalidInput("This is not the account's password.", "currentPassword");
+    }
+    const password = await passwords.hash(input.newPassword);
+    // Of two changes at once, the one that knew the password as it is.
+    const changed = await database.prisma.signInMethod.updateMany({
+      where: { id: method.id, password: method.password },
+      data: { password },
+    });
+    if (changed.count === 0) throw conflict("The password has just been changed.");
+    await sessions.end(accountId);
+    return this.open(ctx, accountId, browser);
+  }
+
+  /** One statement for the account and its password: there is never one without the other. */
+  private async createAccount(account: { email: string; name: string | null; password: string }): Promise<string> {
+    const { prisma } = this.parts.database;
+    const { email, name, password } = account;
+    if ((await prisma.account.count({ where: { email } })) > 0) throw emailTaken();
+    const id = createId();
+    for (let attemptsLeft = 3; ; attemptsLeft -= 1) {
+      const handle = await chooseHandle(email, async (taken) => (await prisma.account.count({ where: { handle: taken } })) > 0);
+      const method = { id: createId(), providerId: CREDENTIAL, providerAccountId: id, password };
+      try {
+        await prisma.account.create({ data: { id, email, name, handle, ...NEW_ACCOUNT, signInMethods: { create: method } } });
+        return id;
+      } catch (error) {
+        if (!isUniqueViolation(error)) throw error;
+        if ((await prisma.account.count({ where: { email } })) > 0) throw emailTaken();
+        // Somebody else was given the handle in between.
+        if (attemptsLeft === 0) throw error;
+      }
+    }
+  }
+
+  private async open(ctx: RequestContext, accountId: string, { userAgent }: Browser): Promise<SignedIn> {
+    const { internalAdapter } = await (await this.parts.library()).$context;
+    const ipAddress = ctx.clientAddress;
+    const { token } = await internalAdapter.createSession(accountId, false, { ipAddress, userAgent: toStoredUserAgent(userAgent) });
+    return this.admit(ctx, token);
+  }
+
+  /** For a session that has just been made: its cookie, and the end of the one that the browser had. */
+  async admit(ctx: RequestContext, token: string): Promise<SignedIn> {
+    const { database, directory, sessions, cookie } = this.parts;
+    const { id: sessionId, accountId } = await database.prisma.session.findUniqueOrThrow({
+      where: { token: directory.hash(token) },
+      select: { id: true, accountId: true },
+    });
+    const { caller } = ctx;
+    if (caller.kind === "session") await sessions.end(caller.accountId, { id: caller.sessionId });
+    // Whoever is signed in by now need not know.
+    await sessions.tidy(accountId).catch((error: unknown) => ctx.log.warn({ err: error }, "could not tidy up after old sessions"));
+    return { accountId, sessionId, cookies: [cookie.create(token)] };
+  }
+}
+
+/** The library says what exactly was wrong; whoever asks is not told. */
+function refuse(error: unknown): never {
+  if (error instanceof Error && "statusCode" in error && error.statusCode === 401) {
+    throw unauthenticated("The e-mail address or the password is wrong.");
+  }
+  throw error;
+}
+
+/** One rule and one wording, for the page, GraphQL and GitHub. */
+export function signUpClosed(): AppError {
+  return permissionDenied("Sign-up is closed here. Ask whoever runs this gateway for an account.");
+}
+
+function emailTaken(): Error {
+  return conflict("There is an account with this e-mail address already. Sign in instead.");
+}

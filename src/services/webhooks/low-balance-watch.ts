@@ -1,0 +1,106 @@
+/**
+ * Sees which balances have fallen below what their accounts want to be told of, and tells each fall once.
+ *
+ * The database notes the fall with the change that causes it (the trigger `account_balance_watched`). Whichever process marks it
+ * as told, in the statement that also queues its webhooks, tells it to the subscribers; a process that is killed before has told
+ * nothing, and another one does. A balance that is up again by then is not told of.
+ */
+import type { Logger } from "pino";
+import type { Clock } from "../../lib/clock.js";
+import { LOW_BALANCE_LOOK_MS, LOW_BALANCE_SWEEP_MS, LOW_BALANCES_AT_ONCE_MAX } from "../../limits-webhooks.js";
+import type { Database } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
+import { type LowBalanceNotice, lowBalanceMessage, toBody } from "./messages.js";
+
+export interface LowBalanceWatchDependencies {
+  readonly database: Database;
+  readonly events: Events;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** A webhook was queued. */
+  readonly onQueued: () => void;
+}
+
+export class LowBalanceWatch {
+  private timer: NodeJS.Timeout | null = null;
+  private looking: Promise<void> | null = null;
+  private enders: (() => void)[] = [];
+
+  constructor(private readonly deps: LowBalanceWatchDependencies) {}
+
+  /** Changes of balances that come together are one look. */
+  start(): void {
+    const sweep = setInterval(() => this.look(), LOW_BALANCE_SWEEP_MS).unref();
+    this.enders = [this.deps.events.listen("balance-changed", () => this.lookSoon()), () => clearInterval(sweep)];
+    this.look();
+  }
+
+  async close(): Promise<void> {
+    for (const end of this.enders) end();
+    if (this.timer) clearTimeout(this.timer);
+    await this.looking;
+  }
+
+  private lookSoon(): void {
+    this.timer ??= setTimeout(() => {
+      this.timer = null;
+      this.look();
+    }, LOW_BALANCE_LOOK_MS).unref();
+  }
+
+  private look(): void {
+    this.looking ??= this.tellFalls()
+      .catch((error: unknown) => this.deps.log.warn({ err: error }, "could not look for low balances; it is tried again"))
+      .finally(() => {
+        this.looking = null;
+      });
+  }
+
+  private async tellFalls(): Promise<void> {
+    const fallen = await this.deps.database.prisma.account.findMany({
+      where: { isLowBalanceTold: false },
+      select: {
+        ...{ id: true, lowBalanceNanocredits: true, lowBalanceSince: true },
+        ...{ tierNanocredits: true, cryptoNanocredits: true, packNanocredits: true },
+      },
+      take: LOW_BALANCES_AT_ONCE_MAX,
+    });
+    // One account after the other: a statement that holds one account's row waits for no other, and so stands in no charge's way.
+    for (const row of fallen) {
+      const { id, lowBalanceNanocredits: threshold, lowBalanceSince: since } = row;
+      if (threshold === null || since === null) continue;
+      const balance = row.tierNanocredits + row.cryptoNanocredits + row.packNanocredits;
+      await this.tellFall({ accountId: id, balance, threshold, since });
+    }
+  }
+
+  private async tellFall(notice: LowBalanceNotice): Promise<void> {
+    const { isTold, queued } = await this.mark(notice);
+    if (!isTold) return;
+    const { accountId, balance, threshold, since } = notice;
+    const amounts = { balance: String(balance), threshold: String(threshold) };
+    this.deps.events.publish("balance-low", { accountId, ...amounts, since: since.toISOString() });
+    if (queued > 0) this.deps.onQueued();
+  }
+
+  /** Only one process finds it not told yet. */
+  private async mark(notice: LowBalanceNotice): Promise<{ isTold: boolean; queued: number }> {
+    const message = lowBalanceMessage(notice);
+    const body = JSON.stringify(toBody(message));
+    const now = this.deps.clock.now().toISOString();
+    const [marked] = await this.deps.database.prisma.$queryRaw<{ isTold: boolean; queued: number }[]>`
+      WITH told AS (
+        UPDATE account SET is_low_balance_told = true
+        WHERE id = ${notice.accountId}::uuid AND NOT is_low_balance_told AND low_balance_since = ${notice.since.toISOString()}::timestamptz
+        RETURNING id
+      ), queued AS (
+        INSERT INTO webhook_delivery (id, endpoint_id, event, event_key, payload, next_attempt_at, created_at)
+        SELECT gen_random_uuid(), e.id, ${message.event}, ${message.key}, ${body}::jsonb, ${now}::timestamptz, ${now}::timestamptz
+        FROM told JOIN webhook_endpoint e ON e.account_id = told.id AND e.is_enabled AND ${message.event} = ANY (e.events)
+        ON CONFLICT (endpoint_id, event, event_key) DO NOTHING
+        RETURNING 1
+      )
+      SELECT EXISTS (SELECT 1 FROM told) AS "isTold", (SELECT count(*)::int FROM queued) AS queued`;
+    return marked ?? { isTold: false, queued: 0 };
+  }
+}

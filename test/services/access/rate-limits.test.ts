@@ -1,0 +1,405 @@
+import { pino } from "pino";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import type { ApiKeyType, Caller, KeyCaller, RequestContext } from "../../../src/context.js";
+import { AppError, unauthenticated } from "../../../src/errors.js";
+import { addressGroupOf } from "../../../src/lib/address-group.js";
+import { systemClock } from "../../../src/lib/clock.js";
+import { COUNTERS_MAX } from "../../../src/limits.js";
+import { Access } from "../../../src/services/access/access.js";
+import { type RateLimitSettings, RateLimits } from "../../../src/services/access/rate-limits.js";
+import type { Model } from "../../../src/services/catalog/model.js";
+import { SessionCookie } from "../../../src/services/sessions/session-cookie.js";
+import { BUCKET_PER_HOUR_MAX, fullBucket, refill, take } from "../../../src/store/counters/bucket.js";
+import { type Counters, openCounters } from "../../../src/store/counters.js";
+import { eventually } from "../../support/eventually.js";
+import { isRedisInstalled, REDIS_ABSENT, startRedis, type TestRedis } from "../../support/redis.js";
+
+const CREDIT = 10n ** 9n;
+const HOUR_MS = 3_600_000;
+const SETTINGS: RateLimitSettings = {
+  anonymousRequestsPer10Seconds: 100,
+  publishableRequestsPerMinute: 60,
+  publishableCreditsPerHour: CREDIT,
+};
+
+function contextAt(clientAddress: string): RequestContext {
+  const caller: Caller = { kind: "anonymous" };
+  return { caller, requestId: "test", clientAddress, signal: new AbortController().signal, log: pino({ level: "silent" }) };
+}
+
+const HERE = contextAt("203.0.113.1");
+
+function keyOf(apiKeyId: string, apiKeyType: ApiKeyType = "publishable", accountId = "account"): KeyCaller {
+  return {
+    kind: "key",
+    accountId,
+    isOperator: false,
+    apiKeyId,
+    apiKeyName: apiKeyId,
+    apiKeyType,
+    permissions: new Set(),
+    modelLists: [],
+    hasBudget: false,
+    expiresAt: null,
+  };
+}
+
+function modelWith(perUserRpm: number | null, id = "acme/chat"): Model {
+  return { id, perUserRpm } as Model;
+}
+
+const PLAIN = modelWith(null);
+
+/** Seconds to wait when it was refused, else 0. */
+async function attempt(admitted: Promise<void> | null): Promise<number> {
+  try {
+    await admitted;
+    return 0;
+  } catch (error) {
+    expect(error).toBeInstanceOf(AppError);
+    expect((error as AppError).code).toBe("RATE_LIMITED");
+    return (error as AppError).retryAfterSeconds ?? -1;
+  }
+}
+
+/** How many of `count` in a row are let in. */
+async function countAdmitted(count: number, once: () => Promise<void> | null): Promise<number> {
+  let admitted = 0;
+  for (let index = 0; index < count; index += 1) if ((await attempt(once())) === 0) admitted += 1;
+  return admitted;
+}
+
+async function createLimits(settings: Partial<RateLimitSettings> = {}): Promise<RateLimits> {
+  const counters = await openCounters({ redisUrl: null, clock: systemClock, log: pino({ level: "silent" }) });
+  return new RateLimits(counters, { ...SETTINGS, ...settings });
+}
+
+describe("limits by a moved clock", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ now: new Date("2026-03-01T12:00:00.000Z") });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  describe("an address without a good key", () => {
+    it("makes 100 requests in ten seconds and not one more, and is told when it may again", async () => {
+      const limits = await createLimits();
+
+      expect(await countAdmitted(100, () => limits.countAnonymous("203.0.113.1"))).toBe(100);
+      expect(await attempt(limits.countAnonymous("203.0.113.1"))).toBe(10);
+      vi.advanceTimersByTime(9_001);
+      expect(await attempt(limits.countAnonymous("203.0.113.1"))).toBe(1);
+      vi.advanceTimersByTime(999);
+      expect(await attempt(limits.countAnonymous("203.0.113.1"))).toBe(0);
+    });
+
+    it("is counted apart from every other, an IPv6 one with its neighbours of the same /64", async () => {
+      const limits = await createLimits({ anonymousRequestsPer10Seconds: 1 });
+
+      expect(await attempt(limits.countAnonymous("203.0.113.1"))).toBe(0);
+      expect(await attempt(limits.countAnonymous("203.0.113.2"))).toBe(0);
+      expect(await attempt(limits.countAnonymous("::ffff:203.0.113.1"))).toBe(10);
+      expect(await attempt(limits.countAnonymous("2001:db8:1:2::1"))).toBe(0);
+      expect(await attempt(limits.countAnonymous("2001:db8:1:2:ffff::9"))).toBe(10);
+      expect(await attempt(limits.countAnonymous("2001:db8:1:3::1"))).toBe(0);
+    });
+
+    it("is the same one however it is written", () => {
+      expect(addressGroupOf("2001:DB8:0:0::1")).toBe(addressGroupOf("2001:db8::2"));
+      expect(addressGroupOf("not:an address")).toBe("not:an address");
+      expect(addressGroupOf("")).toBe("");
+    });
+
+    it("is one that no good key comes from: a wrong one counts, a good one does not", async () => {
+      const limits = await createLimits({ anonymousRequestsPer10Seconds: 2 });
+      const good = keyOf("good", "secret");
+      const authenticate = vi.fn((key: string | null): Caller | Promise<Caller> => {
+        if (key === "good") return good;
+        if (key === "looked up") return Promise.reject(unauthenticated("no"));
+        throw unauthenticated("no");
+      });
+      const access = new Access({ authenticate }, { find: async () => null }, new SessionCookie(() => []), limits);
+      const outcome = (key: string | null) =>
+        Promise.resolve(access.authenticate(key, "203.0.113.1")).then(
+          () => "ok",
+          (error: AppError) => error.code,
+        );
+
+      expect(await outcome("wrong")).toBe("UNAUTHORIZED");
+      expect(await outcome("looked up")).toBe("UNAUTHORIZED");
+      expect(await outcome("wrong")).toBe("RATE_LIMITED");
+      expect(await outcome("looked up")).toBe("RATE_LIMITED");
+      authenticate.mockReturnValueOnce({ kind: "anonymous" });
+      expect(await outcome(null)).toBe("RATE_LIMITED");
+      // At once, not as a promise.
+      expect(access.authenticate("good", "203.0.113.1")).toBe(good);
+    });
+  });
+
+  describe("a publishable key", () => {
+    it("makes 60 requests a minute from one address, and as many from another", async () => {
+      const limits = await createLimits();
+      const key = keyOf("pk");
+
+      expect(await countAdmitted(60, () => limits.admit(HERE, key, PLAIN))).toBe(60);
+      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(60);
+      expect(await attempt(limits.admit(contextAt("203.0.113.2"), key, PLAIN))).toBe(0);
+      expect(await attempt(limits.admit(HERE, keyOf("other"), PLAIN))).toBe(0);
+      vi.advanceTimersByTime(60_000);
+      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(0);
+    });
+
+    it("counts no request of an agent at work for it, but what that costs", async () => {
+      const limits = await createLimits({ publishableRequestsPerMinute: 1 });
+      const key = keyOf("pk");
+      const agent = { ...key, run: { parentRequestId: "0199f000-0000-7000-8000-000000000001", maxCost: 0n } };
+
+      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(0);
+      expect(await attempt(limits.admit(HERE, agent, PLAIN))).toBe(0);
+      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBeGreaterThan(0);
+      limits.charged(HERE, agent, 10n * CREDIT);
+      expect(await attempt(limits.admit(HERE, agent, PLAIN))).toBeGreaterThan(0);
+    });
+
+    it("is let in while a nanocredit is left of ten hours' worth, and pays what it cost although that is more", async () => {
+      const limits = await createLimits();
+      const key = keyOf("pk");
+
+      limits.charged(HERE, key, 10n * CREDIT - 1n);
+      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(0);
+      limits.charged(HERE, key, CREDIT + 1n);
+
+      // One credit below zero: above it in an hour and one nanocredit's time.
+      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(3601);
+      vi.advanceTimersByTime(HOUR_MS);
+      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(1);
+      vi.advanceTimersByTime(1);
+      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(0);
+    });
+
+    it("refills to ten hours' worth and no further", async () => {
+      const limits = await createLimits({ publishableRequestsPerMinute: 1_000_000 });
+      const key = keyOf("pk");
+      limits.charged(HERE, key, 10n * CREDIT);
+      vi.advanceTimersByTime(1_000 * HOUR_MS);
+
+      limits.charged(HERE, key, 10n * CREDIT - 1n);
+      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(0);
+      limits.charged(HERE, key, 1n);
+
+      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(1);
+    });
+
+    it("has a bucket for each address, and pays nothing for what is free", async () => {
+      const limits = await createLimits();
+      const key = keyOf("pk");
+
+      limits.charged(HERE, key, 0n);
+      limits.charged(HERE, key, 11n * CREDIT);
+
+      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBeGreaterThan(0);
+      expect(await attempt(limits.admit(contextAt("203.0.113.2"), key, PLAIN))).toBe(0);
+    });
+
+    it("is never let in when it is given no credits, and always with more than there can be", async () => {
+      const none = await createLimits({ publishableCreditsPerHour: 0n });
+      const plenty = await createLimits({ publishableCreditsPerHour: 2n ** 62n });
+
+      expect(await attempt(none.admit(HERE, keyOf("pk"), PLAIN))).toBe(3600);
+      plenty.charged(HERE, keyOf("pk"), 1_000_000n * CREDIT);
+      expect(await attempt(plenty.admit(HERE, keyOf("pk"), PLAIN))).toBe(0);
+    });
+  });
+
+  describe("a secret key", () => {
+    it("is not counted, and costs no asynchronous step", async () => {
+      const limits = await createLimits({ publishableRequestsPerMinute: 1 });
+      const key = keyOf("sk", "secret");
+
+      limits.charged(HERE, key, 1_000n * CREDIT);
+
+      for (let index = 0; index < 100; index += 1) expect(limits.admit(HERE, key, PLAIN)).toBeNull();
+    });
+  });
+
+  describe("perUserRpm", () => {
+    it.each([
+      { rpm: 3, burst: 3, waitSeconds: 20 },
+      { rpm: 1, burst: 1, waitSeconds: 60 },
+      { rpm: 0.5, burst: 1, waitSeconds: 120 },
+      { rpm: 2.5, burst: 2, waitSeconds: 12 },
+      { rpm: 0.001, burst: 1, waitSeconds: 60_000 },
+      { rpm: 600, burst: 600, waitSeconds: 1 },
+    ])("of $rpm lets $burst in at once, and the next after $waitSeconds s", async ({ rpm, burst, waitSeconds }) => {
+      const limits = await createLimits();
+      const key = keyOf("sk", "secret");
+      const model = modelWith(rpm);
+
+      expect(await countAdmitted(burst, () => limits.admit(HERE, key, model))).toBe(burst);
+      expect(await attempt(limits.admit(HERE, key, model))).toBe(waitSeconds);
+      vi.advanceTimersByTime(Math.ceil(60_000 / rpm) - (rpm === 2.5 ? 12_000 : 0) - 1);
+      if (rpm < 600) expect(await attempt(limits.admit(HERE, key, model))).toBe(1);
+      vi.advanceTimersByTime(1);
+      expect(await attempt(limits.admit(HERE, key, model))).toBe(0);
+      expect(await attempt(limits.admit(HERE, key, model))).toBeGreaterThan(0);
+    });
+
+    it("holds over any length of time: no more than the rate and one burst", async () => {
+      const limits = await createLimits();
+      let admitted = 0;
+      for (let step = 0; step < 60; step += 1) {
+        if ((await attempt(limits.admit(HERE, keyOf("sk", "secret"), modelWith(1.7)))) === 0) admitted += 1;
+        vi.advanceTimersByTime(10_000);
+      }
+
+      // 590 s at 1.7 a minute, and the 1.7 that there were at first.
+      expect(admitted).toBe(Math.floor((590 / 60) * 1.7 + 1.7));
+    });
+
+    it("counts each account and each model apart, keys of one account together", async () => {
+      const limits = await createLimits();
+
+      expect(await attempt(limits.admit(HERE, keyOf("a", "secret"), modelWith(1)))).toBe(0);
+      expect(await attempt(limits.admit(HERE, keyOf("b", "secret"), modelWith(1)))).toBe(60);
+      expect(await attempt(limits.admit(HERE, keyOf("c", "secret", "another account"), modelWith(1)))).toBe(0);
+      expect(await attempt(limits.admit(HERE, keyOf("a", "secret"), modelWith(1, "acme/other")))).toBe(0);
+    });
+  });
+});
+
+describe("counters in memory", () => {
+  it("are bounded in number: of 100,000 more than are remembered, none stays", async () => {
+    const counters = await openCounters({ redisUrl: null, clock: systemClock, log: pino({ level: "silent" }) });
+    const rule = { name: "test", max: 1, seconds: 600 };
+    const bucket = { capacity: 1, perHour: 1 };
+    await counters.count(rule, "first");
+    await counters.take(bucket, "first", 1, 1);
+    expect(await counters.count(rule, "first")).toBeGreaterThan(0);
+    expect(await counters.take(bucket, "first", 1, 1)).toBeGreaterThan(0);
+
+    for (let index = 0; index < COUNTERS_MAX; index += 1) {
+      await counters.count(rule, `address ${index}`);
+      await counters.take(bucket, `address ${index}`, 1, 1);
+    }
+
+    const [window] = [...Reflect.get(counters, "windows").values()];
+    expect(Object.keys(window.limiter.dump().storage)).toHaveLength(COUNTERS_MAX);
+    expect(await counters.count(rule, "first")).toBe(0);
+    expect(await counters.take(bucket, "first", 1, 1)).toBe(0);
+    counters.close();
+    expect(window.limiter.dump().storage).toEqual([]);
+  });
+});
+
+describe("a bucket", () => {
+  it("loses nothing to rounding, however often it is looked at", () => {
+    const rule = { capacity: 10_000_000_000, perHour: 999_999_937 };
+    const bucket = fullBucket(rule, 0);
+    take(bucket, rule, rule.capacity, null);
+
+    for (let now = 7; now <= HOUR_MS; now += 7) refill(bucket, rule, now);
+    refill(bucket, rule, HOUR_MS);
+
+    expect(bucket).toEqual({ level: rule.perHour, carry: 0, at: HOUR_MS });
+  });
+
+  it("stays a whole number at the largest rate, and does not refill for a clock that goes back", () => {
+    const rule = { capacity: BUCKET_PER_HOUR_MAX * 10, perHour: BUCKET_PER_HOUR_MAX };
+    const bucket = fullBucket(rule, 0);
+    take(bucket, rule, rule.capacity, null);
+
+    refill(bucket, rule, 1);
+    expect(bucket.level).toBe(BUCKET_PER_HOUR_MAX / HOUR_MS);
+    refill(bucket, rule, -HOUR_MS);
+    refill(bucket, rule, 1);
+    expect(bucket.level).toBe(BUCKET_PER_HOUR_MAX / HOUR_MS);
+  });
+});
+
+describe.skipIf(!isRedisInstalled)(`shared through Redis (${isRedisInstalled ? "installed" : REDIS_ABSENT})`, () => {
+  let redis: TestRedis;
+  const opened: Counters[] = [];
+  const warnings: string[] = [];
+  const log = pino({ level: "warn" }, { write: (line: string) => void warnings.push(JSON.parse(line).msg) });
+
+  async function open(settings: Partial<RateLimitSettings> = {}): Promise<RateLimits> {
+    const counters = await openCounters({ redisUrl: redis.url, clock: systemClock, log });
+    opened.push(counters);
+    // Until it is connected, it counts by itself.
+    await eventually(() => expect(Reflect.get(counters, "redis").status).toBe("ready"));
+    return new RateLimits(counters, { ...SETTINGS, ...settings });
+  }
+
+  beforeAll(async () => {
+    const started = await startRedis();
+    if (!started) throw new Error(REDIS_ABSENT);
+    redis = started;
+  });
+  afterAll(async () => {
+    for (const counters of opened) counters.close();
+    await redis.stop();
+  });
+
+  it("counts requests of all processes together", async () => {
+    const [a, b] = [await open(), await open()];
+    const both = (once: (limits: RateLimits) => Promise<void> | null, count: number) =>
+      Promise.all(Array.from({ length: count }, (_, index) => attempt(once(index % 2 === 0 ? a : b)))).then(
+        (waits) => waits.filter((wait) => wait === 0).length,
+      );
+
+    expect(await both((limits) => limits.countAnonymous("198.51.100.1"), 110)).toBe(100);
+    expect(await both((limits) => limits.admit(HERE, keyOf("shared"), PLAIN), 70)).toBe(60);
+    expect(await both((limits) => limits.admit(HERE, keyOf("sk", "secret"), modelWith(5, "acme/shared")), 10)).toBe(5);
+    expect(await attempt(a.countAnonymous("198.51.100.1"))).toBeGreaterThanOrEqual(9);
+  });
+
+  it("counts credits of all processes together, to the nanocredit", async () => {
+    const [a, b] = [await open(), await open()];
+    const key = keyOf("credits");
+
+    a.charged(HERE, key, 10n * CREDIT - 1n);
+    expect(await attempt(a.admit(HERE, key, PLAIN))).toBe(0);
+    expect(await attempt(b.admit(HERE, key, PLAIN))).toBe(0);
+    a.charged(HERE, key, 3n * CREDIT);
+    await attempt(a.admit(HERE, key, PLAIN));
+
+    const wait = await attempt(b.admit(HERE, key, PLAIN));
+    expect(wait).toBeGreaterThanOrEqual(3 * 3600 - 2);
+    expect(wait).toBeLessThanOrEqual(3 * 3600);
+  });
+
+  it("refills by Redis's clock", async () => {
+    const limits = await open();
+    const model = modelWith(600, "acme/fast");
+    const once = () => limits.admit(HERE, keyOf("sk", "secret"), model);
+    const started = Date.now();
+    const first = await Promise.all(Array.from({ length: 700 }, () => attempt(once())));
+    const elapsed = Date.now() - started;
+
+    const admitted = first.filter((wait) => wait === 0).length;
+    expect(admitted).toBeGreaterThanOrEqual(600);
+    expect(admitted).toBeLessThanOrEqual(600 + Math.ceil(elapsed / 100) + 1);
+    await eventually(async () => expect(await attempt(once())).toBe(0));
+  });
+
+  it("counts in memory while Redis is away, says so once, and shares again when it is back", async () => {
+    const limits = await open({ anonymousRequestsPer10Seconds: 3 });
+    expect(await countAdmitted(4, () => limits.countAnonymous("198.51.100.9"))).toBe(3);
+    warnings.length = 0;
+
+    await redis.kill9();
+    expect(await countAdmitted(5, () => limits.countAnonymous("198.51.100.9"))).toBe(3);
+    expect(await attempt(limits.admit(HERE, keyOf("pk-away"), modelWith(1, "acme/away")))).toBe(0);
+    limits.charged(HERE, keyOf("pk-away"), CREDIT);
+
+    const warning = "rate limits are counted by each process alone, because Redis does not answer";
+    await eventually(() => expect(warnings).toEqual(opened.map(() => warning)));
+    await redis.restart();
+    const fresh = await open({ anonymousRequestsPer10Seconds: 3 });
+    await eventually(async () => {
+      await countAdmitted(4, () => fresh.countAnonymous("198.51.100.77"));
+      expect(await attempt(limits.countAnonymous("198.51.100.77"))).toBeGreaterThan(0);
+    });
+  });
+});

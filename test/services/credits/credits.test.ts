@@ -1,0 +1,618 @@
+/** What one generation may spend: its hold, its meter, its charge. */
+import { randomUUID } from "node:crypto";
+import { rm } from "node:fs/promises";
+import type pg from "pg";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { AppError } from "../../../src/errors.js";
+import { COMFORT_FACTOR, METER_NOTE_MS, OUTPUT_TOKENS_ASSUMED } from "../../../src/limits.js";
+import { type ChargeRequest, Credits, createCommitListener, type OpenCharge } from "../../../src/services/credits/credits.js";
+import { KnownBalances } from "../../../src/services/credits/known-balances.js";
+import { OutputEstimates } from "../../../src/services/credits/output-estimates.js";
+import { RefusedFunds } from "../../../src/services/credits/refused-funds.js";
+import { Settler } from "../../../src/services/credits/settler.js";
+import { createMemoryEvents, type Events } from "../../../src/store/events.js";
+import type { Ledger } from "../../../src/store/ledger.js";
+import { openSettlementSpool } from "../../../src/store/settlement-spool.js";
+import { createEmptyDir, createTestDatabase, silentLog, type TestDatabase } from "../../support/database.js";
+import { eventually } from "../../support/eventually.js";
+import { findBrokenInvariants } from "../../support/invariants.js";
+import { countHolds, createPayer, createTestLedger, readAccount, readUsage, type TestPayer, usageRecord } from "../../support/ledger.js";
+import { type SteeredLedger, steer } from "../../support/steered-ledger.js";
+
+let test: TestDatabase;
+let pool: pg.Pool;
+let real: Ledger;
+let ledger: SteeredLedger;
+let settler: Settler;
+let credits: Credits;
+let events: Events;
+let dataDir: string;
+/** What a charge is told of its account's tier: that nothing is due, unless a test says otherwise. */
+let refillIfDue: () => Promise<void> | null;
+
+beforeAll(async () => {
+  test = await createTestDatabase();
+  pool = test.database.pool;
+  real = createTestLedger(test.database);
+});
+beforeEach(async () => {
+  dataDir = await createEmptyDir();
+  ledger = steer(real);
+  const known = new KnownBalances();
+  events = createMemoryEvents(silentLog);
+  const onCommitted = createCommitListener(known, events);
+  settler = new Settler({ ledger, spool: await openSettlementSpool(dataDir), log: silentLog, onCommitted });
+  refillIfDue = () => null;
+  credits = new Credits(settler, known, { refillIfDue: () => refillIfDue() }, new RefusedFunds(test.database));
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  await settler.close();
+  await rm(dataDir, { recursive: true });
+  expect(await findBrokenInvariants(pool)).toEqual({});
+});
+afterAll(() => test.close());
+
+const payerWith = (pack: bigint, budget: bigint | null = null) => createPayer(pool, real, { pack }, budget);
+const backInService = () => eventually(() => expect(settler.isUnavailable).toBe(false));
+
+/** Has the gateway know what the payer can hold, as after any commit of theirs. */
+async function learnBalance(payer: TestPayer, more: Partial<ChargeRequest> = {}): Promise<void> {
+  const charge = open(payer, 1n, more);
+  await charge.held;
+  await charge.release();
+}
+
+function open(payer: TestPayer, estimate: bigint, more: Partial<ChargeRequest> = {}): OpenCharge {
+  return credits.open({
+    generationId: randomUUID(),
+    payer: { ...payer, hasBudget: false },
+    estimate,
+    paidOnly: false,
+    isFree: false,
+    record: usageRecord({ status: "cancelled", usageSource: "partial" }),
+    ...more,
+  });
+}
+
+/** Every extension that was asked for so far has been decided, and its charge knows. */
+async function extended(): Promise<void> {
+  await settler.submit({ kind: "release", id: randomUUID(), accountId: randomUUID(), apiKeyId: null });
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+describe("A charge", () => {
+  it("holds its estimate, then charges its cost", async () => {
+    const payer = await payerWith(100n);
+    const generationId = randomUUID();
+    const charge = open(payer, 60n, { generationId });
+    await charge.held;
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ held: { pack: 60n } });
+
+    expect(await charge.settle(45n, usageRecord())).toEqual({ chargedNanocredits: 45n, meterSource: "pack" });
+
+    expect(await readUsage(pool, generationId)).toMatchObject({ cost: 45n, status: "ok" });
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 55n }, held: { pack: 0n } });
+  });
+
+  it("charges nothing and records nothing when it is released", async () => {
+    const payer = await payerWith(100n);
+    const generationId = randomUUID();
+    const charge = open(payer, 60n, { generationId });
+
+    await charge.release();
+
+    expect(await readUsage(pool, generationId)).toBeNull();
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 100n }, held: { pack: 0n } });
+  });
+
+  it.each([
+    ["held", false],
+    ["free", true],
+  ])("holds nothing and records nothing before a refill that is due: %s", async (_what, isFree) => {
+    const payer = await payerWith(1_000n);
+    await learnBalance(payer);
+    let finish = () => {};
+    refillIfDue = () =>
+      new Promise((resolve) => {
+        finish = resolve;
+      });
+    const flushes = ledger.batches.length;
+
+    const charge = open(payer, 1n, { isFree });
+    let isHeld = false;
+    charge.held.then(() => {
+      isHeld = true;
+    });
+    await extended();
+
+    // Free work has nothing to wait for before its upstream is called.
+    expect(charge.isComfortable).toBe(isFree);
+    expect(isHeld).toBe(false);
+    expect(ledger.batches.slice(flushes).flat()).toEqual([expect.objectContaining({ kind: "release" })]);
+    finish();
+    await charge.held;
+    expect(await countHolds(pool, payer.accountId)).toBe(isFree ? 0 : 1);
+    await charge.release();
+  });
+
+  it("is refused as its refill is, and leaves nothing behind", async () => {
+    const payer = await payerWith(100n);
+    refillIfDue = () => Promise.reject(new AppError("SERVICE_UNAVAILABLE", "not now"));
+
+    const charge = open(payer, 1n);
+    await expect(charge.held).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
+    await charge.release();
+
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 100n }, held: { pack: 0n } });
+  });
+
+  it("asks for no refill while the database is known to be away", async () => {
+    const payer = await payerWith(100n);
+    ledger.lose("network");
+    await expect(open(payer, 1n).held).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
+    let asked = 0;
+    refillIfDue = () => {
+      asked += 1;
+      return null;
+    };
+
+    await expect(open(payer, 1n).held).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
+
+    expect(asked).toBe(0);
+    ledger.heal();
+    await backInService();
+  });
+
+  it("is refused in the words of what is lacking", async () => {
+    const poor = await payerWith(5n);
+    const limited = await payerWith(100n, 5n);
+
+    await expect(open(poor, 6n).held).rejects.toMatchObject({ code: "INSUFFICIENT_BALANCE" });
+    await expect(open(limited, 6n).held).rejects.toMatchObject({ code: "KEY_BUDGET_EXHAUSTED" });
+    ledger.lose("network");
+    await expect(open(limited, 1n).held).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
+    ledger.heal();
+    await backInService();
+  });
+
+  it("has nothing to release when its hold was refused", async () => {
+    const payer = await payerWith(5n);
+    const charge = open(payer, 6n);
+    await expect(charge.held).rejects.toThrow();
+    const flushes = ledger.batches.length;
+
+    await charge.release();
+
+    expect(ledger.batches).toHaveLength(flushes);
+  });
+
+  it("is settled or released once", async () => {
+    const payer = await payerWith(100n);
+    const charge = open(payer, 10n);
+    expect(charge.isConcluded).toBe(false);
+    await charge.settle(5n, usageRecord());
+
+    expect(charge.isConcluded).toBe(true);
+    await expect(charge.settle(5n, usageRecord())).rejects.toThrow(/twice/);
+    await expect(charge.release()).rejects.toThrow(/twice/);
+
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 95n }, held: { pack: 0n } });
+  });
+
+  it("takes an absurd estimate for one that nobody can pay, and an absurd cost for all that there is", async () => {
+    const payer = await payerWith(100n);
+
+    await expect(open(payer, 10n ** 40n).held).rejects.toMatchObject({ code: "INSUFFICIENT_BALANCE" });
+    expect(await open(payer, 10n).settle(10n ** 40n, usageRecord())).toMatchObject({ chargedNanocredits: 100n });
+  });
+
+  it("holds nothing for free work, and records it", async () => {
+    const payer = await payerWith(0n);
+    const generationId = randomUUID();
+    const charge = open(payer, 0n, { isFree: true, generationId });
+    expect(charge.isComfortable).toBe(true);
+    await charge.held;
+    charge.meter(0n, false, () => usageRecord());
+
+    expect(await charge.settle(0n, usageRecord())).toMatchObject({ chargedNanocredits: 0n });
+
+    expect(ledger.batches.flat().map(({ kind }) => kind)).toEqual(["settle"]);
+    expect(await readUsage(pool, generationId)).toMatchObject({ cost: 0n });
+  });
+
+  it("does free work only while it can be recorded", async () => {
+    const payer = await payerWith(0n);
+    ledger.lose("network");
+    await settler.submit({ kind: "release", id: randomUUID(), accountId: payer.accountId, apiKeyId: null });
+
+    await expect(open(payer, 0n, { isFree: true }).held).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
+
+    ledger.heal();
+    await backInService();
+  });
+});
+
+describe("The upstream is called beside the hold's commit", () => {
+  it("for a caller who is known to have ten times the estimate, and for no other", async () => {
+    const payer = await payerWith(1_000n);
+
+    const unknown = open(payer, 1n);
+    expect(unknown.isComfortable).toBe(false);
+    await unknown.held;
+    await unknown.release();
+
+    for (const [estimate, isComfortable] of [
+      [1_000n / COMFORT_FACTOR, true],
+      [1_000n / COMFORT_FACTOR + 1n, false],
+    ] as const) {
+      const charge = open(payer, estimate);
+      expect(charge.isComfortable).toBe(isComfortable);
+      await charge.release();
+    }
+  });
+
+  it("not after another process has changed what the account or its key can hold, until a commit of this one", () => {
+    const known = new KnownBalances();
+    for (const id of ["account", "key"]) known.learn(id, 1_000n);
+    const isComfortable = () => known.isComfortable(["account", "key"], 1n);
+    expect(isComfortable()).toBe(true);
+
+    known.drop("account");
+    expect(isComfortable()).toBe(false);
+    // A commit for another key says nothing of this one's budget.
+    known.learn("account", 1_000n);
+    expect(isComfortable()).toBe(false);
+    known.learn("key", 1_000n);
+
+    expect(isComfortable()).toBe(true);
+  });
+
+  it("not when the last commit is too long ago", async () => {
+    const known = new KnownBalances(1);
+    known.learn("account", 1_000n);
+
+    await eventually(() => expect(known.isComfortable(["account"], 1n)).toBe(false));
+  });
+
+  it("only while the key's budget is that large too", async () => {
+    const payer = await payerWith(1_000n, 50n);
+    const withBudget = { payer: { ...payer, hasBudget: true } };
+    await learnBalance(payer, withBudget);
+
+    expect(open(payer, 5n, withBudget).isComfortable).toBe(true);
+    expect(open(payer, 6n, withBudget).isComfortable).toBe(false);
+  });
+
+  it("counting holds that have not been committed yet", async () => {
+    const payer = await payerWith(1_000n);
+    await learnBalance(payer);
+
+    const charges = Array.from({ length: 20 }, () => open(payer, 50n));
+
+    // 1,000 - 50 n >= 500 for the first eleven.
+    expect(charges.map(({ isComfortable }) => isComfortable)).toEqual([...Array(11).fill(true), ...Array(9).fill(false)]);
+    await Promise.all(charges.map(({ held }) => held));
+  });
+});
+
+describe("The hold of a caller with plenty", () => {
+  it("is committed before the answer is charged, however soon that comes", async () => {
+    const payer = await payerWith(1_000n);
+    await learnBalance(payer);
+    const before = ledger.batches.length;
+    const charge = open(payer, 50n);
+
+    await charge.held;
+    await charge.settle(40n, usageRecord());
+
+    const kinds = ledger.batches.slice(before).map((batch) => batch.map(({ kind }) => kind));
+    expect(kinds).toEqual([["hold"], ["settle"]]);
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 960n }, held: { pack: 0n } });
+  });
+
+  it("is reckoned with by those of others who come at the same time, so that nothing is written off", async () => {
+    const payer = await payerWith(1_000n);
+    await learnBalance(payer);
+    // 11 of them have plenty and do not wait for their holds; of the others 9 are granted one, then there is nothing left.
+    const charges = Array.from({ length: 30 }, () => open(payer, 50n));
+
+    const outcomes = await Promise.allSettled(
+      charges.map(async (charge) => {
+        await charge.held;
+        return charge.settle(50n, usageRecord());
+      }),
+    );
+
+    const charged = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value.chargedNanocredits] : []));
+    expect(charges.filter(({ isComfortable }) => isComfortable)).toHaveLength(11);
+    expect(charged).toEqual(Array(20).fill(50n));
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 0n }, held: { pack: 0n } });
+  });
+
+  it("needs no commit to be released at once", async () => {
+    const payer = await payerWith(1_000n);
+    await learnBalance(payer);
+    const before = ledger.batches.length;
+
+    await open(payer, 50n).release();
+
+    expect(ledger.batches.length).toBe(before);
+    expect(open(payer, 100n).isComfortable).toBe(true);
+  });
+});
+
+describe("The meter", () => {
+  it("asks for as much again at 80% of the hold", async () => {
+    const payer = await payerWith(1_000n);
+    const charge = open(payer, 100n);
+    await charge.held;
+
+    await charge.meter(79n, false, () => usageRecord());
+    await extended();
+    expect(charge.heldAmount).toBe(100n);
+    await charge.meter(80n, false, () => usageRecord());
+    await extended();
+    expect(charge.heldAmount).toBe(200n);
+    await charge.meter(160n, false, () => usageRecord());
+    await extended();
+    expect(charge.heldAmount).toBe(400n);
+
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ held: { pack: 400n } });
+    expect(await charge.settle(170n, usageRecord())).toMatchObject({ chargedNanocredits: 170n });
+  });
+
+  it("asks for what has been delivered when that is more than the hold", async () => {
+    const payer = await payerWith(1_000n);
+    const charge = open(payer, 10n);
+    await charge.held;
+
+    await charge.meter(300n, false, () => usageRecord());
+
+    expect(charge.heldAmount).toBe(310n);
+    await charge.release();
+  });
+
+  it("asks for nothing when the hold covers all that can come", async () => {
+    const payer = await payerWith(1_000n);
+    const charge = open(payer, 100n);
+    await charge.held;
+    const flushes = ledger.batches.length;
+
+    expect(await charge.meter(100n, true, () => usageRecord())).toBeNull();
+
+    expect(ledger.batches).toHaveLength(flushes);
+    await charge.release();
+  });
+
+  it("answers at once while the hold is not used up, and then waits to know whether there is more", async () => {
+    const payer = await payerWith(1_000n);
+    const charge = open(payer, 100n);
+    await charge.held;
+    const isWaiting = ledger.pause();
+    let answered = false;
+
+    expect(await charge.meter(99n, false, () => usageRecord())).toBeNull();
+    const metering = charge
+      .meter(100n, false, () => usageRecord())
+      .then((refusal) => {
+        answered = true;
+        return refusal;
+      });
+    await isWaiting;
+    expect(answered).toBe(false);
+    ledger.resume();
+
+    expect(await metering).toBeNull();
+    expect(charge.heldAmount).toBe(200n);
+    await charge.release();
+  });
+
+  it("writes down where the stream stands, once a second", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const payer = await payerWith(1_000n);
+    const generationId = randomUUID();
+    const charge = open(payer, 100n, { generationId });
+    await charge.held;
+    const metered = async () => (await test.database.prisma.hold.findUniqueOrThrow({ where: { id: generationId } })).meteredNanocredits;
+
+    vi.setSystemTime(Date.now() + METER_NOTE_MS - 1);
+    await charge.meter(7n, true, () => usageRecord());
+    await extended();
+    expect(await metered()).toBe(0n);
+    vi.setSystemTime(Date.now() + 1);
+    expect(charge.isNoteDue).toBe(true);
+    await charge.meter(8n, true, () => usageRecord());
+    await extended();
+    expect(await metered()).toBe(8n);
+    await charge.meter(9n, true, () => usageRecord());
+    await extended();
+    expect(await metered()).toBe(8n);
+
+    expect(charge.heldAmount).toBe(100n);
+    await charge.release();
+  });
+
+  it("takes what is left when there is less than it asks for, and stops the stream when that is used up", async () => {
+    const payer = await payerWith(150n);
+    const charge = open(payer, 100n);
+    await charge.held;
+
+    await charge.meter(80n, false, () => usageRecord());
+    // Refused once, then granted.
+    await extended();
+    await extended();
+    expect(charge.heldAmount).toBe(150n);
+    expect(await charge.meter(149n, false, () => usageRecord())).toBeNull();
+    await extended();
+    expect(await charge.meter(150n, false, () => usageRecord())).toMatchObject({ code: "INSUFFICIENT_BALANCE" });
+
+    expect(await charge.settle(160n, usageRecord())).toMatchObject({ chargedNanocredits: 150n });
+  });
+
+  it("stops the stream when the key's budget is used up", async () => {
+    const payer = await payerWith(1_000n, 150n);
+    const charge = open(payer, 100n);
+    await charge.held;
+
+    expect(await charge.meter(120n, false, () => usageRecord())).toBeNull();
+    expect(charge.heldAmount).toBe(150n);
+    expect(await charge.meter(150n, false, () => usageRecord())).toMatchObject({ code: "KEY_BUDGET_EXHAUSTED" });
+
+    expect(await charge.settle(155n, usageRecord())).toMatchObject({ chargedNanocredits: 150n });
+  });
+
+  it("asks once more after a second, and lets the stream go on when there is money again", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const payer = await payerWith(100n);
+    const charge = open(payer, 100n);
+    await charge.held;
+    await charge.meter(80n, false, () => usageRecord());
+    await extended();
+    const flushes = ledger.batches.length;
+    await charge.meter(81n, false, () => usageRecord());
+    expect(ledger.batches).toHaveLength(flushes);
+
+    await ledger.grant({ id: randomUUID(), accountId: payer.accountId, bucket: "crypto", amount: 100n, note: null });
+    vi.setSystemTime(Date.now() + METER_NOTE_MS);
+
+    expect(await charge.meter(100n, false, () => usageRecord())).toBeNull();
+    expect(charge.heldAmount).toBe(200n);
+    await charge.release();
+  });
+
+  it("lets the stream go on while the database is away", async () => {
+    const payer = await payerWith(150n);
+    const charge = open(payer, 100n);
+    await charge.held;
+    ledger.lose("network");
+
+    expect(await charge.meter(100n, false, () => usageRecord())).toBeNull();
+    expect(await charge.meter(120n, false, () => usageRecord())).toBeNull();
+
+    expect(await charge.settle(120n, usageRecord())).toMatchObject({ chargedNanocredits: 120n });
+    ledger.heal();
+    await backInService();
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 30n }, held: { pack: 0n } });
+  });
+
+  it("asks again for what was granted while the database was away, and stops the stream where that is refused", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const payer = await payerWith(150n);
+    const charge = open(payer, 100n);
+    await charge.held;
+    ledger.lose("network");
+    expect(await charge.meter(160n, false, () => usageRecord())).toBeNull();
+    expect(charge.heldAmount).toBe(260n);
+    ledger.heal();
+    await backInService();
+
+    vi.setSystemTime(Date.now() + METER_NOTE_MS);
+    expect(await charge.meter(170n, false, () => usageRecord())).toBeNull();
+    await extended();
+    await extended();
+
+    expect(charge.heldAmount).toBe(150n);
+    expect(await charge.meter(170n, false, () => usageRecord())).toMatchObject({ code: "INSUFFICIENT_BALANCE" });
+    expect(await charge.settle(170n, usageRecord())).toMatchObject({ chargedNanocredits: 150n });
+  });
+
+  it("keeps what was granted while the database was away where the balance covers it", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const payer = await payerWith(300n);
+    const charge = open(payer, 100n);
+    await charge.held;
+    ledger.lose("network");
+    expect(await charge.meter(120n, false, () => usageRecord())).toBeNull();
+    ledger.heal();
+    await backInService();
+
+    vi.setSystemTime(Date.now() + METER_NOTE_MS);
+    expect(await charge.meter(120n, true, () => usageRecord())).toBeNull();
+    await extended();
+
+    expect(charge.heldAmount).toBe(220n);
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ held: { pack: 220n } });
+    await charge.release();
+  });
+
+  it("stops the stream at the first refusal, however long the database takes for it", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const payer = await payerWith(100n);
+    const charge = open(payer, 100n);
+    await charge.held;
+    const flush = ledger.flush.bind(ledger);
+    ledger.flush = (operations) => {
+      vi.setSystemTime(Date.now() + METER_NOTE_MS);
+      return flush(operations);
+    };
+
+    expect(await charge.meter(100n, false, () => usageRecord())).toMatchObject({ code: "INSUFFICIENT_BALANCE" });
+    await charge.release();
+  });
+
+  it("does not keep the charge from being made when the ledger cannot take a note", async () => {
+    const payer = await payerWith(150n);
+    const charge = open(payer, 100n);
+    await charge.held;
+    // PostgreSQL's JSON knows no NUL.
+    const impossible = () => usageRecord({ model: "\0" });
+
+    expect(await charge.meter(90n, false, impossible)).toBeNull();
+    await extended();
+    expect(await charge.meter(100n, false, impossible)).toMatchObject({ code: "SERVICE_UNAVAILABLE" });
+    expect(await charge.settle(105n, usageRecord())).toMatchObject({ chargedNanocredits: 105n });
+
+    expect(await countHolds(pool, payer.accountId)).toBe(0);
+  });
+});
+
+describe("What is committed", () => {
+  it("is told to those who listen: the row once, the balance when it changed", async () => {
+    const payer = await payerWith(100n);
+    const told: [string, unknown][] = [];
+    events.listen("usage-recorded", (event) => told.push(["usage", event]));
+    events.listen("balance-changed", (event) => told.push(["balance", event]));
+    const [paid, free] = [randomUUID(), randomUUID()];
+
+    await open(payer, 10n).release();
+    expect(told).toEqual([]);
+    await open(payer, 10n, { generationId: paid }).settle(5n, usageRecord());
+    await open(payer, 0n, { generationId: free, isFree: true }).settle(0n, usageRecord());
+
+    expect(told).toEqual([
+      ["usage", { accountId: payer.accountId, usageId: paid }],
+      ["balance", { accountId: payer.accountId }],
+      ["usage", { accountId: payer.accountId, usageId: free }],
+    ]);
+  });
+});
+
+describe("The estimate of a request that states no limit", () => {
+  it("is assumed at first, then the mean of what the account was answered, the newest counting most", () => {
+    const estimates = new OutputEstimates();
+    expect(estimates.meanOf("me", "acme/chat")).toBe(OUTPUT_TOKENS_ASSUMED);
+
+    for (let answer = 0; answer < 3; answer += 1) estimates.learn("me", "acme/chat", 100);
+    expect(estimates.meanOf("me", "acme/chat")).toBe(100);
+    estimates.learn("me", "acme/chat", 205);
+    expect(estimates.meanOf("me", "acme/chat")).toBe(111);
+    estimates.learn("me", "acme/chat", 0);
+    expect(estimates.meanOf("me", "acme/chat")).toBe(100);
+    expect(estimates.meanOf("me", "acme/other")).toBe(OUTPUT_TOKENS_ASSUMED);
+  });
+
+  it("begins where others are, each of them one voice, and within bounds", () => {
+    const estimates = new OutputEstimates();
+    for (let answer = 0; answer < 1_000; answer += 1) estimates.learn("steering", "acme/chat", 1);
+    expect(estimates.meanOf("me", "acme/chat")).toBe(OUTPUT_TOKENS_ASSUMED / 4);
+
+    estimates.learn("honest", "acme/chat", 2_000);
+    expect(estimates.meanOf("me", "acme/chat")).toBe(1_001);
+    for (let answer = 0; answer < 3; answer += 1) estimates.learn("me", "acme/chat", 700);
+    expect(estimates.meanOf("me", "acme/chat")).toBe(700);
+    for (let account = 0; account < 100; account += 1) estimates.learn(`inflating ${account}`, "acme/chat", 1_000_000);
+    expect(estimates.meanOf("another", "acme/chat")).toBe(OUTPUT_TOKENS_ASSUMED * 4);
+    expect(estimates.meanOf("me", "acme/chat")).toBe(700);
+  });
+});

@@ -1,0 +1,227 @@
+/** When an account is refilled, and how rarely anything is asked for it. */
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { KnownBalances } from "../../../src/services/credits/known-balances.js";
+import { TierRefills } from "../../../src/services/credits/tier-refills.js";
+import { Tiers } from "../../../src/services/credits/tiers.js";
+import { LedgerUnavailable } from "../../../src/store/bounded-query.js";
+import { createMemoryEvents, type Events } from "../../../src/store/events.js";
+import type { Ledger } from "../../../src/store/ledger.js";
+import { createTestDatabase, silentLog, type TestDatabase } from "../../support/database.js";
+import { findBrokenInvariants } from "../../support/invariants.js";
+import { type Balances, createAccount, createTestLedger, readAccount } from "../../support/ledger.js";
+
+const TIERS = new Tiers([
+  { name: "free", nanocredits: 10n, period: "day" },
+  { name: "plus", nanocredits: 50n, period: "hour" },
+  { name: "idle", nanocredits: 9n, period: null },
+]);
+const NOON = "2026-11-21T12:00:00.000Z";
+const MIDNIGHT = "2026-11-22T00:00:00.000Z";
+
+let test: TestDatabase;
+let ledger: Ledger;
+let events: Events;
+let known: KnownBalances;
+let refills: TierRefills;
+let now: Date;
+let refillsAsked: number;
+
+beforeAll(async () => {
+  test = await createTestDatabase();
+});
+beforeEach(() => {
+  const real = createTestLedger(test.database);
+  refillsAsked = 0;
+  ledger = {
+    ...real,
+    refill: (refill) => {
+      refillsAsked += 1;
+      return real.refill(refill);
+    },
+  };
+  events = createMemoryEvents(silentLog);
+  known = new KnownBalances();
+  now = new Date(NOON);
+  refills = createRefills();
+});
+afterAll(async () => {
+  const broken = await findBrokenInvariants(test.database.pool);
+  await test.close();
+  expect(broken).toEqual({});
+});
+
+function createRefills(of: Ledger = ledger): TierRefills {
+  return new TierRefills({ tiers: TIERS, ledger: of, database: test.database, known, events, clock: { now: () => now }, log: silentLog });
+}
+
+async function accountOf(tier: string | null, resetsAt: string | null = null, balances: Balances = {}): Promise<string> {
+  const id = await createAccount(test.database.pool, ledger, balances);
+  await test.database.pool.query("UPDATE account SET tier = $2, tier_resets_at = $3 WHERE id = $1", [id, tier, resetsAt]);
+  return id;
+}
+
+const read = (id: string) => test.database.prisma.account.findUniqueOrThrow({ where: { id } });
+const tierBucket = async (id: string) => (await readAccount(test.database.pool, id)).buckets.tier;
+
+describe("before a generation", () => {
+  it("a new account is refilled, and then asked for no more until the boundary", async () => {
+    const id = await accountOf("free");
+
+    await refills.refillIfDue(id);
+
+    expect(await tierBucket(id)).toBe(10n);
+    expect(refills.refillIfDue(id)).toBeNull();
+    now = new Date(Date.parse(MIDNIGHT) - 1);
+    expect(refills.refillIfDue(id)).toBeNull();
+    now = new Date(MIDNIGHT);
+    await refills.refillIfDue(id);
+    expect(refillsAsked).toBe(2);
+  });
+
+  it("nothing is asked for an account that somebody has just read", async () => {
+    const id = await accountOf("free", MIDNIGHT);
+
+    refills.learn({ id, tier: "free", tierResetsAt: new Date(MIDNIGHT) });
+
+    expect(refills.refillIfDue(id)).toBeNull();
+  });
+
+  it("an account that is not known is looked up, and refilled only when it is due", async () => {
+    const ids = [await accountOf("free", MIDNIGHT), await accountOf(null), await accountOf("idle"), await accountOf("of last year")];
+
+    for (const id of ids) {
+      await refills.refillIfDue(id);
+      expect(refills.refillIfDue(id)).toBeNull();
+    }
+
+    expect(refillsAsked).toBe(0);
+  });
+
+  it("a burst asks once", async () => {
+    const id = await accountOf("free");
+
+    await Promise.all(Array.from({ length: 20 }, () => refills.refillIfDue(id)));
+
+    expect(refillsAsked).toBe(1);
+    expect(await tierBucket(id)).toBe(10n);
+  });
+
+  it("what was known is outdated without harm: another process has refilled", async () => {
+    const id = await accountOf("free", NOON);
+    await createRefills(createTestLedger(test.database)).refillIfDue(id);
+
+    refills.learn({ id, tier: "free", tierResetsAt: new Date(NOON) });
+    await refills.refillIfDue(id);
+
+    expect(await tierBucket(id)).toBe(10n);
+    expect(refills.refillIfDue(id)).toBeNull();
+  });
+
+  it("what was known is outdated without harm: the account has another tier", async () => {
+    const id = await accountOf("plus", NOON);
+
+    refills.learn({ id, tier: "free", tierResetsAt: new Date(NOON) });
+    await refills.refillIfDue(id);
+
+    expect(await tierBucket(id)).toBe(50n);
+    expect((await read(id)).tierResetsAt).toEqual(new Date("2026-11-21T13:00:00.000Z"));
+  });
+
+  it("rejects with SERVICE_UNAVAILABLE when the database is away, and tries again the next time", async () => {
+    const id = await accountOf("free");
+    let isAway = true;
+    const flaky = createRefills({
+      ...ledger,
+      refill: (refill) => (isAway ? Promise.reject(new LedgerUnavailable("away")) : ledger.refill(refill)),
+    });
+
+    await expect(flaky.refillIfDue(id)).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
+    isAway = false;
+    await flaky.refillIfDue(id);
+
+    expect(await tierBucket(id)).toBe(10n);
+  });
+
+  it("an account that is gone is nobody's fault here", async () => {
+    await expect(refills.refillIfDue(randomUUID())).resolves.toBeUndefined();
+  });
+});
+
+describe("a refill", () => {
+  it("is told to who listens, and known to be there to spend", async () => {
+    const id = await accountOf("free", NOON, { pack: 90n });
+    const told: string[] = [];
+    events.listenToAccount("balance-changed", id, ({ accountId }) => told.push(accountId));
+
+    expect(await refills.bringUpToDate(await read(id))).toBe(true);
+
+    expect(told).toEqual([id]);
+    expect(known.isComfortable([id], 10n)).toBe(true);
+    expect(known.isComfortable([id], 11n)).toBe(false);
+    expect(await refills.bringUpToDate(await read(id))).toBe(false);
+  });
+
+  it("that changes nothing is told to nobody", async () => {
+    const id = await accountOf("free", NOON, { tier: 10n });
+    let told = 0;
+    events.listenToAccount("balance-changed", id, () => {
+      told += 1;
+    });
+
+    expect(await refills.bringUpToDate(await read(id))).toBe(true);
+
+    expect(told).toBe(0);
+  });
+
+  it("can be foreseen without being made", async () => {
+    const id = await accountOf("free", NOON, { tier: 3n });
+
+    const seen = refills.preview(await read(id));
+
+    expect(seen).toMatchObject({ tierNanocredits: 10n, tierResetsAt: new Date(MIDNIGHT) });
+    expect(await tierBucket(id)).toBe(3n);
+    await refills.bringUpToDate(await read(id));
+    expect(refills.preview(await read(id))).toEqual(await read(id));
+    expect(await read(id)).toMatchObject({ tierNanocredits: seen.tierNanocredits, tierResetsAt: seen.tierResetsAt });
+  });
+
+  it("is next due at the boundary of a tier that refills, and never without one", async () => {
+    const tierResetsAt = new Date(MIDNIGHT);
+
+    expect(refills.nextResetOf({ tier: "free", tierResetsAt })).toEqual(tierResetsAt);
+    for (const tier of [null, "idle", "of last year"]) expect(refills.nextResetOf({ tier, tierResetsAt })).toBeNull();
+  });
+});
+
+describe("a change of tier", () => {
+  it("counts what is left of a period that is over as gone", async () => {
+    const id = await accountOf("free", NOON, { tier: 45n });
+
+    await refills.setTier(await read(id), "plus");
+
+    expect(await read(id)).toMatchObject({ tier: "plus", tierNanocredits: 50n, tierResetsAt: new Date("2026-11-21T13:00:00.000Z") });
+  });
+
+  it("to none ends refills, and the rest lapses at the boundary", async () => {
+    const id = await accountOf("free", MIDNIGHT, { tier: 4n });
+
+    await refills.setTier(await read(id), null);
+    await refills.bringUpToDate(await read(id));
+
+    expect(await tierBucket(id)).toBe(4n);
+    now = new Date(MIDNIGHT);
+    await refills.bringUpToDate(await read(id));
+    expect(await read(id)).toMatchObject({ tier: null, tierNanocredits: 0n, tierResetsAt: null });
+  });
+
+  it("is known at once: the next generation is not refilled by the old tier's boundary", async () => {
+    const id = await accountOf("free", MIDNIGHT);
+    refills.learn(await read(id));
+
+    await refills.setTier(await read(id), "plus");
+    now = new Date("2026-11-21T13:00:00.000Z");
+
+    expect(refills.refillIfDue(id)).not.toBeNull();
+  });
+});

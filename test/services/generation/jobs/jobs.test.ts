@@ -1,0 +1,328 @@
+/** Generation jobs whatever happens to their process: concluded once, charged once or not at all, never for ever running. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { pino } from "pino";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import type { RequestContext } from "../../../../src/context.js";
+import type { AppError } from "../../../../src/errors.js";
+import { JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX } from "../../../../src/limits.js";
+import type { GenerationJob } from "../../../../src/services/generation/jobs/job.js";
+import type { VideoInput } from "../../../../src/services/generation/media/videos-input.js";
+import type { BlobStore } from "../../../../src/store/blobs.js";
+import { booksWith, CREDIT, createPayer, databaseOf, type Payer, poolOf } from "../../../e2e/money.js";
+import { createTestApp, OWNER_KEY, type TestApp, testModels } from "../../../support/app.js";
+import { SERVER_PROGRAM } from "../../../support/compile.js";
+import { createEmptyDir, createTestDataDir } from "../../../support/database.js";
+import { eventually } from "../../../support/eventually.js";
+import { startFakeUpstream } from "../../../support/fake-upstream.js";
+import { createFakeVideos, type FakeVideos, type FakeVideosOptions, readClip } from "../../../support/fake-videos.js";
+import { findBrokenInvariants } from "../../../support/invariants.js";
+import { isPostgresInstalled, POSTGRES_ABSENT, startPostgres } from "../../../support/postgres.js";
+
+const HERON: VideoInput = { prompt: "A heron", duration: 4 };
+
+let app: TestApp;
+let clip: Buffer;
+let payer: Payer;
+
+beforeAll(async () => {
+  clip = await readClip(3);
+  app = await createTestApp();
+});
+afterAll(() => app.close());
+beforeEach(async () => {
+  payer = await createPayer(app, { pack: 100n * CREDIT });
+  fake(app);
+});
+
+function fake({ upstream }: Pick<TestApp, "upstream">, options: Partial<FakeVideosOptions> = {}): FakeVideos {
+  const made = createFakeVideos({ clip, ...options });
+  upstream.replyAlways(made.reply);
+  return made;
+}
+
+function gated() {
+  let open: () => void = () => undefined;
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { gate, open };
+}
+
+async function contextOf({ services }: TestApp, key: string, signal = new AbortController().signal): Promise<RequestContext> {
+  const caller = await services.apiKeys.authenticate(key);
+  return { caller, requestId: "test", clientAddress: "127.0.0.1", signal, log: pino({ level: "silent" }) };
+}
+
+async function start(target = app, key = payer.key, input: VideoInput = HERON): Promise<GenerationJob> {
+  return target.services.videos.start(await contextOf(target, key), input);
+}
+
+async function ended(id: string, target = app, key = payer.key): Promise<GenerationJob> {
+  const ctx = await contextOf(target, key);
+  return eventually(async () => {
+    const job = await target.services.jobs.get(ctx, id);
+    expect(job.status).not.toBe("running");
+    return job;
+  });
+}
+
+async function codeOf(promise: Promise<unknown>): Promise<string> {
+  return promise.then(
+    () => "none",
+    (error: AppError) => error.code,
+  );
+}
+
+function blobsOf({ services }: TestApp): BlobStore {
+  return (Reflect.get(services.jobs, "deps") as { blobs: BlobStore }).blobs;
+}
+
+/** As if its process had been killed before it wrote down how the job ended. */
+async function abandon(id: string): Promise<void> {
+  await poolOf(app).query(
+    `UPDATE generation_job SET status = 'running', process_id = gen_random_uuid(), result_key = NULL, result_content_type = NULL,
+       receipt = NULL, error_code = NULL, error_message = NULL, finished_at = NULL WHERE id = $1`,
+    [id],
+  );
+}
+
+describe("the recovery", () => {
+  it("finds that a job which was charged has succeeded, and charges nothing again", async () => {
+    const before = await ended((await start()).id);
+    await abandon(before.id);
+
+    await app.services.jobs.sweep();
+
+    const after = await app.services.jobs.get(await contextOf(app, payer.key), before.id);
+    expect(after).toMatchObject({ status: "succeeded", progress: 100, result: before.result });
+    expect(after.receipt).toMatchObject({
+      generationId: before.id,
+      costNanocredits: 300_000_000n,
+      usage: before.receipt?.usage,
+      meterSource: "pack",
+    });
+    await booksWith(app, payer, 1);
+  });
+
+  it("finds that a job which was not charged has failed, and forgets what it had made", async () => {
+    const { id } = await ended((await start()).id);
+    await abandon(id);
+    await poolOf(app).query("UPDATE generation_job SET id = '019aa000-0000-7000-8000-00000000feed' WHERE id = $1", [id]);
+    const blobs = blobsOf(app);
+    await blobs.put("generations/019aa000-0000-7000-8000-00000000feed", clip);
+
+    await app.services.jobs.sweep();
+
+    const job = await app.services.jobs.get(await contextOf(app, payer.key), "019aa000-0000-7000-8000-00000000feed");
+    expect(job).toMatchObject({ status: "failed", error: { code: "SERVICE_UNAVAILABLE" }, result: null, receipt: null });
+    expect(await blobs.head("generations/019aa000-0000-7000-8000-00000000feed")).toBeNull();
+  });
+
+  it("leaves alone what this process works on, and what is still held", async () => {
+    const { gate, open } = gated();
+    fake(app, { gate });
+    const { id } = await start();
+    await app.services.jobs.sweep();
+    const own = await app.services.jobs.get(await contextOf(app, payer.key), id);
+    await poolOf(app).query("UPDATE generation_job SET process_id = gen_random_uuid() WHERE id = $1", [id]);
+    (Reflect.get(Reflect.get(app.services.jobs, "deps").runner, "running") as Map<string, unknown>).delete(id);
+    await app.services.jobs.sweep();
+    const held = await app.services.jobs.get(await contextOf(app, payer.key), id);
+    open();
+
+    expect([own.status, held.status]).toEqual(["running", "running"]);
+    expect((await ended(id)).status).toBe("succeeded");
+    await booksWith(app, payer, 1);
+  });
+
+  it("forgets a job and its result when its time is up", async () => {
+    const { id } = await ended((await start()).id);
+    await poolOf(app).query(
+      "UPDATE generation_job SET created_at = created_at - interval '2 days', expires_at = now() - interval '1 s' WHERE id = $1",
+      [id],
+    );
+
+    expect(await codeOf(app.services.jobs.get(await contextOf(app, payer.key), id))).toBe("NOT_FOUND");
+    await app.services.jobs.sweep();
+
+    expect(await databaseOf(app).prisma.generationJob.count({ where: { id } })).toBe(0);
+    expect(await blobsOf(app).head(`generations/${id}`)).toBeNull();
+    await booksWith(app, payer, 1);
+  });
+});
+
+describe("a job that is cancelled", () => {
+  it("when its upstream has begun is finished and charged, and its answer is nobody's", async () => {
+    const { gate, open } = gated();
+    fake(app, { gate });
+    const { id } = await start();
+    // As another process does that this one has not heard yet.
+    await poolOf(app).query("UPDATE generation_job SET status = 'cancelled', finished_at = now() WHERE id = $1", [id]);
+    open();
+
+    await eventually(() => expect(Reflect.get(app.services.jobs, "deps").runner.ids).toEqual([]));
+    expect((await ended(id)).status).toBe("cancelled");
+    expect(await blobsOf(app).head(`generations/${id}`)).toBeNull();
+    expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ id, status: "cancelled", costNanocredits: 300_000_000n }]);
+    const told = await app.services.jobs.get(await contextOf(app, payer.key), id);
+    expect(told).toMatchObject({ status: "cancelled", result: null, receipt: { costNanocredits: 300_000_000n } });
+  });
+});
+
+describe("limits", () => {
+  it(`run ${JOBS_PER_ACCOUNT_MAX} jobs of an account at once and ${JOBS_PER_PROCESS_MAX} of a process, and hold nothing for one more`, async () => {
+    const { gate, open } = gated();
+    fake(app, { gate });
+    const payers = await Promise.all(
+      Array.from({ length: JOBS_PER_PROCESS_MAX / JOBS_PER_ACCOUNT_MAX }, () => createPayer(app, { pack: 10n * CREDIT })),
+    );
+    const [first = payer, ...others] = payers;
+    const fill = ({ key }: Payer, count: number) => Promise.allSettled(Array.from({ length: count }, () => start(app, key)));
+
+    const refusalsOf = (results: readonly PromiseSettledResult<unknown>[]) =>
+      results.flatMap((result) => (result.status === "rejected" ? [(result.reason as AppError).code] : []));
+    const ofFirst = await fill(first, JOBS_PER_ACCOUNT_MAX + 2);
+    const held = await databaseOf(app).prisma.hold.count({ where: { accountId: first.accountId } });
+    for (const other of others) expect(refusalsOf(await fill(other, JOBS_PER_ACCOUNT_MAX))).toEqual([]);
+    const ofProcess = await codeOf(start());
+
+    expect(refusalsOf(ofFirst)).toEqual(["RATE_LIMITED", "RATE_LIMITED"]);
+    expect([held, ofProcess]).toEqual([JOBS_PER_ACCOUNT_MAX, "SERVICE_UNAVAILABLE"]);
+    const jobs = await databaseOf(app).prisma.generationJob.findMany({ where: { status: "running" } });
+    expect(jobs.length).toBe(JOBS_PER_PROCESS_MAX);
+    for (const { key } of others) {
+      const ctx = await contextOf(app, key);
+      const { items } = await app.services.jobs.list(ctx, { first: JOBS_PER_ACCOUNT_MAX });
+      await Promise.all(items.map(({ id }) => app.services.jobs.cancel(ctx, id)));
+    }
+    open();
+    expect((await booksWith(app, first, JOBS_PER_ACCOUNT_MAX)).account.buckets.pack).toBe(7n * CREDIT);
+  });
+});
+
+describe("a gateway that stops", () => {
+  it("waits for a job that is nearly done", async () => {
+    const second = await createTestApp({ isEmbedded: true });
+    const { gate, open } = gated();
+    fake(second, { gate });
+    const { id } = await start(second, OWNER_KEY);
+    setTimeout(open, 200);
+    const { dataDir, upstream } = second;
+    await second.app.close();
+
+    const again = await createTestApp({ dataDir, upstream });
+    onTestFinished(async () => {
+      await again.close();
+      await second.close();
+    });
+
+    expect(await again.services.jobs.get(await contextOf(again, OWNER_KEY), id)).toMatchObject({ status: "succeeded" });
+    expect(await findBrokenInvariants(poolOf(again), { isIdle: true })).toEqual({});
+  });
+
+  it("is killed in the middle of a job: the next one says so, and nothing was charged", async () => {
+    const upstream = await startFakeUpstream();
+    const { gate, open } = gated();
+    fake({ upstream }, { gate });
+    const { dataDir, remove } = await createTestDataDir();
+    const acme = { id: "acme", wireFormat: "openai", baseUrl: upstream.baseUrl, apiKey: "env:ACME_KEY" };
+    await writeFile(join(dataDir, "models.json"), JSON.stringify({ upstreams: [acme], models: testModels() }));
+    const gateway = await startProgram(SERVER_PROGRAM, dataDir);
+    const answer = await fetch(`${gateway.baseUrl}/graphql`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${OWNER_KEY}`, "content-type": "application/json" },
+      body: JSON.stringify({ query: 'mutation { generateVideo(input: { prompt: "A heron", duration: 4 }) { id status } }' }),
+    });
+    const { data } = (await answer.json()) as { data: { generateVideo: { id: string; status: string } } };
+    await gateway.kill();
+    open();
+
+    const again = await createTestApp({ dataDir, upstream });
+    onTestFinished(async () => {
+      await again.close();
+      await upstream.close();
+      await remove();
+    });
+
+    expect(data.generateVideo.status).toBe("RUNNING");
+    const job = await ended(data.generateVideo.id, again, OWNER_KEY);
+    expect(job).toMatchObject({ status: "failed", error: { code: "SERVICE_UNAVAILABLE" }, receipt: null });
+    expect(await databaseOf(again).prisma.usageRecord.count()).toBe(0);
+    expect(await findBrokenInvariants(poolOf(again), { isIdle: true })).toEqual({});
+  });
+});
+
+describe.skipIf(!isPostgresInstalled)(`two processes on one database${isPostgresInstalled ? "" : ` (skipped: ${POSTGRES_ABSENT})`}`, () => {
+  it("watch and cancel each other's jobs, and only the one that has a file gives it", async () => {
+    const postgres = await startPostgres();
+    if (!postgres) throw new Error(POSTGRES_ABSENT);
+    const upstream = await startFakeUpstream();
+    const dirs = [await createEmptyDir(), await createEmptyDir()];
+    const config = { databaseUrl: postgres.url, encryptionKey: "the same for both processes of this test" };
+    const one = await createTestApp({ upstream, dataDir: dirs[0] as string, config });
+    const other = await createTestApp({ upstream, dataDir: dirs[1] as string, config });
+    onTestFinished(async () => {
+      await Promise.all([one.close(), other.close()]);
+      await upstream.close();
+      await postgres.stop();
+      await Promise.all(dirs.map((dir) => rm(dir, { recursive: true })));
+    });
+    const { gate, open } = gated();
+    const made = fake({ upstream }, { gate, progress: [10, 50] });
+    const there = await contextOf(other, OWNER_KEY);
+
+    const watched = await start(one, OWNER_KEY);
+    const states: string[] = [];
+    for await (const job of other.services.jobs.watch(there, watched.id)) {
+      if (states.length === 0) open();
+      states.push(`${job.status} ${job.progress}`);
+    }
+    const whole = await other.services.jobs.content(there, watched.id).catch((error: AppError) => error.code);
+    const second = gated();
+    made.options.gate = second.gate;
+    const stopped = await start(one, OWNER_KEY);
+    await other.services.jobs.cancel(there, stopped.id);
+    second.open();
+
+    expect([states[0], states.at(-1)]).toEqual(["running 0", "succeeded 100"]);
+    expect(whole).toBe("SERVICE_UNAVAILABLE");
+    expect((await one.services.jobs.content(await contextOf(one, OWNER_KEY), watched.id)).sizeBytes).toBe(clip.length);
+    expect((await ended(stopped.id, one, OWNER_KEY)).status).toBe("cancelled");
+    await eventually(async () => expect(await findBrokenInvariants(poolOf(one), { isIdle: true })).toEqual({}));
+    expect(await databaseOf(one).prisma.usageRecord.count()).toBe(2);
+  });
+});
+
+/** The server as `npm start` runs it, in a process of its own. */
+async function startProgram(program: string, dataDir: string): Promise<{ readonly baseUrl: string; kill(): Promise<void> }> {
+  const env = {
+    PORT: "0",
+    DATA_DIR: dataDir,
+    MODELS_FILE: join(dataDir, "models.json"),
+    OWNER_API_KEY: OWNER_KEY,
+    ACME_KEY: "acme-secret-key",
+  };
+  const child = spawn(process.execPath, [program], {
+    env: { PATH: process.env.PATH, LOG_LEVEL: "error", ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const baseUrl = await new Promise<string>((resolve, reject) => {
+    createInterface(child.stdout).on("line", (line) => {
+      const [, url] = /ready at\s+(\S+)/.exec(line) ?? [];
+      if (url) resolve(url);
+    });
+    child.once("exit", (code) => reject(new Error(`the gateway ended with code ${code} before it was ready`)));
+  });
+  return {
+    baseUrl,
+    kill: async () => {
+      const exited = once(child, "exit");
+      child.kill("SIGKILL");
+      await exited;
+    },
+  };
+}

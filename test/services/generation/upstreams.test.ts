@@ -1,0 +1,206 @@
+/** Upstreams that accounts have registered: what is dialled, what is sent, how many are kept (reliability 4 and 8). */
+import { setMaxListeners } from "node:events";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { AppError } from "../../../src/errors.js";
+import { OutboundGuard, type OutboundGuardOptions } from "../../../src/lib/outbound-guard.js";
+import { COMMUNITY_UPSTREAMS_MAX, COMMUNITY_WAITING_MAX, HOPS_MAX } from "../../../src/limits-community.js";
+import { ProviderError } from "../../../src/providers/provider.js";
+import type { Catalog } from "../../../src/services/catalog/catalog.js";
+import type { Model, Upstream } from "../../../src/services/catalog/model.js";
+import { toCallerError } from "../../../src/services/generation/upstream-errors.js";
+import { Upstreams } from "../../../src/services/generation/upstreams.js";
+import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
+import { chatChunk } from "../../support/openai-bodies.js";
+import { PRIVATE_URLS } from "../../support/private-urls.js";
+import { flood, hang, json, raw, sse, waitFor } from "../../support/upstream-replies.js";
+
+const TIMEOUTS = { connectMs: 10_000, idleMs: 20_000, totalMs: 60_000 };
+
+let server: FakeUpstream;
+const opened: { upstreams: Upstreams; guard: OutboundGuard }[] = [];
+
+beforeAll(async () => {
+  server = await startFakeUpstream();
+});
+afterAll(async () => {
+  await server.close();
+  await Promise.all(opened.flatMap(({ upstreams, guard }) => [upstreams.close(), guard.close()]));
+});
+beforeEach(() => server.replyAlways(null));
+
+/** All that the catalog would know of the upstream is its id, which here is its URL. */
+function open(options: Partial<OutboundGuardOptions> = {}, more: Partial<Upstream> = {}): Upstreams {
+  const endpoint = { modality: "text", api: "chat_completions" } as const;
+  const upstream = (id: string): Upstream => ({
+    id,
+    wireFormat: "openai-endpoint",
+    baseUrl: id,
+    apiKey: "owner-token",
+    isTrusted: false,
+    endpoint,
+    ...more,
+  });
+  const guard = new OutboundGuard({ allowHosts: ["127.0.0.1"], ...options });
+  const upstreams = new Upstreams({ upstream } as unknown as Catalog, TIMEOUTS, guard);
+  opened.push({ upstreams, guard });
+  return upstreams;
+}
+
+function modelAt(url: string): Model {
+  return { id: "community/owner/model", upstreamId: url, upstreamModel: "theirs" } as Model;
+}
+
+function url(path = "/v1/chat/completions"): string {
+  return `http://127.0.0.1:${server.port}${path}`;
+}
+
+const call = () => ({
+  upstreamModel: "theirs",
+  body: { messages: [{ role: "user", content: "Hi" }] },
+  signal: new AbortController().signal,
+});
+
+async function failureOf(work: () => Promise<unknown>): Promise<unknown> {
+  try {
+    await work();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
+describe("an address", () => {
+  it("that names no public host is never dialled, however it came to be there", async () => {
+    const upstreams = open({ allowHosts: [] });
+    const seen = server.connectionsSeen();
+
+    for (const text of PRIVATE_URLS) {
+      const model = modelAt(text.replace("PORT", String(server.port)));
+      const failure = await failureOf(() => Promise.resolve().then(() => upstreams.chat({}, model).complete(call())));
+      expect(failure, text).toBeInstanceOf(ProviderError);
+      expect(toCallerError(failure, model), text).toMatchObject({ code: "UPSTREAM_ERROR", message: "The upstream could not be reached." });
+    }
+
+    expect(server.connectionsSeen()).toBe(seen);
+  });
+
+  it("is judged by what it resolves to at each call, and nothing is sent when that has changed", async () => {
+    const answers = ["93.184.215.14", "127.0.0.1"];
+    const resolve = async () => [{ address: answers.shift() ?? "127.0.0.1", family: 4 }];
+    const upstreams = open({ allowHosts: [], resolve });
+    const address = `https://flips.example:${server.port}/v1/chat/completions`;
+    const seen = server.connectionsSeen();
+    await opened.at(-1)?.guard.check(address);
+
+    const failure = await failureOf(() => upstreams.chat({}, modelAt(address)).complete(call()));
+
+    expect(toCallerError(failure, modelAt(address))).toMatchObject({ code: "UPSTREAM_ERROR" });
+    expect(server.connectionsSeen()).toBe(seen);
+  });
+
+  it("that answers a redirect is not followed anywhere", async () => {
+    const target = await startFakeUpstream();
+    const upstreams = open();
+    for (const status of [301, 302, 307, 308]) {
+      server.replyNext(raw("", { status, headers: { location: `http://127.0.0.1:${target.port}/` } }));
+
+      const failure = await failureOf(() => upstreams.chat({}, modelAt(url())).complete(call()));
+
+      expect(toCallerError(failure, modelAt(url()))).toMatchObject({ code: "UPSTREAM_ERROR" });
+    }
+    expect(target.connectionsSeen()).toBe(0);
+    await target.close();
+  });
+});
+
+describe("an answer", () => {
+  it.each([
+    ["without end", flood(`${" ".repeat(65_536)}`)],
+    ["that says it is encoded", raw("x", { headers: { "content-type": "application/json", "content-encoding": "gzip" } })],
+    ["that is no object", json([1])],
+    ["nested a thousand deep", json(`{"choices":${"[".repeat(1_000)}${"]".repeat(1_000)}}`)],
+  ])("%s is no answer", async (_, reply) => {
+    server.replyNext(reply);
+    const failure = await failureOf(() => open().chat({}, modelAt(url())).complete(call()));
+    expect(failure).toMatchObject({ kind: "invalid-response" });
+  });
+});
+
+describe("gateways on the way", () => {
+  it.each([
+    [undefined, "1"],
+    [0, "1"],
+    [HOPS_MAX, String(HOPS_MAX + 1)],
+  ])("are counted: after %s the next is told %s", async (hops, told) => {
+    await open().chat({ hops }, modelAt(url())).complete(call());
+    expect(server.requests.at(-1)?.headers["x-sluice-hops"]).toBe(told);
+  });
+
+  it.each([HOPS_MAX + 1, Number.POSITIVE_INFINITY])("may not be %s", async (hops) => {
+    const seen = server.requests.length;
+
+    const failure = await failureOf(async () => open().chat({ hops }, modelAt(url())));
+
+    expect(failure).toBeInstanceOf(AppError);
+    expect(failure).toMatchObject({ code: "BAD_REQUEST", param: "model" });
+    expect(server.requests.length).toBe(seen);
+  });
+
+  it("are told to an operator's upstream when there were some", async () => {
+    const own = open({}, { wireFormat: "openai", endpoint: undefined, isTrusted: true, baseUrl: server.baseUrl });
+
+    await own.chat({}, modelAt("acme")).complete(call());
+    expect(server.requests.at(-1)?.headers).not.toHaveProperty("x-sluice-hops");
+    await own.chat({ hops: 1 }, modelAt("acme")).complete(call());
+    expect(server.requests.at(-1)?.headers["x-sluice-hops"]).toBe("2");
+  });
+});
+
+describe("what is kept of them", () => {
+  it("is bounded: the one that was called longest ago is let go, once what it answers has ended", async () => {
+    let finish: (value?: unknown) => void = () => undefined;
+    const finished = new Promise((resolve) => {
+      finish = resolve;
+    });
+    const upstreams = open();
+    server.replyNext(sse([chatChunk({ content: "a" }), waitFor(finished), chatChunk({ content: "b" }, "stop")]));
+    const stream = await upstreams.chat({}, modelAt(url("/first"))).stream(call());
+    const connection = server.requests.at(-1)?.connection;
+
+    for (let index = 0; index < COMMUNITY_UPSTREAMS_MAX; index += 1) upstreams.chat({}, modelAt(url(`/${index}`)));
+    finish();
+    const pieces: unknown[] = [];
+    for await (const batch of stream) pieces.push(...batch.map(({ object }) => object.choices?.[0]?.delta?.content));
+    expect(pieces).toEqual(["a", "b"]);
+    await upstreams.chat({}, modelAt(url("/v1/chat/completions?first"))).complete(call());
+
+    expect(server.requests.at(-1)?.connection).not.toBe(connection);
+  });
+
+  it("keeps one set of connections for requests that have come different ways", async () => {
+    const upstreams = open();
+    const connections = new Set<number | undefined>();
+    for (const hops of [0, 1, 2]) {
+      await upstreams.chat({ hops }, modelAt(url())).complete(call());
+      connections.add(server.requests.at(-1)?.connection);
+    }
+    // A request that follows at once may find the connection still busy.
+    expect(connections.size).toBeLessThan(3);
+  });
+
+  it("lets only so many requests wait for a connection", async () => {
+    server.replyAlways(hang());
+    const upstreams = open();
+    const leaving = new AbortController();
+    setMaxListeners(0, leaving.signal);
+    const many = Array.from({ length: 64 + COMMUNITY_WAITING_MAX }, () =>
+      failureOf(() => upstreams.chat({}, modelAt(url())).complete({ ...call(), signal: leaving.signal })),
+    );
+
+    const failure = await failureOf(() => upstreams.chat({}, modelAt(url())).complete(call()));
+
+    expect(failure).toMatchObject({ kind: "network", message: "Too many requests wait for a connection to the upstream." });
+    leaving.abort(new Error("done"));
+    await Promise.all(many);
+  });
+});
