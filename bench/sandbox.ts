@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { Agent, request } from "undici";
 import { v7 as uuidv7 } from "uuid";
-import { CODE_RUNS_PER_OWNER_MAX } from "../src/limits-agents.js";
+import { CODE_RUNS_PER_OWNER_MAX } from "../src/services/agents/limits.js";
 import { codeRunsMax } from "../src/services/agents/sandbox/sandbox-runner.js";
 import { openDatabase } from "../src/store/database.js";
 import { type Sluice, startSluice, startUpstream } from "./contenders.js";

@@ -310,3 +310,56 @@ export const LOCAL_START_WAIT_MS = 500;
 export const LOCAL_TIMEOUT_MS = 5_000;
 export const LOCAL_LIST_BYTES_MAX = 8 * 1024 * 1024;
 export const LOCAL_MODELS_MAX = 500;
+
+/** Tiers, unspecified: how long a process relies on what it knows of an account's next refill, and of how many accounts. As long as a key is cached. */
+export const TIER_STANDING_CACHE_MS = 5_000;
+export const TIER_STANDINGS_MAX = 100_000;
+
+/** Unspecified: runs of one process whose costs are told with their answers. */
+export const AGENT_RUNS_NOTED_MAX = 10_000;
+/** Decisions: a run token's life. */
+export const RUN_TOKEN_MS = 30 * 60_000;
+
+/** Runs whose spending one process counts: more than can have a good run token at once. */
+export const RUN_BUDGETS_MAX = 200_000;
+
+/** Unspecified: bytes of bodies that a process holds at once; `REQUEST_BODIES_BYTES`. Parsed, they take some three times that. */
+export const REQUEST_BODIES_BYTES_DEFAULT = 512 * 1024 * 1024;
+/** Unspecified: less would refuse what ordinary requests bring. */
+export const REQUEST_BODIES_BYTES_MIN = 64 * 1024 * 1024;
+
+/** Spec 8: names and titles of agents and models, in characters. */
+export const MODEL_NAME_CHARS_MAX = 120;
+export const MODEL_TITLE_CHARS_MAX = 42;
+export const MODEL_DESCRIPTION_CHARS_MAX = 1_000;
+/** Spec 8: baseModel, upstreamModel. */
+export const MODEL_REFERENCE_CHARS_MAX = 253;
+export const REQUIRED_SAFETY_FEATURES_MAX = 5;
+export const FALLBACKS_MAX = 3;
+/** Spec 8: advertised.contextLength, in tokens. */
+export const ADVERTISED_CONTEXT_LENGTH_MAX = 10_000_000;
+/** Unspecified: no token, second or picture costs this much; a price per million tokens, put in by mistake, soon does. */
+export const PRICE_CREDITS_MAX = 1_000;
+
+/** Unspecified: what an account may keep on the media host, unless configured. */
+export const MEDIA_QUOTA_BYTES_DEFAULT = 5 * 1024 * 1024 * 1024;
+export const MEDIA_QUOTA_FILES_DEFAULT = 10_000;
+/** Unspecified: with less free space than this on the disk no file is taken in, unless configured. The database needs the rest. */
+export const DISK_FREE_BYTES_MIN_DEFAULT = 512 * 1024 * 1024;
+
+/** Unspecified: the consent form with a thousand models ticked stays below. */
+export const URLENCODED_BODY_BYTES_MAX = 256 * 1024;
+/** Unspecified. */
+export const URLENCODED_FIELDS_MAX = 2_000;
+/** Unspecified: a form that was left open overnight is asked for anew. */
+export const FORM_TOKEN_SECONDS = 12 * 60 * 60;
+/** Unspecified: between the form that makes a key and the page that shows it. */
+export const KEY_REVEAL_SECONDS = 2 * 60;
+/** Unspecified: so soon after it the same form is a second click. */
+export const KEY_FORM_REPEAT_SECONDS = 10;
+
+/** scrypt's N, OWASP Password Storage Cheat Sheet. */
+export const PASSWORD_COST = 2 ** 14;
+
+/** Unspecified: of one address, of one e-mail address, and of sign-ups of one address. */
+export const SIGN_IN_ATTEMPTS_PER_MINUTE = 10;

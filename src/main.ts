@@ -39,7 +39,7 @@ async function main(): Promise<void> {
   process.once("SIGTERM", stop);
   process.once("SIGINT", stop);
   // Tried beside the first requests, so that what is logged at the start says what code agents are worth here.
-  void app.services.guests.findWall();
+  void app.services.sandboxRunner.findIsolation();
   output.flushSync();
   greet(app.addresses.baseUrl, config.ownerApiKey === null ? app.newOwnerKey : null);
 }

@@ -8,10 +8,19 @@ import { faultOfSecretKey } from "../lib/api-key-format.js";
 import { toPlainDecimal } from "../lib/money.js";
 import { ownValue } from "../lib/own-values.js";
 import { StartError } from "../lib/start-error.js";
-import { CONTENDED_HOLD_WAIT_MS, GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "../limits.js";
-import { REQUEST_BODIES_BYTES_DEFAULT, REQUEST_BODIES_BYTES_MIN } from "../limits-bodies.js";
-import { DISK_FREE_BYTES_MIN_DEFAULT, MEDIA_QUOTA_BYTES_DEFAULT, MEDIA_QUOTA_FILES_DEFAULT } from "../limits-media.js";
-import { PASSWORD_COST, SIGN_IN_ATTEMPTS_PER_MINUTE } from "../limits-sessions.js";
+import {
+  CONTENDED_HOLD_WAIT_MS,
+  DISK_FREE_BYTES_MIN_DEFAULT,
+  GENERATION_TIMEOUT_MS,
+  MEDIA_QUOTA_BYTES_DEFAULT,
+  MEDIA_QUOTA_FILES_DEFAULT,
+  PASSWORD_COST,
+  REQUEST_BODIES_BYTES_DEFAULT,
+  REQUEST_BODIES_BYTES_MIN,
+  SIGN_IN_ATTEMPTS_PER_MINUTE,
+  UPSTREAM_CONNECT_TIMEOUT_MS,
+  UPSTREAM_IDLE_TIMEOUT_MS,
+} from "../limits.js";
 import { isMediaUrlAmbiguous, isMediaUrlWhereSessionsAre } from "./hosts.js";
 import { boolean, byteCount, credits, hosts, httpUrl, json, share, url, wholeNumber } from "./values.js";
 import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "./vendors.js";

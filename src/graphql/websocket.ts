@@ -10,7 +10,7 @@ import { CloseCode, handleProtocols, makeServer, type Server } from "graphql-ws"
 import { type WebSocket, WebSocketServer } from "ws";
 import { AppError, type ErrorCode } from "../errors.js";
 import { addressGroupOf } from "../lib/address-group.js";
-import { Tally } from "../lib/bounded-counter.js";
+import { BoundedCounter } from "../lib/bounded-counter.js";
 import { clientAddressOf } from "../lib/client-address.js";
 import { closeReason } from "../lib/close-reason.js";
 import { HOPS_HEADER, readHops } from "../lib/hops.js";
@@ -63,8 +63,8 @@ type Extra = Record<PropertyKey, unknown> & { readonly connection: Connection };
 
 export function createWebSocketFace(face: Face, trustProxyHops: number): WebSocketFace {
   const server = new WebSocketServer({ noServer: true, maxPayload: GRAPHQL_BODY_BYTES_MAX, perMessageDeflate: false, handleProtocols });
-  const perAddress = new Tally(WEBSOCKETS_PER_ADDRESS_MAX);
-  const protocol = createProtocol(face, new Tally(WEBSOCKETS_PER_KEY_MAX));
+  const perAddress = new BoundedCounter(WEBSOCKETS_PER_ADDRESS_MAX);
+  const protocol = createProtocol(face, new BoundedCounter(WEBSOCKETS_PER_KEY_MAX));
   return {
     upgrade: (request, rawSocket, head) => {
       const address = clientAddressOf(request, trustProxyHops);
@@ -85,7 +85,7 @@ export function createWebSocketFace(face: Face, trustProxyHops: number): WebSock
 }
 
 /** The protocol's state machine: who may connect, and what becomes of each operation. */
-function createProtocol({ services }: Face, perKey: Tally): Server<Extra> {
+function createProtocol({ services }: Face, perKey: BoundedCounter): Server<Extra> {
   return makeServer<Record<string, unknown>, Extra>({
     connectionInitWaitTimeout: WEBSOCKET_INIT_TIMEOUT_MS,
     onConnect: ({ connectionParams, extra: { connection } }) => admit(connection, connectionParams, services, perKey),
@@ -104,7 +104,7 @@ async function admit(
   connection: Connection,
   connectionParams: Readonly<Record<string, unknown>> | undefined,
   services: Services,
-  perKey: Tally,
+  perKey: BoundedCounter,
 ): Promise<boolean> {
   const { socket, request, clientAddress, operations, cleanups } = connection;
   try {

@@ -1,5 +1,5 @@
 /** How many of each there are, up to a bound. */
-export class Tally {
+export class BoundedCounter {
   readonly #counts = new Map<string, number>();
 
   constructor(private readonly max: number) {}

@@ -1,6 +1,6 @@
 /** Texts between a source that pushes and one reader that pulls. The source is told to wait while too much is unread. */
 
-export interface Valve {
+export interface Backpressure {
   pause(): void;
   resume(): void;
 }
@@ -15,7 +15,7 @@ export class TextQueue implements AsyncIterableIterator<string> {
 
   constructor(
     private readonly charsMax: number,
-    private readonly valve: Valve,
+    private readonly backpressure: Backpressure,
   ) {}
 
   push(text: string): void {
@@ -24,7 +24,7 @@ export class TextQueue implements AsyncIterableIterator<string> {
     this.unread += text.length;
     if (this.unread > this.charsMax && !this.isPaused) {
       this.isPaused = true;
-      this.valve.pause();
+      this.backpressure.pause();
     }
     this.wake?.();
   }
@@ -69,7 +69,7 @@ export class TextQueue implements AsyncIterableIterator<string> {
     this.unread -= text.length;
     if (this.isPaused && this.unread <= this.charsMax) {
       this.isPaused = false;
-      this.valve.resume();
+      this.backpressure.resume();
     }
     return text;
   }

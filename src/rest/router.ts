@@ -20,12 +20,12 @@ import { addAppUsageRoutes } from "./routes/app-usage.js";
 import { addAudioRoutes } from "./routes/audio.js";
 import { addAuthRoutes } from "./routes/auth.js";
 import { addChatCompletionRoutes } from "./routes/chat-completions.js";
-import { addMyModelTestRoutes } from "./routes/community-model-tests.js";
-import { addMyModelRoutes } from "./routes/community-models.js";
+import { addCommunityModelTestRoutes } from "./routes/community-model-tests.js";
+import { addCommunityModelRoutes } from "./routes/community-models.js";
 import { addDocsRoutes } from "./routes/docs.js";
 import { addEmbeddingRoutes } from "./routes/embeddings.js";
 import { addGenerationRoutes } from "./routes/generations.js";
-import { addServiceRoutes, addStartRedirect, type ServiceInfo } from "./routes/health.js";
+import { addHealthRoutes, addStartRedirect, type ServiceInfo } from "./routes/health.js";
 import { addImageRoutes } from "./routes/images.js";
 import { addIntegrationRoutes } from "./routes/integrations.js";
 import { addLowBalanceRoutes } from "./routes/low-balance.js";
@@ -102,7 +102,7 @@ function createRouter(
   const page = recordingPageEndpoint(
     createPageEndpoint({
       sessions: services.access,
-      formTokens: services.formTokens,
+      csrfTokens: services.csrfTokens,
       bodies: services.bodies,
       trustProxyHops,
       isSecure: () => addresses().authUrl.startsWith("https:"),
@@ -144,7 +144,7 @@ function createRouter(
       return startPage({ ...gateway, pages, isSignUpOpen: services.signIn.isSignUpOpen });
     },
   });
-  addServiceRoutes(route, { isReady, startPage: start });
+  addHealthRoutes(route, { isReady, startPage: start });
   addMetricsRoutes(route, services, trustProxyHops);
   // Decisions "Addresses": every account route answers under both prefixes.
   const account = Router({ caseSensitive: true });
@@ -160,8 +160,8 @@ function createRouter(
   addLowBalanceRoutes(accountRoute, endpoint, services);
   addWebhookRoutes(accountRoute, endpoint, services);
   // Before the ids: it is a word.
-  addMyModelTestRoutes(accountRoute, endpoint, services);
-  addMyModelRoutes(accountRoute, endpoint, services);
+  addCommunityModelTestRoutes(accountRoute, endpoint, services);
+  addCommunityModelRoutes(accountRoute, endpoint, services);
   addAgentRoutes(accountRoute, endpoint, services);
   addAgentSyncRoutes(accountRoute, endpoint, services);
   addIntegrationRoutes(accountRoute, endpoint, services);

@@ -5,7 +5,7 @@
 import type { IncomingMessage } from "node:http";
 import * as z from "zod";
 import { wrongField } from "../errors.js";
-import { MEDIA_NAME_CHARS_MAX, MEDIA_UPLOAD_BYTES_MAX } from "../limits-disk.js";
+import { MEDIA_NAME_CHARS_MAX, MEDIA_UPLOAD_BYTES_MAX } from "../services/files/limits.js";
 import { createUploadInput } from "../services/files/media-objects-input.js";
 import type { BodyAllowance } from "../services/requests/body-budget.js";
 import { parseInput, storableText } from "../services/requests/input.js";

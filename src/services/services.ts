@@ -9,7 +9,7 @@ import type { RefusedSettlements } from "./accounts/refused-settlements.js";
 import type { UserInfo } from "./accounts/user-info.js";
 import type { AgentSync } from "./agents/agent-sync.js";
 import type { Agents } from "./agents/agents.js";
-import type { Guests } from "./agents/sandbox/sandbox-runner.js";
+import type { SandboxRunner } from "./agents/sandbox/sandbox-runner.js";
 import type { ApiKeys } from "./api-keys/api-keys.js";
 import type { KeyReveals } from "./api-keys/key-reveals.js";
 import type { AuthorizationCodes } from "./authorizations/authorization-codes.js";
@@ -44,7 +44,7 @@ import type { Integrations } from "./integrations/integrations.js";
 import type { McpGateway } from "./mcp/gateway.js";
 import type { MetricsReport } from "./metrics/report.js";
 import type { BodyBudget } from "./requests/body-budget.js";
-import type { FormTokens } from "./sessions/csrf-tokens.js";
+import type { CsrfTokens } from "./sessions/csrf-tokens.js";
 import type { GitHubSignIn } from "./sessions/github-sign-in.js";
 import type { Sessions } from "./sessions/sessions.js";
 import type { SignIn } from "./sessions/sign-in.js";
@@ -73,7 +73,7 @@ export interface Services {
   readonly developmentBroker: DevelopmentBroker;
   readonly deviceAuthorizations: DeviceAuthorizations;
   readonly embeddings: Embeddings;
-  readonly formTokens: FormTokens;
+  readonly csrfTokens: CsrfTokens;
   readonly jobs: GenerationJobs;
   readonly images: Images;
   readonly idempotency: Idempotency;
@@ -97,7 +97,7 @@ export interface Services {
   readonly signIn: SignIn;
   readonly gitHubSignIn: GitHubSignIn;
   /** For what is said at the start; agents are run through `chat`. */
-  readonly guests: Guests;
+  readonly sandboxRunner: SandboxRunner;
   readonly profiles: Profiles;
   readonly speech: Speech;
   readonly text: TextGeneration;

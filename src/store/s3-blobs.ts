@@ -8,7 +8,6 @@ import { rm } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import type { PutObjectCommand, PutObjectCommandInput, S3Client } from "@aws-sdk/client-s3";
-import { S3_ATTEMPTS_MAX, S3_RETRY_DELAY_MS } from "../limits-blobs.js";
 import { type BlobDrafts, type Draft, readableRange } from "./blob-drafts.js";
 import {
   type BlobDraft,
@@ -22,6 +21,7 @@ import {
   type PutOptions,
   splitBlobKey,
 } from "./blobs.js";
+import { S3_ATTEMPTS_MAX, S3_RETRY_DELAY_MS } from "./limits.js";
 import {
   createS3Client,
   isMissing,

@@ -2,7 +2,7 @@
 import type { S3Client } from "@aws-sdk/client-s3";
 import { type AppError, serviceUnavailable } from "../errors.js";
 import { StartError } from "../lib/start-error.js";
-import { S3_ATTEMPTS_MAX, S3_CONNECT_TIMEOUT_MS, S3_CONNECTIONS_MAX, S3_IDLE_TIMEOUT_MS, S3_RETRY_AFTER_SECONDS } from "../limits-blobs.js";
+import { S3_ATTEMPTS_MAX, S3_CONNECT_TIMEOUT_MS, S3_CONNECTIONS_MAX, S3_IDLE_TIMEOUT_MS, S3_RETRY_AFTER_SECONDS } from "./limits.js";
 
 export interface S3Settings {
   readonly bucket: string;

@@ -10,7 +10,7 @@ import { type ClientRequest, request } from "node:http";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { DiskSweeper } from "../../src/services/files/blob-gc.js";
+import { BlobGc } from "../../src/services/files/blob-gc.js";
 import type { BlobStore } from "../../src/store/blobs.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, OWNER_KEY } from "../support/app.js";
@@ -113,7 +113,7 @@ it("keeps what it acknowledged, and nothing of the rest", { timeout: 120_000 }, 
     const { prisma } = Reflect.get(app.services.usage, "database") as Database;
     const clock = { now: () => new Date(Date.now() + 2 * HOUR_MS) };
     const owner = { folder: "media", findNamed: (keys: readonly string[]) => app.services.mediaLinks.findNamed(keys) };
-    await new DiskSweeper(blobs, [owner], clock, silentLog).sweepOrphans();
+    await new BlobGc(blobs, [owner], clock, silentLog).sweepOrphans();
 
     expect(await drafts()).toEqual([]);
     const rows = await prisma.mediaFile.findMany();

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type pg from "pg";
 import { expect } from "vitest";
 import { createApiKeyText, startOfApiKey } from "../../src/lib/api-key-format.js";
-import type { ApiKeyDirectory } from "../../src/services/api-keys/api-key-cache.js";
+import type { ApiKeyCache } from "../../src/services/api-keys/api-key-cache.js";
 import type { Database } from "../../src/store/database.js";
 import type { UsageRecordModel } from "../../src/store/generated/prisma/models.js";
 import type { TestApp } from "../support/app.js";
@@ -42,7 +42,7 @@ export async function createPayer(
   { budget, permissions = ["balance", "usage"], ...buckets }: PayerOptions = {},
 ): Promise<Payer> {
   const { prisma, ...database } = databaseOf(app);
-  const directory = Reflect.get(app.services.apiKeys, "directory") as ApiKeyDirectory;
+  const keyCache = Reflect.get(app.services.apiKeys, "keyCache") as ApiKeyCache;
   const key = createApiKeyText("sk");
   const [accountId, apiKeyId] = [randomUUID(), randomUUID()];
   await prisma.account.create({ data: { id: accountId, handle: `payer-${accountId}` } });
@@ -50,7 +50,7 @@ export async function createPayer(
     data: {
       id: apiKeyId,
       accountId,
-      hash: new Uint8Array(directory.hash(key)),
+      hash: new Uint8Array(keyCache.hash(key)),
       type: "secret",
       name: "payer",
       start: startOfApiKey(key),

@@ -4,7 +4,7 @@
  */
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { AGENT_MODEL_STEPS_MAX, AGENT_TOOL_CALLS_MAX } from "../../src/limits-agents.js";
+import { AGENT_MODEL_STEPS_MAX, AGENT_TOOL_CALLS_MAX } from "../../src/services/agents/limits.js";
 import { field, subscribeSse } from "../graphql/client.js";
 import { type Client, createClient, expectEnvelope } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";

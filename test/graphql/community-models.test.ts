@@ -1,6 +1,6 @@
 /** Community models over GraphQL: the twins of the REST operations, and what becomes of models while their owner watches. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { PENDING_CHANGE_MS } from "../../src/limits-community.js";
+import { PENDING_CHANGE_MS } from "../../src/services/community-models/limits.js";
 import { createPayer, databaseOf } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { MovedClock } from "../support/webhooks.js";

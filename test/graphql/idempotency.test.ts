@@ -4,7 +4,7 @@ import { type GraphQLNamedType, getNamedType, isObjectType } from "graphql";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { GENERATION_MUTATIONS } from "../../src/graphql/plugins/use-idempotency.js";
 import { createSchema } from "../../src/graphql/schema.js";
-import { IDEMPOTENT_ANSWER_BYTES_MAX } from "../../src/limits-disk.js";
+import { IDEMPOTENT_ANSWER_BYTES_MAX } from "../../src/services/idempotency/limits.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";

@@ -1,6 +1,6 @@
 /** Connected apps over GraphQL. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { TOOLKIT_CHARS_MAX, TOOLKIT_SEARCH_CHARS_MAX } from "../../src/limits-integrations.js";
+import { TOOLKIT_CHARS_MAX, TOOLKIT_SEARCH_CHARS_MAX } from "../../src/services/integrations/limits.js";
 import { createPayer, databaseOf, type Payer } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { visit } from "../support/visitor.js";

@@ -1,7 +1,7 @@
 /** Files of the media host over GraphQL: the same service as REST, seen through its types. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { MEDIA_OBJECT_BYTES_MAX } from "../../src/limits-media.js";
+import { MEDIA_OBJECT_BYTES_MAX } from "../../src/services/files/limits.js";
 import { createKey } from "../rest/client.js";
 import { createStranger } from "../rest/seed.js";
 import { createTestApp, type TestApp } from "../support/app.js";

@@ -1,6 +1,6 @@
 /** Registered models in the catalog's GraphQL face, and their health as their owners watch it. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { PENDING_CHANGE_MS } from "../../src/limits-community.js";
+import { PENDING_CHANGE_MS } from "../../src/services/community-models/limits.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMember, deleteModel, healthOf, type Member, registerModel } from "../support/community-models.js";
 import { errorReply } from "../support/upstream-replies.js";

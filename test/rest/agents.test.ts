@@ -1,7 +1,7 @@
 /** Agents of the account over REST (Spec 2.7, 3, 4.7). */
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "../../src/limits-community.js";
+import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "../../src/services/community-models/limits.js";
 import { databaseOf } from "../e2e/money.js";
 import { BAD_FIELDS, BAD_LISTS, LARGEST_AGENT, PROMPT_AGENT } from "../support/agents.js";
 import { createTestApp, type TestApp } from "../support/app.js";

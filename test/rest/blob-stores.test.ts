@@ -5,8 +5,8 @@ import { request } from "node:http";
 import { join } from "node:path";
 import sharp from "sharp";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { MEDIA_UPLOAD_BYTES_MAX } from "../../src/limits-disk.js";
-import { DiskSweeper } from "../../src/services/files/blob-gc.js";
+import { BlobGc } from "../../src/services/files/blob-gc.js";
+import { MEDIA_UPLOAD_BYTES_MAX } from "../../src/services/files/limits.js";
 import { MediaLinks, type MediaLinksDependencies } from "../../src/services/files/media-links.js";
 import type { BlobStore, PresignedUpload } from "../../src/store/blobs.js";
 import type { Database } from "../../src/store/database.js";
@@ -191,7 +191,7 @@ describe.each(KINDS)("on a %s", (kind) => {
         const deps = Reflect.get(app.services.mediaLinks, "deps") as MediaLinksDependencies;
         const files = new MediaLinks({ ...deps, clock: { now: () => now } });
         const owner = { folder: "media", findNamed: (keys: readonly string[]) => files.findNamed(keys), sweep: () => files.sweep() };
-        return new DiskSweeper(blobs, [owner], { now: () => now }, silentLog).sweepExpired();
+        return new BlobGc(blobs, [owner], { now: () => now }, silentLog).sweepExpired();
       };
 
       await sweepAt(new Date(row.expiresAt.getTime() - 1));

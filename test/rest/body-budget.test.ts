@@ -4,6 +4,10 @@ import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, req
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import type { Caller, KeyCaller } from "../../src/context.js";
+import { REQUEST_BODIES_BYTES_DEFAULT } from "../../src/limits.js";
+import { streamBody } from "../../src/rest/body.js";
+import { recordRoutes } from "../../src/rest/router.js";
+import { BodyBudget } from "../../src/services/requests/body-budget.js";
 import {
   ACCOUNT_BODIES_PART,
   ADDRESS_BODIES_PART,
@@ -11,11 +15,7 @@ import {
   PUBLISHABLE_ADDRESS_BODIES_PART,
   PUBLISHABLE_BODIES_PART,
   PUBLISHABLE_BODY_BYTES_MAX,
-  REQUEST_BODIES_BYTES_DEFAULT,
-} from "../../src/limits-bodies.js";
-import { streamBody } from "../../src/rest/body.js";
-import { recordRoutes } from "../../src/rest/router.js";
-import { BodyBudget } from "../../src/services/requests/body-budget.js";
+} from "../../src/services/requests/limits.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunks } from "../support/openai-bodies.js";
 import { sse, waitFor } from "../support/upstream-replies.js";

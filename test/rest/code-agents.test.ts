@@ -2,7 +2,7 @@
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { CODE_RUN_CALLS_MAX } from "../../src/limits-agents.js";
+import { CODE_RUN_CALLS_MAX } from "../../src/services/agents/limits.js";
 import { databaseOf } from "../e2e/money.js";
 import { execute } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";

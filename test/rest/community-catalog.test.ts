@@ -1,7 +1,7 @@
 /** Registered models as callers meet them: called, billed, listed and hidden (Spec 2.8, 2.9, 3; decisions "Catalog", "What is billed"). */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Caller, SessionCaller } from "../../src/context.js";
-import { PENDING_CHANGE_MS } from "../../src/limits-community.js";
+import { PENDING_CHANGE_MS } from "../../src/services/community-models/limits.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";

@@ -1,6 +1,6 @@
 /** The probe of an upstream, over both prefixes and GraphQL (decisions "Agents and community models"; reliability 4). */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { PROBE_INTERVAL_MS } from "../../src/limits-community.js";
+import { PROBE_INTERVAL_MS } from "../../src/services/community-models/limits.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
 import { createMember, type Member, registerModel } from "../support/community-models.js";

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { IDEMPOTENT_ANSWER_BYTES_MAX, IDEMPOTENT_ANSWER_OVERHEAD_BYTES } from "../../src/limits-disk.js";
+import { IDEMPOTENT_ANSWER_BYTES_MAX, IDEMPOTENT_ANSWER_OVERHEAD_BYTES } from "../../src/services/idempotency/limits.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { eventually } from "../support/eventually.js";

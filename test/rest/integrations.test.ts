@@ -9,7 +9,7 @@ import {
   ENDED_CONNECTION_KEPT_SECONDS,
   TOOLKIT_CHARS_MAX,
   TOOLKIT_SEARCH_CHARS_MAX,
-} from "../../src/limits-integrations.js";
+} from "../../src/services/integrations/limits.js";
 import { createPayer, databaseOf, type Payer } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock, type MovableClock } from "../support/clock.js";

@@ -5,8 +5,8 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import type { CallToolResult, Progress } from "@modelcontextprotocol/sdk/types.js";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { MCP_INLINE_BYTES_MAX } from "../../src/limits-mcp.js";
-import { OwnGateway } from "../../src/services/mcp/loopback-client.js";
+import { MCP_INLINE_BYTES_MAX } from "../../src/services/mcp/limits.js";
+import { LoopbackClient } from "../../src/services/mcp/loopback-client.js";
 import { McpServers } from "../../src/services/mcp/servers.js";
 import { deliver } from "../../src/services/mcp/tools/delivery.js";
 import type { Database } from "../../src/store/database.js";
@@ -294,12 +294,12 @@ describe("a call that nobody waits for any more", () => {
 
 describe("agents", () => {
   it("use the gateway's own server by where it listens", async () => {
-    const ownGateway = new OwnGateway(
+    const loopback = new LoopbackClient(
       () => app.baseUrl,
       () => ({ baseUrl: url.origin }),
     );
-    const servers = new McpServers({ urls: {}, ownGateway, clock: createMovableClock() });
-    closing.push(() => servers.close().then(() => ownGateway.close()));
+    const servers = new McpServers({ urls: {}, loopback, clock: createMovableClock() });
+    closing.push(() => servers.close().then(() => loopback.close()));
     const run = { runToken: app.key, signal: new AbortController().signal };
 
     const tools = await servers.listTools("sluice", run);
@@ -310,7 +310,7 @@ describe("agents", () => {
     await expect(servers.callTool("sluice", "list_models", {}, { ...run, runToken: "ag_no" })).rejects.toMatchObject({
       code: "UPSTREAM_ERROR",
     });
-    expect(() => ownGateway.urlOf("http://other.example/")).toThrow(TypeError);
+    expect(() => loopback.urlOf("http://other.example/")).toThrow(TypeError);
     const circling = await servers.callTool("sluice", "generate_text", { prompt: "hi", model: "acme/chat" }, { ...run, hops: 1_000 });
     expect(circling.isError).toBe(true);
   });

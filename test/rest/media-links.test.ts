@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RequestContext } from "../../src/context.js";
 import type { GeneratedType } from "../../src/lib/content-types.js";
-import { MEDIA_UPLOAD_BYTES_MAX } from "../../src/limits-disk.js";
+import { MEDIA_UPLOAD_BYTES_MAX } from "../../src/services/files/limits.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { silentLog } from "../support/database.js";

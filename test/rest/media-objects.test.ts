@@ -6,7 +6,7 @@ import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RequestContext } from "../../src/context.js";
-import { DISK_LOOK_BYTES, MEDIA_OBJECT_BYTES_MAX } from "../../src/limits-media.js";
+import { DISK_LOOK_BYTES, MEDIA_OBJECT_BYTES_MAX } from "../../src/services/files/limits.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
 import { imagesObject, picture } from "../support/pictures.js";

@@ -2,7 +2,7 @@
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { KeyCaller, SessionCaller } from "../../src/context.js";
-import { RUN_TOKEN_MS } from "../../src/limits-agents.js";
+import { RUN_TOKEN_MS } from "../../src/limits.js";
 import type { RunTokens } from "../../src/services/agents/run-tokens.js";
 import { findSecrets } from "../../src/services/safety/secrets.js";
 import { createPayer, databaseOf, type Payer } from "../e2e/money.js";

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { v7 as uuidv7 } from "uuid";
 import { createApiKeyText, startOfApiKey } from "../../src/lib/api-key-format.js";
-import type { ApiKeyDirectory } from "../../src/services/api-keys/api-key-cache.js";
+import type { ApiKeyCache } from "../../src/services/api-keys/api-key-cache.js";
 import type { Database } from "../../src/store/database.js";
 import type { TestApp } from "../support/app.js";
 
@@ -10,7 +10,7 @@ import type { TestApp } from "../support/app.js";
 export async function createStranger(app: TestApp): Promise<{ readonly key: string; readonly keyId: string }> {
   const key = createApiKeyText("sk");
   const keyId = uuidv7();
-  const directory = Reflect.get(app.services.apiKeys, "directory") as ApiKeyDirectory;
+  const keyCache = Reflect.get(app.services.apiKeys, "keyCache") as ApiKeyCache;
   await databaseOf(app).prisma.account.create({
     data: {
       id: uuidv7(),
@@ -18,7 +18,7 @@ export async function createStranger(app: TestApp): Promise<{ readonly key: stri
       apiKeys: {
         create: {
           id: keyId,
-          hash: new Uint8Array(directory.hash(key)),
+          hash: new Uint8Array(keyCache.hash(key)),
           type: "secret",
           name: "stranger",
           start: startOfApiKey(key),

@@ -4,7 +4,7 @@ import { createServer, type ServerOptions } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import express, { Router } from "express";
 import { type Logger, pino } from "pino";
-import { REQUEST_BODIES_BYTES_DEFAULT } from "../../src/limits-bodies.js";
+import { REQUEST_BODIES_BYTES_DEFAULT } from "../../src/limits.js";
 import { answerClientError } from "../../src/rest/client-error.js";
 import { type Authenticator, createEndpoint, type Endpoint } from "../../src/rest/endpoint.js";
 import { createMessageClasses } from "../../src/rest/message-classes.js";

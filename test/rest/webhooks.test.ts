@@ -1,7 +1,7 @@
 /** Webhooks and low balances through the whole gateway: what happens is told to a receiver, as REST shows it. */
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX } from "../../src/limits-webhooks.js";
+import { WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX } from "../../src/services/webhooks/limits.js";
 import { createPayer, databaseOf, type Payer } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type ReceivedWebhook, startWebhookReceiver, verifyWebhook, type WebhookReceiver } from "../support/webhook-receiver.js";

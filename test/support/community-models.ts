@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { v7 as uuidv7 } from "uuid";
 import { createApiKeyText, startOfApiKey } from "../../src/lib/api-key-format.js";
-import type { ApiKeyDirectory } from "../../src/services/api-keys/api-key-cache.js";
+import type { ApiKeyCache } from "../../src/services/api-keys/api-key-cache.js";
 import type { CommunityDirectory, DirectoryDependencies } from "../../src/services/community-models/directory.js";
 import type { ModelHealthRecords } from "../../src/services/community-models/health.js";
 import { communityModelId } from "../../src/services/community-models/record.js";
@@ -46,7 +46,7 @@ export async function createMember(
 ): Promise<Member> {
   const { database } = depsOf(app);
   const [accountId, keyId, key] = [uuidv7(), uuidv7(), createApiKeyText("sk")];
-  const keys = Reflect.get(app.services.apiKeys, "directory") as ApiKeyDirectory;
+  const keys = Reflect.get(app.services.apiKeys, "keyCache") as ApiKeyCache;
   const apiKey = {
     id: keyId,
     hash: new Uint8Array(keys.hash(key)),
@@ -88,7 +88,7 @@ export async function registerModel(app: TestApp, owner: Member, fields: Registe
   return { id, modelId: communityModelId(owner.handle, name) };
 }
 
-/** Changes the row as the registry would, and waits until it is called as it is now. */
+/** Changes the row as the repository would, and waits until it is called as it is now. */
 export async function changeModel(app: TestApp, owner: Member, id: string, data: Prisma.CommunityModelUncheckedUpdateInput): Promise<void> {
   await depsOf(app).database.prisma.communityModel.update({ where: { id }, data });
   await announce(app, owner, id);

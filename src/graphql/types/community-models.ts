@@ -1,8 +1,8 @@
 /** Community models of the account (Spec 2.8, 4.7). */
 import { formatPicocredits } from "../../lib/money.js";
-import { FALLBACK_CANDIDATES_MAX } from "../../limits-community.js";
 import { PRICE_FIELDS } from "../../services/catalog/pricing.js";
 import type { ModelProvider, OwnModelChange } from "../../services/community-models/community-models.js";
+import { FALLBACK_CANDIDATES_MAX } from "../../services/community-models/limits.js";
 import { MODEL_CHANGES } from "../../services/community-models/repository.js";
 import type {
   CommunityModelView,

@@ -1,6 +1,7 @@
 /** Files of the media host as they are read, listed and deleted, and uploads straight to the blob store (Spec 4.8, variant B). */
-import { MEDIA_OBJECT_BYTES_MAX, MEDIA_TAGS_MAX } from "../../limits-media.js";
+
 import { parsePermitted, requireAccount } from "../../services/access/permissions.js";
+import { MEDIA_OBJECT_BYTES_MAX, MEDIA_TAGS_MAX } from "../../services/files/limits.js";
 import type { MediaMetadata } from "../../services/files/media.js";
 import type { CreatedUpload, MediaObject as MediaObjectRow } from "../../services/files/media-objects.js";
 import { createUploadInput } from "../../services/files/media-objects-input.js";

@@ -1,5 +1,5 @@
 /** Files of the media host (Spec 4.8, variant A): what POST {media_url}/upload does. */
-import { MEDIA_UPLOAD_BYTES_MAX } from "../../limits-disk.js";
+import { MEDIA_UPLOAD_BYTES_MAX } from "../../services/files/limits.js";
 import type { UploadedMedia } from "../../services/files/media-links.js";
 import { builder } from "../builder.js";
 

@@ -1,6 +1,6 @@
 /** What operators see of the charges that the database refuses. */
 import { formatNanocredits } from "../../lib/money.js";
-import { REFUSED_SETTLEMENTS_SHOWN_MAX } from "../../limits-accounts.js";
+import { REFUSED_SETTLEMENTS_SHOWN_MAX } from "../../services/accounts/limits.js";
 import {
   type RefusedSettlementRow,
   type RefusedSettlementsShown,

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import { AppError, invalidInput, wrongField } from "../../errors.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
-import { URLENCODED_BODY_BYTES_MAX, URLENCODED_FIELDS_MAX } from "../../limits-pages.js";
+import { URLENCODED_BODY_BYTES_MAX, URLENCODED_FIELDS_MAX } from "../../limits.js";
 import type { BodyAllowance } from "../../services/requests/body-budget.js";
 import { readBytesBody } from "../body.js";
 

@@ -1,9 +1,10 @@
 /** The page of a connection that the development broker keeps, and the page on which connections of every broker end (Spec 4.6). */
-import { CONNECTION_ALIAS_CHARS_MAX } from "../../limits-integrations.js";
+
 import type { AccountRow } from "../../services/accounts/accounts.js";
 import type { ConnectedApp, ConnectedAppStatus } from "../../services/integrations/broker.js";
 import type { ConnectionView } from "../../services/integrations/development-broker.js";
 import type { ConnectionOutcome } from "../../services/integrations/integrations.js";
+import { CONNECTION_ALIAS_CHARS_MAX } from "../../services/integrations/limits.js";
 import { NO_DEFAULT } from "./decision-fields.js";
 import { type Html, html } from "./html.js";
 import type { Page } from "./page.js";

@@ -1,8 +1,8 @@
 /** The page on which a key is made, and the one that shows it, once. */
 import type { AppError } from "../../errors.js";
 import { API_KEY_NAME_CHARS_MAX } from "../../limits.js";
-import { GRANT_DAYS_MAX } from "../../limits-authorization.js";
 import type { ApiKeyRow } from "../../services/api-keys/api-key-rows.js";
+import { GRANT_DAYS_MAX } from "../../services/authorizations/limits.js";
 import { PERMISSION_WORDS } from "./decision-fields.js";
 import type { FormFields } from "./form.js";
 import { errorSummary, type FieldsByParam, invalidMark } from "./form-errors.js";

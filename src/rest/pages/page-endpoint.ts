@@ -12,7 +12,7 @@ import { AppError } from "../../errors.js";
 import { clientAddressOf } from "../../lib/client-address.js";
 import type { BodyAllowance, BodyBudget } from "../../services/requests/body-budget.js";
 import { parseInput } from "../../services/requests/input.js";
-import type { FormTokens } from "../../services/sessions/csrf-tokens.js";
+import type { CsrfTokens } from "../../services/sessions/csrf-tokens.js";
 import { STATUSES } from "../error-handler.js";
 import type { Exchange } from "../exchange.js";
 import { RestRequestContext } from "../request-context.js";
@@ -60,7 +60,7 @@ export interface SessionReader {
 
 export interface PageSettings {
   readonly sessions: SessionReader;
-  readonly formTokens: FormTokens;
+  readonly csrfTokens: CsrfTokens;
   readonly bodies: BodyBudget;
   readonly trustProxyHops: number;
   /** Cookies are kept from the network: the pages are reached over https. */
@@ -91,13 +91,13 @@ export function createPageEndpoint(settings: PageSettings): PageEndpoint {
         const binding = session || !hasForms ? (session?.sessionId ?? "") : formCookieOf(exchange, settings.isSecure());
         const base = {
           session,
-          formToken: hasForms ? settings.formTokens.create(binding) : "",
+          formToken: hasForms ? settings.csrfTokens.create(binding) : "",
           base: exchange.req.baseUrl,
           isSecure: settings.isSecure(),
           exchange,
         };
         allowance = settings.bodies.allow(caller, clientAddress);
-        const fields = form ? await readOwnForm(exchange, allowance, settings.formTokens, binding) : {};
+        const fields = form ? await readOwnForm(exchange, allowance, settings.csrfTokens, binding) : {};
         const parsedQuery = (query ? parseInput(query, exchange.query.parameters) : undefined) as never;
         const refused = (error: unknown): Promise<Page> | Page => {
           if (!onRefused || !(error instanceof AppError) || !CORRECTABLE.has(error.code)) throw error;
@@ -136,10 +136,10 @@ export function toSignIn(exchange: Exchange): PageAnswer {
   return { redirectTo: `${baseUrl}/sign-in${back}` };
 }
 
-async function readOwnForm(exchange: Exchange, allowance: BodyAllowance, formTokens: FormTokens, binding: string): Promise<FormFields> {
+async function readOwnForm(exchange: Exchange, allowance: BodyAllowance, csrfTokens: CsrfTokens, binding: string): Promise<FormFields> {
   if (!isSameOrigin(exchange)) throw new AppError("FORBIDDEN", "This form was sent from another site.");
   const { form_token: token, ...fields } = await readFormFields(exchange.req, allowance);
-  formTokens.verify(binding, typeof token === "string" ? token : "");
+  csrfTokens.verify(binding, typeof token === "string" ? token : "");
   return fields;
 }
 

@@ -1,7 +1,7 @@
 /** The pages on which people see where they are signed in, end what they do not know, and change their password. */
 import * as z from "zod";
-import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../limits-sessions.js";
 import type { Services } from "../../services/services.js";
+import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../services/sessions/limits.js";
 import type { SessionRow } from "../../services/sessions/sessions.js";
 import { changePasswordInput } from "../../services/sessions/sign-in.js";
 import type { Route } from "../route.js";

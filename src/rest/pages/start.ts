@@ -1,4 +1,4 @@
-/** The page at the gateway's own address: what this is, and where to begin. Programs are answered in JSON there (service.ts). */
+/** The page at the gateway's own address: what this is, and where to begin. Programs are answered in JSON there (health.ts). */
 import type { Addresses } from "../../services/composition/platform-settings.js";
 import { type Html, html } from "./html.js";
 import type { Page } from "./page.js";

@@ -1,7 +1,8 @@
 /** Agents of the account (Spec 4.7). */
-import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "../../limits-community.js";
+
 import { requireKeyManager } from "../../services/access/permissions.js";
 import { createAgentInput, updateAgentInput } from "../../services/agents/agents-input.js";
+import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "../../services/community-models/limits.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { toAgent } from "../presenters/agents.js";

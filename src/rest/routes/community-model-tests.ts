@@ -6,7 +6,7 @@ import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import type { Route } from "../route.js";
 
-export function addMyModelTestRoutes(
+export function addCommunityModelTestRoutes(
   route: Route,
   endpoint: Endpoint,
   { communityModelProbe }: Pick<Services, "communityModelProbe">,

@@ -12,7 +12,7 @@ import type { Exchange } from "../exchange.js";
 import { toCommunityModel, toFallbackCandidate, toModelList } from "../presenters/community-models.js";
 import type { Route } from "../route.js";
 
-export function addMyModelRoutes(route: Route, endpoint: Endpoint, { communityModels }: Pick<Services, "communityModels">): void {
+export function addCommunityModelRoutes(route: Route, endpoint: Endpoint, { communityModels }: Pick<Services, "communityModels">): void {
   const update = endpoint({
     requires: requireKeyManager,
     body: updateCommunityModelInput,

@@ -12,7 +12,7 @@ export interface ServiceInfo {
   readonly startPage: RouteHandler;
 }
 
-export function addServiceRoutes(route: Route, { isReady, startPage }: ServiceInfo): void {
+export function addHealthRoutes(route: Route, { isReady, startPage }: ServiceInfo): void {
   route("/", {
     GET: (exchange) => {
       exchange.res.setHeader("Vary", "Accept");

@@ -1,8 +1,7 @@
 /** Home and the keys, as a signed-in person has them on pages without scripts. */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
-import { API_KEYS_PER_ACCOUNT_MAX, USAGE_DAYS_DEFAULT } from "../../limits.js";
-import { KEY_REVEAL_SECONDS } from "../../limits-pages.js";
+import { API_KEYS_PER_ACCOUNT_MAX, KEY_REVEAL_SECONDS, USAGE_DAYS_DEFAULT } from "../../limits.js";
 import { apiKeyForm } from "../../services/api-keys/api-keys-input.js";
 import type { Services } from "../../services/services.js";
 import type { Exchange } from "../exchange.js";

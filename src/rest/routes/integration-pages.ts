@@ -2,8 +2,8 @@
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { ownValue } from "../../lib/own-values.js";
-import { CONNECTION_ALIAS_CHARS_MAX, SIGNED_LINK_CHARS_MAX } from "../../limits-integrations.js";
 import { connectionChoice } from "../../services/integrations/development-broker.js";
+import { CONNECTION_ALIAS_CHARS_MAX, SIGNED_LINK_CHARS_MAX } from "../../services/integrations/limits.js";
 import type { Services } from "../../services/services.js";
 import type { FormFields } from "../pages/form.js";
 import { type ConnectionPage, connectionPage, outcomePage } from "../pages/integrations.js";

@@ -1,7 +1,7 @@
 /** What the media host has for variant B alone (Spec 4.8; decisions "Media"): completing uploads, metadata, the gallery, deletion. */
 import * as z from "zod";
 import { encodeCursor, type Page, type PageRequest } from "../../lib/pagination.js";
-import { MEDIA_PAGE_SIZE_DEFAULT, MEDIA_PAGE_SIZE_MAX } from "../../limits-media.js";
+import { MEDIA_PAGE_SIZE_DEFAULT, MEDIA_PAGE_SIZE_MAX } from "../../services/files/limits.js";
 import type { MediaMetadata } from "../../services/files/media.js";
 import type { MediaObject } from "../../services/files/media-objects.js";
 import { servedAs } from "../../services/files/media-types.js";

@@ -12,7 +12,7 @@ import * as z from "zod";
 import type { KeyCaller, RequestContext } from "../../context.js";
 import { AppError, invalidInput, permissionDenied, rateLimited, serviceUnavailable } from "../../errors.js";
 import { addressGroupOf } from "../../lib/address-group.js";
-import { Tally } from "../../lib/bounded-counter.js";
+import { BoundedCounter } from "../../lib/bounded-counter.js";
 import { clientAddressOf } from "../../lib/client-address.js";
 import { noteOf, type RequestEnd, type RequestNote } from "../../lib/request-note.js";
 import {
@@ -94,8 +94,8 @@ class Face implements RealtimeFace {
     // A browser gives the connection up when none of what it offered is chosen.
     handleProtocols: (offered) => (offered.has(PROTOCOL) ? PROTOCOL : false),
   });
-  private readonly perKey = new Tally(REALTIME_SESSIONS_PER_KEY_MAX);
-  private readonly perAddress = new Tally(REALTIME_SESSIONS_PER_ADDRESS_MAX);
+  private readonly perKey = new BoundedCounter(REALTIME_SESSIONS_PER_KEY_MAX);
+  private readonly perAddress = new BoundedCounter(REALTIME_SESSIONS_PER_ADDRESS_MAX);
   /** Upgrades and sessions under way. */
   private readonly running = new Set<Promise<void>>();
   private readonly closing = new AbortController();
@@ -160,12 +160,12 @@ class Face implements RealtimeFace {
     if (caller.kind === "key" && ctx.note) ctx.note.apiKeyId = caller.apiKeyId;
     if (caller.kind !== "key" || key === null) throw permissionDenied("A realtime session is opened with an API key.");
     if (this.closing.signal.aborted) throw serviceUnavailable("The gateway is stopping.");
-    for (const [tally, name] of [
+    for (const [counter, name] of [
       [this.perKey, caller.apiKeyId],
       [this.perAddress, addressGroupOf(scope.clientAddress)],
     ] as const) {
-      if (!tally.add(name)) throw rateLimited("Too many realtime sessions at the same time.", 1);
-      undo.push(() => tally.remove(name));
+      if (!counter.add(name)) throw rateLimited("Too many realtime sessions at the same time.", 1);
+      undo.push(() => counter.remove(name));
     }
     assertNoOthers(query.parameters);
     const { model, safe } = query.parameters;

@@ -4,7 +4,6 @@ import type { RequestContext } from "../../context.js";
 import { notFound } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
 import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
-import { ACCOUNT_SEARCH_CHARS_MAX, GRANT_NOTE_CHARS_MAX, TIER_NAME_CHARS_MAX } from "../../limits-accounts.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { AccountModel } from "../../store/generated/prisma/models.js";
@@ -15,6 +14,7 @@ import type { TierRefills } from "../credits/tier-refills.js";
 import type { Tiers } from "../credits/tiers.js";
 import { storableText } from "../requests/input.js";
 import { type AccountRow, type Balance, toAccountRow, toBalance } from "./accounts.js";
+import { ACCOUNT_SEARCH_CHARS_MAX, GRANT_NOTE_CHARS_MAX, TIER_NAME_CHARS_MAX } from "./limits.js";
 
 export interface ManagedAccount extends AccountRow {
   readonly isPublisher: boolean;

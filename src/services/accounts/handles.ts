@@ -1,7 +1,7 @@
 /** Handles: what an account is called in community model ids, `community/<handle>/<name>`. Unspecified: GitHub's rules for user names. */
 import { randomInt } from "node:crypto";
 import * as z from "zod";
-import { HANDLE_CHARS_MAX } from "../../limits-sessions.js";
+import { HANDLE_CHARS_MAX } from "./limits.js";
 
 const PATTERN = /^[a-z0-9][a-z0-9-]*$/;
 /** Names of the gateway's own, and such as would be taken for them. */

@@ -2,12 +2,12 @@
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { AppError } from "../../errors.js";
-import { PROFILE_IMAGE_CHARS_MAX, PROFILE_NAME_CHARS_MAX } from "../../limits-sessions.js";
 import { type Database, isUniqueViolation } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { requireSession } from "../access/permissions.js";
 import { storableText } from "../requests/input.js";
 import { handleInput } from "./handles.js";
+import { PROFILE_IMAGE_CHARS_MAX, PROFILE_NAME_CHARS_MAX } from "./limits.js";
 
 /** Only the fields that are sent change. */
 export const updateProfileInput = z

@@ -1,9 +1,9 @@
 /** What operators see of the charges that the database refuses, and how they have them tried again. */
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
-import { REFUSED_SETTLEMENTS_SHOWN_MAX } from "../../limits-accounts.js";
 import { requireOperator } from "../access/permissions.js";
 import type { RefusedSettlements as Kept } from "../credits/refused-settlements.js";
+import { REFUSED_SETTLEMENTS_SHOWN_MAX } from "./limits.js";
 
 export const retryRefusedSettlementsInput = z.strictObject({ ids: z.array(z.uuid()).max(REFUSED_SETTLEMENTS_SHOWN_MAX).nullish() });
 export type RetryRefusedSettlementsInput = z.output<typeof retryRefusedSettlementsInput>;

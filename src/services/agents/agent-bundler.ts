@@ -6,10 +6,10 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { resolveWorkerFile } from "../../lib/worker-file.js";
-import { AGENT_BUNDLE_BYTES_MAX, BUNDLER_MEMORY_BYTES_MAX } from "../../limits-repositories.js";
 import { AGENT_FILE, AgentSources, shown } from "./agent-sources.js";
 import type { BundleAnswer, BundleMessage, BundleQuestion, BundleResult } from "./bundle-program.js";
 import type { GitFiles } from "./git-files.js";
+import { AGENT_BUNDLE_BYTES_MAX, BUNDLER_MEMORY_BYTES_MAX } from "./limits.js";
 import { RepositoryError } from "./repository-error.js";
 
 /** Sets the bound, where the system has it, and becomes the program. */

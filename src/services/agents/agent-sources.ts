@@ -2,9 +2,8 @@
 import { posix } from "node:path";
 import { jsonDepthExceeds } from "../../lib/json-depth.js";
 import { ownValue } from "../../lib/own-values.js";
-import { AGENT_SCRIPT_BYTES_MAX } from "../../limits-agents.js";
-import { AGENT_FILES_MAX, AGENT_JSON_DEPTH_MAX, AGENT_SOURCES_BYTES_MAX } from "../../limits-repositories.js";
 import type { GitFiles } from "./git-files.js";
+import { AGENT_FILES_MAX, AGENT_JSON_DEPTH_MAX, AGENT_SCRIPT_BYTES_MAX, AGENT_SOURCES_BYTES_MAX } from "./limits.js";
 import { RepositoryError } from "./repository-error.js";
 
 export interface AgentSource {

@@ -6,12 +6,12 @@ import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { notFound, rateLimited } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { SYNC_INTERVAL_MS } from "../../limits-agents.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { admitAnybody } from "../access/permissions.js";
 import type { ModelChange } from "../community-models/repository.js";
 import type { CodeRepositories, RefreshedCode } from "./code-repository.js";
+import { SYNC_INTERVAL_MS } from "./limits.js";
 
 export const syncAgentInput = z.strictObject({ id: z.string() });
 

@@ -1,8 +1,8 @@
 /** The tools of a prompt agent's servers, as the model that it asks is offered them and calls them. */
 import { createHash } from "node:crypto";
 import { AppError } from "../../errors.js";
-import { AGENT_TOOLS_MAX, TOOL_NAME_CHARS_MAX } from "../../limits-agents.js";
 import type { McpCallOptions, McpServerId, McpTool, McpToolServers } from "../mcp/mcp-tools.js";
+import { AGENT_TOOLS_MAX, TOOL_NAME_CHARS_MAX } from "./limits.js";
 import type { ToolCall } from "./model-steps.js";
 import { failedResult, type ShownResult, showResult } from "./tool-results.js";
 

@@ -1,10 +1,10 @@
 /** What is said of an agent by whoever makes or changes it (Spec 4.7). */
 import { z } from "zod";
-import { MCP_SERVERS_MAX, REPOSITORY_CHARS_MAX, SYSTEM_PROMPT_CHARS_MAX } from "../../limits-agents.js";
-import { MODEL_REFERENCE_CHARS_MAX } from "../../limits-community.js";
+import { MODEL_REFERENCE_CHARS_MAX } from "../../limits.js";
 import { modelDescription, modelName, modelTitle, modelVisibility, requiredSafetyFeatures } from "../community-models/common-input.js";
 import { MCP_SERVER_IDS } from "../mcp/mcp-tools.js";
 import { distinct, storableText } from "../requests/input.js";
+import { MCP_SERVERS_MAX, REPOSITORY_CHARS_MAX, SYSTEM_PROMPT_CHARS_MAX } from "./limits.js";
 
 const systemPrompt = storableText.min(1).max(SYSTEM_PROMPT_CHARS_MAX);
 const baseModel = storableText.min(1).max(MODEL_REFERENCE_CHARS_MAX);

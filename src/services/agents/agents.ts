@@ -12,14 +12,14 @@ import type { Database } from "../../store/database.js";
 import { requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Model } from "../catalog/model.js";
-import type { ChangedModelRow, ModelRegistry } from "../community-models/repository.js";
+import type { ChangedModelRow, CommunityModelRepository } from "../community-models/repository.js";
 import { AGENT_ROW_TYPES, type AgentRow, type LoadedAgent, toAgentRow, WITH_AGENT } from "./agent-row.js";
 import type { CreateAgentInput, CreateCodeAgentInput, CreatePromptAgentInput, UpdateAgentInput } from "./agents-input.js";
 import type { CodeRepositories } from "./code-repository.js";
 
 export interface AgentsDependencies {
   readonly database: Database;
-  readonly registry: ModelRegistry;
+  readonly modelRepository: CommunityModelRepository;
   readonly catalog: Catalog;
   readonly repositories: CodeRepositories;
   /** Resolves when the catalog knows what was registered so far. */
@@ -67,10 +67,10 @@ export class Agents {
    */
   async create(ctx: RequestContext, input: CreateAgentInput): Promise<AgentRow> {
     const owner = requireKeyManager(ctx);
-    if (input.visibility === "public") await this.deps.registry.requirePublisher(owner);
+    if (input.visibility === "public") await this.deps.modelRepository.requirePublisher(owner);
     const data = input.type === "code_agent" ? await this.toCodeAgent(ctx, input) : this.toPromptAgent(owner, input);
     const now = this.deps.clock.now();
-    const { id } = await this.deps.registry.insert({
+    const { id } = await this.deps.modelRepository.insert({
       ...data,
       id: createId(),
       accountId: owner.accountId,
@@ -89,8 +89,8 @@ export class Agents {
     const { accountId } = owner;
     const { type } = await this.findOwned(accountId, id);
     assertFieldsOf(type, input);
-    if (input.visibility === "public") await this.deps.registry.requirePublisher(owner);
-    await this.deps.registry.update(accountId, id, async (row, transaction) => {
+    if (input.visibility === "public") await this.deps.modelRepository.requirePublisher(owner);
+    await this.deps.modelRepository.update(accountId, id, async (row, transaction) => {
       const agent = await transaction.agent.findUniqueOrThrow({ where: { id }, select: { baseModel: true } });
       const visibility = input.visibility ?? row.visibility;
       const isBaseInQuestion = input.baseModel !== undefined || input.visibility === "public";
@@ -105,7 +105,7 @@ export class Agents {
   async delete(ctx: RequestContext, id: string): Promise<{ readonly id: string }> {
     const { accountId } = requireKeyManager(ctx);
     await this.findOwned(accountId, id);
-    await this.deps.registry.delete(accountId, id);
+    await this.deps.modelRepository.delete(accountId, id);
     await this.deps.upToDate();
     return { id };
   }

@@ -1,9 +1,9 @@
 /** What a code agent at work reaches: this gateway, and tools of MCP servers; both as its caller, whose token it never sees. */
 
 import { HOPS_HEADER } from "../../lib/hops.js";
-import { CODE_RUN_OUTPUT_BYTES_MAX } from "../../limits-agents.js";
-import type { OwnGateway } from "../mcp/loopback-client.js";
+import type { LoopbackClient } from "../mcp/loopback-client.js";
 import { MCP_SERVER_IDS, type McpServerId, type McpToolServers } from "../mcp/mcp-tools.js";
+import { CODE_RUN_OUTPUT_BYTES_MAX } from "./limits.js";
 import { GuestCallError, type GuestHost, type GuestReply, type GuestRequest } from "./sandbox/guest-calls.js";
 import type { HeaderList } from "./sandbox/messages.js";
 
@@ -25,7 +25,7 @@ const WITHHELD_REPLY_HEADERS = new Set([
 
 export class CodeAgentHost implements GuestHost {
   constructor(
-    private readonly ownGateway: OwnGateway,
+    private readonly loopback: LoopbackClient,
     private readonly mcpServers: McpToolServers,
     private readonly runToken: string,
     /** How many gateways the agent's own request has come through. */
@@ -35,7 +35,7 @@ export class CodeAgentHost implements GuestHost {
   async fetch({ method, path, headers, body }: GuestRequest, signal: AbortSignal): Promise<GuestReply> {
     if (!METHODS.has(method)) throw new GuestCallError(`sluice() makes GET, HEAD and POST requests, and no ${method}.`);
     if (body.length > CODE_RUN_OUTPUT_BYTES_MAX) throw new GuestCallError("The request is too large.");
-    const response = await this.ownGateway.fetch(this.urlOf(path), {
+    const response = await this.loopback.fetch(this.urlOf(path), {
       method,
       headers: this.headersOf(headers),
       body: method === "POST" ? body : null,
@@ -62,7 +62,7 @@ export class CodeAgentHost implements GuestHost {
 
   private urlOf(path: string): URL {
     try {
-      if (path.startsWith("/")) return this.ownGateway.urlOf(path);
+      if (path.startsWith("/")) return this.loopback.urlOf(path);
     } catch {
       // Told below.
     }

@@ -4,27 +4,27 @@
  * the request goes into a process of its own, and the answer comes out of it.
  */
 import { serviceUnavailable, unauthenticated } from "../../errors.js";
-import { CODE_RUN_OUTPUT_BYTES_MAX } from "../../limits-agents.js";
 import type { UpstreamPool, UpstreamRequest, UpstreamResponse } from "../../providers/http.js";
 import { OpenAiClient } from "../../providers/openai/client.js";
 import { ResponsesChatProvider } from "../../providers/openai-endpoint/responses-chat.js";
 import type { ChatProvider, UpstreamTimeouts } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
-import type { OwnGateway } from "../mcp/loopback-client.js";
+import type { LoopbackClient } from "../mcp/loopback-client.js";
 import type { McpToolServers } from "../mcp/mcp-tools.js";
 import type { AgentCall, AgentProviders } from "./agent-providers.js";
 import { CodeAgentHost } from "./code-agent-host.js";
 import type { CodeScripts } from "./code-scripts.js";
+import { CODE_RUN_OUTPUT_BYTES_MAX } from "./limits.js";
 import type { RunLimits } from "./run-limits.js";
 import type { RunTokens } from "./run-tokens.js";
-import type { Guests } from "./sandbox/sandbox-runner.js";
+import type { SandboxRunner } from "./sandbox/sandbox-runner.js";
 
 export interface CodeAgentDependencies {
   readonly scripts: CodeScripts;
-  readonly guests: Guests;
+  readonly sandboxRunner: SandboxRunner;
   readonly runTokens: RunTokens;
   readonly runLimits: RunLimits;
-  readonly ownGateway: OwnGateway;
+  readonly loopback: LoopbackClient;
   readonly mcpServers: McpToolServers;
   readonly addresses: () => { readonly baseUrl: string };
   readonly timeouts: UpstreamTimeouts;
@@ -51,16 +51,16 @@ export class CodeAgents implements AgentProviders {
   }
 
   private async run(model: Model, call: AgentCall, request: UpstreamRequest): Promise<UpstreamResponse> {
-    const { guests, scripts, runTokens, runLimits, ownGateway, mcpServers } = this.deps;
+    const { sandboxRunner, scripts, runTokens, runLimits, loopback, mcpServers } = this.deps;
     const { ctx, generationId } = call;
     if (ctx.caller.kind === "anonymous") throw unauthenticated("An agent works for somebody.");
     const script = await scripts.find(model.communityModelId ?? "");
     if (script === null) throw serviceUnavailable(`${model.id} is not deployed.`);
-    const host = new CodeAgentHost(ownGateway, mcpServers, runTokens.issue(ctx.caller, await runLimits.begin(call)), ctx.hops);
+    const host = new CodeAgentHost(loopback, mcpServers, runTokens.issue(ctx.caller, await runLimits.begin(call)), ctx.hops);
     const headers = [...pairsOf(request.headers), ["x-request-id", ctx.requestId] as const];
     const task = { script, request: { url: this.addressOf(), headers, body: String(request.body ?? "") } };
     const log = ctx.log.child({ agent: model.id, generationId });
-    return guests.run(task, { owner: model.owner ?? model.id, host, signal: request.signal, log });
+    return sandboxRunner.run(task, { owner: model.owner ?? model.id, host, signal: request.signal, log });
   }
 
   private addressOf(): string {

@@ -1,8 +1,8 @@
 /** The scripts that code agents are run from, as they are deployed: from the database, and kept in memory until they change. */
 import { LRUCache } from "lru-cache";
-import { CODE_SCRIPTS_BYTES_MAX } from "../../limits-agents.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
+import { CODE_SCRIPTS_BYTES_MAX } from "./limits.js";
 
 export class CodeScripts {
   /** By the agent's row. What is still being read counts: a change that is told of meanwhile drops it before it is there. */

@@ -9,9 +9,8 @@ import type { Readable } from "node:stream";
 import { Agent } from "undici";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
 import { withoutTrailing } from "../../lib/trim-end.js";
-import { AGENT_SCRIPT_BYTES_MAX } from "../../limits-agents.js";
-import { REPOSITORY_ADVERTISEMENT_BYTES_MAX, REPOSITORY_REDIRECTS_MAX } from "../../limits-repositories.js";
 import { FLUSH, packet, readPackets } from "./git-packets.js";
+import { AGENT_SCRIPT_BYTES_MAX, REPOSITORY_ADVERTISEMENT_BYTES_MAX, REPOSITORY_REDIRECTS_MAX } from "./limits.js";
 import { RepositoryError } from "./repository-error.js";
 
 export interface FetchedCommit {

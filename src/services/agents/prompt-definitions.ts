@@ -1,10 +1,10 @@
 /** What prompt agents are to do, in memory: read when an agent is called first, and again when it was changed. */
 import { LRUCache } from "lru-cache";
 import { upstreamFailed } from "../../errors.js";
-import { AGENT_CACHE_ENTRIES_MAX } from "../../limits-agents.js";
 import type { Database } from "../../store/database.js";
 import type { Model } from "../catalog/model.js";
 import type { McpServerId } from "../mcp/mcp-tools.js";
+import { AGENT_CACHE_ENTRIES_MAX } from "./limits.js";
 
 export interface PromptDefinition {
   readonly systemPrompt: string;

@@ -10,7 +10,12 @@
 import { type AppError, invalidInput, serviceUnavailable, upstreamFailed, upstreamTimedOut } from "../../errors.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
 import { withoutTrailing } from "../../lib/trim-end.js";
-import { MODEL_NAME_CHARS_MAX, MODEL_TITLE_CHARS_MAX } from "../../limits-community.js";
+import { MODEL_NAME_CHARS_MAX, MODEL_TITLE_CHARS_MAX } from "../../limits.js";
+import { AgentBundler } from "./agent-bundler.js";
+import type { CodeRepositories, DeployedCode, RefreshedCode } from "./code-repository.js";
+import { GitFiles } from "./git-files.js";
+import { type PackBounds, readPack } from "./git-pack.js";
+import { type FetchBounds, fetchLatestCommit } from "./git-remote.js";
 import {
   REPOSITORIES_AT_ONCE_MAX,
   REPOSITORY_FILE_BYTES_MAX,
@@ -18,12 +23,7 @@ import {
   REPOSITORY_PACK_BYTES_MAX,
   REPOSITORY_TIMEOUT_MS,
   REPOSITORY_UNPACKED_BYTES_MAX,
-} from "../../limits-repositories.js";
-import { AgentBundler } from "./agent-bundler.js";
-import type { CodeRepositories, DeployedCode, RefreshedCode } from "./code-repository.js";
-import { GitFiles } from "./git-files.js";
-import { type PackBounds, readPack } from "./git-pack.js";
-import { type FetchBounds, fetchLatestCommit } from "./git-remote.js";
+} from "./limits.js";
 import { RepositoryError } from "./repository-error.js";
 import { findDescription, KNOWN_HOSTS, type RepositoryHosts, repositoryPath } from "./repository-hosts.js";
 

@@ -2,8 +2,8 @@
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
 import { ownValue } from "../../lib/own-values.js";
 import { withoutTrailing } from "../../lib/trim-end.js";
-import { MODEL_DESCRIPTION_CHARS_MAX } from "../../limits-community.js";
-import { REPOSITORY_DESCRIPTION_BYTES_MAX, REPOSITORY_DESCRIPTION_TIMEOUT_MS } from "../../limits-repositories.js";
+import { MODEL_DESCRIPTION_CHARS_MAX } from "../../limits.js";
+import { REPOSITORY_DESCRIPTION_BYTES_MAX, REPOSITORY_DESCRIPTION_TIMEOUT_MS } from "./limits.js";
 
 /** Where the API of a host describes a repository, as JSON with a field `description`. By host; `path` is without slashes at its ends. */
 export type RepositoryHosts = Readonly<Record<string, (path: string) => string>>;

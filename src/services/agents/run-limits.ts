@@ -1,9 +1,9 @@
 /** What an agent's run may cost its caller (decisions "Run token"): what they say, else a tenth of what they have when it begins. */
 import type { AgentRun, RequestContext } from "../../context.js";
-import { RUN_SHARE } from "../../limits-agents.js";
 import { requireCaller } from "../access/permissions.js";
 import type { Accounts } from "../accounts/accounts.js";
 import type { AgentCall } from "./agent-providers.js";
+import { RUN_SHARE } from "./limits.js";
 
 export interface BoundedRun extends AgentRun {
   readonly maxCost: bigint;

@@ -10,8 +10,8 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { parse, stringify } from "uuid";
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import type { Clock } from "../../lib/clock.js";
-import { RUN_TOKEN_MS } from "../../limits-agents.js";
-import type { ApiKeyDirectory } from "../api-keys/api-key-cache.js";
+import { RUN_TOKEN_MS } from "../../limits.js";
+import type { ApiKeyCache } from "../api-keys/api-key-cache.js";
 import { runTokenRefused } from "../api-keys/key-refusals.js";
 import type { SessionDirectory } from "../sessions/session-directory.js";
 import type { BoundedRun } from "./run-limits.js";
@@ -34,7 +34,7 @@ export function isRunToken(text: string): boolean {
 export class RunTokens {
   constructor(
     private readonly secret: Buffer,
-    private readonly apiKeys: Pick<ApiKeyDirectory, "findById">,
+    private readonly apiKeys: Pick<ApiKeyCache, "findById">,
     private readonly sessions: Pick<SessionDirectory, "findById">,
     private readonly clock: Clock,
   ) {}

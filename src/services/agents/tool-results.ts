@@ -1,6 +1,7 @@
 /** What a model is shown of a tool's answer: text, and the pictures in it where the model sees pictures. Everything is bounded. */
-import { TOOL_RESULT_CHARS_MAX, TOOL_RESULT_IMAGE_CHARS_MAX, TOOL_RESULT_IMAGES_MAX } from "../../limits-agents.js";
+
 import type { McpToolResult } from "../mcp/mcp-tools.js";
+import { TOOL_RESULT_CHARS_MAX, TOOL_RESULT_IMAGE_CHARS_MAX, TOOL_RESULT_IMAGES_MAX } from "./limits.js";
 
 type Block = McpToolResult["content"][number];
 

@@ -35,7 +35,7 @@ interface RevokedKey {
 type CacheEntry = GoodKey | RevokedKey | typeof UNKNOWN;
 type Which = { readonly hash: Uint8Array<ArrayBuffer> } | { readonly id: string };
 
-export class ApiKeyDirectory {
+export class ApiKeyCache {
   private readonly cache = new LRUCache<string, CacheEntry>({ max: API_KEY_CACHE_ENTRIES_MAX, ttl: API_KEY_CACHE_MS });
   /** By key id, so that a change finds its entry. */
   private readonly hashes = new LRUCache<string, string>({ max: API_KEY_CACHE_ENTRIES_MAX });

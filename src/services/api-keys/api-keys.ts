@@ -15,7 +15,7 @@ import { isKeyCaller, requireAccount, requireKeyManager } from "../access/permis
 import { isRunToken, type RunTokens } from "../agents/run-tokens.js";
 import type { GrantTerms } from "../authorizations/grant-terms.js";
 import type { Catalog } from "../catalog/catalog.js";
-import type { ApiKeyDirectory } from "./api-key-cache.js";
+import type { ApiKeyCache } from "./api-key-cache.js";
 import { assertMayChange, assertMayMake, assertMayRevoke, type KeyInTree } from "./api-key-limits.js";
 import { type ApiKeyRow, ApiKeyRows } from "./api-key-rows.js";
 import { ancestorsOf, worthOf } from "./api-key-tree.js";
@@ -63,7 +63,7 @@ export class ApiKeys {
 
   constructor(
     private readonly database: Database,
-    private readonly directory: ApiKeyDirectory,
+    private readonly keyCache: ApiKeyCache,
     private readonly runTokens: Pick<RunTokens, "resolve">,
     private readonly catalog: Pick<Catalog, "idOf" | "known">,
     private readonly events: Events,
@@ -72,9 +72,9 @@ export class ApiKeys {
     this.rows = new ApiKeyRows(catalog);
   }
 
-  /** See ApiKeyDirectory.authenticate. A run token is accepted wherever a key is. */
+  /** See ApiKeyCache.authenticate. A run token is accepted wherever a key is. */
   authenticate(key: string | null): Caller | Promise<Caller> {
-    return key !== null && isRunToken(key) ? this.runTokens.resolve(key) : this.directory.authenticate(key);
+    return key !== null && isRunToken(key) ? this.runTokens.resolve(key) : this.keyCache.authenticate(key);
   }
 
   /** Calls `listener` whenever this key is changed or revoked, or may have been unheard, until the returned function is called. */
@@ -133,7 +133,7 @@ export class ApiKeys {
   async findByText(ctx: RequestContext, text: string): Promise<ApiKeyRow | null> {
     const { accountId } = requireKeyManager(ctx);
     const { prisma } = this.database;
-    const hash = new Uint8Array(this.directory.hash(text));
+    const hash = new Uint8Array(this.keyCache.hash(text));
     const row = await prisma.apiKey.findUnique({ where: { hash, accountId, revokedAt: null } });
     return row && this.rows.one(prisma, row);
   }
@@ -228,7 +228,7 @@ export class ApiKeys {
       data: {
         ...columns,
         id: createId(),
-        hash: new Uint8Array(this.directory.hash(text)),
+        hash: new Uint8Array(this.keyCache.hash(text)),
         start: startOfApiKey(text),
         permissions: [...permissions],
         restrictsModels: allowedModels !== null,

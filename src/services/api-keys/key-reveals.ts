@@ -14,7 +14,7 @@ import type { RequestContext } from "../../context.js";
 import { conflict, permissionDenied } from "../../errors.js";
 import { createApiKeyText } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
-import { FORM_TOKEN_SECONDS, KEY_FORM_REPEAT_SECONDS, KEY_REVEAL_SECONDS } from "../../limits-pages.js";
+import { FORM_TOKEN_SECONDS, KEY_FORM_REPEAT_SECONDS, KEY_REVEAL_SECONDS } from "../../limits.js";
 import { isUniqueViolation } from "../../store/database.js";
 import { requireSession } from "../access/permissions.js";
 import type { SecretBox } from "../secrets/secret-box.js";

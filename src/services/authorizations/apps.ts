@@ -3,7 +3,7 @@ import { invalidInput } from "../../errors.js";
 import { isWellFormedApiKey } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
-import type { ApiKeyDirectory } from "../api-keys/api-key-cache.js";
+import type { ApiKeyCache } from "../api-keys/api-key-cache.js";
 
 export interface App {
   readonly appKeyId: string;
@@ -16,7 +16,7 @@ export interface App {
 export class Apps {
   constructor(
     private readonly database: Database,
-    private readonly directory: Pick<ApiKeyDirectory, "hash">,
+    private readonly keyCache: Pick<ApiKeyCache, "hash">,
     private readonly clock: Clock,
   ) {}
 
@@ -29,7 +29,7 @@ export class Apps {
 
   async findByKey(appKey: string): Promise<App | null> {
     if (!appKey.startsWith("pk_") || !isWellFormedApiKey(appKey)) return null;
-    return this.find({ hash: new Uint8Array(this.directory.hash(appKey)) });
+    return this.find({ hash: new Uint8Array(this.keyCache.hash(appKey)) });
   }
 
   /** The app as it is now; null when its key has expired or been revoked since. */

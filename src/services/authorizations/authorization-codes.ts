@@ -7,12 +7,12 @@ import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { AppError } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { AUTHORIZATION_CODE_ATTEMPTS_MAX, AUTHORIZATION_CODE_KEPT_HOURS, AUTHORIZATION_CODE_SECONDS } from "../../limits-authorization.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
 import type { AuthorizationCodeModel } from "../../store/generated/prisma/models.js";
 import type { ApiKeys, KeyGrant, KeyWriter } from "../api-keys/api-keys.js";
 import type { Apps } from "./apps.js";
 import { fromStoredTerms, type GrantablePermission, type StoredTerms, toStoredTerms } from "./grant-terms.js";
+import { AUTHORIZATION_CODE_ATTEMPTS_MAX, AUTHORIZATION_CODE_KEPT_HOURS, AUTHORIZATION_CODE_SECONDS } from "./limits.js";
 import { OAuthError } from "./oauth-error.js";
 import { pkceText } from "./request-input.js";
 

@@ -14,7 +14,6 @@ import type { RequestContext, SessionCaller } from "../../context.js";
 import { conflict, invalidInput, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
-import { AUTHORIZATION_REQUEST_MINUTES, AUTHORIZATION_REQUESTS_OPEN_MAX } from "../../limits-authorization.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
 import type { AuthorizationRequestModel } from "../../store/generated/prisma/models.js";
 import { requireSession } from "../access/permissions.js";
@@ -34,6 +33,7 @@ import {
   toAskedTerms,
   toStoredTerms,
 } from "./grant-terms.js";
+import { AUTHORIZATION_REQUEST_MINUTES, AUTHORIZATION_REQUESTS_OPEN_MAX } from "./limits.js";
 import { isRegistered, parseRedirectUrl, type RedirectUrl, withFragment, withQuery } from "./redirect-url.js";
 import type { AuthorizationInput } from "./request-input.js";
 

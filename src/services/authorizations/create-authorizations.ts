@@ -2,20 +2,20 @@
 import type { Clock } from "../../lib/clock.js";
 import type { Accounts } from "../accounts/accounts.js";
 import type { ApiKeys } from "../api-keys/api-keys.js";
-import type { Foundations } from "../composition/infrastructure.js";
+import type { Infrastructure } from "../composition/infrastructure.js";
 import type { Addresses } from "../composition/platform-settings.js";
 import { Apps } from "./apps.js";
 import { AuthorizationCodes } from "./authorization-codes.js";
 import { Authorizations } from "./authorizations.js";
 
 export function createAuthorizations(
-  { database, directory, catalog, deriveSecret }: Foundations,
+  { database, keyCache, catalog, deriveSecret }: Infrastructure,
   accounts: Accounts,
   apiKeys: ApiKeys,
   clock: Clock,
   addresses: () => Addresses,
 ): { readonly authorizations: Authorizations; readonly authorizationCodes: AuthorizationCodes } {
-  const apps = new Apps(database, directory, clock);
+  const apps = new Apps(database, keyCache, clock);
   const codes = new AuthorizationCodes(database, deriveSecret("authorization codes"), apiKeys, apps, clock);
   const issuer = () => addresses().authUrl;
   return {

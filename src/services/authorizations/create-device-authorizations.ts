@@ -2,7 +2,7 @@
 import type { Clock } from "../../lib/clock.js";
 import type { Accounts } from "../accounts/accounts.js";
 import type { ApiKeys } from "../api-keys/api-keys.js";
-import type { Foundations } from "../composition/infrastructure.js";
+import type { Infrastructure } from "../composition/infrastructure.js";
 import type { Addresses } from "../composition/platform-settings.js";
 import { Apps } from "./apps.js";
 import { DeviceAuthorizations } from "./device-authorizations.js";
@@ -12,7 +12,7 @@ import { UserCodeGuesses } from "./user-code-guesses.js";
 
 /** `addresses` is asked for each device: a port that the system chooses is known by then. */
 export function createDeviceAuthorizations(
-  { catalog, counters, database, deriveSecret, directory, events }: Foundations,
+  { catalog, counters, database, deriveSecret, keyCache, events }: Infrastructure,
   accounts: Accounts,
   apiKeys: ApiKeys,
   clock: Clock,
@@ -24,7 +24,7 @@ export function createDeviceAuthorizations(
     codes: new DeviceCodes(database, deriveSecret("device codes"), clock),
     guesses: new UserCodeGuesses(counters),
     redemption: new Redemption(database, apiKeys, clock),
-    apps: new Apps(database, directory, clock),
+    apps: new Apps(database, keyCache, clock),
     catalog,
     events,
     clock,

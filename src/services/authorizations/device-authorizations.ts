@@ -12,7 +12,6 @@ import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { AppError, conflict, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { DEVICE_FIELD_CHARS_MAX } from "../../limits-device.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { DeviceAuthorizationModel } from "../../store/generated/prisma/models.js";
@@ -36,6 +35,7 @@ import {
   toAskedTerms,
   toStoredTerms,
 } from "./grant-terms.js";
+import { DEVICE_FIELD_CHARS_MAX } from "./limits.js";
 import { OAuthError } from "./oauth-error.js";
 import type { UserCodeGuesses } from "./user-code-guesses.js";
 import { formatUserCode, parseUserCode } from "./user-codes.js";

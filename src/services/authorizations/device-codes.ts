@@ -5,6 +5,8 @@ import { rateLimited } from "../../errors.js";
 import { addressGroupOf } from "../../lib/address-group.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
+import type { Database } from "../../store/database.js";
+import type { DeviceAuthorizationModel } from "../../store/generated/prisma/models.js";
 import {
   DEVICE_CODE_SECONDS,
   DEVICE_CODES_SWEPT_AT_ONCE_MAX,
@@ -12,9 +14,7 @@ import {
   EXPIRED_DEVICE_CODE_KEPT_SECONDS,
   LIVE_DEVICE_CODES_MAX,
   LIVE_DEVICE_CODES_PER_ADDRESS_MAX,
-} from "../../limits-device.js";
-import type { Database } from "../../store/database.js";
-import type { DeviceAuthorizationModel } from "../../store/generated/prisma/models.js";
+} from "./limits.js";
 import { createUserCode } from "./user-codes.js";
 
 /** Somebody may still decide, or the device still fetch its key. */

@@ -1,7 +1,7 @@
 /** What an app asks in the redirect flow, as query parameters (Spec 4.9) under the names of either the specification or OAuth (decisions "Authorization"). */
 import * as z from "zod";
-import { APP_KEY_CHARS_MAX, STATE_CHARS_MAX } from "../../limits-authorization.js";
 import { budget, days, modelNames, permission, type TermsQuery, termsQuery } from "./grant-terms.js";
+import { APP_KEY_CHARS_MAX, STATE_CHARS_MAX } from "./limits.js";
 
 /** RFC 7636 4.1 and 4.2: unreserved characters. */
 const PKCE_TEXT = /^[A-Za-z0-9._~-]{43,128}$/;

@@ -1,7 +1,7 @@
 /** `pricedFields` and `longContext` of a model in `MODELS_FILE` (docs/adding-a-model.md): how they are written, and what they must not say. */
 import * as z from "zod";
 import { parsePicocredits, toPlainDecimal } from "../../lib/money.js";
-import { PRICE_CREDITS_MAX } from "../../limits-community.js";
+import { PRICE_CREDITS_MAX } from "../../limits.js";
 import { BILLED_FIELDS, NESTED_FIELDS, PRICEABLE_FIELDS } from "./billed-fields.js";
 import type { Modality } from "./modality.js";
 import { CATALOG_PRICE_FIELDS, type CatalogPriceField, type FieldPrice, MULTIPLIER_ONE, type PricedFields } from "./pricing.js";

@@ -1,11 +1,6 @@
 /** What is said of every registered model and every agent alike (Spec 2.7, 2.8, 4.7). One schema each, for both faces. */
 import { z } from "zod";
-import {
-  MODEL_DESCRIPTION_CHARS_MAX,
-  MODEL_NAME_CHARS_MAX,
-  MODEL_TITLE_CHARS_MAX,
-  REQUIRED_SAFETY_FEATURES_MAX,
-} from "../../limits-community.js";
+import { MODEL_DESCRIPTION_CHARS_MAX, MODEL_NAME_CHARS_MAX, MODEL_TITLE_CHARS_MAX, REQUIRED_SAFETY_FEATURES_MAX } from "../../limits.js";
 import { SAFETY_FEATURES } from "../catalog/model.js";
 import { distinct, storableText } from "../requests/input.js";
 

@@ -7,7 +7,6 @@ import { invalidInput } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
-import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "../../limits-community.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { requireKeyManager } from "../access/permissions.js";
@@ -15,11 +14,12 @@ import { mapEvents } from "../accounts/live.js";
 import { MODALITY_TRAITS } from "../catalog/modality.js";
 import type { SecretBox } from "../secrets/secret-box.js";
 import { checkFallbacks, findCandidates, knownTerms } from "./fallbacks.js";
+import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "./limits.js";
 import { watchModels } from "./model-changes.js";
 import type { CreateCommunityModelInput, CreateEndpointAgentInput, UpdateCommunityModelInput } from "./models-input.js";
 import { planTerms, type TermsPlan } from "./pending-change.js";
 import { applied, type CommunityModelRow, type CommunityModelTerms, communityModelId, pendingAt, termsAt } from "./record.js";
-import type { ChangedModelRow, ModelChange, ModelRegistry, ModelTransaction } from "./repository.js";
+import type { ChangedModelRow, CommunityModelRepository, ModelChange, ModelTransaction } from "./repository.js";
 import { assertHasFields, assertUsedPrices, statedPrices, termsColumns, wantedTerms } from "./terms-input.js";
 import type { UpstreamUrls } from "./upstream-url.js";
 import { type CommunityModelView, type FallbackCandidate, toCandidate, toView } from "./view.js";
@@ -33,7 +33,7 @@ export interface ModelProvider {
 
 export interface CommunityModelsDependencies {
   readonly database: Database;
-  readonly registry: ModelRegistry;
+  readonly modelRepository: CommunityModelRepository;
   readonly urls: UpstreamUrls;
   readonly box: SecretBox;
   readonly events: Events;
@@ -78,14 +78,14 @@ export class CommunityModels {
 
   async get(ctx: RequestContext, id: string): Promise<CommunityModelView> {
     const { accountId } = requireKeyManager(ctx);
-    return this.show(await this.deps.registry.findOwned(accountId, id));
+    return this.show(await this.deps.modelRepository.findOwned(accountId, id));
   }
 
   /** Private, or on its way to be public. */
   async create(ctx: RequestContext, input: CreateCommunityModelInput): Promise<CommunityModelView> {
     const caller = requireKeyManager(ctx);
-    if (input.visibility === "public") await this.deps.registry.requirePublisher(caller);
-    const { registry, urls, box, clock } = this.deps;
+    if (input.visibility === "public") await this.deps.modelRepository.requirePublisher(caller);
+    const { modelRepository, urls, box, clock } = this.deps;
     const isText = input.modality === "text";
     const url = isText ? await urls.check(input.url, "url") : await urls.check(input.baseUrl, "baseUrl");
     const { accountId } = caller;
@@ -98,7 +98,7 @@ export class CommunityModels {
     const plan = planTerms(terms, null, { visibility }, now);
     assertUsedPrices(modality, plan);
     const modelId = await this.modelIdOf(accountId, name);
-    const row = await registry.insert(
+    const row = await modelRepository.insert(
       {
         ...{ id, accountId, name, title, description, modality, url, upstreamModel, requiredSafetyFeatures, perUserRpm, fallbacks },
         ...{ type: "proxy", createdAt: now, updatedAt: now },
@@ -121,12 +121,12 @@ export class CommunityModels {
   /** An agent that its owner runs: called like a text model, without a credential and for nothing. */
   async createEndpointAgent(ctx: RequestContext, input: CreateEndpointAgentInput): Promise<CommunityModelView> {
     const caller = requireKeyManager(ctx);
-    if (input.visibility === "public") await this.deps.registry.requirePublisher(caller);
+    if (input.visibility === "public") await this.deps.modelRepository.requirePublisher(caller);
     const { visibility, upstreamModel, ...columns } = input;
     const url = await this.deps.urls.check(input.url, "url");
     const terms = { visibility: "private", paidOnly: false, imagePricing: "request", prices: {} } as const;
     const now = this.deps.clock.now();
-    const row = await this.deps.registry.insert({
+    const row = await this.deps.modelRepository.insert({
       ...columns,
       ...{ id: createId(), accountId: caller.accountId, type: "endpoint_agent", modality: "text", url },
       ...{ upstreamModel: upstreamModel ?? input.name, createdAt: now, updatedAt: now },
@@ -139,14 +139,14 @@ export class CommunityModels {
   async update(ctx: RequestContext, id: string, input: UpdateCommunityModelInput): Promise<CommunityModelView> {
     const caller = requireKeyManager(ctx);
     const { accountId } = caller;
-    const { registry, urls } = this.deps;
-    const known = await registry.findOwned(accountId, id);
+    const { modelRepository, urls } = this.deps;
+    const known = await modelRepository.findOwned(accountId, id);
     assertHasFields(known, input);
-    if (input.visibility === "public") await registry.requirePublisher(caller);
+    if (input.visibility === "public") await modelRepository.requirePublisher(caller);
     const [param, address] = input.baseUrl === undefined ? (["url", input.url] as const) : (["baseUrl", input.baseUrl] as const);
     const url = address === undefined ? undefined : await urls.check(address, param);
     const modelId = await this.modelIdOf(accountId, input.name ?? known.name);
-    const row = await registry.update(accountId, id, (current, transaction) =>
+    const row = await modelRepository.update(accountId, id, (current, transaction) =>
       this.change({ current, input, url, modelId, transaction, now: this.deps.clock.now() }),
     );
     return this.showChanged(row);
@@ -155,7 +155,7 @@ export class CommunityModels {
   /** Agents too, with everything that the gateway keeps to run them. */
   async delete(ctx: RequestContext, id: string): Promise<string> {
     const { accountId } = requireKeyManager(ctx);
-    await this.deps.registry.delete(accountId, id);
+    await this.deps.modelRepository.delete(accountId, id);
     await this.deps.upToDate();
     return id;
   }
@@ -163,7 +163,7 @@ export class CommunityModels {
   /** The models that could be fallbacks of this one, the account's own first. */
   async fallbackCandidates(ctx: RequestContext, id: string): Promise<readonly FallbackCandidate[]> {
     const { accountId } = requireKeyManager(ctx);
-    const row = await this.deps.registry.findOwned(accountId, id);
+    const row = await this.deps.modelRepository.findOwned(accountId, id);
     if (row.type !== "proxy") throw invalidInput("An agent has no fallbacks.", "id");
     const now = this.deps.clock.now();
     const modelId = await this.modelIdOf(accountId, row.name);

@@ -3,8 +3,8 @@
  * or the owner's own, with no price above this model's, and never in a circle.
  */
 import { invalidInput } from "../../errors.js";
-import { FALLBACK_CANDIDATES_MAX, FALLBACK_CANDIDATES_READ_MAX } from "../../limits-community.js";
 import { chargedPrices, PRICE_FIELDS } from "../catalog/pricing.js";
+import { FALLBACK_CANDIDATES_MAX, FALLBACK_CANDIDATES_READ_MAX } from "./limits.js";
 import { applied, type CommunityModelRow, type CommunityModelTerms, communityModelId, pendingAt, termsAt } from "./record.js";
 import type { ModelTransaction } from "./repository.js";
 import { basisOf } from "./view.js";

@@ -2,7 +2,7 @@
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import type { Model } from "../catalog/model.js";
 
-export interface CallOutcomes {
+export interface HealthReporter {
   /** The whole answer came. */
   succeeded(caller: KeyCaller | SessionCaller, model: Model): void;
   /** It was not answered, or not to the end, by no fault of the caller's. */

@@ -8,19 +8,13 @@
 import type { Logger } from "pino";
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import type { Clock } from "../../lib/clock.js";
-import {
-  HEALTH_FLUSH_MS,
-  HEALTH_PAGE,
-  HEALTH_REQUESTS_MIN,
-  HEALTH_SUCCESS_PERCENT_MIN,
-  HEALTH_WINDOW_HOURS,
-} from "../../limits-community.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { CommunityModelHealthModel } from "../../store/generated/prisma/models.js";
 import { type ModelHealth, UNKNOWN_HEALTH } from "../catalog/community.js";
 import type { Model } from "../catalog/model.js";
-import type { CallOutcomes } from "./health-reporter.js";
+import type { HealthReporter } from "./health-reporter.js";
+import { HEALTH_FLUSH_MS, HEALTH_PAGE, HEALTH_REQUESTS_MIN, HEALTH_SUCCESS_PERCENT_MIN, HEALTH_WINDOW_HOURS } from "./limits.js";
 import { RereadQueue } from "./reread-queue.js";
 
 export interface HealthDependencies {
@@ -42,7 +36,7 @@ type CountsByHour = Map<number, Counts>;
 
 const HOUR_MS = 3_600_000;
 
-export class ModelHealthRecords implements Omit<CallOutcomes, "upstreamFailed"> {
+export class ModelHealthRecords implements Omit<HealthReporter, "upstreamFailed"> {
   /** Counted here and not written down yet; by row id. */
   private unwritten = new Map<string, CountsByHour>();
   /** As the table has them. */

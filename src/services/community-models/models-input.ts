@@ -1,18 +1,13 @@
 /** What is said of a registered model by whoever makes or changes it (Spec 2.8, 4.7). One schema each, for both faces. */
 import { z } from "zod";
-import {
-  ADVERTISED_CONTEXT_LENGTH_MAX,
-  BEARER_TOKEN_CHARS_MAX,
-  FALLBACKS_MAX,
-  MODEL_NAME_CHARS_MAX,
-  MODEL_REFERENCE_CHARS_MAX,
-} from "../../limits-community.js";
+import { ADVERTISED_CONTEXT_LENGTH_MAX, FALLBACKS_MAX, MODEL_NAME_CHARS_MAX, MODEL_REFERENCE_CHARS_MAX } from "../../limits.js";
 import { COMMUNITY_PUBLISHER } from "../catalog/community.js";
 import { CONTENT_KINDS, IMAGE_PRICINGS } from "../catalog/modality.js";
 import { UPSTREAM_APIS } from "../catalog/model.js";
 import { PRICE_FIELDS, type PriceField } from "../catalog/pricing.js";
 import { distinct, storableText } from "../requests/input.js";
 import { modelDescription, modelName, modelTitle, modelVisibility, requiredSafetyFeatures } from "./common-input.js";
+import { BEARER_TOKEN_CHARS_MAX } from "./limits.js";
 import { priceAmount } from "./price-input.js";
 
 /** Spec 2.8: of a proxy. */

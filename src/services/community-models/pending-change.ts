@@ -8,8 +8,9 @@
  * 3. While a model waits to be public nobody else pays for it, so its price changes at once, and the three hours begin anew.
  * 4. Going private is immediate and drops what was scheduled.
  */
-import { PENDING_CHANGE_MS } from "../../limits-community.js";
+
 import { PRICE_FIELDS, type PriceField } from "../catalog/pricing.js";
+import { PENDING_CHANGE_MS } from "./limits.js";
 import type { CommunityModelTerms, PendingChange } from "./record.js";
 
 export interface ScheduledChange {

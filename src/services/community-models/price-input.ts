@@ -1,7 +1,7 @@
 /** The one way in which a price enters: a JSON number (REST), or picocredits that a face has read already (GraphQL's Price). */
 import { z } from "zod";
 import { parsePicocredits, toPlainDecimal } from "../../lib/money.js";
-import { PRICE_CREDITS_MAX } from "../../limits-community.js";
+import { PRICE_CREDITS_MAX } from "../../limits.js";
 
 const PICOCREDITS_MAX = BigInt(PRICE_CREDITS_MAX) * 10n ** 12n;
 

@@ -6,7 +6,6 @@ import type { RequestContext } from "../../context.js";
 import { invalidInput, rateLimited } from "../../errors.js";
 import type { OutboundGuard } from "../../lib/outbound-guard.js";
 import { UPSTREAM_CONNECT_TIMEOUT_MS } from "../../limits.js";
-import { PROBE_INTERVAL_MS, PROBE_TIMEOUT_MS } from "../../limits-community.js";
 import { ProviderError } from "../../providers/provider.js";
 import type { UpstreamCode } from "../../providers/upstream-code.js";
 import type { BucketRule, Counters } from "../../store/counters.js";
@@ -14,10 +13,11 @@ import { requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Upstream } from "../catalog/model.js";
 import { connectUpstream, hopsOf } from "../generation/connect-upstream.js";
+import { PROBE_INTERVAL_MS, PROBE_TIMEOUT_MS } from "./limits.js";
 import { upstreamIdOf } from "./listed-model.js";
 import { callCheaply } from "./probe-calls.js";
 import type { TestCommunityModelInput } from "./probe-input.js";
-import type { ModelRegistry } from "./repository.js";
+import type { CommunityModelRepository } from "./repository.js";
 import type { UpstreamUrls } from "./upstream-url.js";
 
 export interface CommunityModelTest {
@@ -33,7 +33,7 @@ export interface CommunityModelTest {
 }
 
 export interface ProbeDependencies {
-  readonly registry: Pick<ModelRegistry, "findOwned">;
+  readonly modelRepository: Pick<CommunityModelRepository, "findOwned">;
   readonly catalog: Pick<Catalog, "upstream">;
   readonly urls: UpstreamUrls;
   readonly outbound: OutboundGuard;
@@ -89,7 +89,7 @@ export class CommunityModelProbe {
 
   /** With what it was registered with. */
   private async registered(accountId: string, id: string): Promise<ProbedUpstream> {
-    const row = await this.deps.registry.findOwned(accountId, id);
+    const row = await this.deps.modelRepository.findOwned(accountId, id);
     if (row.url === null) throw invalidInput("This agent is run by the gateway: it has no upstream.", "id");
     this.deps.urls.parse(row.url, "id");
     const upstream = this.deps.catalog.upstream(upstreamIdOf(row));

@@ -1,14 +1,14 @@
 /**
- * The registry of models: the writing of rows, whoever asks for it. Names are an account's own, an account has a bounded number of
+ * The repository of registered models: the writing of rows, whoever asks for it. Names are an account's own, an account has a bounded number of
  * models and agents together, and every change is told once it is committed.
  */
 import { z } from "zod";
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import { type AppError, conflict, invalidInput, notFound, permissionDenied } from "../../errors.js";
-import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "../../limits-community.js";
 import { type Database, type DatabaseClient, isUniqueViolation } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
+import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "./limits.js";
 import type { CommunityModelRow } from "./record.js";
 
 /** As much of a transaction as the writing of models takes, that of agents included. */
@@ -20,7 +20,7 @@ export type ChangedModelRow = Prisma.CommunityModelUncheckedUpdateInput;
 export const MODEL_CHANGES = ["created", "updated", "deleted"] as const;
 export type ModelChange = (typeof MODEL_CHANGES)[number];
 
-export class ModelRegistry {
+export class CommunityModelRepository {
   constructor(
     private readonly database: Database,
     private readonly events: Events,

@@ -19,22 +19,22 @@ import { PromptDefinitions } from "../agents/prompt-definitions.js";
 import { Repositories } from "../agents/repositories.js";
 import { RunLimits } from "../agents/run-limits.js";
 import { RunTokens } from "../agents/run-tokens.js";
-import { Guests } from "../agents/sandbox/sandbox-runner.js";
+import { SandboxRunner } from "../agents/sandbox/sandbox-runner.js";
 import { ApiKeys } from "../api-keys/api-keys.js";
 import { KeyReveals } from "../api-keys/key-reveals.js";
 import { createAuthorizations } from "../authorizations/create-authorizations.js";
 import { createDeviceAuthorizations } from "../authorizations/create-device-authorizations.js";
 import type { Catalog } from "../catalog/catalog.js";
 import { CommunityModels } from "../community-models/community-models.js";
-import type { CallOutcomes } from "../community-models/health-reporter.js";
+import type { HealthReporter } from "../community-models/health-reporter.js";
 import { LiveModelHealth } from "../community-models/live-health.js";
 import { CommunityModelProbe } from "../community-models/probe.js";
-import { ModelRegistry } from "../community-models/repository.js";
+import { CommunityModelRepository } from "../community-models/repository.js";
 import { UpstreamUrls } from "../community-models/upstream-url.js";
 import { Credits } from "../credits/credits.js";
 import { OutputEstimates } from "../credits/output-estimates.js";
 import { RefusedFunds } from "../credits/refused-funds.js";
-import { DiskSweeper } from "../files/blob-gc.js";
+import { BlobGc } from "../files/blob-gc.js";
 import { BlobTransfers } from "../files/blob-transfers.js";
 import { Media } from "../files/media.js";
 import { MEDIA_FOLDER, MediaLinks } from "../files/media-links.js";
@@ -72,7 +72,7 @@ import { AnswerRoom } from "../idempotency/answer-room.js";
 import { IDEMPOTENCY_FOLDER, Idempotency } from "../idempotency/idempotency.js";
 import { createIntegrations } from "../integrations/create-integrations.js";
 import { createMcpGateway } from "../mcp/create-gateway.js";
-import type { OwnGateway } from "../mcp/loopback-client.js";
+import type { LoopbackClient } from "../mcp/loopback-client.js";
 import { McpServers } from "../mcp/servers.js";
 import { MetricsReport } from "../metrics/report.js";
 import { BodyBudget } from "../requests/body-budget.js";
@@ -81,11 +81,11 @@ import { Safety } from "../safety/safety.js";
 import { SecretBox } from "../secrets/secret-box.js";
 import type { Services } from "../services.js";
 import { createSessionServices } from "../sessions/create-session-services.js";
-import { FormTokens } from "../sessions/csrf-tokens.js";
+import { CsrfTokens } from "../sessions/csrf-tokens.js";
 import { AppUsages } from "../usage/app-usage.js";
 import { UsageRecords } from "../usage/usage.js";
 import { createWebhooks, type WebhookWork } from "../webhooks/create-webhooks.js";
-import type { Foundations } from "./infrastructure.js";
+import type { Infrastructure } from "./infrastructure.js";
 import type { Addresses, PlatformSettings } from "./platform-settings.js";
 
 /** Everything that the faces may call, and what has to be started and ended with it. */
@@ -94,7 +94,7 @@ export interface CreatedServices {
   readonly cachedAnswers: CachedAnswers;
   readonly inspector: MediaInspector;
   readonly running: RunningGenerations;
-  readonly sweeper: DiskSweeper;
+  readonly blobGc: BlobGc;
   readonly webhookWork: WebhookWork;
   readonly mcpServers: McpServers;
   readonly jobRunner: JobRunner;
@@ -102,18 +102,18 @@ export interface CreatedServices {
 
 /** `addresses` is asked when something is generated: a port that the system chooses is known by then. */
 export function createServices(
-  foundations: Foundations,
+  infrastructure: Infrastructure,
   settings: PlatformSettings,
   clock: Clock,
   log: Logger,
   addresses: () => Addresses,
-  ownGateway: OwnGateway,
+  loopback: LoopbackClient,
 ): CreatedServices {
-  const { catalog, database, events, processId, ledger, settler, known, tiers, refills, directory, outbound, upstreams, blobs, counters } =
-    foundations;
-  const { modelHealth, metrics } = foundations;
+  const { catalog, database, events, processId, ledger, settler, known, tiers, refills, keyCache, outbound, upstreams, blobs, counters } =
+    infrastructure;
+  const { modelHealth, metrics } = infrastructure;
   const refusedCredentials = new RefusedCredentials(log, clock);
-  const outcomes: CallOutcomes = {
+  const healthReporter: HealthReporter = {
     succeeded: (caller, model) => modelHealth.succeeded(caller, model),
     failed: (caller, model) => modelHealth.failed(caller, model),
     upstreamFailed: (model, error) => {
@@ -123,10 +123,17 @@ export function createServices(
   };
   const { totalMs } = settings.timeouts;
   const mediaUrl = () => addresses().mediaUrl;
-  const mediaQuotas = new MediaQuotas(database, settings.mediaQuota, foundations.freeBytes, clock);
+  const mediaQuotas = new MediaQuotas(database, settings.mediaQuota, infrastructure.freeBytes, clock);
   const idempotency = new Idempotency(database, blobs, new AnswerRoom(mediaQuotas, clock), clock, processId, log);
   const mediaLinks = new MediaLinks({ database, blobs, quotas: mediaQuotas, clock, mediaUrl });
-  const mediaObjects = new MediaObjects({ database, blobs, quotas: mediaQuotas, isOnDisk: foundations.blobUrls !== null, clock, mediaUrl });
+  const mediaObjects = new MediaObjects({
+    database,
+    blobs,
+    quotas: mediaQuotas,
+    isOnDisk: infrastructure.blobUrls !== null,
+    clock,
+    mediaUrl,
+  });
   const media = new Media(mediaLinks, mediaObjects, mediaUrl);
   const accounts = new Accounts(database, refills);
   const usage = new UsageRecords(database, clock);
@@ -141,27 +148,37 @@ export function createServices(
   const cachedAnswers = new CachedAnswers(database, blobs, clock, log);
   const contentCache = new ContentCache(cachedAnswers);
   const running = new RunningGenerations();
-  const generations = new Generations({ catalog, credits, upstreams, admission, outcomes, running, totalMs });
+  const generations = new Generations({ catalog, credits, upstreams, admission, healthReporter, running, totalMs });
   const agentRuns = new AgentRuns(() => agentRuntimes);
-  const mcpServers = new McpServers({ urls: settings.mcpServers, keys: settings.mcpServerKeys, ownGateway, clock });
-  const chat = new ChatCompletions({ catalog, credits, estimates, upstreams, agents: agentRuns, admission, outcomes, running, totalMs });
+  const mcpServers = new McpServers({ urls: settings.mcpServers, keys: settings.mcpServerKeys, loopback, clock });
+  const chat = new ChatCompletions({
+    catalog,
+    credits,
+    estimates,
+    upstreams,
+    agents: agentRuns,
+    admission,
+    healthReporter,
+    running,
+    totalMs,
+  });
   const { sessions, sessionDirectory, signIn, gitHubSignIn, sessionCookie } = createSessionServices(
-    foundations,
+    infrastructure,
     settings,
     clock,
     log,
     addresses,
   );
-  const runTokens = new RunTokens(foundations.deriveSecret("run tokens"), directory, sessionDirectory, clock);
+  const runTokens = new RunTokens(infrastructure.deriveSecret("run tokens"), keyCache, sessionDirectory, clock);
   const runLimits = new RunLimits(accounts);
-  const guests = new Guests(log);
+  const sandboxRunner = new SandboxRunner(log);
   const scripts = new CodeScripts(database, events);
   const codeAgent = new CodeAgents({
     scripts,
-    guests,
+    sandboxRunner,
     runTokens,
     runLimits,
-    ownGateway,
+    loopback,
     mcpServers,
     addresses,
     timeouts: settings.timeouts,
@@ -171,7 +188,7 @@ export function createServices(
     promptAgent: new PromptAgents({ chat, catalog, definitions, servers: mcpServers, runTokens, runLimits, clock }),
     codeAgent,
   };
-  const apiKeys = new ApiKeys(database, directory, runTokens, catalog, events, clock);
+  const apiKeys = new ApiKeys(database, keyCache, runTokens, catalog, events, clock);
   const jobRows = new JobRows(database, clock, processId);
   const jobRunner = new JobRunner({ generations, rows: jobRows, blobs, events });
   const jobRecovery = new JobRecovery({ database, rows: jobRows, blobs, clock, processId, log, events, running: () => jobRunner.ids });
@@ -190,9 +207,9 @@ export function createServices(
   const videos = new Videos({ catalog, inspector, generations, upstreams, contentCache, references, chat, jobs });
   const speech = new Speech({ generations, upstreams, totalMs });
   const music = new Music({ generations, upstreams, jobs, inspector });
-  const deviceAuthorizations = createDeviceAuthorizations(foundations, accounts, apiKeys, clock, addresses);
-  const { integrations, developmentBroker } = createIntegrations(foundations, settings.integrations, clock, addresses);
-  const sweeper = new DiskSweeper(
+  const deviceAuthorizations = createDeviceAuthorizations(infrastructure, accounts, apiKeys, clock, addresses);
+  const { integrations, developmentBroker } = createIntegrations(infrastructure, settings.integrations, clock, addresses);
+  const blobGc = new BlobGc(
     blobs,
     [
       { folder: MEDIA_FOLDER, findNamed: (keys) => mediaLinks.findNamed(keys), sweep: () => mediaLinks.sweep() },
@@ -205,11 +222,11 @@ export function createServices(
     log,
     [deviceAuthorizations, developmentBroker],
   );
-  const box = new SecretBox(foundations.deriveSecret("columns"));
-  const { webhooks, lowBalance, webhookWork } = createWebhooks(foundations, box, clock, log);
-  const registry = new ModelRegistry(database, events);
+  const box = new SecretBox(infrastructure.deriveSecret("columns"));
+  const { webhooks, lowBalance, webhookWork } = createWebhooks(infrastructure, box, clock, log);
+  const modelRepository = new CommunityModelRepository(database, events);
   const urls = new UpstreamUrls(outbound, addresses);
-  const upToDate = () => foundations.communityModels.upToDate();
+  const upToDate = () => infrastructure.communityModels.upToDate();
   const images = new Images({ catalog, generations, upstreams, contentCache, references, chat, mediaLinks, mediaQuotas, videos });
   const text = new TextGeneration(chat, catalog, contentCache);
   const access = new Access(apiKeys, sessions, sessionCookie, limits);
@@ -218,32 +235,32 @@ export function createServices(
     accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills),
     refusedSettlements: new RefusedSettlements(settler.refused),
     accounts,
-    agents: new Agents({ database, registry, catalog, repositories, upToDate, clock }),
+    agents: new Agents({ database, modelRepository, catalog, repositories, upToDate, clock }),
     agentSync: new AgentSync({ database, repositories, events, clock }),
     apiKeys,
     appUsage: new AppUsages(database, clock),
     audio: new AudioGeneration({ catalog, contentCache, speech, music }),
-    ...createAuthorizations(foundations, accounts, apiKeys, clock, addresses),
+    ...createAuthorizations(infrastructure, accounts, apiKeys, clock, addresses),
     bodies: new BodyBudget(settings.requestBodiesBytes),
-    blobTransfers: new BlobTransfers(blobs, foundations.blobUrls, mediaQuotas),
+    blobTransfers: new BlobTransfers(blobs, infrastructure.blobUrls, mediaQuotas),
     catalog,
     chat,
     communityModels: new CommunityModels({
-      ...{ database, registry, box, events, upToDate, clock },
+      ...{ database, modelRepository, box, events, upToDate, clock },
       urls,
     }),
-    communityModelProbe: new CommunityModelProbe({ registry, catalog, urls, outbound, counters }),
+    communityModelProbe: new CommunityModelProbe({ modelRepository, catalog, urls, outbound, counters }),
     developmentBroker,
     deviceAuthorizations,
     embeddings: new Embeddings(generations, upstreams),
-    formTokens: new FormTokens(foundations.deriveSecret("form tokens"), clock),
+    csrfTokens: new CsrfTokens(infrastructure.deriveSecret("form tokens"), clock),
     jobs,
     images,
     idempotency,
     integrations,
-    keyReveals: new KeyReveals(apiKeys, new SecretBox(foundations.deriveSecret("new keys")), clock),
+    keyReveals: new KeyReveals(apiKeys, new SecretBox(infrastructure.deriveSecret("new keys")), clock),
     live: new LiveAccount(events, accounts, usage),
-    liveModelHealth: new LiveModelHealth(events, foundations.communityModels, foundations.modelHealth),
+    liveModelHealth: new LiveModelHealth(events, infrastructure.communityModels, infrastructure.modelHealth),
     lowBalance,
     mcp: createMcpGateway({ catalog, generations, text, images, speech, videos, mediaLinks, events, addresses }),
     media,
@@ -258,7 +275,7 @@ export function createServices(
     sessions,
     signIn,
     gitHubSignIn,
-    guests,
+    sandboxRunner,
     profiles: new Profiles(database, events),
     speech,
     text,
@@ -268,7 +285,7 @@ export function createServices(
     videos,
     webhooks,
   };
-  return { services, cachedAnswers, inspector, running, sweeper, webhookWork, mcpServers, jobRunner };
+  return { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, jobRunner };
 }
 
 /** The models that the safety features ask, where the configuration names one that there is. */

@@ -20,7 +20,7 @@ import { createLedger, isSettlement, type Ledger } from "../../store/ledger.js";
 import { migrate } from "../../store/migrations.js";
 import { type OpenedBlobs, openBlobs } from "../../store/open-blobs.js";
 import { openSettlementSpool, type SettlementSpool } from "../../store/settlement-spool.js";
-import { ApiKeyDirectory } from "../api-keys/api-key-cache.js";
+import { ApiKeyCache } from "../api-keys/api-key-cache.js";
 import { type Catalog, loadCatalog } from "../catalog/catalog.js";
 import { LocalModels } from "../catalog/local-models.js";
 import { CommunityDirectory } from "../community-models/directory.js";
@@ -37,7 +37,7 @@ import { type DeriveSecret, pepperOf, secretsOf } from "../secrets/deployment-se
 import { SecretBox } from "../secrets/secret-box.js";
 import type { Addresses, PlatformSettings } from "./platform-settings.js";
 
-export interface Foundations {
+export interface Infrastructure {
   readonly catalog: Catalog;
   /** What a server on this machine has; null without one. */
   readonly localModels: LocalModels | null;
@@ -52,7 +52,7 @@ export interface Foundations {
   readonly tiers: Tiers;
   readonly refills: TierRefills;
   readonly recovery: HoldRecovery;
-  readonly directory: ApiKeyDirectory;
+  readonly keyCache: ApiKeyCache;
   /** Part of the catalog once it is loaded. */
   readonly communityModels: CommunityDirectory;
   readonly modelHealth: ModelHealthRecords;
@@ -74,13 +74,13 @@ export interface Foundations {
   close(): Promise<void>;
 }
 
-export async function openFoundations(
+export async function openInfrastructure(
   settings: PlatformSettings,
   clock: Clock,
   log: Logger,
   addresses: () => Addresses,
   metrics: Metrics,
-): Promise<Foundations> {
+): Promise<Infrastructure> {
   // A catalog that is not valid must stop the start before anything is touched.
   const catalog = await loadCatalog(settings, clock);
   const localUrl = settings.vendors.ollama?.baseUrl;
@@ -119,7 +119,7 @@ export async function openFoundations(
   const recovery = new HoldRecovery(database, settler, { processId, instanceId: dataDir.instanceId }, log);
   const tiers = new Tiers(settings.tiers);
   const refills = new TierRefills({ tiers, ledger, database, known, events, clock, log });
-  const directory = new ApiKeyDirectory(
+  const keyCache = new ApiKeyCache(
     database,
     pepper,
     clock,
@@ -147,7 +147,7 @@ export async function openFoundations(
     tiers,
     refills,
     recovery,
-    directory,
+    keyCache,
     communityModels,
     modelHealth,
     outbound,

@@ -9,12 +9,12 @@ import { UNATTENDED_DRAIN_MS } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import { ensureOwner } from "../accounts/owner.js";
 import type { Settler } from "../credits/settler.js";
-import { OwnGateway } from "../mcp/loopback-client.js";
+import { LoopbackClient } from "../mcp/loopback-client.js";
 import type { Metrics } from "../metrics/metrics.js";
 import { watchPlatform } from "../metrics/platform-gauges.js";
 import type { Services } from "../services.js";
 import { createServices } from "./create-services.js";
-import { openFoundations } from "./infrastructure.js";
+import { openInfrastructure } from "./infrastructure.js";
 import type { Addresses, PlatformSettings } from "./platform-settings.js";
 
 export interface Platform {
@@ -36,37 +36,37 @@ export async function openPlatform(
   ownUrl: () => string,
   metrics: Metrics,
 ): Promise<Platform> {
-  const foundations = await openFoundations(settings, clock, log, addresses, metrics);
-  const { database, directory, ledger, localModels, settler, upstreams } = foundations;
-  const ownGateway = new OwnGateway(ownUrl, addresses);
-  const created = createServices(foundations, settings, clock, log, addresses, ownGateway);
-  const { services, cachedAnswers, inspector, running, sweeper, webhookWork, mcpServers } = created;
-  watchPlatform(metrics, foundations, created);
-  await foundations.recover();
+  const infrastructure = await openInfrastructure(settings, clock, log, addresses, metrics);
+  const { database, keyCache, ledger, localModels, settler, upstreams } = infrastructure;
+  const loopback = new LoopbackClient(ownUrl, addresses);
+  const created = createServices(infrastructure, settings, clock, log, addresses, loopback);
+  const { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers } = created;
+  watchPlatform(metrics, infrastructure, created);
+  await infrastructure.recover();
   await services.jobs.open();
   await webhookWork.open();
   const owner = { apiKey: settings.ownerApiKey, nanocredits: settings.ownerCredits };
-  const newOwnerKey = await ensureOwner(database, ledger, directory, owner);
+  const newOwnerKey = await ensureOwner(database, ledger, keyCache, owner);
   setImmediate(warmUpTokenizer);
-  sweeper.start();
+  blobGc.start();
   return {
     services,
     newOwnerKey,
     isReady: () => isReady(settler, database),
     close: async () => {
       await localModels?.stop();
-      await services.guests.close();
+      await services.sandboxRunner.close();
       await mcpServers.close();
-      await ownGateway.close();
+      await loopback.close();
       await services.jobs.close();
       await running.close(UNATTENDED_DRAIN_MS);
       await services.integrations.close();
       await upstreams.close();
       await inspector.close();
-      await sweeper.stop();
+      await blobGc.stop();
       await webhookWork.close();
       await cachedAnswers.close().catch((error: unknown) => log.warn({ err: error }, "could not note which cached answers were used"));
-      await foundations.close();
+      await infrastructure.close();
     },
   };
 }

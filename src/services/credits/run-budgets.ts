@@ -1,14 +1,13 @@
 /**
  * What agents at work may spend of their callers' money: each run has a bound, within which everything that it asks for must fit, what
  * is only set aside included. The counts are this process's own: it answers everything that its agents ask for, over its own port
- * (own-gateway.ts). An answer that costs more than was set aside for it is charged all the same and counted, so that it is the last.
+ * (loopback-client.ts). An answer that costs more than was set aside for it is charged all the same and counted, so that it is the last.
  */
 import { LRUCache } from "lru-cache";
 import type { AgentRun } from "../../context.js";
 import { AppError } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
-import { CONTENDED_HOLD_WAIT_MS } from "../../limits.js";
-import { RUN_BUDGETS_MAX, RUN_TOKEN_MS } from "../../limits-agents.js";
+import { CONTENDED_HOLD_WAIT_MS, RUN_BUDGETS_MAX, RUN_TOKEN_MS } from "../../limits.js";
 import type { SpendingBound } from "./refusals.js";
 
 export class RunBudgets {

@@ -48,7 +48,7 @@ export class Settler {
     this.refused = new RefusedSettlements(deps);
     this.deferred = new DeferredOperations({ ...deps, refused: this.refused }, (isAway) => {
       if (isAway) this.stayAway();
-      else if (this.isAway) this.comeBack();
+      else if (this.isAway) this.markAvailable();
     });
   }
 
@@ -186,7 +186,7 @@ export class Settler {
         if (isSettlement(operation) || operation.kind === "release") this.contended.wake(operation.accountId);
       }
     } catch (error) {
-      if (error instanceof LedgerUnavailable) this.goAway(batch, error);
+      if (error instanceof LedgerUnavailable) this.markUnavailable(batch, error);
       else await this.isolateFault(batch, error);
     }
   }
@@ -216,7 +216,7 @@ export class Settler {
     if (batch.length > 1) {
       for (const [index, pending] of batch.entries()) {
         // It went away meanwhile: that need not be found out once more for each, which takes the whole time-out every time.
-        if (this.isAway) return this.strand(batch.slice(index));
+        if (this.isAway) return this.spoolPending(batch.slice(index));
         await this.flush([pending]);
       }
       return;
@@ -233,19 +233,19 @@ export class Settler {
     only.reject(error);
   }
 
-  private goAway(batch: readonly PendingOperation[], error: LedgerUnavailable): void {
+  private markUnavailable(batch: readonly PendingOperation[], error: LedgerUnavailable): void {
     if (!this.isAway) this.deps.log.error({ err: error }, "the database is away: new work is refused, settlements are spooled");
     this.isAway = true;
     // Whether these holds were committed is unknown. Nobody will use them, so they must not stay.
     for (const { operation } of batch) if (operation.kind === "hold") this.deferred.add(toRelease(operation));
-    this.strand([...batch, ...this.queue, ...this.contended.takeAll()]);
+    this.spoolPending([...batch, ...this.queue, ...this.contended.takeAll()]);
     this.queue = [];
     this.deferred.retryLater();
   }
 
   /** Operations that were on their way when the database went. */
-  private strand(stranded: readonly PendingOperation[]): void {
-    for (const pending of stranded) this.submitWhileAway(pending.operation).then(pending.resolve, pending.reject);
+  private spoolPending(operations: readonly PendingOperation[]): void {
+    for (const pending of operations) this.submitWhileAway(pending.operation).then(pending.resolve, pending.reject);
   }
 
   private async submitWhileAway(operation: LedgerOperation): Promise<LedgerOutcome> {
@@ -263,7 +263,7 @@ export class Settler {
     if (!this.isClosed) this.deferred.retryLater();
   }
 
-  private comeBack(): void {
+  private markAvailable(): void {
     this.isAway = false;
     this.deps.log.info("the database is back");
     this.refused.retrySoon();

@@ -12,7 +12,7 @@ import type { Logger } from "pino";
 import { serviceUnavailable } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
-import { TIER_STANDING_CACHE_MS, TIER_STANDINGS_MAX } from "../../limits-accounts.js";
+import { TIER_STANDING_CACHE_MS, TIER_STANDINGS_MAX } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Ledger, TierOutcome } from "../../store/ledger.js";

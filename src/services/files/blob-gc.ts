@@ -4,8 +4,8 @@
  */
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
-import { EXPIRY_SWEEP_MS, ORPHAN_AGE_MS, ORPHAN_SWEEP_MS } from "../../limits-disk.js";
 import type { BlobInfo, BlobStore } from "../../store/blobs.js";
+import { EXPIRY_SWEEP_MS, ORPHAN_AGE_MS, ORPHAN_SWEEP_MS } from "./limits.js";
 
 const LOOKED_UP_AT_ONCE = 500;
 
@@ -18,7 +18,7 @@ export interface BlobOwner {
   readonly sweep?: () => Promise<number>;
 }
 
-export class DiskSweeper {
+export class BlobGc {
   private timer: NodeJS.Timeout | null = null;
   private running: Promise<void> | null = null;
   private orphansSweptAt = 0;

@@ -1,9 +1,8 @@
 /** What the uploads of variant B are asked for, and what their lists are asked for: one set of schemas for both faces (decisions "Media"). */
 import * as z from "zod";
 import { AppError } from "../../errors.js";
-import { MEDIA_NAME_CHARS_MAX } from "../../limits-disk.js";
-import { MEDIA_OBJECT_BYTES_MAX, MEDIA_TAGS_MAX, MEDIA_TYPE_CHARS_MAX } from "../../limits-media.js";
 import { storableText } from "../requests/input.js";
+import { MEDIA_NAME_CHARS_MAX, MEDIA_OBJECT_BYTES_MAX, MEDIA_TAGS_MAX, MEDIA_TYPE_CHARS_MAX } from "./limits.js";
 
 const TAG_PATTERN = /^[a-z0-9][a-z0-9_.:-]{0,127}$/;
 /** RFC 6838, 4.2, with or without parameters behind it. */

@@ -16,18 +16,18 @@ import { conflict, invalidInput, notFound, permissionDenied, unauthenticated } f
 import type { Clock } from "../../lib/clock.js";
 import { toDisposition } from "../../lib/content-disposition.js";
 import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import type { BlobStore } from "../../store/blobs.js";
+import type { Database } from "../../store/database.js";
+import type { MediaObjectModel } from "../../store/generated/prisma/models.js";
+import { requireAccount } from "../access/permissions.js";
+import { parseInput } from "../requests/input.js";
 import {
   MEDIA_DOWNLOAD_URL_SECONDS,
   MEDIA_HEAD_BYTES,
   MEDIA_UNTAGGED_DAYS,
   MEDIA_UPLOAD_SECONDS,
   MEDIA_UPLOAD_URL_SECONDS,
-} from "../../limits-media.js";
-import type { BlobStore } from "../../store/blobs.js";
-import type { Database } from "../../store/database.js";
-import type { MediaObjectModel } from "../../store/generated/prisma/models.js";
-import { requireAccount } from "../access/permissions.js";
-import { parseInput } from "../requests/input.js";
+} from "./limits.js";
 import { assertObjectSize, type CreateUploadInput, listTaggedInput } from "./media-objects-input.js";
 import type { MediaQuotas } from "./media-quotas.js";
 import { announcedType, arrivedType, servedAs } from "./media-types.js";

@@ -7,9 +7,9 @@
 import type { RequestContext } from "../../context.js";
 import { AppError, serviceUnavailable } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { DISK_LOOK_BYTES } from "../../limits-media.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
 import { requireAccount, requireCaller } from "../access/permissions.js";
+import { DISK_LOOK_BYTES } from "./limits.js";
 
 export interface MediaQuotaSettings {
   /** Of one account. */

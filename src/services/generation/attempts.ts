@@ -2,7 +2,7 @@
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import { AppError, type ErrorCode } from "../../errors.js";
 import type { Model } from "../catalog/model.js";
-import type { CallOutcomes } from "../community-models/health-reporter.js";
+import type { HealthReporter } from "../community-models/health-reporter.js";
 import type { Cancellation } from "./cancellation.js";
 import { mayFallBack, toCallerError } from "./upstream-errors.js";
 
@@ -48,15 +48,15 @@ const FAULTS: ReadonlySet<ErrorCode> = new Set(["UPSTREAM_ERROR", "UPSTREAM_TIME
 
 /** Tells of a call that ended with `error`, unless it says nothing about the model: `signal` is what would have ended it early. */
 export function noteFailure(
-  outcomes: CallOutcomes,
+  healthReporter: HealthReporter,
   caller: KeyCaller | SessionCaller,
   model: Model,
   error: unknown,
   signal: AbortSignal,
 ): void {
   // What ends a call from here is no doing of the upstream's, but for the time that is up.
-  outcomes.upstreamFailed(model, signal.aborted ? signal.reason : error);
+  healthReporter.upstreamFailed(model, signal.aborted ? signal.reason : error);
   const told = signal.aborted ? signal.reason : toCallerError(error, model);
   if (!(told instanceof AppError)) return;
-  if (signal.aborted ? told.code === "UPSTREAM_TIMEOUT" : FAULTS.has(told.code)) outcomes.failed(caller, model);
+  if (signal.aborted ? told.code === "UPSTREAM_TIMEOUT" : FAULTS.has(told.code)) healthReporter.failed(caller, model);
 }

@@ -14,7 +14,7 @@ interface Metered<Quantities> {
 const KINDS: readonly BilledKind[] = [...USAGE_KINDS, "imageRequests", "characters", "inputAudioMilliseconds"];
 
 /** The same when it costs no more than `heldNanocredits`. Else every amount is cut in one proportion, and is the gateway's estimate. */
-export function withinHold<Quantities extends BillableQuantities>(
+export function capToHold<Quantities extends BillableQuantities>(
   metered: Metered<Quantities>,
   rates: RateCard,
   heldNanocredits: bigint,

@@ -4,7 +4,7 @@
  */
 import { LRUCache } from "lru-cache";
 import type { KeyCaller, SessionCaller } from "../../context.js";
-import { AGENT_RUNS_NOTED_MAX, RUN_TOKEN_MS } from "../../limits-agents.js";
+import { AGENT_RUNS_NOTED_MAX, RUN_TOKEN_MS } from "../../limits.js";
 import type { Model } from "../catalog/model.js";
 
 export class ChildCosts {

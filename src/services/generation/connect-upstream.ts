@@ -3,14 +3,6 @@ import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import { HOPS_HEADER } from "../../lib/hops.js";
 import type { OutboundGuard } from "../../lib/outbound-guard.js";
-import {
-  COMMUNITY_ANSWER_BYTES_MAX,
-  COMMUNITY_CONNECTIONS_MAX,
-  COMMUNITY_KEEP_ALIVE_MS,
-  COMMUNITY_STREAM_BYTES_MAX,
-  COMMUNITY_WAITING_MAX,
-  HOPS_MAX,
-} from "../../limits-community.js";
 import { createAiSdkProvider } from "../../providers/ai-sdk/ai-sdk.js";
 import { findVendor } from "../../providers/ai-sdk/vendors.js";
 import { unreachable } from "../../providers/http-failures.js";
@@ -20,6 +12,14 @@ import { type OpenAiEndpoint, toEndpointAbilities, toEndpointAddress } from "../
 import type { Provider, UpstreamTimeouts } from "../../providers/provider.js";
 import { createSandboxProvider } from "../../providers/sandbox/sandbox.js";
 import type { Upstream } from "../catalog/model.js";
+import {
+  COMMUNITY_ANSWER_BYTES_MAX,
+  COMMUNITY_CONNECTIONS_MAX,
+  COMMUNITY_KEEP_ALIVE_MS,
+  COMMUNITY_STREAM_BYTES_MAX,
+  COMMUNITY_WAITING_MAX,
+  HOPS_MAX,
+} from "./limits.js";
 
 type Abilities = Omit<Provider, "close">;
 

@@ -15,14 +15,14 @@ import type { Catalog } from "../catalog/catalog.js";
 import type { Modality } from "../catalog/modality.js";
 import type { Model } from "../catalog/model.js";
 import { type BillableQuantities, costOf, isFree } from "../catalog/pricing.js";
-import type { CallOutcomes } from "../community-models/health-reporter.js";
+import type { HealthReporter } from "../community-models/health-reporter.js";
 import { type Credits, type OpenCharge, payerOf } from "../credits/credits.js";
 import { servable } from "../safety/features.js";
 import type { Admission, Admitted } from "./admission.js";
 import { type AskedFields, toAskedModel } from "./asked-model.js";
 import { attempt, noteFailure } from "./attempts.js";
 import { CallerGone, Cancellation } from "./cancellation.js";
-import { withinHold } from "./cap-to-hold.js";
+import { capToHold } from "./cap-to-hold.js";
 import { takeGenerationId } from "./generation-id.js";
 import { misspeltFields } from "./misspelt-fields.js";
 import type { Receipt, UsageSource } from "./receipt.js";
@@ -36,7 +36,7 @@ export interface GenerationDependencies {
   readonly credits: Credits;
   readonly upstreams: Upstreams;
   readonly admission: Admission;
-  readonly outcomes: CallOutcomes;
+  readonly healthReporter: HealthReporter;
   readonly running: RunningGenerations;
   /** A generation's total, in milliseconds. */
   readonly totalMs: number;
@@ -161,12 +161,12 @@ export class Generations {
 
   /** One of its candidates has given its whole answer. */
   noteSuccess({ caller }: GenerationPlan, model: Model): void {
-    this.deps.outcomes.succeeded(caller, model);
+    this.deps.healthReporter.succeeded(caller, model);
   }
 
   /** One of its candidates has not; see `noteFailure` of attempts. */
   noteFailure({ caller }: GenerationPlan, model: Model, error: unknown, signal: AbortSignal): void {
-    noteFailure(this.deps.outcomes, caller, model, error, signal);
+    noteFailure(this.deps.healthReporter, caller, model, error, signal);
   }
 
   /** The charge of a plan. */
@@ -205,7 +205,7 @@ export class Generations {
     const { modelUsed, quantities: metered, source: from, status, firstByteMs, ...course } = outcome;
     const { rates, isCommunity } = plan.model;
     const told = { quantities: metered, source: from };
-    const { quantities, source } = isCommunity ? withinHold(told, rates, charge.heldAmount) : told;
+    const { quantities, source } = isCommunity ? capToHold(told, rates, charge.heldAmount) : told;
     const record = toGenerationRecord(plan, { modelUsed, quantities, usageSource: source, status, firstByteMs });
     const settlement = await charge.settle(costOf(quantities, rates), record);
     const receipt: Receipt = {

@@ -3,11 +3,11 @@ import { LRUCache } from "lru-cache";
 import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import type { OutboundGuard } from "../../lib/outbound-guard.js";
-import { COMMUNITY_UPSTREAMS_MAX } from "../../limits-community.js";
 import type { ChatProvider, Provider, UpstreamTimeouts } from "../../providers/provider.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Model } from "../catalog/model.js";
 import { type ConnectedUpstream, connectUpstream, hopsOf } from "./connect-upstream.js";
+import { COMMUNITY_UPSTREAMS_MAX } from "./limits.js";
 
 /** What a provider may offer. */
 export type Ability = Exclude<keyof Provider, "close">;

@@ -5,8 +5,8 @@
  */
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../lib/clock.js";
-import { ANSWER_ROOM_READ_MS, IDEMPOTENT_ANSWER_OVERHEAD_BYTES } from "../../limits-disk.js";
 import type { MediaQuotas } from "../files/media-quotas.js";
+import { ANSWER_ROOM_READ_MS, IDEMPOTENT_ANSWER_OVERHEAD_BYTES } from "./limits.js";
 
 const ACCOUNTS_MAX = 10_000;
 

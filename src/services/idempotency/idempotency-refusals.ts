@@ -1,7 +1,7 @@
 /** Why a request with an Idempotency-Key is not answered with what was answered before. */
 import { AppError } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
-import { IDEMPOTENT_ANSWER_BYTES_MAX } from "../../limits-disk.js";
+import { IDEMPOTENT_ANSWER_BYTES_MAX } from "./limits.js";
 
 const RETRY_AFTER_SECONDS = 1;
 

@@ -17,7 +17,6 @@ import { canonicalHash } from "../../lib/canonical-hash.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import { HEARTBEAT_DEAD_MS } from "../../limits.js";
-import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX, IDEMPOTENT_ANSWER_BYTES_MAX } from "../../limits-disk.js";
 import type { BlobStore } from "../../store/blobs.js";
 import type { Database } from "../../store/database.js";
 import { requireCaller } from "../access/permissions.js";
@@ -25,6 +24,7 @@ import { ReservedId } from "../generation/generation-id.js";
 import { parseInput, storableText } from "../requests/input.js";
 import type { AnswerRoom } from "./answer-room.js";
 import { answerLost, answerOmitted, inProgress, type Omission, usedOtherwise } from "./idempotency-refusals.js";
+import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX, IDEMPOTENT_ANSWER_BYTES_MAX } from "./limits.js";
 
 const HOUR_MS = 60 * 60 * 1000;
 const SWEPT_AT_ONCE_MAX = 100;

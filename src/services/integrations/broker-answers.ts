@@ -3,8 +3,8 @@
  * lists is `{ data: [...] }`; `items` for `data`, and the bare list, are taken too.
  */
 import * as z from "zod";
-import { BROKER_ID_CHARS_MAX } from "../../limits-integrations.js";
 import { CONNECTED_APP_STATUSES, type ConnectedApp, type ConnectedAppStatus, type Toolkit } from "./broker.js";
+import { BROKER_ID_CHARS_MAX } from "./limits.js";
 
 /** Stands in a path: visible ASCII, and no dot segment. */
 const id = z

@@ -1,6 +1,6 @@
 /** Connected apps, with the broker that the operator chose. */
 import type { Clock } from "../../lib/clock.js";
-import type { Foundations } from "../composition/infrastructure.js";
+import type { Infrastructure } from "../composition/infrastructure.js";
 import type { Addresses } from "../composition/platform-settings.js";
 import { connectionLink, DevelopmentBroker } from "./development-broker.js";
 import { HttpBroker, type HttpBrokerSettings } from "./http-broker.js";
@@ -20,7 +20,7 @@ export interface IntegrationServices {
 
 /** `addresses` is asked for each connection: a port that the system chooses is known by then. */
 export function createIntegrations(
-  { database, deriveSecret }: Pick<Foundations, "database" | "deriveSecret">,
+  { database, deriveSecret }: Pick<Infrastructure, "database" | "deriveSecret">,
   settings: IntegrationsSettings,
   clock: Clock,
   addresses: () => Addresses,

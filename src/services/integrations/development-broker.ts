@@ -12,17 +12,17 @@ import type { RequestContext } from "../../context.js";
 import { AppError, conflict, permissionDenied } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
+import type { Database } from "../../store/database.js";
+import type { DevelopmentConnectionModel } from "../../store/generated/prisma/models.js";
+import type { ConnectedApp, ConnectedAppStatus, IntegrationsBroker, NewConnection, Toolkit, WantedConnection } from "./broker.js";
+import { DEVELOPMENT_TOOLKITS, developmentToolkitOf, findDevelopmentToolkits } from "./development-toolkits.js";
 import {
   CONNECTED_APPS_PER_ACCOUNT_MAX,
   CONNECTION_ALIAS_CHARS_MAX,
   DEVELOPMENT_CONNECTION_SECONDS,
   DEVELOPMENT_CONNECTIONS_SWEPT_AT_ONCE_MAX,
   ENDED_CONNECTION_KEPT_SECONDS,
-} from "../../limits-integrations.js";
-import type { Database } from "../../store/database.js";
-import type { DevelopmentConnectionModel } from "../../store/generated/prisma/models.js";
-import type { ConnectedApp, ConnectedAppStatus, IntegrationsBroker, NewConnection, Toolkit, WantedConnection } from "./broker.js";
-import { DEVELOPMENT_TOOLKITS, developmentToolkitOf, findDevelopmentToolkits } from "./development-toolkits.js";
+} from "./limits.js";
 import { tooManyConnections, unknownToolkit } from "./refusals.js";
 import type { SignedLinks } from "./signed-links.js";
 

@@ -7,6 +7,8 @@ import { type Dispatcher, Pool } from "undici";
 import type * as z from "zod";
 import { AppError, serviceUnavailable, upstreamFailed, upstreamTimedOut } from "../../errors.js";
 import { withoutTrailing } from "../../lib/trim-end.js";
+import type { ConnectedApp, IntegrationsBroker, NewConnection, Toolkit, WantedConnection } from "./broker.js";
+import { connectAnswer, connectionsAnswer, toolkitsAnswer } from "./broker-answers.js";
 import {
   BROKER_ANSWER_BYTES_MAX,
   BROKER_CONNECT_TIMEOUT_MS,
@@ -14,9 +16,7 @@ import {
   BROKER_REQUESTS_AT_ONCE_MAX,
   BROKER_TIMEOUT_MS,
   CONNECTED_APPS_PER_ACCOUNT_MAX,
-} from "../../limits-integrations.js";
-import type { ConnectedApp, IntegrationsBroker, NewConnection, Toolkit, WantedConnection } from "./broker.js";
-import { connectAnswer, connectionsAnswer, toolkitsAnswer } from "./broker-answers.js";
+} from "./limits.js";
 import { tooManyConnections, unknownToolkit } from "./refusals.js";
 
 export interface HttpBrokerSettings {

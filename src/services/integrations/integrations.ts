@@ -11,10 +11,10 @@ import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { AppError, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { CONNECTION_RETURN_SECONDS, TOOLKIT_CHARS_MAX, TOOLKIT_SEARCH_CHARS_MAX } from "../../limits-integrations.js";
 import type { Database } from "../../store/database.js";
 import { requireKeyManager } from "../access/permissions.js";
 import type { ConnectedApp, IntegrationsBroker, NewConnection, Toolkit } from "./broker.js";
+import { CONNECTION_RETURN_SECONDS, TOOLKIT_CHARS_MAX, TOOLKIT_SEARCH_CHARS_MAX } from "./limits.js";
 import type { SignedLinks } from "./signed-links.js";
 
 export const connectIntegrationInput = z.strictObject({

@@ -1,6 +1,6 @@
 /** What the brokers refuse in the same words. */
 import { type AppError, conflict, invalidInput } from "../../errors.js";
-import { CONNECTED_APPS_PER_ACCOUNT_MAX } from "../../limits-integrations.js";
+import { CONNECTED_APPS_PER_ACCOUNT_MAX } from "./limits.js";
 
 export function unknownToolkit(toolkit: string): AppError {
   return invalidInput(

@@ -4,7 +4,7 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type * as z from "zod";
-import { SIGNED_LINK_CHARS_MAX } from "../../limits-integrations.js";
+import { SIGNED_LINK_CHARS_MAX } from "./limits.js";
 
 const FORMAT = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{43})$/;
 

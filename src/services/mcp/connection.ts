@@ -5,7 +5,7 @@
  */
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { MCP_FAREWELL_MS } from "../../limits-mcp.js";
+import { MCP_FAREWELL_MS } from "./limits.js";
 import { withUniqueIds } from "./unique-ids.js";
 import { type Fetch, type WatchedFetch, watchFetch } from "./watched-fetch.js";
 

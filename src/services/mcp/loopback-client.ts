@@ -13,7 +13,7 @@ const CONNECT_TIMEOUT_MS = 30_000;
 /** Above the gateway's own time-out, which is the one that should be told. */
 const SILENCE_MS = GENERATION_TIMEOUT_MS + 30_000;
 
-export class OwnGateway {
+export class LoopbackClient {
   private readonly agent: Agent;
 
   /**

@@ -8,6 +8,7 @@ import { AppError, serviceUnavailable, upstreamFailed } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { HOPS_HEADER } from "../../lib/hops.js";
 import { GENERATION_TIMEOUT_MS } from "../../limits.js";
+import { endSession, inSession, type McpRequestOptions, type McpServerAddress, type McpSession, openSession } from "./connection.js";
 import {
   MCP_CALL_TIMEOUT_MS,
   MCP_CONNECT_TIMEOUT_MS,
@@ -19,9 +20,8 @@ import {
   MCP_RESULT_BYTES_MAX,
   MCP_TOOL_PAGES_MAX,
   MCP_TOOLS_MAX,
-} from "../../limits-mcp.js";
-import { endSession, inSession, type McpRequestOptions, type McpServerAddress, type McpSession, openSession } from "./connection.js";
-import type { OwnGateway } from "./loopback-client.js";
+} from "./limits.js";
+import type { LoopbackClient } from "./loopback-client.js";
 import type { McpCallOptions, McpServerId, McpTool, McpToolResult, McpToolServers } from "./mcp-tools.js";
 import { McpSessions } from "./sessions.js";
 
@@ -29,7 +29,7 @@ export interface McpServersOptions {
   readonly urls: Readonly<Partial<Record<McpServerId, string>>>;
   /** Sent as bearer tokens. */
   readonly keys?: Readonly<Partial<Record<McpServerId, string>>>;
-  readonly ownGateway: OwnGateway;
+  readonly loopback: LoopbackClient;
   readonly clock: Clock;
   readonly timeouts?: { readonly listMs: number; readonly callMs: number };
 }
@@ -93,10 +93,10 @@ export class McpServers implements McpToolServers {
   }
 
   private addressOf(server: McpServerId, { runToken, hops }: McpCallOptions): McpServerAddress {
-    const { urls, keys = {}, ownGateway } = this.options;
+    const { urls, keys = {}, loopback } = this.options;
     if (server === "sluice") {
       const headers = { authorization: `Bearer ${runToken}`, ...(hops !== undefined && { [HOPS_HEADER]: String(hops) }) };
-      return { url: ownGateway.urlOf("/mcp"), headers, fetch: (url, init) => ownGateway.fetch(url, init) };
+      return { url: loopback.urlOf("/mcp"), headers, fetch: (url, init) => loopback.fetch(url, init) };
     }
     const url = urls[server];
     if (url === undefined) throw serviceUnavailable(`This gateway has no MCP server ${server}.`);

@@ -3,8 +3,8 @@
  * caller's. Bounded; one that is not used for a while is ended.
  */
 import { serviceUnavailable } from "../../errors.js";
-import { MCP_SESSION_IDLE_MS, MCP_SESSIONS_MAX } from "../../limits-mcp.js";
 import type { McpSession } from "./connection.js";
+import { MCP_SESSION_IDLE_MS, MCP_SESSIONS_MAX } from "./limits.js";
 
 export interface McpSessionEnds {
   /** Greets the server; rejects when it does not answer. */

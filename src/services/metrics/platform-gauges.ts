@@ -1,6 +1,6 @@
 /** What of the platform is read when its metrics are scraped: how much of everything there is now. */
 import type { CreatedServices } from "../composition/create-services.js";
-import type { Foundations } from "../composition/infrastructure.js";
+import type { Infrastructure } from "../composition/infrastructure.js";
 import type { Metrics } from "./metrics.js";
 
 /** Beyond this a backlog is a backlog, and need not be counted further. */
@@ -8,7 +8,7 @@ const BACKLOG_COUNTED_MAX = 10_000;
 
 export function watchPlatform(
   metrics: Pick<Metrics, "watch">,
-  { settler, database, spool, freeBytes }: Pick<Foundations, "settler" | "database" | "spool" | "freeBytes">,
+  { settler, database, spool, freeBytes }: Pick<Infrastructure, "settler" | "database" | "spool" | "freeBytes">,
   { running, jobRunner, webhookWork }: Pick<CreatedServices, "running" | "jobRunner" | "webhookWork">,
 ): void {
   metrics.watch(

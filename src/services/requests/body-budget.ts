@@ -22,7 +22,7 @@ import {
   PUBLISHABLE_ADDRESS_BODIES_PART,
   PUBLISHABLE_BODIES_PART,
   PUBLISHABLE_BODY_BYTES_MAX,
-} from "../../limits-bodies.js";
+} from "./limits.js";
 
 const RETRY_AFTER_SECONDS = 2;
 

@@ -1,7 +1,7 @@
 /** Sessions and sign-in, with what only they use. */
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
-import type { Foundations } from "../composition/infrastructure.js";
+import type { Infrastructure } from "../composition/infrastructure.js";
 import type { Addresses, PlatformSettings } from "../composition/platform-settings.js";
 import { GitHubSignIn } from "./github-sign-in.js";
 import { Passwords } from "./passwords.js";
@@ -21,7 +21,7 @@ export interface SessionServices {
 }
 
 export function createSessionServices(
-  { database, events, counters, deriveSecret }: Pick<Foundations, "database" | "events" | "counters" | "deriveSecret">,
+  { database, events, counters, deriveSecret }: Pick<Infrastructure, "database" | "events" | "counters" | "deriveSecret">,
   settings: Pick<PlatformSettings, "github" | "passwordCost" | "sessionHost" | "signInAttemptsPerMinute" | "signUp">,
   clock: Clock,
   log: Logger,

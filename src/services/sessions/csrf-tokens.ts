@@ -5,11 +5,11 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { permissionDenied } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { FORM_TOKEN_SECONDS } from "../../limits-pages.js";
+import { FORM_TOKEN_SECONDS } from "../../limits.js";
 
 const FORMAT = /^(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
 
-export class FormTokens {
+export class CsrfTokens {
   constructor(
     private readonly secret: Buffer,
     private readonly clock: Clock,

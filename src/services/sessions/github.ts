@@ -8,8 +8,8 @@ import { createHash } from "node:crypto";
 import type { OAuth2Tokens, OAuth2UserInfo, OAuthProvider } from "better-auth";
 import * as z from "zod";
 import { type AppError, conflict, permissionDenied, upstreamFailed } from "../../errors.js";
-import { EMAIL_CHARS_MAX, GITHUB_TIMEOUT_MS } from "../../limits-sessions.js";
 import type { Database } from "../../store/database.js";
+import { EMAIL_CHARS_MAX, GITHUB_TIMEOUT_MS } from "./limits.js";
 
 export interface GitHubSettings {
   readonly clientId: string;

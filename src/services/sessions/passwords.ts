@@ -4,7 +4,7 @@
  */
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
 import { serviceUnavailable } from "../../errors.js";
-import { PASSWORD_HASHES_AT_ONCE, PASSWORD_HASHES_WAITING_MAX } from "../../limits-sessions.js";
+import { PASSWORD_HASHES_AT_ONCE, PASSWORD_HASHES_WAITING_MAX } from "./limits.js";
 
 /** scrypt's r: with N=2^14 it costs as much as N=2^15, r=8 of the OWASP Password Storage Cheat Sheet. */
 const BLOCK_SIZE = 16;

@@ -4,7 +4,7 @@
  * alone: what models make is answered at the other hosts, and whatever a browser makes of that must find nobody signed in.
  */
 import { isAtHost } from "../../lib/hosts.js";
-import { SESSION_COOKIE_SECONDS } from "../../limits-sessions.js";
+import { SESSION_COOKIE_SECONDS } from "./limits.js";
 
 const COOKIE = "sluice_session";
 /** A random token as the library makes it, and room for longer ones. */

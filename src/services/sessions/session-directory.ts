@@ -1,14 +1,14 @@
 /**
- * Who is behind a session's token, as `ApiKeyDirectory` is for keys: the database knows tokens by their HMAC, a cache in memory by
+ * Who is behind a session's token, as `ApiKeyCache` is for keys: the database knows tokens by their HMAC, a cache in memory by
  * their digest. The cache is bounded, short, and drops a session at once everywhere when it ends.
  */
 import { createHmac, hash as digest } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { SessionCaller } from "../../context.js";
 import type { Clock } from "../../lib/clock.js";
-import { SESSION_CACHE_ENTRIES_MAX, SESSION_CACHE_MS, SESSION_RENEWAL_SECONDS, SESSION_SECONDS } from "../../limits-sessions.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
+import { SESSION_CACHE_ENTRIES_MAX, SESSION_CACHE_MS, SESSION_RENEWAL_SECONDS, SESSION_SECONDS } from "./limits.js";
 
 const UNKNOWN = Symbol("unknown session");
 type CacheEntry = { readonly caller: SessionCaller; readonly expiresAt: Date } | typeof UNKNOWN;

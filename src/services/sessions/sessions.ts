@@ -3,10 +3,10 @@ import * as z from "zod";
 import type { RequestContext, SessionCaller } from "../../context.js";
 import { notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { SESSIONS_PER_ACCOUNT_MAX } from "../../limits-sessions.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { requireSession } from "../access/permissions.js";
+import { SESSIONS_PER_ACCOUNT_MAX } from "./limits.js";
 import type { SessionCookie } from "./session-cookie.js";
 import type { SessionDirectory } from "./session-directory.js";
 

@@ -7,10 +7,10 @@ import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import { withoutTrailing } from "../../lib/trim-end.js";
-import { SESSION_SECONDS, USER_AGENT_CHARS_MAX } from "../../limits-sessions.js";
 import type { Database } from "../../store/database.js";
 import { chooseHandle } from "../accounts/handles.js";
 import { type GitHubSettings, githubProvider } from "./github.js";
+import { SESSION_SECONDS, USER_AGENT_CHARS_MAX } from "./limits.js";
 import type { Passwords } from "./passwords.js";
 
 export interface SignInLibraryOptions {

@@ -3,9 +3,9 @@
  * stands in the database, so that nothing is lost while no process runs. Several may do it at once: each event is queued once.
  */
 import type { Clock } from "../../lib/clock.js";
-import { WEBHOOK_CATCH_UP_DAYS_MAX, WEBHOOK_CATCH_UP_OVERLAP_MS, WEBHOOK_QUEUED_AT_ONCE_MAX } from "../../limits-webhooks.js";
 import type { Database } from "../../store/database.js";
 import type { ApiKeyRows } from "../api-keys/api-key-rows.js";
+import { WEBHOOK_CATCH_UP_DAYS_MAX, WEBHOOK_CATCH_UP_OVERLAP_MS, WEBHOOK_QUEUED_AT_ONCE_MAX } from "./limits.js";
 import { apiKeyMessage, usageMessage } from "./messages.js";
 import type { QueuedMessage, WebhookQueue } from "./queue.js";
 

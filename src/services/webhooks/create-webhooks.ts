@@ -1,14 +1,14 @@
 /** Webhooks and the telling of low balances, each part with what it uses. */
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
-import { WEBHOOK_SWEEP_MS } from "../../limits-webhooks.js";
 import { ApiKeyRows } from "../api-keys/api-key-rows.js";
 import type { Catalog } from "../catalog/catalog.js";
-import type { Foundations } from "../composition/infrastructure.js";
+import type { Infrastructure } from "../composition/infrastructure.js";
 import { LowBalance } from "../credits/low-balance.js";
 import type { SecretBox } from "../secrets/secret-box.js";
 import { WebhookCatchUp } from "./catch-up.js";
 import { WebhookDispatcher } from "./dispatcher.js";
+import { WEBHOOK_SWEEP_MS } from "./limits.js";
 import { WebhookListeners } from "./listeners.js";
 import { LowBalanceWatch } from "./low-balance-watch.js";
 import { WebhookNotices } from "./notices.js";
@@ -33,12 +33,12 @@ export interface WebhookWork {
   close(): Promise<void>;
 }
 
-export interface WebhookFoundations extends Pick<Foundations, "database" | "events" | "ownEvents" | "outbound"> {
+export interface WebhookInfrastructure extends Pick<Infrastructure, "database" | "events" | "ownEvents" | "outbound"> {
   readonly catalog: Pick<Catalog, "idOf">;
 }
 
 export function createWebhooks(
-  { catalog, database, events, ownEvents, outbound }: WebhookFoundations,
+  { catalog, database, events, ownEvents, outbound }: WebhookInfrastructure,
   box: SecretBox,
   clock: Clock,
   log: Logger,

@@ -8,14 +8,14 @@
  */
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
+import type { Events } from "../../store/events.js";
 import {
   WEBHOOK_CONTENDED_MS,
   WEBHOOK_DRAIN_MS,
   WEBHOOK_POLL_MS,
   WEBHOOK_TRIES_AT_ONCE_MAX,
   WEBHOOK_TRIES_PER_HOST_MAX,
-} from "../../limits-webhooks.js";
-import type { Events } from "../../store/events.js";
+} from "./limits.js";
 import type { DueDelivery, LeasedDelivery, WebhookQueue } from "./queue.js";
 import type { EndpointSecrets } from "./secrets.js";
 import type { WebhookSender } from "./sender.js";

@@ -3,9 +3,9 @@
  * A change is told to every process; whoever missed that reads it a minute later.
  */
 import type { Logger } from "pino";
-import { WEBHOOK_LISTENERS_REFRESH_MS } from "../../limits-webhooks.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
+import { WEBHOOK_LISTENERS_REFRESH_MS } from "./limits.js";
 import type { WebhookEvent } from "./messages.js";
 
 export interface Listener {

@@ -8,17 +8,17 @@
  *    so: a process that is killed between a charge and its queueing loses nothing.
  */
 import type { Logger } from "pino";
+import type { Database } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
+import type { ApiKeyRows } from "../api-keys/api-key-rows.js";
+import type { WebhookCatchUp } from "./catch-up.js";
 import {
   WEBHOOK_CATCH_UP_MS,
   WEBHOOK_CATCH_UP_START_MS,
   WEBHOOK_NOTICE_MS,
   WEBHOOK_NOTICED_MAX,
   WEBHOOK_QUEUED_AT_ONCE_MAX,
-} from "../../limits-webhooks.js";
-import type { Database } from "../../store/database.js";
-import type { Events } from "../../store/events.js";
-import type { ApiKeyRows } from "../api-keys/api-key-rows.js";
-import type { WebhookCatchUp } from "./catch-up.js";
+} from "./limits.js";
 import type { WebhookListeners } from "./listeners.js";
 import { apiKeyMessage, usageMessage, type WebhookMessage } from "./messages.js";
 import type { QueuedMessage, WebhookQueue } from "./queue.js";

@@ -4,6 +4,7 @@
  */
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
+import type { Database } from "../../store/database.js";
 import {
   WEBHOOK_FAILING_DAYS_MAX,
   WEBHOOK_LEASE_MS,
@@ -11,8 +12,7 @@ import {
   WEBHOOK_RETRY_DELAYS_MS,
   WEBHOOK_SWEPT_AT_ONCE_MAX,
   WEBHOOK_TRIES_PER_HOST_MAX,
-} from "../../limits-webhooks.js";
-import type { Database } from "../../store/database.js";
+} from "./limits.js";
 import { toBody, type WebhookBody, type WebhookMessage } from "./messages.js";
 import type { TryResult } from "./sender.js";
 

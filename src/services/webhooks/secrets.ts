@@ -1,7 +1,7 @@
 /** The signing secrets of endpoints: made, kept encrypted, and for a while two at once after a rotation. */
 import type { Clock } from "../../lib/clock.js";
-import { WEBHOOK_PREVIOUS_SECRET_HOURS } from "../../limits-webhooks.js";
 import type { SecretBox } from "../secrets/secret-box.js";
+import { WEBHOOK_PREVIOUS_SECRET_HOURS } from "./limits.js";
 import { createWebhookSecret } from "./signature.js";
 
 const HOUR_MS = 60 * 60 * 1000;

@@ -2,7 +2,7 @@
 import { Agent } from "undici";
 import { invalidInput } from "../../errors.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
-import { WEBHOOK_ANSWER_BYTES_MAX, WEBHOOK_TIMEOUT_MS, WEBHOOK_TRIES_PER_HOST_MAX } from "../../limits-webhooks.js";
+import { WEBHOOK_ANSWER_BYTES_MAX, WEBHOOK_TIMEOUT_MS, WEBHOOK_TRIES_PER_HOST_MAX } from "./limits.js";
 import type { SignedHeaders } from "./signature.js";
 
 export interface TryResult {

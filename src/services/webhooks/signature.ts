@@ -1,6 +1,6 @@
 /** Signatures of webhooks, as Standard Webhooks 1.0.0 has them: symmetric, version v1. */
 import { createHmac, randomBytes } from "node:crypto";
-import { WEBHOOK_SECRET_BYTES } from "../../limits-webhooks.js";
+import { WEBHOOK_SECRET_BYTES } from "./limits.js";
 
 const SECRET_PREFIX = "whsec_";
 

@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from "uuid";
 import type { AccountPermission } from "../../../src/context.js";
 import { createApiKeyText, startOfApiKey } from "../../../src/lib/api-key-format.js";
 import type { RunTokens } from "../../../src/services/agents/run-tokens.js";
-import type { ApiKeyDirectory } from "../../../src/services/api-keys/api-key-cache.js";
+import type { ApiKeyCache } from "../../../src/services/api-keys/api-key-cache.js";
 import type { Database } from "../../../src/store/database.js";
 import type { TestApp } from "../../support/app.js";
 import { signUp } from "../../support/sign-in.js";
@@ -77,12 +77,12 @@ async function createCaller(
   isOwn: boolean,
 ): Promise<MatrixCaller> {
   const key = createApiKeyText(kind === "secret" ? "sk" : "pk");
-  const directory = Reflect.get(app.services.apiKeys, "directory") as ApiKeyDirectory;
+  const keyCache = Reflect.get(app.services.apiKeys, "keyCache") as ApiKeyCache;
   await databaseOf(app).prisma.apiKey.create({
     data: {
       id: uuidv7(),
       accountId,
-      hash: new Uint8Array(directory.hash(key)),
+      hash: new Uint8Array(keyCache.hash(key)),
       type: kind,
       name: "caller",
       start: startOfApiKey(key),

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { isWellFormedApiKey } from "../../../src/lib/api-key-format.js";
 import { systemClock } from "../../../src/lib/clock.js";
 import { ensureOwner, type OwnerOptions } from "../../../src/services/accounts/owner.js";
-import { ApiKeyDirectory } from "../../../src/services/api-keys/api-key-cache.js";
+import { ApiKeyCache } from "../../../src/services/api-keys/api-key-cache.js";
 import type { Database } from "../../../src/store/database.js";
 import { createMemoryEvents } from "../../../src/store/events.js";
 import { OWNER_KEY } from "../../support/app.js";
@@ -16,8 +16,8 @@ import { openSharedTestDatabase, requirePostgres } from "../../support/shared-da
 const HUNDRED_CREDITS = 100_000_000_000n;
 const PEPPER = Buffer.alloc(32, 7);
 
-function directoryOf(database: Database): ApiKeyDirectory {
-  return new ApiKeyDirectory(
+function directoryOf(database: Database): ApiKeyCache {
+  return new ApiKeyCache(
     database,
     PEPPER,
     systemClock,

@@ -6,17 +6,17 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { CodeAgentHost } from "../../../src/services/agents/code-agent-host.js";
-import { OwnGateway } from "../../../src/services/mcp/loopback-client.js";
+import { LoopbackClient } from "../../../src/services/mcp/loopback-client.js";
 
 let server: Server;
-let gateway: OwnGateway;
+let gateway: LoopbackClient;
 let host: CodeAgentHost;
 
 beforeAll(async () => {
   server = createServer((_request, response) => response.end("the whole answer")).listen(0, "127.0.0.1");
   await once(server, "listening");
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  gateway = new OwnGateway(
+  gateway = new LoopbackClient(
     () => baseUrl,
     () => ({ baseUrl }),
   );

@@ -1,5 +1,5 @@
 /**
- * Code agents that mean harm, behind both walls: what they cannot reach, what they cannot use up, and that nothing of them is left.
+ * Code agents that mean harm, in both isolations: what they cannot reach, what they cannot use up, and that nothing of them is left.
  * The limits are the usual ones but for time, of which a test would wait for the end.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -8,9 +8,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AppError } from "../../../src/errors.js";
 import type { GuestHost } from "../../../src/services/agents/sandbox/guest-calls.js";
 import type { GuestLimits } from "../../../src/services/agents/sandbox/guest-process.js";
-import { findDeno, type Wall, type WallName } from "../../../src/services/agents/sandbox/isolation.js";
+import { findDeno, type Isolation, type IsolationName } from "../../../src/services/agents/sandbox/isolation.js";
 import { RunSlots } from "../../../src/services/agents/sandbox/run-slots.js";
-import { Guests } from "../../../src/services/agents/sandbox/sandbox-runner.js";
+import { SandboxRunner } from "../../../src/services/agents/sandbox/sandbox-runner.js";
 
 const MIB = 1024 * 1024;
 const ENDLESS = "return new Response(new ReadableStream({ start: (to) => to.enqueue(new Uint8Array(1)) }))";
@@ -114,22 +114,22 @@ const FORGERIES: Readonly<Record<string, string>> = {
   "fields of a prototype": `frame('{"type":"tool","id":7,"server":"a","tool":"b","args":{},"__proto__":{"id":8},"constructor":1}')`,
 };
 
-/** Guests behind one of the walls that `isMeant`, and what a test does with them. */
-function setUp(isMeant: (wall: Wall) => boolean) {
-  const guests = new Guests(pino({ level: "silent" }), (walls) => walls.filter(isMeant), 0);
+/** Guests in one of the isolations that `isMeant`, and what a test does with them. */
+function setUp(isMeant: (isolation: Isolation) => boolean) {
+  const sandboxRunner = new SandboxRunner(pino({ level: "silent" }), (isolations) => isolations.filter(isMeant), 0);
   let isStanding = false;
   beforeAll(async () => {
-    isStanding = (await guests.findWall()) !== null;
+    isStanding = (await sandboxRunner.findIsolation()) !== null;
   });
-  afterAll(() => guests.close());
+  afterAll(() => sandboxRunner.close());
 
-  const needWall = (skip: (note: string) => void) => {
-    if (!isStanding) skip("this wall does not stand on this machine");
+  const needIsolation = (skip: (note: string) => void) => {
+    if (!isStanding) skip("this isolation is not to be had on this machine");
   };
-  /** A test that is skipped, and says so, where the wall cannot be raised. */
+  /** A test that is skipped, and says so, where the isolation is not to be had. */
   const behind = (name: string, test: () => Promise<void>) =>
     it(name, async ({ skip }) => {
-      needWall(skip);
+      needIsolation(skip);
       await test();
     });
 
@@ -138,7 +138,10 @@ function setUp(isMeant: (wall: Wall) => boolean) {
     const script = Buffer.from(`export default async ({ request, sluice, mcp }) => {${body}};`);
     const headers = [["content-type", "application/json"]] as const;
     const request = { url: "http://sluice/v1/responses", headers, body: '{"input":"Hello"}' };
-    return guests.run({ script, request }, { owner, host, signal, log: pino({ level: "silent" }), limits: { ...PATIENT, ...limits } });
+    return sandboxRunner.run(
+      { script, request },
+      { owner, host, signal, log: pino({ level: "silent" }), limits: { ...PATIENT, ...limits } },
+    );
   };
   const run = async (body: string, limits?: Partial<GuestLimits>): Promise<string> =>
     (await (await open(body, limits)).readAll(20 * MIB)).toString();
@@ -147,11 +150,11 @@ function setUp(isMeant: (wall: Wall) => boolean) {
       (text) => expect.unreachable(`it answered ${text.slice(0, 200)}`),
       (error: AppError) => error,
     );
-  return { guests, needWall, behind, open, run, refusal };
+  return { sandboxRunner, needIsolation, behind, open, run, refusal };
 }
 
-describe.each<WallName>(["deno in bubblewrap", "deno alone"])("a guest behind %s", (wall) => {
-  const { guests, open, run, refusal, behind, needWall } = setUp((each) => each.name === wall);
+describe.each<IsolationName>(["deno in bubblewrap", "deno alone"])("a guest in %s", (isolation) => {
+  const { sandboxRunner, open, run, refusal, behind, needIsolation } = setUp((each) => each.name === isolation);
 
   behind("works", async () => {
     const text = await run(`
@@ -176,7 +179,7 @@ describe.each<WallName>(["deno in bubblewrap", "deno alone"])("a guest behind %s
     ["loops in a regular expression", `/^(a+)+$/.test("a".repeat(50) + "b")`],
     ["loops in promises", "const again = () => Promise.resolve().then(again); await again()"],
   ])("%s, and is ended", async ([, body], { skip }) => {
-    needWall(skip);
+    needIsolation(skip);
     expect(await refusal(body, QUICK)).toMatchObject({
       code: "UPSTREAM_TIMEOUT",
       message: "The agent used more than 0.3 s of processor time.",
@@ -196,7 +199,7 @@ describe.each<WallName>(["deno in bubblewrap", "deno alone"])("a guest behind %s
       `const { Worker } = await import("node:worker_threads"); for (;;) { new Worker("for(;;);", { eval: true }).on("error", () => {}); await new Promise((r) => setTimeout(r, 1)); }`,
     ],
   ])("fills memory with %s, and is ended", async ([, body], { skip }) => {
-    needWall(skip);
+    needIsolation(skip);
     const error = await refusal(body);
 
     expect(error).toMatchObject({ code: "UPSTREAM_ERROR" });
@@ -226,14 +229,14 @@ describe.each<WallName>(["deno in bubblewrap", "deno alone"])("a guest behind %s
   });
 
   it("leaves no process behind", async () => {
-    await guests.close();
+    await sandboxRunner.close();
 
     await expect.poll(() => descendants().filter(isAlive)).toEqual([]);
   });
 });
 
-describe("a guest behind the strongest wall", () => {
-  const { open, run, refusal, behind, needWall } = setUp(() => true);
+describe("a guest in the strongest isolation", () => {
+  const { open, run, refusal, behind, needIsolation } = setUp(() => true);
 
   it.for<[string, string, string]>([
     [
@@ -248,7 +251,7 @@ describe("a guest behind the strongest wall", () => {
       `const much = "x".repeat(${MIB}); for (;;) sluice("/", { method: "POST", body: much }).catch(() => {}), await new Promise((r) => setTimeout(r))`,
     ],
   ])("%s gigabytes, and is ended", async ([, message, body], { skip }) => {
-    needWall(skip);
+    needIsolation(skip);
     const before = process.memoryUsage().rss;
 
     expect(await refusal(body)).toMatchObject({ code: "UPSTREAM_ERROR", message: `The agent ${message}.` });
@@ -263,7 +266,7 @@ describe("a guest behind the strongest wall", () => {
   });
 
   it.for(Object.entries(FORGERIES))("forges %s, and is ended", async ([, bytes], { skip }) => {
-    needWall(skip);
+    needIsolation(skip);
     const error = await refusal(`
       const fs = await import("node:fs");
       const frame = (text) => Uint8Array.of(0, 0, 0, text.length, 0, 0, 0, 0, ...new TextEncoder().encode(text));
@@ -293,7 +296,7 @@ describe("a guest behind the strongest wall", () => {
       `Object.defineProperty(Object.prototype, "type", { get: () => "run" }); Object.prototype.then = (r) => r("y"); return new Response("x")`,
     ],
   ])("%s, and harms itself alone", async ([, body], { skip }) => {
-    needWall(skip);
+    needIsolation(skip);
     const told = await run(body, { ...QUICK, wallMs: 3_000 }).catch(({ code }: AppError) => code);
 
     expect(told).toBeOneOf(["x", "y", "INTERNAL_ERROR", "UPSTREAM_ERROR", "UPSTREAM_TIMEOUT"]);
@@ -318,22 +321,22 @@ describe("a guest behind the strongest wall", () => {
 });
 
 describe("bubblewrap by itself", () => {
-  const guests = new Guests(pino({ level: "silent" }), (walls) =>
-    walls
+  const sandboxRunner = new SandboxRunner(pino({ level: "silent" }), (isolations) =>
+    isolations
       .filter(({ name }) => name === "deno in bubblewrap")
-      .map((wall) => ({ ...wall, args: wall.args.flatMap((arg) => (arg === "run" ? ["run", "--allow-all"] : [arg])) })),
+      .map((isolation) => ({ ...isolation, args: isolation.args.flatMap((arg) => (arg === "run" ? ["run", "--allow-all"] : [arg])) })),
   );
-  afterAll(() => guests.close());
+  afterAll(() => sandboxRunner.close());
 
   it("keeps a guest that Deno allows everything from files, programs and the network", async ({ skip }) => {
-    if ((await guests.findWall()) === null) skip("bubblewrap is not installed, or may not be used");
+    if ((await sandboxRunner.findIsolation()) === null) skip("bubblewrap is not installed, or may not be used");
     const task = {
       script: Buffer.from(`export default async () => {${PROBES}}`),
       request: { url: "http://sluice/", headers: [], body: "" },
     };
     const signal = new AbortController().signal;
 
-    const answer = await guests.run(task, { owner: "maker", host, signal, log: pino({ level: "silent" }) });
+    const answer = await sandboxRunner.run(task, { owner: "maker", host, signal, log: pino({ level: "silent" }) });
 
     const reached = JSON.parse((await answer.readAll(MIB)).toString()) as Record<string, string>;
     expect(reached).toMatchObject({ "a folder": "deno,guest.js,lib,lib64,prlimit,proc,usr", "the machine's name": "guest" });

@@ -7,14 +7,14 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "v
 import type { RequestContext } from "../../../src/context.js";
 import type { AppError } from "../../../src/errors.js";
 import { API_KEYS_PER_ACCOUNT_MAX } from "../../../src/limits.js";
+import type { DeviceAuthorization, DeviceAuthorizations, NewDevice } from "../../../src/services/authorizations/device-authorizations.js";
 import {
   DEVICE_CODE_SECONDS,
   EXPIRED_DEVICE_CODE_KEPT_SECONDS,
   LIVE_DEVICE_CODES_PER_ADDRESS_MAX,
   USER_CODE_GUESSES_PER_ADDRESS_PER_MINUTE,
   USER_CODE_GUESSES_PER_MINUTE,
-} from "../../../src/limits-device.js";
-import type { DeviceAuthorization, DeviceAuthorizations, NewDevice } from "../../../src/services/authorizations/device-authorizations.js";
+} from "../../../src/services/authorizations/limits.js";
 import { OAuthError } from "../../../src/services/authorizations/oauth-error.js";
 import { createUserCode, parseUserCode } from "../../../src/services/authorizations/user-codes.js";
 import { databaseOf } from "../../e2e/money.js";

@@ -1,9 +1,9 @@
 /** The rules of registered models: when a change counts, which prices and fallbacks they may have, where their upstreams may be. */
 import { describe, expect, it } from "vitest";
 import { OutboundGuard } from "../../../src/lib/outbound-guard.js";
-import { PENDING_CHANGE_MS } from "../../../src/limits-community.js";
 import { chargedPrices, PRICE_FIELDS, type StatedPrices } from "../../../src/services/catalog/pricing.js";
 import { type FallbackHolder, type FallbackRow, fallbackRefusal } from "../../../src/services/community-models/fallbacks.js";
+import { PENDING_CHANGE_MS } from "../../../src/services/community-models/limits.js";
 import {
   createCommunityModelInput,
   createEndpointAgentInput,

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Caller, RequestContext } from "../../../src/context.js";
 import { AppError } from "../../../src/errors.js";
 import type { Page } from "../../../src/lib/pagination.js";
-import { MEDIA_OBJECT_BYTES_MAX, MEDIA_TAGS_MAX } from "../../../src/limits-media.js";
+import { MEDIA_OBJECT_BYTES_MAX, MEDIA_TAGS_MAX } from "../../../src/services/files/limits.js";
 import { MEDIA_OBJECT_FOLDER, type MediaObject, MediaObjects } from "../../../src/services/files/media-objects.js";
 import { createUploadInput } from "../../../src/services/files/media-objects-input.js";
 import { type MediaQuotaSettings, MediaQuotas } from "../../../src/services/files/media-quotas.js";

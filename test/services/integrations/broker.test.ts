@@ -4,9 +4,13 @@ import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AppError } from "../../../src/errors.js";
 import { systemClock } from "../../../src/lib/clock.js";
-import { BROKER_ANSWER_BYTES_MAX, BROKER_REQUESTS_AT_ONCE_MAX, CONNECTED_APPS_PER_ACCOUNT_MAX } from "../../../src/limits-integrations.js";
 import { createIntegrations } from "../../../src/services/integrations/create-integrations.js";
 import { HttpBroker } from "../../../src/services/integrations/http-broker.js";
+import {
+  BROKER_ANSWER_BYTES_MAX,
+  BROKER_REQUESTS_AT_ONCE_MAX,
+  CONNECTED_APPS_PER_ACCOUNT_MAX,
+} from "../../../src/services/integrations/limits.js";
 import { createPayer, databaseOf } from "../../e2e/money.js";
 import { type Client, createClient, expectEnvelope } from "../../rest/client.js";
 import { createTestApp, type TestApp } from "../../support/app.js";
@@ -297,8 +301,8 @@ describe("a gateway with an HTTP broker", () => {
 
   it("connects nothing when brokers are off, and has nothing connected", async () => {
     const addresses = { baseUrl: app.baseUrl, authUrl: app.baseUrl, mediaUrl: app.baseUrl };
-    const foundations = { database: databaseOf(app), deriveSecret: () => Buffer.alloc(32) };
-    const { integrations } = createIntegrations(foundations, { kind: "off" }, systemClock, () => addresses);
+    const infrastructure = { database: databaseOf(app), deriveSecret: () => Buffer.alloc(32) };
+    const { integrations } = createIntegrations(infrastructure, { kind: "off" }, systemClock, () => addresses);
     const caller = { kind: "session", accountId: ACCOUNT, isOperator: false, sessionId: "s" } as const;
     const ctx = { ...nobody(), caller };
 

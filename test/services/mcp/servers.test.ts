@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { OwnGateway } from "../../../src/services/mcp/loopback-client.js";
+import { LoopbackClient } from "../../../src/services/mcp/loopback-client.js";
 import type { McpServerId } from "../../../src/services/mcp/mcp-tools.js";
 import { McpServers } from "../../../src/services/mcp/servers.js";
 import { createMovableClock } from "../../support/clock.js";
@@ -197,11 +197,11 @@ function run(runToken: string) {
 }
 
 function serversWith(urls: Partial<Record<McpServerId, string>>, timeouts?: { listMs: number; callMs: number }, keys = {}): McpServers {
-  const ownGateway = new OwnGateway(
+  const loopback = new LoopbackClient(
     () => "http://127.0.0.1:1",
     () => ({ baseUrl: "http://localhost:1" }),
   );
-  const made = new McpServers({ urls, keys, ownGateway, clock, ...(timeouts ? { timeouts } : {}) });
+  const made = new McpServers({ urls, keys, loopback, clock, ...(timeouts ? { timeouts } : {}) });
   closing.push(() => made.close());
   return made;
 }

@@ -1,7 +1,11 @@
 /** What happens reaches the queue: at once when this process did it, and in any case later. */
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { WEBHOOK_CATCH_UP_DAYS_MAX, WEBHOOK_CATCH_UP_OVERLAP_MS, WEBHOOK_QUEUED_AT_ONCE_MAX } from "../../../src/limits-webhooks.js";
+import {
+  WEBHOOK_CATCH_UP_DAYS_MAX,
+  WEBHOOK_CATCH_UP_OVERLAP_MS,
+  WEBHOOK_QUEUED_AT_ONCE_MAX,
+} from "../../../src/services/webhooks/limits.js";
 import { createTestDatabase, type TestDatabase } from "../../support/database.js";
 import { createKey, createPayer, createTestLedger, settle, type TestPayer, usageRecord } from "../../support/ledger.js";
 import { startWebhookReceiver, type WebhookReceiver } from "../../support/webhook-receiver.js";

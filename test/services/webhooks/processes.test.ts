@@ -1,7 +1,7 @@
 /** Several processes on one database share the queue of webhooks. */
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { WEBHOOK_LEASE_MS } from "../../../src/limits-webhooks.js";
+import { WEBHOOK_LEASE_MS } from "../../../src/services/webhooks/limits.js";
 import type { WebhookMessage } from "../../../src/services/webhooks/messages.js";
 import type { TestDatabase } from "../../support/database.js";
 import { createAccount, createTestLedger } from "../../support/ledger.js";

@@ -8,7 +8,7 @@ import {
   WEBHOOK_PREVIOUS_SECRET_HOURS,
   WEBHOOK_RETRY_DELAYS_MS,
   WEBHOOK_TRIES_PER_HOST_MAX,
-} from "../../../src/limits-webhooks.js";
+} from "../../../src/services/webhooks/limits.js";
 import type { WebhookMessage } from "../../../src/services/webhooks/messages.js";
 import { createTestDatabase, type TestDatabase } from "../../support/database.js";
 import { createAccount, createTestLedger } from "../../support/ledger.js";

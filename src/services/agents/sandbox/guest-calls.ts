@@ -3,7 +3,7 @@
  * failed, and nothing of who it asks as.
  */
 import { AppError } from "../../../errors.js";
-import { CODE_RUN_CALLS_MAX, CODE_RUN_REPLY_BYTES_MAX } from "../../../limits-agents.js";
+import { CODE_RUN_CALLS_MAX, CODE_RUN_REPLY_BYTES_MAX } from "../limits.js";
 import { FrameError } from "./frames.js";
 import type { FromGuest, HeaderList, ToGuest } from "./messages.js";
 

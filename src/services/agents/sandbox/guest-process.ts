@@ -5,8 +5,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, readSync, writeFileSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
-import { CODE_RUN_LOG_BYTES_MAX, CODE_RUN_NICENESS, CODE_RUN_WATCH_MS } from "../../../limits-agents.js";
-import { GUEST_ENVIRONMENT, type Wall } from "./isolation.js";
+import { CODE_RUN_LOG_BYTES_MAX, CODE_RUN_NICENESS, CODE_RUN_WATCH_MS } from "../limits.js";
+import { GUEST_ENVIRONMENT, type Isolation } from "./isolation.js";
 
 export interface GuestLimits {
   readonly cpuMs: number;
@@ -57,18 +57,18 @@ export class GuestProcess {
 
   /** `onOutput` is given its standard output, chunk after chunk; it must not throw. */
   constructor(
-    wall: Wall,
+    isolation: Isolation,
     private readonly limits: GuestLimits,
     onOutput: (chunk: Buffer) => void,
   ) {
-    const { file, args, identity } = wall;
+    const { file, args, identity } = isolation;
     this.child = spawn(file, args, {
       ...identity,
       cwd: "/",
       env: { ...GUEST_ENVIRONMENT },
       // A session and a process group of its own: it has no terminal, and all of it can be killed at once.
       detached: true,
-      stdio: ["pipe", "pipe", "pipe", wall.tellsPid ? "pipe" : "ignore"],
+      stdio: ["pipe", "pipe", "pipe", isolation.tellsPid ? "pipe" : "ignore"],
     });
     if (this.child.pid !== undefined) yieldToOthers(this.child.pid);
     const [stdin, stdout, stderr, info] = this.child.stdio;
@@ -78,7 +78,7 @@ export class GuestProcess {
     this.stdin.on("error", () => undefined);
     this.stdout.on("data", (chunk: Buffer) => this.takeOutput(chunk, onOutput));
     (stderr as Readable).on("data", (chunk: Buffer) => this.takePrinted(chunk));
-    if (!wall.tellsPid) this.guestPid = this.child.pid ?? null;
+    if (!isolation.tellsPid) this.guestPid = this.child.pid ?? null;
     else this.readPid(info as Readable);
     this.timers = [
       setTimeout(() => this.stop({ reason: "limit", limit: "wall" }), limits.wallMs),

@@ -9,14 +9,14 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Logger } from "pino";
 import { type AppError, agentFailed, upstreamFailed, upstreamTimedOut } from "../../../errors.js";
-import { CODE_RUN_MESSAGE_BYTES_MAX } from "../../../limits-agents.js";
 import type { UpstreamResponse } from "../../../providers/http.js";
 import { ProviderError } from "../../../providers/provider.js";
+import { CODE_RUN_MESSAGE_BYTES_MAX } from "../limits.js";
 import { encodeFrame, FrameError, FrameReader } from "./frames.js";
 import { GuestCalls, type GuestHost } from "./guest-calls.js";
 import { parseFromGuest } from "./guest-messages.js";
 import { type GuestEnd, type GuestLimit, type GuestLimits, GuestProcess } from "./guest-process.js";
-import type { Wall } from "./isolation.js";
+import type { Isolation } from "./isolation.js";
 import type { FromGuest, ToGuest } from "./messages.js";
 
 /** The agent's script and what it is asked. */
@@ -52,7 +52,7 @@ export class GuestRun implements UpstreamResponse {
   private readonly onAbort = () => this.abort(this.signal.reason);
 
   constructor(
-    wall: Wall,
+    isolation: Isolation,
     task: GuestTask,
     host: GuestHost,
     private readonly limits: GuestLimits,
@@ -60,7 +60,7 @@ export class GuestRun implements UpstreamResponse {
     private readonly log: Logger,
   ) {
     this.frames = new FrameReader({ headerBytesMax: CODE_RUN_MESSAGE_BYTES_MAX, bytesMax: limits.outputBytes });
-    this.process = new GuestProcess(wall, limits, (chunk) => this.takeOutput(chunk));
+    this.process = new GuestProcess(isolation, limits, (chunk) => this.takeOutput(chunk));
     this.calls = new GuestCalls(host, (message, bytes) => this.process.send(encodeFrame(message, bytes)));
     this.over = this.process.ended.then((end) => this.takeEnd(end));
     signal.addEventListener("abort", this.onAbort);

@@ -13,12 +13,12 @@ import {
   CODE_RUN_HEAP_MEGABYTES,
   CODE_RUN_NICENESS,
   CODE_RUN_THREADS_MAX,
-} from "../../../limits-agents.js";
+} from "../limits.js";
 
-export type WallName = "deno in bubblewrap" | "deno alone";
+export type IsolationName = "deno in bubblewrap" | "deno alone";
 
-export interface Wall {
-  readonly name: WallName;
+export interface Isolation {
+  readonly name: IsolationName;
   readonly file: string;
   readonly args: readonly string[];
   /** Whom to become before anything else; absent: the gateway itself. */
@@ -64,8 +64,8 @@ export function findDeno(): string | null {
   }
 }
 
-/** The walls that this machine's programs could raise, the strongest first; which of them stand, only a try shows. */
-export function listWalls(deno: string, guestProgram: string): readonly Wall[] {
+/** The isolations that this machine's programs could give, the strongest first; which of them hold, only a try shows. */
+export function listIsolations(deno: string, guestProgram: string): readonly Isolation[] {
   const nice = findProgram("nice");
   const prlimit = findProgram("prlimit");
   const setpriv = findProgram("setpriv");
@@ -92,8 +92,8 @@ export function listWalls(deno: string, guestProgram: string): readonly Wall[] {
   };
   // A gateway that runs as root may not be able to become nobody: its files may be root's alone.
   const identities = process.getuid?.() === 0 ? [{ identity: { uid: NOBODY, gid: NOBODY } }, {}] : [{}];
-  const walls = boxed ? [boxed, alone] : [alone];
-  return walls.flatMap((wall) => identities.map((identity) => ({ file: nice, ...wall, ...identity })));
+  const isolations = boxed ? [boxed, alone] : [alone];
+  return isolations.flatMap((isolation) => identities.map((identity) => ({ file: nice, ...isolation, ...identity })));
 }
 
 /** Arguments of bubblewrap, with the guest's program at their end. */

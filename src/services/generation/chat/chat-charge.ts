@@ -3,7 +3,7 @@ import type { RequestContext } from "../../../context.js";
 import { NO_USAGE } from "../../../lib/usage.js";
 import type { AgentProviders } from "../../agents/agent-providers.js";
 import type { Catalog } from "../../catalog/catalog.js";
-import type { CallOutcomes } from "../../community-models/health-reporter.js";
+import type { HealthReporter } from "../../community-models/health-reporter.js";
 import { type Credits, type OpenCharge, payerOf } from "../../credits/credits.js";
 import type { OutputEstimates } from "../../credits/output-estimates.js";
 import type { Admission } from "../admission.js";
@@ -19,14 +19,14 @@ export interface ChatDependencies {
   readonly upstreams: Upstreams;
   readonly agents: AgentProviders;
   readonly admission: Admission;
-  readonly outcomes: CallOutcomes;
+  readonly healthReporter: HealthReporter;
   readonly running: RunningGenerations;
   /** A generation's total, in milliseconds. */
   readonly totalMs: number;
 }
 
 /** An agent that the gateway runs answers by itself; every other model has an upstream. */
-export function providersOf({ upstreams, agents }: ChatDependencies, ctx: RequestContext, generationId: string): ProviderOf {
+export function chatProviderFor({ upstreams, agents }: ChatDependencies, ctx: RequestContext, generationId: string): ProviderOf {
   return (model) => {
     const isRunHere = model.agentType === "prompt_agent" || model.agentType === "code_agent";
     return isRunHere ? agents.chat(model, { ctx, generationId }) : upstreams.chat(ctx, model);

@@ -19,7 +19,7 @@ import { costOf } from "../../catalog/pricing.js";
 import type { OpenCharge } from "../../credits/credits.js";
 import { type Answered, noteFailure } from "../attempts.js";
 import { CallerGone, Cancellation } from "../cancellation.js";
-import { withinHold } from "../cap-to-hold.js";
+import { capToHold } from "../cap-to-hold.js";
 import { takeGenerationId } from "../generation-id.js";
 import type { CancelPolicy, Receipt, UsageStatus } from "../receipt.js";
 import { toCallerError } from "../upstream-errors.js";
@@ -27,14 +27,14 @@ import { allInCallersWords } from "../upstream-words.js";
 import { joinWarnings } from "../warnings.js";
 import { admitChat } from "./chat-admission.js";
 import { type BegunStream, openChatStream } from "./chat-attempts.js";
-import { type ChatDependencies, openCharge, providersOf } from "./chat-charge.js";
+import { type ChatDependencies, chatProviderFor, openCharge } from "./chat-charge.js";
 import { isHidden, nextCheck } from "./chat-hold.js";
 import type { ChatCompletionInput } from "./chat-input.js";
 import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
 import { type ChatPlan, planChat, toLedgerRecord } from "./chat-plan.js";
 import { toChatReceipt } from "./chat-receipt.js";
 import { type ChatStreamBatch, ChatTail } from "./chat-tail.js";
-import { believed, isFarBeyond, outputTokens, outputTokensOf, tokensBeyond } from "./usage-cap.js";
+import { capUsage, isFarBeyond, outputTokens, outputTokensOf, tokensBeyond } from "./usage-cap.js";
 
 export interface ChatCompletionStream {
   /** The generation's own id, known before anything has been asked of an upstream. */
@@ -168,7 +168,7 @@ export class ChatStreamRun implements ChatCompletionStream {
       return await openChatStream(
         {
           plan,
-          providerOf: providersOf(this.deps, this.ctx, plan.generationId),
+          providerOf: chatProviderFor(this.deps, this.ctx, plan.generationId),
           waiting: this.cancellation,
           outputTokensMax: this.outputTokensMax,
           onFailure: (model, error) => this.noteFailure(plan, model, error),
@@ -266,7 +266,7 @@ export class ChatStreamRun implements ChatCompletionStream {
   private async finish(begun: Begun): Promise<ChatStreamBatch> {
     const { plan, charge, model, meter, tail } = begun;
     this.isEnded = true;
-    this.deps.outcomes.succeeded(plan.caller, model);
+    this.deps.healthReporter.succeeded(plan.caller, model);
     const { isCallerGone } = this.cancellation;
     const metered = isCallerGone ? this.unfinished(plan, charge, meter) : meter.complete();
     this.deps.estimates.learn(plan.caller.accountId, plan.model.id, outputTokensOf(model, meter, metered.usage));
@@ -280,7 +280,7 @@ export class ChatStreamRun implements ChatCompletionStream {
     this.failure = refusal;
     await begun.answer.rest.return?.();
     const unpaidTokens = tokensBeyond(meter.soFar(), charge.heldAmount, plan.model.rates);
-    const { quantities: usage, source } = withinHold(toQuantities(meter.partial()), plan.model.rates, charge.heldAmount);
+    const { quantities: usage, source } = capToHold(toQuantities(meter.partial()), plan.model.rates, charge.heldAmount);
     return tail.cutAtLength(passed, unpaidTokens, await this.conclude(plan, charge, model, { usage, source }, "cancelled"));
   }
 
@@ -318,7 +318,7 @@ export class ChatStreamRun implements ChatCompletionStream {
     const usual = plan.length.mean * plan.choices;
     const unseen = Math.max(0, usual - outputTokens(metered.usage));
     const usage = { ...metered.usage, outputReasoningTokens: metered.usage.outputReasoningTokens + unseen };
-    const { quantities } = withinHold(toQuantities({ ...metered, usage }), plan.model.rates, charge.heldAmount);
+    const { quantities } = capToHold(toQuantities({ ...metered, usage }), plan.model.rates, charge.heldAmount);
     return { usage: quantities, source: "partial" };
   }
 
@@ -328,7 +328,7 @@ export class ChatStreamRun implements ChatCompletionStream {
   }
 
   private noteFailure({ caller }: ChatPlan, model: Model, error: unknown): void {
-    noteFailure(this.deps.outcomes, caller, model, error, this.cancellation.signal);
+    noteFailure(this.deps.healthReporter, caller, model, error, this.cancellation.signal);
   }
 
   private isCheckDue({ plan, charge, meter }: Begun): boolean {
@@ -359,7 +359,7 @@ export class ChatStreamRun implements ChatCompletionStream {
   }
 
   private async conclude(plan: ChatPlan, charge: OpenCharge, model: Model, metered: MeteredUsage, status: UsageStatus): Promise<Receipt> {
-    const { usage, source } = believed(plan, charge, model, metered);
+    const { usage, source } = capUsage(plan, charge, model, metered);
     const record = toLedgerRecord(plan, { modelUsed: model.id, usage, usageSource: source, status, firstTokenMs: this.firstTokenMs });
     const heldNanocredits = charge.heldAmount;
     const settlement = await charge.settle(costOf(usage, plan.model.rates), record);

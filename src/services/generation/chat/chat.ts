@@ -15,7 +15,7 @@ import type { Receipt } from "../receipt.js";
 import { allInCallersWords } from "../upstream-words.js";
 import { admitChat } from "./chat-admission.js";
 import { completeChat } from "./chat-attempts.js";
-import { type ChatDependencies, openCharge, providersOf } from "./chat-charge.js";
+import { type ChatDependencies, chatProviderFor, openCharge } from "./chat-charge.js";
 import { cutCompletion } from "./chat-cut.js";
 import type { ChatCompletionInput } from "./chat-input.js";
 import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
@@ -23,7 +23,7 @@ import { type ChatPlan, planChat, toLedgerRecord } from "./chat-plan.js";
 import { toChatReceipt } from "./chat-receipt.js";
 import { type ChatCompletionStream, ChatStreamRun } from "./chat-stream.js";
 import { toReportedUsage } from "./chat-usage.js";
-import { believed, holdDelivered, outputTokensOf } from "./usage-cap.js";
+import { capUsage, holdDelivered, outputTokensOf } from "./usage-cap.js";
 
 export interface ChatCompletionResult {
   /** The JSON document to answer. */
@@ -51,7 +51,7 @@ export class ChatCompletions {
 
   /** From the hold to the settlement. */
   private async finish(ctx: RequestContext, plan: ChatPlan, charge: OpenCharge): Promise<ChatCompletionResult> {
-    const { outcomes, estimates, running } = this.deps;
+    const { healthReporter, estimates, running } = this.deps;
     const cancellation = new Cancellation(ctx.signal, this.deps.totalMs);
     running.begin(cancellation);
     cancellation.followHold(charge);
@@ -62,13 +62,13 @@ export class ChatCompletions {
     try {
       const { model, answer } = await completeChat({
         plan,
-        providerOf: providersOf(this.deps, ctx, plan.generationId),
+        providerOf: chatProviderFor(this.deps, ctx, plan.generationId),
         waiting: cancellation,
         outputTokensMax,
-        onFailure: (candidate, error) => noteFailure(outcomes, plan.caller, candidate, error, cancellation.signal),
+        onFailure: (candidate, error) => noteFailure(healthReporter, plan.caller, candidate, error, cancellation.signal),
         onLimit: (limit) => estimates.learnLimit(plan.caller.accountId, plan.model.id, limit),
       });
-      outcomes.succeeded(plan.caller, model);
+      healthReporter.succeeded(plan.caller, model);
       const upstreamMs = performance.now() - calledAt;
       await charge.held;
       const status = cancellation.isCallerGone ? "cancelled" : "ok";
@@ -103,7 +103,7 @@ export class ChatCompletions {
     const recordOf = (metered: MeteredUsage) =>
       toLedgerRecord(plan, { modelUsed: model.id, usage: metered.usage, usageSource: metered.source, status, firstTokenMs: null });
     const tokensPassed = await holdDelivered(plan, charge, model, answer, reported, () => recordOf(reported));
-    const metered = believed(plan, charge, model, reported);
+    const metered = capUsage(plan, charge, model, reported);
     const cost = costOf(metered.usage, plan.model.rates);
     const record = recordOf(metered);
     const settlement = await charge.settle(cost, record);

@@ -5,14 +5,14 @@ import type { LedgerRecord } from "../../../store/ledger.js";
 import type { Model } from "../../catalog/model.js";
 import { costOf, type RateCard } from "../../catalog/pricing.js";
 import type { OpenCharge } from "../../credits/credits.js";
-import { withinHold } from "../cap-to-hold.js";
+import { capToHold } from "../cap-to-hold.js";
 import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
 import type { ChatPlan } from "./chat-plan.js";
 
 /** What may be charged: cut to the hold when it is an account's upstream that answered. */
-export function believed({ model: { rates } }: ChatPlan, charge: OpenCharge, model: Model, metered: MeteredUsage): MeteredUsage {
+export function capUsage({ model: { rates } }: ChatPlan, charge: OpenCharge, model: Model, metered: MeteredUsage): MeteredUsage {
   if (!model.isCommunity) return metered;
-  const { quantities, source } = withinHold({ quantities: metered.usage, source: metered.source }, rates, charge.heldAmount);
+  const { quantities, source } = capToHold({ quantities: metered.usage, source: metered.source }, rates, charge.heldAmount);
   return { usage: quantities, source };
 }
 

@@ -6,13 +6,13 @@ import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { Clock } from "../../../lib/clock.js";
 import { closedTypeOf, type GeneratedType } from "../../../lib/content-types.js";
-import { CONTENT_CACHE_BYTES_MAX, CONTENT_CACHE_HOURS, CONTENT_CACHE_NOTE_MS } from "../../../limits-disk.js";
 import type { BlobStore } from "../../../store/blobs.js";
 import type { Database } from "../../../store/database.js";
 import type { ContentCacheEntryModel } from "../../../store/generated/prisma/models.js";
 import type { Receipt } from "../receipt.js";
 import { fromStoredReceipt, type StoredReceipt, toStoredReceipt } from "../stored-receipt.js";
 import type { CacheableAnswer, KeptAnswer } from "./content-cache.js";
+import { CONTENT_CACHE_BYTES_MAX, CONTENT_CACHE_HOURS, CONTENT_CACHE_NOTE_MS } from "./limits.js";
 
 const HOUR_MS = 60 * 60 * 1000;
 /** When it is full it is emptied this far, so that not every new answer has to make room. */

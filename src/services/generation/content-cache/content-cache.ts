@@ -12,13 +12,13 @@ import { AppError, type ErrorCode, upstreamFailed } from "../../../errors.js";
 import type { GeneratedType } from "../../../lib/content-types.js";
 import { createId } from "../../../lib/ids.js";
 import { NO_USAGE } from "../../../lib/usage.js";
-import { CONTENT_CACHE_ANSWER_BYTES_MAX } from "../../../limits-disk.js";
 import type { MediaFile } from "../../../providers/media.js";
 import type { ByteRange } from "../../../store/blobs.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { Model } from "../../catalog/model.js";
 import type { Receipt } from "../receipt.js";
 import type { CachedAnswers } from "./cached-answers.js";
+import { CONTENT_CACHE_ANSWER_BYTES_MAX } from "./limits.js";
 import { SharedWork } from "./shared-work.js";
 
 export interface CacheQuery {

@@ -1,8 +1,8 @@
 /** How files come to whoever called a tool: within the result, or as links of the media host when they are asked for or too large. */
 import type { RequestContext } from "../../../context.js";
-import { MCP_INLINE_BYTES_MAX } from "../../../limits-mcp.js";
 import type { MediaFile } from "../../../providers/media.js";
 import type { MediaLinks } from "../../files/media-links.js";
+import { MCP_INLINE_BYTES_MAX } from "../limits.js";
 import { textBlock } from "./tool.js";
 
 type Block = Readonly<Record<string, unknown>>;

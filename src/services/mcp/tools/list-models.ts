@@ -1,11 +1,11 @@
 /** `list_models`: what the other tools may be asked for. */
 import * as z from "zod";
 import { CATALOG_SEARCH_CHARS_MAX } from "../../../limits.js";
-import { MCP_MODELS_DEFAULT, MCP_MODELS_MAX } from "../../../limits-mcp.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import { MODALITIES } from "../../catalog/modality.js";
 import { CAPABILITIES, type Model } from "../../catalog/model.js";
 import { toCatalogEntry } from "../../catalog/view.js";
+import { MCP_MODELS_DEFAULT, MCP_MODELS_MAX } from "../limits.js";
 import { type GatewayTool, textBlock } from "./tool.js";
 
 const input = z.strictObject({

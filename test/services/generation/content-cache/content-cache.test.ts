@@ -6,11 +6,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { KeyCaller, RequestContext } from "../../../../src/context.js";
 import { AppError } from "../../../../src/errors.js";
 import { NO_USAGE } from "../../../../src/lib/usage.js";
-import { CONTENT_CACHE_ANSWER_BYTES_MAX, CONTENT_CACHE_HOURS, ORPHAN_AGE_MS } from "../../../../src/limits-disk.js";
 import type { Model } from "../../../../src/services/catalog/model.js";
-import { DiskSweeper } from "../../../../src/services/files/blob-gc.js";
+import { BlobGc } from "../../../../src/services/files/blob-gc.js";
+import { ORPHAN_AGE_MS } from "../../../../src/services/files/limits.js";
 import { CachedAnswers, CONTENT_CACHE_FOLDER } from "../../../../src/services/generation/content-cache/cached-answers.js";
 import { type CacheableAnswer, type CacheQuery, ContentCache } from "../../../../src/services/generation/content-cache/content-cache.js";
+import { CONTENT_CACHE_ANSWER_BYTES_MAX, CONTENT_CACHE_HOURS } from "../../../../src/services/generation/content-cache/limits.js";
 import type { Receipt } from "../../../../src/services/generation/receipt.js";
 import type { BlobStore } from "../../../../src/store/blobs.js";
 import { openDirectoryBlobs } from "../../../../src/store/directory-blobs.js";
@@ -317,11 +318,11 @@ describe("blobs that nobody knows of", () => {
     await cache.get(context(), asked, producer().produce);
     await blobs.put(`${CONTENT_CACHE_FOLDER}/orphan`, Buffer.from("left behind"));
     const owner = { folder: CONTENT_CACHE_FOLDER, findNamed: (keys: readonly string[]) => answers.findNamed(keys) };
-    const sweeper = new DiskSweeper(blobs, [owner], clock, silentLog);
+    const blobGc = new BlobGc(blobs, [owner], clock, silentLog);
 
-    expect(await sweeper.sweepOrphans()).toBe(0);
+    expect(await blobGc.sweepOrphans()).toBe(0);
     now = new Date(Date.now() + ORPHAN_AGE_MS + 1_000);
-    expect(await sweeper.sweepOrphans()).toBeGreaterThanOrEqual(1);
+    expect(await blobGc.sweepOrphans()).toBeGreaterThanOrEqual(1);
 
     expect(await blobs.head(`${CONTENT_CACHE_FOLDER}/orphan`)).toBeNull();
     expect((await cache.get(context(), asked, producer().produce)).isHit).toBe(true);

@@ -1,4 +1,4 @@
-/** Numbers that bound how the blob store is used. */
+/** Limits of the blob store. */
 
 /** S3: connections at once; more requests than that wait. Downloads hold theirs as long as their readers take. */
 export const S3_CONNECTIONS_MAX = 256;

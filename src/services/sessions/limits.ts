@@ -17,24 +17,13 @@ export const SESSION_CACHE_ENTRIES_MAX = 10_000;
 export const PASSWORD_CHARS_MIN = 8;
 /** Unspecified. */
 export const PASSWORD_CHARS_MAX = 128;
-/** scrypt's N, OWASP Password Storage Cheat Sheet. */
-export const PASSWORD_COST = 2 ** 14;
 /** Each takes 32 MiB and a thread for tens of milliseconds; the process has four threads, which files and names need too. */
 export const PASSWORD_HASHES_AT_ONCE = 2;
 /** Unspecified: more than these wait a few seconds, and are told to come back instead. */
 export const PASSWORD_HASHES_WAITING_MAX = 64;
 
-/** Unspecified: of one address, of one e-mail address, and of sign-ups of one address. */
-export const SIGN_IN_ATTEMPTS_PER_MINUTE = 10;
-
 /** RFC 5321 4.5.3.1.3, less the angle brackets. */
 export const EMAIL_CHARS_MAX = 254;
-/** Unspecified. */
-export const PROFILE_NAME_CHARS_MAX = 120;
-/** Unspecified. */
-export const PROFILE_IMAGE_CHARS_MAX = 2_048;
-/** Unspecified: GitHub's own bound. */
-export const HANDLE_CHARS_MAX = 39;
 /** Unspecified: what is kept of a browser's name. */
 export const USER_AGENT_CHARS_MAX = 400;
 

@@ -1,4 +1,4 @@
-/** Numbers that bound agents (Spec 8, decisions "Agents and community models"). */
+/** Limits of agents (Spec 8, decisions "Agents and community models") and of reading the repositories that they come from. */
 
 /** Spec 8. */
 export const SYSTEM_PROMPT_CHARS_MAX = 8_000;
@@ -19,17 +19,11 @@ export const TOOL_RESULT_CHARS_MAX = 50_000;
 export const TOOL_RESULT_IMAGES_MAX = 4;
 /** In base64. */
 export const TOOL_RESULT_IMAGE_CHARS_MAX = 6 * 1024 * 1024;
-/** Unspecified: runs of one process whose costs are told with their answers. */
-export const AGENT_RUNS_NOTED_MAX = 10_000;
 /** Unspecified: agents whose definition one process keeps in memory. */
 export const AGENT_CACHE_ENTRIES_MAX = 1_000;
-/** Decisions: a run token's life. */
-export const RUN_TOKEN_MS = 30 * 60_000;
 
 /** Decisions: of what a caller has, what a run may cost unless they say otherwise, as a divisor. */
 export const RUN_SHARE = 10n;
-/** Runs whose spending one process counts: more than can have a good run token at once. */
-export const RUN_BUDGETS_MAX = 200_000;
 
 /** Decisions: code agents. */
 export const AGENT_SCRIPT_BYTES_MAX = 64 * 1024;
@@ -72,3 +66,32 @@ export const CODE_RUN_THREADS_MAX = 64;
 export const CODE_RUN_NICENESS = 10;
 /** Unspecified: scripts of agents that are kept in memory, those called last. */
 export const CODE_SCRIPTS_BYTES_MAX = 64 * 1024 * 1024;
+
+/** From the first byte that is asked for to the finished bundle. */
+export const REPOSITORY_TIMEOUT_MS = 20_000;
+/** The latest commit as its host packs it. */
+export const REPOSITORY_PACK_BYTES_MAX = 20 * 1024 * 1024;
+/** Everything in it, unpacked. */
+export const REPOSITORY_UNPACKED_BYTES_MAX = 64 * 1024 * 1024;
+/** One file of it, unless its host can leave large ones out: unpacking one is a single step, in which nobody else is served. */
+export const REPOSITORY_FILE_BYTES_MAX = 16 * 1024 * 1024;
+/** Files and folders of the latest commit. */
+export const REPOSITORY_OBJECTS_MAX = 20_000;
+/** What a host lists before the branch that it names as its default. */
+export const REPOSITORY_ADVERTISEMENT_BYTES_MAX = 256 * 1024;
+/** Hosts redirect `owner/name` to `owner/name.git`, and repositories that were renamed or moved. */
+export const REPOSITORY_REDIRECTS_MAX = 3;
+/** Repositories that one process fetches at the same time. */
+export const REPOSITORIES_AT_ONCE_MAX = 4;
+/** How long a host is asked for the description of a repository: without an answer an agent has none. */
+export const REPOSITORY_DESCRIPTION_TIMEOUT_MS = 3_000;
+export const REPOSITORY_DESCRIPTION_BYTES_MAX = 512 * 1024;
+
+/** Of agent.ts and everything that it imports. */
+export const AGENT_SOURCES_BYTES_MAX = 512 * 1024;
+export const AGENT_FILES_MAX = 100;
+export const AGENT_BUNDLE_BYTES_MAX = 1024 * 1024;
+/** Of each of the two processes that make a bundle, without its program. One of sources that nest no deeper than people write takes 100 MB. */
+export const BUNDLER_MEMORY_BYTES_MAX = 320 * 1024 * 1024;
+/** How deep JSON nests that an agent imports. */
+export const AGENT_JSON_DEPTH_MAX = 100;

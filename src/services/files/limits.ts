@@ -1,4 +1,17 @@
-/** Numbers of the media host's second variant, uploads straight to the blob store, and of what an account may keep there. */
+/** Limits of media files and uploads, and of how blobs that nobody knows of are looked for. */
+
+/** Media, spec 8, variant A: 10 MB, binary (decisions "Media"). */
+export const MEDIA_UPLOAD_BYTES_MAX = 10 * 1024 * 1024;
+/** Media, spec 8: from the last upload. */
+export const MEDIA_FILE_DAYS = 14;
+/** Media, unspecified: a file's display name. */
+export const MEDIA_NAME_CHARS_MAX = 255;
+
+/** Disk: how often what has expired is removed, and how often blobs that nobody knows of are looked for. */
+export const EXPIRY_SWEEP_MS = 5 * 60 * 1000;
+export const ORPHAN_SWEEP_MS = 60 * 60 * 1000;
+/** Disk: a blob is written before the row that names it; one that is older than that and unnamed is an orphan. */
+export const ORPHAN_AGE_MS = 60 * 60 * 1000;
 
 /** Spec 8, variant B: 100 MB, binary (decisions "Media"). */
 export const MEDIA_OBJECT_BYTES_MAX = 100 * 1024 * 1024;
@@ -20,10 +33,5 @@ export const MEDIA_TYPE_CHARS_MAX = 255;
 export const MEDIA_PAGE_SIZE_DEFAULT = 20;
 export const MEDIA_PAGE_SIZE_MAX = 100;
 
-/** Unspecified: what an account may keep on the media host, unless configured. */
-export const MEDIA_QUOTA_BYTES_DEFAULT = 5 * 1024 * 1024 * 1024;
-export const MEDIA_QUOTA_FILES_DEFAULT = 10_000;
-/** Unspecified: with less free space than this on the disk no file is taken in, unless configured. The database needs the rest. */
-export const DISK_FREE_BYTES_MIN_DEFAULT = 512 * 1024 * 1024;
 /** Media, unspecified: bytes of one upload between two looks at what the disk has left. */
 export const DISK_LOOK_BYTES = 4 * 1024 * 1024;

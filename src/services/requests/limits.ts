@@ -1,11 +1,6 @@
-/** Numbers that bound the bodies of requests while they are on their way and at work; the other part of `limits.ts`. */
+/** Limits of the bodies of requests while they are on their way and at work. */
 
-/** Unspecified: bytes of bodies that a process holds at once; `REQUEST_BODIES_BYTES`. Parsed, they take some three times that. */
-export const REQUEST_BODIES_BYTES_DEFAULT = 512 * 1024 * 1024;
-/** Unspecified: less would refuse what ordinary requests bring. */
-export const REQUEST_BODIES_BYTES_MIN = 64 * 1024 * 1024;
-
-/** Unspecified: each one's part of that is one of so many: an account, a client address, the publishable keys of an account, one of them at one address, all who have no key, one of them at one address. */
+/** Unspecified: each one's part of REQUEST_BODIES_BYTES is one of so many: an account, a client address, the publishable keys of an account, one of them at one address, all who have no key, one of them at one address. */
 export const ACCOUNT_BODIES_PART = 4;
 export const ADDRESS_BODIES_PART = 2;
 export const PUBLISHABLE_BODIES_PART = 8;
