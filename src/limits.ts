@@ -1,4 +1,4 @@
-/** Every number that bounds something, named with its unit. Sources: the specification ("Spec"), decisions, or the reason. */
+/** The limits of the specification and those that several domains share, each named with its unit; a domain has its own in its `limits.ts`. Sources: the specification ("Spec"), decisions, or the reason. */
 
 /** Spec 8: temperature of chat completions. */
 export const TEMPERATURE_MIN = 0;

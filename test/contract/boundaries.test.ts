@@ -26,69 +26,72 @@ describe("the checker", () => {
     ["src/graphql/types/usage.ts", 'import { route } from "../../rest/route.js";', "graphql must not import rest"],
     ["src/graphql/types/usage.ts", 'import type { Database } from "../../store/database.js";', "graphql must not import store"],
     ["src/rest/usage.ts", 'import {\n  type Provider,\n  other,\n} from "../providers/provider.js";', "rest must not import providers"],
-    ["src/services/usage.ts", 'import { route } from "../rest/route.js";', "services must not import rest"],
-    ["src/services/usage.ts", 'const { schema } = await import("../graphql/schema.js");', "services must not import graphql"],
-    ["src/providers/openai/chat.ts", 'import { Credits } from "../../services/credits.js";', "providers must not import services"],
+    ["src/services/usage/usage.ts", 'import { route } from "../../rest/route.js";', "services must not import rest"],
+    ["src/services/usage/usage.ts", 'const { schema } = await import("../../graphql/schema.js");', "services must not import graphql"],
+    ["src/providers/openai/chat.ts", 'import { Credits } from "../../services/credits/credits.js";', "providers must not import services"],
     ["src/providers/openai/chat.ts", 'import { openDatabase } from "../../store/database.js";', "providers must not import store"],
-    ["src/store/ledger.ts", 'import { Credits } from "../services/credits.js";', "store must not import services"],
+    ["src/store/ledger.ts", 'import { Credits } from "../services/credits/credits.js";', "store must not import services"],
     ["src/lib/money.ts", 'import { notFound } from "../errors.js";', "lib must not import common"],
-    ["src/services/usage.ts", 'import { parseConfig } from "../config.js";', "services must not import config"],
+    ["src/services/usage/usage.ts", 'import { parseConfig } from "../../config/config.js";', "services must not import config"],
     ["src/main.ts", 'import { route } from "./rest/route.js";', "main must not import rest"],
-    ["src/errors.ts", 'import { Usage } from "./services/usage.js";', "common must not import services"],
+    ["src/errors.ts", 'import { Usage } from "./services/usage/usage.js";', "common must not import services"],
     ["src/rest/usage.ts", 'import "../store/database.js";', "rest must not import store"],
     ["dashboard/src/app.tsx", 'import { AppError } from "../../src/errors.js";', "dashboard must not import common"],
-    ["src/services/usage.ts", 'import { GraphQLError } from "graphql";', "services must not import the package graphql"],
-    ["src/services/usage.ts", 'import { createYoga } from "graphql-yoga";', "services must not import the package graphql-yoga"],
-    ["src/services/usage.ts", 'import type { Request } from "express";', "services must not import the package express"],
+    ["src/services/usage/usage.ts", 'import { GraphQLError } from "graphql";', "services must not import the package graphql"],
+    ["src/services/usage/usage.ts", 'import { createYoga } from "graphql-yoga";', "services must not import the package graphql-yoga"],
+    ["src/services/usage/usage.ts", 'import type { Request } from "express";', "services must not import the package express"],
     ["src/rest/usage.ts", 'import { PrismaClient } from "@prisma/client";', "rest must not import the package @prisma/client"],
+    ["src/usage.ts", "export const a = 1;", "is in no layer of the architecture"],
+    ["src/services/usage.ts", "export const a = 1;", "lies in no folder"],
+    ["src/limits-usage.ts", "export const a = 1;", "is in no layer of the architecture"],
     ["src/helpers/text.ts", "export const a = 1;", "is in no layer of the architecture"],
     ["src/rest/all.ts", 'export * from "./usage.js";', "re-exports"],
     ["src/rest/all.ts", 'export { usage } from "./usage.js";', "re-exports"],
     ["src/rest/all.ts", 'export type {\n  Usage,\n} from "./usage.js";', "re-exports"],
-    ["src/services/usage.ts", "const port = process.env.PORT;", "reads the environment"],
-    ["src/services/usage.ts", 'const port = process["env"].PORT;', "reads the environment"],
-    ["src/services/usage.ts", "const { env } = process;", "reads the environment"],
-    ["src/services/usage.ts", 'import { env } from "node:process";', "reads the environment"],
-    ["src/services/usage.ts", "export const a = 1;\n".repeat(401), "has 401 lines"],
+    ["src/services/usage/usage.ts", "const port = process.env.PORT;", "reads the environment"],
+    ["src/services/usage/usage.ts", 'const port = process["env"].PORT;', "reads the environment"],
+    ["src/services/usage/usage.ts", "const { env } = process;", "reads the environment"],
+    ["src/services/usage/usage.ts", 'import { env } from "node:process";', "reads the environment"],
+    ["src/services/usage/usage.ts", "export const a = 1;\n".repeat(401), "has 401 lines"],
   ])("finds in %s: $2", (file, text, breach) => {
     expect(breachesOf(file, text)).toEqual([expect.stringContaining(`${file}: ${breach}`)]);
   });
 
   it.each([
-    ["src/main.ts", 'import { createApp } from "./app.js";\nimport { parseConfig } from "./config.js";\nparseConfig(process.env);'],
+    ["src/main.ts", 'import { createApp } from "./app.js";\nimport { parseConfig } from "./config/config.js";\nparseConfig(process.env);'],
     [
       "src/app.ts",
       'import { openDatabase } from "./store/database.js";\nimport { route } from "./rest/route.js";\nimport express from "express";',
     ],
-    ["src/config.ts", 'import { parsePicocredits } from "./lib/money.js";\nprocess.env.PORT;'],
+    ["src/config/config.ts", 'import { parsePicocredits } from "../lib/money.js";\nprocess.env.PORT;'],
     [
       "src/graphql/types/usage.ts",
       'import { builder } from "../builder.js";\nimport { notFound } from "../../errors.js";\nimport { GraphQLError } from "graphql";',
     ],
     [
-      "src/services/usage.ts",
-      'import { Credits } from "./credits/credits.js";\nimport { openDatabase } from "../store/database.js";\nimport { sum } from "../lib/sum.js";',
+      "src/services/usage/usage.ts",
+      'import { Credits } from "../credits/credits.js";\nimport { openDatabase } from "../../store/database.js";\nimport { sum } from "../../lib/sum.js";',
     ],
     ["src/store/ledger.ts", 'import pg from "pg";\nimport { PAGE_SIZE_MAX } from "../limits.js";'],
-    ["src/services/usage.ts", "export const a = 1;\n".repeat(400)],
-    ["src/services/usage.ts", "export { first, second };\nexport const environment = 'process.environment';"],
+    ["src/services/usage/usage.ts", "export const a = 1;\n".repeat(400)],
+    ["src/services/usage/usage.ts", "export { first, second };\nexport const environment = 'process.environment';"],
   ])("allows in %s what is right (%#)", (file, text) => {
     expect(breachesOf(file, text)).toEqual([]);
   });
 
   it("finds circles of imports, but not of types", () => {
     const circle = new Map([
-      ["src/services/a.ts", 'import { b } from "./b.js";'],
-      ["src/services/b.ts", 'import { c } from "./c.js";'],
-      ["src/services/c.ts", 'import { a } from "./a.js";'],
+      ["src/services/a/a.ts", 'import { b } from "../b/b.js";'],
+      ["src/services/b/b.ts", 'import { c } from "../c/c.js";'],
+      ["src/services/c/c.ts", 'import { a } from "../a/a.js";'],
     ]);
     const types = new Map([
-      ["src/services/a.ts", 'import { b } from "./b.js";'],
-      ["src/services/b.ts", 'import type { A } from "./a.js";'],
+      ["src/services/a/a.ts", 'import { b } from "../b/b.js";'],
+      ["src/services/b/b.ts", 'import type { A } from "../a/a.js";'],
     ]);
 
     expect(findBreaches(circle)).toEqual([
-      "src/services/a.ts: imports itself in a circle: src/services/a.ts -> src/services/b.ts -> src/services/c.ts -> src/services/a.ts",
+      "src/services/a/a.ts: imports itself in a circle: src/services/a/a.ts -> src/services/b/b.ts -> src/services/c/c.ts -> src/services/a/a.ts",
     ]);
     expect(findBreaches(types)).toEqual([]);
   });

@@ -12,7 +12,7 @@ interface Import {
 
 const LINES_MAX = 400;
 
-/** errors.ts, context.ts and the files of limits: importable anywhere but in lib, which knows nothing of the project. */
+/** errors.ts, context.ts and limits.ts: importable anywhere but in lib, which knows nothing of the project. */
 const COMMON = "common";
 
 /** Each layer, and the layers that it may import besides itself. */
@@ -30,8 +30,10 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   dashboard: [],
 };
 
-const COMMON_FILE = /^src\/(?:errors|context|limits(?:-[a-z]+)?)\.ts$/;
-const CONFIG_FILE = /^src\/config(?:-[a-z-]+)?\.ts$/;
+const COMMON_FILE = /^src\/(?:errors|context|limits)\.ts$/;
+/** What lies in no folder of its own; everything else has one. */
+const LOOSE_FILE = /^src\/(?:main|app|context|errors|limits|services\/services)\.ts$/;
+const OF_A_FOLDER = /^src\/(?:services\/)?[^/]+$/;
 
 interface PackageRule {
   readonly packages: RegExp;
@@ -76,10 +78,10 @@ export function findBreaches(sources: Sources): string[] {
 function findFileBreaches(file: string, text: string): string[] {
   const layer = layerOf(file);
   if (!(layer in ALLOWED)) return [`is in no layer of the architecture`];
-  const breaches = readImports(text).flatMap(({ target }) => judgeImport(file, layer, target));
+  const breaches = OF_A_FOLDER.test(file) && !LOOSE_FILE.test(file) ? ["lies in no folder: put it into that of its domain"] : [];
+  breaches.push(...readImports(text).flatMap(({ target }) => judgeImport(file, layer, target)));
   if (RE_EXPORT.test(text)) breaches.push("re-exports: import from the file that defines the thing");
-  if (ENVIRONMENT.test(text) && layer !== "config" && layer !== "main")
-    breaches.push("reads the environment: only src/config/config.ts does");
+  if (ENVIRONMENT.test(text) && layer !== "config" && layer !== "main") breaches.push("reads the environment: only src/config does");
   const lines = text.trimEnd().split("\n").length;
   if (lines > LINES_MAX) breaches.push(`has ${lines} lines, more than ${LINES_MAX}: split it by sub-domain`);
   return breaches;
@@ -98,7 +100,6 @@ function judgeImport(file: string, layer: string, target: string): string[] {
 /** `src/rest/routes/usage.ts` is of `rest`; a file in the middle of src is of the layer that bears its name. */
 function layerOf(file: string): string {
   if (COMMON_FILE.test(file)) return COMMON;
-  if (CONFIG_FILE.test(file)) return "config";
   const [top = "", second = ""] = file.split("/");
   return top === "src" ? second.replace(/\.ts$/, "") : top;
 }
