@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { RequestNote } from "./lib/request-note.js";
 
 export type ApiKeyType = "secret" | "publishable";
-/** Account permissions of Spec 5.4; a key holds some, a session all. */
+/** Account permissions (docs/spec/keys.md#permissions); a key holds some, a session all. */
 export type AccountPermission = "profile" | "balance" | "usage" | "keys";
 
 /** An agent at work for a caller: it may generate what they may, and nothing else; every generation of it is part of theirs. */

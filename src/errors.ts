@@ -1,6 +1,6 @@
 /**
- * The one error that the platform throws on purpose. It knows no transport: the faces map its code (Spec 7, decisions
- * "Errors"). `message` is for the caller; `cause` is private and is only ever logged.
+ * The one error that the platform throws on purpose. It knows no transport: the faces map its code (docs/spec/errors.md).
+ * `message` is for the caller; `cause` is private and is only ever logged.
  */
 
 export type ErrorCode =
@@ -126,7 +126,7 @@ export function upstreamTimedOut(message: string, options: AppErrorOptions = {})
   return new AppError("UPSTREAM_TIMEOUT", message, options);
 }
 
-/** An agent that threw or gave no answer (decisions "Code agents"): what it was is its owner's affair, and nothing of it is told. */
+/** An agent that threw or gave no answer (docs/spec/agents.md#code-agents): what it was is its owner's affair, and nothing of it is told. */
 export function agentFailed(): AppError {
   return new AppError("INTERNAL_ERROR", "The agent failed.", { isFinal: true, isExpected: true });
 }

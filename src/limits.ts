@@ -1,6 +1,9 @@
-/** The limits of the specification and those that several domains share, each named with its unit; a domain has its own in its `limits.ts`. Sources: the specification ("Spec"), decisions, or the reason. */
+/**
+ * The limits of the specification and those that several domains share, each named with its unit; a domain has its own in its
+ * `limits.ts`. Each cites the specification (docs/spec/limits.md) or states its reason.
+ */
 
-/** Spec 8: temperature of chat completions. */
+/** Temperature of chat completions (docs/spec/limits.md). */
 export const TEMPERATURE_MIN = 0;
 export const TEMPERATURE_MAX = 2;
 
@@ -19,27 +22,27 @@ export const SSE_EVENT_BYTES_MAX = 32 * 1024 * 1024;
 /** Unspecified: a GraphQL document with its variables; one that carries a chat may be as large as a REST body. */
 export const GRAPHQL_BODY_BYTES_MAX = JSON_BODY_BYTES_MAX;
 
-/** Decisions "Generation": time-outs. */
+/** Time-outs (docs/spec/http.md#time-outs). */
 export const GENERATION_TIMEOUT_MS = 300_000;
 export const UPSTREAM_IDLE_TIMEOUT_MS = 60_000;
 export const UPSTREAM_CONNECT_TIMEOUT_MS = 3_000;
 /** Unspecified: how often the log says of an upstream that it refuses the gateway's credential. */
 export const REFUSED_CREDENTIAL_LOG_MS = 300_000;
-/** Decisions "Generation": a comment line while nothing is sent. */
+/** A comment line while nothing is sent (docs/spec/http.md#streams). */
 export const SSE_KEEP_ALIVE_MS = 15_000;
 /** How long an answer's status waits for the upstream's first byte, so that early errors keep their own status. */
 export const STREAM_HEAD_WAIT_MS = 5_000;
-/** Decisions "What is billed": how long a stream that was left is read on for the report of its usage. */
+/** How long a stream that was left is read on for the report of its usage (docs/spec/credits.md#callers-who-leave). */
 export const STREAM_REST_MS = 30_000;
 /** A reader that takes nothing for this long has gone. */
 export const SLOW_READER_TIMEOUT_MS = 60_000;
 /** Unspecified: upstream connections of one upstream; more than this wait. */
 export const UPSTREAM_CONNECTIONS_MAX = 2_048;
 
-/** Decisions "Errors": the caller's own request id. */
+/** The caller's own request id (docs/spec/http.md#request-ids). */
 export const REQUEST_ID_PATTERN = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** Spec 8: key lifetime. */
+/** Key lifetime (docs/spec/limits.md). */
 export const API_KEY_EXPIRES_IN_SECONDS_MAX = 365 * 24 * 60 * 60;
 /** Unspecified: a display name. */
 export const API_KEY_NAME_CHARS_MAX = 120;
@@ -52,12 +55,12 @@ export const API_KEYS_PER_ACCOUNT_MAX = 1_000;
 /** Unspecified: how many keys in a row may have made one another; prisma/migrations states it too. */
 export const API_KEY_LEVELS_MAX = 8;
 
-/** Architecture, step 1: how long a key's record is believed without asking the database. */
+/** How long a key's record is believed without asking the database (docs/architecture.md#read). */
 export const API_KEY_CACHE_MS = 5_000;
 export const API_KEY_UNKNOWN_CACHE_MS = 1_000;
 export const API_KEY_CACHE_ENTRIES_MAX = 50_000;
 
-/** Spec 8: usage. */
+/** Usage (docs/spec/limits.md). */
 export const USAGE_DAYS_MAX = 90;
 export const USAGE_DAYS_DEFAULT = 30;
 export const USAGE_DAILY_DAYS_DEFAULT = 90;
@@ -84,9 +87,9 @@ export const CONTENDED_HOLD_RETRY_MS = 200;
 export const KNOWN_BALANCE_MS = 1_000;
 /** Credits: a hold that nobody extends for this long has expired; longer than any generation. */
 export const HOLD_SECONDS = 900;
-/** Credits: the upstream call starts beside the hold's commit while the balance is this many times the estimate (architecture, step 3). */
+/** Credits: the upstream call starts beside the hold's commit while the balance is this many times the estimate (docs/architecture.md#hold). */
 export const COMFORT_FACTOR = 10n;
-/** Credits: a hold is extended when this part of it is used up, in hundredths (architecture, step 6). */
+/** Credits: a hold is extended when this part of it is used up, in hundredths (docs/architecture.md#settle). */
 export const EXTEND_AT_PERCENT = 80n;
 /** Credits: how often a running stream's meter is written to its hold: the most that a killed process forgets. */
 export const METER_NOTE_MS = 1_000;
@@ -103,7 +106,7 @@ export const REFUSED_RETRY_MS_MAX = 600_000;
 /** Credits: settlements kept on disk while the database is away; above it streams fail rather than go unrecorded. */
 export const SPOOL_BYTES_MAX = 256 * 1024 * 1024;
 
-/** GraphQL documents, reliability 6: `me` with a page of usage is 5 deep, the introspection query is exempt from depth. */
+/** GraphQL documents: `me` with a page of usage is 5 deep, the introspection query is exempt from depth (docs/spec/graphql.md#limits). */
 export const GRAPHQL_DEPTH_MAX = 10;
 export const GRAPHQL_ALIASES_MAX = 15;
 export const GRAPHQL_DIRECTIVES_MAX = 20;
@@ -117,7 +120,7 @@ export const GRAPHQL_ANONYMOUS_BODY_BYTES_MAX = 100 * 1024;
 /** Unspecified: a search of the catalog, as long as the longest model id. */
 export const CATALOG_SEARCH_CHARS_MAX = 253;
 
-/** GraphQL over WebSocket, reliability 6. */
+/** GraphQL over WebSocket (docs/spec/graphql.md#websocket). */
 export const WEBSOCKET_INIT_TIMEOUT_MS = 3_000;
 export const WEBSOCKET_PING_MS = 12_000;
 export const WEBSOCKET_OPERATIONS_MAX = 10;
@@ -147,7 +150,7 @@ export const FORM_FIELD_NAME_BYTES_MAX = 200;
 export const FORM_FIELD_DEPTH_MAX = 2;
 export const FORM_LIST_ITEMS_MAX = 64;
 
-/** Video, spec 8. */
+/** Video (docs/spec/limits.md). */
 export const VIDEO_SECONDS_MIN = 1;
 export const VIDEO_SECONDS_MAX = 10;
 /** Unspecified: far more than ten seconds of 4K; an answer is held in memory until it is charged. */
@@ -186,7 +189,7 @@ export const SANDBOX_IDLE_MS = 30_000;
 export const SANDBOX_STEP_MAX_MS = 60_000;
 /** Unspecified: how long a gateway that stops waits for sandbox jobs; callers have had the time to drain before. */
 export const SANDBOX_CLOSE_MS = 15_000;
-/** Unspecified: side of a sandbox picture whose size is not stated, in pixels (Spec 4.2), and the largest (decisions "Generation"). */
+/** Unspecified: side of a sandbox picture whose size is not stated, in pixels, and the largest (docs/spec/images.md#size). */
 export const SANDBOX_IMAGE_SIDE = 1_024;
 export const SANDBOX_IMAGE_SIDE_MAX = 4_096;
 export const SANDBOX_IMAGE_SIDE_MIN = 64;
@@ -194,7 +197,7 @@ export const SANDBOX_IMAGE_SIDE_MIN = 64;
 export const SANDBOX_IMAGES_MAX = 10;
 /** Unspecified: what a source picture may unfold to, in pixels. */
 export const SANDBOX_SOURCE_PIXELS_MAX = 64 * 1024 * 1024;
-/** Spec 8: length of a video. The sandbox's usual one keeps waiting short. */
+/** Length of a video (docs/spec/limits.md). The sandbox's usual one keeps waiting short. */
 export const SANDBOX_VIDEO_SECONDS_MIN = 1;
 export const SANDBOX_VIDEO_SECONDS_MAX = 10;
 export const SANDBOX_VIDEO_SECONDS = 4;
@@ -214,7 +217,7 @@ export const JOBS_DRAIN_MS = 5_000;
 /** Generation jobs, unspecified: how often a database that is away is told how a job ended. */
 export const JOB_RETRY_MS = 1_000;
 
-/** Images, decisions "Generation": `WIDTHxHEIGHT` 64..4096, in pixels. */
+/** Images: `WIDTHxHEIGHT` 64..4096, in pixels (docs/spec/images.md#size). */
 export const IMAGE_SIDE_MIN = 64;
 export const IMAGE_SIDE_MAX = 4_096;
 export const IMAGE_SIDE_DEFAULT = 1_024;
@@ -251,10 +254,13 @@ export const SAFETY_MODERATION_CALLS_MAX = 4;
 /** Safety, unspecified: how long all of that may take. */
 export const SAFETY_MODERATION_TIMEOUT_MS = 20_000;
 
-/** Decisions "Rate limits": an address without a good key is counted in windows of this length, a publishable key in the other. */
+/**
+ * An address without a good key is counted in windows of this length, a publishable key in the other
+ * (docs/spec/rate-limits.md#anonymous-requests).
+ */
 export const ANONYMOUS_WINDOW_SECONDS = 10;
 export const PUBLISHABLE_WINDOW_SECONDS = 60;
-/** Decisions "Rate limits": hours' worth of credits that a publishable key's bucket holds. */
+/** Hours' worth of credits that a publishable key's bucket holds (docs/spec/rate-limits.md#publishable-keys). */
 export const PUBLISHABLE_BURST_HOURS = 10;
 /** Unspecified: counters of each kind that a process keeps in memory; of more the oldest are forgotten. */
 export const COUNTERS_MAX = 100_000;
@@ -266,7 +272,7 @@ export const CHAT_FILES_FETCHED_MAX = 16;
 /** Chat, unspecified: hosts of addresses that a request names for an upstream to fetch; each is looked up. */
 export const NAMED_HOSTS_MAX = 16;
 
-/** Audio. Decisions "Generation": characters (Unicode code points) of a speech's input; unspecified: the same for music and instructions. */
+/** Audio: characters (Unicode code points) of a speech's input (docs/spec/audio.md#speech); unspecified: the same for music and instructions. */
 export const SPEECH_INPUT_CHARS_MAX = 10_000;
 export const SPEECH_SPEED_MIN = 0.25;
 export const SPEECH_SPEED_MAX = 4;
@@ -289,7 +295,7 @@ export const REALTIME_WAITING_BYTES_MAX = 1024 * 1024;
 export const REALTIME_TOKENS_HELD = 1_000;
 /** Realtime, unspecified: of audio to be transcribed, what the first hold covers. */
 export const REALTIME_TRANSCRIPTION_MS_HELD = 60_000;
-/** Realtime. Decisions "What is billed": how long the report of an answer is waited for whose caller has left. */
+/** Realtime: how long the report of an answer is waited for whose caller has left (docs/spec/credits.md#callers-who-leave). */
 export const REALTIME_REPORT_MS = 30_000;
 /** Realtime, unspecified: sessions at the same time with one key, and from one address. */
 export const REALTIME_SESSIONS_PER_KEY_MAX = 50;
@@ -317,7 +323,7 @@ export const TIER_STANDINGS_MAX = 100_000;
 
 /** Unspecified: runs of one process whose costs are told with their answers. */
 export const AGENT_RUNS_NOTED_MAX = 10_000;
-/** Decisions: a run token's life. */
+/** A run token's life (docs/spec/agents.md#run-tokens). */
 export const RUN_TOKEN_MS = 30 * 60_000;
 
 /** Runs whose spending one process counts: more than can have a good run token at once. */
@@ -328,15 +334,15 @@ export const REQUEST_BODIES_BYTES_DEFAULT = 512 * 1024 * 1024;
 /** Unspecified: less would refuse what ordinary requests bring. */
 export const REQUEST_BODIES_BYTES_MIN = 64 * 1024 * 1024;
 
-/** Spec 8: names and titles of agents and models, in characters. */
+/** Names and titles of agents and models, in characters (docs/spec/limits.md). */
 export const MODEL_NAME_CHARS_MAX = 120;
 export const MODEL_TITLE_CHARS_MAX = 42;
 export const MODEL_DESCRIPTION_CHARS_MAX = 1_000;
-/** Spec 8: baseModel, upstreamModel. */
+/** baseModel, upstreamModel (docs/spec/limits.md). */
 export const MODEL_REFERENCE_CHARS_MAX = 253;
 export const REQUIRED_SAFETY_FEATURES_MAX = 5;
 export const FALLBACKS_MAX = 3;
-/** Spec 8: advertised.contextLength, in tokens. */
+/** advertised.contextLength, in tokens (docs/spec/limits.md). */
 export const ADVERTISED_CONTEXT_LENGTH_MAX = 10_000_000;
 /** Unspecified: no token, second or picture costs this much; a price per million tokens, put in by mistake, soon does. */
 export const PRICE_CREDITS_MAX = 1_000;

@@ -34,8 +34,8 @@ export interface Tier {
   readonly period: "hour" | "day" | "week" | "month" | null;
 }
 
-/** Decisions "Agents and community models": servers that are mapped by configuration; `sluice` is always there. */
-/** Those of decisions "Agents and community models" that have to be mapped: `sluice` is this gateway itself. */
+/** Servers that are mapped by configuration (docs/spec/mcp.md#servers); `sluice` is always there. */
+/** Those of the six servers (docs/spec/mcp.md#servers) that have to be mapped: `sluice` is this gateway itself. */
 const MAPPED_MCP_SERVER_IDS = ["ffmpeg", "computer", "search", "integrations", "ada"] as const;
 export type MappedMcpServerId = (typeof MAPPED_MCP_SERVER_IDS)[number];
 

@@ -1,4 +1,4 @@
-/** What requests and sockets come with: a key (Spec 5.2, decisions "Keys"), or the cookie of a signed-in browser. */
+/** What requests and sockets come with: a key (docs/spec/http.md#credentials), or the cookie of a signed-in browser. */
 import type { Caller } from "../context.js";
 import { invalidInput } from "../errors.js";
 import type { Access } from "../services/access/access.js";

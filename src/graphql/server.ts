@@ -77,7 +77,7 @@ export function createGraphQLServer({ services, log, config, onOver }: GraphQLSe
   };
 }
 
-/** Any page may ask with a key of its own; cookies count for our own pages only (reliability 3). */
+/** Any page may ask with a key of its own; cookies count for our own pages only (docs/spec/http.md#other-origins). */
 const CORS_HEADERS = { "access-control-allow-origin": "*", "access-control-expose-headers": "*" };
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
 

@@ -1,6 +1,6 @@
 /**
  * GraphQL over WebSocket: the graphql-ws protocol on ws, executed through Yoga's own envelope, so that every limit and the
- * error mapping apply here too (reliability 6). The key comes in `connectionParams.authorization` as `Bearer <key>`, in
+ * error mapping apply here too (docs/spec/graphql.md#websocket). The key comes in `connectionParams.authorization` as `Bearer <key>`, in
  * the Authorization header of the upgrade, or in `?key=`; the first of these that is there counts. Without any, the cookie of a
  * signed-in browser does, on our own pages.
  */

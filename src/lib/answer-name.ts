@@ -1,7 +1,7 @@
 /**
  * The name in an answer: whoever served it, its `model` is the id that the caller called. What an upstream calls its model, and whom
- * it asked in turn (`provider`, as gateways of gateways have it), is nobody's to know (decisions "Generation"). Answers pass as the
- * bytes that they came in, so the name is replaced where it stands.
+ * it asked in turn (`provider`, as gateways of gateways have it), is nobody's to know (docs/spec/generation.md#model-names). Answers
+ * pass as the bytes that they came in, so the name is replaced where it stands.
  *
  * That needs no second reading of the document. Its parsed object says that there is a `model`; where no letter of that is written as
  * an escape, it stands there as `"model"` and a colon, and never inside a text, where quotes are escaped. Found once, it is the one.

@@ -1,5 +1,5 @@
 /**
- * The shape of an API key (decisions "Keys"): a prefix, random base62, and six characters of checksum, so that a mistyped
+ * The shape of an API key (docs/spec/keys.md#form): a prefix, random base62, and six characters of checksum, so that a mistyped
  * key is refused without a look-up and secret scanners can tell a real one.
  */
 import { randomInt } from "node:crypto";

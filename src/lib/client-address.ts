@@ -1,7 +1,7 @@
 /** Where a request came from, as far as the proxies in front can be believed. */
 import type { IncomingMessage } from "node:http";
 
-/** The socket's own address, or the hop that the outermost trusted proxy saw (decisions "Rate limits"). */
+/** The socket's own address, or the hop that the outermost trusted proxy saw (docs/spec/rate-limits.md#client-address). */
 export function clientAddressOf(request: IncomingMessage, trustedHops: number): string {
   if (trustedHops === 0) return request.socket.remoteAddress ?? "";
   const forwarded = String(request.headers["x-forwarded-for"] ?? "");

@@ -1,7 +1,7 @@
 /**
  * What keeps a browser from running an answer, whatever is in it: the type is the one that is stated, and the document that it would
- * make has no origin, no script and no connection (decisions "Generation"). Every answer of both faces carries it; only the gateway's own
- * pages have policies of their own instead.
+ * make has no origin, no script and no connection (docs/spec/http.md#inert-answers). Every answer of both faces carries it; only the
+ * gateway's own pages have policies of their own instead.
  */
 export const NO_SNIFFING = "nosniff";
 export const INERT_POLICY = "default-src 'none'; sandbox";

@@ -1,6 +1,6 @@
 /**
  * The one outbound guard: whatever a user names (a reference image, a community model's upstream, a repository, a webhook) is reached
- * through it and nothing else (decisions "Upstream URLs", reliability 4).
+ * through it and nothing else (docs/spec/outbound.md).
  *
  * 1. The URL is read strictly: https, no credentials, no fragment, a port that web servers use, no address that is not public.
  * 2. The name is resolved when a connection is made, every address that it has must be public, and the one that is dialled is one

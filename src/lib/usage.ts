@@ -1,4 +1,4 @@
-/** Usage quantities: what a generation consumed and made, in the kinds that are priced (Spec 2.8, decisions "Usage"). */
+/** Usage quantities: what a generation consumed and made, in the kinds that are priced (docs/spec/credits.md#prices, docs/spec/usage.md#rows). */
 
 /**
  * Amounts by kind, all whole numbers of 0 or more. The text kinds leave out what is counted in a kind of its own, so the

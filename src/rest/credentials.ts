@@ -1,4 +1,4 @@
-/** The credential of a request: `Authorization: Bearer <key>` or `?key=<key>`; the header wins (Spec 5.2, decisions "Keys"). */
+/** The credential of a request: `Authorization: Bearer <key>` or `?key=<key>`; the header wins (docs/spec/http.md#credentials). */
 import type { IncomingMessage } from "node:http";
 import { assertOneAuthorization, readBearer } from "../services/access/bearer.js";
 import type { Query } from "./query.js";

@@ -20,7 +20,7 @@ import type { RouteHandler } from "./route.js";
 import { type FormOptions, isForm, readForm, type UploadedFiles } from "./uploads.js";
 
 export interface EndpointOptions<Body, Query> {
-  /** True: nobody in particular may call it too. A wrong key is refused all the same (decisions "Catalog"). */
+  /** True: nobody in particular may call it too. A wrong key is refused all the same (docs/spec/http.md#credentials). */
   readonly isPublic?: boolean;
   /**
    * Who may ask at all: the check with which the service's method begins. It is made before anything of the request is looked at, so

@@ -1,5 +1,5 @@
 /**
- * Errors as REST answers them: one envelope on every route (Spec 7, decisions "Errors"). The only other shape is the
+ * Errors as REST answers them: one envelope on every route (docs/spec/errors.md). The only other shape is the
  * `error` event of a stream that has begun, which carries the same `error` object (streaming.ts).
  */
 import type { OutgoingHttpHeaders } from "node:http";

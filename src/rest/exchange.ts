@@ -13,7 +13,7 @@ import { requestIdOf } from "../services/requests/request-id.js";
 import { parseQuery, type Query } from "./query.js";
 
 export class Exchange {
-  /** The caller's own id when it is well-formed, else made (decisions "Errors"). */
+  /** The caller's own id when it is well-formed, else made (docs/spec/http.md#request-ids). */
   readonly requestId: string;
   /** What is told of it when it is over. */
   readonly note: RequestNote;
@@ -119,7 +119,8 @@ export class Exchange {
       "Content-Security-Policy": INERT_POLICY,
     };
     if (!this.#isHiddenFromScripts) {
-      // Any page may read an answer that it could ask for with a key; browsers keep cookies out of such requests (reliability 3).
+      // Any page may read an answer that it could ask for with a key; browsers keep cookies out of such requests
+      // (docs/spec/http.md#other-origins).
       all["Access-Control-Allow-Origin"] = "*";
       all["Access-Control-Expose-Headers"] = "*";
     }

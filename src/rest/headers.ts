@@ -1,4 +1,4 @@
-/** Headers of generation answers (decisions "Generation"): what was used, what it cost, where the time went. */
+/** Headers of generation answers (docs/spec/generation.md#headers): what was used, what it cost, where the time went. */
 import type { OutgoingHttpHeaders } from "node:http";
 import { formatNanocredits } from "../lib/money.js";
 import { setOwnValue } from "../lib/own-values.js";

@@ -1,4 +1,4 @@
-/** Where the media host and the authorization host are reached: a host of its own, a path, or both (decisions "Addresses"). */
+/** Where the media host and the authorization host are reached: a host of its own, a path, or both (docs/spec/http.md#addresses). */
 import type { IncomingMessage } from "node:http";
 import { Router } from "express";
 import type { Logger } from "pino";

@@ -1,4 +1,4 @@
-/** Idempotency-Key on REST (decisions "What is billed"): the answer to a generation is stored before its last byte goes out. */
+/** Idempotency-Key on REST (docs/spec/generation.md#idempotency): the answer to a generation is stored before its last byte goes out. */
 import { AppError } from "../errors.js";
 import { AnswerRecorder, type RecordedAnswer } from "../lib/answer-recorder.js";
 import { storedAnswerTypeOf } from "../lib/content-types.js";

@@ -1,7 +1,7 @@
 /**
  * What the endpoints that OAuth clients call have in common: bodies as JSON or as a form, answers that nobody keeps, and errors as
- * `{ error, error_description }` (RFC 6749 5, RFC 8628 3.5), which is not the envelope of the other routes (decisions "Errors").
- * They look at no key: what they are sent is the credential.
+ * `{ error, error_description }` (RFC 6749 5, RFC 8628 3.5), which is not the envelope of the other routes
+ * (docs/spec/errors.md#oauth-errors). They look at no key: what they are sent is the credential.
  */
 import type * as z from "zod";
 import type { Caller, RequestContext } from "../context.js";

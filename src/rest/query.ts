@@ -5,7 +5,7 @@ import { setOwnValue } from "../lib/own-values.js";
 import { decodeCursor } from "../lib/pagination.js";
 
 export interface Query {
-  /** The `key` parameter (Spec 5.2). Never logged. */
+  /** The `key` parameter (docs/spec/http.md#credentials). Never logged. */
   readonly key: string | null;
   /** Every other parameter, decoded; without a prototype. */
   readonly parameters: Readonly<Record<string, string>>;

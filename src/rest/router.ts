@@ -146,7 +146,7 @@ function createRouter(
   });
   addHealthRoutes(route, { isReady, startPage: start });
   addMetricsRoutes(route, services, trustProxyHops);
-  // Decisions "Addresses": every account route answers under both prefixes.
+  // Every account route answers under both prefixes (docs/spec/http.md#addresses).
   const account = Router({ caseSensitive: true });
   const accountRoute = recordingRoute(
     recordingRoute(createRoute(account, log, "/account", unknown), recorded, "/account"),

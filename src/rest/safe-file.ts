@@ -1,4 +1,4 @@
-/** What a stranger's file is served with beside what every answer carries, so that a browser runs nothing of it (reliability 9). */
+/** What a stranger's file is served with beside what every answer carries, so that a browser runs nothing of it (docs/spec/media.md#reading). */
 import type { OutgoingHttpHeaders } from "node:http";
 import { INERT_FILE_POLICY } from "../lib/inert-answer.js";
 

@@ -1,6 +1,6 @@
 /**
  * Server-sent events. A generation's stream is written as its batches come, no faster than the caller reads, and the
- * generation ends as soon as the caller has gone (reliability 8).
+ * generation ends as soon as the caller has gone (docs/spec/http.md#streams).
  */
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { RequestContext } from "../context.js";

@@ -1,6 +1,6 @@
 /**
  * What POST {media_url}/upload takes: a file as a form, as the body itself, or as base64 in JSON, brought on its way while it arrives;
- * or the announcement of a file that goes straight to the blob store (decisions "Media").
+ * or the announcement of a file that goes straight to the blob store (docs/spec/media.md#direct-uploads).
  */
 import type { IncomingMessage } from "node:http";
 import * as z from "zod";

@@ -1,5 +1,5 @@
 /**
- * Blobs: bytes that are too large for the database, by key (architecture, "Stores"). What a blob is and how long it is wanted, the
+ * Blobs: bytes that are too large for the database, by key (docs/architecture.md#stores). What a blob is and how long it is wanted, the
  * database knows; a blob that it does not know of is an orphan, and swept.
  */
 import type { Readable } from "node:stream";

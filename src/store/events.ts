@@ -1,5 +1,5 @@
 /**
- * Events: what has just happened, told to whoever listens in any process (architecture, "Stores"). An event is a hint to
+ * Events: what has just happened, told to whoever listens in any process (docs/architecture.md#stores). An event is a hint to
  * look or a copy for display; nothing that must not be lost travels here. `openEvents` chooses how they reach other processes.
  */
 import { EventEmitter } from "node:events";

@@ -1,6 +1,6 @@
 /**
  * Who may do what: every account operation on both faces, asked by every kind of caller. Each key type with each permission, sessions,
- * the same of another account, and nobody (Spec 5.4; decisions "Errors").
+ * the same of another account, and nobody (docs/spec/keys.md#permissions, docs/spec/errors.md#codes).
  */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";

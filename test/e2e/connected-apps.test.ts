@@ -1,4 +1,4 @@
-/** Connecting an app as people meet it: in a browser, on a phone, by keyboard alone (Spec 4.6). */
+/** Connecting an app as people meet it: in a browser, on a phone, by keyboard alone (docs/spec/connected-apps.md#operations). */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Client, createClient } from "../rest/client.js";

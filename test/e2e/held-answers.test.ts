@@ -1,4 +1,4 @@
-/** Nobody receives more than what is held for them, and what an upstream has begun is paid for (decisions "What is billed"). */
+/** Nobody receives more than what is held for them, and what an upstream has begun is paid for (docs/spec/credits.md). */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { followNextRequest } from "../support/leaving.js";

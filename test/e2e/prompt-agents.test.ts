@@ -1,6 +1,6 @@
 /**
- * Prompt agents at work: a real MCP server from npm, an upstream that calls its tools, and the books that a run leaves. Decisions "Agents
- * and community models".
+ * Prompt agents at work: a real MCP server from npm, an upstream that calls its tools, and the books that a run
+ * leaves. docs/spec/agents.md#prompt-agents.
  */
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** Agents of the account over GraphQL (Spec 2.7, 3, 4.7). */
+/** Agents of the account over GraphQL (docs/spec/agents.md). */
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { databaseOf } from "../e2e/money.js";

@@ -1,4 +1,4 @@
-/** The outbound guard against the corpus of reliability 4, DNS that lies, and servers that misbehave, all over real sockets. */
+/** The outbound guard against the corpus of docs/spec/outbound.md#urls, DNS that lies, and servers that misbehave, all over real sockets. */
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

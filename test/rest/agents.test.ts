@@ -1,4 +1,4 @@
-/** Agents of the account over REST (Spec 2.7, 3, 4.7). */
+/** Agents of the account over REST (docs/spec/agents.md). */
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "../../src/services/community-models/limits.js";

@@ -1,4 +1,4 @@
-/** The consent page and the decision, as a browser without script meets them (Spec 4.9, decisions "Authorization", reliability 7). */
+/** The consent page and the decision, as a browser without script meets them (docs/spec/authorization.md#redirect-flow). */
 import { createHash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { databaseOf } from "../e2e/money.js";

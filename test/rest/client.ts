@@ -77,7 +77,7 @@ export async function waitForUsage(client: Client, isWanted: (row: Record<string
   }
 }
 
-/** What an error must look like on every route (decisions "Errors"). */
+/** What an error must look like on every route (docs/spec/errors.md#envelope). */
 export function expectEnvelope(answer: Answer, status: number, code: string): void {
   const body = answer.json<{ error: { details?: unknown } }>();
   expect(body).toEqual({

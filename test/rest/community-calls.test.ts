@@ -1,6 +1,7 @@
 /**
  * Registered models over every route that fits them: both formats of an upstream behind both chat routes, media, who sees which
- * credential, and upstreams that lie, fail or lead in circles (decisions "What is billed", "Errors", "Generation").
+ * credential, and upstreams that lie, fail or lead in circles (docs/spec/credits.md,
+ * docs/spec/errors.md#upstream-errors, docs/spec/generation.md).
  */
 import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";

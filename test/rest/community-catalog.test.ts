@@ -1,4 +1,7 @@
-/** Registered models as callers meet them: called, billed, listed and hidden (Spec 2.8, 2.9, 3; decisions "Catalog", "What is billed"). */
+/**
+ * Registered models as callers meet them: called, billed, listed and hidden (docs/spec/community-models.md,
+ * docs/spec/models.md, docs/spec/credits.md).
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Caller, SessionCaller } from "../../src/context.js";
 import { PENDING_CHANGE_MS } from "../../src/services/community-models/limits.js";

@@ -1,4 +1,4 @@
-/** Community models through the whole gateway, as REST shows them (Spec 2.8, 3, 4.7). */
+/** Community models through the whole gateway, as REST shows them (docs/spec/community-models.md). */
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { promisify } from "node:util";

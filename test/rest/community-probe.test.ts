@@ -1,4 +1,4 @@
-/** The probe of an upstream, over both prefixes and GraphQL (decisions "Agents and community models"; reliability 4). */
+/** The probe of an upstream, over both prefixes and GraphQL (docs/spec/community-models.md#probe). */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { PROBE_INTERVAL_MS } from "../../src/services/community-models/limits.js";
 import { createTestApp, type TestApp } from "../support/app.js";

@@ -1,4 +1,4 @@
-/** The content cache over HTTP: what is answered twice is charged once (decisions "Generation"). */
+/** The content cache over HTTP: what is answered twice is charged once (docs/spec/generation.md#content-cache). */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { SharedWork } from "../../src/services/generation/content-cache/shared-work.js";
 import type { Database } from "../../src/store/database.js";

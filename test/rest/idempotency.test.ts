@@ -1,4 +1,4 @@
-/** Idempotency-Key over HTTP (decisions "What is billed"): asked twice, charged once. */
+/** Idempotency-Key over HTTP (docs/spec/generation.md#idempotency): asked twice, charged once. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import OpenAI from "openai";

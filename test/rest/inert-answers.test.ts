@@ -1,6 +1,6 @@
 /**
- * What a browser makes of an answer (decisions "Generation"): nothing that runs. An upstream chooses bytes and what it calls them, and a link
- * to them may be sent to somebody who is signed in here.
+ * What a browser makes of an answer (docs/spec/http.md#inert-answers): nothing that runs. An upstream chooses bytes and what it calls
+ * them, and a link to them may be sent to somebody who is signed in here.
  */
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

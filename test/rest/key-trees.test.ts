@@ -1,4 +1,4 @@
-/** Keys that keys have made (decisions "Keys"): one tree, one budget, one end. */
+/** Keys that keys have made (docs/spec/keys.md#key-tree): one tree, one budget, one end. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createApiKeyInput, updateApiKeyInput } from "../../src/services/api-keys/api-keys-input.js";
 import { databaseOf } from "../e2e/money.js";

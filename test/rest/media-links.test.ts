@@ -1,4 +1,4 @@
-/** The media host over HTTP (Spec 4.8, variant A; decisions "Media"). */
+/** The media host over HTTP (docs/spec/media.md#content-addressed-files). */
 import { createHash, randomBytes } from "node:crypto";
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** Codes and what they are exchanged for (RFC 6749 4.1.3 and 5, RFC 7636, RFC 8414; decisions "Authorization"). */
+/** Codes and what they are exchanged for (RFC 6749 4.1.3 and 5, RFC 7636, RFC 8414; docs/spec/authorization.md#codes). */
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { API_KEYS_PER_ACCOUNT_MAX } from "../../src/limits.js";

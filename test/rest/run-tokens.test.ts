@@ -1,4 +1,4 @@
-/** Run tokens (decisions "Run token"): what an agent at work may ask, on both faces, in whose name, and for how long. */
+/** Run tokens (docs/spec/agents.md#run-tokens): what an agent at work may ask, on both faces, in whose name, and for how long. */
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { KeyCaller, SessionCaller } from "../../src/context.js";

@@ -1,4 +1,4 @@
-/** The safety features over HTTP: what is redacted, what is refused, and that neither is billed (decisions "Safety features"). */
+/** The safety features over HTTP: what is redacted, what is refused, and that neither is billed (docs/spec/safety.md). */
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createApiKeyText } from "../../src/lib/api-key-format.js";

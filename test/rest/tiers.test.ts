@@ -1,4 +1,4 @@
-/** Tiers, buckets and split charges, as callers of both faces see them (decisions "Credits, tiers, balance"). */
+/** Tiers, buckets and split charges, as callers of both faces see them (docs/spec/credits.md). */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { CREDIT, chat, closeBooks, databaseOf, type Payer } from "../e2e/money.js";
 import { codes, execute, field } from "../graphql/client.js";

@@ -1,4 +1,4 @@
-/** GET /video/{prompt}: what it asks the upstream for, what it answers, and what it costs (Spec 4.2). */
+/** GET /video/{prompt}: what it asks the upstream for, what it answers, and what it costs (docs/spec/video.md). */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import sharp from "sharp";

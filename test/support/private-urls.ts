@@ -1,4 +1,4 @@
-/** URLs that users must not be able to have called (reliability 4). */
+/** URLs that users must not be able to have called (docs/spec/outbound.md#urls). */
 
 /** Each names this machine, its network, a cloud's metadata, or no web server at all. `PORT` is one that answers here. */
 export const PRIVATE_URLS: readonly string[] = [

@@ -1,5 +1,5 @@
 /**
- * Idempotency-Key on GraphQL (decisions "What is billed"): the HTTP header, for an operation whose only root field is a mutation
+ * Idempotency-Key on GraphQL (docs/spec/generation.md#idempotency): the HTTP header, for an operation whose only root field is a mutation
  * that generates. Its result is stored before it is answered. On any other operation the header has no meaning, as on other REST
  * routes; beside further root fields a generation is refused, because a replay would have to repeat those, too.
  */

@@ -1,5 +1,5 @@
 /**
- * What a document may ask for, on every transport (reliability 6): depth, aliases, directives and tokens by GraphQL
+ * What a document may ask for, on every transport (docs/spec/graphql.md#limits): depth, aliases, directives and tokens by GraphQL
  * Armor; cost with the page sizes that were really asked for, variables included; one account-changing field per operation.
  */
 import { EnvelopArmor } from "@escape.tech/graphql-armor";

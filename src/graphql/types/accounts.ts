@@ -1,4 +1,4 @@
-/** The caller's account: who it is, what it can spend, its keys and its usage (Spec 2.3, 2.4). */
+/** The caller's account: who it is, what it can spend, its keys and its usage (docs/spec/accounts.md). */
 import { formatNanocredits } from "../../lib/money.js";
 import type { Balance as AccountBalance, AccountRow } from "../../services/accounts/accounts.js";
 import { builder } from "../builder.js";

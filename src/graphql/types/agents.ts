@@ -1,4 +1,4 @@
-/** Agents of the account (Spec 2.7, 4.7). */
+/** Agents of the account (docs/spec/agents.md). */
 
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
 import type { AgentRow, CodeAgentRow, PromptAgentRow } from "../../services/agents/agent-row.js";

@@ -1,4 +1,4 @@
-/** API keys (Spec 2.1, 5): the caller's own, and the one that it calls with. */
+/** API keys (docs/spec/keys.md): the caller's own, and the one that it calls with. */
 import type { AccountPermission, ApiKeyType as ApiKeyTypeName } from "../../context.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";

@@ -1,4 +1,4 @@
-/** Speech, music and transcriptions (Spec 4.3): as mutations, and speech as it is made as a subscription. */
+/** Speech, music and transcriptions (docs/spec/audio.md): as mutations, and speech as it is made as a subscription. */
 
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import type { MusicResult } from "../../services/generation/media/music.js";

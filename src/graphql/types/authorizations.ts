@@ -1,4 +1,7 @@
-/** The redirect flow for clients that show a consent page of their own, and what a code is exchanged for (Spec 4.9). */
+/**
+ * The redirect flow for clients that show a consent page of their own, and what a code is exchanged for
+ * (docs/spec/authorization.md#redirect-flow).
+ */
 
 import { formatNanocredits } from "../../lib/money.js";
 import { parsePermitted, requireSession } from "../../services/access/permissions.js";

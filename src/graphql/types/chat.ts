@@ -1,4 +1,4 @@
-/** Chat completions: one answer as a mutation, or the generation itself as a subscription (Spec 4.1). */
+/** Chat completions: one answer as a mutation, or the generation itself as a subscription (docs/spec/chat.md#chat-completions). */
 
 import type {
   ChatChoice as ChatChoiceObject,

@@ -1,4 +1,4 @@
-/** What is said of registered models and of agents in the same words (Spec 2.7, 2.8). */
+/** What is said of registered models and of agents in the same words (docs/spec/agents.md#record, docs/spec/community-models.md#record). */
 import type { ModelVisibility } from "../../services/community-models/common-input.js";
 import { builder, enumValues } from "../builder.js";
 

@@ -1,4 +1,4 @@
-/** Registering, changing and removing community models (Spec 4.7). */
+/** Registering, changing and removing community models (docs/spec/community-models.md#operations). */
 
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
 import {

@@ -1,4 +1,4 @@
-/** What is said of registered models, in answers and inputs alike (Spec 2.8). */
+/** What is said of registered models, in answers and inputs alike (docs/spec/community-models.md#record). */
 import { UPSTREAM_APIS } from "../../services/catalog/model.js";
 import { PRICE_FIELDS, type PriceField } from "../../services/catalog/pricing.js";
 import { ADVERTISED_CAPABILITIES } from "../../services/community-models/models-input.js";
@@ -25,7 +25,7 @@ export const PriceFieldEnum = builder.enumType("PriceField", {
   >,
 });
 
-/** One field for each price, in the order of Spec 2.8. */
+/** One field for each price, in the order of docs/spec/credits.md#prices. */
 export function perPriceField<Field>(create: (field: PriceField) => Field): Record<PriceField, Field> {
   return Object.fromEntries(PRICE_FIELDS.map((field) => [field, create(field)])) as Record<PriceField, Field>;
 }

@@ -1,4 +1,4 @@
-/** Community models of the account (Spec 2.8, 4.7). */
+/** Community models of the account (docs/spec/community-models.md). */
 import { formatPicocredits } from "../../lib/money.js";
 import { PRICE_FIELDS } from "../../services/catalog/pricing.js";
 import type { ModelProvider, OwnModelChange } from "../../services/community-models/community-models.js";

@@ -1,4 +1,4 @@
-/** The device flow (Spec 4.9; decisions "Authorization"): what a device asks, and what a signed-in person decides. */
+/** The device flow (docs/spec/authorization.md#device-flow): what a device asks, and what a signed-in person decides. */
 
 import { formatNanocredits } from "../../lib/money.js";
 import { parsePermitted, requireSession } from "../../services/access/permissions.js";

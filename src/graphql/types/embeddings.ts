@@ -1,4 +1,4 @@
-/** Embeddings as a mutation (decisions "Generation"). */
+/** Embeddings as a mutation (docs/spec/embeddings.md). */
 import { invalidInput } from "../../errors.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { type EmbeddingsResult, embeddingsInput, toBase64, toNumbers } from "../../services/generation/embeddings.js";

@@ -1,4 +1,4 @@
-/** Generation jobs (architecture, "GraphQL"): long media, which outlives the connection that asked for it. */
+/** Generation jobs (docs/spec/generation.md#jobs): long media, which outlives the connection that asked for it. */
 
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { type GenerationJob, JOB_STATUSES } from "../../services/generation/jobs/job.js";

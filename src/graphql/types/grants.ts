@@ -1,4 +1,4 @@
-/** What an app asks for and what a person grants it, in either flow (Spec 4.9). */
+/** What an app asks for and what a person grants it, in either flow (docs/spec/authorization.md#grants). */
 import { formatNanocredits } from "../../lib/money.js";
 import type { App } from "../../services/authorizations/apps.js";
 import type { GrantTerms as Terms } from "../../services/authorizations/grant-terms.js";

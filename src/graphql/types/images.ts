@@ -1,4 +1,4 @@
-/** Pictures as mutations (Spec 4.2): the same inputs as POST /v1/images/generations and /v1/images/edits, under the same rules. */
+/** Pictures as mutations (docs/spec/images.md): the same inputs as POST /v1/images/generations and /v1/images/edits, under the same rules. */
 import { invalidInput, wrongField } from "../../errors.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { BODY_IMAGE_QUALITIES } from "../../services/generation/media/image-qualities.js";

@@ -1,4 +1,4 @@
-/** Connected apps: the account's connections, what can be connected, and connecting (Spec 2.5, 2.6, 4.6). */
+/** Connected apps: the account's connections, what can be connected, and connecting (docs/spec/connected-apps.md). */
 
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
 import { CONNECTED_APP_STATUSES, type ConnectedApp, type NewConnection, type Toolkit } from "../../services/integrations/broker.js";

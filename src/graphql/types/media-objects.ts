@@ -1,4 +1,4 @@
-/** Files of the media host as they are read, listed and deleted, and uploads straight to the blob store (Spec 4.8, variant B). */
+/** Files of the media host as they are read, listed and deleted, and uploads straight to the blob store (docs/spec/media.md#direct-uploads). */
 
 import { parsePermitted, requireAccount } from "../../services/access/permissions.js";
 import { MEDIA_OBJECT_BYTES_MAX, MEDIA_TAGS_MAX } from "../../services/files/limits.js";

@@ -1,4 +1,4 @@
-/** Files of the media host (Spec 4.8, variant A): what POST {media_url}/upload does. */
+/** Files of the media host (docs/spec/media.md#content-addressed-files): what POST {media_url}/upload does. */
 import { MEDIA_UPLOAD_BYTES_MAX } from "../../services/files/limits.js";
 import type { UploadedMedia } from "../../services/files/media-links.js";
 import { builder } from "../builder.js";

@@ -1,4 +1,4 @@
-/** The model catalog (Spec 2.8, 2.9, 4.4): public, and cut to what the key may call when there is one. */
+/** The model catalog (docs/spec/models.md): public, and cut to what the key may call when there is one. */
 import { wrongField } from "../../errors.js";
 import { formatPicocredits } from "../../lib/money.js";
 import { CATALOG_SEARCH_CHARS_MAX } from "../../limits.js";

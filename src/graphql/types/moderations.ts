@@ -1,4 +1,4 @@
-/** Moderations as a mutation (decisions "Generation"). */
+/** Moderations as a mutation (docs/spec/moderations.md). */
 import { ownValue } from "../../lib/own-values.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { type ModerationResultObject, type ModerationsResult, moderationsInput } from "../../services/generation/moderations.js";

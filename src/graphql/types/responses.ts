@@ -1,4 +1,4 @@
-/** Responses: OpenAI's newer form of a chat, as a mutation or as the generation itself (decisions "Generation"). */
+/** Responses: OpenAI's newer form of a chat, as a mutation or as the generation itself (docs/spec/chat.md#responses). */
 
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { boundedBy } from "../../services/credits/max-cost.js";

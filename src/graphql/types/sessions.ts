@@ -1,4 +1,4 @@
-/** Signing in, and the sessions and profile of whoever is signed in. The cookie goes with the HTTP answer (decisions "Authorization"). */
+/** Signing in, and the sessions and profile of whoever is signed in. The cookie goes with the HTTP answer (docs/spec/sessions.md#sign-in). */
 import { invalidInput } from "../../errors.js";
 import { parsePermitted, requireSession } from "../../services/access/permissions.js";
 import type { AccountRow } from "../../services/accounts/accounts.js";
@@ -58,7 +58,7 @@ const ChangePasswordInput = builder.inputType("ChangePasswordInput", {
   }),
 });
 
-/** A repetition by alias would dodge the limit on attempts (reliability 6). */
+/** A repetition by alias would dodge the limit on attempts (docs/spec/graphql.md#limits). */
 const ONE_SIGN_IN = { isOnePerOperation: true };
 
 builder.mutationField("signUp", (t) =>

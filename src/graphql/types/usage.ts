@@ -1,4 +1,4 @@
-/** Usage: what each generation consumed and cost, and the daily roll-up (Spec 2.2, 4.5). */
+/** Usage: what each generation consumed and cost, and the daily roll-up (docs/spec/usage.md). */
 import { wrongField } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
 import type { UsageQuantities } from "../../lib/usage.js";
@@ -94,7 +94,7 @@ export const usageDailyDaysArg = builder.args((t) => ({
   days: t.int({ defaultValue: USAGE_DAILY_DAYS_DEFAULT, description: `How many days back: 1 to ${USAGE_DAYS_MAX}.` }),
 }));
 
-/** Undefined: the service's own default. BAD_REQUEST with param `days` when it is out of bounds (Spec 8). */
+/** Undefined: the service's own default. BAD_REQUEST with param `days` when it is out of bounds (docs/spec/limits.md). */
 export function toDays({ days }: { readonly days?: number | null | undefined }): number | undefined {
   if (days === undefined || days === null) return undefined;
   if (days < 1 || days > USAGE_DAYS_MAX) throw wrongField("days", `must be from 1 to ${USAGE_DAYS_MAX} days`);

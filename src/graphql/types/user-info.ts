@@ -1,4 +1,4 @@
-/** Who stands behind a key, as OpenID Connect tells it (Spec 4.9). */
+/** Who stands behind a key, as OpenID Connect tells it (docs/spec/authorization.md#user-info). */
 import type { UserInfoClaims } from "../../services/accounts/user-info.js";
 import { builder } from "../builder.js";
 

@@ -1,7 +1,7 @@
 /**
- * OpenAI's formats at an address that somebody registered (Spec 2.8): for text the exact endpoint, which speaks one of the two chat
- * formats; for media the base of their API or one of its endpoints; for video the exact address that makes one. It offers that one
- * thing and nothing else.
+ * OpenAI's formats at an address that somebody registered (docs/spec/community-models.md#record): for text the exact endpoint, which
+ * speaks one of the two chat formats; for media the base of their API or one of its endpoints; for video the exact address that makes
+ * one. It offers that one thing and nothing else.
  */
 import { OpenAiChatProvider } from "../openai/chat.js";
 import type { FetchFile, OpenAiClient, OpenAiUpstream } from "../openai/client.js";

@@ -1,5 +1,5 @@
 /**
- * Video at an exact address, in one call (decisions "Generation"): JSON goes up, and what comes back is the video, or JSON that names
+ * Video at an exact address, in one call (docs/spec/video.md#upstreams): JSON goes up, and what comes back is the video, or JSON that names
  * or holds it. Where OpenAI's `/videos` has a name for something it is used; the rest goes by the names of the gateway's own query.
  */
 import { closedTypeOf, type GeneratedType } from "../../lib/content-types.js";

@@ -47,7 +47,7 @@ const FAMILIES: readonly Family[] = [
 /** What some of these models take and the others refuse, also where the gateway itself has no such option. */
 const OPTIONS_OF_SOME: ReadonlySet<string> = new Set(FAMILIES.flatMap(({ takes }) => [...takes]));
 
-/** Unspecified: what is not said is `medium` for the models that the parameter is made for (Spec 4.2, quality). */
+/** Unspecified: what is not said is `medium` for the models that the parameter is made for (docs/spec/images.md#quality). */
 const QUALITY_DEFAULT = "medium";
 
 export class OpenAiImageProvider implements ImageProvider {

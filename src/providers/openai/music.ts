@@ -1,4 +1,4 @@
-/** Music from an upstream of OpenAI's formats, which have none of their own: over `/audio/speech` (decisions "Generation"). */
+/** Music from an upstream of OpenAI's formats, which have none of their own: over `/audio/speech` (docs/spec/audio.md#music). */
 import type { MusicAnswer, MusicCall, MusicProvider } from "../media.js";
 import { readAudio, requestAudio } from "./audio.js";
 import type { OpenAiClient } from "./client.js";

@@ -1,5 +1,5 @@
 /**
- * Video over OpenAI's `/videos` jobs (decisions "Generation"): created, polled until it is completed or has failed, fetched.
+ * Video over OpenAI's `/videos` jobs (docs/spec/video.md#upstreams): created, polled until it is completed or has failed, fetched.
  *
  * The format knows `prompt`, `seconds`, `size` and one `input_reference`; everything else that a caller may ask for is told in
  * `warnings`. Bodies are multipart, as OpenAI's own clients send them: servers that copy the format all read that.
@@ -158,7 +158,7 @@ async function toMultipart(form: FormData): Promise<{ body: Uint8Array; contentT
   return { body: new Uint8Array(await encoded.arrayBuffer()), contentType: encoded.headers.get("content-type") ?? "multipart/form-data" };
 }
 
-/** A seed of 0 is the default of the GET routes (decisions "Generation"): nobody asked for it. */
+/** A seed of 0 is the default of the GET routes (docs/spec/generation.md#seeds): nobody asked for it. */
 function warningsOf(call: VideoCall): string[] {
   const warnings: string[] = [];
   if (call.hasAudio) warnings.push("audio: this upstream has no such option; whether the video has sound is up to the model.");

@@ -1,5 +1,5 @@
 /**
- * The sandbox's realtime model (decisions "Sandbox models"): a session of OpenAI's realtime events that runs in the process and says
+ * The sandbox's realtime model (docs/sandbox-models.md): a session of OpenAI's realtime events that runs in the process and says
  * back what it was told. Text comes back as text, or as its words with a tone for each where audio is wanted; audio comes back as
  * it came, and is transcribed, where that is set up, as how long it is. Usage is counted exactly, so that billing can be tried.
  */

@@ -1,4 +1,4 @@
-/** The upstream that is no upstream: models that run in the process (decisions "Sandbox models"). */
+/** The upstream that is no upstream: models that run in the process (docs/sandbox-models.md). */
 import { GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "../../limits.js";
 import type { Provider, UpstreamTimeouts } from "../provider.js";
 import { createSandboxEmbeddingProvider } from "./embedding.js";

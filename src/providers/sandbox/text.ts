@@ -1,5 +1,5 @@
 /**
- * The sandbox's text model (decisions "Sandbox models"): answers chats from fixed rules in the process, streaming as an
+ * The sandbox's text model (docs/sandbox-models.md): answers chats from fixed rules in the process, streaming as an
  * upstream streams and failing as one fails when the prompt tells it to. The prompts are in docs/sandbox-models.md.
  */
 import { randomUUID } from "node:crypto";

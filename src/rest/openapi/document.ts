@@ -19,7 +19,7 @@ import type { RecordedEndpoint, RecordedRoute } from "./record.js";
 
 type Json = Record<string, unknown>;
 
-/** Spec 9. */
+/** See docs/spec/README.md#versions. */
 const API_VERSION = "0.3.0";
 const EVENT_STREAM = "text/event-stream";
 /** Of the most credits that there may be. */

@@ -1,6 +1,6 @@
 /**
  * Who asks a person for something: an app by the name that its app key has, with its owner beside it, or else the host that the person
- * is sent back to, which is what can be known of an app that does not say who it is (decisions "Authorization").
+ * is sent back to, which is what can be known of an app that does not say who it is (docs/spec/authorization.md#app-keys).
  */
 import type { App } from "../../services/authorizations/apps.js";
 import type { AuthorizationRequest } from "../../services/authorizations/authorizations.js";

@@ -1,4 +1,4 @@
-/** The consent page: who asks, for what, where the answer goes, and who is asked (Spec 4.9, 5.7; decisions "Authorization"). */
+/** The consent page: who asks, for what, where the answer goes, and who is asked (docs/spec/authorization.md). */
 import type { AccountRow } from "../../services/accounts/accounts.js";
 import type { AuthorizationRequest } from "../../services/authorizations/authorizations.js";
 import type { RedirectUrl } from "../../services/authorizations/redirect-url.js";

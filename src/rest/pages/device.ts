@@ -1,4 +1,4 @@
-/** The device page: who it is that shows this code, and what it may spend (Spec 4.9; decisions "Authorization"; RFC 8628 3.3, 5.4). */
+/** The device page: who it is that shows this code, and what it may spend (docs/spec/authorization.md#device-flow; RFC 8628 3.3, 5.4). */
 import type { AppError } from "../../errors.js";
 import type { AccountRow } from "../../services/accounts/accounts.js";
 import type { DeviceAuthorization } from "../../services/authorizations/device-authorizations.js";

@@ -1,4 +1,7 @@
-/** The page of a connection that the development broker keeps, and the page on which connections of every broker end (Spec 4.6). */
+/**
+ * The page of a connection that the development broker keeps, and the page on which connections of every broker end
+ * (docs/spec/connected-apps.md#broker).
+ */
 
 import type { AccountRow } from "../../services/accounts/accounts.js";
 import type { ConnectedApp, ConnectedAppStatus } from "../../services/integrations/broker.js";

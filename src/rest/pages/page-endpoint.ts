@@ -3,7 +3,7 @@
  * presenter; it holds no `try`.
  *
  * A form is taken from our own pages only: browsers say where a request comes from, and a token that is bound to the session (or,
- * before sign-in, to a cookie of its own) must come along (reliability 7).
+ * before sign-in, to a cookie of its own) must come along (docs/spec/sessions.md#pages).
  */
 import { randomBytes } from "node:crypto";
 import type * as z from "zod";

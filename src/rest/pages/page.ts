@@ -1,6 +1,6 @@
 /**
  * A server-rendered page: plain HTML forms that need no script, work at a phone's width and by keyboard, cannot be framed and leak
- * nothing to where their links lead (decisions "Authorization", reliability 7).
+ * nothing to where their links lead (docs/spec/sessions.md#pages).
  */
 import { createHash } from "node:crypto";
 import type { OutgoingHttpHeaders } from "node:http";

@@ -1,4 +1,4 @@
-/** The pages on which people sign up, in and out (decisions "Authorization"). */
+/** The pages on which people sign up, in and out (docs/spec/sessions.md#sign-in). */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import type { AppError } from "../../errors.js";

@@ -1,4 +1,4 @@
-/** The account as REST shows it (Spec 2.3, 2.4). */
+/** The account as REST shows it (docs/spec/accounts.md). */
 import { toCreditsNumber } from "../../lib/money.js";
 import type { AccountRow } from "../../services/accounts/accounts.js";
 

@@ -1,4 +1,4 @@
-/** An agent as REST shows it (Spec 2.7). */
+/** An agent as REST shows it (docs/spec/agents.md#record). */
 import type { AgentRow } from "../../services/agents/agent-row.js";
 
 export function toAgent(row: AgentRow) {

@@ -1,9 +1,9 @@
-/** API keys as REST shows them (Spec 2.1, 4.5). */
+/** API keys as REST shows them (docs/spec/keys.md). */
 import { toCreditsNumber } from "../../lib/money.js";
 import type { ApiKeyRow } from "../../services/api-keys/api-key-rows.js";
 import type { CurrentApiKey } from "../../services/api-keys/api-keys.js";
 
-/** Spec 4.5: the answer of POST /keys, the one time that the key's value is shown. */
+/** The answer of POST /keys, the one time that the key's value is shown (docs/spec/keys.md#operations). */
 export function toCreatedApiKey(row: ApiKeyRow, key: string) {
   const { id, name, type, prefix, start, expiresAt, permissions } = row;
   return { id, key, name, type, prefix, start, expiresAt, permissions, creditBudget: toCreditBudget(row) };

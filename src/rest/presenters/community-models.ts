@@ -1,4 +1,4 @@
-/** Community models as REST shows them (Spec 2.8). */
+/** Community models as REST shows them (docs/spec/community-models.md#record). */
 import { formatPicocredits } from "../../lib/money.js";
 import { PRICE_FIELDS, type PriceField } from "../../services/catalog/pricing.js";
 import type { ModelProvider } from "../../services/community-models/community-models.js";

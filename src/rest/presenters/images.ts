@@ -1,4 +1,4 @@
-/** OpenAI's images object (Spec 4.2). Pictures are large, so their text is laid into the document as it is, and not read again. */
+/** OpenAI's images object (docs/spec/images.md). Pictures are large, so their text is laid into the document as it is, and not read again. */
 import type { UsageQuantities } from "../../lib/usage.js";
 import type { GeneratedImage, GeneratedImages } from "../../services/generation/media/images.js";
 

@@ -1,4 +1,4 @@
-/** Connected apps and toolkits, as REST shows them (Spec 2.5, 2.6). */
+/** Connected apps and toolkits, as REST shows them (docs/spec/connected-apps.md). */
 import type { ConnectedApp, Toolkit } from "../../services/integrations/broker.js";
 
 export function toConnectedApp({ id, toolkit, name, description, logo, alias, status }: ConnectedApp) {

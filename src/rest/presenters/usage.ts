@@ -1,4 +1,4 @@
-/** Usage as REST shows it (decisions "Usage"). */
+/** Usage as REST shows it (docs/spec/usage.md#rows). */
 import { formatNanocredits } from "../../lib/money.js";
 import type { UsageDailyRow } from "../../services/usage/usage.js";
 import type { Cell, Columns } from "../../services/usage/usage-columns.js";

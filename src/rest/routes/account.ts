@@ -1,4 +1,4 @@
-/** The account behind the caller: profile and balance (Spec 2.3, 2.4, 4.5). */
+/** The account behind the caller: profile and balance (docs/spec/accounts.md). */
 
 import { requireSession } from "../../services/access/permissions.js";
 import { updateProfileInput } from "../../services/accounts/profiles.js";

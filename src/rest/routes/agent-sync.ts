@@ -1,4 +1,4 @@
-/** Bringing a code agent to its repository's latest commit. Open to all, so that a host of code can ask for it (Spec 5.10). */
+/** Bringing a code agent to its repository's latest commit. Open to all, so that a host of code can ask for it (docs/spec/agents.md#sync). */
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import type { Route } from "../route.js";

@@ -1,4 +1,4 @@
-/** Agents of the account (Spec 4.7). */
+/** Agents of the account (docs/spec/agents.md#operations). */
 
 import { requireKeyManager } from "../../services/access/permissions.js";
 import { createAgentInput, updateAgentInput } from "../../services/agents/agents-input.js";

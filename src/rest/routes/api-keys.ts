@@ -1,4 +1,4 @@
-/** API keys of the account, and what the calling key is (Spec 4.5, decisions "Keys"). */
+/** API keys of the account, and what the calling key is (docs/spec/keys.md#operations). */
 import { API_KEYS_PER_ACCOUNT_MAX } from "../../limits.js";
 import { requireKeyManager } from "../../services/access/permissions.js";
 import { createApiKeyInput, updateApiKeyInput } from "../../services/api-keys/api-keys-input.js";

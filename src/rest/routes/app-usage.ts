@@ -1,4 +1,4 @@
-/** What an app has its users spend, as JSON and as CSV, for the app's owner (Spec 5.7). */
+/** What an app has its users spend, as JSON and as CSV, for the app's owner (docs/spec/usage.md#app-usage). */
 import * as z from "zod";
 import { USAGE_DAILY_DAYS_DEFAULT } from "../../limits.js";
 import { permissionOf } from "../../services/access/permissions.js";

@@ -1,4 +1,4 @@
-/** GET /audio/{text}: speech, or music by the model (Spec 4.3). */
+/** GET /audio/{text}: speech, or music by the model (docs/spec/audio.md#get-audio). */
 import { audioQuery } from "../../services/generation/media/speech-input.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";

@@ -1,4 +1,4 @@
-/** The authorization host: where people sign in and decide what apps may spend (Spec 4.9). */
+/** The authorization host: where people sign in and decide what apps may spend (docs/spec/authorization.md). */
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import type { OAuthEndpoint } from "../oauth-endpoint.js";

@@ -1,4 +1,4 @@
-/** The redirect flow as a person sees it: the consent page, and the decision (Spec 4.9). */
+/** The redirect flow as a person sees it: the consent page, and the decision (docs/spec/authorization.md#redirect-flow). */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import type { AuthorizationRequest } from "../../services/authorizations/authorizations.js";

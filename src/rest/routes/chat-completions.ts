@@ -1,4 +1,4 @@
-/** POST /v1/chat/completions: OpenAI's wire format (Spec 4.1). */
+/** POST /v1/chat/completions: OpenAI's wire format (docs/spec/chat.md#chat-completions). */
 import { chatCompletionInput } from "../../services/generation/chat/chat-input.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";

@@ -1,4 +1,4 @@
-/** The probe of an upstream (decisions "Agents and community models"). */
+/** The probe of an upstream (docs/spec/community-models.md#probe). */
 
 import { requireKeyManager } from "../../services/access/permissions.js";
 import { testCommunityModelInput } from "../../services/community-models/probe-input.js";

@@ -1,4 +1,4 @@
-/** Community models of the account (Spec 4.7, decisions "Agents and community models"). */
+/** Community models of the account (docs/spec/community-models.md). */
 
 import { requireKeyManager } from "../../services/access/permissions.js";
 import {

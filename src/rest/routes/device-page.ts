@@ -1,4 +1,4 @@
-/** The device flow as a person sees it: the code, what asks, and the decision (Spec 4.9). */
+/** The device flow as a person sees it: the code, what asks, and the decision (docs/spec/authorization.md#device-flow). */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { type DeviceAuthorization, userCodeText } from "../../services/authorizations/device-authorizations.js";

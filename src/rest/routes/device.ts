@@ -1,4 +1,4 @@
-/** The device flow as devices, and the apps on them, see it (Spec 4.9; decisions "Authorization"; RFC 8628). */
+/** The device flow as devices, and the apps on them, see it (docs/spec/authorization.md#device-flow; RFC 8628). */
 import * as z from "zod";
 import {
   createDeviceAuthorizationInput,

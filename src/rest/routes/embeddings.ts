@@ -1,4 +1,4 @@
-/** POST /v1/embeddings: OpenAI's wire format (decisions "Generation"). */
+/** POST /v1/embeddings: OpenAI's wire format (docs/spec/embeddings.md). */
 import { embeddingsInput } from "../../services/generation/embeddings.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";

@@ -1,4 +1,4 @@
-/** Pictures (Spec 4.2): POST /v1/images/generations and /v1/images/edits in OpenAI's format, GET /image/{prompt} as bytes. */
+/** Pictures (docs/spec/images.md): POST /v1/images/generations and /v1/images/edits in OpenAI's format, GET /image/{prompt} as bytes. */
 import { wrongField } from "../../errors.js";
 import { IMAGE_INPUT_BYTES_MAX, IMAGE_INPUTS_BYTES_MAX, IMAGE_INPUTS_MAX } from "../../limits.js";
 import { imageEditForm, imageEditInput, imageGenerationInput, imageQuery } from "../../services/generation/media/images-input.js";

@@ -1,4 +1,4 @@
-/** Connected apps of the account (Spec 4.6). */
+/** Connected apps of the account (docs/spec/connected-apps.md#operations). */
 
 import { requireKeyManager } from "../../services/access/permissions.js";
 import { connectIntegrationInput, listToolkitsInput } from "../../services/integrations/integrations.js";

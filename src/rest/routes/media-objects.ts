@@ -1,4 +1,4 @@
-/** What the media host has for variant B alone (Spec 4.8; decisions "Media"): completing uploads, metadata, the gallery, deletion. */
+/** What the media host has for variant B alone (docs/spec/media.md#direct-uploads): completing uploads, metadata, the gallery, deletion. */
 import * as z from "zod";
 import { encodeCursor, type Page, type PageRequest } from "../../lib/pagination.js";
 import { MEDIA_PAGE_SIZE_DEFAULT, MEDIA_PAGE_SIZE_MAX } from "../../services/files/limits.js";

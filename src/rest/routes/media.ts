@@ -1,5 +1,5 @@
 /**
- * The media host (Spec 4.8; decisions "Media"): uploads need a key, reading needs none. Both variants share its addresses; what only
+ * The media host (docs/spec/media.md): uploads need a key, reading needs none. Both variants share its addresses; what only
  * variant B has is in media-objects.ts.
  */
 import type { OutgoingHttpHeaders } from "node:http";
@@ -24,7 +24,7 @@ import { readUploadBody, UPLOAD_BODIES, type UploadSink } from "../upload-body.j
 import { addBlobTransferRoutes } from "./blob-transfers.js";
 import { addMediaObjectRoutes, openHandler, sendMediaObject } from "./media-objects.js";
 
-/** Spec 9: of variant B, whose host is the same (decisions "Media"). */
+/** Of variant B, whose host is the same (docs/spec/README.md#versions). */
 const VERSION = "2.0.0";
 
 const uploadQuery = z.object({

@@ -1,4 +1,4 @@
-/** The catalog (Spec 4.4, decisions "Catalog"): OpenAI's list of text models, and plain arrays by modality. Public. */
+/** The catalog (docs/spec/models.md): OpenAI's list of text models, and plain arrays by modality. Public. */
 import * as z from "zod";
 import type { Modality } from "../../services/catalog/modality.js";
 import { CAPABILITIES } from "../../services/catalog/model.js";

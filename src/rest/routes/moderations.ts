@@ -1,4 +1,4 @@
-/** POST /v1/moderations: OpenAI's wire format (decisions "Generation"). */
+/** POST /v1/moderations: OpenAI's wire format (docs/spec/moderations.md). */
 import { moderationsInput } from "../../services/generation/moderations.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";

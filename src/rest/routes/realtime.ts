@@ -1,5 +1,5 @@
 /**
- * GET /v1/realtime: a WebSocket that relays OpenAI's realtime events (decisions "Generation"). The key comes as on every route, or,
+ * GET /v1/realtime: a WebSocket that relays OpenAI's realtime events (docs/spec/realtime.md). The key comes as on every route, or,
  * because a browser's WebSocket sets no headers, as OpenAI's subprotocol `openai-insecure-api-key.<key>`. Whatever can be
  * refused is refused before the upgrade, with its status and the envelope.
  */
@@ -240,7 +240,7 @@ function protocolsOf(req: IncomingMessage): readonly string[] {
   return (req.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
 }
 
-/** The header wins, then the query (decisions "Keys"), then the subprotocol. */
+/** The header wins, then the query (docs/spec/http.md#credentials), then the subprotocol. */
 function readKey(req: IncomingMessage, query: Query, protocols: readonly string[]): string | null {
   const stated = readToken(req, { query });
   if (stated !== null) return stated;

@@ -1,4 +1,4 @@
-/** POST /v1/responses: OpenAI's Responses format, stateless (decisions "Generation"). */
+/** POST /v1/responses: OpenAI's Responses format, stateless (docs/spec/chat.md#responses). */
 import { responseInput } from "../../services/generation/chat/responses-input.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";

@@ -1,4 +1,4 @@
-/** Where the account is signed in (Spec 5.4). Only a session may see and end them. */
+/** Where the account is signed in (docs/spec/sessions.md#sessions). Only a session may see and end them. */
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import type { Route } from "../route.js";

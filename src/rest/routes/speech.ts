@@ -1,4 +1,4 @@
-/** POST /v1/audio/speech: OpenAI's wire format (Spec 4.3), answered as the speech is made. */
+/** POST /v1/audio/speech: OpenAI's wire format (docs/spec/audio.md#speech), answered as the speech is made. */
 import type { RequestContext } from "../../context.js";
 import { drained } from "../../lib/back-pressure.js";
 import { SLOW_READER_TIMEOUT_MS } from "../../limits.js";

@@ -1,4 +1,4 @@
-/** POST /text and GET /text/{prompt}: text generation that answers plain text (Spec 4.1, decisions "Generation"). */
+/** POST /text and GET /text/{prompt}: text generation that answers plain text (docs/spec/chat.md#text). */
 import type { RequestContext } from "../../context.js";
 import { wrongField } from "../../errors.js";
 import { type ChatCompletionInput, chatCompletionInput } from "../../services/generation/chat/chat-input.js";

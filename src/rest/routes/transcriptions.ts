@@ -1,4 +1,4 @@
-/** POST /v1/audio/transcriptions: OpenAI's wire format (Spec 4.3). */
+/** POST /v1/audio/transcriptions: OpenAI's wire format (docs/spec/audio.md#transcriptions). */
 import type { AnswerType } from "../../lib/content-types.js";
 import { formatSseEvent } from "../../lib/sse.js";
 import { TRANSCRIPTION_FILE_BYTES_MAX, TRANSCRIPTION_FORM_BYTES_MAX } from "../../limits.js";

@@ -1,4 +1,4 @@
-/** Usage of the account and of the calling key, as JSON and as CSV (Spec 4.5, decisions "Usage"). */
+/** Usage of the account and of the calling key, as JSON and as CSV (docs/spec/usage.md). */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import type { Page, PagePosition } from "../../lib/pagination.js";
@@ -17,7 +17,7 @@ import type { Route } from "../route.js";
 const LOWEST_ID = "00000000-0000-0000-0000-000000000000";
 /** Unspecified: rows that a CSV answer holds in memory. */
 const CSV_PAGE_ROWS = 1_000;
-/** Spec 4.5: "cached 1 hour", read as the greatest age that a reader may assume. */
+/** "cached 1 hour", read as the greatest age that a reader may assume (docs/spec/usage.md#daily). */
 const DAILY_MAX_AGE_SECONDS = 3_600;
 
 const formatQuery = z.enum(["json", "csv"]).default("json");

@@ -1,4 +1,4 @@
-/** GET /video/{prompt} (decisions "Generation"): GET /image/{prompt}, whose model is one of video unless it is named. */
+/** GET /video/{prompt} (docs/spec/video.md): GET /image/{prompt}, whose model is one of video unless it is named. */
 import { imageQuery } from "../../services/generation/media/images-input.js";
 import { fromVideoQuery } from "../../services/generation/media/videos.js";
 import type { Services } from "../../services/services.js";

@@ -1,6 +1,7 @@
 /**
  * Access: who makes a request. Both faces ask here, so that requests of nobody in particular are counted by their client
- * address wherever they arrive, before any work is done for them (decisions "Rate limits"). A key wins over a session's cookie.
+ * address wherever they arrive, before any work is done for them
+ * (docs/spec/rate-limits.md#anonymous-requests). A key wins over a session's cookie.
  */
 import type { Caller, SessionCaller } from "../../context.js";
 import { AppError, invalidInput } from "../../errors.js";

@@ -1,4 +1,4 @@
-/** The `Authorization` header and its counterpart in answers, which both faces treat by the same rules (Spec 5.2, decisions "Keys"). */
+/** The `Authorization` header and its counterpart in answers, which both faces treat by the same rules (docs/spec/http.md#credentials). */
 import { type AppError, credentialRefused, invalidInput } from "../../errors.js";
 
 const BEARER = /^bearer +(\S.*)$/i;

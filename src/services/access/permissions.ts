@@ -1,4 +1,4 @@
-/** Who may do what on an account: the first line of every account method (Spec 5.4). */
+/** Who may do what on an account: the first line of every account method (docs/spec/keys.md#permissions). */
 import type * as z from "zod";
 import type { AccountPermission, Caller, KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import { permissionDenied, unauthenticated } from "../../errors.js";
@@ -55,7 +55,7 @@ export function lackOf(permissions: readonly AccountPermission[]): string {
   return `This key was made without ${field}: use one that has it. Whoever manages the account's keys can make one (POST /account/keys).`;
 }
 
-/** As `requirePermission(ctx, "keys")`, and never a publishable key (Spec 5.4). */
+/** As `requirePermission(ctx, "keys")`, and never a publishable key (docs/spec/keys.md#permissions). */
 export function requireKeyManager(ctx: RequestContext): KeyCaller | SessionCaller {
   const caller = requireAccount(ctx);
   if (caller.kind === "key" && caller.apiKeyType !== "secret") throw permissionDenied("Keys are managed with a secret key.");
@@ -70,7 +70,7 @@ export function requireSession(ctx: RequestContext): SessionCaller {
   throw caller.kind === "key" ? permissionDenied("Only a signed-in person may do this, not a key.") : unauthenticated("Sign in first.");
 }
 
-/** Decisions "Run token": what an agent does for somebody is generating, and never their account. */
+/** What an agent does for somebody is generating, and never their account (docs/spec/agents.md#run-tokens). */
 function refuseAgents(caller: Caller): void {
   if (caller.kind !== "anonymous" && caller.run) throw permissionDenied("An agent may not use the account that it works for.");
 }

@@ -1,6 +1,6 @@
 /**
- * Rate limits (decisions "Rate limits"). A secret key on a model without a limit of its own is not counted at all, and costs
- * no asynchronous step.
+ * Rate limits (docs/spec/rate-limits.md#anonymous-requests). A secret key on a model without a limit of its own is not counted
+ * at all, and costs no asynchronous step.
  *
  * 1. Every client address: requests that no good key or session authenticates.
  * 2. A publishable key at one address: generations a minute, and credits by the hour. What a generation costs is known
@@ -90,7 +90,7 @@ function bucketName(ctx: RequestContext, caller: KeyCaller): string {
   return `${caller.apiKeyId}:${addressGroupOf(ctx.clientAddress)}`;
 }
 
-/** Decisions "Rate limits": the capacity is the requests of a minute, and at least one. */
+/** The capacity is the requests of a minute, and at least one (docs/spec/rate-limits.md#requests-per-user). */
 function toBucketRule(perUserRpm: number): BucketRule {
   const perHour = Math.max(1, bounded(Math.round(perUserRpm * REQUEST * MINUTES_PER_HOUR), BUCKET_PER_HOUR_MAX));
   return { perHour, capacity: bounded(Math.round(Math.max(1, perUserRpm) * REQUEST), BUCKET_UNITS_MAX) };

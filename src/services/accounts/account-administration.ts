@@ -1,4 +1,4 @@
-/** What operators may do with any account: find it, grant credits, set its tier, let it publish (decisions "Agents and community models"). */
+/** What operators may do with any account: find it, grant credits, set its tier, let it publish (docs/spec/accounts.md#operators). */
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { notFound } from "../../errors.js";
@@ -119,7 +119,7 @@ export class AccountAdministration {
 
   private present(account: AccountModel): ManagedAccount {
     const { isOperator, isPublisher } = account;
-    // Decisions: operators are publishers.
+    // Operators are publishers (docs/spec/accounts.md#operators).
     return { ...toAccountRow(account, this.refills), isPublisher: isPublisher || isOperator, balance: toBalance(account) };
   }
 }

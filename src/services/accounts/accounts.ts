@@ -1,4 +1,4 @@
-/** The caller's own account: profile and balance (Spec 2.3, 2.4, 4.5). Reading it refills its tier when that is due. */
+/** The caller's own account: profile and balance (docs/spec/accounts.md). Reading it refills its tier when that is due. */
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import type { Database } from "../../store/database.js";
 import type { AccountModel } from "../../store/generated/prisma/models.js";
@@ -22,7 +22,7 @@ export interface AccountRow {
 
 /** Nanocredits throughout. */
 export interface Balance {
-  /** The buckets' sum, or what remains of the budgets that the key draws on when there are any (Spec 2.4). */
+  /** The buckets' sum, or what remains of the budgets that the key draws on when there are any (docs/spec/accounts.md#balance). */
   readonly balance: bigint;
   readonly tier: bigint;
   readonly crypto: bigint;

@@ -1,4 +1,4 @@
-/** The owner: made on the first start of an empty database, with a key that holds every permission (architecture, last section). */
+/** The owner: made on the first start of an empty database, with a key that holds every permission (docs/spec/accounts.md#owner). */
 
 import { createApiKeyText, faultOfSecretKey, startOfApiKey } from "../../lib/api-key-format.js";
 import { createId } from "../../lib/ids.js";

@@ -1,4 +1,4 @@
-/** Profiles: how a person and their account are called (Spec 2.3). */
+/** Profiles: how a person and their account are called (docs/spec/accounts.md#profile). */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { AppError } from "../../errors.js";

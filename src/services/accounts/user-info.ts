@@ -1,4 +1,4 @@
-/** Who stands behind a key, in the words of OpenID Connect Core 5.1 (Spec 4.9): for apps that were granted one. */
+/** Who stands behind a key, in the words of OpenID Connect Core 5.1 (docs/spec/authorization.md#user-info): for apps that were granted one. */
 import type { RequestContext } from "../../context.js";
 import type { Database } from "../../store/database.js";
 import { requireAccount } from "../access/permissions.js";

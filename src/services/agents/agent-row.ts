@@ -1,4 +1,4 @@
-/** An agent as its owner sees it (Spec 2.7): the row of its model, and of what the gateway runs for it. */
+/** An agent as its owner sees it (docs/spec/agents.md#record): the row of its model, and of what the gateway runs for it. */
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { SafetyFeature } from "../catalog/model.js";
 import { type CommunityModelRow, communityModelId, termsAt } from "../community-models/record.js";

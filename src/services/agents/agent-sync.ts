@@ -1,6 +1,6 @@
 /**
- * Bringing a code agent to the latest commit of its repository (Spec 3, 4.7). Anybody may ask for it, without credentials, so that a
- * host of code can (Spec 5.10): at most once in 30 seconds, however many ask and in however many processes.
+ * Bringing a code agent to the latest commit of its repository (docs/spec/agents.md#sync). Anybody may ask for it, without credentials,
+ * so that a host of code can (docs/spec/agents.md#sync): at most once in 30 seconds, however many ask and in however many processes.
  */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";

@@ -1,4 +1,4 @@
-/** What is said of an agent by whoever makes or changes it (Spec 4.7). */
+/** What is said of an agent by whoever makes or changes it (docs/spec/agents.md#operations). */
 import { z } from "zod";
 import { MODEL_REFERENCE_CHARS_MAX } from "../../limits.js";
 import { modelDescription, modelName, modelTitle, modelVisibility, requiredSafetyFeatures } from "../community-models/common-input.js";

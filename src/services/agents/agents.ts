@@ -1,5 +1,5 @@
 /**
- * Agents of an account (Spec 2.7, 3, 4.7): prompt agents and code agents. Each is a registered model that the gateway answers for
+ * Agents of an account (docs/spec/agents.md): prompt agents and code agents. Each is a registered model that the gateway answers for
  * itself; it is free, and what it asks others is billed to whoever calls it.
  */
 import { z } from "zod";
@@ -156,7 +156,10 @@ export class Agents {
   }
 }
 
-/** Spec 4.7: systemPrompt, baseModel and mcpServers are a prompt agent's; a code agent's identity is fixed after its creation. */
+/**
+ * systemPrompt, baseModel and mcpServers are a prompt agent's (docs/spec/agents.md#operations); a code agent's
+ * identity is fixed after its creation.
+ */
 function assertFieldsOf(type: string, input: UpdateAgentInput): void {
   if (type === "prompt_agent") return;
   const foreign = PROMPT_FIELDS.find((field) => input[field] !== undefined);

@@ -1,5 +1,5 @@
 /**
- * Code agents at work (Spec 2.7, decisions "Code agents"): the agent's script is asked like an upstream that speaks the Responses
+ * Code agents at work (docs/spec/agents.md#code-agents): the agent's script is asked like an upstream that speaks the Responses
  * format, so that what it answers is read, streamed, metered and recorded like any upstream's answer. Only that no connection is made:
  * the request goes into a process of its own, and the answer comes out of it.
  */

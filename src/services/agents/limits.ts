@@ -1,13 +1,13 @@
-/** Limits of agents (Spec 8, decisions "Agents and community models") and of reading the repositories that they come from. */
+/** Limits of agents (docs/spec/agents.md) and of reading the repositories that they come from. */
 
-/** Spec 8. */
+/** See docs/spec/limits.md. */
 export const SYSTEM_PROMPT_CHARS_MAX = 8_000;
 export const MCP_SERVERS_MAX = 6;
 
 /** Unspecified: of a repository's address. */
 export const REPOSITORY_CHARS_MAX = 2_048;
 
-/** Decisions: a prompt agent's loop. */
+/** A prompt agent's loop (docs/spec/agents.md#prompt-agents). */
 export const AGENT_MODEL_STEPS_MAX = 8;
 export const AGENT_TOOL_CALLS_MAX = 16;
 /** Unspecified: tools that a model is offered; more is refused by several upstreams. */
@@ -22,10 +22,10 @@ export const TOOL_RESULT_IMAGE_CHARS_MAX = 6 * 1024 * 1024;
 /** Unspecified: agents whose definition one process keeps in memory. */
 export const AGENT_CACHE_ENTRIES_MAX = 1_000;
 
-/** Decisions: of what a caller has, what a run may cost unless they say otherwise, as a divisor. */
+/** Of what a caller has, what a run may cost unless they say otherwise, as a divisor (docs/spec/agents.md#run-budget). */
 export const RUN_SHARE = 10n;
 
-/** Decisions: code agents. */
+/** Code agents (docs/spec/agents.md#code-agents). */
 export const AGENT_SCRIPT_BYTES_MAX = 64 * 1024;
 export const SYNC_INTERVAL_MS = 30_000;
 export const CODE_RUN_CPU_SECONDS = 5;

@@ -1,5 +1,5 @@
 /**
- * A prompt agent at work on one call (decisions "Agents and community models").
+ * A prompt agent at work on one call (docs/spec/agents.md#prompt-agents).
  *
  * 1. Its tools are listed; a server that is not set up ends the run before anything is asked.
  * 2. The model is asked with the agent's system prompt before the caller's messages, and what it says is passed on.

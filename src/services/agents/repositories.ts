@@ -1,5 +1,5 @@
 /**
- * Repositories of code agents, at any public https git URL (decisions "Agents and community models").
+ * Repositories of code agents, at any public https git URL (docs/spec/agents.md#repositories).
  *
  * 1. The URL is judged by the outbound guard, as every request to its host is.
  * 2. The latest commit of its default branch is fetched, and what the host says of the repository is asked for beside that.

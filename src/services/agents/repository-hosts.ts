@@ -1,4 +1,7 @@
-/** What the host of a repository says of it: an agent's description comes from there (Spec 4.7). Only hosts whose API is known are asked. */
+/**
+ * What the host of a repository says of it: an agent's description comes from there (docs/spec/agents.md#operations).
+ * Only hosts whose API is known are asked.
+ */
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
 import { ownValue } from "../../lib/own-values.js";
 import { withoutTrailing } from "../../lib/trim-end.js";

@@ -1,4 +1,4 @@
-/** What an agent's run may cost its caller (decisions "Run token"): what they say, else a tenth of what they have when it begins. */
+/** What an agent's run may cost its caller (docs/spec/agents.md#run-budget): what they say, else a tenth of what they have when it begins. */
 import type { AgentRun, RequestContext } from "../../context.js";
 import { requireCaller } from "../access/permissions.js";
 import type { Accounts } from "../accounts/accounts.js";

@@ -1,7 +1,7 @@
 /**
- * Run tokens (decisions "Run token"): what an agent at work asks the gateway with, in its caller's name. A token is signed and nothing
- * of it is stored: it says who the caller is, which generation the agent answers, and until when. It is worth what the caller's own
- * key or session is worth at the moment of asking.
+ * Run tokens (docs/spec/agents.md#run-tokens): what an agent at work asks the gateway with, in its caller's name. A token is signed and
+ * nothing of it is stored: it says who the caller is, which generation the agent answers, and until when. It is worth what the caller's
+ * own key or session is worth at the moment of asking.
  *
  * `ag_` + 106 characters of base64url: one byte for the kind of caller, 16 for the key's or session's id, 16 for the generation's, 6 for
  * the time, 8 for what the run may cost, and the HMAC-SHA-256 of those.

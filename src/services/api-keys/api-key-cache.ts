@@ -1,5 +1,5 @@
 /**
- * Who is behind a key (architecture, step 1). The database knows keys by their HMAC, and a cache in memory by their digest, neither
+ * Who is behind a key (docs/architecture.md#read). The database knows keys by their HMAC, and a cache in memory by their digest, neither
  * by their text. The cache holds known and unknown keys alike, is bounded, and drops a key at once everywhere when it, or a key that
  * it descends from, changes: whoever changes a key tells of all that descend from it.
  */

@@ -1,6 +1,6 @@
 /**
- * What may be said of a key, given the keys that it descends from and the one that says it (decisions "Keys"). A limit that is not
- * stated, or stated as none, is that of the keys that it descends from.
+ * What may be said of a key, given the keys that it descends from and the one that says it (docs/spec/keys.md#key-tree). A limit that
+ * is not stated, or stated as none, is that of the keys that it descends from.
  */
 import type { AccountPermission, Caller } from "../../context.js";
 import { AppError, invalidInput, permissionDenied } from "../../errors.js";

@@ -1,4 +1,4 @@
-/** API keys as they are shown (Spec 2.1): what each is worth, with everything that it descends from. */
+/** API keys as they are shown (docs/spec/keys.md#fields): what each is worth, with everything that it descends from. */
 import type { DatabaseClient } from "../../store/database.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 import type { Catalog } from "../catalog/catalog.js";

@@ -1,7 +1,8 @@
 /**
- * Keys form a tree (decisions "Keys"): what a key makes draws on its budget too, holds no permission and no model that it lacks, lives
- * no longer, and ends with it. What a key is worth is worked out here, from it and every key that it descends from, each time that it
- * is looked up: narrowing or ending a key narrows or ends all that it has made. Their budgets are drawn on by `credit_flush`.
+ * Keys form a tree (docs/spec/keys.md#key-tree): what a key makes draws on its budget too, holds no permission and no model
+ * that it lacks, lives no longer, and ends with it. What a key is worth is worked out here, from it and every key that it
+ * descends from, each time that it is looked up: narrowing or ending a key narrows or ends all that it has made. Their
+ * budgets are drawn on by `credit_flush`.
  */
 import type { AccountPermission } from "../../context.js";
 import type { DatabaseClient } from "../../store/database.js";

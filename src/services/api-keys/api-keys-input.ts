@@ -1,4 +1,4 @@
-/** What is said of an API key by whoever makes or changes it (Spec 4.5, decisions "Keys"). */
+/** What is said of an API key by whoever makes or changes it (docs/spec/keys.md#operations). */
 import * as z from "zod";
 import { inUnit } from "../../lib/issue-words.js";
 import { API_KEY_ALLOWED_MODELS_MAX, API_KEY_EXPIRES_IN_SECONDS_MAX, API_KEY_NAME_CHARS_MAX } from "../../limits.js";

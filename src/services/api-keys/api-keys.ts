@@ -1,4 +1,4 @@
-/** API keys: created, listed, changed and revoked by their account (Spec 2.1, 4.5; decisions "Keys"). */
+/** API keys: created, listed, changed and revoked by their account (docs/spec/keys.md). */
 
 import { z } from "zod";
 import type { AccountPermission, Caller, RequestContext } from "../../context.js";
@@ -105,8 +105,8 @@ export class ApiKeys {
   }
 
   /**
-   * The key's text is in this answer and nowhere else. What a key makes is its child (decisions "Keys"). `text` is that of a secret key
-   * that has been thought of before, by key-reveals.ts and never by a face.
+   * The key's text is in this answer and nowhere else. What a key makes is its child (docs/spec/keys.md#key-tree). `text` is that of a
+   * secret key that has been thought of before, by key-reveals.ts and never by a face.
    */
   async create(ctx: RequestContext, input: CreateApiKeyInput, text?: string): Promise<{ apiKey: ApiKeyRow; key: string }> {
     const caller = requireKeyManager(ctx);
@@ -202,7 +202,7 @@ export class ApiKeys {
     return this.rows.one(this.database.prisma, row);
   }
 
-  /** The calling key itself; any type, no permission (Spec 5.5). */
+  /** The calling key itself; any type, no permission (docs/spec/keys.md#fields). */
   async current(ctx: RequestContext): Promise<CurrentApiKey> {
     const caller = requireAccount(ctx);
     if (!isKeyCaller(caller)) throw invalidInput("This request is authenticated by a session, not by a key.");
@@ -310,7 +310,7 @@ async function withAncestors(database: Pick<DatabaseClient, "apiKey">, key: ApiK
   return { key, ancestors: (await ancestorsOf(database, [key])).get(key.id) ?? [] };
 }
 
-/** `keys` is dropped unless a signed-in person asks, and a publishable key never holds it (decisions "Keys"). */
+/** `keys` is dropped unless a signed-in person asks, and a publishable key never holds it (docs/spec/keys.md#permissions). */
 function grantablePermissions(asked: readonly AccountPermission[], caller: Caller): AccountPermission[] {
   const granted = new Set(asked);
   if (caller.kind !== "session") granted.delete("keys");

@@ -1,6 +1,7 @@
 /**
- * Why a credential is refused, told to whoever presents it (decisions "Errors": 401). How a key came to its end is told to those alone
- * who have presented the whole of it, as the database then knows its HMAC; to everybody else it is unknown. Nothing of it is repeated.
+ * Why a credential is refused, told to whoever presents it (docs/spec/errors.md#codes: 401). How a key came to its end
+ * is told to those alone who have presented the whole of it, as the database then knows its HMAC; to everybody else it
+ * is unknown. Nothing of it is repeated.
  */
 import { type AppError, credentialRefused } from "../../errors.js";
 import { faultOfApiKey } from "../../lib/api-key-format.js";

@@ -1,4 +1,4 @@
-/** Apps, by their app keys (Spec 5.7): what a person is told of whoever asks them. */
+/** Apps, by their app keys (docs/spec/authorization.md#app-keys): what a person is told of whoever asks them. */
 import { invalidInput } from "../../errors.js";
 import { isWellFormedApiKey } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";

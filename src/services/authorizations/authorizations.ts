@@ -1,5 +1,5 @@
 /**
- * The redirect flow (Spec 4.9, 5.7, 5.8; decisions "Authorization"): an app sends a person here, who decides what it may spend.
+ * The redirect flow (docs/spec/authorization.md): an app sends a person here, who decides what it may spend.
  *
  * 1. `check`: whoever asks, for what, and where the answer goes are looked at before anybody signs in. What is wrong is told here and
  *    nowhere else: an address that is not trusted yet is not redirected to.

@@ -1,5 +1,5 @@
 /**
- * The device flow (Spec 3, 4.9; decisions "Authorization"; RFC 8628): a device without a browser gets a key that a person pays for.
+ * The device flow (docs/spec/authorization.md#device-flow; RFC 8628): a device without a browser gets a key that a person pays for.
  *
  * 1. `create`: the device asks for a device code, which it keeps, and a user code, which it shows.
  * 2. `find`: a signed-in person types the user code and sees who asks, from where and for what. Wrong codes are counted.

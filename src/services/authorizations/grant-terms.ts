@@ -1,6 +1,6 @@
 /**
- * The terms of a grant: what an app asks for in either flow, what a person leaves of it, and what the key is then made with (Spec
- * 4.9, decisions "Authorization"). A person narrows: what was not asked for is never granted, whatever a form says.
+ * The terms of a grant: what an app asks for in either flow, what a person leaves of it, and what the key is then made with
+ * (docs/spec/authorization.md#grants). A person narrows: what was not asked for is never granted, whatever a form says.
  */
 import * as z from "zod";
 import { insufficientBalance, invalidInput } from "../../errors.js";
@@ -11,7 +11,7 @@ import { creditsAmount } from "../credits/credits-amount.js";
 import { storableText } from "../requests/input.js";
 import { GRANT_BUDGET_DEFAULT, GRANT_DAYS_DEFAULT, GRANT_DAYS_MAX } from "./limits.js";
 
-/** `keys` is not among them: no app manages keys (Spec 5.4). */
+/** `keys` is not among them: no app manages keys (docs/spec/keys.md#permissions). */
 export const GRANTABLE_PERMISSIONS = ["profile", "balance", "usage"] as const;
 export type GrantablePermission = (typeof GRANTABLE_PERMISSIONS)[number];
 
@@ -61,7 +61,7 @@ export const creditsText = z
     return z.NEVER;
   });
 
-/** The four parameters in which an app states its wishes, as text (Spec 4.9). */
+/** The four parameters in which an app states its wishes, as text (docs/spec/authorization.md#grants). */
 export const termsQuery = {
   models: z
     .string()

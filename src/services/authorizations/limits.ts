@@ -1,26 +1,26 @@
 /** Limits of the flows in which a person lets an app spend: the redirect flow, the device flow (RFC 8628), and what both share. */
 
-/** Spec 4.9 and 8: how long the key lives that a person grants, in days. */
+/** How long the key lives that a person grants, in days (docs/spec/authorization.md#grants). */
 export const GRANT_DAYS_DEFAULT = 30;
-/** Spec 8: as any other key's. */
+/** As any other key's (docs/spec/limits.md). */
 export const GRANT_DAYS_MAX = 365;
 /** Unspecified: 5 credits, in nanocredits. An app that names no budget asks for this much; none is granted without a cap. */
 export const GRANT_BUDGET_DEFAULT = 5_000_000_000n;
 
-/** Reliability 7. */
+/** See docs/spec/authorization.md#redirect-urls. */
 export const REDIRECT_URL_CHARS_MAX = 2_048;
-/** Reliability 7: registered with one app key. */
+/** Registered with one app key (docs/spec/authorization.md#redirect-urls). */
 export const REDIRECT_URLS_MAX = 10;
 /** An app key has 25; more than these is read by nobody. */
 export const APP_KEY_CHARS_MAX = 256;
-/** Reliability 7: echoed as it came. */
+/** Echoed as it came (docs/spec/authorization.md#redirect-flow). */
 export const STATE_CHARS_MAX = 512;
 
 /** Unspecified: how long a consent page may be looked at before it has to be asked for anew. */
 export const AUTHORIZATION_REQUEST_MINUTES = 60;
 /** Unspecified: of one session; when there are more, the oldest are forgotten. */
 export const AUTHORIZATION_REQUESTS_OPEN_MAX = 50;
-/** Decisions "Authorization". */
+/** See docs/spec/authorization.md#redirect-flow. */
 export const AUTHORIZATION_CODE_SECONDS = 10 * 60;
 /** Unspecified: wrong verifiers, redirects or clients that a code bears. */
 export const AUTHORIZATION_CODE_ATTEMPTS_MAX = 5;
@@ -36,14 +36,14 @@ export const DEVICE_SLOW_DOWN_SECONDS = 5;
 /** Unspecified: timers and networks are not exact, so a poll may come this much too soon. */
 export const DEVICE_POLL_TOLERANCE_MS = 500;
 
-/** Reliability 7: codes that nobody has decided on, or whose key has not been fetched. */
+/** Codes that nobody has decided on, or whose key has not been fetched (docs/spec/authorization.md#redirect-urls). */
 export const LIVE_DEVICE_CODES_PER_ADDRESS_MAX = 20;
 export const LIVE_DEVICE_CODES_MAX = 10_000;
 /** Unspecified: for so long after its end a device code is told to have expired; then it is unknown. */
 export const EXPIRED_DEVICE_CODE_KEPT_SECONDS = 60 * 60;
 export const DEVICE_CODES_SWEPT_AT_ONCE_MAX = 1_000;
 
-/** Decisions "Authorization": wrong user codes of one account. */
+/** Wrong user codes of one account (docs/spec/authorization.md#device-flow). */
 export const USER_CODE_GUESSES_PER_MINUTE = 10;
 /** Unspecified: of one client address, behind which there may be several people. */
 export const USER_CODE_GUESSES_PER_ADDRESS_PER_MINUTE = 50;

@@ -1,5 +1,5 @@
 /**
- * Where a consent flow may return to: https, or http on this machine's own addresses (decisions "Authorization", reliability 7).
+ * Where a consent flow may return to: https, or http on this machine's own addresses (docs/spec/authorization.md#redirect-urls).
  *
  * The text is taken only when it says plainly what a browser will make of it: what the URL parser would repair, decode or drop is
  * refused, so that what was compared and shown is what the browser goes to.

@@ -1,4 +1,4 @@
-/** What an app asks in the redirect flow, as query parameters (Spec 4.9) under the names of either the specification or OAuth (decisions "Authorization"). */
+/** What an app asks in the redirect flow, as query parameters under the gateway's names or OAuth's (docs/spec/authorization.md#redirect-flow). */
 import * as z from "zod";
 import { budget, days, modelNames, permission, type TermsQuery, termsQuery } from "./grant-terms.js";
 import { APP_KEY_CHARS_MAX, STATE_CHARS_MAX } from "./limits.js";

@@ -1,8 +1,9 @@
 /**
- * Fields of a request that are billed: a vendor asks another price for them, or another model answers because of them (decisions "What is
- * billed"). Unknown fields travel on to the upstream, but these never do at the base price: they are refused by name unless the model's
- * entry prices them (`pricedFields`). One table for each format that a request may have; a field that is found to change a price
- * belongs in one of them, and with that is looked at wherever the format is spoken (generation/asked-model.ts).
+ * Fields of a request that are billed: a vendor asks another price for them, or another model answers because of them
+ * (docs/spec/credits.md#billed-fields). Unknown fields travel on to the upstream, but these never do at the base price:
+ * they are refused by name unless the model's entry prices them (`pricedFields`). One table for each format that a request
+ * may have; a field that is found to change a price belongs in one of them, and with that is looked at wherever the format
+ * is spoken (generation/asked-model.ts).
  */
 import type { ImagePricing, Modality } from "./modality.js";
 import type { StatedPrices } from "./pricing.js";
@@ -139,7 +140,7 @@ export const BILLED_FIELDS: Readonly<Record<Modality, ReadonlyMap<string, Billed
   music: table(...SPEECH.values(), unless("n", 1)),
   transcription: TRANSCRIPTION,
   embedding: EMBEDDING,
-  /** Looked at in a session's events, where nothing can be priced (generation/realtime-rules.ts). */
+  /** Looked at in a session's events, where nothing can be priced (generation/realtime/realtime-rules.ts). */
   realtime: PLAIN,
   moderation: PLAIN,
 };

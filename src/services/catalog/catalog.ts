@@ -1,4 +1,4 @@
-/** The catalog (Spec 2.9, 4.4, 9): which models there are, what they are called, and who may call them. */
+/** The catalog (docs/spec/models.md): which models there are, what they are called, and who may call them. */
 import type { Caller, RequestContext } from "../../context.js";
 import { invalidInput, notFound, permissionDenied, upstreamFailed } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";

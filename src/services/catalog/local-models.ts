@@ -1,6 +1,6 @@
 /**
- * Keeps the catalog's local models those that the local server has (architecture "Configuration", `OLLAMA_BASE_URL`). The server is asked
- * beside everything else, never while a generation waits: one that is down keeps its last list, and is noticed when it comes up.
+ * Keeps the catalog's local models those that the local server has (docs/operating.md#configuration, `OLLAMA_BASE_URL`). The server is
+ * asked beside everything else, never while a generation waits: one that is down keeps its last list, and is noticed when it comes up.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";

@@ -1,18 +1,18 @@
-/** What a model does: the words that the catalog, its prices and its routes are sorted by (Spec 2.8, 2.9). */
+/** What a model does: the words that the catalog, its prices and its routes are sorted by (docs/spec/models.md#modalities). */
 
 /** In the order in which lists show them. */
 export const MODALITIES = ["text", "image", "video", "speech", "music", "transcription", "embedding", "realtime", "moderation"] as const;
 export type Modality = (typeof MODALITIES)[number];
 
-/** What goes into a model or comes out of it (Spec 2.8). */
+/** What goes into a model or comes out of it (docs/spec/models.md#modalities). */
 export const CONTENT_KINDS = ["text", "image", "audio", "video", "embedding", "3d"] as const;
 export type ContentKind = (typeof CONTENT_KINDS)[number];
 
-/** Spec 2.8: `request` charges an image generation once, `tokens` charges the image tokens that the upstream reports. */
+/** `request` charges an image generation once, `tokens` charges the image tokens that the upstream reports (docs/spec/images.md#pricing). */
 export const IMAGE_PRICINGS = ["request", "tokens"] as const;
 export type ImagePricing = (typeof IMAGE_PRICINGS)[number];
 
-/** The coarser groups of the catalog (decisions "Catalog"). */
+/** The coarser groups of the catalog (docs/spec/models.md#modalities). */
 export type Category = "text" | "image" | "video" | "audio" | "embedding" | "realtime";
 
 interface ModalityTraits {

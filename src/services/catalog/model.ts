@@ -1,13 +1,13 @@
-/** A model of the catalog and the upstream that runs it (Spec 2.8, 2.9). Immutable: a change makes another one. */
+/** A model of the catalog and the upstream that runs it (docs/spec/models.md#entries). Immutable: a change makes another one. */
 
 import { type ContentKind, type ImagePricing, MODALITY_TRAITS, type Modality } from "./modality.js";
 import { isFree, type LongContextPrices, type PricedFields, type RateCard, type StatedPrices, toRateCard } from "./pricing.js";
 
-/** Decisions "Catalog": what a caller can filter by. */
+/** What a caller can filter by (docs/spec/models.md#entries). */
 export const CAPABILITIES = ["tools", "reasoning", "search", "code_exec", "vision"] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 
-/** Spec 2.7: input checks that callers cannot disable. */
+/** Input checks that callers cannot disable (docs/spec/safety.md#features). */
 export const SAFETY_FEATURES = ["privacy", "secrets", "sexual", "violence", "shield"] as const;
 export type SafetyFeature = (typeof SAFETY_FEATURES)[number];
 
@@ -17,11 +17,11 @@ export type SafetyFeature = (typeof SAFETY_FEATURES)[number];
  */
 export type WireFormat = "openai" | "openai-endpoint" | "sandbox" | `ai-sdk:${string}`;
 
-/** Spec 2.8: the chat format of an upstream of text models. */
+/** The chat format of an upstream of text models (docs/spec/community-models.md#record). */
 export const UPSTREAM_APIS = ["chat_completions", "responses"] as const;
 export type UpstreamApi = (typeof UPSTREAM_APIS)[number];
 
-/** Spec 2.8: who is an agent, and who runs it: the gateway, or an endpoint of its owner's. */
+/** Who is an agent, and who runs it (docs/spec/community-models.md#record): the gateway, or an endpoint of its owner's. */
 export const AGENT_TYPES = ["prompt_agent", "code_agent", "endpoint_agent"] as const;
 export type AgentType = (typeof AGENT_TYPES)[number];
 
@@ -31,7 +31,7 @@ export interface Upstream {
   /** Without a slash at the end; paths such as `/chat/completions` are appended. Empty for the sandbox. */
   readonly baseUrl: string;
   readonly apiKey: string | null;
-  /** Named by the operator: exempt from the outbound guard (decisions "Agents and community models"). */
+  /** Named by the operator: exempt from the outbound guard (docs/spec/outbound.md#exemptions). */
   readonly isTrusted: boolean;
   /** With the wire format `openai-endpoint`: what is at the address. */
   readonly endpoint?: { readonly modality: Modality; readonly api: UpstreamApi | null } | undefined;
@@ -42,7 +42,7 @@ export interface Model {
   readonly id: string;
   /** Other names, former ids among them, that requests and key allow lists may use. */
   readonly aliases: readonly string[];
-  /** Who made it, not who runs it (Spec 2.9). */
+  /** Who made it, not who runs it (docs/spec/models.md#entries). */
   readonly publisher: string;
   readonly brandUrl: string | null;
   readonly title: string;
@@ -91,7 +91,7 @@ export interface Model {
   readonly pendingChange: PendingModelChange | null;
 }
 
-/** What a model will be from a moment on (Spec 2.8 `pending`). Null: stays as it is. */
+/** What a model will be from a moment on (docs/spec/community-models.md#pending-changes). Null: stays as it is. */
 export interface PendingModelChange {
   readonly effectiveAt: Date;
   readonly visibility: "public" | null;

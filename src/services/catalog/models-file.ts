@@ -1,5 +1,5 @@
 /**
- * `MODELS_FILE`: the operator's own upstreams and models (architecture "Configuration", docs/adding-a-model.md). A
+ * `MODELS_FILE`: the operator's own upstreams and models (docs/operating.md#configuration, docs/adding-a-model.md). A
  * mistake stops the start and is named by the path of the field that holds it, such as `models.0.prices.promptTextPrice`.
  */
 
@@ -16,9 +16,9 @@ import { longContext, pricedFieldProblems, pricedFields, priceObjectsOf, statedP
 import { CATALOG_PRICE_FIELDS, type CatalogPriceField, usedPriceFields } from "./pricing.js";
 import { SANDBOX_UPSTREAM } from "./sandbox.js";
 
-/** Spec 8: upstreamModel, and Unspecified: the same for ids and aliases. */
+/** upstreamModel (docs/spec/limits.md). Unspecified: the same for ids and aliases. */
 const NAME_CHARS_MAX = 253;
-/** Unspecified: Spec 8 limits the titles that accounts give (42); an operator's may say more. */
+/** Unspecified: titles that accounts give have 42 characters (docs/spec/limits.md); an operator's may say more. */
 const TITLE_CHARS_MAX = 120;
 const MODEL_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:-]*\/[A-Za-z0-9][A-Za-z0-9._:-]*$/;
 const ALIAS_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:/@-]*$/;
@@ -210,7 +210,7 @@ function checkDefaults(file: ModelsFile, problems: string[]): void {
 
 const HOUR_CACHE_PRICE: CatalogPriceField = "promptCacheWriteHourPrice";
 
-/** Decisions "Agents and community models": only the price fields that the modality uses may be above 0. */
+/** Only the price fields that the modality uses may be above 0 (docs/spec/credits.md#prices). */
 function checkPrices(model: ModelEntry, index: number, problems: string[]): void {
   const basis = { modality: model.modality, imagePricing: model.imagePricing ?? "request" };
   const used: readonly CatalogPriceField[] = [...usedPriceFields(basis), ...(model.modality === "text" ? [HOUR_CACHE_PRICE] : [])];

@@ -1,14 +1,14 @@
 /**
- * Pricing: from the ten stated prices of a model (Spec 2.8) to one rate per kind of usage, and from usage to a charge.
+ * Pricing: from the ten stated prices of a model (docs/spec/credits.md#prices) to one rate per kind of usage, and from usage to a charge.
  *
  * Prices are bigint picocredits per unit (10^-12 credit), charges bigint nanocredits (10^-9 credit). A charge is a sum of
- * integer products, rounded once, half up (decisions "Credits").
+ * integer products, rounded once, half up (docs/spec/credits.md#units).
  */
 import { roundToNanocredits } from "../../lib/money.js";
 import type { ReportedUsage } from "../../lib/usage.js";
 import type { ImagePricing, Modality } from "./modality.js";
 
-/** Spec 2.8, in its order. */
+/** In the order of docs/spec/credits.md#prices. */
 export const PRICE_FIELDS = [
   "promptTextPrice",
   "promptCachedPrice",
@@ -78,9 +78,9 @@ export interface RateCard extends Rates {
 type RateRules = Readonly<Partial<Record<BilledKind, readonly PriceField[]>>>;
 
 /**
- * Decisions "What is billed": cached, cache-write, audio and image input fall back to the text prompt, reasoning and
- * audio output to the text completion. Unspecified: image tokens that a text model puts out, for which it has no price
- * field, are completion text.
+ * Prices that fall back (docs/spec/credits.md#prices): cached, cache-write, audio and image input fall back to the text
+ * prompt, reasoning and audio output to the text completion. Unspecified: image tokens that a text model puts out, for which
+ * it has no price field, are completion text.
  */
 const TOKEN_RULES: RateRules = {
   inputTextTokens: ["promptTextPrice"],
@@ -114,7 +114,7 @@ const IMAGE_TOKEN_RULES: RateRules = {
   outputImageTokens: ["completionImagePrice"],
 };
 
-/** Decisions "Agents and community models": the units in which each modality is priced. */
+/** The units in which each modality is priced (docs/spec/credits.md#prices). */
 const RULES: Readonly<Record<Modality, RateRules>> = {
   text: TOKEN_RULES,
   realtime: TOKEN_RULES,
@@ -215,7 +215,7 @@ export function billedKinds(basis: PricingBasis): readonly BilledKind[] {
   return rateRules(basis).map(([kind]) => kind);
 }
 
-/** The price fields that a model uses; the others must not be stated above 0 (decisions "Agents and community models"). */
+/** The price fields that a model uses; the others must not be stated above 0 (docs/spec/credits.md#prices). */
 export function usedPriceFields(basis: PricingBasis): readonly PriceField[] {
   const used = new Set(rateRules(basis).flatMap(([, fields]) => fields));
   return PRICE_FIELDS.filter((field) => used.has(field));

@@ -1,5 +1,5 @@
 /**
- * The sandbox's entries for everything but text (decisions "Sandbox models"). Of each pair the first is free and the modality's default
+ * The sandbox's entries for everything but text (docs/sandbox-models.md). Of each pair the first is free and the modality's default
  * when nothing else is configured; its twin is the same model at a round price, to try billing by hand.
  */
 import { SANDBOX_VOICES } from "../../providers/sandbox/media/voices.js";

@@ -1,5 +1,5 @@
 /**
- * The sandbox's entries (decisions "Sandbox models"): models that run in the process, so that the service does its main
+ * The sandbox's entries (docs/sandbox-models.md): models that run in the process, so that the service does its main
  * job with no upstream configured, and their priced twins, so that billing can be tried without a provider.
  */
 

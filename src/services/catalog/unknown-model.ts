@@ -1,6 +1,6 @@
 /**
- * What a request is told whose model cannot be called: which ones of the kind can (decisions "Catalog"), and, whoever runs the gateway,
- * what to set. Unspecified: strangers are not told which variables are unset, only that the model is not offered.
+ * What a request is told whose model cannot be called: which ones of the kind can (docs/spec/models.md#unknown-models), and, whoever
+ * runs the gateway, what to set. Unspecified: strangers are not told which variables are unset, only that the model is not offered.
  */
 import { type AppError, invalidInput } from "../../errors.js";
 import { closestIds } from "./closest.js";

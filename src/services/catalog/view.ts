@@ -1,4 +1,4 @@
-/** The catalog's entries as they are shown: pure functions from a model to JSON (decisions "Catalog"). */
+/** The catalog's entries as they are shown: pure functions from a model to JSON (docs/spec/models.md#entries). */
 import { formatPicocredits } from "../../lib/money.js";
 import { setOwnValue } from "../../lib/own-values.js";
 import { type ModelHealth, UNKNOWN_HEALTH } from "./community.js";

@@ -1,4 +1,7 @@
-/** What is said of every registered model and every agent alike (Spec 2.7, 2.8, 4.7). One schema each, for both faces. */
+/**
+ * What is said of every registered model and every agent alike (docs/spec/agents.md#record,
+ * docs/spec/community-models.md). One schema each, for both faces.
+ */
 import { z } from "zod";
 import { MODEL_DESCRIPTION_CHARS_MAX, MODEL_NAME_CHARS_MAX, MODEL_TITLE_CHARS_MAX, REQUIRED_SAFETY_FEATURES_MAX } from "../../limits.js";
 import { SAFETY_FEATURES } from "../catalog/model.js";
@@ -6,7 +9,7 @@ import { distinct, storableText } from "../requests/input.js";
 
 /** Of a text that is trimmed before it is measured. */
 const NOT_BLANK = { allOf: [{ pattern: "\\S" }] };
-/** Spec 8. */
+/** See docs/spec/limits.md. */
 const NAME_PATTERN = /^[A-Za-z0-9._:-]+$/;
 
 /** The last part of the callable id. */

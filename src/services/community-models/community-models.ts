@@ -1,6 +1,6 @@
 /**
- * Community models: registered by an account, called as `community/<owner>/<name>` (Spec 2.8, 3, 4.7). Managed by whoever manages the
- * account's keys. When a change counts is `pending-change.ts`'s to say, which fallbacks are good `fallbacks.ts`'s.
+ * Community models: registered by an account, called as `community/<owner>/<name>` (docs/spec/community-models.md). Managed by whoever
+ * manages the account's keys. When a change counts is `pending-change.ts`'s to say, which fallbacks are good `fallbacks.ts`'s.
  */
 import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
@@ -24,7 +24,7 @@ import { assertHasFields, assertUsedPrices, statedPrices, termsColumns, wantedTe
 import type { UpstreamUrls } from "./upstream-url.js";
 import { type CommunityModelView, type FallbackCandidate, toCandidate, toView } from "./view.js";
 
-/** Spec 2.8: who offers the account's models. */
+/** Who offers the account's models (docs/spec/community-models.md#record). */
 export interface ModelProvider {
   readonly name: string | null;
   readonly url: string | null;

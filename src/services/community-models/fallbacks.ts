@@ -1,6 +1,6 @@
 /**
- * Which models may serve when another one's upstream fails (Spec 4.7 "Fallback rules"): registered ones of the same modality, public
- * or the owner's own, with no price above this model's, and never in a circle.
+ * Which models may serve when another one's upstream fails (docs/spec/community-models.md#fallbacks): registered ones of the same
+ * modality, public or the owner's own, with no price above this model's, and never in a circle.
  */
 import { invalidInput } from "../../errors.js";
 import { chargedPrices, PRICE_FIELDS } from "../catalog/pricing.js";

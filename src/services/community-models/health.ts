@@ -1,5 +1,5 @@
 /**
- * How the calls of registered models went (decisions "Catalog"): those of others, by the hour, over 24 hours.
+ * How the calls of registered models went (docs/spec/models.md#health): those of others, by the hour, over 24 hours.
  *
  * 1. Generations tell of each call; it is counted in memory, and nobody waits.
  * 2. Every so often what was counted is added to the table, in one statement: the processes add up there.

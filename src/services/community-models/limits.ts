@@ -1,4 +1,4 @@
-/** Limits of registered models and agents (Spec 8). */
+/** Limits of registered models and agents (docs/spec/limits.md). */
 
 /** Unspecified: of an upstream's credential. */
 export const BEARER_TOKEN_CHARS_MAX = 4_096;
@@ -9,14 +9,14 @@ export const FALLBACK_CANDIDATES_READ_MAX = 2_000;
 /** Unspecified. */
 export const COMMUNITY_MODELS_PER_ACCOUNT_MAX = 200;
 
-/** Spec 8: how long a model waits to become public, and a public one for other prices. */
+/** How long a model waits to become public, and a public one for other prices (docs/spec/limits.md). */
 export const PENDING_CHANGE_MS = 3 * 60 * 60_000;
-/** Decisions: one probe of an upstream per account. */
+/** One probe of an upstream for each account (docs/spec/community-models.md#probe). */
 export const PROBE_INTERVAL_MS = 30_000;
 /** Unspecified: how long a probe waits for the upstream's answer. */
 export const PROBE_TIMEOUT_MS = 20_000;
 
-/** Decisions "Catalog": when a model's health keeps it out of the lists. */
+/** When a model's health keeps it out of the lists (docs/spec/models.md#health). */
 export const HEALTH_WINDOW_HOURS = 24;
 export const HEALTH_REQUESTS_MIN = 10;
 export const HEALTH_SUCCESS_PERCENT_MIN = 80;

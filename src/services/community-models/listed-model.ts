@@ -1,4 +1,4 @@
-/** A registered model as the catalog lists and calls it: what its row says at one moment (Spec 2.8, 3). */
+/** A registered model as the catalog lists and calls it: what its row says at one moment (docs/spec/community-models.md). */
 import { createHash } from "node:crypto";
 import { ownValue } from "../../lib/own-values.js";
 import type { ContentKind } from "../catalog/modality.js";
@@ -25,7 +25,7 @@ export interface RegisteredModel {
 const UPSTREAM_PREFIX = "community:";
 const REVISION_CHARS = 16;
 
-/** Spec 2.8 `advertised.capabilities`, in the catalog's words. */
+/** `advertised.capabilities` (docs/spec/community-models.md#record) in the catalog's words. */
 const ADVERTISED: Readonly<Record<string, Capability>> = { tool_calling: "tools", reasoning: "reasoning" };
 
 /** The model as it is at that moment, and what is scheduled after it. */

@@ -1,4 +1,4 @@
-/** What is said of a registered model by whoever makes or changes it (Spec 2.8, 4.7). One schema each, for both faces. */
+/** What is said of a registered model by whoever makes or changes it (docs/spec/community-models.md). One schema each, for both faces. */
 import { z } from "zod";
 import { ADVERTISED_CONTEXT_LENGTH_MAX, FALLBACKS_MAX, MODEL_NAME_CHARS_MAX, MODEL_REFERENCE_CHARS_MAX } from "../../limits.js";
 import { COMMUNITY_PUBLISHER } from "../catalog/community.js";
@@ -10,16 +10,16 @@ import { modelDescription, modelName, modelTitle, modelVisibility, requiredSafet
 import { BEARER_TOKEN_CHARS_MAX } from "./limits.js";
 import { priceAmount } from "./price-input.js";
 
-/** Spec 2.8: of a proxy. */
+/** Of a proxy (docs/spec/community-models.md#record). */
 export const PROXY_MODALITIES = ["text", "image", "video", "transcription", "speech", "embedding"] as const;
 export type ProxyModality = (typeof PROXY_MODALITIES)[number];
 const MEDIA_MODALITIES = ["image", "video", "transcription", "speech", "embedding"] as const;
 
-/** Spec 2.8: what an owner may say that a text model can do. */
+/** What an owner may say that a text model can do (docs/spec/community-models.md#record). */
 export const ADVERTISED_CAPABILITIES = ["tool_calling", "reasoning"] as const;
 export type AdvertisedCapability = (typeof ADVERTISED_CAPABILITIES)[number];
 
-/** Spec 2.8: what goes into a registered model. */
+/** What goes into a registered model (docs/spec/community-models.md#record). */
 export const INPUT_KINDS = ["text", "image", "audio", "video"] as const;
 export type InputKind = (typeof INPUT_KINDS)[number];
 
@@ -86,7 +86,7 @@ const mediaModel = z.strictObject({ ...createFields, modality: z.enum(MEDIA_MODA
 export const createCommunityModelInput = z.discriminatedUnion("modality", [textModel, mediaModel]);
 export type CreateCommunityModelInput = z.output<typeof createCommunityModelInput>;
 
-/** Decisions: an agent that its owner runs. It has no credential and no price. */
+/** An agent that its owner runs (docs/spec/community-models.md#record). It has no credential and no price. */
 export const createEndpointAgentInput = z.strictObject({
   name: modelName,
   title: modelTitle,

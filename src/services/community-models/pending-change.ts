@@ -1,5 +1,5 @@
 /**
- * When a change of a registered model counts (Spec 3; decisions "Pending").
+ * When a change of a registered model counts (docs/spec/community-models.md#pending-changes).
  *
  * 1. What a model costs others stands for three hours before anybody is charged it: going public waits, and so does, on a public
  *    model, a change of paidOnly, imagePricing or a price. All else counts at once.

@@ -1,4 +1,4 @@
-/** What is probed: an upstream as it would be registered, or one of the account's models as it is (decisions "Agents and community models"). */
+/** What is probed: an upstream as it would be registered, or one of the account's models as it is (docs/spec/community-models.md#probe). */
 import { z } from "zod";
 import { bearerToken, PROXY_MODALITIES, upstreamApi, upstreamModel, upstreamUrl } from "./models-input.js";
 

@@ -1,6 +1,7 @@
 /**
  * A probe: one cheap call of an upstream, made by whoever registers it, to see whether it would answer. Nothing of what the upstream says
- * is told, and an address that is blocked, unknown or silent is told alike: nobody explores a network with it (reliability 4).
+ * is told, and an address that is blocked, unknown or silent is told alike: nobody explores a network with it
+ * (docs/spec/community-models.md#probe).
  */
 import type { RequestContext } from "../../context.js";
 import { invalidInput, rateLimited } from "../../errors.js";

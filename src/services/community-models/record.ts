@@ -1,11 +1,17 @@
-/** A registered model (Spec 2.8): its row as every part of the service reads it, and what a change that has come due makes of it. */
+/**
+ * A registered model (docs/spec/community-models.md#record): its row as every part of the service reads it, and what a
+ * change that has come due makes of it.
+ */
 import type { CommunityModelModel } from "../../store/generated/prisma/models.js";
 import { COMMUNITY_PUBLISHER } from "../catalog/community.js";
 import { PRICE_FIELDS, type PriceField, type StatedPrices } from "../catalog/pricing.js";
 
 export type CommunityModelRow = CommunityModelModel;
 
-/** A scheduled change (Spec 2.8 `pending`), as the column holds it. Prices are picocredits in decimal digits; null: no longer stated. */
+/**
+ * A scheduled change (docs/spec/community-models.md#pending-changes), as the column holds it. Prices are picocredits in
+ * decimal digits; null: no longer stated.
+ */
 export interface PendingChange {
   readonly visibility?: "public";
   readonly paidOnly?: boolean;

@@ -26,7 +26,7 @@ export class CommunityModelRepository {
     private readonly events: Events,
   ) {}
 
-  /** Spec 3: the accounts on the publishers' list, and operators. FORBIDDEN for everybody else. */
+  /** The accounts on the publishers' list, and operators (docs/spec/community-models.md#visibility). FORBIDDEN for everybody else. */
   async requirePublisher(caller: KeyCaller | SessionCaller): Promise<void> {
     if (caller.isOperator) return;
     const { isPublisher } = await this.database.prisma.account.findUniqueOrThrow({

@@ -1,4 +1,4 @@
-/** The address of a model's upstream, judged when it is registered (decisions "Upstream URLs"); each call judges it again. */
+/** The address of a model's upstream, judged when it is registered (docs/spec/outbound.md); each call judges it again. */
 import { invalidInput } from "../../errors.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
 import type { Addresses } from "../composition/platform-settings.js";

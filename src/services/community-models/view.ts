@@ -1,4 +1,4 @@
-/** A registered model as its owner sees it (Spec 2.8): both faces show this. */
+/** A registered model as its owner sees it (docs/spec/community-models.md#record): both faces show this. */
 import type { ContentKind, ImagePricing } from "../catalog/modality.js";
 import type { SafetyFeature, UpstreamApi } from "../catalog/model.js";
 import { chargedPrices, PRICE_FIELDS, type PriceField, type PricingBasis, type StatedPrices } from "../catalog/pricing.js";

@@ -1,5 +1,5 @@
 /**
- * Credits: what a generation may spend, and what it has spent (architecture, steps 3, 5, 6).
+ * Credits: what a generation may spend, and what it has spent (docs/architecture.md#a-generation-end-to-end).
  *
  * 1. `open` sets the estimated cost aside, after a refill of the account's tier when one is due. A caller with plenty goes on at
  *    once; any other waits for the commit.
@@ -23,7 +23,7 @@ import type { TierRefills } from "./tier-refills.js";
 
 /** The ledger's columns end at 2^63; no honest charge comes near. A hold of this much is refused by any balance. */
 const AMOUNT_MAX = 2n ** 62n;
-/** Decisions "What is billed": what a whole answer of unstated length may hold of what is free, one in this many. */
+/** What a whole answer of unstated length may hold of what is free, one in this many (docs/spec/credits.md#holds). */
 const FREE_SHARE = 10n;
 
 /** Who pays. */

@@ -1,5 +1,5 @@
 /**
- * How much a model writes: what is held for a request that states no max_tokens (decisions "What is billed"). Moving means in memory;
+ * How much a model writes: what is held for a request that states no max_tokens (docs/spec/credits.md#holds). Moving means in memory;
  * a process that has just started assumes.
  *
  * Each account has a mean of its own with each model. What others were answered only says where an account begins: it counts as a few

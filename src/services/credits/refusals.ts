@@ -2,9 +2,9 @@
  * 402: which bound a request does not fit into, what it needs and what is there. The one place that says so, but for the bound of an
  * agent's run (run-budgets.ts). Amounts are decimal credits.
  *
- * Unspecified: what the account has is told to whoever may ask for its balance (Spec 5.4), a session or a key with the permission
- * `balance`; what a key's budgets have left is the key's own to know, as in GET /account/key. An agent at work, which may be anybody's, is
- * told of neither.
+ * Unspecified: what the account has is told to whoever may ask for its balance (docs/spec/keys.md#permissions), a session or a key with
+ * the permission `balance`; what a key's budgets have left is the key's own to know, as in GET /account/key. An agent at work, which
+ * may be anybody's, is told of neither.
  */
 import { AppError, type ErrorCode } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";

@@ -1,5 +1,6 @@
 /**
- * The settler: one queue for the holds, extensions, settlements and releases of all requests (architecture, steps 3, 6).
+ * The settler: one queue for the holds, extensions, settlements and releases of all requests
+ * (docs/architecture.md#a-generation-end-to-end).
  *
  * 1. At most one flush is under way; whatever has queued up meanwhile is the next. No timer: an idle gateway commits a
  *    single operation at once, a busy one commits hundreds together.

@@ -1,6 +1,6 @@
 /**
  * Refills: a tier's bucket is filled when its account is next read, and before a generation holds of it; there is no clockwork
- * (decisions "Credits, tiers, balance").
+ * (docs/spec/credits.md#tiers).
  *
  * 1. An account is due when its boundary has passed, or when it has none yet and its tier refills.
  * 2. The ledger decides under the account's lock, once for each boundary, whatever this process believes.

@@ -1,4 +1,4 @@
-/** Tiers: what an account is given, and when (decisions "Credits, tiers, balance"). Boundaries are in UTC. */
+/** Tiers: what an account is given, and when (docs/spec/credits.md#tiers). Boundaries are in UTC. */
 import { invalidInput } from "../../errors.js";
 
 export interface Tier {

@@ -1,5 +1,5 @@
 /**
- * The media host's files (Spec 4.8, variant A; decisions "Media"): content-addressed, public to read, gone 14 days after they were
+ * The media host's files (docs/spec/media.md#content-addressed-files): content-addressed, public to read, gone 14 days after they were
  * last brought. What a caller uploads, and what a generation answers as a link.
  *
  * 0. The bytes come to a file of this process's own, which is hashed on the way, looked at, and refused or stored.

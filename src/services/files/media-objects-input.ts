@@ -1,4 +1,7 @@
-/** What the uploads of variant B are asked for, and what their lists are asked for: one set of schemas for both faces (decisions "Media"). */
+/**
+ * What the uploads of variant B are asked for, and what their lists are asked for: one set of schemas for both
+ * faces (docs/spec/media.md#direct-uploads).
+ */
 import * as z from "zod";
 import { AppError } from "../../errors.js";
 import { storableText } from "../requests/input.js";
@@ -31,7 +34,7 @@ export type CreateUploadInput = z.infer<typeof createUploadInput>;
 
 export const listTaggedInput = z.object({ tag: mediaTag });
 
-/** Over the bound is PAYLOAD_TOO_LARGE and no other mistake (decisions "Media"). */
+/** Over the bound is PAYLOAD_TOO_LARGE and no other mistake (docs/spec/media.md#direct-uploads). */
 export function assertObjectSize(size: number): void {
   if (size <= MEDIA_OBJECT_BYTES_MAX) return;
   throw new AppError("PAYLOAD_TOO_LARGE", `A file may have at most ${MEDIA_OBJECT_BYTES_MAX} bytes.`, { param: "size" });

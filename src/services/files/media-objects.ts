@@ -1,5 +1,5 @@
 /**
- * Files that their owners send straight to the blob store (Spec 4.8, variant B; decisions "Media"): up to 100 MiB, public to read,
+ * Files that their owners send straight to the blob store (docs/spec/media.md#direct-uploads): up to 100 MiB, public to read,
  * and listed in the gallery under their tags.
  *
  * 1. `createUpload` writes a pending row, which takes its place in the account's quota, and answers an address that takes one file of

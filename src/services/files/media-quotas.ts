@@ -1,8 +1,8 @@
 /**
- * How much an account may keep on the media host, and whether the disk has room for more (reliability 9). Counted are the files that
- * the account brought first and its uploads to the blob store, from the moment on at which their addresses are given out: whoever has
- * one may use it. What somebody else brought already costs nobody anything again. Answers that are kept for repeated requests count with
- * their bytes, and are no files.
+ * How much an account may keep on the media host, and whether the disk has room for more (docs/spec/media.md#quotas). Counted are the
+ * files that the account brought first and its uploads to the blob store, from the moment on at which their addresses are given out:
+ * whoever has one may use it. What somebody else brought already costs nobody anything again. Answers that are kept for repeated
+ * requests count with their bytes, and are no files.
  */
 import type { RequestContext } from "../../context.js";
 import { AppError, serviceUnavailable } from "../../errors.js";

@@ -1,5 +1,5 @@
 /**
- * What a stored file is called, and what it is served as (decisions "Media").
+ * What a stored file is called, and what it is served as (docs/spec/media.md#reading).
  *
  * 1. `claimOf` says what of a declared type can be looked at, and `storedType` what the bytes make of that: one rule for both variants of
  *    the media host. A page or a script keeps the name that it was declared by.

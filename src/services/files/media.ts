@@ -1,4 +1,4 @@
-/** The media host as its readers see it: one address for files of both variants, told apart by their ids (Spec 4.8; decisions "Media"). */
+/** The media host as its readers see it: one address for files of both variants, told apart by their ids (docs/spec/media.md). */
 import type { Readable } from "node:stream";
 import { notFound } from "../../errors.js";
 import { isMediaFileId, type MediaLinks, type StoredMedia } from "./media-links.js";

@@ -1,6 +1,6 @@
 /**
  * What stands between a caller and a model beside money: limits, and the safety features that the model requires or the
- * caller asks for (decisions "Rate limits", "Safety features"). Looked at before anything is held.
+ * caller asks for (docs/spec/rate-limits.md, docs/spec/safety.md). Looked at before anything is held.
  */
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import type { RateLimits } from "../access/rate-limits.js";

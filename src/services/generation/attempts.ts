@@ -1,4 +1,4 @@
-/** Attempts: the model that was asked for, then its fallbacks, until one answers (decisions "Generation"). */
+/** Attempts: the model that was asked for, then its fallbacks, until one answers (docs/spec/generation.md#fallbacks). */
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import { AppError, type ErrorCode } from "../../errors.js";
 import type { Model } from "../catalog/model.js";

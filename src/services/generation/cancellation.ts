@@ -2,8 +2,8 @@
  * Cancellation: one signal for an upstream call, aborted when the caller leaves, when the total time is up, or when the hold is
  * refused. Its reason tells which.
  *
- * What an upstream has accepted is paid for (decisions "What is billed"), so a caller who leaves may not end it: `outlast` says for how
- * long the upstream goes on without them.
+ * What an upstream has accepted is paid for (docs/spec/credits.md#callers-who-leave), so a caller who leaves may not end it: `outlast`
+ * says for how long the upstream goes on without them.
  */
 import { type AppError, upstreamTimedOut } from "../../errors.js";
 import type { OpenCharge } from "../credits/credits.js";

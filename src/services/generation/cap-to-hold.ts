@@ -1,6 +1,6 @@
 /**
- * What an account's upstream reports is believed, but never beyond the hold (decisions "What is billed"): a usage row shows what was
- * charged for, so what was reported is cut and not only its price.
+ * What an account's upstream reports is believed, but never beyond the hold (docs/spec/credits.md#reported-usage): a usage row shows
+ * what was charged for, so what was reported is cut and not only its price.
  */
 import { USAGE_KINDS } from "../../lib/usage.js";
 import { type BillableQuantities, type BilledKind, costOf, type RateCard } from "../catalog/pricing.js";

@@ -1,4 +1,4 @@
-/** Embeddings (decisions "Generation", POST /v1/embeddings): texts, or tokens of the model's own vocabulary, as vectors. */
+/** Embeddings (docs/spec/embeddings.md, POST /v1/embeddings): texts, or tokens of the model's own vocabulary, as vectors. */
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";

@@ -1,6 +1,6 @@
 /**
  * Generations that are answered whole: everything but streams. One path for every modality, so that each is held, tried,
- * metered and charged alike (architecture, "A generation, end to end").
+ * metered and charged alike (docs/architecture.md#a-generation-end-to-end).
  *
  * 1. `plan`: who pays, which model, what it may cost.
  * 2. `run`: limits and safety, hold, call the candidates in turn, meter, settle. Nothing is charged for what was not delivered.
@@ -246,7 +246,7 @@ export function toGenerationRecord(
     timestamp: new Date().toISOString(),
     apiKeyName: isKey ? caller.apiKeyName : null,
     apiKeyType: isKey ? caller.apiKeyType : null,
-    // Usage knows no kind for it: a moderation model reads text (decisions "Usage").
+    // Usage knows no kind for it: a moderation model reads text (docs/spec/usage.md#rows).
     modality: model.modality === "moderation" ? "text" : model.modality,
     model: model.id,
     modelUsed: progress.modelUsed,

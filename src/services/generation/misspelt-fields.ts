@@ -3,7 +3,7 @@
  * says so. A name that is a letter off from a known one still travels on, and its caller is told which one may have been meant.
  *
  * One list of names for each format: what the gateway reads, what OpenAI's own format has beside that, and names of other vendors that
- * would pass for a slip. A field that a schema gains belongs in its list (test/services/misspelt-fields.test.ts).
+ * would pass for a slip. A field that a schema gains belongs in its list (test/rest/warnings.test.ts).
  */
 import { distance } from "fastest-levenshtein";
 import { BILLED_FIELDS, canonicalName } from "../catalog/billed-fields.js";

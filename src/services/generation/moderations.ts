@@ -1,4 +1,4 @@
-/** Moderations (decisions "Generation", POST /v1/moderations): what a moderation model finds in texts and pictures. */
+/** Moderations (docs/spec/moderations.md, POST /v1/moderations): what a moderation model finds in texts and pictures. */
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { countChatTokens, countTexts } from "../../lib/tokenizer.js";

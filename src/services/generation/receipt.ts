@@ -7,8 +7,9 @@ export type UsageStatus = "ok" | "cancelled";
 export type UsageSource = "provider" | "estimated" | "partial";
 
 /**
- * What becomes of a generation whose caller leaves once its upstream has begun (decisions "What is billed"): it is finished and charged
- * whole; it is stopped and charged for what was delivered; or it is read on to the report of its usage and charged for that.
+ * What becomes of a generation whose caller leaves once its upstream has begun
+ * (docs/spec/credits.md#callers-who-leave): it is finished and charged whole; it is stopped and charged for what was
+ * delivered; or it is read on to the report of its usage and charged for that.
  */
 export type CancelPolicy = "finish" | "stop" | "read-to-usage";
 

@@ -1,6 +1,7 @@
 /**
- * Generations that are under way. One whose caller has left goes on without a connection (decisions "What is billed": what an upstream
- * has accepted is paid for), so a gateway that stops waits for them here, for a bounded time, and then stops them at no cost.
+ * Generations that are under way. One whose caller has left goes on without a connection
+ * (docs/spec/credits.md#callers-who-leave: what an upstream has accepted is paid for), so a gateway that stops waits for them
+ * here, for a bounded time, and then stops them at no cost.
  */
 import { serviceUnavailable } from "../../errors.js";
 import type { Cancellation } from "./cancellation.js";

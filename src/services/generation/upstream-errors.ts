@@ -1,4 +1,7 @@
-/** What a caller is told of an upstream's failure, and whether another upstream may be tried (decisions "Errors", "Generation"). */
+/**
+ * What a caller is told of an upstream's failure, and whether another upstream may be tried
+ * (docs/spec/errors.md#upstream-errors, docs/spec/generation.md#fallbacks).
+ */
 import { AppError, type ErrorCode, upstreamFailed, upstreamTimedOut } from "../../errors.js";
 import { ProviderError } from "../../providers/provider.js";
 import { inCallersWords, type Served } from "./upstream-words.js";

@@ -1,6 +1,6 @@
 /**
- * What an upstream says, as callers are told it: its own name for a model becomes the id that they know the model by (decisions
- * "Generation"). Every text of an upstream's that goes on, an error's or a warning's, comes through here.
+ * What an upstream says, as callers are told it: its own name for a model becomes the id that they know the model by
+ * (docs/spec/generation.md). Every text of an upstream's that goes on, an error's or a warning's, comes through here.
  */
 import type { Model } from "../catalog/model.js";
 

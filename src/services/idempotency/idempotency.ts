@@ -1,5 +1,5 @@
 /**
- * Idempotency-Key (decisions "What is billed"): a generation that is asked for again with the same key and input is answered with
+ * Idempotency-Key (docs/spec/generation.md#idempotency): a generation that is asked for again with the same key and input is answered with
  * what was answered before, unbilled. The database knows, so it holds for any number of processes.
  *
  * 1. `begin` writes the request down with the id under which its generation will be charged. One of any number of requests with one

@@ -1,6 +1,6 @@
 /** Limits of answers that are kept for an Idempotency-Key. */
 
-/** Idempotency-Key, decisions "What is billed". */
+/** Idempotency-Key (docs/spec/generation.md#idempotency). */
 export const IDEMPOTENCY_KEY_CHARS_MAX = 255;
 export const IDEMPOTENCY_HOURS = 24;
 /** Idempotency-Key, unspecified: of a larger answer, or a stream with more events, only the receipt is kept. Every process can replay what is kept, for it is in the database. */

@@ -1,10 +1,10 @@
-/** The seam to whoever keeps the connections to outside apps: an OAuth broker (decisions "Connected apps"). */
+/** The seam to whoever keeps the connections to outside apps: an OAuth broker (docs/spec/connected-apps.md#broker). */
 
 export const CONNECTED_APP_STATUSES = ["initiated", "active", "failed", "expired", "inactive"] as const;
 /** initiated: a person has yet to approve it. failed: refused, or gone wrong. inactive: switched off, or ended by the app. */
 export type ConnectedAppStatus = (typeof CONNECTED_APP_STATUSES)[number];
 
-/** Spec 2.5. */
+/** See docs/spec/connected-apps.md#connections. */
 export interface ConnectedApp {
   readonly id: string;
   /** The toolkit's slug. */
@@ -18,7 +18,7 @@ export interface ConnectedApp {
   readonly status: ConnectedAppStatus;
 }
 
-/** Spec 2.6. */
+/** See docs/spec/connected-apps.md#toolkits. */
 export interface Toolkit {
   readonly slug: string;
   readonly name: string;

@@ -1,4 +1,4 @@
-/** What the development broker connects: three names and nothing behind them (decisions "Connected apps"). */
+/** What the development broker connects: three names and nothing behind them (docs/spec/connected-apps.md#broker). */
 import type { Toolkit } from "./broker.js";
 
 export const DEVELOPMENT_TOOLKITS: readonly Toolkit[] = [

@@ -1,7 +1,7 @@
 /**
- * A broker at an address that the operator names (decisions "Connected apps"; docs/connected-apps.md says its side). It is trusted with
- * what it is asked, and with nothing more: its answers are bounded, checked and never passed on as they are, its redirects are not
- * followed, and the key that it is asked with is in no message and no log.
+ * A broker at an address that the operator names (docs/spec/connected-apps.md#broker; docs/connected-apps.md says its side). It is
+ * trusted with what it is asked, and with nothing more: its answers are bounded, checked and never passed on as they are, its redirects
+ * are not followed, and the key that it is asked with is in no message and no log.
  */
 import { type Dispatcher, Pool } from "undici";
 import type * as z from "zod";

@@ -1,5 +1,5 @@
 /**
- * Connected apps: accounts elsewhere that a person has opened to this gateway (Spec 2.5, 2.6, 4.6; decisions "Connected apps"). A broker
+ * Connected apps: accounts elsewhere that a person has opened to this gateway (docs/spec/connected-apps.md). A broker
  * keeps the connections; here is who may ask it, and for whom.
  *
  * 1. `connect`: a connection is begun. The answer holds the broker's page, on which a person signs in to the app and approves.

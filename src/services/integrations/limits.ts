@@ -1,8 +1,8 @@
-/** Limits of connected apps (Spec 4.6, 8). */
+/** Limits of connected apps (docs/spec/connected-apps.md#operations). */
 
-/** Spec 8: the slug of a toolkit. */
+/** The slug of a toolkit (docs/spec/limits.md). */
 export const TOOLKIT_CHARS_MAX = 100;
-/** Spec 8. */
+/** See docs/spec/limits.md. */
 export const TOOLKIT_SEARCH_CHARS_MAX = 100;
 /** Unspecified: of any status. */
 export const CONNECTED_APPS_PER_ACCOUNT_MAX = 100;

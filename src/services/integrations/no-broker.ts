@@ -1,4 +1,4 @@
-/** `INTEGRATIONS_BROKER_URL=off`: nothing can be connected, and nothing is (decisions "Connected apps"). */
+/** `INTEGRATIONS_BROKER_URL=off`: nothing can be connected, and nothing is (docs/spec/connected-apps.md#broker). */
 import { type AppError, serviceUnavailable } from "../../errors.js";
 import type { IntegrationsBroker } from "./broker.js";
 

@@ -1,4 +1,4 @@
-/** The gateway as an MCP server (decisions "Addresses", /mcp): its tools, for whoever holds a key. No transport is known here. */
+/** The gateway as an MCP server (docs/spec/mcp.md#gateway, /mcp): its tools, for whoever holds a key. No transport is known here. */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { permissionDenied } from "../../errors.js";

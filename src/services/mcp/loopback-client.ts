@@ -1,7 +1,7 @@
 /**
  * This gateway as its agents reach it: over its own HTTP server, so that whatever holds for callers holds for agents too. The
  * connection goes to where this process listens; the Host header says BASE_URL's host, for the media host and the authorization host
- * may be told apart by that header and share the port (decisions "Addresses").
+ * may be told apart by that header and share the port (docs/spec/mcp.md#gateway).
  */
 import { Agent, buildConnector, fetch, type RequestInit, type Response } from "undici";
 import { GENERATION_TIMEOUT_MS } from "../../limits.js";

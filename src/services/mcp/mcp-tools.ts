@@ -1,6 +1,6 @@
 /** Tools of MCP servers, as agents use them: the seam between agents and the servers' client. */
 
-/** Decisions "Agents and community models": the six servers; all but `sluice` are mapped to a URL by configuration. */
+/** The six servers (docs/spec/mcp.md#servers); all but `sluice` are mapped to a URL by configuration. */
 export const MCP_SERVER_IDS = ["ffmpeg", "computer", "sluice", "search", "integrations", "ada"] as const;
 export type McpServerId = (typeof MCP_SERVER_IDS)[number];
 

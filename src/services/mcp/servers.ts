@@ -1,5 +1,5 @@
 /**
- * The MCP servers that agents may use (decisions "Agents and community models"): those that the operator has mapped to a URL, which are
+ * The MCP servers that agents may use (docs/spec/mcp.md#servers): those that the operator has mapped to a URL, which are
  * trusted, and `sluice`, which is this gateway's own server at /mcp, asked with the token of the run. No other server sees who calls.
  */
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";

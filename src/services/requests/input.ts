@@ -1,4 +1,7 @@
-/** zod's findings as the error that callers see: every wrong field by its dotted path (decisions "Errors"). The words are `issue-words.ts`'s. */
+/**
+ * zod's findings as the error that callers see: every wrong field by its dotted path
+ * (docs/spec/errors.md#envelope). The words are `issue-words.ts`'s.
+ */
 import * as z from "zod";
 import { AppError } from "../../errors.js";
 import { MISSING, NOT_ALLOWED, sayChoices, sayIssue, UNKNOWN_FIELDS_SEPARATOR } from "../../lib/issue-words.js";

@@ -1,4 +1,4 @@
-/** The values of a query string, which come as text: read strictly, so that nothing is guessed (decisions "Generation"). */
+/** The values of a query string, which come as text: read strictly, so that nothing is guessed (docs/spec/http.md#bodies-and-query-values). */
 import * as z from "zod";
 import { inUnit } from "../../lib/issue-words.js";
 import { ownValue } from "../../lib/own-values.js";

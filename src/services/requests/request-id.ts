@@ -1,4 +1,4 @@
-/** The id by which a request is found again (decisions "Errors"): answered, and in every line of the log that is about it. */
+/** The id by which a request is found again (docs/spec/http.md#request-ids): answered, and in every line of the log that is about it. */
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isWellFormedApiKey } from "../../lib/api-key-format.js";

@@ -1,4 +1,4 @@
-/** Which safety features a request goes through (Spec 2.7; decisions "Safety features"). */
+/** Which safety features a request goes through (docs/spec/safety.md#features). */
 import { z } from "zod";
 import { invalidInput } from "../../errors.js";
 import { type Model, SAFETY_FEATURES, type SafetyFeature } from "../catalog/model.js";

@@ -1,5 +1,5 @@
 /**
- * `sexual`, `violence` and `shield`: a moderation model reads the texts, and what it flags decides (decisions "Safety features").
+ * `sexual`, `violence` and `shield`: a moderation model reads the texts, and what it flags decides (docs/spec/safety.md#moderation-model).
  * The gateway asks for itself: nobody is billed. Without an answer nothing is let through.
  */
 import type { Logger } from "pino";
@@ -26,7 +26,7 @@ export interface Moderator {
 
 export type BlockingFeature = Extract<SafetyFeature, "sexual" | "violence" | "shield">;
 
-/** Decisions "Safety features": which flagged categories each feature blocks. */
+/** Which flagged categories each feature blocks (docs/spec/safety.md#moderation-model). */
 const BLOCKS: Readonly<Record<BlockingFeature, (category: string) => boolean>> = {
   sexual: (category) => category.startsWith("sexual"),
   violence: (category) => ["violence", "hate", "harassment"].some((name) => category.startsWith(name)),

@@ -1,5 +1,5 @@
 /**
- * `privacy`: e-mail addresses, telephone numbers, card and bank numbers, IP addresses (decisions "Safety features"). Candidates
+ * `privacy`: e-mail addresses, telephone numbers, card and bank numbers, IP addresses (docs/spec/safety.md). Candidates
  * are found by their shape and believed by their checksum or by a numbering plan, so that dates, ids and versions stay.
  *
  * Every search is linear: a pattern can only begin where no other attempt of it is under way, or is bounded in length.

@@ -1,4 +1,4 @@
-/** The safety features (Spec 2.7; decisions "Safety features"): input checks, in the order in which they are declared. */
+/** The safety features (docs/spec/safety.md): input checks, in the order in which they are declared. */
 import type { Logger } from "pino";
 import { AppError } from "../../errors.js";
 import type { SafetyFeature } from "../catalog/model.js";

@@ -1,5 +1,5 @@
 /**
- * `secrets`: credentials and keys (decisions "Safety features"): secretlint's recommended rules, the shapes of further vendors'
+ * `secrets`: credentials and keys (docs/spec/safety.md): secretlint's recommended rules, the shapes of further vendors'
  * keys, credentials that their surroundings announce, and Sluice's own keys, which their checksum tells.
  *
  * The rules are run by hand, not by secretlint's engine: that one lets a text switch rules off by a comment, and compares every

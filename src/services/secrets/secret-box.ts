@@ -1,5 +1,5 @@
 /**
- * Secrets in database columns: AES-256-GCM under a key that only this deployment has (reliability 3, "Upstream credentials").
+ * Secrets in database columns: AES-256-GCM under a key that only this deployment has (docs/spec/community-models.md#credentials).
  *
  * What is stored, in bytes: 1 version, 4 key id, 12 random IV, 16 tag, then the ciphertext. The place that it was sealed for is
  * authenticated with it, so that a ciphertext which is moved to another row, column or table cannot be opened there.

@@ -1,5 +1,5 @@
 /**
- * Signing in with GitHub (decisions "Authorization"): the library keeps the state between the two steps, binds it to the browser with a
+ * Signing in with GitHub (docs/spec/sessions.md#sign-in): the library keeps the state between the two steps, binds it to the browser with a
  * signed cookie, and exchanges the code.
  *
  * 1. `start`: the browser is sent to GitHub with a state that is good once, for ten minutes.

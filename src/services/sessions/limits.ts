@@ -1,4 +1,4 @@
-/** Limits of sessions and sign-in. The specification states none of them. */
+/** Limits of sessions and sign-in. All unspecified. */
 
 /** Unspecified: counted anew from each day on which the session is used. */
 export const SESSION_SECONDS = 30 * 24 * 60 * 60;

@@ -1,7 +1,7 @@
 /**
  * The cookie that a signed-in browser sends, which both faces read by the same rules. It counts for requests of our own pages only:
- * browsers add it to requests that other sites make, too (reliability 3, 7). Where people sign in at a host of its own it counts there
- * alone: what models make is answered at the other hosts, and whatever a browser makes of that must find nobody signed in.
+ * browsers add it to requests that other sites make, too (docs/spec/sessions.md#cookies). Where people sign in at a host of its own it
+ * counts there alone: what models make is answered at the other hosts, and whatever a browser makes of that must find nobody signed in.
  */
 import { isAtHost } from "../../lib/hosts.js";
 import { SESSION_COOKIE_SECONDS } from "./limits.js";

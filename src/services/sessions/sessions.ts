@@ -1,4 +1,7 @@
-/** Sessions of signed-in people: who is behind one, which there are, and how each ends (Spec 5.4). Only a session manages sessions. */
+/**
+ * Sessions of signed-in people: who is behind one, which there are, and how each ends
+ * (docs/spec/sessions.md#sessions). Only a session manages sessions.
+ */
 import * as z from "zod";
 import type { RequestContext, SessionCaller } from "../../context.js";
 import { notFound } from "../../errors.js";

@@ -1,5 +1,5 @@
 /**
- * Signing up and in (decisions "Authorization"): with an e-mail address and a password, and with GitHub where it is configured.
+ * Signing up and in (docs/spec/sessions.md#sign-in): with an e-mail address and a password, and with GitHub where it is configured.
  *
  * 1. Attempts are counted before anything is looked up.
  * 2. The library says who it is; it takes as long for an address that is not known as for a wrong password.

@@ -1,6 +1,6 @@
 /**
- * Attribution: what an app has its users spend, for the app's owner (Spec 5.7). An app is a publishable key; the keys that its
- * users have granted to it bring the traffic. Days and models are told, nothing of who the users are or how many.
+ * Attribution: what an app has its users spend, for the app's owner (docs/spec/usage.md#app-usage). An app is a publishable key; the
+ * keys that its users have granted to it bring the traffic. Days and models are told, nothing of who the users are or how many.
  */
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";

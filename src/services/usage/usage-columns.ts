@@ -1,4 +1,4 @@
-/** Usage as everybody outside sees it (decisions "Usage"): one list of columns for JSON, CSV and webhooks alike. */
+/** Usage as everybody outside sees it (docs/spec/usage.md#rows): one list of columns for JSON, CSV and webhooks alike. */
 import { toCreditsNumber } from "../../lib/money.js";
 import { setOwnValue } from "../../lib/own-values.js";
 import type { UsageRow } from "./usage.js";

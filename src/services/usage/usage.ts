@@ -1,4 +1,4 @@
-/** Usage: the history of an account's generations, newest first, and its daily roll-up (Spec 2.2, 4.5; decisions "Usage"). */
+/** Usage: the history of an account's generations, newest first, and its daily roll-up (docs/spec/usage.md). */
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { invalidInput, notFound } from "../../errors.js";

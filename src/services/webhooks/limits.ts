@@ -1,4 +1,4 @@
-/** Numbers that bound webhooks and the telling of low balances. All unspecified: the specification has no webhooks. */
+/** Numbers that bound webhooks and the telling of low balances. All unspecified. */
 
 export const WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX = 10;
 

@@ -1,4 +1,4 @@
-/** One try: a POST to an address that a user named, through the outbound guard (decisions "Upstream URLs"). */
+/** One try: a POST to an address that a user named, through the outbound guard (docs/spec/outbound.md). */
 import { Agent } from "undici";
 import { invalidInput } from "../../errors.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";

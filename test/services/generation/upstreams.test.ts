@@ -1,4 +1,7 @@
-/** Upstreams that accounts have registered: what is dialled, what is sent, how many are kept (reliability 4 and 8). */
+/**
+ * Upstreams that accounts have registered: what is dialled, what is sent, how many are kept (docs/spec/outbound.md#urls,
+ * docs/spec/community-models.md#upstreams).
+ */
 import { setMaxListeners } from "node:events";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AppError } from "../../../src/errors.js";

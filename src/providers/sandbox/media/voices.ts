@@ -1,4 +1,4 @@
-/** How each of the 35 voices sounds (decisions "Generation"): a speaker of eSpeak NG, and its pitch, tempo and liveliness. */
+/** How each of the 35 voices sounds (docs/spec/audio.md#voices): a speaker of eSpeak NG, and its pitch, tempo and liveliness. */
 
 export interface VoiceSound {
   /** Accent, for text in Latin letters. */
@@ -57,7 +57,7 @@ export const VOICE_SOUNDS: ReadonlyMap<string, VoiceSound> = new Map(
   ROWS.map(([name, accent, variant, pitch, rate, range]) => [name, { accent, variant, pitch, rate, range }]),
 );
 
-/** In the order of the decisions; the first is the default. */
+/** In the order of docs/spec/audio.md#voices; the first is the default. */
 export const SANDBOX_VOICES: readonly string[] = [...VOICE_SOUNDS.keys()];
 
 /** Texts in other scripts are spoken in a language that is written in them. */

@@ -1,7 +1,7 @@
 /**
- * The program of a guest's process, in which the agent's script runs: it hands the script what it asks for (decisions "Code agents":
- * `{ request, sluice, mcp }`), and hands the gateway its answer. The script can undo everything here and gains nothing by it: all that
- * comes out of the process is read as an agent's word, whoever in it has written it.
+ * The program of a guest's process, in which the agent's script runs: it hands the script what it asks for
+ * (docs/spec/agents.md#code-agents: `{ request, sluice, mcp }`), and hands the gateway its answer. The script can undo everything here
+ * and gains nothing by it: all that comes out of the process is read as an agent's word, whoever in it has written it.
  *
  * Bundled into one file of its own, which runs in Deno: Web APIs, and Deno's standard streams.
  */

@@ -1,5 +1,5 @@
 /**
- * What is held for a chat, and how much its model may write for that (decisions "What is billed"): nobody receives more than what is
+ * What is held for a chat, and how much its model may write for that (docs/spec/credits.md#holds): nobody receives more than what is
  * held for them.
  *
  * 1. An answer whose length the caller has stated: all of it is held.
@@ -14,7 +14,7 @@ import type { Model } from "../../catalog/model.js";
 import { holdFor, isFree } from "../../catalog/pricing.js";
 import type { ChatCompletionInput } from "./chat-input.js";
 
-/** Decisions "What is billed". */
+/** See docs/spec/credits.md#holds. */
 const MEAN_OUTPUTS_HELD = 4;
 
 export interface ChatHold {

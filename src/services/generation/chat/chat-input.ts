@@ -1,5 +1,5 @@
 /**
- * A chat-completions request (Spec 4.1; decisions "Generation"): the documented fields are checked exactly, unknown ones
+ * A chat-completions request (docs/spec/chat.md#chat-completions): the documented fields are checked exactly, unknown ones
  * travel on to the upstream untouched. One schema for REST and GraphQL.
  */
 import { z } from "zod";

@@ -1,6 +1,6 @@
 /**
  * The chat meter reads an answer on its way to the caller: what has been delivered, and what the upstream
- * reports (architecture, step 5).
+ * reports (docs/architecture.md#meter).
  */
 
 import type { ChatBody, ChatCompletion, ChatDelta } from "../../../lib/chat-format.js";

@@ -1,6 +1,6 @@
 /**
  * What must be known before an upstream is called: who pays, which model, which body, what it may cost
- * (architecture, steps 2 and 3).
+ * (docs/architecture.md#a-generation-end-to-end).
  */
 import { randomInt } from "node:crypto";
 import type { KeyCaller, RequestContext, SessionCaller } from "../../../context.js";
@@ -124,7 +124,7 @@ export function toLedgerRecord(
   };
 }
 
-/** -1 asks for a random seed; one that was not sent is not forwarded (decisions "Generation"). */
+/** -1 asks for a random seed; one that was not sent is not forwarded (docs/spec/generation.md#seeds). */
 function toBody(input: ChatCompletionInput): ChatBody {
   if (input.safe === undefined && input.seed !== -1) return input;
   const { safe: _, ...body } = input;

@@ -1,6 +1,6 @@
 /**
  * The tail of a chat stream: the chunk that finishes the answer is withheld until the charge is committed, because it, or a
- * chunk of its own when the caller asked for `stream_options.include_usage`, carries the usage (decisions "Generation").
+ * chunk of its own when the caller asked for `stream_options.include_usage`, carries the usage (docs/spec/chat.md#streams).
  */
 
 import { AnswerName } from "../../../lib/answer-name.js";

@@ -1,4 +1,7 @@
-/** Chat completions (Spec 4.1): one answer, or a stream. Both faces enter here (architecture, "A generation, end to end"). */
+/**
+ * Chat completions (docs/spec/chat.md#chat-completions): one answer, or a stream. Both faces enter here
+ * (docs/architecture.md#a-generation-end-to-end).
+ */
 
 import type { RequestContext } from "../../../context.js";
 import { upstreamFailed } from "../../../errors.js";

@@ -1,5 +1,5 @@
 /**
- * A request of OpenAI's Responses format (decisions "Generation": stateless). Everything is in the request: what would need
+ * A request of OpenAI's Responses format (docs/spec/chat.md#responses), stateless. Everything is in the request: what would need
  * a stored conversation is refused, never ignored.
  */
 import { z } from "zod";

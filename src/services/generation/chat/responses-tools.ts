@@ -1,8 +1,8 @@
 /**
  * The tools of a Responses request as a chat can have them. Functions are offered as they are; tools that take plain text (`custom`) as
  * functions of one text, because few upstreams know them. Every other type is run by a vendor or built into the models of one: clients
- * offer such tools unasked, so they are left out with a warning (decisions "Generation"), and no upstream sees them, unless the model's entry
- * prices them. What cannot be answered without them is refused.
+ * offer such tools unasked, so they are left out with a warning (docs/spec/chat.md#responses), and no upstream sees them, unless the
+ * model's entry prices them. What cannot be answered without them is refused.
  */
 import { invalidInput } from "../../../errors.js";
 import { TOOL_TYPE_FIELD } from "../../catalog/billed-fields.js";

@@ -1,4 +1,4 @@
-/** Responses (decisions "Generation", POST /v1/responses): a chat completion in OpenAI's newer form, answered or streamed. */
+/** Responses (docs/spec/chat.md#responses, POST /v1/responses): a chat completion in OpenAI's newer form, answered or streamed. */
 import type { RequestContext } from "../../../context.js";
 import type { ChatChunkObject, ChatCompletion } from "../../../lib/chat-format.js";
 import { formatSseEvent } from "../../../lib/sse.js";

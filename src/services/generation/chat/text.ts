@@ -1,4 +1,4 @@
-/** Plain text (Spec 4.1, GET /text/{prompt}; decisions "Generation", POST /text): a chat completion, reduced to what was said. */
+/** Plain text (docs/spec/chat.md#text), by GET /text/{prompt} or POST /text: a chat completion, reduced to what was said. */
 import { z } from "zod";
 import type { RequestContext } from "../../../context.js";
 import type { ChatCompletion } from "../../../lib/chat-format.js";
@@ -24,14 +24,14 @@ export const textQuery = z.strictObject({
   json: queryFlag.default(false),
   temperature: queryNumber(z.number().min(TEMPERATURE_MIN).max(TEMPERATURE_MAX)).optional(),
   stream: queryFlag.default(false),
-  /** `true`, or safety features separated by commas (decisions "Safety features"). */
+  /** `true`, or safety features separated by commas (docs/spec/safety.md#features). */
   safe: z
     .string()
     .max(1_000)
     .meta({ pattern: SAFE_PATTERN })
     .transform((safe) => toSafeText(safe) ?? undefined)
     .optional(),
-  /** Make it anew, and remember that (decisions "Generation"). */
+  /** Make it anew, and remember that (docs/spec/generation.md#content-cache). */
   "no-cache": queryFlag.default(false),
 });
 export type TextQuery = z.output<typeof textQuery>;

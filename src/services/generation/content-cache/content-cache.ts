@@ -1,6 +1,6 @@
 /**
- * The content cache (decisions "Generation"): a GET for the same canonical query, model and seed is answered with what was made
- * before, at no cost, and identical GETs at the same time share one generation.
+ * The content cache (docs/spec/generation.md#content-cache): a GET for the same canonical query, model and seed is answered with what
+ * was made before, at no cost, and identical GETs at the same time share one generation.
  *
  * 1. What is stored is answered. 2. Else whoever comes first makes it and pays, and everybody who comes meanwhile is given the same
  * answer at no cost. 3. It is stored before anybody has it, so that the next request finds it.

@@ -57,7 +57,7 @@ export class JobRunner {
     return [...this.running.keys()];
   }
 
-  /** What its upstream has begun is finished all the same, and charged (decisions "What is billed"). */
+  /** What its upstream has begun is finished all the same, and charged (docs/spec/credits.md#callers-who-leave). */
   cancel(id: string): void {
     this.running.get(id)?.cancel();
   }

@@ -1,4 +1,4 @@
-/** A generation job: a generation that outlives the connection that asked for it (architecture, "GraphQL"). */
+/** A generation job: a generation that outlives the connection that asked for it (docs/spec/generation.md#jobs). */
 import type { AppError, ErrorCode } from "../../../errors.js";
 import { closedTypeOf, type GeneratedType } from "../../../lib/content-types.js";
 import type { GenerationJobModel, UsageRecordModel } from "../../../store/generated/prisma/models.js";

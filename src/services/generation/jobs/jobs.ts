@@ -1,5 +1,5 @@
 /**
- * Generation jobs (architecture, "GraphQL": long media runs as a job). A job survives the connection that asked for it, is charged
+ * Generation jobs (docs/spec/generation.md#jobs: long media runs as a job). A job survives the connection that asked for it, is charged
  * once, and can be watched, cancelled and fetched later, through any process.
  *
  * 1. `start`: the generation is prepared, admitted and held as any other; every refusal is the caller's at once. When the hold is

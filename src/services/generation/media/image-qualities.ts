@@ -1,12 +1,13 @@
 /**
- * What a quality of a picture means. Spec 4.2 has four words. OpenAI has two more on `/v1`: `standard` is its older word for medium, as
- * `hd` is for high, and `auto` is what saying nothing is, so that no upstream is ever left to choose a dearer one than is held for.
+ * What a quality of a picture means (docs/spec/images.md#quality): one of four words. OpenAI has two more on `/v1`: `standard` is
+ * its older word for medium, as `hd` is for high, and `auto` is what saying nothing is, so that no upstream is ever left to
+ * choose a dearer one than is held for.
  */
 import type { Model } from "../../catalog/model.js";
 
 /** GET /image. */
 export const IMAGE_QUALITIES = ["low", "medium", "high", "hd"] as const;
-/** Bodies of `/v1`, and GraphQL, which takes the same (decisions "Generation"). */
+/** Bodies of `/v1`, and GraphQL, which takes the same (docs/spec/images.md#quality). */
 export const BODY_IMAGE_QUALITIES = [...IMAGE_QUALITIES, "standard", "auto"] as const;
 
 const OTHER_WORDS: ReadonlyMap<string, string> = new Map([

@@ -1,4 +1,4 @@
-/** What a picture is asked with (Spec 4.2; decisions "Generation"): OpenAI's bodies, the same as a form, and the query of GET /image. */
+/** What a picture is asked with (docs/spec/images.md): OpenAI's bodies, the same as a form, and the query of GET /image. */
 import * as z from "zod";
 import {
   IMAGE_INPUTS_MAX,
@@ -19,7 +19,7 @@ export const IMAGE_RESPONSE_FORMATS = ["b64_json", "url"] as const;
 
 const SIZE = /^(\d{1,4})x(\d{1,4})$/;
 const SIZE_MESSAGE = `must be WIDTHxHEIGHT, each from ${IMAGE_SIDE_MIN} to ${IMAGE_SIDE_MAX} pixels, or auto`;
-/** OpenAI's word for a size or a quality that is not stated (decisions "Generation"). */
+/** OpenAI's word for a size or a quality that is not stated (docs/spec/images.md#size). */
 const AUTO = "auto";
 export const IMAGE_SIZE_DEFAULT = `${IMAGE_SIDE_DEFAULT}x${IMAGE_SIDE_DEFAULT}`;
 
@@ -118,7 +118,7 @@ export const imageQuery = z.strictObject({
   model: z.string().min(1).max(253).optional(),
   width: side.optional(),
   height: side.optional(),
-  /** Omitted is 0 on the GET routes (decisions "Generation"). */
+  /** Omitted is 0 on the GET routes (docs/spec/generation.md#seeds). */
   seed: queryInteger(seed).default(0),
   enhance: queryFlag.default(false),
   negative_prompt: z.string().optional(),

@@ -1,4 +1,7 @@
-/** `enhance` (Spec 4.2): the default text model writes the prompt anew. It is a chat of the caller's own, charged and recorded as one. */
+/**
+ * `enhance` (docs/spec/images.md#enhance): the default text model writes the prompt anew. It is a chat of the
+ * caller's own, charged and recorded as one.
+ */
 import type { RequestContext } from "../../../context.js";
 import type { ChatCompletions } from "../chat/chat.js";
 import { chatCompletionInput } from "../chat/chat-input.js";

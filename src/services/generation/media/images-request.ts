@@ -48,7 +48,7 @@ export interface ImageRequest {
 
 export const NO_FILES: ImageFiles = { images: [], mask: null };
 
-/** A generation asks for 1024x1024 unless it says otherwise (Spec 4.2). */
+/** A generation asks for 1024x1024 unless it says otherwise (docs/spec/images.md#generations). */
 export function fromGenerationInput(input: ImageGenerationInput): ImageRequest {
   return fromBody({ ...input, size: unlessAuto(input.size) ?? IMAGE_SIZE_DEFAULT });
 }
@@ -83,7 +83,7 @@ function fromBody(input: ImageGenerationInput): ImageRequest {
   };
 }
 
-/** GET /image answers JPEG, and PNG where it is to be transparent (decisions "Generation"). */
+/** GET /image answers JPEG, and PNG where it is to be transparent (docs/spec/images.md#get-image). */
 export function fromQuery(prompt: string, query: ImageQuery): ImageRequest {
   const ofVideos = (["duration", "aspectRatio", "audio"] as const).filter((name) => query[name]);
   return {

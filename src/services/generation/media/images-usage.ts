@@ -47,7 +47,7 @@ export function meterImages(model: Model, request: ImageRequest, count: number, 
   return { quantities: counted, source: "estimated" };
 }
 
-/** A community upstream is never believed beyond the hold (decisions "What is billed"). */
+/** A community upstream is never believed beyond the hold (docs/spec/credits.md#reported-usage). */
 function atMost(usage: UsageQuantities, expected: BillableQuantities): UsageQuantities {
   return Object.fromEntries(USAGE_KINDS.map((kind) => [kind, Math.min(usage[kind], expected[kind])])) as unknown as UsageQuantities;
 }

@@ -1,5 +1,5 @@
 /**
- * Pictures (Spec 4.2; decisions "Generation"): from a prompt, from a prompt and other pictures, and by GET from the content cache.
+ * Pictures (docs/spec/images.md): from a prompt, from a prompt and other pictures, and by GET from the content cache.
  *
  * 1. What the caller brings along is looked at: nothing is fetched from, or paid for, what may not be asked for.
  * 2. `Generations` holds, calls and settles. Within the call, once for all candidates, the caller's pictures are fetched and the

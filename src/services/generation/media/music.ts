@@ -1,6 +1,7 @@
 /**
- * Music (Spec 4.3): a piece for a prompt, billed per second of what came. The hold covers the length that was asked for, or the usual
- * one; the charge is for the length that the file itself has, failing that, what the upstream says, failing that, what was held for.
+ * Music (docs/spec/audio.md#music): a piece for a prompt, billed per second of what came. The hold covers the length that
+ * was asked for, or the usual one; the charge is for the length that the file itself has, failing that, what the upstream
+ * says, failing that, what was held for.
  */
 import { randomInt } from "node:crypto";
 import type { RequestContext } from "../../../context.js";
@@ -84,7 +85,7 @@ async function believe(answer: MusicAnswer, format: SpeechFormat, accountId: str
   return { ...answer, contentType: facts.contentType, durationMs: facts.durationMs };
 }
 
-/** A community upstream is never believed beyond the hold (decisions "What is billed"). */
+/** A community upstream is never believed beyond the hold (docs/spec/credits.md#reported-usage). */
 function meter({ durationMs }: MusicAnswer, expectedMs: number, isCommunity: boolean): MeteredAnswer {
   const cameMs = Math.min(durationMs ?? expectedMs, isCommunity ? expectedMs : USAGE_AMOUNT_MAX);
   return { quantities: { ...NO_USAGE, outputAudioMilliseconds: cameMs }, source: durationMs === null ? "estimated" : "provider" };

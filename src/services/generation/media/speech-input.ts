@@ -1,4 +1,4 @@
-/** What speech and music are asked with (Spec 4.3; decisions "Generation"): as JSON and GraphQL state it, and as the strings of a query. */
+/** What speech and music are asked with (docs/spec/audio.md#speech): as JSON and GraphQL state it, and as the strings of a query. */
 import * as z from "zod";
 import { invalidInput } from "../../../errors.js";
 import { inUnit } from "../../../lib/issue-words.js";
@@ -8,7 +8,7 @@ import type { Model } from "../../catalog/model.js";
 import { queryFlag, queryInteger, queryNumber } from "../../requests/query-values.js";
 import { SAFE_PATTERN } from "../../safety/features.js";
 
-/** Decisions "Generation": the 35 voices. */
+/** The 35 voices (docs/spec/audio.md#voices). */
 export const VOICES: readonly string[] = (
   "alloy echo fable onyx nova shimmer ash ballad coral sage verse rachel domi bella elli charlotte dorothy sarah emily lily matilda " +
   "adam antoni arnold josh sam daniel charlie james fin callum liam george brian bill"
@@ -75,7 +75,7 @@ export const audioQuery = z.strictObject({
   model: modelName.optional(),
   voice: z.string().min(1).optional(),
   duration: queryNumber(musicSeconds).optional(),
-  /** Omitted is 0 on the GET routes (decisions "Generation"). */
+  /** Omitted is 0 on the GET routes (docs/spec/generation.md#seeds). */
   seed: queryInteger(seed).default(0),
   response_format: z.enum(SPEECH_FORMATS).optional(),
   speed: queryNumber(speed).optional(),

@@ -1,4 +1,7 @@
-/** Speech (Spec 4.3): a text read out, whole or as it is made. Billed per character of the text, so its price is known beforehand. */
+/**
+ * Speech (docs/spec/audio.md#speech): a text read out, whole or as it is made. Billed per character of the
+ * text, so its price is known beforehand.
+ */
 import type { RequestContext } from "../../../context.js";
 import { NO_USAGE } from "../../../lib/usage.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../../limits.js";

@@ -1,4 +1,4 @@
-/** What a transcription is asked with (Spec 4.3; decisions "Generation"): as GraphQL states it, and as the texts of a form. */
+/** What a transcription is asked with (docs/spec/audio.md#transcriptions): as GraphQL states it, and as the texts of a form. */
 import * as z from "zod";
 import { queryFlag, queryNumber } from "../../requests/query-values.js";
 import { SAFE_PATTERN } from "../../safety/features.js";

@@ -1,7 +1,7 @@
 /**
- * Transcription (Spec 4.3): what is said in a recording, billed per second of it. The recording is measured before it is held for, so
- * that the hold is what it will cost. Measuring is work: the limits come before it, and whoever could not pay for the shortest
- * recording is refused before it, too.
+ * Transcription (docs/spec/audio.md#transcriptions): what is said in a recording, billed per second of it. The recording is measured
+ * before it is held for, so that the hold is what it will cost. Measuring is work: the limits come before it, and whoever could not pay
+ * for the shortest recording is refused before it, too.
  */
 import type { RequestContext } from "../../../context.js";
 import { AppError, invalidInput, wrongField } from "../../../errors.js";
@@ -134,7 +134,7 @@ function timesWanted(format: TranscriptFormat, granularities: readonly ("segment
   return { wantsSegments: isTimed && (granularities.length === 0 || granularities.includes("segment")), wantsWords };
 }
 
-/** A community upstream is never believed beyond the hold (decisions "What is billed"). */
+/** A community upstream is never believed beyond the hold (docs/spec/credits.md#reported-usage). */
 function meter({ durationMs: heardMs }: TranscriptionAnswer, { model }: GenerationPlan, measuredMs: number): MeteredAnswer {
   const isMore = heardMs !== null && !model.isCommunity && heardMs > measuredMs * BELIEVED_FACTOR + BELIEVED_MARGIN_MS;
   const inputAudioMilliseconds = isMore ? heardMs : measuredMs;

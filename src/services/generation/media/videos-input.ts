@@ -1,4 +1,4 @@
-/** What a video is asked with (Spec 4.2; decisions "Generation"). The query is that of GET /image (images-input.ts): the two routes are one. */
+/** What a video is asked with (docs/spec/video.md). The query is that of GET /image (images-input.ts): the two routes are one. */
 import * as z from "zod";
 import { inUnit } from "../../../lib/issue-words.js";
 import {
@@ -52,7 +52,7 @@ export const videoInput = z
   });
 export type VideoInput = z.output<typeof videoInput>;
 
-/** Decisions "Generation": `image` splits on `|`, else on `,`. */
+/** `image` splits on `|`, else on `,` (docs/spec/images.md#get-image). */
 export function splitImageUrls(text: string): string[] {
   return text
     .split(text.includes("|") ? "|" : ",")
@@ -60,7 +60,7 @@ export function splitImageUrls(text: string): string[] {
     .filter((url) => url !== "");
 }
 
-/** Null: the upstream's own. Spec 4.2: of two sides of which one is stated, the other is 1024. */
+/** Null: the upstream's own. Of two sides of which one is stated, the other is 1024 (docs/spec/video.md#fields). */
 export function toSize(width: number | null | undefined, height: number | null | undefined): { width: number; height: number } | null {
   if (width == null && height == null) return null;
   return { width: width ?? IMAGE_SIDE_DEFAULT, height: height ?? IMAGE_SIDE_DEFAULT };

@@ -1,5 +1,5 @@
 /**
- * Video (Spec 4.2; decisions "Generation"): a clip for a prompt, billed per second of what came.
+ * Video (docs/spec/video.md): a clip for a prompt, billed per second of what came.
  *
  * The hold covers the length that was asked for, or the longest that can be when none was. The charge is for the length that the
  * file itself has; failing that, what the upstream says; failing that, what was asked for.
@@ -177,14 +177,14 @@ function billedFieldsOf({ width, height }: VideoInput, extra: AskedFields): Aske
   return { ...extra, size: size && `${size.width}x${size.height}` };
 }
 
-/** A community upstream is never believed beyond the hold (decisions "What is billed"). */
+/** A community upstream is never believed beyond the hold (docs/spec/credits.md#reported-usage). */
 function meter({ durationMs }: VideoAnswer, expectedMs: number, isCommunity: boolean): MeteredAnswer {
   const cameMs = durationMs ?? expectedMs;
   const billedMs = Math.min(cameMs, isCommunity ? expectedMs : USAGE_AMOUNT_MAX);
   return { quantities: { ...NO_USAGE, outputVideoMilliseconds: billedMs }, source: durationMs === null ? "estimated" : "provider" };
 }
 
-/** -1 is replaced by a random one (decisions "Generation"). */
+/** -1 is replaced by a random one (docs/spec/generation.md#seeds). */
 function drawSeed(seed: number): number {
   return seed === -1 ? randomInt(RANDOM_SEED_BELOW) : seed;
 }
@@ -195,7 +195,7 @@ function toParameters({ model: _, image, ...stated }: VideoInput): Record<string
   return Object.fromEntries(values.map(([name, value]) => [name, value ?? null]));
 }
 
-/** `safe` is also a boolean (Spec 4.2). Null asks for nothing beyond what the model requires. */
+/** `safe` is also a boolean (docs/spec/safety.md#features). Null asks for nothing beyond what the model requires. */
 function toSafe(safe: string | undefined): string | null {
   if (safe === "1") return "true";
   return safe === undefined || safe === "" || safe === "0" || safe === "false" ? null : safe;

@@ -1,6 +1,6 @@
 /**
- * What a caller's realtime event may ask for (decisions "What is billed"): whatever would change the session's model, kind or price, or
- * make the vendor call others, is refused with the field named. Fields without a price pass through.
+ * What a caller's realtime event may ask for (docs/spec/credits.md#billed-fields): whatever would change the session's model, kind or
+ * price, or make the vendor call others, is refused with the field named. Fields without a price pass through.
  *
  * Events of a name that is not listed are refused: nobody knows what they cost.
  */

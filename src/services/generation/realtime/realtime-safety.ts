@@ -1,5 +1,5 @@
 /**
- * Safety features in a realtime session (decisions "Safety features"): each text that the caller writes is looked at before it
+ * Safety features in a realtime session (docs/spec/safety.md): each text that the caller writes is looked at before it
  * goes on. Unspecified: what is said cannot be read, so a session with any feature takes no audio from the caller.
  */
 import type { RequestContext } from "../../../context.js";

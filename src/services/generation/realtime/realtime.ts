@@ -1,5 +1,5 @@
 /**
- * Realtime sessions (decisions "Generation"): OpenAI's realtime events between a caller and an upstream.
+ * Realtime sessions (docs/spec/realtime.md): OpenAI's realtime events between a caller and an upstream.
  *
  * 1. `open`: plan, limits, hold; only then an upstream is connected. Until then a failure is an ordinary error.
  * 2. Events pass both ways as they come (`RealtimeRun`). A caller's are held against the rules of what has a price; the meter reads all of
