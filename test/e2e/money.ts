@@ -26,6 +26,8 @@ export interface PayerOptions {
   /** Of the key. */
   readonly budget?: bigint;
   readonly permissions?: readonly string[];
+  /** Those that the key may use; every model unless stated. */
+  readonly allowedModels?: readonly string[];
 }
 
 export function databaseOf(app: TestApp): Database {
@@ -39,7 +41,7 @@ export function poolOf(app: TestApp): pg.Pool {
 /** A new account with these credits, and a secret key of it. */
 export async function createPayer(
   app: TestApp,
-  { budget, permissions = ["balance", "usage"], ...buckets }: PayerOptions = {},
+  { budget, permissions = ["balance", "usage"], allowedModels, ...buckets }: PayerOptions = {},
 ): Promise<Payer> {
   const { prisma, ...database } = databaseOf(app);
   const keyCache = Reflect.get(app.services.apiKeys, "keyCache") as ApiKeyCache;
@@ -56,6 +58,7 @@ export async function createPayer(
       start: startOfApiKey(key),
       permissions: [...permissions],
       budgetNanocredits: budget ?? null,
+      ...(allowedModels && { restrictsModels: true, allowedModels: [...allowedModels] }),
     },
   });
   const ledger = createTestLedger(database);

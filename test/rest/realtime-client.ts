@@ -23,7 +23,16 @@ export interface ConnectOptions {
   readonly protocols?: readonly string[];
 }
 
-export function connectRealtime(app: TestApp, query: string, options: ConnectOptions = {}): Promise<RealtimeClient> {
+/** What the rejection of `connectRealtime` is when the gateway has answered, and refused. */
+export class RealtimeRefused extends Error {
+  constructor(readonly answer: Answer) {
+    super(`refused with ${answer.status}`);
+  }
+}
+
+type Place = Pick<TestApp, "baseUrl" | "key">;
+
+export function connectRealtime(app: Place, query: string, options: ConnectOptions = {}): Promise<RealtimeClient> {
   return new Promise((resolve, reject) => {
     const socket = open(app, query, options);
     const mailbox = new Mailbox<RealtimeEvent>();
@@ -37,7 +46,10 @@ export function connectRealtime(app: TestApp, query: string, options: ConnectOpt
       socket.on("close", (code, reason) => settle({ code, reason: String(reason) }));
     });
     socket.on("error", reject);
-    socket.on("unexpected-response", (_request, response) => reject(new Error(`refused with ${response.statusCode}`)));
+    socket.on(
+      "unexpected-response",
+      (_request, response) => void readAnswer(response).then((answer) => reject(new RealtimeRefused(answer)), reject),
+    );
     socket.on("upgrade", ({ headers }: IncomingMessage) => {
       socket.on("open", () => {
         const send = (event: RealtimeEvent) => socket.send(JSON.stringify(event));
@@ -48,7 +60,7 @@ export function connectRealtime(app: TestApp, query: string, options: ConnectOpt
 }
 
 /** The answer of an upgrade that is refused. */
-export function refuseRealtime(app: TestApp, query: string, options: ConnectOptions = {}): Promise<Answer> {
+export function refuseRealtime(app: Place, query: string, options: ConnectOptions = {}): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const socket = open(app, query, options);
     socket.on("open", () => {
@@ -56,17 +68,19 @@ export function refuseRealtime(app: TestApp, query: string, options: ConnectOpti
       reject(new Error("The upgrade was accepted."));
     });
     socket.on("error", reject);
-    socket.on("unexpected-response", async (_request, response: IncomingMessage) => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
-      const text = Buffer.concat(chunks).toString();
-      const headers = new Headers(Object.entries(response.headers).map(([name, value]): [string, string] => [name, String(value)]));
-      resolve({ status: response.statusCode ?? 0, headers, text, json: <Body>() => JSON.parse(text) as Body });
-    });
+    socket.on("unexpected-response", (_request, response) => void readAnswer(response).then(resolve, reject));
   });
 }
 
-function open(app: TestApp, query: string, { key = app.key, headers, protocols = [] }: ConnectOptions): WebSocket {
+async function readAnswer(response: IncomingMessage): Promise<Answer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
+  const text = Buffer.concat(chunks).toString();
+  const headers = new Headers(Object.entries(response.headers).map(([name, value]): [string, string] => [name, String(value)]));
+  return { status: response.statusCode ?? 0, headers, text, json: <Body>() => JSON.parse(text) as Body };
+}
+
+function open(app: Place, query: string, { key = app.key, headers, protocols = [] }: ConnectOptions): WebSocket {
   return new WebSocket(`${app.baseUrl.replace("http", "ws")}/v1/realtime${query}`, [...protocols], {
     headers: { ...(key !== null && { Authorization: `Bearer ${key}` }), ...headers },
   });

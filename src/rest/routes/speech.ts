@@ -39,8 +39,9 @@ async function sendSpeech(exchange: Exchange, ctx: RequestContext, { opened, chu
   try {
     const { contentType, quote } = await opened;
     exchange.setHeaders(receiptHeaders(quote));
-    exchange.writeHead(200, { "Content-Type": contentType });
     for await (const chunk of chunks) {
+      // With the first piece and not before it: until then a failure is answered like any other.
+      if (!res.headersSent) exchange.writeHead(200, { "Content-Type": contentType });
       if (!res.write(chunk)) await drained(res, SLOW_READER_TIMEOUT_MS);
     }
     res.end();

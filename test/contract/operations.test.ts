@@ -1,0 +1,66 @@
+/** The table of operations (`test/support/operations.ts`) holds every route and every field that generates: what holds for it holds for all. */
+import { readFileSync } from "node:fs";
+import { type GraphQLObjectType, getNamedType, isInterfaceType, isObjectType } from "graphql";
+import { describe, expect, it } from "vitest";
+import { GENERATION_MUTATIONS } from "../../src/graphql/plugins/use-idempotency.js";
+import { createSchema } from "../../src/graphql/schema.js";
+import { recordRoutes } from "../../src/rest/router.js";
+import { KINDS, OPERATIONS } from "../support/operations.js";
+
+/** They tell of a generation that another operation has started. */
+const LOOKING = new Set(["Mutation.cancelGeneration", "Subscription.generationProgress"]);
+
+const contractsOf = (face: "REST" | "GraphQL") =>
+  [...new Set(OPERATIONS.filter((one) => one.face === face).map(({ contract }) => contract))].sort();
+
+interface OpenApi {
+  readonly paths: Readonly<
+    Record<string, Readonly<Record<string, { readonly responses?: Readonly<Record<string, { readonly headers?: object }>> }>>>
+  >;
+}
+
+describe("the table of operations", () => {
+  it("holds every route that generates: those that the contract gives the headers of a generation, and the sessions", () => {
+    const { paths } = JSON.parse(readFileSync(new URL("../../schema/openapi.json", import.meta.url), "utf8")) as OpenApi;
+    const generating = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(methods)
+        .filter(([, { responses = {} }]) => Object.values(responses).some(({ headers = {} }) => "X-Cost" in headers))
+        .map(([method]) => `${method.toUpperCase()} ${path}`),
+    );
+
+    expect(contractsOf("REST")).toEqual([...generating, "GET /v1/realtime"].sort());
+  });
+
+  it("holds every route that takes an Idempotency-Key, and says so of no other", () => {
+    const keyed = recordRoutes().flatMap(({ path, methods }) =>
+      Object.entries(methods).flatMap(([method, { isGeneration }]) => (isGeneration ? [`${method} ${path}`] : [])),
+    );
+    const repeatable = OPERATIONS.filter(({ face, isRepeatable }) => face === "REST" && isRepeatable).map(({ contract }) => contract);
+
+    expect([...new Set(repeatable)].sort()).toEqual(keyed.sort());
+  });
+
+  it("holds every field that answers a receipt", () => {
+    const schema = createSchema();
+    const fieldsOf = (root: GraphQLObjectType | null | undefined) =>
+      Object.values(root?.getFields() ?? {}).flatMap(({ name, type }) => {
+        const payload = getNamedType(type);
+        const types = isInterfaceType(payload) ? schema.getPossibleTypes(payload) : [payload];
+        return types.some((one) => isObjectType(one) && "receipt" in one.getFields()) ? [`${root?.name}.${name}`] : [];
+      });
+    const generating = [...fieldsOf(schema.getMutationType()), ...fieldsOf(schema.getSubscriptionType())];
+
+    expect(contractsOf("GraphQL")).toEqual(generating.filter((field) => !LOOKING.has(field)).sort());
+  });
+
+  it("holds every mutation that takes an Idempotency-Key, and says so of no other", () => {
+    const repeatable = OPERATIONS.filter(({ face, isRepeatable }) => face === "GraphQL" && isRepeatable).map(({ contract }) => contract);
+
+    expect(repeatable.sort()).toEqual([...GENERATION_MUTATIONS].map((name) => `Mutation.${name}`).sort());
+  });
+
+  it("holds every kind, and no operation twice", () => {
+    expect(KINDS.filter((kind) => !OPERATIONS.some((operation) => operation.kind === kind))).toEqual([]);
+    expect(new Set(OPERATIONS.map(({ name }) => name)).size).toBe(OPERATIONS.length);
+  });
+});

@@ -1,0 +1,239 @@
+/**
+ * Every operation that generates, on every face: how it is asked, and what its caller is told. A test that holds for all of them walks
+ * this table; `test/contract/operations.test.ts` says that no route and no field is missing.
+ */
+import { WebSocket } from "ws";
+import { authorization } from "../graphql/client.js";
+import { connectRealtime, RealtimeRefused } from "../rest/realtime-client.js";
+import { picture } from "./pictures.js";
+import { recording } from "./recordings.js";
+import { type Told, tellFailure, tellGraphQL, tellJob, tellRest } from "./told.js";
+
+/** Which kind of model answers. */
+export const KINDS = ["text", "image", "video", "speech", "music", "transcription", "embedding", "moderation", "realtime"] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** Whole: nothing is given before the charge. Stream: pieces as they come. Job: later, to whoever asks again. Session: both speak. */
+export type Delivery = "whole" | "stream" | "job" | "session";
+
+/** Who asks, and where. */
+export interface Asking {
+  readonly baseUrl: string;
+  readonly wsUrl: string;
+  readonly key: string;
+}
+
+export type Fields = Readonly<Record<string, unknown>>;
+export type RequestHeaders = Readonly<Record<string, string>>;
+
+export interface Operation {
+  /** Of the test that walks the table. */
+  readonly name: string;
+  /** As the contracts name it, such as `POST /text` or `Mutation.createSpeech`; several operations may be of one. */
+  readonly contract: string;
+  readonly face: "REST" | "GraphQL";
+  readonly kind: Kind;
+  readonly delivery: Delivery;
+  /** An Idempotency-Key means something to it. */
+  readonly isRepeatable: boolean;
+  /** What is asked with these fields beside those that it needs; over HTTP, and so not for a session. */
+  readonly send: (asking: Asking, fields: Fields, headers?: RequestHeaders) => Promise<Response>;
+  /** The same to its end: of a stream its last piece, of a job what became of it, of a session its close. */
+  readonly ask: (asking: Asking, fields: Fields, headers?: RequestHeaders) => Promise<Told>;
+}
+
+export const PROMPT = "fox 0000";
+let prompts = 0;
+
+/** What nobody has asked for, so that nothing is remembered of it; as long as any, because some are priced by the character. */
+function newPrompt(): string {
+  prompts += 1;
+  return `fox ${String(prompts).padStart(4, "0")}`;
+}
+
+const messages = [{ role: "user", content: PROMPT }];
+
+function toForm(fields: Fields, files: Readonly<Record<string, Uint8Array>>): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) form.append(name, typeof value === "string" ? value : JSON.stringify(value));
+  for (const [name, bytes] of Object.entries(files)) form.append(name, new Blob([new Uint8Array(bytes)]), "file.wav");
+  return form;
+}
+
+type RestShape = Pick<Operation, "kind"> & { readonly delivery?: Delivery; readonly name?: string };
+
+/** A route that takes a body: JSON, or the form that is made of the fields. */
+function posted(
+  path: string,
+  { kind, delivery = "whole", name = `POST ${path}` }: RestShape,
+  body: () => Fields,
+  toBody: (fields: Fields) => FormData | string | Promise<FormData> = JSON.stringify,
+): Operation {
+  return rest(`POST ${path}`, { kind, delivery, name, isRepeatable: true }, async ({ baseUrl, key }, fields, headers) => {
+    const content = await toBody({ ...body(), ...fields });
+    return fetch(baseUrl + path, {
+      method: "POST",
+      headers: { ...authorization({ key }), ...(typeof content === "string" && { "content-type": "application/json" }), ...headers },
+      body: content,
+    });
+  });
+}
+
+/** A route whose prompt is a part of the path, and whose fields are the query. */
+function gotten(
+  path: `/${string}/{${string}}`,
+  { kind, delivery = "whole", name = `GET ${path}` }: RestShape,
+  query: Fields = {},
+): Operation {
+  return rest(`GET ${path}`, { kind, delivery, name, isRepeatable: false }, ({ baseUrl, key }, fields, headers) => {
+    const parameters = Object.entries({ ...query, ...fields }).map(([field, value]): [string, string] => [field, String(value)]);
+    const prompt = encodeURIComponent(newPrompt());
+    const url = `${baseUrl}${path.replace(/\{\w+\}/, prompt)}?${new URLSearchParams(parameters)}`;
+    return fetch(url, { headers: { ...authorization({ key }), ...headers } });
+  });
+}
+
+function rest(contract: string, stated: Omit<Operation, "contract" | "face" | "send" | "ask">, send: Operation["send"]): Operation {
+  const ask: Operation["ask"] = async (asking, fields, headers) => {
+    const told = await tellRest(await send(asking, fields, headers));
+    return stated.delivery === "job" ? tellJob(asking, told) : told;
+  };
+  return { contract, face: "REST", ...stated, send, ask };
+}
+
+const RECEIPT = "receipt { generationId cost model modelUsed warnings }";
+
+/** A field of the GraphQL schema, asked for alone, with its receipt. Over server-sent events when it is a subscription. */
+function graphql(
+  contract: `Mutation.${string}` | `Subscription.${string}`,
+  { kind, delivery = "whole" }: RestShape,
+  selection: string,
+  input: () => Fields | Promise<Fields>,
+): Operation {
+  const [root = "", name = ""] = contract.split(".");
+  const isLive = root === "Subscription";
+  const typeName = `${(name[0] ?? "").toUpperCase()}${name.slice(1)}Input`;
+  const query = `${root.toLowerCase()}($input: ${typeName}!) { ${name}(input: $input) { ${selection} } }`;
+  const send: Operation["send"] = async ({ baseUrl, key }, fields, headers) => {
+    const { body, ...own } = toGraphQLBody({ query, variables: { input: { ...(await input()), ...fields } } });
+    const accept = isLive ? { accept: "text/event-stream" } : {};
+    return fetch(`${baseUrl}/graphql`, {
+      method: "POST",
+      headers: { ...authorization({ key }), ...own.headers, ...accept, ...headers },
+      body,
+    });
+  };
+  const ask: Operation["ask"] = async (asking, fields, headers) => {
+    const told = await tellGraphQL(await send(asking, fields, headers), name);
+    return delivery === "job" ? tellJob(asking, told) : told;
+  };
+  return { name: contract, contract, face: "GraphQL", kind, delivery, isRepeatable: !isLive, send, ask };
+}
+
+/** JSON; or a form where the input holds a file. */
+function toGraphQLBody(document: { readonly query: string; readonly variables: { readonly input: Fields } }): {
+  readonly headers: RequestHeaders;
+  readonly body: FormData | string;
+} {
+  const { input } = document.variables;
+  const file = Object.entries(input).find(([, value]) => value instanceof Uint8Array);
+  if (!file) return { headers: { "content-type": "application/json" }, body: JSON.stringify(document) };
+  const [name, bytes] = file;
+  const form = new FormData();
+  form.set("operations", JSON.stringify({ ...document, variables: { input: { ...input, [name]: null } } }));
+  form.set("map", JSON.stringify({ 0: [`variables.input.${name}`] }));
+  form.set("0", new Blob([new Uint8Array(bytes as Uint8Array)]), "file.wav");
+  return { headers: { "x-graphql-yoga-csrf": "1" }, body: form };
+}
+
+/** A session in which one answer is asked for, and which its caller leaves when that has come. */
+const session: Operation = {
+  ...{ name: "GET /v1/realtime", contract: "GET /v1/realtime", face: "REST", kind: "realtime", delivery: "session", isRepeatable: false },
+  send: () => Promise.reject(new Error("A session is no request over HTTP.")),
+  ask: async (asking, { model }) => {
+    try {
+      const caller = await connectRealtime(asking, `?model=${encodeURIComponent(String(model))}`, { key: asking.key });
+      caller.send({ type: "response.create" });
+      await Promise.race([caller.next("response.done"), caller.closed]);
+      if (caller.socket.readyState === WebSocket.OPEN) caller.socket.close();
+      await caller.closed;
+      const failure = caller.received.find(({ type }) => type === "error") as { error: { code: string; message: string } } | undefined;
+      const generationId = String(caller.headers["x-generation-id"]);
+      return { ...NOTHING_TOLD, generationId, code: failure?.error.code ?? null, message: failure?.error.message ?? null };
+    } catch (error) {
+      if (error instanceof RealtimeRefused) return tellFailure(error.answer);
+      throw error;
+    }
+  },
+};
+const NOTHING_TOLD: Told = {
+  ...{ status: 101, headers: new Headers(), text: "", code: null, message: null, generationId: null, cost: null },
+  isReplay: false,
+};
+
+const editedForm = async (fields: Fields) => toForm(fields, { image: await picture() });
+const spokenForm = (fields: Fields) => toForm(fields, { file: recording(1) });
+const dataUrl = async () => `data:image/png;base64,${(await picture()).toString("base64")}`;
+const stream = "stream" as const;
+
+export const OPERATIONS: readonly Operation[] = [
+  posted("/v1/chat/completions", { kind: "text" }, () => ({ messages })),
+  posted("/v1/chat/completions", { kind: "text", delivery: stream, name: "POST /v1/chat/completions, streamed" }, () => ({
+    messages,
+    stream: true,
+  })),
+  posted("/v1/responses", { kind: "text" }, () => ({ input: PROMPT })),
+  posted("/v1/responses", { kind: "text", delivery: stream, name: "POST /v1/responses, streamed" }, () => ({
+    input: PROMPT,
+    stream: true,
+  })),
+  posted("/text", { kind: "text" }, () => ({ messages })),
+  posted("/text", { kind: "text", delivery: stream, name: "POST /text, streamed" }, () => ({ messages, stream: true })),
+  gotten("/text/{prompt}", { kind: "text" }),
+  gotten("/text/{prompt}", { kind: "text", delivery: stream, name: "GET /text/{prompt}, streamed" }, { stream: true }),
+  posted("/v1/images/generations", { kind: "image" }, () => ({ prompt: PROMPT })),
+  posted("/v1/images/edits", { kind: "image" }, () => ({ prompt: PROMPT }), editedForm),
+  gotten("/image/{prompt}", { kind: "image" }),
+  gotten("/video/{prompt}", { kind: "video" }),
+  posted("/v1/videos", { kind: "video", delivery: "job" }, () => ({ prompt: PROMPT })),
+  posted("/v1/audio/speech", { kind: "speech", delivery: stream }, () => ({ input: PROMPT })),
+  posted("/v1/audio/speech", { kind: "speech", delivery: stream, name: "POST /v1/audio/speech, as events" }, () => ({
+    input: PROMPT,
+    stream_format: "sse",
+  })),
+  gotten("/audio/{text}", { kind: "speech" }),
+  gotten("/audio/{text}", { kind: "music", name: "GET /audio/{text}, music" }),
+  posted("/v1/audio/transcriptions", { kind: "transcription" }, () => ({}), spokenForm),
+  posted("/v1/embeddings", { kind: "embedding" }, () => ({ input: PROMPT })),
+  posted("/v1/moderations", { kind: "moderation" }, () => ({ input: PROMPT })),
+  session,
+  graphql("Mutation.createChatCompletion", { kind: "text" }, `completion { model } raw ${RECEIPT}`, () => ({
+    messages: [{ role: "USER", content: PROMPT }],
+  })),
+  graphql(
+    "Subscription.chatCompletion",
+    { kind: "text", delivery: stream },
+    `generationId ... on ChatCompletionDelta { content raw } ... on ChatCompletionEnd { ${RECEIPT} }`,
+    () => ({ messages: [{ role: "USER", content: PROMPT }] }),
+  ),
+  graphql("Mutation.createResponse", { kind: "text" }, `response { raw } ${RECEIPT}`, () => ({ input: PROMPT })),
+  graphql("Subscription.response", { kind: "text", delivery: stream }, `generationId event ${RECEIPT}`, () => ({ input: PROMPT })),
+  graphql("Mutation.generateImage", { kind: "image" }, `images { contentType } ${RECEIPT}`, () => ({ prompt: PROMPT })),
+  graphql("Mutation.editImage", { kind: "image" }, `images { contentType } ${RECEIPT}`, async () => ({
+    prompt: PROMPT,
+    images: [await dataUrl()],
+  })),
+  graphql("Mutation.generateVideo", { kind: "video", delivery: "job" }, "id status", () => ({ prompt: PROMPT })),
+  graphql("Mutation.createSpeech", { kind: "speech" }, `contentType ${RECEIPT}`, () => ({ input: PROMPT })),
+  graphql(
+    "Subscription.speech",
+    { kind: "speech", delivery: stream },
+    `generationId ... on SpeechChunk { contentType } ... on SpeechEnd { ${RECEIPT} }`,
+    () => ({ input: PROMPT }),
+  ),
+  graphql("Mutation.generateMusic", { kind: "music" }, `contentType ${RECEIPT}`, () => ({ prompt: PROMPT })),
+  graphql("Mutation.startMusic", { kind: "music", delivery: "job" }, "id status", () => ({ prompt: PROMPT })),
+  graphql("Mutation.createTranscription", { kind: "transcription" }, `text formatted ${RECEIPT}`, () => ({ file: recording(1) })),
+  graphql("Mutation.createEmbeddings", { kind: "embedding" }, `embeddings { index } ${RECEIPT}`, () => ({ input: [PROMPT] })),
+  graphql("Mutation.createModeration", { kind: "moderation" }, `id ${RECEIPT}`, () => ({ input: PROMPT })),
+];

@@ -1,0 +1,128 @@
+/** What a caller is told of a generation, read from whatever the face answered: headers, a body, events, a job. */
+import { type Answer, subscribeSse, type Target } from "../graphql/client.js";
+import type { Answer as RestAnswer } from "../rest/client.js";
+
+export interface Told {
+  /** Of HTTP. */
+  readonly status: number;
+  readonly headers: Headers;
+  /** The whole body, byte by byte, as Latin-1. */
+  readonly text: string;
+  /** Null: it succeeded. */
+  readonly code: string | null;
+  readonly message: string | null;
+  readonly generationId: string | null;
+  /** In credits; null where none is told. */
+  readonly cost: string | null;
+  readonly isReplay: boolean;
+}
+
+/** The code of an answer that ends before its end, which says nothing of why. */
+export const BROKEN_OFF = "BROKEN_OFF";
+
+interface WireError {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** An answer of REST, to its end. */
+export async function tellRest(response: Response): Promise<Told> {
+  const { status, headers } = response;
+  const { text, isCut } = await readBody(response);
+  const isReplay = headers.get("x-idempotent-replay") === "true";
+  const told = { status, headers, text, isReplay, generationId: headers.get("x-generation-id") };
+  const type = headers.get("content-type") ?? "";
+  if (isCut) return { ...told, code: BROKEN_OFF, message: null, cost: null };
+  if (status >= 400) return { ...told, ...errorOf(text), cost: null };
+  if (type.startsWith("text/event-stream")) return { ...told, ...tellEvents(text) };
+  const idOfJob = type.startsWith("application/json") ? (JSON.parse(text) as { readonly id?: string }).id : undefined;
+  return { ...told, generationId: told.generationId ?? idOfJob ?? null, code: null, message: null, cost: headers.get("x-cost") };
+}
+
+/** An upgrade that was refused. */
+export function tellFailure({ status, headers, text }: RestAnswer): Told {
+  return { status, headers, text, ...errorOf(text), generationId: null, cost: null, isReplay: false };
+}
+
+/** A mutation's answer, or every result of a subscription. */
+export async function tellGraphQL(response: Response, field: string): Promise<Told> {
+  const { status, headers } = response;
+  const { text } = await readBody(response);
+  const isLive = headers.get("content-type")?.startsWith("text/event-stream");
+  const results = (isLive ? dataOf(text) : [text]).map((data) => JSON.parse(data) as GraphQLAnswer);
+  const failure = results.flatMap(({ errors = [] }) => errors).at(-1);
+  const payloads = results.flatMap(({ data }) => data?.[field] ?? []) as Payload[];
+  const receipt = payloads.findLast((payload) => payload.receipt)?.receipt;
+  return {
+    ...{ status, headers, text },
+    code: failure?.extensions.code ?? null,
+    message: failure?.message ?? null,
+    generationId: receipt?.generationId ?? payloads.map(({ generationId, id }) => generationId ?? id).find(Boolean) ?? null,
+    cost: receipt?.cost ?? null,
+    isReplay: results[0]?.extensions?.idempotentReplay === true,
+  };
+}
+
+interface GraphQLAnswer extends Answer {
+  readonly extensions?: { readonly idempotentReplay?: boolean };
+}
+
+interface Payload {
+  readonly id?: string;
+  readonly generationId?: string;
+  readonly receipt?: { readonly generationId: string; readonly cost: string } | null;
+}
+
+interface EndedJob {
+  readonly status: string;
+  readonly error: WireError | null;
+  readonly receipt: { readonly generationId: string; readonly cost: string } | null;
+}
+
+/** What became of a job that was started: it is watched to its end. */
+export async function tellJob(target: Target, started: Told): Promise<Told> {
+  if (started.code !== null) return started;
+  const query = `subscription { generationProgress(id: "${started.generationId}") { status error { code message } receipt { generationId cost } } }`;
+  const last = (await subscribeSse(target, { query }).rest()).at(-1);
+  const job = last?.data?.generationProgress as EndedJob | undefined;
+  if (!job) throw new Error(`No job in ${JSON.stringify(last)}`);
+  return { ...started, code: job.error?.code ?? null, message: job.error?.message ?? null, cost: job.receipt?.cost ?? null };
+}
+
+async function readBody(response: Response): Promise<{ readonly text: string; readonly isCut: boolean }> {
+  const pieces: Uint8Array[] = [];
+  let isCut = false;
+  try {
+    for await (const piece of response.body ?? []) pieces.push(piece);
+  } catch {
+    isCut = true;
+  }
+  return { text: Buffer.concat(pieces).toString("latin1"), isCut };
+}
+
+function errorOf(text: string): Pick<Told, "code" | "message"> {
+  const { code, message } = (JSON.parse(text) as { readonly error: WireError }).error;
+  return { code, message };
+}
+
+/** The data of each event but `[DONE]`. */
+function dataOf(text: string): string[] {
+  return text
+    .split("\n")
+    .filter((line) => line.startsWith("data: {"))
+    .map((line) => line.slice("data: ".length));
+}
+
+interface WireEvent {
+  readonly error?: WireError | null;
+  readonly usage?: { readonly cost?: number } | null;
+  readonly response?: { readonly usage?: { readonly cost?: number } | null };
+}
+
+/** Chunks of a chat, events of a response, or events of speech. */
+function tellEvents(text: string): Pick<Told, "code" | "message" | "cost"> {
+  const events = dataOf(text).map((data) => JSON.parse(data) as WireEvent);
+  const failure = events.find(({ error }) => error)?.error;
+  const cost = events.map(({ usage, response }) => usage?.cost ?? response?.usage?.cost).findLast((amount) => amount !== undefined);
+  return { code: failure?.code ?? null, message: failure?.message ?? null, cost: cost === undefined ? null : String(cost) };
+}
