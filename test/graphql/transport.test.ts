@@ -4,6 +4,7 @@ import { auditServer } from "graphql-http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { inTime } from "../support/eventually.js";
 import { chatChunk } from "../support/openai-bodies.js";
 import { hang, sse, waitFor } from "../support/upstream-replies.js";
 import {
@@ -421,15 +422,15 @@ describe("a WebSocket", () => {
 describe.each(TRANSPORTS)("a source that never waits, over %s", (_name, subscribe) => {
   it("is pulled no further than its reader reads, and ends when that leaves", async () => {
     const endless = await createTestApp({ upstream: app.upstream });
-    const left = new Promise<void>((resolve) => {
-      endless.services.live.balanceChanged = () => endlessBalances(resolve);
+    const left = new Promise<string>((resolve) => {
+      endless.services.live.balanceChanged = () => endlessBalances(() => resolve("left"));
     });
 
     const live = subscribe(endless, { query: "subscription { balanceChanged { available } }" });
     await live.next();
     live.leave();
 
-    await left;
+    expect(await inTime(left, "the source was not left")).toBe("left");
     await endless.close();
   });
 

@@ -301,9 +301,11 @@ describe("leaving", () => {
     const response = await post();
     await response.read();
 
+    const finishedAt = performance.now();
     response.finish();
 
-    await (await upstream.nextRequest()).closedByClient;
+    const request = await upstream.nextRequest();
+    expect(await request.closedByClient).toBeGreaterThanOrEqual(finishedAt);
   });
 
   it("does not mind an abort after the end", async () => {

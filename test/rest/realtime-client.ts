@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { WebSocket } from "ws";
 import type { TestApp } from "../support/app.js";
+import { inTime } from "../support/eventually.js";
 import { Mailbox, type RealtimeEvent } from "../support/fake-realtime.js";
 import type { Answer } from "./client.js";
 
@@ -53,7 +54,18 @@ export function connectRealtime(app: Place, query: string, options: ConnectOptio
     socket.on("upgrade", ({ headers }: IncomingMessage) => {
       socket.on("open", () => {
         const send = (event: RealtimeEvent) => socket.send(JSON.stringify(event));
-        resolve({ socket, headers, received, send, next: (type) => mailbox.take((event) => event.type === type), closed });
+        resolve({
+          socket,
+          headers,
+          received,
+          send,
+          next: (type) =>
+            inTime(
+              mailbox.take((event) => event.type === type),
+              `no ${type} came`,
+            ),
+          closed,
+        });
       });
     });
   });

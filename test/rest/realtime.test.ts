@@ -437,10 +437,12 @@ describe("a caller who leaves while the upstream is still asked", () => {
     const leaving = request({ host: url.hostname, port: url.port, path: `/v1/realtime${MODEL}`, headers }).on("error", () => undefined);
     leaving.end();
     while (upstream.requests.length === asked) await sleep(5);
-    const closed = new Promise((resolve) => upstream.requests.at(-1)?.socket.once("close", resolve));
+    const socket = upstream.requests.at(-1)?.socket;
     leaving.destroy();
 
-    await closed;
+    await expect.poll(() => socket?.destroyed).toBe(true);
+    const { pool } = Reflect.get(app.services.accounts, "database") as Database;
+    await expect.poll(() => findBrokenInvariants(pool, { isIdle: true })).toEqual({});
   });
 });
 

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
+import { inTime } from "./eventually.js";
 
 export type RealtimeEvent = Readonly<Record<string, unknown>>;
 
@@ -13,7 +14,7 @@ export interface FakeRealtimeSession {
   readonly socket: WebSocket;
   /** Every event that has come, parsed. */
   readonly received: readonly RealtimeEvent[];
-  /** The next event of this type that has not been handed out; the test's own time limit ends the wait. */
+  /** The next event of this type that has not been handed out; rejects when none comes. */
   next(type: string): Promise<RealtimeEvent>;
   send(event: RealtimeEvent): void;
   /** `response.done` with this usage, in the wire's own words, of an answer of its own unless it is named. */
@@ -91,7 +92,11 @@ function toSession(request: IncomingMessage, socket: WebSocket, fake: Pick<FakeR
     request,
     socket,
     received,
-    next: (type) => mailbox.take((event) => event.type === type),
+    next: (type) =>
+      inTime(
+        mailbox.take((event) => event.type === type),
+        `no ${type} came`,
+      ),
     send,
     sendDone: (usage, id = `resp_${randomUUID()}`) => {
       send({ type: "response.done", event_id: `event_${randomUUID()}`, response: { id, status: "completed", usage } });

@@ -17,6 +17,7 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { inTime } from "./eventually.js";
 import { chatChunk, chatCompletion, usageChunk, type WireUsage, wireUsage } from "./openai-bodies.js";
 import { errorReply, type Framing, json, type Reply, type StreamStep, sse } from "./upstream-replies.js";
 
@@ -34,9 +35,9 @@ export interface RecordedRequest {
   readonly receivedAt: number;
   /** Which connection of the server this came on, from 1: equal numbers are one reused socket. */
   readonly connection: number;
-  /** Resolves with `performance.now()` when the client closed the connection before the answer was complete; else never. */
+  /** Resolves with `performance.now()` when the client closed the connection before the answer was complete; rejects when it does not. */
   readonly closedByClient: Promise<number>;
-  /** Resolves when the answer was written whole and the operating system has it; else never. */
+  /** Resolves when the answer was written whole and the operating system has it; rejects when that does not come. */
   readonly answered: Promise<void>;
   /** Bytes of the answer, headers included, that the operating system has taken so far. */
   readonly bytesSent: () => number;
@@ -133,7 +134,7 @@ export async function startFakeUpstream(): Promise<FakeUpstream> {
         handedOut += 1;
         return Promise.resolve(request);
       }
-      return new Promise((resolve) => waiting.push(resolve));
+      return inTime(new Promise((resolve) => waiting.push(resolve)), "no further request");
     },
     closeIdleConnections: () => server.closeIdleConnections(),
     close: async () => {
@@ -155,6 +156,14 @@ async function receive(incoming: IncomingMessage, response: ServerResponse, conn
   const body = Buffer.concat(parts);
   const { socket } = incoming;
   const sentBefore = socket.bytesWritten;
+  const closed = new Promise<number>((resolve) => {
+    response.once("close", () => {
+      if (!response.writableFinished && !endedHere.has(response)) resolve(performance.now());
+    });
+  });
+  const finished = new Promise<void>((resolve) => {
+    response.once("finish", resolve);
+  });
   return {
     method: incoming.method ?? "",
     path: incoming.url ?? "",
@@ -164,14 +173,12 @@ async function receive(incoming: IncomingMessage, response: ServerResponse, conn
     json: parseJson(body),
     receivedAt: performance.now(),
     connection,
-    closedByClient: new Promise((resolve) => {
-      response.once("close", () => {
-        if (!response.writableFinished && !endedHere.has(response)) resolve(performance.now());
-      });
-    }),
-    answered: new Promise((resolve) => {
-      response.once("finish", resolve);
-    }),
+    get closedByClient() {
+      return inTime(closed, "the client did not close the connection");
+    },
+    get answered() {
+      return inTime(finished, "the answer was not taken whole");
+    },
     bytesSent: () => socket.bytesWritten - sentBefore - socket.writableLength,
   };
 }

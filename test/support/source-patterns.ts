@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { parseAst } from "vitest/node";
+import { type Syntax, syntaxOf, visit } from "./syntax.js";
 
 export interface SourcePattern {
   /** `lib/money.ts: /^a+$/`: what a list of exceptions names it by. */
@@ -10,16 +10,11 @@ export interface SourcePattern {
   readonly pattern: RegExp;
 }
 
-interface Syntax {
-  readonly type: string;
-  readonly [field: string]: unknown;
-}
-
 export async function findPatterns(root: string): Promise<SourcePattern[]> {
   const found: SourcePattern[] = [];
   for (const file of readdirSync(root, { recursive: true, encoding: "utf8" })) {
     if (!file.endsWith(".ts") || file.includes("generated")) continue;
-    const program = parseAst(readFileSync(join(root, file), "utf8"), { lang: "ts" }) as unknown as Syntax;
+    const program = syntaxOf(readFileSync(join(root, file), "utf8"));
     const add = (pattern: RegExp) => found.push({ name: `${file.replaceAll("\\", "/")}: ${pattern}`, pattern });
     const made: Syntax[] = [];
     visit(program, (node) => {
@@ -38,12 +33,6 @@ export async function findPatterns(root: string): Promise<SourcePattern[]> {
     }
   }
   return found;
-}
-
-function visit(value: unknown, see: (node: Syntax) => void): void {
-  if (typeof value !== "object" || value === null) return;
-  if ("type" in value && typeof value.type === "string") see(value as Syntax);
-  for (const part of Object.values(value)) visit(part, see);
 }
 
 /** Constants of a module, as far as the sources of patterns are made of them. What it cannot read fails the test that asks. */

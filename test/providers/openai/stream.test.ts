@@ -376,9 +376,11 @@ describe("leaving a stream", () => {
     upstream.replyNext(sse([chatChunk({ content: "a" })], { end: "hang" }));
     await open(controller.signal);
 
+    const abortedAt = performance.now();
     controller.abort();
 
-    await (await upstream.nextRequest()).closedByClient;
+    const request = await upstream.nextRequest();
+    expect(await request.closedByClient).toBeGreaterThanOrEqual(abortedAt);
   });
 });
 

@@ -1,0 +1,108 @@
+/** What is asked of every test: that it can fail, by what it asserts, and looks at its subject from outside. Read off their syntax. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { type Syntax, syntaxOf, visit } from "../support/syntax.js";
+
+const root = fileURLToPath(new URL("../", import.meta.url));
+const files = readdirSync(root, { recursive: true, encoding: "utf8" })
+  .filter((file) => file.endsWith(".ts"))
+  .map((file) => ({ file: file.replaceAll("\\", "/"), text: readFileSync(join(root, file), "utf8") }));
+
+const ASSERTIONS = /^(?:expect|assert)/;
+
+/** The tests of a file that assert nothing, neither themselves nor in a function of the same file that they call. */
+function findSilentTests(text: string): string[] {
+  const program = syntaxOf(text);
+  const functions = new Map<string, Syntax>();
+  visit(program, (node) => {
+    if (node.type === "FunctionDeclaration") functions.set(nameOf(node.id), node);
+    if (node.type === "VariableDeclarator" && node.init) functions.set(nameOf(node.id), node.init as Syntax);
+  });
+  // A function that makes tests of what it is given: `const behind = (name, test) => it(name, ...)`.
+  const makers = new Set([...functions].filter(([, body]) => makesTests(body)).map(([name]) => name));
+  const silent: string[] = [];
+  visit(program, (node) => {
+    const test = testOf(node, makers);
+    if (test && !asserts(test.body, functions, new Set())) silent.push(test.name);
+  });
+  return silent;
+}
+
+function makesTests(body: Syntax): boolean {
+  let isFound = false;
+  visit(body, (node) => {
+    if (node.type === "CallExpression" && baseOf(node.callee as Syntax) === "it") isFound ||= titleOf(node)?.type === "Identifier";
+  });
+  return isFound;
+}
+
+const titleOf = ({ arguments: given }: Syntax) => (given as Syntax[])[0];
+
+/** Of `it(name, body)`, `it.each(table)(name, body)`, `it.skipIf(condition)(name, options, body)`. */
+function testOf(node: Syntax, makers: ReadonlySet<string>): { readonly name: string; readonly body: Syntax } | null {
+  if (node.type !== "CallExpression") return null;
+  const name = baseOf(node.callee as Syntax);
+  const title = titleOf(node);
+  // Of a maker, what it is given is the test, not what it makes of that.
+  if (!title || !(name === "it" || makers.has(name)) || title.type === "Identifier") return null;
+  const body = (node.arguments as Syntax[]).slice(1).find(({ type }) => type.endsWith("Function") || type.endsWith("FunctionExpression"));
+  return body ? { name: String(title.value ?? "a test without a name of its own"), body } : null;
+}
+
+/** `it` in `it`, `it.each` and `it.each(table)`. */
+function baseOf(callee: Syntax): string {
+  if (callee.type === "Identifier") return nameOf(callee);
+  if (callee.type === "MemberExpression") return baseOf(callee.object as Syntax);
+  if (callee.type === "CallExpression") return baseOf(callee.callee as Syntax);
+  return callee.type === "TaggedTemplateExpression" ? baseOf(callee.tag as Syntax) : "";
+}
+
+function asserts(body: Syntax, functions: ReadonlyMap<string, Syntax>, seen: Set<string>): boolean {
+  let isFound = false;
+  visit(body, (node) => {
+    if (isFound || node.type !== "Identifier") return;
+    const name = nameOf(node);
+    if (ASSERTIONS.test(name)) isFound = true;
+    const called = functions.get(name);
+    if (isFound || !called || seen.has(name)) return;
+    seen.add(name);
+    isFound = asserts(called, functions, seen);
+  });
+  return isFound;
+}
+
+const nameOf = (node: unknown) => String((node as Syntax | null)?.name ?? "");
+
+describe("every test", () => {
+  it("asserts something", () => {
+    const tests = files.filter(({ file }) => file.endsWith(".test.ts"));
+    const silent = tests.flatMap(({ file, text }) => findSilentTests(text).map((name) => `${file}: ${name}`));
+
+    expect(tests.length).toBeGreaterThan(200);
+    expect(silent).toEqual([]);
+  });
+});
+
+describe("a test that asserts nothing", () => {
+  it.each([
+    "it('hangs', async () => { await request.closedByClient; });",
+    "it.each([1])('hangs %i', async (a) => { await left; });",
+    "const wait = () => left; it('hangs', async () => { await wait(); });",
+    "const behind = (name, run) => it(name, () => run()); behind('hangs', async () => { await left; });",
+    "it('only says so', () => { tell('expect(1)'); });",
+    "it('hangs', { timeout: 1 }, async () => { await left; });",
+  ])("is found: %s", (text) => {
+    expect(findSilentTests(text)).toHaveLength(1);
+  });
+
+  it.each([
+    "it('asserts', () => { expect(1).toBe(1); });",
+    "it('asserts', () => expectEnvelope(answer));",
+    "function check() { expect(1).toBe(1); } const all = () => check(); it('asserts', () => { all(); });",
+    "it.each([1])('asserts', async (a) => { await expect.poll(() => a).toBe(1); });",
+  ])("is told apart from: %s", (text) => {
+    expect(findSilentTests(text)).toEqual([]);
+  });
+});

@@ -1,0 +1,18 @@
+/** The syntax of a source, for tests that read something off it. */
+import { parseAst } from "vitest/node";
+
+export interface Syntax {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+export function syntaxOf(text: string): Syntax {
+  return parseAst(text, { lang: "ts" }) as unknown as Syntax;
+}
+
+/** `see` is told of each node, a node before what is in it. */
+export function visit(value: unknown, see: (node: Syntax) => void): void {
+  if (typeof value !== "object" || value === null) return;
+  if ("type" in value && typeof value.type === "string") see(value as Syntax);
+  for (const part of Object.values(value)) visit(part, see);
+}
