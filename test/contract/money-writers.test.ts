@@ -6,7 +6,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { readSources, type Sources } from "../support/boundaries.js";
+import { readSources } from "../support/boundaries.js";
+import type { Sources } from "../support/imports.js";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 

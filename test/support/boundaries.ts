@@ -1,14 +1,7 @@
 /** The house rules that can be read off the sources: who may import whom, and what must not be there at all. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
-
-/** Path from the project's root, with slashes, to the file's text. */
-export type Sources = ReadonlyMap<string, string>;
-
-interface Import {
-  readonly target: string;
-  readonly isTypeOnly: boolean;
-}
+import { importsOf, readImports, resolveImport, type Sources } from "./imports.js";
 
 const LINES_MAX = 400;
 
@@ -52,8 +45,6 @@ const PACKAGE_RULES: readonly PackageRule[] = [
   },
 ];
 
-const STATIC_IMPORT = /^(?:import|export)\s+(type\s)?(?:[^"';]*?\sfrom\s+)?["']([^"']+)["']/gm;
-const DYNAMIC_IMPORT = /\bimport\(\s*["']([^"']+)["']\s*\)/g;
 const RE_EXPORT = /^export\s+(?:type\s+)?(?:\*|\{[^}]*\})(?:\s+as\s+\w+)?\s+from\s/m;
 const ENVIRONMENT = /\bprocess\s*(?:\?\.|\.)\s*env\b|\bprocess\[|\{[^}]*\benv\b[^}]*\}\s*=\s*process\b|\bfrom\s+["'](?:node:)?process["']/;
 
@@ -79,7 +70,7 @@ function findFileBreaches(file: string, text: string): string[] {
   const layer = layerOf(file);
   if (!(layer in ALLOWED)) return [`is in no layer of the architecture`];
   const breaches = OF_A_FOLDER.test(file) && !LOOSE_FILE.test(file) ? ["lies in no folder: put it into that of its domain"] : [];
-  breaches.push(...readImports(text).flatMap(({ target }) => judgeImport(file, layer, target)));
+  breaches.push(...readImports(text).flatMap((target) => judgeImport(file, layer, target)));
   if (RE_EXPORT.test(text)) breaches.push("re-exports: import from the file that defines the thing");
   if (ENVIRONMENT.test(text) && layer !== "config" && layer !== "main") breaches.push("reads the environment: only src/config does");
   const lines = text.trimEnd().split("\n").length;
@@ -104,27 +95,9 @@ function layerOf(file: string): string {
   return top === "src" ? second.replace(/\.ts$/, "") : top;
 }
 
-function resolveImport(file: string, target: string): string {
-  return posix.join(posix.dirname(file), target).replace(/\.js(x?)$/, ".ts$1");
-}
-
-function readImports(text: string): Import[] {
-  const fixed = [...text.matchAll(STATIC_IMPORT)].map(([, type, target = ""]) => ({ target, isTypeOnly: type !== undefined }));
-  const dynamic = [...text.matchAll(DYNAMIC_IMPORT)].map(([, target = ""]) => ({ target, isTypeOnly: false }));
-  return [...fixed, ...dynamic];
-}
-
-/** Circles of imports that are there at run time; types may refer to each other. */
+/** Circles of imports, types included: what refers to each other cannot be read, moved or understood apart. */
 function findCycles(sources: Sources): string[] {
-  const graph = new Map(
-    [...sources].map(([file, text]) => [
-      file,
-      readImports(text)
-        .filter(({ target, isTypeOnly }) => target.startsWith(".") && !isTypeOnly)
-        .map(({ target }) => resolveImport(file, target))
-        .filter((target) => sources.has(target)),
-    ]),
-  );
+  const graph = importsOf(sources);
   const done = new Set<string>();
   const cycles: string[] = [];
   const visit = (file: string, path: readonly string[]): void => {

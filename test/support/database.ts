@@ -5,7 +5,6 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSy
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { pino } from "pino";
 import { type Database, openDatabase } from "../../src/store/database.js";
@@ -13,7 +12,8 @@ import { migrate, readMigrations } from "../../src/store/migrations.js";
 
 export const silentLog = pino({ level: "silent" });
 
-const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
+// Tests and scripts are run from there.
+const projectRoot = process.cwd();
 const templates = join(projectRoot, "node_modules/.cache/sluice/templates");
 
 const DAY_MS = 24 * 60 * 60 * 1000;
