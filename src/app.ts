@@ -8,8 +8,9 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
-import { type Addresses, addressesOf, type Config } from "./config/config.js";
+import { addressesOf, type Config } from "./config/config.js";
 import { authMountOf, mediaMountOf } from "./config/hosts.js";
+import type { Addresses } from "./lib/base-url.js";
 import { type Clock, systemClock } from "./lib/clock.js";
 import { trackRequests } from "./lib/http-drain.js";
 import { listenAt } from "./lib/listen.js";

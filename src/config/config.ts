@@ -2,9 +2,11 @@
  * Configuration: one schema over the environment, every name with a working default (`.env.example` lists them). Nothing
  * else reads the environment; `main.ts` hands it in, tests hand in what they like and spread over the result.
  */
+
 import { resolve } from "node:path";
 import * as z from "zod";
 import { faultOfSecretKey } from "../lib/api-key-format.js";
+import type { Addresses } from "../lib/base-url.js";
 import { toPlainDecimal } from "../lib/money.js";
 import { ownValue } from "../lib/own-values.js";
 import { StartError } from "../lib/start-error.js";
@@ -43,12 +45,6 @@ export type IntegrationsConfig =
   | { readonly kind: "development" }
   | { readonly kind: "off" }
   | { readonly kind: "http"; readonly url: string; readonly key: string | null };
-
-export interface Addresses {
-  readonly baseUrl: string;
-  readonly authUrl: string;
-  readonly mediaUrl: string;
-}
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 

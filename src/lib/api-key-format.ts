@@ -19,6 +19,14 @@ const FOREIGN_SECTION = /^[sp]k_[0-9A-Za-z]{1,10}_/;
 const PLACEHOLDER = /^[$%<{]/;
 const QUOTED = /^["'`\u2018\u2019\u201c\u201d]/;
 
+/** What the token of an agent at work begins with. */
+export const RUN_TOKEN_PREFIX = "ag_";
+
+/** True for what can only be a run token, good or not. */
+export function isRunToken(text: string): boolean {
+  return text.startsWith(RUN_TOKEN_PREFIX);
+}
+
 export function createApiKeyText(prefix: ApiKeyPrefix): string {
   let body = `${prefix}_`;
   for (let index = 0; index < RANDOM_CHARS[prefix]; index += 1) body += ALPHABET[randomInt(ALPHABET.length)];

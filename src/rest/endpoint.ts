@@ -5,11 +5,11 @@
 import type * as z from "zod";
 import type { Caller, RequestContext } from "../context.js";
 import { clientAddressOf } from "../lib/client-address.js";
+import type { BrowserRequest } from "../services/access/access.js";
 import { type Requirement, requireCaller } from "../services/access/permissions.js";
 import type { Idempotency } from "../services/idempotency/idempotency.js";
 import type { BodyAllowance, BodyBudget } from "../services/requests/body-budget.js";
 import { parseInput } from "../services/requests/input.js";
-import type { BrowserRequest } from "../services/sessions/session-cookie.js";
 import { readJsonBody } from "./body.js";
 import { readToken } from "./credentials.js";
 import { sendError } from "./error-handler.js";

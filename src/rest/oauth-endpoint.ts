@@ -26,6 +26,9 @@ export interface OAuthEndpointOptions<Body> {
 
 export type OAuthEndpoint = <Body>(options: OAuthEndpointOptions<Body>) => RouteHandler;
 
+/** A way in which a grant becomes a key. */
+export type TokenGrant = (ctx: RequestContext, parameters: unknown) => Promise<unknown>;
+
 /** Counts who asks; rejects with RATE_LIMITED. */
 export interface AnonymousAccess {
   authenticate(token: null, clientAddress: string): Caller | Promise<Caller>;

@@ -4,12 +4,17 @@ import type { Logger } from "pino";
 import { AppError, invalidInput } from "../errors.js";
 import { Exchange } from "./exchange.js";
 import { sendErrorAsAsked } from "./pages/error-page.js";
-import type { UnknownRoutes } from "./unknown-routes.js";
 
 export type RouteHandler = (exchange: Exchange) => void | Promise<void>;
 export type RouteMethods = Partial<Record<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE", RouteHandler>>;
 
 export type Route = (path: string, methods: RouteMethods) => void;
+
+/** Sentences to a client whose path or method is not there; empty when nothing comes to mind. */
+export interface RouteHints {
+  hint(method: string, path: string): string;
+  methodHint(method: string, path: string): string;
+}
 
 /** What scripts in a browser may send beside the headers that they name themselves. */
 const ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, X-Request-Id";
@@ -22,7 +27,7 @@ const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
  * Adds paths to `router`. A path with GET answers HEAD too; Node leaves the body out. `prefix` is where the router is mounted: with it the
  * pattern is what the access log and the metrics call the route, whatever a deployment mounts it at.
  */
-export function createRoute(router: Router, log: Logger, prefix = "", unknown?: UnknownRoutes): Route {
+export function createRoute(router: Router, log: Logger, prefix = "", unknown?: RouteHints): Route {
   return (path, methods) => {
     const handlers = new Map(Object.entries(methods));
     const get = handlers.get("GET");
@@ -45,7 +50,7 @@ export function createRoute(router: Router, log: Logger, prefix = "", unknown?: 
  * The whole of a router: what it has no path for is 404, and whatever Express itself throws is answered like our own errors. A
  * browser is shown them on a page that leads to `home`.
  */
-export function toRequestHandler(router: Router, log: Logger, home: () => string = () => "/", unknown?: UnknownRoutes): RequestHandler {
+export function toRequestHandler(router: Router, log: Logger, home: () => string = () => "/", unknown?: RouteHints): RequestHandler {
   return (req, res) => {
     const refuse = (error: unknown) => sendErrorAsAsked(new Exchange(req, res, log), error, home());
     const notThere = () => new AppError("NOT_FOUND", sentences("No such path.", unknown?.hint(req.method, req.path)));

@@ -2,10 +2,6 @@
  * Counters behind the rate limits: windows and buckets by name, of one process or shared by many. They may forget: no money
  * depends on them.
  */
-import type { Logger } from "pino";
-import type { Clock } from "../lib/clock.js";
-import { MemoryCounters } from "./counters/memory.js";
-
 /** So many in so long, counted from the first. */
 export interface WindowRule {
   /** Names are counted apart under each of these. */
@@ -32,17 +28,4 @@ export interface Counters {
    */
   take(rule: BucketRule, name: string, units: number, needed: number | null): Promise<number>;
   close(): void;
-}
-
-/** Does not wait for Redis. Without Redis, and while it is away, counters are this process's own. */
-export async function openCounters(options: {
-  readonly redisUrl: string | null;
-  readonly clock: Clock;
-  readonly log: Logger;
-}): Promise<Counters> {
-  const memory = new MemoryCounters(options.clock);
-  if (options.redisUrl === null) return memory;
-  // A client that few need takes its time to load.
-  const { RedisCounters } = await import("./counters/redis.js");
-  return new RedisCounters(options.redisUrl, memory, options.log);
 }

@@ -24,7 +24,7 @@ import { parseDirectives } from "../../src/providers/sandbox/directives.js";
 import { toCsvRows } from "../../src/rest/presenters/usage.js";
 import { parseQuery } from "../../src/rest/query.js";
 import { readBearer } from "../../src/services/access/bearer.js";
-import { budget, termsQuery } from "../../src/services/authorizations/grant-terms.js";
+import { budget, termsQuery } from "../../src/services/api-keys/grant-terms.js";
 import { toSrt } from "../../src/services/generation/media/transcript-formats.js";
 import { addressesIn } from "../../src/services/generation/named-addresses.js";
 import { inCallersWords } from "../../src/services/generation/upstream-words.js";

@@ -1,7 +1,7 @@
 /** What an app asks for and what a person grants it, in either flow (docs/spec/authorization.md#grants). */
 import { formatNanocredits } from "../../lib/money.js";
+import type { GrantTerms as Terms } from "../../services/api-keys/grant-terms.js";
 import type { App } from "../../services/authorizations/apps.js";
-import type { GrantTerms as Terms } from "../../services/authorizations/grant-terms.js";
 import { builder } from "../builder.js";
 import { AccountPermissionEnum } from "./api-keys.js";
 

@@ -1,8 +1,8 @@
 /** The balance below which the account wants to be told, and the telling. */
 import { formatNanocredits } from "../../lib/money.js";
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
+import type { LowBalanceNotice } from "../../services/credits/low-balance.js";
 import { type LowBalanceRow, setLowBalanceThresholdInput } from "../../services/credits/low-balance.js";
-import type { LowBalanceNotice } from "../../services/webhooks/messages.js";
 import { builder } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 

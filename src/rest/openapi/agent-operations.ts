@@ -1,5 +1,5 @@
 /** What the operations about agents are called and do; a part of `operations.ts`. */
-import type { Operation } from "./operations.js";
+import type { Operation } from "./operation.js";
 
 export const AGENT_OPERATIONS = {
   "GET /account/agents": { id: "listAgents", tag: "Agents", summary: "The account's agents, newest first.", answer: "AgentList" },

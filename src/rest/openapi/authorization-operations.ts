@@ -1,5 +1,5 @@
 /** The redirect flow, by method and path template. */
-import type { Operation } from "./operations.js";
+import type { Operation } from "./operation.js";
 
 export const AUTHORIZATION_OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /authorize": {

@@ -1,5 +1,5 @@
 /** What the operations about community models are called and do; a part of `operations.ts`. */
-import type { Operation } from "./operations.js";
+import type { Operation } from "./operation.js";
 
 export const MY_MODEL_OPERATIONS = {
   "GET /account/my-models": {

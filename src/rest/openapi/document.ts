@@ -13,7 +13,8 @@ import { toTemplate } from "../route.js";
 import { ANSWERS, type AnswerName } from "./answers.js";
 import { EXAMPLES, type Example } from "./examples.js";
 import { GENERATION_HEADERS, generationHeadersOf } from "./generation-headers.js";
-import { OPERATIONS, type Operation, TAGS } from "./operations.js";
+import { type Operation, TAGS } from "./operation.js";
+import { OPERATIONS } from "./operations.js";
 import { PARAMETERS } from "./parameters.js";
 import type { RecordedEndpoint, RecordedRoute } from "./record.js";
 

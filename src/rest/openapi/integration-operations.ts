@@ -1,5 +1,5 @@
 /** What the operations about connected apps are called and do; a part of `operations.ts`. */
-import type { Operation } from "./operations.js";
+import type { Operation } from "./operation.js";
 
 const BROKER_ERRORS = ["502", "504"] as const;
 

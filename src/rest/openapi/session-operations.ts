@@ -1,5 +1,5 @@
 /** Sessions and sign-in, by method and path template. People use the pages; clients of the API do not. */
-import type { Operation } from "./operations.js";
+import type { Operation } from "./operation.js";
 
 const page = (id: string, summary: string): Operation => ({ id, tag: "Authorization", summary, isHidden: true });
 

@@ -1,5 +1,5 @@
 /** What the operations about webhooks and low balances are called and do; a part of `operations.ts`. */
-import type { Operation } from "./operations.js";
+import type { Operation } from "./operation.js";
 
 export const WEBHOOK_OPERATIONS = {
   "GET /account/balance/threshold": {

@@ -1,7 +1,7 @@
 /** The consent page: who asks, for what, where the answer goes, and who is asked (docs/spec/authorization.md). */
 import type { AccountRow } from "../../services/accounts/accounts.js";
+import type { RedirectUrl } from "../../services/api-keys/redirect-url.js";
 import type { AuthorizationRequest } from "../../services/authorizations/authorizations.js";
-import type { RedirectUrl } from "../../services/authorizations/redirect-url.js";
 import { nameOf, whoAsks } from "./asking-app.js";
 import { decisionFields, type Refused } from "./decision-fields.js";
 import { type Html, html } from "./html.js";

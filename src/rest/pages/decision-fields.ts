@@ -5,7 +5,7 @@
 import type { AppError } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
 import type { AccountRow } from "../../services/accounts/accounts.js";
-import type { GrantablePermission, GrantTerms } from "../../services/authorizations/grant-terms.js";
+import type { GrantablePermission, GrantTerms } from "../../services/api-keys/grant-terms.js";
 import type { FormFields } from "./form.js";
 import { errorSummary, type FieldsByParam, invalidMark } from "./form-errors.js";
 import { type Html, html } from "./html.js";

@@ -5,10 +5,10 @@ import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../services/sessions/
 import type { SessionRow } from "../../services/sessions/sessions.js";
 import { changePasswordInput } from "../../services/sessions/sign-in.js";
 import type { Route } from "../route.js";
-import type { AuthEndpoints } from "../routes/auth.js";
 import { errorSummary, type FieldsByParam } from "./form-errors.js";
 import { type Html, html } from "./html.js";
 import type { Page } from "./page.js";
+import type { PageEndpoint } from "./page-endpoint.js";
 import { browserOf, hiddenFields } from "./sign-in.js";
 import { moment } from "./words.js";
 
@@ -20,7 +20,7 @@ const PASSWORD_FIELDS: FieldsByParam = new Map([
 
 export function addSessionPages(
   route: Route,
-  { page }: Pick<AuthEndpoints, "page">,
+  page: PageEndpoint,
   { accounts, sessions, signIn }: Pick<Services, "accounts" | "sessions" | "signIn">,
 ): void {
   route("/sessions", {

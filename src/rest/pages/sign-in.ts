@@ -8,11 +8,11 @@ import { EMAIL_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../s
 import { type Browser, signInInput, signUpClosed, signUpInput } from "../../services/sessions/sign-in.js";
 import type { Exchange } from "../exchange.js";
 import type { Route } from "../route.js";
-import type { AuthEndpoints } from "../routes/auth.js";
 import type { FormFields } from "./form.js";
 import { errorSummary, type FieldsByParam } from "./form-errors.js";
 import { type Html, html } from "./html.js";
 import type { Page, PageAnswer } from "./page.js";
+import type { PageEndpoint } from "./page-endpoint.js";
 import { type PurposeServices, purposeOf } from "./purpose.js";
 import { HOME_PATH, returnToInput, returnToQuery } from "./return-to.js";
 
@@ -30,7 +30,7 @@ const FIELDS: FieldsByParam = new Map([
 
 type SignInServices = Pick<Services, "signIn" | "gitHubSignIn" | "sessions"> & PurposeServices;
 
-export function addSignInPages(route: Route, { page }: Pick<AuthEndpoints, "page">, services: SignInServices): void {
+export function addSignInPages(route: Route, page: PageEndpoint, services: SignInServices): void {
   const { signIn, gitHubSignIn, sessions } = services;
   /** What may be done here beside signing in with a password, and what for. */
   const offers = async (ctx: RequestContext, base: string, returnTo: string | undefined) => ({

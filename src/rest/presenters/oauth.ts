@@ -1,6 +1,7 @@
 /** What OAuth clients are answered. */
+
+import { GRANTABLE_PERMISSIONS } from "../../services/api-keys/grant-terms.js";
 import type { IssuedToken } from "../../services/authorizations/authorization-codes.js";
-import { GRANTABLE_PERMISSIONS } from "../../services/authorizations/grant-terms.js";
 
 /** RFC 6749 5.1. */
 export function toTokenAnswer({ accessToken, scope, expiresIn }: IssuedToken) {

@@ -23,9 +23,9 @@ export interface AuthEndpoints {
 
 /** Each domain of the host adds its routes here. */
 export function addAuthRoutes(route: Route, endpoints: AuthEndpoints, services: Services, gateway: GatewayInfo): void {
-  addSignInPages(route, endpoints, services);
+  addSignInPages(route, endpoints.page, services);
   addHomePages(route, endpoints.page, services, gateway);
-  addSessionPages(route, endpoints, services);
+  addSessionPages(route, endpoints.page, services);
   addAuthorizeRoutes(route, endpoints.page, services);
   addTokenRoutes(route, endpoints.oauth, services);
   addMetadataRoutes(route, services);

@@ -1,8 +1,8 @@
 /** The redirect flow as a person sees it: the consent page, and the decision (docs/spec/authorization.md#redirect-flow). */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
+import { grantFormFields, toGrantChoice } from "../../services/api-keys/grant-terms.js";
 import type { AuthorizationRequest } from "../../services/authorizations/authorizations.js";
-import { grantFormFields, toGrantChoice } from "../../services/authorizations/grant-terms.js";
 import { authorizationQuery } from "../../services/authorizations/request-input.js";
 import type { Services } from "../../services/services.js";
 import { type Consent, consentPage } from "../pages/consent.js";

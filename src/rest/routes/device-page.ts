@@ -1,8 +1,8 @@
 /** The device flow as a person sees it: the code, what asks, and the decision (docs/spec/authorization.md#device-flow). */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
+import { grantFormFields, toGrantChoice } from "../../services/api-keys/grant-terms.js";
 import { type DeviceAuthorization, userCodeText } from "../../services/authorizations/device-authorizations.js";
-import { grantFormFields, toGrantChoice } from "../../services/authorizations/grant-terms.js";
 import type { Services } from "../../services/services.js";
 import type { Refused } from "../pages/decision-fields.js";
 import { codePage, confirmationPage, type DevicePage, donePage } from "../pages/device.js";

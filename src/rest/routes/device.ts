@@ -8,11 +8,11 @@ import {
 import { OAuthError } from "../../services/authorizations/oauth-error.js";
 import { parseInput } from "../../services/requests/input.js";
 import type { Services } from "../../services/services.js";
+import type { Endpoint } from "../endpoint.js";
+import type { OAuthEndpoint, TokenGrant } from "../oauth-endpoint.js";
 import { toDeviceCode, toUserInfo } from "../presenters/device.js";
 import { toTokenAnswer } from "../presenters/oauth.js";
 import type { Route } from "../route.js";
-import type { AuthEndpoints } from "./auth.js";
-import type { TokenGrant } from "./oauth-token.js";
 
 /** RFC 8628 3.4. */
 export const DEVICE_CODE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
@@ -34,7 +34,7 @@ const tokenRequest = z.object({
 
 export function addDeviceRoutes(
   route: Route,
-  { endpoint, oauth }: Pick<AuthEndpoints, "endpoint" | "oauth">,
+  { endpoint, oauth }: { readonly endpoint: Endpoint; readonly oauth: OAuthEndpoint },
   { deviceAuthorizations, userInfo }: Pick<Services, "deviceAuthorizations" | "userInfo">,
 ): void {
   route("/api/device/code", {

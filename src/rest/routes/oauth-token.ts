@@ -1,16 +1,13 @@
 /** The token endpoint (RFC 6749 3.2): every way in which a grant becomes a key, by its `grant_type`. */
 import * as z from "zod";
-import type { RequestContext } from "../../context.js";
 import { exchangeCodeInput } from "../../services/authorizations/authorization-codes.js";
 import { OAuthError } from "../../services/authorizations/oauth-error.js";
 import { parseInput } from "../../services/requests/input.js";
 import type { Services } from "../../services/services.js";
-import type { OAuthEndpoint } from "../oauth-endpoint.js";
+import type { OAuthEndpoint, TokenGrant } from "../oauth-endpoint.js";
 import { toTokenAnswer } from "../presenters/oauth.js";
 import type { Route } from "../route.js";
 import { DEVICE_CODE_GRANT, deviceCodeGrant } from "./device.js";
-
-export type TokenGrant = (ctx: RequestContext, parameters: unknown) => Promise<unknown>;
 
 /** What each grant needs of the rest is its own to say. */
 const text = z.string().optional();

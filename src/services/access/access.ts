@@ -5,9 +5,33 @@
  */
 import type { Caller, SessionCaller } from "../../context.js";
 import { AppError, invalidInput } from "../../errors.js";
-import type { ApiKeys } from "../api-keys/api-keys.js";
-import type { BrowserRequest, SessionCookie } from "../sessions/session-cookie.js";
 import type { RateLimits } from "./rate-limits.js";
+
+/** What a request says of the browser that it comes from. */
+export interface BrowserRequest {
+  readonly method?: string | undefined;
+  readonly headers: {
+    readonly cookie?: string | undefined;
+    readonly host?: string | undefined;
+    readonly origin?: string | undefined;
+    readonly "sec-fetch-site"?: string | string[] | undefined;
+  };
+}
+
+export interface KeyAuthenticator {
+  /** At once for a key that is known, else a promise. Throws or rejects with UNAUTHORIZED for one that is not good. */
+  authenticate(key: string | null): Caller | Promise<Caller>;
+}
+
+/** The session's token in what a browser sends; null where there is none, or where it does not count. */
+export interface CookieReader {
+  /** Where people sign in. */
+  readonly url: string;
+  countsAt(request: Pick<BrowserRequest, "headers">): boolean;
+  read(cookies: string | undefined): string | null;
+  tokenOf(request: BrowserRequest): string | null;
+  tokenOfUpgrade(request: BrowserRequest): string | null;
+}
 
 export interface SessionFinder {
   /** Null for a token that is not good. */
@@ -18,9 +42,9 @@ const ANONYMOUS: Caller = { kind: "anonymous" };
 
 export class Access {
   constructor(
-    private readonly apiKeys: Pick<ApiKeys, "authenticate">,
+    private readonly apiKeys: KeyAuthenticator,
     private readonly sessions: SessionFinder,
-    private readonly cookie: Pick<SessionCookie, "countsAt" | "read" | "tokenOf" | "tokenOfUpgrade" | "url">,
+    private readonly cookie: CookieReader,
     private readonly limits: RateLimits,
   ) {}
 

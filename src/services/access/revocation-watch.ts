@@ -5,8 +5,7 @@
 import type { Caller } from "../../context.js";
 import { AppError, unauthenticated } from "../../errors.js";
 import { LIVE_KEY_CHECK_MS } from "../../limits.js";
-import type { ApiKeys } from "../api-keys/api-keys.js";
-import type { Sessions } from "../sessions/sessions.js";
+import type { KeyAuthenticator, SessionFinder } from "./access.js";
 
 /** What a caller came with; both null is nobody. */
 export interface Credential {
@@ -14,9 +13,18 @@ export interface Credential {
   readonly sessionToken: string | null;
 }
 
+/** Each calls `listener` whenever the key or the session has changed, or may have unheard, until the returned function is called. */
+export interface WatchedKeys extends KeyAuthenticator {
+  onChanged(apiKeyId: string, listener: () => void): () => void;
+}
+
+export interface WatchedSessions extends SessionFinder {
+  onChanged(sessionId: string, listener: () => void): () => void;
+}
+
 export interface Watched {
-  readonly apiKeys: ApiKeys;
-  readonly sessions: Sessions;
+  readonly apiKeys: WatchedKeys;
+  readonly sessions: WatchedSessions;
 }
 
 /** Calls `onRefused` once when the caller's key or session stops being good; the returned function ends the watch. */
@@ -37,7 +45,7 @@ export function watchCaller(
 }
 
 /** As `watchCaller`, for a key alone. */
-export function watchKey(apiKeys: ApiKeys, key: string, apiKeyId: string, onRefused: (error: AppError) => void): () => void {
+export function watchKey(apiKeys: WatchedKeys, key: string, apiKeyId: string, onRefused: (error: AppError) => void): () => void {
   return watch(
     () => apiKeys.authenticate(key),
     (check) => apiKeys.onChanged(apiKeyId, check),

@@ -2,8 +2,8 @@
 import type { RequestContext } from "../../context.js";
 import type { AccountChannel, EventChannels, Events } from "../../store/events.js";
 import { requirePermission } from "../access/permissions.js";
+import type { LowBalanceNotice } from "../credits/low-balance.js";
 import type { UsageRecords, UsageRow } from "../usage/usage.js";
-import type { LowBalanceNotice } from "../webhooks/messages.js";
 import type { Accounts, Balance } from "./accounts.js";
 
 /** Events that a slow subscriber may fall behind by; of more the oldest are dropped. */

@@ -11,11 +11,19 @@ import { openDatabase } from "../../store/database.js";
 import { openEvents } from "../../store/events/open.js";
 import { createLedger } from "../../store/ledger.js";
 import { migrate } from "../../store/migrations.js";
-import type { PlatformSettings } from "../composition/platform-settings.js";
 import { hashApiKey, pepperOf, secretsOf } from "../secrets/deployment-secrets.js";
 import { addOwnerKey, type MadeOwnerKey } from "./owner.js";
 
-type Settings = Pick<PlatformSettings, "dataDir" | "databaseUrl" | "redisUrl" | "encryptionKey" | "ownerCredits">;
+/** Of the gateway's configuration. */
+interface Settings {
+  readonly dataDir: string;
+  /** Null: the embedded database. */
+  readonly databaseUrl: string | null;
+  readonly redisUrl: string | null;
+  /** Null: made and kept under the data directory. */
+  readonly encryptionKey: string | null;
+  readonly ownerCredits: bigint;
+}
 
 export interface OwnerKeyOptions {
   readonly revokesOthers: boolean;

@@ -13,9 +13,9 @@ import type { ChatAnswer, ChatCall, ChatChunk, ChatChunkBatch, ChatProvider } fr
 import { requireCaller } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Model } from "../catalog/model.js";
+import type { AgentCall, AgentProviders } from "../generation/agent-providers.js";
 import type { ChatCompletions } from "../generation/chat/chat.js";
 import type { McpToolServers } from "../mcp/mcp-tools.js";
-import type { AgentCall, AgentProviders } from "./agent-providers.js";
 import { AgentTools } from "./agent-tools.js";
 import { type AskModel, askStreamed, askWhole } from "./model-steps.js";
 import type { PromptDefinitions } from "./prompt-definitions.js";

@@ -9,6 +9,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { parse, stringify } from "uuid";
 import type { KeyCaller, SessionCaller } from "../../context.js";
+import { RUN_TOKEN_PREFIX } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
 import { RUN_TOKEN_MS } from "../../limits.js";
 import type { ApiKeyCache } from "../api-keys/api-key-cache.js";
@@ -18,18 +19,12 @@ import type { BoundedRun } from "./run-limits.js";
 
 type Principal = KeyCaller | SessionCaller;
 
-const PREFIX = "ag_";
 const FORMAT = /^ag_[0-9A-Za-z_-]{106}$/;
 const KINDS: readonly Principal["kind"][] = ["key", "session"];
 const ID_BYTES = 16;
 const TIME_BYTES = 6;
 const COST_BYTES = 8;
 const CLAIMS_BYTES = 1 + 2 * ID_BYTES + TIME_BYTES + COST_BYTES;
-
-/** True for what can only be a run token, good or not. */
-export function isRunToken(text: string): boolean {
-  return text.startsWith(PREFIX);
-}
 
 export class RunTokens {
   constructor(
@@ -47,7 +42,7 @@ export class RunTokens {
     claims.set(parse(parentRequestId), 1 + ID_BYTES);
     claims.writeUIntBE(this.clock.now().getTime() + RUN_TOKEN_MS, 1 + 2 * ID_BYTES, TIME_BYTES);
     claims.writeBigUInt64BE(maxCost > 0n ? maxCost : 0n, CLAIMS_BYTES - COST_BYTES);
-    return PREFIX + Buffer.concat([claims, this.sign(claims)]).toString("base64url");
+    return RUN_TOKEN_PREFIX + Buffer.concat([claims, this.sign(claims)]).toString("base64url");
   }
 
   /**
@@ -56,7 +51,7 @@ export class RunTokens {
    */
   resolve(token: string): Principal | Promise<Principal> {
     if (!FORMAT.test(token)) throw runTokenRefused();
-    const bytes = Buffer.from(token.slice(PREFIX.length), "base64url");
+    const bytes = Buffer.from(token.slice(RUN_TOKEN_PREFIX.length), "base64url");
     const claims = bytes.subarray(0, CLAIMS_BYTES);
     if (!timingSafeEqual(bytes.subarray(CLAIMS_BYTES), this.sign(claims))) throw runTokenRefused();
     if (claims.readUIntBE(1 + 2 * ID_BYTES, TIME_BYTES) <= this.clock.now().getTime()) throw runTokenRefused();

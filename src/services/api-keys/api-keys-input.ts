@@ -2,10 +2,10 @@
 import * as z from "zod";
 import { inUnit } from "../../lib/issue-words.js";
 import { API_KEY_ALLOWED_MODELS_MAX, API_KEY_EXPIRES_IN_SECONDS_MAX, API_KEY_NAME_CHARS_MAX } from "../../limits.js";
-import { checkboxes, creditsText, dayCount } from "../authorizations/grant-terms.js";
-import { redirectUrls } from "../authorizations/redirect-url.js";
 import { creditsAmount } from "../credits/credits-amount.js";
 import { storableText } from "../requests/input.js";
+import { checkboxes, creditsText, dayCount } from "./grant-terms.js";
+import { redirectUrls } from "./redirect-url.js";
 
 const permissionName = z.enum(["profile", "balance", "usage", "keys"]);
 const editableFields = {

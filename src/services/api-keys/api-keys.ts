@@ -1,9 +1,9 @@
 /** API keys: created, listed, changed and revoked by their account (docs/spec/keys.md). */
 
 import { z } from "zod";
-import type { AccountPermission, Caller, RequestContext } from "../../context.js";
+import type { AccountPermission, Caller, KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import { conflict, credentialRefused, invalidInput, notFound } from "../../errors.js";
-import { createApiKeyText, startOfApiKey } from "../../lib/api-key-format.js";
+import { createApiKeyText, isRunToken, startOfApiKey } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
@@ -12,14 +12,13 @@ import type { Database, DatabaseClient } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, requireAccount, requireKeyManager } from "../access/permissions.js";
-import { isRunToken, type RunTokens } from "../agents/run-tokens.js";
-import type { GrantTerms } from "../authorizations/grant-terms.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { ApiKeyCache } from "./api-key-cache.js";
 import { assertMayChange, assertMayMake, assertMayRevoke, type KeyInTree } from "./api-key-limits.js";
 import { type ApiKeyRow, ApiKeyRows } from "./api-key-rows.js";
 import { ancestorsOf, worthOf } from "./api-key-tree.js";
 import type { CreateApiKeyInput, UpdateApiKeyInput } from "./api-keys-input.js";
+import type { GrantTerms } from "./grant-terms.js";
 import { describeRevocation } from "./key-refusals.js";
 
 /** A key that is about to be made. */
@@ -40,6 +39,11 @@ export interface CurrentApiKey extends ApiKeyRow {
   /** Whole seconds left; null: does not expire. */
   readonly expiresIn: number | null;
   readonly rateLimitEnabled: boolean;
+}
+
+/** Knows who stands behind the token of an agent at work. Throws or rejects with UNAUTHORIZED for one that is not good. */
+export interface RunTokenResolver {
+  resolve(token: string): KeyCaller | SessionCaller | Promise<KeyCaller | SessionCaller>;
 }
 
 /** What a person has granted to an app. */
@@ -64,7 +68,7 @@ export class ApiKeys {
   constructor(
     private readonly database: Database,
     private readonly keyCache: ApiKeyCache,
-    private readonly runTokens: Pick<RunTokens, "resolve">,
+    private readonly runTokens: RunTokenResolver,
     private readonly catalog: Pick<Catalog, "idOf" | "known">,
     private readonly events: Events,
     private readonly clock: Clock,

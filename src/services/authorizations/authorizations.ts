@@ -19,9 +19,6 @@ import type { AuthorizationRequestModel } from "../../store/generated/prisma/mod
 import { requireSession } from "../access/permissions.js";
 import type { Accounts } from "../accounts/accounts.js";
 import type { ApiKeys, KeyGrant, KeyWriter } from "../api-keys/api-keys.js";
-import type { Catalog } from "../catalog/catalog.js";
-import type { App, Apps } from "./apps.js";
-import type { AuthorizationCodes } from "./authorization-codes.js";
 import {
   fromStoredTerms,
   type GrantChoice,
@@ -32,9 +29,12 @@ import {
   type StoredTerms,
   toAskedTerms,
   toStoredTerms,
-} from "./grant-terms.js";
+} from "../api-keys/grant-terms.js";
+import { isRegistered, parseRedirectUrl, type RedirectUrl, withFragment, withQuery } from "../api-keys/redirect-url.js";
+import type { Catalog } from "../catalog/catalog.js";
+import type { App, Apps } from "./apps.js";
+import type { AuthorizationCodes } from "./authorization-codes.js";
 import { AUTHORIZATION_REQUEST_MINUTES, AUTHORIZATION_REQUESTS_OPEN_MAX } from "./limits.js";
-import { isRegistered, parseRedirectUrl, type RedirectUrl, withFragment, withQuery } from "./redirect-url.js";
 import type { AuthorizationInput } from "./request-input.js";
 
 export const approveAuthorizationInput = grantChoice.extend({ id: z.uuid() });

@@ -1,9 +1,10 @@
 /** The redirect flow's services, each with what it uses. */
+
+import type { Addresses } from "../../lib/base-url.js";
 import type { Clock } from "../../lib/clock.js";
 import type { Accounts } from "../accounts/accounts.js";
 import type { ApiKeys } from "../api-keys/api-keys.js";
 import type { Infrastructure } from "../composition/infrastructure.js";
-import type { Addresses } from "../composition/platform-settings.js";
 import { Apps } from "./apps.js";
 import { AuthorizationCodes } from "./authorization-codes.js";
 import { Authorizations } from "./authorizations.js";

@@ -1,9 +1,10 @@
 /** The device flow and what it stands on. */
+
+import type { Addresses } from "../../lib/base-url.js";
 import type { Clock } from "../../lib/clock.js";
 import type { Accounts } from "../accounts/accounts.js";
 import type { ApiKeys } from "../api-keys/api-keys.js";
 import type { Infrastructure } from "../composition/infrastructure.js";
-import type { Addresses } from "../composition/platform-settings.js";
 import { Apps } from "./apps.js";
 import { DeviceAuthorizations } from "./device-authorizations.js";
 import { DeviceCodes } from "./device-codes.js";

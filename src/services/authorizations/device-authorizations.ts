@@ -18,10 +18,6 @@ import type { DeviceAuthorizationModel } from "../../store/generated/prisma/mode
 import { requireKeyManager, requireSession } from "../access/permissions.js";
 import type { Accounts } from "../accounts/accounts.js";
 import { EventQueue } from "../accounts/live.js";
-import type { Catalog } from "../catalog/catalog.js";
-import type { App, Apps } from "./apps.js";
-import type { DeviceCodes } from "./device-codes.js";
-import { type DeviceToken, type DeviceTokenAnswer, type Redemption, refuse } from "./device-redemption.js";
 import {
   fromStoredTerms,
   GRANTABLE_PERMISSIONS,
@@ -34,7 +30,11 @@ import {
   type StoredTerms,
   toAskedTerms,
   toStoredTerms,
-} from "./grant-terms.js";
+} from "../api-keys/grant-terms.js";
+import type { Catalog } from "../catalog/catalog.js";
+import type { App, Apps } from "./apps.js";
+import type { DeviceCodes } from "./device-codes.js";
+import { type DeviceToken, type DeviceTokenAnswer, type Redemption, refuse } from "./device-redemption.js";
 import { DEVICE_FIELD_CHARS_MAX } from "./limits.js";
 import { OAuthError } from "./oauth-error.js";
 import type { UserCodeGuesses } from "./user-code-guesses.js";

@@ -7,7 +7,7 @@ import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
 import type { DeviceAuthorizationModel } from "../../store/generated/prisma/models.js";
 import type { ApiKeys } from "../api-keys/api-keys.js";
-import { fromStoredTerms, type GrantablePermission, type StoredTerms } from "./grant-terms.js";
+import { fromStoredTerms, type GrantablePermission, type StoredTerms } from "../api-keys/grant-terms.js";
 import { DEVICE_POLL_TOLERANCE_MS, DEVICE_SLOW_DOWN_SECONDS } from "./limits.js";
 
 export const DEVICE_TOKEN_ERRORS = [

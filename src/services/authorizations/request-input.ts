@@ -1,6 +1,6 @@
 /** What an app asks in the redirect flow, as query parameters under the gateway's names or OAuth's (docs/spec/authorization.md#redirect-flow). */
 import * as z from "zod";
-import { budget, days, modelNames, permission, type TermsQuery, termsQuery } from "./grant-terms.js";
+import { budget, days, modelNames, permission, type TermsQuery, termsQuery } from "../api-keys/grant-terms.js";
 import { APP_KEY_CHARS_MAX, STATE_CHARS_MAX } from "./limits.js";
 
 /** RFC 7636 4.1 and 4.2: unreserved characters. */

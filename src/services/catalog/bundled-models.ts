@@ -6,7 +6,6 @@
  * names none. Within an entry, the first configured vendor serves it.
  */
 
-import { OTHER_MODELS } from "./bundled-other-models.js";
 import type { ContentKind } from "./modality.js";
 import type { Capability } from "./model.js";
 
@@ -266,4 +265,4 @@ const MISTRAL: readonly BundledModel[] = [
   mistral("devstral-2512", "Devstral 2", "Mistral's model for software agents.", TEXT),
 ];
 
-export const BUNDLED_MODELS: readonly BundledModel[] = [...OPENAI, ...ANTHROPIC, ...GOOGLE, ...MISTRAL, ...OTHER_MODELS];
+export const MAKERS_MODELS: readonly BundledModel[] = [...OPENAI, ...ANTHROPIC, ...GOOGLE, ...MISTRAL];

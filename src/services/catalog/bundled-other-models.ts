@@ -1,5 +1,5 @@
 /** The rest of the bundled catalog: makers whose models are open, or run by several vendors. See `bundled-models.ts`. */
-import type { BundledModel } from "./bundled-models.js";
+import { type BundledModel, MAKERS_MODELS } from "./bundled-models.js";
 import type { ContentKind } from "./modality.js";
 import type { Capability } from "./model.js";
 
@@ -9,7 +9,7 @@ const TEXT_IMAGE_VIDEO: readonly ContentKind[] = ["text", "image", "video"];
 const TOOLS: readonly Capability[] = ["tools"];
 const THINKS: readonly Capability[] = ["tools", "reasoning"];
 
-export const OTHER_MODELS: readonly BundledModel[] = [
+const OTHER_MODELS: readonly BundledModel[] = [
   {
     id: "deepseek/deepseek-v4-flash",
     title: "DeepSeek V4 Flash",
@@ -176,3 +176,6 @@ export const OTHER_MODELS: readonly BundledModel[] = [
     offers: { groq: "llama-3.1-8b-instant", openrouter: "meta-llama/llama-3.1-8b-instruct" },
   },
 ];
+
+/** The text models of the bundled catalog. */
+export const BUNDLED_MODELS: readonly BundledModel[] = [...MAKERS_MODELS, ...OTHER_MODELS];

@@ -8,7 +8,8 @@
 import { parsePicocredits } from "../../lib/money.js";
 import { ownValue } from "../../lib/own-values.js";
 import { BUNDLED_MEDIA_MODELS, type BundledMediaModel, type PublishedPrice } from "./bundled-media.js";
-import { BUNDLED_MODELS, BUNDLED_VENDORS, type BundledModel, type BundledVendor } from "./bundled-models.js";
+import { BUNDLED_VENDORS, type BundledModel, type BundledVendor } from "./bundled-models.js";
+import { BUNDLED_MODELS } from "./bundled-other-models.js";
 import { type ListedModel, type PriceList, pricesInForce, readPriceList } from "./bundled-prices.js";
 import { BUNDLED_VENDOR_ENTRIES } from "./bundled-vendors.js";
 import type { Modality } from "./modality.js";

@@ -1,5 +1,6 @@
 /** The services, each with what it uses: the one list of them. */
 import type { Logger } from "pino";
+import type { Addresses } from "../../lib/base-url.js";
 import type { Clock } from "../../lib/clock.js";
 import { Access } from "../access/access.js";
 import { RateLimits } from "../access/rate-limits.js";
@@ -26,7 +27,6 @@ import { createAuthorizations } from "../authorizations/create-authorizations.js
 import { createDeviceAuthorizations } from "../authorizations/create-device-authorizations.js";
 import type { Catalog } from "../catalog/catalog.js";
 import { CommunityModels } from "../community-models/community-models.js";
-import type { HealthReporter } from "../community-models/health-reporter.js";
 import { LiveModelHealth } from "../community-models/live-health.js";
 import { CommunityModelProbe } from "../community-models/probe.js";
 import { CommunityModelRepository } from "../community-models/repository.js";
@@ -48,6 +48,7 @@ import { CachedAnswers, CONTENT_CACHE_FOLDER } from "../generation/content-cache
 import { ContentCache } from "../generation/content-cache/content-cache.js";
 import { Embeddings } from "../generation/embeddings.js";
 import { Generations } from "../generation/generations.js";
+import type { HealthReporter } from "../generation/health-reporter.js";
 import { JOB_BLOB_FOLDER } from "../generation/jobs/job.js";
 import { findJobBlobs } from "../generation/jobs/job-blobs.js";
 import { JobRecovery } from "../generation/jobs/job-recovery.js";
@@ -86,7 +87,7 @@ import { AppUsages } from "../usage/app-usage.js";
 import { UsageRecords } from "../usage/usage.js";
 import { createWebhooks, type WebhookWork } from "../webhooks/create-webhooks.js";
 import type { Infrastructure } from "./infrastructure.js";
-import type { Addresses, PlatformSettings } from "./platform-settings.js";
+import type { PlatformSettings } from "./platform-settings.js";
 
 /** Everything that the faces may call, and what has to be started and ended with it. */
 export interface CreatedServices {

@@ -3,14 +3,15 @@
  * events, upstreams, files and counters.
  */
 import type { Logger } from "pino";
+import type { Addresses } from "../../lib/base-url.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import { OutboundGuard } from "../../lib/outbound-guard.js";
 import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../../limits.js";
 import { BlobUrls } from "../../store/blob-urls.js";
 import type { BlobStore } from "../../store/blobs.js";
+import { openCounters } from "../../store/counters/open.js";
 import type { Counters } from "../../store/counters.js";
-import { openCounters } from "../../store/counters.js";
 import { type DataDir, openDataDir } from "../../store/data-dir.js";
 import { type Database, openDatabase } from "../../store/database.js";
 import { openEvents } from "../../store/events/open.js";
@@ -35,7 +36,7 @@ import { Upstreams } from "../generation/upstreams.js";
 import type { Metrics } from "../metrics/metrics.js";
 import { type DeriveSecret, pepperOf, secretsOf } from "../secrets/deployment-secrets.js";
 import { SecretBox } from "../secrets/secret-box.js";
-import type { Addresses, PlatformSettings } from "./platform-settings.js";
+import type { PlatformSettings } from "./platform-settings.js";
 
 export interface Infrastructure {
   readonly catalog: Catalog;

@@ -1,11 +1,11 @@
-/** What the platform is configured with, and where it is reached. */
+/** What the platform is configured with. */
 import type { UpstreamTimeouts } from "../../providers/provider.js";
 import type { S3Settings } from "../../store/s3-client.js";
 import type { RateLimitSettings } from "../access/rate-limits.js";
 import type { CatalogSettings } from "../catalog/catalog.js";
 import type { Tier } from "../credits/tiers.js";
 import type { MediaQuotaSettings } from "../files/media-quotas.js";
-import type { IntegrationsSettings } from "../integrations/create-integrations.js";
+import type { IntegrationsSettings } from "../integrations/http-broker.js";
 import type { McpServerId } from "../mcp/mcp-tools.js";
 import type { MetricsSettings } from "../metrics/report.js";
 import type { GitHubSettings } from "../sessions/github.js";
@@ -52,11 +52,4 @@ export interface PlatformSettings extends CatalogSettings {
   readonly moderationModel: string | null;
   /** Who keeps the connections to outside apps. */
   readonly integrations: IntegrationsSettings;
-}
-
-/** Where the gateway is reached, without a slash at the end. */
-export interface Addresses {
-  readonly baseUrl: string;
-  readonly authUrl: string;
-  readonly mediaUrl: string;
 }

@@ -3,6 +3,7 @@
  * opposite one. No transport is known here.
  */
 import type { Logger } from "pino";
+import type { Addresses } from "../../lib/base-url.js";
 import type { Clock } from "../../lib/clock.js";
 import { warmUpTokenizer } from "../../lib/tokenizer.js";
 import { UNATTENDED_DRAIN_MS } from "../../limits.js";
@@ -15,7 +16,7 @@ import { watchPlatform } from "../metrics/platform-gauges.js";
 import type { Services } from "../services.js";
 import { createServices } from "./create-services.js";
 import { openInfrastructure } from "./infrastructure.js";
-import type { Addresses, PlatformSettings } from "./platform-settings.js";
+import type { PlatformSettings } from "./platform-settings.js";
 
 export interface Platform {
   readonly services: Services;

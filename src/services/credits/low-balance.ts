@@ -19,6 +19,16 @@ export interface LowBalanceRow {
   readonly since: Date | null;
 }
 
+/** A fall below it. */
+export interface LowBalanceNotice {
+  readonly accountId: string;
+  /** Nanocredits: what the buckets held together when it was told, and what it is below. */
+  readonly balance: bigint;
+  readonly threshold: bigint;
+  /** When it fell below. */
+  readonly since: Date;
+}
+
 export class LowBalance {
   constructor(private readonly database: Database) {}
 

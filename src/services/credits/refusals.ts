@@ -6,10 +6,10 @@
  * the permission `balance`; what a key's budgets have left is the key's own to know, as in GET /account/key. An agent at work, which
  * may be anybody's, is told of neither.
  */
+import type { AgentRun } from "../../context.js";
 import { AppError, type ErrorCode } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
-import type { LedgerOutcome, LedgerOutcomeName } from "../../store/ledger.js";
-import type { ChargeRequest } from "./credits.js";
+import type { LedgerOutcome, LedgerOutcomeName, LedgerRecord } from "../../store/ledger.js";
 import type { RefusedFunds } from "./refused-funds.js";
 
 /** `details.bound` of a 402. */
@@ -20,6 +20,19 @@ export interface Asked {
   readonly amount: bigint;
   /** It is what an answer that has begun needs beyond its hold. */
   readonly isMore: boolean;
+}
+
+/** What a refusal says of the charge that was asked for. */
+export interface RefusedRequest {
+  readonly payer: {
+    readonly accountId: string;
+    readonly apiKeyId: string | null;
+    readonly seesBalance?: boolean | undefined;
+    readonly run?: AgentRun | null;
+  };
+  readonly most?: bigint | undefined;
+  readonly paidOnly: boolean;
+  readonly record: Pick<LedgerRecord, "modality">;
 }
 
 const REFUSALS: ReadonlySet<LedgerOutcomeName> = new Set([
@@ -34,7 +47,7 @@ export function isRefused({ outcome }: LedgerOutcome): boolean {
 }
 
 /** Of an outcome that is one. Never rejects. */
-export async function toRefusal(outcome: LedgerOutcome, asked: Asked, request: ChargeRequest, funds: RefusedFunds): Promise<AppError> {
+export async function toRefusal(outcome: LedgerOutcome, asked: Asked, request: RefusedRequest, funds: RefusedFunds): Promise<AppError> {
   switch (outcome.outcome) {
     case "free_spend_exhausted":
       return freeSpendRefusal(outcome, asked, request);
@@ -47,14 +60,14 @@ export async function toRefusal(outcome: LedgerOutcome, asked: Asked, request: C
   }
 }
 
-async function balanceRefusal({ available }: LedgerOutcome, asked: Asked, request: ChargeRequest, funds: RefusedFunds): Promise<AppError> {
+async function balanceRefusal({ available }: LedgerOutcome, asked: Asked, request: RefusedRequest, funds: RefusedFunds): Promise<AppError> {
   const { payer, paidOnly } = request;
   const free = paidOnly ? await known(funds.bought(payer.accountId)) : available;
   const whose = paidOnly ? "What the account has bought, which is all that pays for this model," : "The account's balance";
   return refuse("INSUFFICIENT_BALANCE", "balance", whose, "top up the account", { asked, request, free: payer.seesBalance ? free : null });
 }
 
-async function keyRefusal({ keyAvailable }: LedgerOutcome, asked: Asked, request: ChargeRequest, funds: RefusedFunds): Promise<AppError> {
+async function keyRefusal({ keyAvailable }: LedgerOutcome, asked: Asked, request: RefusedRequest, funds: RefusedFunds): Promise<AppError> {
   const { apiKeyId } = request.payer;
   const own = apiKeyId === null ? null : await known(funds.ownBudget(apiKeyId));
   const isOwn = own !== null && own < asked.amount;
@@ -68,7 +81,7 @@ async function keyRefusal({ keyAvailable }: LedgerOutcome, asked: Asked, request
 }
 
 /** The account has credits of its tier, but all tiers together have spent what they may in a day (UTC). */
-function freeSpendRefusal({ available }: LedgerOutcome, { amount }: Asked, { payer }: ChargeRequest): AppError {
+function freeSpendRefusal({ available }: LedgerOutcome, { amount }: Asked, { payer }: RefusedRequest): AppError {
   const now = new Date();
   const resetsAt = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1)).toISOString();
   const required = formatNanocredits(amount);
@@ -86,7 +99,7 @@ function freeSpendRefusal({ available }: LedgerOutcome, { amount }: Asked, { pay
 
 interface Amounts {
   readonly asked: Asked;
-  readonly request: ChargeRequest;
+  readonly request: RefusedRequest;
   /** Null: it is not told. */
   readonly free: bigint | null;
 }

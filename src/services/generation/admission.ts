@@ -5,7 +5,6 @@
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import type { RateLimits } from "../access/rate-limits.js";
 import type { Model } from "../catalog/model.js";
-import type { Metrics } from "../metrics/metrics.js";
 import { featuresOf } from "../safety/features.js";
 import type { Safety, SafetyReport } from "../safety/safety.js";
 import { ChildCosts } from "./child-costs.js";
@@ -28,6 +27,11 @@ export interface Admitted {
   readonly safety: SafetyReport | null;
 }
 
+/** Is told of each generation that is over. */
+export interface GenerationCounter {
+  generationOver(asked: Pick<Model, "id" | "isCommunity">, receipt: Receipt): void;
+}
+
 export class Admission {
   readonly childCosts = new ChildCosts();
 
@@ -36,7 +40,7 @@ export class Admission {
     private readonly safety: Safety,
     /** What is named for an upstream to fetch passes it. */
     readonly addresses: NamedAddresses,
-    private readonly metrics: Pick<Metrics, "generationOver">,
+    private readonly metrics: GenerationCounter,
   ) {}
 
   /** Throws RATE_LIMITED, CONTENT_BLOCKED, BAD_REQUEST (an unknown feature) or SERVICE_UNAVAILABLE (a check that does not answer). */

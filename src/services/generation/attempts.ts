@@ -2,8 +2,8 @@
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import { AppError, type ErrorCode } from "../../errors.js";
 import type { Model } from "../catalog/model.js";
-import type { HealthReporter } from "../community-models/health-reporter.js";
 import type { Cancellation } from "./cancellation.js";
+import type { HealthReporter } from "./health-reporter.js";
 import { mayFallBack, toCallerError } from "./upstream-errors.js";
 
 export interface Answered<Answer> {

@@ -1,17 +1,13 @@
 /** Connected apps, with the broker that the operator chose. */
+
+import type { Addresses } from "../../lib/base-url.js";
 import type { Clock } from "../../lib/clock.js";
 import type { Infrastructure } from "../composition/infrastructure.js";
-import type { Addresses } from "../composition/platform-settings.js";
 import { connectionLink, DevelopmentBroker } from "./development-broker.js";
-import { HttpBroker, type HttpBrokerSettings } from "./http-broker.js";
+import { HttpBroker, type IntegrationsSettings } from "./http-broker.js";
 import { callbackLink, Integrations } from "./integrations.js";
 import { NO_BROKER } from "./no-broker.js";
 import { SignedLinks } from "./signed-links.js";
-
-export type IntegrationsSettings =
-  | { readonly kind: "development" }
-  | { readonly kind: "off" }
-  | ({ readonly kind: "http" } & HttpBrokerSettings);
 
 export interface IntegrationServices {
   readonly integrations: Integrations;

@@ -26,6 +26,12 @@ export interface HttpBrokerSettings {
   readonly key: string | null;
 }
 
+/** Who keeps the connections: the broker that is built in, nobody, or one that is asked over HTTP. */
+export type IntegrationsSettings =
+  | { readonly kind: "development" }
+  | { readonly kind: "off" }
+  | ({ readonly kind: "http" } & HttpBrokerSettings);
+
 interface BrokerRequest {
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;

@@ -1,7 +1,8 @@
 /** The gateway's own MCP server, put together. */
+
+import type { Addresses } from "../../lib/base-url.js";
 import type { Events } from "../../store/events.js";
 import type { Catalog } from "../catalog/catalog.js";
-import type { Addresses } from "../composition/platform-settings.js";
 import type { MediaLinks } from "../files/media-links.js";
 import type { TextGeneration } from "../generation/chat/text.js";
 import type { Generations } from "../generation/generations.js";

@@ -1,15 +1,31 @@
 /** What of the platform is read when its metrics are scraped: how much of everything there is now. */
-import type { CreatedServices } from "../composition/create-services.js";
-import type { Infrastructure } from "../composition/infrastructure.js";
+import type { Database } from "../../store/database.js";
+import type { SettlementSpool } from "../../store/settlement-spool.js";
+import type { Settler } from "../credits/settler.js";
+import type { RunningGenerations } from "../generation/running-generations.js";
 import type { Metrics } from "./metrics.js";
 
 /** Beyond this a backlog is a backlog, and need not be counted further. */
 const BACKLOG_COUNTED_MAX = 10_000;
 
+export interface WatchedPlatform {
+  readonly settler: Pick<Settler, "openHolds" | "queueLength" | "isUnavailable" | "deferredOperations" | "refused">;
+  readonly database: Pick<Database, "connections">;
+  readonly spool: Pick<SettlementSpool, "sizes">;
+  /** Of the data directory's disk. */
+  readonly freeBytes: () => Promise<number>;
+}
+
+export interface WatchedWork {
+  readonly running: Pick<RunningGenerations, "count" | "streamCount">;
+  readonly jobRunner: { readonly ids: readonly string[] };
+  readonly webhookWork: { readonly queue: { countPending(max: number): Promise<number> } };
+}
+
 export function watchPlatform(
   metrics: Pick<Metrics, "watch">,
-  { settler, database, spool, freeBytes }: Pick<Infrastructure, "settler" | "database" | "spool" | "freeBytes">,
-  { running, jobRunner, webhookWork }: Pick<CreatedServices, "running" | "jobRunner" | "webhookWork">,
+  { settler, database, spool, freeBytes }: WatchedPlatform,
+  { running, jobRunner, webhookWork }: WatchedWork,
 ): void {
   metrics.watch(
     { name: "sluice_open_holds", help: "Generations of this process whose estimated cost is set aside." },

@@ -1,9 +1,8 @@
 /** The id by which a request is found again (docs/spec/http.md#request-ids): answered, and in every line of the log that is about it. */
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { isWellFormedApiKey } from "../../lib/api-key-format.js";
+import { isRunToken, isWellFormedApiKey } from "../../lib/api-key-format.js";
 import { REQUEST_ID_PATTERN } from "../../limits.js";
-import { isRunToken } from "../agents/run-tokens.js";
 
 /** The caller's own when it is well-formed, else made. What is a credential is no id: ids are logged. */
 export function requestIdOf({ headers }: Pick<IncomingMessage, "headers">): string {

@@ -1,8 +1,9 @@
 /** Sessions and sign-in, with what only they use. */
 import type { Logger } from "pino";
+import type { Addresses } from "../../lib/base-url.js";
 import type { Clock } from "../../lib/clock.js";
 import type { Infrastructure } from "../composition/infrastructure.js";
-import type { Addresses, PlatformSettings } from "../composition/platform-settings.js";
+import type { PlatformSettings } from "../composition/platform-settings.js";
 import { GitHubSignIn } from "./github-sign-in.js";
 import { Passwords } from "./passwords.js";
 import { SessionCookie } from "./session-cookie.js";

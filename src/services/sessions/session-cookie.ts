@@ -3,23 +3,14 @@
  * browsers add it to requests that other sites make, too (docs/spec/sessions.md#cookies). Where people sign in at a host of its own it
  * counts there alone: what models make is answered at the other hosts, and whatever a browser makes of that must find nobody signed in.
  */
+
 import { isAtHost } from "../../lib/hosts.js";
+import type { BrowserRequest } from "../access/access.js";
 import { SESSION_COOKIE_SECONDS } from "./limits.js";
 
 const COOKIE = "sluice_session";
 /** A random token as the library makes it, and room for longer ones. */
 const TOKEN = /^[A-Za-z0-9_-]{32,128}$/;
-
-/** What a request says of the browser that it comes from. */
-export interface BrowserRequest {
-  readonly method?: string | undefined;
-  readonly headers: {
-    readonly cookie?: string | undefined;
-    readonly host?: string | undefined;
-    readonly origin?: string | undefined;
-    readonly "sec-fetch-site"?: string | string[] | undefined;
-  };
-}
 
 export class SessionCookie {
   /** `ownUrls`: where its pages are, the authorization host's last. `host`: the only one where it counts; null is any. */

@@ -9,7 +9,6 @@ import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { UsageRecordModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, requireAccount, requirePermission } from "../access/permissions.js";
-import type { MeterSource, UsageSource, UsageStatus } from "../generation/receipt.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -23,12 +22,12 @@ export interface UsageRow extends UsageQuantities {
   readonly apiKeyId: string | null;
   readonly apiKeyName: string | null;
   readonly apiKeyType: "secret" | "publishable" | null;
-  readonly meterSource: MeterSource;
+  readonly meterSource: UsageRecordModel["meterSource"];
   readonly costNanocredits: bigint;
   readonly responseTimeMs: number;
   readonly timeToFirstTokenMs: number | null;
-  readonly status: UsageStatus;
-  readonly usageSource: UsageSource;
+  readonly status: UsageRecordModel["status"];
+  readonly usageSource: UsageRecordModel["usageSource"];
   readonly parentRequestId: string | null;
 }
 
@@ -36,7 +35,7 @@ export interface UsageDailyRow {
   /** YYYY-MM-DD, UTC. */
   readonly date: string;
   readonly model: string;
-  readonly meterSource: MeterSource;
+  readonly meterSource: UsageRecordModel["meterSource"];
   readonly requests: number;
   readonly costNanocredits: bigint;
 }

@@ -9,8 +9,9 @@ import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
+import type { LowBalanceNotice } from "../credits/low-balance.js";
 import { LOW_BALANCE_LOOK_MS, LOW_BALANCE_SWEEP_MS, LOW_BALANCES_AT_ONCE_MAX } from "./limits.js";
-import { type LowBalanceNotice, lowBalanceMessage, toBody } from "./messages.js";
+import { lowBalanceMessage, toBody } from "./messages.js";
 
 export interface LowBalanceWatchDependencies {
   readonly database: Database;

@@ -1,6 +1,7 @@
 /** What webhooks tell: the events, and their messages by the names of the REST face. Never a prompt, an answer or a key's value. */
 import { toCreditsNumber } from "../../lib/money.js";
 import type { ApiKeyRow } from "../api-keys/api-key-rows.js";
+import type { LowBalanceNotice } from "../credits/low-balance.js";
 import type { UsageRow } from "../usage/usage.js";
 import { toJsonRow, USAGE_COLUMNS } from "../usage/usage-columns.js";
 
@@ -47,15 +48,6 @@ export function apiKeyMessage(event: "api_key.created" | "api_key.revoked", row:
     ...(event === "api_key.revoked" && { revokedAt: revokedAt?.toISOString() ?? null }),
   };
   return { event, key: id, timestamp: event === "api_key.created" ? createdAt : (revokedAt ?? createdAt), data };
-}
-
-export interface LowBalanceNotice {
-  readonly accountId: string;
-  /** Nanocredits: what the buckets held together when it was told, and what it is below. */
-  readonly balance: bigint;
-  readonly threshold: bigint;
-  /** When it fell below. */
-  readonly since: Date;
 }
 
 export function lowBalanceMessage({ balance, threshold, since }: LowBalanceNotice): WebhookMessage {

@@ -10,7 +10,8 @@ import { type RateLimitSettings, RateLimits } from "../../../src/services/access
 import type { Model } from "../../../src/services/catalog/model.js";
 import { SessionCookie } from "../../../src/services/sessions/session-cookie.js";
 import { BUCKET_PER_HOUR_MAX, fullBucket, refill, take } from "../../../src/store/counters/bucket.js";
-import { type Counters, openCounters } from "../../../src/store/counters.js";
+import { openCounters } from "../../../src/store/counters/open.js";
+import type { Counters } from "../../../src/store/counters.js";
 import { eventually } from "../../support/eventually.js";
 import { isRedisInstalled, REDIS_ABSENT, startRedis, type TestRedis } from "../../support/redis.js";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { isRegistered, parseRedirectUrl, redirectUrls, withQuery } from "../../../src/services/authorizations/redirect-url.js";
+import { isRegistered, parseRedirectUrl, redirectUrls, withQuery } from "../../../src/services/api-keys/redirect-url.js";
 
 const parse = (text: string) => parseRedirectUrl(text, "redirect_url");
 

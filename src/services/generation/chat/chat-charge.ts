@@ -1,12 +1,12 @@
 /** The charge that a chat is opened with, and what it is opened by. */
 import type { RequestContext } from "../../../context.js";
 import { NO_USAGE } from "../../../lib/usage.js";
-import type { AgentProviders } from "../../agents/agent-providers.js";
 import type { Catalog } from "../../catalog/catalog.js";
-import type { HealthReporter } from "../../community-models/health-reporter.js";
 import { type Credits, type OpenCharge, payerOf } from "../../credits/credits.js";
 import type { OutputEstimates } from "../../credits/output-estimates.js";
 import type { Admission } from "../admission.js";
+import type { AgentProviders } from "../agent-providers.js";
+import type { HealthReporter } from "../health-reporter.js";
 import type { RunningGenerations } from "../running-generations.js";
 import type { Upstreams } from "../upstreams.js";
 import type { ProviderOf } from "./chat-attempts.js";

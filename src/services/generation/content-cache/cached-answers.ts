@@ -11,7 +11,7 @@ import type { Database } from "../../../store/database.js";
 import type { ContentCacheEntryModel } from "../../../store/generated/prisma/models.js";
 import type { Receipt } from "../receipt.js";
 import { fromStoredReceipt, type StoredReceipt, toStoredReceipt } from "../stored-receipt.js";
-import type { CacheableAnswer, KeptAnswer } from "./content-cache.js";
+import type { AnswerStore, CacheableAnswer, KeptAnswer } from "./content-cache.js";
 import { CONTENT_CACHE_BYTES_MAX, CONTENT_CACHE_HOURS, CONTENT_CACHE_NOTE_MS } from "./limits.js";
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -34,7 +34,7 @@ interface Removed {
 /** SHA-256 of the canonical query. */
 type Key = Uint8Array<ArrayBuffer>;
 
-export class CachedAnswers {
+export class CachedAnswers implements AnswerStore {
   /** Null until it was counted. */
   private bytes: number | null = null;
   private making: Promise<void> | null = null;

@@ -17,7 +17,6 @@ import type { ByteRange } from "../../../store/blobs.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { Model } from "../../catalog/model.js";
 import type { Receipt } from "../receipt.js";
-import type { CachedAnswers } from "./cached-answers.js";
 import { CONTENT_CACHE_ANSWER_BYTES_MAX } from "./limits.js";
 import { SharedWork } from "./shared-work.js";
 
@@ -98,10 +97,19 @@ class MadeInVain extends Error {
   }
 }
 
+/** Where answers are kept, by the key of what was asked for. */
+export interface AnswerStore {
+  find(key: Key): Promise<CacheableAnswer | null>;
+  /** As `find`, with the bytes left where they are. */
+  open(key: Key): Promise<Omit<KeptAnswer, "version"> | null>;
+  /** Takes the place of what was there. */
+  store(key: Key, answer: CacheableAnswer): Promise<void>;
+}
+
 export class ContentCache {
   private readonly work = new SharedWork<Made>();
 
-  constructor(private readonly answers: CachedAnswers) {}
+  constructor(private readonly answers: AnswerStore) {}
 
   /** See `get`. */
   ask(
