@@ -1,5 +1,5 @@
 /**
- * Form tokens: proof that a form was shown to the browser that sends it. A token is an HMAC over what it is bound to (a session, or
+ * CSRF tokens: proof that a form was shown to the browser that sends it. A token is an HMAC over what it is bound to (a session, or
  * a cookie of the browser) and the time until which it is good; nothing is stored.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
