@@ -134,6 +134,27 @@ it("reach every page of the specification from its first", () => {
   expect(others.filter((page) => !first.includes(`(${posix.basename(page)})`))).toEqual([]);
 });
 
+it("are answered by the specification for every path of the REST contract and every code of an error", () => {
+  const contract = JSON.parse(read("schema/openapi.json"));
+  const withoutNames = (path: string) => path.replace(/\{[^}]*\}/g, "{}");
+  const told = withoutNames(
+    pages
+      .filter((page) => page.startsWith("docs/spec/"))
+      .map((page) => texts.get(page))
+      .join("\n"),
+  );
+  const words = new Set(told.split(/[\s`(),]+/));
+  // A path of the media host is told as it is where that has a host of its own.
+  const isTold = (path: string) =>
+    words.has(path) || words.has(path.replace(/^\/media(?=\/)/, "")) || words.has(`{}${path.replace(/^\/media/, "")}`);
+  const codes: string[] = [...read("src/errors.ts").matchAll(/^ {2}\| "([A-Z_]+)"/gm)].map(([, code = ""]) => code);
+
+  expect(Object.keys(contract.paths).length).toBeGreaterThan(60);
+  expect(codes.length).toBeGreaterThan(15);
+  expect(Object.keys(contract.paths).filter((path) => !isTold(withoutNames(path)))).toEqual([]);
+  expect(codes.filter((code) => !words.has(code))).toEqual([]);
+});
+
 it.each([
   "/** Keys (Spec 2.1). */",
   'held for (decisions "What is billed")',
