@@ -35,6 +35,24 @@ export function decodeCursor(cursor: string): PagePosition | null {
   return encodeCursor(position) === cursor ? position : null;
 }
 
+type TimeColumn = "createdAt" | "timestamp";
+type Older<By extends TimeColumn> = Partial<Record<By, { readonly lte: Date }>> & {
+  readonly OR?: [Record<By, { readonly lt: Date }>, { readonly id: { readonly lt: string } }];
+};
+
+/**
+ * What a list query asks of Prisma for one page: `where` belongs into the query's own, `take` is one row more than the page holds. The
+ * clause is `(time, id) < (timestamp, id)` as Prisma can write it; its first half alone bounds the time, so that an index on the two
+ * columns is entered where the page begins. An OR of both halves alone would be read through from the newest row on.
+ */
+export function newestFirst<By extends TimeColumn = "createdAt">({ first, after }: PageRequest, by = "createdAt" as By) {
+  const column = <Value>(value: Value) => ({ [by]: value }) as Record<By, Value>;
+  const where = (
+    after ? { ...column({ lte: after.timestamp }), OR: [column({ lt: after.timestamp }), { id: { lt: after.id } }] } : {}
+  ) as Older<By>;
+  return { where, orderBy: [column("desc" as const), { id: "desc" as const }], take: first + 1 };
+}
+
 /** Cuts the one row too many that a list query asks for to learn whether there is a next page. */
 export function toPage<Item>(rows: readonly Item[], first: number): Page<Item> {
   return { items: rows.slice(0, first), hasNextPage: rows.length > first };

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { notFound } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
-import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { AccountModel } from "../../store/generated/prisma/models.js";
@@ -53,20 +53,16 @@ export class AccountAdministration {
   /** Newest first. Reading a list refills nothing: what is due is shown as it will be. */
   async list(ctx: RequestContext, page: PageRequest, search: string | null): Promise<Page<ManagedAccount>> {
     requireOperator(ctx);
-    const { first, after } = page;
+    const { where: older, ...query } = newestFirst(page);
     const rows = await this.database.prisma.account.findMany({
       where: {
-        AND: [
-          after ? { OR: [{ createdAt: { lt: after.timestamp } }, { createdAt: after.timestamp, id: { lt: after.id } }] } : {},
-          search ? { OR: matchesOf(search) } : {},
-        ],
+        AND: [older, search ? { OR: matchesOf(search) } : {}],
       },
-      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
-      take: first + 1,
+      ...query,
     });
     return toPage(
       rows.map((row) => this.present(this.refills.preview(row))),
-      first,
+      page.first,
     );
   }
 

@@ -7,7 +7,7 @@ import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js"
 import { AppError, invalidInput, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
-import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import { requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
@@ -36,22 +36,22 @@ export class Agents {
   constructor(private readonly deps: AgentsDependencies) {}
 
   /** The account's, newest first. */
-  async list(ctx: RequestContext, { first, after }: PageRequest): Promise<Page<AgentRow>> {
+  async list(ctx: RequestContext, page: PageRequest): Promise<Page<AgentRow>> {
     const { accountId } = requireKeyManager(ctx);
+    const { where: older, ...query } = newestFirst(page);
     const rows = await this.deps.database.prisma.communityModel.findMany({
       where: {
         accountId,
         type: { in: [...AGENT_ROW_TYPES] },
-        ...(after && { OR: [{ createdAt: { lt: after.timestamp } }, { createdAt: after.timestamp, id: { lt: after.id } }] }),
+        ...older,
       },
-      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
-      take: first + 1,
+      ...query,
       include: WITH_AGENT,
     });
     const now = this.deps.clock.now();
     return toPage(
       rows.map((row) => toAgentRow(row, now)),
-      first,
+      page.first,
     );
   }
 

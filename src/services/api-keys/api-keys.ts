@@ -6,7 +6,7 @@ import { conflict, credentialRefused, invalidInput, notFound } from "../../error
 import { createApiKeyText, isRunToken, startOfApiKey } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
-import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import { API_KEY_LEVELS_MAX, API_KEYS_PER_ACCOUNT_MAX } from "../../limits.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
@@ -95,15 +95,14 @@ export class ApiKeys {
 
   async list(ctx: RequestContext, page: PageRequest): Promise<Page<ApiKeyRow>> {
     const { accountId } = requireKeyManager(ctx);
-    const { after } = page;
+    const { where: older, ...query } = newestFirst(page);
     const rows = await this.database.prisma.apiKey.findMany({
       where: {
         accountId,
         revokedAt: null,
-        ...(after && { OR: [{ createdAt: { lt: after.timestamp } }, { createdAt: after.timestamp, id: { lt: after.id } }] }),
+        ...older,
       },
-      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
-      take: page.first + 1,
+      ...query,
     });
     return toPage(await this.rows.all(this.database.prisma, rows), page.first);
   }

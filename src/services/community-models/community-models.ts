@@ -6,7 +6,7 @@ import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
-import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { requireKeyManager } from "../access/permissions.js";
@@ -220,20 +220,17 @@ export class CommunityModels {
     };
   }
 
-  private async page(accountId: string, { first, after }: PageRequest): Promise<Page<CommunityModelView>> {
+  private async page(accountId: string, page: PageRequest): Promise<Page<CommunityModelView>> {
+    const { where: older, ...query } = newestFirst(page);
     const rows = await this.deps.database.prisma.communityModel.findMany({
-      where: {
-        accountId,
-        ...(after && { OR: [{ createdAt: { lt: after.timestamp } }, { createdAt: after.timestamp, id: { lt: after.id } }] }),
-      },
+      where: { accountId, ...older },
       include: { account: { select: { handle: true } } },
-      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
-      take: first + 1,
+      ...query,
     });
     const now = this.deps.clock.now();
     return toPage(
       rows.map((row) => toView(row, row.account.handle, now)),
-      first,
+      page.first,
     );
   }
 

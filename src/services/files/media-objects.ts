@@ -15,7 +15,7 @@ import type { RequestContext } from "../../context.js";
 import { conflict, invalidInput, notFound, permissionDenied, unauthenticated } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { toDisposition } from "../../lib/content-disposition.js";
-import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { BlobStore } from "../../store/blobs.js";
 import type { Database } from "../../store/database.js";
 import type { MediaObjectModel } from "../../store/generated/prisma/models.js";
@@ -144,23 +144,19 @@ export class MediaObjects {
   async listOwn(ctx: RequestContext, page: PageRequest): Promise<Page<MediaObject>> {
     if (ctx.caller.kind === "anonymous") throw unauthenticated("Your own files need an API key; everybody's are listed by `tag`.");
     const { accountId } = requireAccount(ctx);
-    const { first, after: position } = page;
+    const { where: older, ...query } = newestFirst(page);
     const rows = await this.deps.database.prisma.mediaObject.findMany({
       where: {
         accountId,
         status: "complete",
         NOT: { tags: { isEmpty: true } },
-        ...(position && {
-          createdAt: { lte: position.timestamp },
-          OR: [{ createdAt: { lt: position.timestamp } }, { id: { lt: position.id } }],
-        }),
+        ...older,
       },
-      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
-      take: first + 1,
+      ...query,
     });
     return toPage(
       rows.map((row) => this.toObject(row)),
-      first,
+      page.first,
     );
   }
 

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { invalidInput, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT } from "../../limits.js";
 import type { Database } from "../../store/database.js";
@@ -56,18 +56,13 @@ export class UsageRecords {
 
   async list(ctx: RequestContext, query: UsageQuery): Promise<Page<UsageRow>> {
     const owner = query.ownKeyOnly ? ownKey(ctx) : { accountId: requirePermission(ctx, "usage").accountId };
-    const { first, after } = query.page;
+    const { where: older, ...page } = newestFirst(query.page, "timestamp");
     const since = new Date(this.clock.now().getTime() - (query.days ?? USAGE_DAYS_DEFAULT) * DAY_MS);
     const rows = await this.database.prisma.usageRecord.findMany({
-      where: {
-        ...owner,
-        timestamp: { gte: since, ...(after && { lte: after.timestamp }) },
-        ...(after && { OR: [{ timestamp: { lt: after.timestamp } }, { id: { lt: after.id } }] }),
-      },
-      orderBy: [{ timestamp: "desc" }, { id: "desc" }],
-      take: first + 1,
+      where: { ...owner, timestamp: { gte: since }, AND: older },
+      ...page,
     });
-    return toPage(rows, first);
+    return toPage(rows, query.page.first);
   }
 
   async get(ctx: RequestContext, id: string): Promise<UsageRow> {

@@ -7,7 +7,7 @@ import type { RequestContext } from "../../context.js";
 import { conflict, notFound, rateLimited } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
-import { type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { WebhookDeliveryModel, WebhookEndpointModel } from "../../store/generated/prisma/models.js";
@@ -158,16 +158,9 @@ export class Webhooks {
   async listDeliveries(ctx: RequestContext, endpointId: string, page: PageRequest): Promise<Page<WebhookDeliveryRow>> {
     const { accountId } = requireKeyManager(ctx);
     await this.findOwned(accountId, endpointId);
-    const { first, after } = page;
-    const rows = await this.deliveries.findMany({
-      where: {
-        endpointId,
-        ...(after && { OR: [{ createdAt: { lt: after.timestamp } }, { createdAt: after.timestamp, id: { lt: after.id } }] }),
-      },
-      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
-      take: first + 1,
-    });
-    return toPage(rows.map(toDeliveryRow), first);
+    const { where: older, ...query } = newestFirst(page);
+    const rows = await this.deliveries.findMany({ where: { endpointId, ...older }, ...query });
+    return toPage(rows.map(toDeliveryRow), page.first);
   }
 
   /** Sends it anew, at once and with every try that a new message has; the id stays. */

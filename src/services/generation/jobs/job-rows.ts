@@ -3,7 +3,7 @@
  * happen at once one wins: a job is cancelled or charged, never both, and finished once.
  */
 import type { Clock } from "../../../lib/clock.js";
-import type { PageRequest } from "../../../lib/pagination.js";
+import { newestFirst, type PageRequest } from "../../../lib/pagination.js";
 import { JOB_RESULT_HOURS, JOBS_PER_ACCOUNT_MAX } from "../../../limits.js";
 import type { Database } from "../../../store/database.js";
 import type { GenerationJobModel } from "../../../store/generated/prisma/models.js";
@@ -113,18 +113,15 @@ export class JobRows {
   }
 
   /** One more than `first`, newest first. */
-  list(accountId: string, { first, after }: PageRequest): Promise<GenerationJobModel[]> {
+  list(accountId: string, page: PageRequest): Promise<GenerationJobModel[]> {
+    const { where: older, ...query } = newestFirst(page);
     return this.database.prisma.generationJob.findMany({
       where: {
         accountId,
         expiresAt: { gt: this.clock.now() },
-        ...(after && {
-          createdAt: { lte: after.timestamp },
-          OR: [{ createdAt: { lt: after.timestamp } }, { id: { lt: after.id } }],
-        }),
+        ...older,
       },
-      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
-      take: first + 1,
+      ...query,
     });
   }
 
