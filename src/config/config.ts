@@ -9,6 +9,7 @@ import { faultOfSecretKey } from "../lib/api-key-format.js";
 import type { Addresses } from "../lib/base-url.js";
 import { toPlainDecimal } from "../lib/money.js";
 import { ownValue } from "../lib/own-values.js";
+import type { Addresses, Tier } from "../lib/settings.js";
 import { StartError } from "../lib/start-error.js";
 import {
   CONTENDED_HOLD_WAIT_MS,
@@ -29,12 +30,6 @@ import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What an account of this tier is given at each boundary of the period, in UTC; null gives nothing. */
-export interface Tier {
-  readonly name: string;
-  readonly nanocredits: bigint;
-  readonly period: "hour" | "day" | "week" | "month" | null;
-}
 
 /** Servers that are mapped by configuration (docs/spec/mcp.md#servers); `sluice` is always there. */
 /** Those of the six servers (docs/spec/mcp.md#servers) that have to be mapped: `sluice` is this gateway itself. */

@@ -3,8 +3,8 @@
  * that a schema states a message of its own only where it knows more than its type, its bounds and its choices. Such a message
  * goes on after the name of its field and a colon ("size: must be WIDTHxHEIGHT"): it begins with a small letter and does not name the field.
  */
-import { distance } from "fastest-levenshtein";
 import * as z from "zod";
+import { closest } from "./closest.js";
 
 /** What a number counts, by its schema: said with its bounds, and described with it. */
 const units = z.registry<{ readonly unit: string }>();
@@ -21,12 +21,10 @@ export function unitOf(schema: z.core.$ZodType): string | undefined {
 
 /** The words for each field of several, in one text: zod has one message for all unknown fields of an object. */
 export const UNKNOWN_FIELDS_SEPARATOR = "\n";
-/** How many fields are named to whoever sent an unknown one. */
-const CLOSEST_MAX = 3;
 /** An object may hold thousands of unknown fields, and nobody reads what each may have meant. */
 const UNKNOWN_COMPARED_MAX = 20;
-/** A name that is longer is compared by its beginning, so that no request makes this expensive. */
-const COMPARED_CHARS_MAX = 64;
+/** Of a field that is unknown: how many are named to its sender, and how much of its own name is looked at. */
+const CLOSEST = { namesOf: (name: string) => [name], count: 3, charsMax: 64 } as const;
 
 /** The JSON types by zod's names for them. What is not here has no JSON type of its own. */
 const NOUNS: ReadonlyMap<string, string> = new Map([
@@ -162,21 +160,12 @@ function sayRange(issue: Raw<"too_small"> | Raw<"too_big">, minimum: number | un
 function sayUnknown(keys: readonly string[], fields: readonly string[]): string {
   return keys
     .map((key, index) => {
-      const closest = index < UNKNOWN_COMPARED_MAX ? closestNames(fields, key) : [];
-      return closest.length === 0 ? "is not known here" : `is not known here; the closest that are: ${closest.join(", ")}`;
+      const meant = index < UNKNOWN_COMPARED_MAX ? closest(fields, key, CLOSEST) : [];
+      return meant.length === 0 ? "is not known here" : `is not known here; the closest that are: ${meant.join(", ")}`;
     })
     .join(UNKNOWN_FIELDS_SEPARATOR);
 }
 
 function fieldsOf(schema: unknown): readonly string[] {
   return schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
-}
-
-function closestNames(names: readonly string[], wanted: string): readonly string[] {
-  const compared = wanted.slice(0, COMPARED_CHARS_MAX).toLowerCase();
-  return names
-    .map((name) => ({ name, edits: distance(compared, name.toLowerCase()) }))
-    .sort((one, other) => one.edits - other.edits)
-    .slice(0, CLOSEST_MAX)
-    .map(({ name }) => name);
 }

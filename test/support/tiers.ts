@@ -1,5 +1,5 @@
 /** Accounts with tiers, and a gateway whose clock a test sets. */
-import type { Tier } from "../../src/services/credits/tiers.js";
+import type { Tier } from "../../src/lib/settings.js";
 import { createPayer, databaseOf, type Payer, type PayerOptions } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "./app.js";
 

@@ -1,7 +1,7 @@
 /** What speech, music and transcriptions are asked with. The services' own schemas check it, under the names on the wire. */
-import { invalidInput, wrongField } from "../../errors.js";
 import { TIMESTAMP_GRANULARITIES, TRANSCRIPT_FORMATS } from "../../services/generation/media/transcriptions-input.js";
 import { builder, enumValues } from "../builder.js";
+import { withExtra } from "../extra.js";
 
 const SPEECH_FORMATS = ["mp3", "opus", "aac", "flac", "wav", "pcm"] as const;
 
@@ -74,12 +74,7 @@ const RESERVED_FIELDS = ["stream", "stream_format"];
 export function toWire(input: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { extra, ...stated } = input;
   const named = Object.fromEntries(Object.entries(stated).map(([name, value]) => [toSnakeCase(name), value]));
-  const body = Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined && value !== null));
-  if (extra === undefined || extra === null) return body;
-  if (typeof extra !== "object" || Array.isArray(extra)) throw wrongField("extra", "expected an object");
-  const taken = Object.keys(extra).find((name) => RESERVED_FIELDS.includes(name) || Object.hasOwn(named, name));
-  if (taken !== undefined) throw invalidInput(`${taken} is set by the operation itself or by a field of its own.`, `extra.${taken}`);
-  return { ...extra, ...body };
+  return withExtra(named, extra, RESERVED_FIELDS);
 }
 
 function toSnakeCase(name: string): string {

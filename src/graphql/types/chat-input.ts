@@ -3,8 +3,9 @@
  * the body of POST /v1/chat/completions, and the service's own schema checks that, so both faces refuse the same things
  * in the same words; `param` and `details` of an error name the fields as they are called there.
  */
-import { invalidInput, wrongField } from "../../errors.js";
+import { invalidInput } from "../../errors.js";
 import { builder, enumValues } from "../builder.js";
+import { withExtra } from "../extra.js";
 
 const ROLES = ["system", "developer", "user", "assistant", "tool", "function"] as const;
 export type ChatRoleName = (typeof ROLES)[number];
@@ -148,7 +149,7 @@ export function toChatBody(input: Input): Record<string, unknown> {
     response_format: input.responseFormat && toResponseFormat(input.responseFormat),
     safe: input.safe,
   });
-  return { ...toExtra(input.extra, body), ...body };
+  return withExtra(body, input.extra, RESERVED_FIELDS);
 }
 
 function toMessage(message: MessageInput, index: number): Record<string, unknown> {
@@ -165,14 +166,6 @@ function toMessage(message: MessageInput, index: number): Record<string, unknown
 
 function toResponseFormat({ type, jsonSchema }: NonNullable<Input["responseFormat"]>): Record<string, unknown> {
   return present({ type, json_schema: jsonSchema && present(jsonSchema) });
-}
-
-function toExtra(extra: unknown, body: Record<string, unknown>): Record<string, unknown> {
-  if (!isPresent(extra)) return {};
-  if (typeof extra !== "object" || Array.isArray(extra)) throw wrongField("extra", "expected an object");
-  const taken = Object.keys(extra).find((field) => RESERVED_FIELDS.includes(field) || Object.hasOwn(body, field));
-  if (taken !== undefined) throw invalidInput(`${taken} is set by the operation itself or by a field of its own.`, `extra.${taken}`);
-  return extra as Record<string, unknown>;
 }
 
 function present(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {

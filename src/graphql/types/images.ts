@@ -1,5 +1,4 @@
 /** Pictures as mutations (docs/spec/images.md): the same inputs as POST /v1/images/generations and /v1/images/edits, under the same rules. */
-import { invalidInput, wrongField } from "../../errors.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { BODY_IMAGE_QUALITIES } from "../../services/generation/media/image-qualities.js";
 import type { GeneratedImage as GeneratedImageObject, GeneratedImages } from "../../services/generation/media/images.js";
@@ -10,6 +9,7 @@ import {
   imageGenerationInput,
 } from "../../services/generation/media/images-input.js";
 import { builder, enumValues } from "../builder.js";
+import { withExtra } from "../extra.js";
 import { Receipt } from "./chat.js";
 
 const ImageQuality = builder.enumType("ImageQuality", { values: enumValues(BODY_IMAGE_QUALITIES) });
@@ -127,10 +127,5 @@ function toText(file: GeneratedImageObject["file"]): string {
 function toBody(input: Partial<typeof GenerateImageInput.$inferInput>): Record<string, unknown> {
   const { images, negativePrompt, outputFormat, responseFormat, extra, ...same } = input;
   const named = { ...same, image: images, negative_prompt: negativePrompt, output_format: outputFormat, response_format: responseFormat };
-  const body = Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined && value !== null));
-  if (extra === undefined || extra === null) return body;
-  if (typeof extra !== "object" || Array.isArray(extra)) throw wrongField("extra", "expected an object");
-  const taken = Object.keys(extra).find((name) => Object.hasOwn(named, name));
-  if (taken !== undefined) throw invalidInput(`${taken} has a field of its own.`, `extra.${taken}`);
-  return { ...extra, ...body };
+  return withExtra(named, extra);
 }

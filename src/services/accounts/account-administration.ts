@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { notFound } from "../../errors.js";
-import { createId } from "../../lib/ids.js";
+import { createId, isUuid } from "../../lib/ids.js";
 import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
@@ -108,7 +108,7 @@ export class AccountAdministration {
   }
 
   private async find(id: string): Promise<AccountModel> {
-    const account = z.uuid().safeParse(id).success ? await this.database.prisma.account.findUnique({ where: { id } }) : null;
+    const account = isUuid(id) ? await this.database.prisma.account.findUnique({ where: { id } }) : null;
     if (!account) throw notFound("account");
     return account;
   }
@@ -124,5 +124,5 @@ export class AccountAdministration {
 function matchesOf(search: string) {
   const contains = { contains: search.replaceAll(/[\\%_]/g, "\\$&"), mode: "insensitive" } as const;
   const texts = [{ handle: contains }, { name: contains }, { email: contains }, { githubUsername: contains }];
-  return z.uuid().safeParse(search).success ? [...texts, { id: search }] : texts;
+  return isUuid(search) ? [...texts, { id: search }] : texts;
 }

@@ -2,10 +2,12 @@
  * Bringing a code agent to the latest commit of its repository (docs/spec/agents.md#sync). Anybody may ask for it, without credentials,
  * so that a host of code can (docs/spec/agents.md#sync): at most once in 30 seconds, however many ask and in however many processes.
  */
+
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { notFound, rateLimited } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
+import { isUuid } from "../../lib/ids.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { admitAnybody } from "../access/permissions.js";
@@ -48,7 +50,7 @@ export class AgentSync {
   }
 
   private async findRepository(id: string): Promise<string> {
-    const agent = z.uuid().safeParse(id).success ? await this.agents.findUnique({ where: { id }, select: { repository: true } }) : null;
+    const agent = isUuid(id) ? await this.agents.findUnique({ where: { id }, select: { repository: true } }) : null;
     // A prompt agent has none.
     if (!agent?.repository) throw notFound("code agent");
     return agent.repository;

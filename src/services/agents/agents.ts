@@ -2,11 +2,10 @@
  * Agents of an account (docs/spec/agents.md): prompt agents and code agents. Each is a registered model that the gateway answers for
  * itself; it is free, and what it asks others is billed to whoever calls it.
  */
-import { z } from "zod";
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import { AppError, invalidInput, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { createId } from "../../lib/ids.js";
+import { createId, isUuid } from "../../lib/ids.js";
 import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import { requireKeyManager } from "../access/permissions.js";
@@ -144,7 +143,7 @@ export class Agents {
   }
 
   private async findOwned(accountId: string, id: string): Promise<LoadedAgent> {
-    if (!z.uuid().safeParse(id).success) throw notFound("agent");
+    if (!isUuid(id)) throw notFound("agent");
     const row = await this.deps.database.prisma.communityModel.findUnique({ where: { id, accountId }, include: WITH_AGENT });
     if (!row?.agent) throw notFound("agent");
     return row;

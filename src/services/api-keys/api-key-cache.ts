@@ -4,7 +4,6 @@
  * it descends from, changes: whoever changes a key tells of all that descend from it.
  */
 import { hash as digest } from "node:crypto";
-import { LRUCache } from "lru-cache";
 import type { Caller, KeyCaller } from "../../context.js";
 import { credentialRefused } from "../../errors.js";
 import { isWellFormedApiKey } from "../../lib/api-key-format.js";
@@ -12,6 +11,7 @@ import type { Clock } from "../../lib/clock.js";
 import { API_KEY_CACHE_ENTRIES_MAX, API_KEY_CACHE_MS, API_KEY_UNKNOWN_CACHE_MS } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
+import { CredentialCache } from "../credential-cache.js";
 import type { TierStanding } from "../credits/tier-refills.js";
 import { hashApiKey } from "../secrets/deployment-secrets.js";
 import { ancestorsOf, worthOf } from "./api-key-tree.js";
@@ -36,13 +36,11 @@ type CacheEntry = GoodKey | RevokedKey | typeof UNKNOWN;
 type Which = { readonly hash: Uint8Array<ArrayBuffer> } | { readonly id: string };
 
 export class ApiKeyCache {
-  private readonly cache = new LRUCache<string, CacheEntry>({ max: API_KEY_CACHE_ENTRIES_MAX, ttl: API_KEY_CACHE_MS });
-  /** By key id, so that a change finds its entry. */
-  private readonly hashes = new LRUCache<string, string>({ max: API_KEY_CACHE_ENTRIES_MAX });
-  /** Look-ups under way, so that a burst of one unknown key asks once. */
-  private readonly pending = new Map<string, Promise<CacheEntry>>();
-  /** Counts drops: an answer that was asked for before a drop must not be cached after it. */
-  private generation = 0;
+  private readonly cache = new CredentialCache<CacheEntry>({
+    entriesMax: API_KEY_CACHE_ENTRIES_MAX,
+    ttlMs: (entry) => (entry === UNKNOWN ? API_KEY_UNKNOWN_CACHE_MS : API_KEY_CACHE_MS),
+    idOf: (entry) => (entry === UNKNOWN ? null : entry.apiKeyId),
+  });
 
   constructor(
     private readonly database: Database,
@@ -54,8 +52,8 @@ export class ApiKeyCache {
     /** Told of the account behind each key that is looked up, so that nobody has to ask when its tier is next refilled. */
     private readonly learnTier: (account: TierStanding) => void,
   ) {
-    events.listen("api-key-changed", ({ apiKeyId }) => this.drop(apiKeyId));
-    events.onDoubt(() => this.dropAll());
+    events.listen("api-key-changed", ({ apiKeyId }) => this.cache.drop(apiKeyId));
+    events.onDoubt(() => this.cache.dropAll());
   }
 
   hash(key: string): Buffer {
@@ -74,15 +72,15 @@ export class ApiKeyCache {
     const cached = this.cache.get(cacheKey);
     if (cached !== undefined) return this.admit(cached);
     this.assertAvailable();
-    return this.lookUp(cacheKey, () => ({ hash: new Uint8Array(this.hash(key)) })).then((entry) => this.admit(entry));
+    return this.cache.lookUp(cacheKey, () => this.load({ hash: new Uint8Array(this.hash(key)) })).then((entry) => this.admit(entry));
   }
 
   /** The caller behind a key of which only the id is known. As `authenticate`. */
   findById(id: string): KeyCaller | Promise<KeyCaller> {
-    const cached = this.cache.get(this.hashes.get(id) ?? id) ?? this.cache.get(id);
+    const cached = this.cache.getById(id);
     if (cached !== undefined) return this.admit(cached);
     this.assertAvailable();
-    return this.lookUp(id, () => ({ id })).then((entry) => this.admit(entry));
+    return this.cache.lookUp(id, () => this.load({ id })).then((entry) => this.admit(entry));
   }
 
   private admit(entry: CacheEntry): KeyCaller {
@@ -91,25 +89,6 @@ export class ApiKeyCache {
     const { caller } = entry;
     if (caller.expiresAt !== null && caller.expiresAt <= this.clock.now()) throw credentialRefused(entry.expiry);
     return caller;
-  }
-
-  /** `cacheKey` is the digest of the key, or its id. */
-  private lookUp(cacheKey: string, which: () => Which): Promise<CacheEntry> {
-    const running = this.pending.get(cacheKey);
-    if (running) return running;
-    const generation = this.generation;
-    const started = this.load(which())
-      .then((entry) => {
-        if (generation !== this.generation) return entry;
-        this.cache.set(cacheKey, entry, { ttl: entry === UNKNOWN ? API_KEY_UNKNOWN_CACHE_MS : API_KEY_CACHE_MS });
-        if (entry !== UNKNOWN && entry.apiKeyId !== cacheKey) this.hashes.set(entry.apiKeyId, cacheKey);
-        return entry;
-      })
-      .finally(() => {
-        if (this.pending.get(cacheKey) === started) this.pending.delete(cacheKey);
-      });
-    this.pending.set(cacheKey, started);
-    return started;
   }
 
   private async load(which: Which): Promise<CacheEntry> {
@@ -137,24 +116,5 @@ export class ApiKeyCache {
       expiresAt: worth.expiresAt,
     };
     return { kind: "good", apiKeyId: row.id, caller, expiry: worth.expiresAt === null ? "" : describeExpiry(row, worth.expiresAt) };
-  }
-
-  private drop(apiKeyId: string): void {
-    this.generation += 1;
-    // Whoever asks from now on must not be told what was read before.
-    this.pending.clear();
-    this.cache.delete(apiKeyId);
-    const cacheKey = this.hashes.get(apiKeyId);
-    if (cacheKey === undefined) return;
-    this.hashes.delete(apiKeyId);
-    this.cache.delete(cacheKey);
-  }
-
-  /** Any key may have changed without this process having heard of it. */
-  private dropAll(): void {
-    this.generation += 1;
-    this.pending.clear();
-    this.hashes.clear();
-    this.cache.clear();
   }
 }

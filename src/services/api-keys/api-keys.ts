@@ -1,11 +1,10 @@
 /** API keys: created, listed, changed and revoked by their account (docs/spec/keys.md). */
 
-import { z } from "zod";
 import type { AccountPermission, Caller, KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import { conflict, credentialRefused, invalidInput, notFound } from "../../errors.js";
 import { createApiKeyText, isRunToken, startOfApiKey } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
-import { createId } from "../../lib/ids.js";
+import { createId, isUuid } from "../../lib/ids.js";
 import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import { API_KEY_LEVELS_MAX, API_KEYS_PER_ACCOUNT_MAX } from "../../limits.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
@@ -296,7 +295,7 @@ function setBudget(writer: Pick<DatabaseClient, "$queryRaw">, accountId: string,
 }
 
 async function findOwned(database: Pick<DatabaseClient, "apiKey">, accountId: string, id: string): Promise<ApiKeyModel> {
-  if (!z.uuid().safeParse(id).success) throw notFound("API key");
+  if (!isUuid(id)) throw notFound("API key");
   const row = await database.apiKey.findUnique({ where: { id, accountId, revokedAt: null } });
   if (!row) throw notFound("API key");
   return row;

@@ -13,7 +13,7 @@ import * as z from "zod";
 import type { RequestContext, SessionCaller } from "../../context.js";
 import { conflict, invalidInput, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { createId } from "../../lib/ids.js";
+import { createId, isUuid } from "../../lib/ids.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
 import type { AuthorizationRequestModel } from "../../store/generated/prisma/models.js";
 import { requireSession } from "../access/permissions.js";
@@ -201,7 +201,7 @@ export class Authorizations {
   }
 
   private async findOpen({ accountId, sessionId }: SessionCaller, id: string): Promise<AuthorizationRequestModel> {
-    const row = z.uuid().safeParse(id).success
+    const row = isUuid(id)
       ? await this.parts.database.prisma.authorizationRequest.findUnique({ where: { id, accountId, sessionId } })
       : null;
     if (!row || row.expiresAt <= this.parts.clock.now())

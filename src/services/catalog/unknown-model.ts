@@ -3,12 +3,12 @@
  * runs the gateway, what to set. Unspecified: strangers are not told which variables are unset, only that the model is not offered.
  */
 import { type AppError, invalidInput } from "../../errors.js";
-import { closestIds } from "./closest.js";
+import { closest } from "../../lib/closest.js";
 import { MODALITIES, MODALITY_TRAITS, type Modality } from "./modality.js";
 import type { DormantModel, Model } from "./model.js";
 
-/** How many ids an error about an unknown model names. */
-const CLOSEST_COUNT = 3;
+/** How many ids an error about an unknown model names, and how much of the name is looked at: no id is longer. */
+const CLOSEST = { namesOf: ({ id, aliases }: Model) => [id, ...aliases], count: 3, charsMax: 253 } as const;
 /** Unspecified: how much of a caller's own words an error message repeats. */
 const QUOTED_CHARS_MAX = 100;
 
@@ -53,7 +53,10 @@ export function quote(text: string): string {
 
 function hintOf({ name, served, dormant, isAnyThere, callable, isToldSetup }: Missing): string {
   const kind = served.length === MODALITIES.length ? "model" : `model of modality ${served.join(" or ")}`;
-  if (callable.length > 0) return `The closest are: ${closestIds(callable, name ?? "", CLOSEST_COUNT).join(", ")}.`;
+  if (callable.length > 0)
+    return `The closest are: ${closest(callable, name ?? "", CLOSEST)
+      .map(({ id }) => id)
+      .join(", ")}.`;
   if (isAnyThere) return `This key may use no ${kind}.`;
   if (!isToldSetup) return `This gateway has no ${kind}.`;
   const variables = new Set(dormant.filter(({ modality }) => served.includes(modality)).flatMap((model) => model.variables));

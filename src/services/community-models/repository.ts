@@ -2,9 +2,10 @@
  * The repository of registered models: the writing of rows, whoever asks for it. Names are an account's own, an account has a bounded number of
  * models and agents together, and every change is told once it is committed.
  */
-import { z } from "zod";
+
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import { type AppError, conflict, invalidInput, notFound, permissionDenied } from "../../errors.js";
+import { isUuid } from "../../lib/ids.js";
 import { type Database, type DatabaseClient, isUniqueViolation } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
@@ -113,8 +114,4 @@ async function insertRow(
 function nameTaken(name: string | null): AppError {
   const named = name === null ? "this name" : `the name ${name}`;
   return invalidInput(`Another model or agent of the account has ${named}.`, "name");
-}
-
-function isUuid(id: string): boolean {
-  return z.uuid().safeParse(id).success;
 }

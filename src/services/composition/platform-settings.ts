@@ -1,9 +1,9 @@
 /** What the platform is configured with. */
+import type { Tier } from "../../lib/settings.js";
 import type { UpstreamTimeouts } from "../../providers/provider.js";
 import type { S3Settings } from "../../store/s3-client.js";
 import type { RateLimitSettings } from "../access/rate-limits.js";
 import type { CatalogSettings } from "../catalog/catalog.js";
-import type { Tier } from "../credits/tiers.js";
 import type { MediaQuotaSettings } from "../files/media-quotas.js";
 import type { IntegrationsSettings } from "../integrations/http-broker.js";
 import type { McpServerId } from "../mcp/mcp-tools.js";

@@ -1,13 +1,6 @@
 /** Tiers: what an account is given, and when (docs/spec/credits.md#tiers). Boundaries are in UTC. */
 import { invalidInput } from "../../errors.js";
-
-export interface Tier {
-  readonly name: string;
-  /** What its bucket holds after each boundary. */
-  readonly nanocredits: bigint;
-  /** Null: nothing is refilled. */
-  readonly period: "hour" | "day" | "week" | "month" | null;
-}
+import type { Tier } from "../../lib/settings.js";
 
 /** What an account's tier gives it from now on; a null boundary gives nothing. */
 export interface TierGift {

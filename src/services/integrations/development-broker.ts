@@ -11,7 +11,7 @@ import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { AppError, conflict, permissionDenied } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { createId } from "../../lib/ids.js";
+import { createId, isUuid } from "../../lib/ids.js";
 import type { Database } from "../../store/database.js";
 import type { DevelopmentConnectionModel } from "../../store/generated/prisma/models.js";
 import type { ConnectedApp, ConnectedAppStatus, IntegrationsBroker, NewConnection, Toolkit, WantedConnection } from "./broker.js";
@@ -89,7 +89,7 @@ export class DevelopmentBroker implements IntegrationsBroker {
   }
 
   async disconnect(accountId: string, id: string): Promise<boolean> {
-    if (!z.uuid().safeParse(id).success) return false;
+    if (!isUuid(id)) return false;
     const { count } = await this.rows.deleteMany({ where: { id, accountId } });
     return count > 0;
   }

@@ -3,11 +3,11 @@
  * their digest. The cache is bounded, short, and drops a session at once everywhere when it ends.
  */
 import { createHmac, hash as digest } from "node:crypto";
-import { LRUCache } from "lru-cache";
 import type { SessionCaller } from "../../context.js";
 import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
+import { CredentialCache } from "../credential-cache.js";
 import { SESSION_CACHE_ENTRIES_MAX, SESSION_CACHE_MS, SESSION_RENEWAL_SECONDS, SESSION_SECONDS } from "./limits.js";
 
 const UNKNOWN = Symbol("unknown session");
@@ -15,12 +15,11 @@ type CacheEntry = { readonly caller: SessionCaller; readonly expiresAt: Date } |
 type Which = { readonly token: string } | { readonly id: string };
 
 export class SessionDirectory {
-  private readonly cache = new LRUCache<string, CacheEntry>({ max: SESSION_CACHE_ENTRIES_MAX, ttl: SESSION_CACHE_MS });
-  /** By session id, so that its end finds the entry. */
-  private readonly cacheKeys = new LRUCache<string, string>({ max: SESSION_CACHE_ENTRIES_MAX });
-  private readonly pending = new Map<string, Promise<CacheEntry>>();
-  /** Counts drops: an answer that was asked for before a drop must not be cached after it. */
-  private generation = 0;
+  private readonly cache = new CredentialCache<CacheEntry>({
+    entriesMax: SESSION_CACHE_ENTRIES_MAX,
+    ttlMs: () => SESSION_CACHE_MS,
+    idOf: (entry) => (entry === UNKNOWN ? null : entry.caller.sessionId),
+  });
 
   constructor(
     private readonly database: Database,
@@ -28,8 +27,8 @@ export class SessionDirectory {
     private readonly clock: Clock,
     events: Events,
   ) {
-    events.listen("session-changed", ({ sessionId }) => this.drop(sessionId));
-    events.onDoubt(() => this.dropAll());
+    events.listen("session-changed", ({ sessionId }) => this.cache.drop(sessionId));
+    events.onDoubt(() => this.cache.dropAll());
   }
 
   /** A token as it is stored. */
@@ -40,34 +39,17 @@ export class SessionDirectory {
   /** Null for a token that is unknown, expired or revoked. */
   async find(token: string): Promise<SessionCaller | null> {
     const cacheKey = digest("sha256", token, "base64");
-    return this.admit(this.cache.get(cacheKey) ?? (await this.lookUp(cacheKey, () => ({ token: this.hash(token) }))));
+    return this.admit(this.cache.get(cacheKey) ?? (await this.cache.lookUp(cacheKey, () => this.load({ token: this.hash(token) }))));
   }
 
   /** The session of which only the id is known; null as above. */
   async findById(id: string): Promise<SessionCaller | null> {
-    const cached = this.cache.get(this.cacheKeys.get(id) ?? id) ?? this.cache.get(id);
-    return this.admit(cached ?? (await this.lookUp(id, () => ({ id }))));
+    const cached = this.cache.getById(id);
+    return this.admit(cached ?? (await this.cache.lookUp(id, () => this.load({ id }))));
   }
 
   private admit(entry: CacheEntry): SessionCaller | null {
     return entry === UNKNOWN || entry.expiresAt <= this.clock.now() ? null : entry.caller;
-  }
-
-  /** `cacheKey` is the digest of the token, or the session's id. */
-  private lookUp(cacheKey: string, which: () => Which): Promise<CacheEntry> {
-    const running = this.pending.get(cacheKey);
-    if (running) return running;
-    const generation = this.generation;
-    const started = this.load(which())
-      .then((entry) => {
-        if (generation !== this.generation) return entry;
-        this.cache.set(cacheKey, entry);
-        if (entry !== UNKNOWN && entry.caller.sessionId !== cacheKey) this.cacheKeys.set(entry.caller.sessionId, cacheKey);
-        return entry;
-      })
-      .finally(() => this.pending.delete(cacheKey));
-    this.pending.set(cacheKey, started);
-    return started;
   }
 
   private async load(which: Which): Promise<CacheEntry> {
@@ -92,20 +74,5 @@ export class SessionDirectory {
     if (renewed.getTime() - row.expiresAt.getTime() < SESSION_RENEWAL_SECONDS * 1000) return row.expiresAt;
     await this.database.prisma.session.updateMany({ where: { id: row.id }, data: { expiresAt: renewed } });
     return renewed;
-  }
-
-  private drop(sessionId: string): void {
-    this.generation += 1;
-    this.cache.delete(sessionId);
-    const cacheKey = this.cacheKeys.get(sessionId);
-    if (cacheKey === undefined) return;
-    this.cacheKeys.delete(sessionId);
-    this.cache.delete(cacheKey);
-  }
-
-  private dropAll(): void {
-    this.generation += 1;
-    this.cacheKeys.clear();
-    this.cache.clear();
   }
 }

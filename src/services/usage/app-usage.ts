@@ -2,10 +2,11 @@
  * Attribution: what an app has its users spend, for the app's owner (docs/spec/usage.md#app-usage). An app is a publishable key; the
  * keys that its users have granted to it bring the traffic. Days and models are told, nothing of who the users are or how many.
  */
-import { z } from "zod";
+
 import type { RequestContext } from "../../context.js";
 import { notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
+import { isUuid } from "../../lib/ids.js";
 import { USAGE_DAILY_DAYS_DEFAULT } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import { requirePermission } from "../access/permissions.js";
@@ -56,7 +57,7 @@ export class AppUsages {
   }
 
   private async assertOwned(accountId: string, appKeyId: string): Promise<void> {
-    const isId = z.uuid().safeParse(appKeyId).success;
+    const isId = isUuid(appKeyId);
     const where = { id: appKeyId, accountId, type: "publishable" } as const;
     if (!isId || (await this.database.prisma.apiKey.count({ where })) === 0) throw notFound("app");
   }

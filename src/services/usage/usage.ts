@@ -1,8 +1,8 @@
 /** Usage: the history of an account's generations, newest first, and its daily roll-up (docs/spec/usage.md). */
-import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { invalidInput, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
+import { isUuid } from "../../lib/ids.js";
 import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT } from "../../limits.js";
@@ -67,7 +67,7 @@ export class UsageRecords {
 
   async get(ctx: RequestContext, id: string): Promise<UsageRow> {
     const { accountId } = requirePermission(ctx, "usage");
-    if (!z.uuid().safeParse(id).success) throw notFound("usage record");
+    if (!isUuid(id)) throw notFound("usage record");
     const row = await this.database.prisma.usageRecord.findUnique({ where: { id, accountId } });
     if (!row) throw notFound("usage record");
     return row;

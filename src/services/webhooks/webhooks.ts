@@ -2,11 +2,10 @@
  * Webhooks: addresses of an account that are told what happens, and the log of what they were told. Managed by whoever manages its
  * keys. What is sent follows Standard Webhooks; `docs/webhooks.md` says it to receivers.
  */
-import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { conflict, notFound, rateLimited } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { createId } from "../../lib/ids.js";
+import { createId, isUuid } from "../../lib/ids.js";
 import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
@@ -200,10 +199,6 @@ export class Webhooks {
     if (!row) throw notFound("webhook endpoint");
     return row;
   }
-}
-
-function isUuid(id: string): boolean {
-  return z.uuid().safeParse(id).success;
 }
 
 function toEndpointRow(row: WebhookEndpointModel): WebhookEndpointRow {

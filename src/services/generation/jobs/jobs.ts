@@ -10,12 +10,13 @@
  *    answer kept from everybody.
  * 4. `JobRecovery` concludes what this process, or another, left undone at any of these steps.
  */
+
 import type { Readable } from "node:stream";
 import type { Logger } from "pino";
-import * as z from "zod";
 import type { RequestContext } from "../../../context.js";
 import { conflict, notFound, serviceUnavailable } from "../../../errors.js";
 import { closedTypeOf, type GeneratedType } from "../../../lib/content-types.js";
+import { isUuid } from "../../../lib/ids.js";
 import { type Page, type PageRequest, toPage } from "../../../lib/pagination.js";
 import { RECOVERY_SWEEP_MS } from "../../../limits.js";
 import type { BlobStore, ByteRange } from "../../../store/blobs.js";
@@ -175,7 +176,7 @@ export class GenerationJobs {
    */
   private async find(ctx: RequestContext, id: string): Promise<GenerationJobModel> {
     const caller = requireCaller(ctx);
-    const row = z.uuid().safeParse(id).success ? await this.deps.rows.find(id) : null;
+    const row = isUuid(id) ? await this.deps.rows.find(id) : null;
     if (row?.accountId !== caller.accountId) throw notFound("generation");
     const isShared = caller.kind === "key" && caller.apiKeyType === "publishable";
     if (isShared && row.apiKeyId !== caller.apiKeyId) throw notFound("generation");

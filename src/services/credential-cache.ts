@@ -1,0 +1,80 @@
+/**
+ * What is known of credentials, in memory: by the digest of each one's text, or by its id where only that is known. Known and unknown
+ * credentials are kept alike; the number is bounded, and a change drops what is known at once.
+ */
+import { LRUCache } from "lru-cache";
+
+export interface CredentialCacheOptions<Entry> {
+  readonly entriesMax: number;
+  readonly ttlMs: (entry: Entry) => number;
+  /** The credential's id; null for one that is unknown. */
+  readonly idOf: (entry: Entry) => string | null;
+}
+
+export class CredentialCache<Entry extends object | symbol> {
+  private readonly entries: LRUCache<string, Entry>;
+  /** By id, so that a change finds the entry. */
+  private readonly cacheKeys: LRUCache<string, string>;
+  /** Look-ups under way, so that a burst of one unknown credential asks once. */
+  private readonly pending = new Map<string, Promise<Entry>>();
+  /** Counts drops: an answer that was asked for before a drop must not be cached after it. */
+  private generation = 0;
+
+  constructor(private readonly options: CredentialCacheOptions<Entry>) {
+    this.entries = new LRUCache({ max: options.entriesMax });
+    this.cacheKeys = new LRUCache({ max: options.entriesMax });
+  }
+
+  get(digest: string): Entry | undefined {
+    return this.entries.get(digest);
+  }
+
+  getById(id: string): Entry | undefined {
+    return this.entries.get(this.cacheKeys.get(id) ?? id) ?? this.entries.get(id);
+  }
+
+  /** `cacheKey` is a digest or an id. */
+  lookUp(cacheKey: string, load: () => Promise<Entry>): Promise<Entry> {
+    const running = this.pending.get(cacheKey);
+    if (running) return running;
+    const { generation } = this;
+    const started = load()
+      .then((entry) => {
+        if (generation === this.generation) this.put(cacheKey, entry);
+        return entry;
+      })
+      .finally(() => {
+        if (this.pending.get(cacheKey) === started) this.pending.delete(cacheKey);
+      });
+    this.pending.set(cacheKey, started);
+    return started;
+  }
+
+  drop(id: string): void {
+    this.forgetPending();
+    this.entries.delete(id);
+    const cacheKey = this.cacheKeys.get(id);
+    if (cacheKey === undefined) return;
+    this.cacheKeys.delete(id);
+    this.entries.delete(cacheKey);
+  }
+
+  /** Any credential may have changed without this process having heard of it. */
+  dropAll(): void {
+    this.forgetPending();
+    this.cacheKeys.clear();
+    this.entries.clear();
+  }
+
+  private put(cacheKey: string, entry: Entry): void {
+    this.entries.set(cacheKey, entry, { ttl: this.options.ttlMs(entry) });
+    const id = this.options.idOf(entry);
+    if (id !== null && id !== cacheKey) this.cacheKeys.set(id, cacheKey);
+  }
+
+  /** Whoever asks from now on must not be told what was read before. */
+  private forgetPending(): void {
+    this.generation += 1;
+    this.pending.clear();
+  }
+}
