@@ -1,6 +1,8 @@
 /** The housekeeping that PostgreSQL's background processes do, and that the embedded database, being one process, lacks. */
+
 import type pg from "pg";
 import type { Logger } from "pino";
+import { Repeated } from "../lib/repeated.js";
 
 /** Rewritten by nearly every flush: without VACUUM their dead versions pile up. */
 const HOT_TABLES = ["hold", "account", "api_key", "usage_daily"] as const;
@@ -30,7 +32,6 @@ export function startMaintenance(pool: pg.Pool, log: Logger, schedule = SCHEDULE
   let checkpointAt = 0;
   let vacuumedAt = Date.now();
   let analyzedAt = Date.now();
-  let running: Promise<void> | null = null;
 
   const look = async () => {
     const now = Date.now();
@@ -52,18 +53,8 @@ export function startMaintenance(pool: pg.Pool, log: Logger, schedule = SCHEDULE
     checkpointAt = await logPosition(pool);
   };
 
-  const timer = setInterval(() => {
-    running ??= look()
-      .catch((error: unknown) => log.warn({ err: error }, "maintenance of the embedded database failed"))
-      .finally(() => {
-        running = null;
-      });
-  }, schedule.lookMs);
-  timer.unref();
-  return async () => {
-    clearInterval(timer);
-    await running;
-  };
+  const looks = new Repeated(look, log, "maintenance of the embedded database failed").every(schedule.lookMs);
+  return () => looks.close();
 }
 
 /** A statement for each table, so that flushes get their turns in between. */

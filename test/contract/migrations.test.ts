@@ -2,9 +2,12 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
+import { PrismaPg } from "@prisma/adapter-pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { diffSchema } from "../../scripts/schema-diff.js";
+import { newestFirst } from "../../src/lib/pagination.js";
 import { type Database, openDatabase } from "../../src/store/database.js";
+import { PrismaClient } from "../../src/store/generated/prisma/client.js";
 import { migrate } from "../../src/store/migrations.js";
 import { createEmptyDir, createTestDatabase, silentLog } from "../support/database.js";
 import { isPostgresInstalled, POSTGRES_ABSENT, startPostgres } from "../support/postgres.js";
@@ -37,6 +40,11 @@ describe.skipIf(!isPostgresInstalled)("PostgreSQL", () => {
     };
   });
 });
+
+interface Statement {
+  readonly text: string;
+  readonly values: unknown[];
+}
 
 function describeContract(open: () => Promise<{ readonly database: Database; close(): Promise<void> }>): void {
   let database: Database;
@@ -101,6 +109,56 @@ function describeContract(open: () => Promise<{ readonly database: Database; clo
     ])("has no line of %s in a %s", async (book, kind) => {
       await expect(execute(insert, [randomUUID(), book, kind])).rejects.toThrow("ledger_entry_book_check");
     });
+  });
+
+  describe("a page of a list", () => {
+    const after = { timestamp: new Date("2026-01-31T12:00:00.000Z"), id: randomUUID() };
+    const { where: older, ...page } = newestFirst({ first: 20, after });
+    const { where: olderUsage, ...usagePage } = newestFirst({ first: 20, after }, "timestamp");
+    const owner = { accountId: randomUUID() };
+
+    it.each<[string, (prisma: PrismaClient) => Promise<unknown>]>([
+      ["accounts", (prisma) => prisma.account.findMany({ where: older, ...page })],
+      ["keys", (prisma) => prisma.apiKey.findMany({ where: { ...owner, revokedAt: null, ...older }, ...page })],
+      ["an account's usage", (prisma) => prisma.usageRecord.findMany({ where: { ...owner, AND: olderUsage }, ...usagePage })],
+      ["a key's usage", (prisma) => prisma.usageRecord.findMany({ where: { apiKeyId: owner.accountId, AND: olderUsage }, ...usagePage })],
+      ["generations", (prisma) => prisma.generationJob.findMany({ where: { ...owner, ...older }, ...page })],
+      ["files", (prisma) => prisma.mediaObject.findMany({ where: { ...owner, ...older }, ...page })],
+      ["models and agents", (prisma) => prisma.communityModel.findMany({ where: { ...owner, ...older }, ...page })],
+      ["webhook deliveries", (prisma) => prisma.webhookDelivery.findMany({ where: { endpointId: owner.accountId, ...older }, ...page })],
+    ])("enters the index of %s where it begins", async (_list, query) => {
+      const [statement] = await statementsOf(query);
+
+      const plan = await explain(statement);
+
+      expect(plan).toMatch(/Index Cond: .*(?:created_at|"?timestamp"?) <=/);
+      // Rows come in the index's order.
+      expect(plan).not.toMatch(/\bSort\b/);
+    });
+
+    /** What Prisma sends for a query, with its values. */
+    async function statementsOf(query: (prisma: PrismaClient) => Promise<unknown>): Promise<Statement[]> {
+      const prisma = new PrismaClient({ adapter: new PrismaPg(database.pool), log: [{ emit: "event", level: "query" }] });
+      const statements: Statement[] = [];
+      prisma.$on("query", ({ query: text, params }) => statements.push({ text, values: JSON.parse(params) as unknown[] }));
+      await query(prisma);
+      return statements;
+    }
+
+    /** Empty tables are read faster without an index: what is asked is which way there is. */
+    async function explain(statement: Statement | undefined): Promise<string> {
+      const client = await database.pool.connect();
+      try {
+        await client.query("BEGIN");
+        await client.query("SET LOCAL enable_seqscan = off");
+        await client.query("SET LOCAL enable_bitmapscan = off");
+        const { rows } = await client.query({ text: `EXPLAIN ${statement?.text}`, values: statement?.values ?? [] });
+        return rows.map((row) => row["QUERY PLAN"]).join("\n");
+      } finally {
+        await client.query("ROLLBACK");
+        client.release();
+      }
+    }
   });
 
   describe("an account", () => {

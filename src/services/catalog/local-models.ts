@@ -2,8 +2,10 @@
  * Keeps the catalog's local models those that the local server has (docs/operating.md#configuration, `OLLAMA_BASE_URL`). The server is
  * asked beside everything else, never while a generation waits: one that is down keeps its last list, and is noticed when it comes up.
  */
+
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
+import { Repeated } from "../../lib/repeated.js";
 import { LOCAL_REFRESH_MS, LOCAL_START_WAIT_MS } from "../../limits.js";
 import { type LocalModel, LocalModelServer } from "../../providers/ollama.js";
 import type { Catalog } from "./catalog.js";
@@ -14,8 +16,7 @@ export class LocalModels {
   private readonly controller = new AbortController();
   private models: readonly LocalModel[] = [];
   private isAnswering: boolean | null = null;
-  private timer: NodeJS.Timeout | null = null;
-  private refreshing: Promise<void> | null = null;
+  private readonly asks: Repeated;
 
   constructor(
     private readonly baseUrl: string,
@@ -24,12 +25,12 @@ export class LocalModels {
     private readonly refreshMs = LOCAL_REFRESH_MS,
   ) {
     this.server = new LocalModelServer(serverUrlOf(baseUrl));
+    this.asks = new Repeated(() => this.ask(), log, "the local model server could not be asked");
   }
 
   /** Resolves when the server has been asked, or when a start need not wait for it any longer. */
   async start(): Promise<void> {
-    this.timer = setInterval(() => void this.refresh(), this.refreshMs);
-    this.timer.unref();
+    this.asks.every(this.refreshMs);
     let waited: NodeJS.Timeout | undefined;
     const enough = new Promise<void>((resolve) => {
       waited = setTimeout(resolve, LOCAL_START_WAIT_MS);
@@ -40,16 +41,12 @@ export class LocalModels {
 
   /** Asks the server now, unless it is being asked. Never rejects. */
   refresh(): Promise<void> {
-    this.refreshing ??= this.ask().finally(() => {
-      this.refreshing = null;
-    });
-    return this.refreshing;
+    return this.asks.now();
   }
 
   async stop(): Promise<void> {
-    if (this.timer) clearInterval(this.timer);
     this.controller.abort(new Error("The service is stopping."));
-    await this.refreshing;
+    await this.asks.close();
     await this.server.close();
   }
 

@@ -8,10 +8,12 @@
  *    as they hold.
  * 4. While events may be missed, and every so often where other processes write too, what was written since is read again.
  */
+
 import type { Logger } from "pino";
 import type { Caller } from "../../context.js";
 import { serviceUnavailable } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
+import { Repeated } from "../../lib/repeated.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { CommunityCatalog, ModelHealth } from "../catalog/community.js";
@@ -46,10 +48,9 @@ export class CommunityDirectory implements CommunityCatalog {
   /** By callable id; null: to be sorted anew. */
   private sorted: readonly Registration[] | null = null;
   private readonly queue: RereadQueue;
-  private looking: Promise<void> | null = null;
+  private readonly looks: Repeated;
   /** All that was written until then has been read. */
   private readUpTo = 0;
-  private timer: NodeJS.Timeout | null = null;
   private readonly stopDoubts: () => void;
 
   constructor(private readonly deps: DirectoryDependencies) {
@@ -58,6 +59,7 @@ export class CommunityDirectory implements CommunityCatalog {
       (ids) => this.readRows(ids),
       (error) => log.warn({ err: error }, "changes of registered models could not be read yet"),
     );
+    this.looks = new Repeated(() => this.readChanges(), log, "the registered models could not be looked up");
     events.listen("community-model-changed", ({ modelId }) => this.queue.add([modelId]));
     events.listen("account-renamed", ({ accountId }) => this.queue.add(this.rowIdsOf(accountId)));
     this.stopDoubts = events.onDoubt(() => void this.look());
@@ -67,16 +69,12 @@ export class CommunityDirectory implements CommunityCatalog {
   async load(): Promise<void> {
     this.readUpTo = Date.now();
     await this.queue.between(() => this.readAll());
-    if (this.deps.database.isExclusive) return;
-    this.timer = setInterval(() => void this.look(), DIRECTORY_LOOK_MS);
-    this.timer.unref();
+    if (!this.deps.database.isExclusive) this.looks.every(DIRECTORY_LOOK_MS);
   }
 
   async close(): Promise<void> {
-    if (this.timer) clearInterval(this.timer);
     this.stopDoubts();
-    await this.queue.close();
-    await this.looking;
+    await Promise.all([this.looks.close(), this.queue.close()]);
   }
 
   /** Resolves when this process has read what has been announced to it so far. Never rejects: a database that is away is asked again. */
@@ -143,12 +141,7 @@ export class CommunityDirectory implements CommunityCatalog {
 
   /** Reads again what was written since it was last read, and what is gone. Never rejects. */
   look(): Promise<void> {
-    this.looking ??= this.readChanges()
-      .catch((error: unknown) => this.deps.log.warn({ err: error }, "the registered models could not be looked up"))
-      .finally(() => {
-        this.looking = null;
-      });
-    return this.looking;
+    return this.looks.now();
   }
 
   private async readChanges(): Promise<void> {

@@ -5,7 +5,9 @@
  * processes may find the same hold; settling it twice changes nothing. What was metered is at most a second old, and less than what
  * the dead process knew: when its own settlement turns up in a spool, it corrects the charge.
  */
+
 import type { Logger } from "pino";
+import { Repeated } from "../../lib/repeated.js";
 import { HEARTBEAT_DEAD_MS, HEARTBEAT_MS, RECOVERY_SWEEP_MS } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { LedgerRecord } from "../../store/ledger.js";
@@ -29,7 +31,7 @@ interface AbandonedHold {
 }
 
 export class HoldRecovery {
-  private timers: NodeJS.Timeout[] = [];
+  private repeated: readonly Repeated[] = [];
 
   constructor(
     private readonly database: Database,
@@ -46,12 +48,12 @@ export class HoldRecovery {
       this.database.prisma.gatewayProcess.create({ data: { id: processId, instanceId } }),
     ]);
     await this.sweep();
-    this.timers = [this.repeat(HEARTBEAT_MS, () => this.beat()), this.repeat(RECOVERY_SWEEP_MS, () => this.sweep())];
+    this.repeated = [this.repeat(HEARTBEAT_MS, () => this.beat()), this.repeat(RECOVERY_SWEEP_MS, () => this.sweep())];
   }
 
   /** Stops looking; the process is gone, so what it left is anyone's to recover. */
   async stop(): Promise<void> {
-    for (const timer of this.timers) clearInterval(timer);
+    await Promise.all(this.repeated.map((each) => each.close()));
     await this.database.prisma.gatewayProcess.deleteMany({ where: { id: this.identity.processId } });
   }
 
@@ -107,17 +109,8 @@ export class HoldRecovery {
       ON CONFLICT (id) DO UPDATE SET heartbeat_at = now()`;
   }
 
-  private repeat(everyMs: number, work: () => Promise<unknown>): NodeJS.Timeout {
-    let isRunning = false;
-    const timer = setInterval(() => {
-      if (isRunning || this.settler.isUnavailable) return;
-      isRunning = true;
-      work()
-        .catch((error: unknown) => this.log.warn({ err: error }, "a periodic task of the ledger failed; it is repeated"))
-        .finally(() => {
-          isRunning = false;
-        });
-    }, everyMs);
-    return timer.unref();
+  private repeat(everyMs: number, work: () => Promise<unknown>): Repeated {
+    const attempt = () => (this.settler.isUnavailable ? undefined : work());
+    return new Repeated(attempt, this.log, "a periodic task of the ledger failed; it is repeated").every(everyMs);
   }
 }

@@ -2,8 +2,10 @@
  * Takes away what nobody wants any more: what has expired, and blobs that no row names, which a process left that died between the
  * two. Several processes may do so at once; each looks at its own blobs.
  */
+
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
+import { Repeated } from "../../lib/repeated.js";
 import type { BlobInfo, BlobStore } from "../../store/blobs.js";
 import { EXPIRY_SWEEP_MS, ORPHAN_AGE_MS, ORPHAN_SWEEP_MS } from "./limits.js";
 
@@ -19,8 +21,7 @@ export interface BlobOwner {
 }
 
 export class BlobGc {
-  private timer: NodeJS.Timeout | null = null;
-  private running: Promise<void> | null = null;
+  private readonly sweeps: Repeated;
   private orphansSweptAt = 0;
 
   constructor(
@@ -30,19 +31,16 @@ export class BlobGc {
     private readonly log: Logger,
     /** What expires and has no blobs. */
     private readonly others: readonly { sweep(): Promise<number> }[] = [],
-  ) {}
-
-  start(): void {
-    this.timer = setInterval(() => {
-      this.running ??= this.run().finally(() => {
-        this.running = null;
-      });
-    }, EXPIRY_SWEEP_MS).unref();
+  ) {
+    this.sweeps = new Repeated(() => this.run(), log, "could not remove what has expired; it is tried again");
   }
 
-  async stop(): Promise<void> {
-    if (this.timer) clearInterval(this.timer);
-    await this.running;
+  start(): void {
+    this.sweeps.every(EXPIRY_SWEEP_MS);
+  }
+
+  stop(): Promise<void> {
+    return this.sweeps.close();
   }
 
   /** Returns how many things expired. */
@@ -62,15 +60,11 @@ export class BlobGc {
   }
 
   private async run(): Promise<void> {
-    try {
-      await this.sweepExpired();
-      if (performance.now() - this.orphansSweptAt < ORPHAN_SWEEP_MS && this.orphansSweptAt > 0) return;
-      this.orphansSweptAt = performance.now();
-      const orphans = await this.sweepOrphans();
-      if (orphans > 0) this.log.warn({ blobs: orphans }, "removed blobs that nothing refers to");
-    } catch (error) {
-      this.log.warn({ err: error }, "could not remove what has expired; it is tried again");
-    }
+    await this.sweepExpired();
+    if (performance.now() - this.orphansSweptAt < ORPHAN_SWEEP_MS && this.orphansSweptAt > 0) return;
+    this.orphansSweptAt = performance.now();
+    const orphans = await this.sweepOrphans();
+    if (orphans > 0) this.log.warn({ blobs: orphans }, "removed blobs that nothing refers to");
   }
 
   /** Some at a time. A blob is written before the row that names it, so young ones are left alone. */

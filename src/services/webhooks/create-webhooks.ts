@@ -1,6 +1,8 @@
 /** Webhooks and the telling of low balances, each part with what it uses. */
+
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
+import { Repeated } from "../../lib/repeated.js";
 import { ApiKeyRows } from "../api-keys/api-key-rows.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Infrastructure } from "../composition/infrastructure.js";
@@ -55,7 +57,7 @@ export function createWebhooks(
   const catchUp = new WebhookCatchUp(database, queue, apiKeyRows, clock);
   const notices = new WebhookNotices({ database, listeners, queue, apiKeyRows, catchUp, events, ownEvents, log, onQueued });
   const watch = new LowBalanceWatch({ database, events, clock, log, onQueued });
-  let sweep: NodeJS.Timeout | null = null;
+  const sweeps = new Repeated(() => queue.sweep(), log, "could not sweep the log of webhooks; it is tried again");
   return {
     webhooks: new Webhooks({ database, queue, sender, secrets, listeners, events, clock, onQueued }),
     lowBalance: new LowBalance(database),
@@ -68,12 +70,10 @@ export function createWebhooks(
         notices.start();
         watch.start();
         dispatcher.start();
-        sweep = setInterval(() => {
-          queue.sweep().catch((error: unknown) => log.warn({ err: error }, "could not sweep the log of webhooks; it is tried again"));
-        }, WEBHOOK_SWEEP_MS).unref();
+        sweeps.every(WEBHOOK_SWEEP_MS);
       },
       close: async () => {
-        if (sweep) clearInterval(sweep);
+        await sweeps.close();
         await watch.close();
         await notices.close();
         await listeners.close();

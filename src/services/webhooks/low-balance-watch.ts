@@ -5,8 +5,10 @@
  * as told, in the statement that also queues its webhooks, tells it to the subscribers; a process that is killed before has told
  * nothing, and another one does. A balance that is up again by then is not told of.
  */
+
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
+import { Repeated } from "../../lib/repeated.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { LowBalanceNotice } from "../credits/low-balance.js";
@@ -24,37 +26,30 @@ export interface LowBalanceWatchDependencies {
 
 export class LowBalanceWatch {
   private timer: NodeJS.Timeout | null = null;
-  private looking: Promise<void> | null = null;
-  private enders: (() => void)[] = [];
+  private readonly looks: Repeated;
+  private stopListening: () => void = () => undefined;
 
-  constructor(private readonly deps: LowBalanceWatchDependencies) {}
+  constructor(private readonly deps: LowBalanceWatchDependencies) {
+    this.looks = new Repeated(() => this.tellFalls(), deps.log, "could not look for low balances; it is tried again");
+  }
 
   /** Changes of balances that come together are one look. */
   start(): void {
-    const sweep = setInterval(() => this.look(), LOW_BALANCE_SWEEP_MS).unref();
-    this.enders = [this.deps.events.listen("balance-changed", () => this.lookSoon()), () => clearInterval(sweep)];
-    this.look();
+    this.stopListening = this.deps.events.listen("balance-changed", () => this.lookSoon());
+    void this.looks.every(LOW_BALANCE_SWEEP_MS).now();
   }
 
   async close(): Promise<void> {
-    for (const end of this.enders) end();
+    this.stopListening();
     if (this.timer) clearTimeout(this.timer);
-    await this.looking;
+    await this.looks.close();
   }
 
   private lookSoon(): void {
     this.timer ??= setTimeout(() => {
       this.timer = null;
-      this.look();
+      void this.looks.now();
     }, LOW_BALANCE_LOOK_MS).unref();
-  }
-
-  private look(): void {
-    this.looking ??= this.tellFalls()
-      .catch((error: unknown) => this.deps.log.warn({ err: error }, "could not look for low balances; it is tried again"))
-      .finally(() => {
-        this.looking = null;
-      });
   }
 
   private async tellFalls(): Promise<void> {

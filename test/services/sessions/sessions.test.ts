@@ -92,6 +92,43 @@ describe("A session", () => {
     expect(renewed.expiresAt.getTime() - clock.now().getTime()).toBe(SESSION_SECONDS * 1000);
   });
 
+  it("is over for whoever asks after its end, also while a look-up from before it is under way", async () => {
+    const { accountId } = await signUp(app);
+    const id = crypto.randomUUID();
+    const token = createHmac("sha256", SECRET).update("held").digest("base64url");
+    const { session } = database().prisma;
+    await session.create({ data: { id, accountId, token, expiresAt: new Date(clock.now().getTime() + SESSION_SECONDS * 1000) } });
+    let hasRead: () => void = () => undefined;
+    let release: () => void = () => undefined;
+    const read = new Promise<void>((resolve) => {
+      hasRead = resolve;
+    });
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    // The database has answered, and its answer is on its way for a while.
+    const findUnique = async (args: Parameters<typeof session.findUnique>[0]) => {
+      const row = await session.findUnique(args);
+      hasRead();
+      if (row) await released;
+      return row;
+    };
+    const slow = { prisma: { session: { findUnique } } } as unknown as Database;
+    const events = createMemoryEvents(silentLog);
+    const directory = new SessionDirectory(slow, SECRET, clock, events);
+
+    const before = directory.find("held");
+    await read;
+    await session.delete({ where: { id } });
+    events.publish("session-changed", { accountId, sessionId: id });
+    const after = await directory.find("held");
+    release();
+
+    expect(after).toBeNull();
+    await before;
+    expect(await directory.find("held")).toBeNull();
+  });
+
   it("is forgotten by the database once it is over", async () => {
     const person = await signUp(app);
     clock.advance(SESSION_SECONDS);

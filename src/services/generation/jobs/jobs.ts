@@ -18,6 +18,7 @@ import { conflict, notFound, serviceUnavailable } from "../../../errors.js";
 import { closedTypeOf, type GeneratedType } from "../../../lib/content-types.js";
 import { isUuid } from "../../../lib/ids.js";
 import { type Page, type PageRequest, toPage } from "../../../lib/pagination.js";
+import { Repeated } from "../../../lib/repeated.js";
 import { RECOVERY_SWEEP_MS } from "../../../limits.js";
 import type { BlobStore, ByteRange } from "../../../store/blobs.js";
 import type { Events } from "../../../store/events.js";
@@ -28,6 +29,8 @@ import { blobKeyOf, type GenerationJob, type StoredRequest, toJob } from "./job.
 import type { JobRecovery } from "./job-recovery.js";
 import type { JobRows } from "./job-rows.js";
 import type { JobRunner, Prepare } from "./job-runner.js";
+
+const LOOKING_FAILED = "looking after generation jobs failed; it is repeated";
 
 export interface GenerationJobsDependencies {
   readonly runner: JobRunner;
@@ -48,17 +51,17 @@ export interface JobContent {
 }
 
 export class GenerationJobs {
-  private timer: NodeJS.Timeout | null = null;
-  private sweeping: Promise<void> | null = null;
+  private readonly sweeps: Repeated;
   private readonly stopListening: () => void;
 
   constructor(private readonly deps: GenerationJobsDependencies) {
-    const { events, runner } = deps;
+    const { events, runner, recovery, log } = deps;
+    this.sweeps = new Repeated(() => recovery.sweep(), log, LOOKING_FAILED);
     const stops = [
       events.listen("generation-changed", ({ generationId, status }) => {
         if (status === "cancelled") runner.cancel(generationId);
       }),
-      events.onGap(() => void runner.stopCancelled().catch((error: unknown) => this.warn(error))),
+      events.onGap(() => void runner.stopCancelled().catch((error: unknown) => log.warn({ err: error }, LOOKING_FAILED))),
     ];
     this.stopListening = () => {
       for (const stop of stops) stop();
@@ -68,25 +71,17 @@ export class GenerationJobs {
   /** Call when abandoned holds have been recovered. Concludes what an earlier process left, before it resolves. */
   async open(): Promise<void> {
     await this.sweep();
-    this.timer = setInterval(() => void this.sweep(), RECOVERY_SWEEP_MS).unref();
+    this.sweeps.every(RECOVERY_SWEEP_MS);
   }
 
   async close(): Promise<void> {
-    if (this.timer) clearInterval(this.timer);
-    await this.deps.runner.close();
-    await this.sweeping;
+    await Promise.all([this.sweeps.close(), this.deps.runner.close()]);
     this.stopListening();
   }
 
   /** Concludes jobs that nobody works on, and forgets those whose time is up. */
   sweep(): Promise<void> {
-    this.sweeping ??= this.deps.recovery
-      .sweep()
-      .catch((error: unknown) => this.warn(error))
-      .finally(() => {
-        this.sweeping = null;
-      });
-    return this.sweeping;
+    return this.sweeps.now();
   }
 
   /** Throws what the same request would throw by itself, and RATE_LIMITED or SERVICE_UNAVAILABLE when too many jobs run. */
@@ -183,9 +178,5 @@ export class GenerationJobs {
     const { parentRequestId } = row.request as unknown as StoredRequest;
     if (caller.run && parentRequestId !== caller.run.parentRequestId) throw notFound("generation");
     return row;
-  }
-
-  private warn(error: unknown): void {
-    this.deps.log.warn({ err: error }, "looking after generation jobs failed; it is repeated");
   }
 }
