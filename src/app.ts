@@ -16,7 +16,6 @@ import { trackRequests } from "./lib/http-drain.js";
 import { listenAt } from "./lib/listen.js";
 import { loopbackUrl } from "./lib/loopback-url.js";
 import { type RequestEnd, type RequestNote, watchRequests } from "./lib/request-note.js";
-import type { Addresses } from "./lib/settings.js";
 import { DRAIN_TIMEOUT_MS, HTTP_HEADERS_TIMEOUT_MS, HTTP_KEEP_ALIVE_MS, HTTP_REQUEST_TIMEOUT_MS } from "./limits.js";
 import { createMessageClasses } from "./rest/message-classes.js";
 import { answerWhileStarting } from "./rest/starting.js";

@@ -9,7 +9,7 @@ import { faultOfSecretKey } from "../lib/api-key-format.js";
 import type { Addresses } from "../lib/base-url.js";
 import { toPlainDecimal } from "../lib/money.js";
 import { ownValue } from "../lib/own-values.js";
-import type { Addresses, Tier } from "../lib/settings.js";
+import type { GitHubSettings, S3Settings, Tier } from "../lib/settings.js";
 import { StartError } from "../lib/start-error.js";
 import {
   CONTENDED_HOLD_WAIT_MS,
@@ -57,13 +57,8 @@ export interface Config {
   readonly databaseUrl: string | null;
   /** Null: counters and events in memory. */
   readonly redisUrl: string | null;
-  /** Null: blobs in a folder. Null credentials: those that the SDK finds by itself. */
-  readonly s3: {
-    readonly bucket: string;
-    readonly endpoint: string | null;
-    readonly region: string;
-    readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string } | null;
-  } | null;
+  /** Null: blobs in a folder. */
+  readonly s3: S3Settings | null;
   /** What the bodies of requests may hold together. */
   readonly requestBodiesBytes: number;
   readonly mediaQuota: {
@@ -94,13 +89,8 @@ export interface Config {
   readonly metrics: { readonly token: string | null; readonly isOpen: boolean };
   /** Who may make an account: whoever reaches the gateway, or operators alone. */
   readonly signUp: "open" | "closed";
-  readonly github: {
-    readonly clientId: string;
-    readonly clientSecret: string;
-    /** Not from the environment. */
-    readonly webUrl: string;
-    readonly apiUrl: string;
-  } | null;
+  /** Its addresses are not from the environment. */
+  readonly github: GitHubSettings | null;
   /** Not from the environment. */
   readonly signInAttemptsPerMinute: number;
   /** scrypt's N for passwords. Not from the environment. */

@@ -82,3 +82,36 @@ export function cancellable<Item>(
     },
   };
 }
+
+/** What a generation streams, and what it came to. */
+export interface GenerationStream<Batch, Receipt> {
+  readonly batches: AsyncIterableIterator<Batch>;
+  /** Null while there is none. */
+  readonly receipt: () => Receipt | null;
+}
+
+/**
+ * The events of a generation, then the one of its receipt: there is a receipt whenever something was charged, also when the stream then
+ * fails. Leaving, which aborts the signal, closes the stream itself, also before anything has been read from it.
+ */
+export function generationEvents<Batch, Receipt, Event>(
+  { batches, receipt }: GenerationStream<Batch, Receipt>,
+  signal: AbortSignal,
+  toEvents: (batch: Batch) => Iterable<Event> | AsyncIterable<Event>,
+  toEnd: (receipt: Receipt) => Event,
+): AsyncIterable<Event> {
+  signal.addEventListener("abort", () => void batches.return?.().catch(() => undefined), { once: true });
+  const end = () => {
+    const charged = receipt();
+    return charged === null ? [] : [toEnd(charged)];
+  };
+  return (async function* read() {
+    try {
+      for await (const batch of batches) yield* toEvents(batch);
+    } catch (error) {
+      yield* end();
+      throw error;
+    }
+    yield* end();
+  })();
+}

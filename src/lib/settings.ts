@@ -1,12 +1,5 @@
 /** What the configuration states in the words in which services are made with it. */
 
-/** Where the gateway is reached, without a slash at the end. */
-export interface Addresses {
-  readonly baseUrl: string;
-  readonly authUrl: string;
-  readonly mediaUrl: string;
-}
-
 /** What an account of this tier is given at each boundary of the period, in UTC. */
 export interface Tier {
   readonly name: string;
@@ -14,4 +7,22 @@ export interface Tier {
   readonly nanocredits: bigint;
   /** Null: nothing is refilled. */
   readonly period: "hour" | "day" | "week" | "month" | null;
+}
+
+/** Of a bucket that keeps the blobs. */
+export interface S3Settings {
+  readonly bucket: string;
+  /** Null: AWS. */
+  readonly endpoint: string | null;
+  readonly region: string;
+  /** Null: those that the SDK finds by itself. */
+  readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string } | null;
+}
+
+export interface GitHubSettings {
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** Where people are sent, and codes are exchanged. */
+  readonly webUrl: string;
+  readonly apiUrl: string;
 }

@@ -2,7 +2,6 @@
 import { type RequestHandler, Router } from "express";
 import { type Logger, pino } from "pino";
 import type { Addresses } from "../lib/base-url.js";
-import type { Addresses } from "../lib/settings.js";
 import type { Services } from "../services/services.js";
 import { createEndpoint } from "./endpoint.js";
 import { type HostMount, mountHost } from "./host-mount.js";

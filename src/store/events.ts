@@ -62,6 +62,26 @@ export interface Events {
   close(): Promise<void>;
 }
 
+/**
+ * For whoever relies on a right that an event takes away: calls `listener` for each event that `concerns` it, and whenever one may have
+ * been unheard, until the returned function is called.
+ */
+export function listenOrDoubt<C extends EventChannel>(
+  events: Events,
+  channel: C,
+  concerns: (payload: EventChannels[C]) => boolean,
+  listener: () => void,
+): () => void {
+  const stopListening = events.listen(channel, (payload) => {
+    if (concerns(payload)) listener();
+  });
+  const stopDoubts = events.onDoubt(listener);
+  return () => {
+    stopListening();
+    stopDoubts();
+  };
+}
+
 /** Events of one process: nobody else publishes, so there are no gaps. */
 export function createMemoryEvents(log: Logger): Events {
   return new LocalEvents(log);

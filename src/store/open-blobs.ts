@@ -1,10 +1,10 @@
 /** The blob store that is configured: a bucket that processes share, or a directory of this one's own. */
 import { join } from "node:path";
+import type { S3Settings } from "../lib/settings.js";
 import { BlobDrafts } from "./blob-drafts.js";
 import type { BlobUrls } from "./blob-urls.js";
 import type { BlobStore } from "./blobs.js";
 import { openDirectoryBlobs } from "./directory-blobs.js";
-import type { S3Settings } from "./s3-client.js";
 
 export interface OpenedBlobs {
   readonly blobs: BlobStore;

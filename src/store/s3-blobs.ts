@@ -8,6 +8,7 @@ import { rm } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import type { PutObjectCommand, PutObjectCommandInput, S3Client } from "@aws-sdk/client-s3";
+import type { S3Settings } from "../lib/settings.js";
 import { type BlobDrafts, type Draft, readableRange } from "./blob-drafts.js";
 import {
   type BlobDraft,
@@ -30,7 +31,6 @@ import {
   loadPresigner,
   loadS3,
   type S3Module,
-  type S3Settings,
   toCallersError,
   toStartError,
 } from "./s3-client.js";

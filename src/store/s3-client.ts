@@ -1,17 +1,9 @@
 /** The client of an S3 store, loaded when one is configured, and what its errors mean. */
 import type { S3Client } from "@aws-sdk/client-s3";
 import { type AppError, serviceUnavailable } from "../errors.js";
+import type { S3Settings } from "../lib/settings.js";
 import { StartError } from "../lib/start-error.js";
 import { S3_ATTEMPTS_MAX, S3_CONNECT_TIMEOUT_MS, S3_CONNECTIONS_MAX, S3_IDLE_TIMEOUT_MS, S3_RETRY_AFTER_SECONDS } from "./limits.js";
-
-export interface S3Settings {
-  readonly bucket: string;
-  /** Null: AWS. */
-  readonly endpoint: string | null;
-  readonly region: string;
-  /** Null: those that the SDK finds by itself. */
-  readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string } | null;
-}
 
 /** As much of an SDK's error as is looked at. */
 interface S3Failure {

@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
-import type { S3Settings } from "../../src/store/s3-client.js";
+import type { S3Settings } from "../../src/lib/settings.js";
 
 export interface TestS3 {
   /** Where the server is. */

@@ -9,7 +9,7 @@ import { type TranscriptionResult, toTranscriptText } from "../../services/gener
 import { transcriptionInput } from "../../services/generation/media/transcriptions-input.js";
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import { builder } from "../builder.js";
-import { cancellable } from "../cancellable.js";
+import { cancellable, generationEvents } from "../cancellable.js";
 import { CreateSpeechInput, CreateTranscriptionInput, GenerateMusicInput, SpeechSubscriptionInput, toWire } from "./audio-input.js";
 import { Receipt } from "./chat.js";
 
@@ -156,18 +156,17 @@ builder.subscriptionField("speech", (t) =>
   }),
 );
 
-/** Leaving closes the stream itself, also before anything has been read from it. */
 function openEvents(stream: SpokenStream, signal: AbortSignal): AsyncIterable<SpeechEventObject> {
-  signal.addEventListener("abort", () => void stream.chunks.return?.().catch(() => undefined), { once: true });
-  return toEvents(stream);
-}
-
-async function* toEvents(stream: SpokenStream): AsyncGenerator<SpeechEventObject> {
   const { generationId } = stream;
-  const { contentType } = await stream.opened;
-  for await (const bytes of stream.chunks) yield { kind: "chunk", generationId, bytes, contentType };
-  const receipt = stream.receipt();
-  if (receipt !== null) yield { kind: "end", generationId, receipt };
+  return generationEvents<Uint8Array, ReceiptObject, SpeechEventObject>(
+    { batches: stream.chunks, receipt: () => stream.receipt() },
+    signal,
+    async function* (bytes) {
+      const { contentType } = await stream.opened;
+      yield { kind: "chunk", generationId, bytes, contentType };
+    },
+    (receipt) => ({ kind: "end", generationId, receipt }),
+  );
 }
 
 function toBase64(bytes: Uint8Array): string {

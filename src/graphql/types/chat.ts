@@ -12,9 +12,10 @@ import { boundedBy } from "../../services/credits/max-cost.js";
 import type { ChatCompletionResult } from "../../services/generation/chat/chat.js";
 import { chatCompletionInput } from "../../services/generation/chat/chat-input.js";
 import type { ChatCompletionStream } from "../../services/generation/chat/chat-stream.js";
+import type { ChatStreamBatch } from "../../services/generation/chat/chat-tail.js";
 import type { CancelPolicy, Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import { builder } from "../builder.js";
-import { cancellable } from "../cancellable.js";
+import { cancellable, generationEvents } from "../cancellable.js";
 import { ChatCompletionSubscriptionInput, ChatRole, CreateChatCompletionInput, isChatRole, toChatBody } from "./chat-input.js";
 import { MeterSourceEnum, UsageAmounts, UsageSourceEnum, UsageStatusEnum } from "./usage.js";
 
@@ -208,34 +209,20 @@ builder.subscriptionField("chatCompletion", (t) =>
   }),
 );
 
-/** Leaving closes the stream itself, also before anything has been read from it. */
 function openEvents(stream: ChatCompletionStream, signal: AbortSignal): AsyncIterable<ChatCompletionEventObject> {
-  signal.addEventListener("abort", () => void stream.events.return?.().catch(() => undefined), { once: true });
-  return toEvents(stream);
-}
-
-async function* toEvents(stream: ChatCompletionStream): AsyncGenerator<ChatCompletionEventObject> {
-  try {
-    for await (const { chunks } of stream.events) {
-      for (const chunk of chunks) yield* toDeltas(stream.generationId, chunk);
-    }
-  } catch (error) {
-    yield* toEnd(stream);
-    throw error;
-  }
-  yield* toEnd(stream);
+  const { generationId } = stream;
+  return generationEvents<ChatStreamBatch, ReceiptObject, ChatCompletionEventObject>(
+    { batches: stream.events, receipt: () => stream.receipt() },
+    signal,
+    ({ chunks }) => chunks.flatMap((chunk) => [...toDeltas(generationId, chunk)]),
+    (receipt) => ({ kind: "end", generationId, receipt }),
+  );
 }
 
 function* toDeltas(generationId: string, raw: ChatChunkObject): Generator<ChatCompletionDeltaObject> {
   for (const { index, delta, finish_reason } of raw.choices ?? []) {
     yield { kind: "delta", generationId, index: toInt(index) ?? 0, delta: delta ?? {}, finishReason: finish_reason, raw };
   }
-}
-
-/** There is a receipt whenever something was charged, also when the stream then fails. */
-function* toEnd(stream: ChatCompletionStream): Generator<ChatCompletionEndObject> {
-  const receipt = stream.receipt();
-  if (receipt !== null) yield { kind: "end", generationId: stream.generationId, receipt };
 }
 
 /** Upstreams are lenient about types; what is not text is left to `raw`. */

@@ -2,13 +2,13 @@
 
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { boundedBy } from "../../services/credits/max-cost.js";
-import type { ResponseStream } from "../../services/generation/chat/responses.js";
+import type { ResponseStream, ResponseStreamBatch } from "../../services/generation/chat/responses.js";
 import type { ResponseEvent } from "../../services/generation/chat/responses-events.js";
 import { responseInput } from "../../services/generation/chat/responses-input.js";
 import { outputTextOf, type ResponseObject } from "../../services/generation/chat/responses-object.js";
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import { builder } from "../builder.js";
-import { cancellable } from "../cancellable.js";
+import { cancellable, generationEvents } from "../cancellable.js";
 import { Receipt } from "./chat.js";
 import { MAX_COST_DESCRIPTION } from "./chat-input.js";
 
@@ -122,27 +122,12 @@ builder.subscriptionField("response", (t) =>
   }),
 );
 
-/** Leaving closes the stream itself, also before anything has been read from it. */
 function openEvents(stream: ResponseStream, signal: AbortSignal): AsyncIterable<ResponseEventObject> {
-  signal.addEventListener("abort", () => void stream.events.return?.().catch(() => undefined), { once: true });
-  return toEvents(stream);
-}
-
-async function* toEvents(stream: ResponseStream): AsyncGenerator<ResponseEventObject> {
   const { generationId } = stream;
-  try {
-    for await (const { events } of stream.events) {
-      for (const event of events) yield { generationId, event, receipt: null };
-    }
-  } catch (error) {
-    yield* toEnd(stream);
-    throw error;
-  }
-  yield* toEnd(stream);
-}
-
-/** There is a receipt whenever something was charged, also when the stream then fails. */
-function* toEnd(stream: ResponseStream): Generator<ResponseEventObject> {
-  const receipt = stream.receipt();
-  if (receipt !== null) yield { generationId: stream.generationId, event: null, receipt };
+  return generationEvents<ResponseStreamBatch, ReceiptObject, ResponseEventObject>(
+    { batches: stream.events, receipt: () => stream.receipt() },
+    signal,
+    ({ events }) => events.map((event) => ({ generationId, event, receipt: null })),
+    (receipt) => ({ generationId, event: null, receipt }),
+  );
 }

@@ -2,13 +2,13 @@
 import type { LanguageModelV3 } from "@ai-sdk/provider";
 import { toUsage as toQuantities } from "../openai/usage.js";
 import { boundedBody, type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider } from "../provider.js";
+import { refuse } from "../refusal.js";
 import { fromResponse } from "./chat-answer.js";
 import { type ChatRequest, toRequest } from "./chat-request.js";
 import { AiSdkChatStream, ChunkReducer } from "./chat-stream.js";
 import { toUsage } from "./chat-usage.js";
 import { type AiSdkClient, toWarnings } from "./client.js";
 import { fetchReferences } from "./references.js";
-import { refuse } from "./refusal.js";
 import type { ChatTraits, VendorModels } from "./vendor.js";
 
 export class AiSdkChatProvider implements ChatProvider {

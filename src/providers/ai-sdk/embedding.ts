@@ -4,8 +4,8 @@ import { setOwnValue } from "../../lib/own-values.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import type { EmbeddingAnswer, EmbeddingCall, EmbeddingProvider } from "../media.js";
 import { ProviderError } from "../provider.js";
+import { refuse } from "../refusal.js";
 import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
-import { refuse } from "./refusal.js";
 import type { EmbeddingTraits } from "./vendor.js";
 
 export class AiSdkEmbeddingProvider implements EmbeddingProvider {

@@ -2,7 +2,7 @@
 import type { LanguageModelV3FilePart } from "@ai-sdk/provider";
 import { ownValue } from "../../lib/own-values.js";
 import { isRecord } from "../openai/json.js";
-import { refuse } from "./refusal.js";
+import { refuse } from "../refusal.js";
 
 type Loose = Readonly<Record<string, unknown>>;
 

@@ -5,9 +5,9 @@ import { pictureTypeOf } from "../../lib/pictures.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../lib/usage.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
 import { ProviderError } from "../provider.js";
+import { refuse } from "../refusal.js";
 import { nearestAspectRatio } from "./aspect-ratio.js";
 import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
-import { refuse } from "./refusal.js";
 import type { ImageTraits } from "./vendor.js";
 
 export class AiSdkImageProvider implements ImageProvider {

@@ -9,8 +9,8 @@ import type {
 } from "@ai-sdk/provider";
 import type { ChatBody } from "../../lib/chat-format.js";
 import { isRecord } from "../openai/json.js";
+import { refuse } from "../refusal.js";
 import { toFilePart } from "./files.js";
-import { refuse } from "./refusal.js";
 
 type Loose = Readonly<Record<string, unknown>>;
 type AssistantContent = Extract<LanguageModelV3Message, { role: "assistant" }>["content"];

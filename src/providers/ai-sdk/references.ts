@@ -3,7 +3,7 @@ import type { LanguageModelV3FilePart, LanguageModelV3Message, LanguageModelV3Pr
 import { ownValue } from "../../lib/own-values.js";
 import { CHAT_FILE_BYTES_MAX, CHAT_FILES_FETCHED_MAX } from "../../limits.js";
 import type { FetchFile } from "../openai/client.js";
-import { refuse } from "./refusal.js";
+import { refuse } from "../refusal.js";
 
 export interface ReferenceReader {
   /** Addresses that the upstream fetches by itself, by media type; `*` is any. */

@@ -3,8 +3,8 @@ import type { SpeechModelV3 } from "@ai-sdk/provider";
 import { ownValue } from "../../lib/own-values.js";
 import { SPEECH_CONTENT_TYPES, type SpeechCall, type SpeechProvider, type SpeechStream } from "../media.js";
 import { ProviderError } from "../provider.js";
+import { refuse } from "../refusal.js";
 import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
-import { refuse } from "./refusal.js";
 import type { SpeechTraits } from "./vendor.js";
 
 /** Handed on in pieces, so that a slow reader is felt. */

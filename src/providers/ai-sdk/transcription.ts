@@ -2,8 +2,8 @@
 import type { TranscriptionModelV3 } from "@ai-sdk/provider";
 import { setOwnValue } from "../../lib/own-values.js";
 import type { TranscriptionAnswer, TranscriptionCall, TranscriptionProvider, TranscriptSegment } from "../media.js";
+import { refuse } from "../refusal.js";
 import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
-import { refuse } from "./refusal.js";
 import type { TranscriptionTraits } from "./vendor.js";
 
 type Result = Awaited<ReturnType<TranscriptionModelV3["doGenerate"]>>;

@@ -5,10 +5,10 @@ import { setOwnValue } from "../../lib/own-values.js";
 import { VIDEO_BYTES_MAX } from "../../limits.js";
 import type { VideoAnswer, VideoCall, VideoProvider } from "../media.js";
 import { ProviderError } from "../provider.js";
+import { refuse } from "../refusal.js";
 import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
 import type { FetchSession } from "./fetch.js";
 import { typeOfBytes } from "./media-type.js";
-import { refuse } from "./refusal.js";
 import type { VendorModels, VideoTraits } from "./vendor.js";
 
 type VideoOptions = Parameters<Experimental_VideoModelV3["doGenerate"]>[0];

@@ -3,11 +3,9 @@ import type { ChatCompletion } from "../../lib/chat-format.js";
 import type { UpstreamResponse } from "../http.js";
 import { toChunks } from "../openai/chunks.js";
 import { contentTypeOf, isEventStream, isJson, type OpenAiClient, refuse } from "../openai/client.js";
-import { toEmbeddedError } from "../openai/errors.js";
 import { ChatEventStream } from "../openai/event-stream.js";
-import { parseObject } from "../openai/json.js";
 import { toUsage } from "../openai/usage.js";
-import { boundedBody, type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, ProviderError } from "../provider.js";
+import { boundedBody, type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider } from "../provider.js";
 import { toCompletion } from "./responses-answer.js";
 import { ResponsesEvents } from "./responses-events.js";
 import { toResponsesRequest } from "./responses-request.js";
@@ -16,14 +14,16 @@ export class ResponsesChatProvider implements ChatProvider {
   constructor(private readonly client: OpenAiClient) {}
 
   async complete(call: ChatCall): Promise<ChatAnswer> {
-    const { response, warnings } = await this.send(call, false);
-    if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
+    const { fields, warnings } = toResponsesRequest(boundedBody(call), call.upstreamModel, false);
+    const response = await this.client.sendWhole({ path: "", body: JSON.stringify(fields), signal: call.signal });
     const completion = await this.readCompletion(response);
     return { bytes: Buffer.from(JSON.stringify(completion)), completion, usage: toUsage(completion.usage), warnings };
   }
 
   async stream(call: ChatCall): Promise<AsyncIterable<ChatChunkBatch>> {
-    const { response, warnings } = await this.send(call, true);
+    const { fields, warnings } = toResponsesRequest(boundedBody(call), call.upstreamModel, true);
+    const body = JSON.stringify(fields);
+    const response = await this.client.send({ path: "", accept: "text/event-stream", body, signal: call.signal, isStreamed: true });
     // An upstream that names no type is taken to answer what it was asked for.
     if (isEventStream(response) || contentTypeOf(response) === "") {
       return new ChatEventStream(response, this.client.streamBytesMax, new ResponsesEvents(this.client.secrets, warnings));
@@ -33,17 +33,8 @@ export class ResponsesChatProvider implements ChatProvider {
     return once(first ? [{ ...first, warnings }, ...others] : []);
   }
 
-  private async send(call: ChatCall, isStreamed: boolean) {
-    const { fields, warnings } = toResponsesRequest(boundedBody(call), call.upstreamModel, isStreamed);
-    const accept = isStreamed ? "text/event-stream" : "application/json";
-    const response = await this.client.send({ path: "", accept, body: JSON.stringify(fields), signal: call.signal, isStreamed });
-    return { response, warnings };
-  }
-
   private async readCompletion(response: UpstreamResponse): Promise<ChatCompletion> {
-    const answer = parseObject(await response.readAll(this.client.answerBytesMax));
-    if (answer === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
-    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.secrets);
+    const answer = this.client.readObject(await response.readAll(this.client.answerBytesMax));
     return toCompletion(answer, this.client.secrets);
   }
 }

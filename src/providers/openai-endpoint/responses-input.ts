@@ -1,6 +1,7 @@
 /** The messages of a chat as the items of the Responses format: a turn's calls and a tool's answers are items of their own there. */
+
 import { isRecord } from "../openai/json.js";
-import { ProviderError } from "../provider.js";
+import { refuse } from "../refusal.js";
 
 type Loose = Readonly<Record<string, unknown>>;
 
@@ -116,15 +117,6 @@ function toSaidPart(part: Loose, path: string, index: number): Loose {
   if (part.type === "text") return { type: "output_text", text: part.text };
   if (part.type === "refusal") return { type: "refusal", refusal: part.refusal };
   throw refuse(`An assistant's message holds no content of type ${JSON.stringify(part.type)}.`, `${path}.content.${index}.type`);
-}
-
-/** The caller's mistake, told as an upstream tells it. */
-function refuse(message: string, param: string): ProviderError {
-  return new ProviderError("status", `The request was refused: ${message}`, {
-    status: 400,
-    upstreamMessage: message,
-    upstreamParam: param,
-  });
 }
 
 function recordsOf(value: unknown): readonly Loose[] {

@@ -7,9 +7,8 @@ import { cutTexts, decodeBase64, isBase64 } from "../../lib/json-cut.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { UpstreamResponse } from "../http.js";
 import type { InputFile, MediaFile, VideoAnswer, VideoCall, VideoProvider } from "../media.js";
-import { contentTypeOf, type FetchFile, isEventStream, isJson, type OpenAiClient, refuse } from "../openai/client.js";
-import { toEmbeddedError } from "../openai/errors.js";
-import { isRecord, parseObject } from "../openai/json.js";
+import { contentTypeOf, type FetchFile, isJson, type OpenAiClient } from "../openai/client.js";
+import { isRecord } from "../openai/json.js";
 import { ProviderError } from "../provider.js";
 
 const DATA_URL = /^data:([^;,]{1,100})[^,]{0,100};base64,/i;
@@ -25,8 +24,7 @@ export class EndpointVideoProvider implements VideoProvider {
   async generate(call: VideoCall): Promise<VideoAnswer> {
     const { signal } = call;
     const accept = "video/*, application/json;q=0.9";
-    const response = await this.client.send({ path: "", accept, body: JSON.stringify(toRequest(call)), signal, isStreamed: false });
-    if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
+    const response = await this.client.sendWhole({ path: "", accept, body: JSON.stringify(toRequest(call)), signal });
     const file = isJson(response) ? await this.readJson(response, signal) : await readFile(response);
     if (file.bytes.byteLength === 0) throw notAVideo();
     return { ...file, durationMs: null, usage: null, warnings: [] };
@@ -34,9 +32,7 @@ export class EndpointVideoProvider implements VideoProvider {
 
   private async readJson(response: UpstreamResponse, signal: AbortSignal): Promise<MediaFile> {
     const { rest, texts } = cutTexts(await response.readAll(UPSTREAM_BODY_BYTES_MAX), "b64_json");
-    const answer = parseObject(rest);
-    if (answer === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
-    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.secrets);
+    const answer = this.client.readObject(rest);
     const item: unknown = Array.isArray(answer.data) ? answer.data[0] : answer;
     if (!isRecord(item)) throw notAVideo();
     const text = typeof item.b64_json === "number" ? texts[item.b64_json] : item.b64_json;

@@ -4,13 +4,11 @@
  */
 
 import type { ChatBody, ChatCompletion } from "../../lib/chat-format.js";
-import type { UpstreamResponse } from "../http.js";
 import { boundedBody, type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, ProviderError } from "../provider.js";
 import { toChunks } from "./chunks.js";
 import { contentTypeOf, isEventStream, isJson, type OpenAiClient, type OpenAiQuirks, refuse } from "./client.js";
-import { toEmbeddedError } from "./errors.js";
 import { ChatEventStream } from "./event-stream.js";
-import { isRecord, parseObject } from "./json.js";
+import { isRecord } from "./json.js";
 import { areChoices } from "./shapes.js";
 import { ChatChunkEvents } from "./stream.js";
 import { toUsage } from "./usage.js";
@@ -25,15 +23,16 @@ export class OpenAiChatProvider implements ChatProvider {
 
   async complete(call: ChatCall): Promise<ChatAnswer> {
     const { stream_options: _, ...body } = this.bodyOf(call);
-    const response = await this.send(call, JSON.stringify({ ...body, model: call.upstreamModel, stream: false }), false);
-    if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
+    const sent = JSON.stringify({ ...body, model: call.upstreamModel, stream: false });
+    const response = await this.client.sendWhole({ path: this.path, body: sent, signal: call.signal });
     const bytes = await response.readAll(this.client.answerBytesMax);
     const completion = this.parseCompletion(bytes);
     return { bytes, completion, usage: toUsage(completion.usage) };
   }
 
   async stream(call: ChatCall): Promise<AsyncIterable<ChatChunkBatch>> {
-    const response = await this.send(call, JSON.stringify(this.toStreamedBody(call)), true);
+    const body = JSON.stringify(this.toStreamedBody(call));
+    const response = await this.client.send({ path: this.path, accept: "text/event-stream", body, signal: call.signal, isStreamed: true });
     // An upstream that names no type is taken to answer what it was asked for.
     if (isEventStream(response) || contentTypeOf(response) === "") {
       return new ChatEventStream(response, this.client.streamBytesMax, new ChatChunkEvents(this.client.secrets));
@@ -53,15 +52,8 @@ export class OpenAiChatProvider implements ChatProvider {
     return boundedBody(call, this.quirks.outputCapField ?? this.client.outputCapField);
   }
 
-  private send(call: ChatCall, body: string, isStreamed: boolean): Promise<UpstreamResponse> {
-    const accept = isStreamed ? "text/event-stream" : "application/json";
-    return this.client.send({ path: this.path, accept, body, signal: call.signal, isStreamed });
-  }
-
   private parseCompletion(bytes: Buffer): ChatCompletion {
-    const completion = parseObject(bytes);
-    if (completion === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
-    if (completion.error !== undefined && completion.error !== null) throw toEmbeddedError(completion.error, this.client.secrets);
+    const completion = this.client.readObject(bytes);
     if (!areChoices(completion.choices)) throw new ProviderError("invalid-response", "The upstream's answer has no readable choices.");
     return completion as ChatCompletion;
   }

@@ -7,7 +7,8 @@ import { withoutTrailing } from "../../lib/trim-end.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool, type UpstreamResponse } from "../http.js";
 import { type OutputCapField, ProviderError, type UpstreamTimeouts } from "../provider.js";
-import { toStatusError } from "./errors.js";
+import { toEmbeddedError, toStatusError } from "./errors.js";
+import { parseObject } from "./json.js";
 
 export interface OpenAiUpstream {
   /** Everything before `/chat/completions`; a query is kept and goes with every request. */
@@ -64,6 +65,9 @@ export interface OpenAiRequest {
   readonly isStreamed: boolean;
 }
 
+/** JSON is accepted unless it says otherwise. */
+type WholeRequest = Omit<OpenAiRequest, "accept" | "isStreamed"> & Partial<Pick<OpenAiRequest, "accept">>;
+
 /** Hosts some of whose models refuse `max_tokens`. */
 const NEWER_CAP_HOSTS = ["openai.com", "openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"];
 /** As much of an error's body as is read. */
@@ -119,6 +123,21 @@ export class OpenAiClient {
     if (response.status >= 200 && response.status < 300) return response;
     const said = await readError(response, signal);
     throw toStatusError(response.status, response.headers, said, this.secrets);
+  }
+
+  /** As `send`, for an answer that comes as a whole. */
+  async sendWhole({ accept = "application/json", ...request }: WholeRequest): Promise<UpstreamResponse> {
+    const response = await this.send({ ...request, accept, isStreamed: false });
+    if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
+    return response;
+  }
+
+  /** The JSON object that an answer is. Throws the error that stands in it, whatever its status was, and `otherwise` when it is none. */
+  readObject(bytes: Buffer, otherwise = "The upstream's answer is not a JSON object."): Readonly<Record<string, unknown>> {
+    const answer = parseObject(bytes);
+    if (answer === null) throw new ProviderError("invalid-response", otherwise);
+    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.secrets);
+    return answer;
   }
 
   close(): Promise<void> {

@@ -5,9 +5,8 @@
 import { EMBEDDING_ANSWER_BYTES_MAX } from "../../limits.js";
 import type { EmbeddingAnswer, EmbeddingCall, EmbeddingProvider, EmbeddingVector } from "../media.js";
 import { ProviderError } from "../provider.js";
-import { isEventStream, type OpenAiClient, refuse } from "./client.js";
-import { toEmbeddedError } from "./errors.js";
-import { isRecord, parseObject } from "./json.js";
+import type { OpenAiClient } from "./client.js";
+import { isRecord } from "./json.js";
 import { toUsage } from "./usage.js";
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
@@ -18,18 +17,9 @@ export class OpenAiEmbeddingProvider implements EmbeddingProvider {
   constructor(private readonly client: OpenAiClient) {}
 
   async embed(call: EmbeddingCall): Promise<EmbeddingAnswer> {
-    const response = await this.client.send({
-      path: "/embeddings",
-      accept: "application/json",
-      body: JSON.stringify(toBody(call)),
-      signal: call.signal,
-      isStreamed: false,
-    });
-    if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
+    const response = await this.client.sendWhole({ path: "/embeddings", body: JSON.stringify(toBody(call)), signal: call.signal });
     const bytes = await response.readAll(EMBEDDING_ANSWER_BYTES_MAX);
-    const answer = parseObject(bytes);
-    if (answer === null) throw invalid("The upstream's answer is not a JSON object.");
-    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.secrets);
+    const answer = this.client.readObject(bytes);
     const { vectors, isInOrder } = toVectors(answer.data, call.inputs.length);
     const usage = toInputUsage(answer.usage);
     const isEncoded = vectors.every((vector) => typeof vector === "string");

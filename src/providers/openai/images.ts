@@ -10,9 +10,8 @@ import type { UsageQuantities } from "../../lib/usage.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
 import { ProviderError } from "../provider.js";
-import { type FetchFile, isEventStream, type OpenAiClient, refuse } from "./client.js";
-import { toEmbeddedError } from "./errors.js";
-import { isRecord, parseObject } from "./json.js";
+import type { FetchFile, OpenAiClient } from "./client.js";
+import { isRecord } from "./json.js";
 import { toUsage } from "./usage.js";
 
 type AnsweredImage = ImageAnswer["images"][number];
@@ -58,19 +57,9 @@ export class OpenAiImageProvider implements ImageProvider {
 
   async generate(call: ImageCall): Promise<ImageAnswer> {
     const { path, contentType, body, warnings } = await toRequest(call);
-    const response = await this.client.send({
-      path,
-      contentType,
-      body,
-      accept: "application/json",
-      signal: call.signal,
-      isStreamed: false,
-    });
-    if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
+    const response = await this.client.sendWhole({ path, contentType, body, signal: call.signal });
     const { rest, texts } = cutTexts(await response.readAll(UPSTREAM_BODY_BYTES_MAX), "b64_json");
-    const answer = parseObject(rest);
-    if (answer === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
-    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.secrets);
+    const answer = this.client.readObject(rest);
     const images = await Promise.all(toItems(answer.data).map((item) => this.fromItem(item, texts, call.signal)));
     return { images, usage: toImageUsage(answer.usage), warnings };
   }

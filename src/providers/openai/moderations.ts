@@ -2,26 +2,19 @@
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { ModerationAnswer, ModerationCall, ModerationProvider, ModerationResult } from "../media.js";
 import { ProviderError } from "../provider.js";
-import { isEventStream, type OpenAiClient, refuse } from "./client.js";
-import { toEmbeddedError } from "./errors.js";
-import { isRecord, parseObject } from "./json.js";
+import type { OpenAiClient } from "./client.js";
+import { isRecord } from "./json.js";
 import { toUsage } from "./usage.js";
+
+const UNREADABLE = "The upstream's answer holds no moderation results that can be read.";
 
 export class OpenAiModerationProvider implements ModerationProvider {
   constructor(private readonly client: OpenAiClient) {}
 
   async moderate(call: ModerationCall): Promise<ModerationAnswer> {
-    const response = await this.client.send({
-      path: "/moderations",
-      accept: "application/json",
-      body: JSON.stringify({ ...call.extra, model: call.upstreamModel, input: call.inputs }),
-      signal: call.signal,
-      isStreamed: false,
-    });
-    if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
-    const answer = parseObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX));
-    if (answer === null) throw invalid();
-    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.secrets);
+    const body = JSON.stringify({ ...call.extra, model: call.upstreamModel, input: call.inputs });
+    const response = await this.client.sendWhole({ path: "/moderations", body, signal: call.signal });
+    const answer = this.client.readObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX), UNREADABLE);
     if (!Array.isArray(answer.results) || answer.results.length === 0) throw invalid();
     const { usage } = answer;
     return {
@@ -48,5 +41,5 @@ function toResult(raw: unknown): ModerationResult {
 }
 
 function invalid(): ProviderError {
-  return new ProviderError("invalid-response", "The upstream's answer holds no moderation results that can be read.");
+  return new ProviderError("invalid-response", UNREADABLE);
 }

@@ -3,29 +3,16 @@ import { USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { SegmentDecoding, TranscriptionAnswer, TranscriptionCall, TranscriptionProvider, TranscriptSegment } from "../media.js";
 import { ProviderError } from "../provider.js";
-import { isEventStream, type OpenAiClient, refuse } from "./client.js";
-import { toEmbeddedError } from "./errors.js";
-import { isRecord, parseObject } from "./json.js";
+import type { OpenAiClient } from "./client.js";
+import { isRecord } from "./json.js";
 
 export class OpenAiTranscriptionProvider implements TranscriptionProvider {
   constructor(private readonly client: OpenAiClient) {}
 
   async transcribe(call: TranscriptionCall): Promise<TranscriptionAnswer> {
     const { contentType, body } = await toRequest(call);
-    const request = {
-      path: "/audio/transcriptions",
-      contentType,
-      body,
-      accept: "application/json",
-      signal: call.signal,
-      isStreamed: false,
-    };
-    const response = await this.client.send(request);
-    if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
-    const answer = parseObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX));
-    if (answer === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
-    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.client.secrets);
-    return fromResponse(answer);
+    const response = await this.client.sendWhole({ path: "/audio/transcriptions", contentType, body, signal: call.signal });
+    return fromResponse(this.client.readObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX)));
   }
 }
 

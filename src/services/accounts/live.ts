@@ -53,8 +53,7 @@ export function queueOf<C extends AccountChannel>(
 ): EventQueue<EventChannels[C]> {
   const queue = new EventQueue<EventChannels[C]>(backlogMax);
   queue.onClose(events.listenToAccount(channel, accountId, (payload) => queue.push(payload)));
-  if (ctx.signal.aborted) queue.close();
-  else ctx.signal.addEventListener("abort", () => queue.close(), { once: true });
+  queue.closeWith(ctx.signal);
   return queue;
 }
 
@@ -77,6 +76,14 @@ export class EventQueue<Item> {
   onClose(closer: () => void): void {
     if (this.isClosed) closer();
     else this.closers.push(closer);
+  }
+
+  /** Closes when the caller has gone. */
+  closeWith(signal: AbortSignal): void {
+    const leave = () => this.close();
+    if (signal.aborted) leave();
+    else signal.addEventListener("abort", leave, { once: true });
+    this.onClose(() => signal.removeEventListener("abort", leave));
   }
 
   close(): void {

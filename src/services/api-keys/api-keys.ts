@@ -8,7 +8,7 @@ import { createId, isUuid } from "../../lib/ids.js";
 import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import { API_KEY_LEVELS_MAX, API_KEYS_PER_ACCOUNT_MAX } from "../../limits.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
-import type { Events } from "../../store/events.js";
+import { type Events, listenOrDoubt } from "../../store/events.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, requireAccount, requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
@@ -82,14 +82,7 @@ export class ApiKeys {
 
   /** Calls `listener` whenever this key is changed or revoked, or may have been unheard, until the returned function is called. */
   onChanged(apiKeyId: string, listener: () => void): () => void {
-    const stopListening = this.events.listen("api-key-changed", (event) => {
-      if (event.apiKeyId === apiKeyId) listener();
-    });
-    const stopDoubts = this.events.onDoubt(listener);
-    return () => {
-      stopListening();
-      stopDoubts();
-    };
+    return listenOrDoubt(this.events, "api-key-changed", (event) => event.apiKeyId === apiKeyId, listener);
   }
 
   async list(ctx: RequestContext, page: PageRequest): Promise<Page<ApiKeyRow>> {

@@ -2,7 +2,6 @@
 
 import type { Addresses } from "../../lib/base-url.js";
 import type { Clock } from "../../lib/clock.js";
-import type { Addresses } from "../../lib/settings.js";
 import type { Accounts } from "../accounts/accounts.js";
 import type { ApiKeys } from "../api-keys/api-keys.js";
 import type { Infrastructure } from "../composition/infrastructure.js";

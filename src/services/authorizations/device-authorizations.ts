@@ -210,9 +210,7 @@ export class DeviceAuthorizations {
     changes.onClose(events.onGap(look));
     const expiry = setTimeout(look, expiresAt.getTime() - clock.now().getTime() + EXPIRY_MARGIN_MS).unref();
     changes.onClose(() => clearTimeout(expiry));
-    const leave = () => changes.close();
-    if (ctx.signal.aborted) leave();
-    ctx.signal.addEventListener("abort", leave, { once: true });
+    changes.closeWith(ctx.signal);
     look();
     try {
       let told: DeviceStatus = "pending";
@@ -225,7 +223,6 @@ export class DeviceAuthorizations {
         yield view;
       }
     } finally {
-      ctx.signal.removeEventListener("abort", leave);
       changes.close();
     }
   }

@@ -2,7 +2,6 @@
 import { invalidInput } from "../../errors.js";
 import type { Addresses } from "../../lib/base-url.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
-import type { Addresses } from "../../lib/settings.js";
 
 export class UpstreamUrls {
   /** `addresses` is asked each time: a port that the system chooses is known by then. */

@@ -2,7 +2,6 @@
 import type { Logger } from "pino";
 import type { Addresses } from "../../lib/base-url.js";
 import type { Clock } from "../../lib/clock.js";
-import type { Addresses } from "../../lib/settings.js";
 import { Access } from "../access/access.js";
 import { RateLimits } from "../access/rate-limits.js";
 import { AccountAdministration } from "../accounts/account-administration.js";

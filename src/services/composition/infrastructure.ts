@@ -7,7 +7,6 @@ import type { Addresses } from "../../lib/base-url.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import { OutboundGuard } from "../../lib/outbound-guard.js";
-import type { Addresses } from "../../lib/settings.js";
 import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../../limits.js";
 import { BlobUrls } from "../../store/blob-urls.js";
 import type { BlobStore } from "../../store/blobs.js";

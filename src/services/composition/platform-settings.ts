@@ -1,14 +1,12 @@
 /** What the platform is configured with. */
-import type { Tier } from "../../lib/settings.js";
+import type { GitHubSettings, S3Settings, Tier } from "../../lib/settings.js";
 import type { UpstreamTimeouts } from "../../providers/provider.js";
-import type { S3Settings } from "../../store/s3-client.js";
 import type { RateLimitSettings } from "../access/rate-limits.js";
 import type { CatalogSettings } from "../catalog/catalog.js";
 import type { MediaQuotaSettings } from "../files/media-quotas.js";
 import type { IntegrationsSettings } from "../integrations/http-broker.js";
 import type { McpServerId } from "../mcp/mcp-tools.js";
 import type { MetricsSettings } from "../metrics/report.js";
-import type { GitHubSettings } from "../sessions/github.js";
 
 export interface PlatformSettings extends CatalogSettings {
   readonly dataDir: string;

@@ -5,7 +5,6 @@
 import type { Logger } from "pino";
 import type { Addresses } from "../../lib/base-url.js";
 import type { Clock } from "../../lib/clock.js";
-import type { Addresses } from "../../lib/settings.js";
 import { warmUpTokenizer } from "../../lib/tokenizer.js";
 import { UNATTENDED_DRAIN_MS } from "../../limits.js";
 import type { Database } from "../../store/database.js";

@@ -2,7 +2,6 @@
 
 import type { Addresses } from "../../lib/base-url.js";
 import type { Clock } from "../../lib/clock.js";
-import type { Addresses } from "../../lib/settings.js";
 import type { Infrastructure } from "../composition/infrastructure.js";
 import { connectionLink, DevelopmentBroker } from "./development-broker.js";
 import { HttpBroker, type IntegrationsSettings } from "./http-broker.js";

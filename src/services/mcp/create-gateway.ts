@@ -1,6 +1,5 @@
 /** The gateway's own MCP server, put together. */
 import type { Addresses } from "../../lib/base-url.js";
-import type { Addresses } from "../../lib/settings.js";
 import type { Events } from "../../store/events.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { MediaLinks } from "../files/media-links.js";

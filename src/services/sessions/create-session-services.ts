@@ -2,7 +2,6 @@
 import type { Logger } from "pino";
 import type { Addresses } from "../../lib/base-url.js";
 import type { Clock } from "../../lib/clock.js";
-import type { Addresses } from "../../lib/settings.js";
 import type { Infrastructure } from "../composition/infrastructure.js";
 import type { PlatformSettings } from "../composition/platform-settings.js";
 import { GitHubSignIn } from "./github-sign-in.js";

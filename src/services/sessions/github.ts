@@ -8,16 +8,9 @@ import { createHash } from "node:crypto";
 import type { OAuth2Tokens, OAuth2UserInfo, OAuthProvider } from "better-auth";
 import * as z from "zod";
 import { type AppError, conflict, permissionDenied, upstreamFailed } from "../../errors.js";
+import type { GitHubSettings } from "../../lib/settings.js";
 import type { Database } from "../../store/database.js";
 import { EMAIL_CHARS_MAX, GITHUB_TIMEOUT_MS } from "./limits.js";
-
-export interface GitHubSettings {
-  readonly clientId: string;
-  readonly clientSecret: string;
-  /** Where people are sent, and codes are exchanged. */
-  readonly webUrl: string;
-  readonly apiUrl: string;
-}
 
 export const GITHUB = "github";
 

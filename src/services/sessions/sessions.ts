@@ -7,7 +7,7 @@ import { notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { isUuid } from "../../lib/ids.js";
 import type { Database } from "../../store/database.js";
-import type { Events } from "../../store/events.js";
+import { type Events, listenOrDoubt } from "../../store/events.js";
 import { requireSession } from "../access/permissions.js";
 import { SESSIONS_PER_ACCOUNT_MAX } from "./limits.js";
 import type { SessionCookie } from "./session-cookie.js";
@@ -43,14 +43,7 @@ export class Sessions {
 
   /** Calls `listener` whenever this session ends, or may have ended unheard, until the returned function is called. */
   onChanged(sessionId: string, listener: () => void): () => void {
-    const stopListening = this.events.listen("session-changed", (event) => {
-      if (event.sessionId === sessionId) listener();
-    });
-    const stopDoubts = this.events.onDoubt(listener);
-    return () => {
-      stopListening();
-      stopDoubts();
-    };
+    return listenOrDoubt(this.events, "session-changed", (event) => event.sessionId === sessionId, listener);
   }
 
   /** The account's own, newest first. */

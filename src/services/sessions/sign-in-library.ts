@@ -6,10 +6,11 @@ import type { BetterAuthOptions, DBAdapter } from "better-auth";
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
+import type { GitHubSettings } from "../../lib/settings.js";
 import { withoutTrailing } from "../../lib/trim-end.js";
 import type { Database } from "../../store/database.js";
 import { chooseHandle } from "../accounts/handles.js";
-import { type GitHubSettings, githubProvider } from "./github.js";
+import { githubProvider } from "./github.js";
 import { SESSION_SECONDS, USER_AGENT_CHARS_MAX } from "./limits.js";
 import type { Passwords } from "./passwords.js";
 

@@ -9,19 +9,13 @@ import type { Database } from "../../../store/database.js";
 import type { GenerationJobModel } from "../../../store/generated/prisma/models.js";
 import type { Receipt } from "../receipt.js";
 import { toStoredReceipt } from "../stored-receipt.js";
-import { blobKeyOf, type JobError, type StoredRequest } from "./job.js";
+import { blobKeyOf, type GenerationJob, type JobError, type StoredRequest } from "./job.js";
 
 const RESULT_MS = JOB_RESULT_HOURS * 60 * 60 * 1000;
 /** Of PostgreSQL's advisory locks of two numbers, those that count an account's jobs. */
 const COUNT_LOCK_CLASS = 0x6a6f62;
 
-export interface NewJob {
-  readonly id: string;
-  readonly accountId: string;
-  readonly apiKeyId: string | null;
-  readonly modality: GenerationJobModel["modality"];
-  readonly model: string;
-  readonly input: object;
+interface NewJob extends Pick<GenerationJob, "id" | "accountId" | "apiKeyId" | "modality" | "model" | "input"> {
   /** See StoredRequest. */
   readonly parentRequestId: string | undefined;
 }

@@ -132,9 +132,7 @@ export class GenerationJobs {
       }),
     );
     changes.onClose(events.onGap(look));
-    const leave = () => changes.close();
-    if (ctx.signal.aborted) leave();
-    ctx.signal.addEventListener("abort", leave, { once: true });
+    changes.closeWith(ctx.signal);
     look();
     try {
       let told = "";
@@ -146,7 +144,6 @@ export class GenerationJobs {
         told = state;
       }
     } finally {
-      ctx.signal.removeEventListener("abort", leave);
       changes.close();
     }
   }
