@@ -30,7 +30,6 @@ import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-
 /** Servers that are mapped by configuration (docs/spec/mcp.md#servers); `sluice` is always there. */
 /** Those of the six servers (docs/spec/mcp.md#servers) that have to be mapped: `sluice` is this gateway itself. */
 const MAPPED_MCP_SERVER_IDS = ["ffmpeg", "computer", "search", "integrations", "ada"] as const;
