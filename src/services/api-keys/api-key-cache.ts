@@ -11,7 +11,7 @@ import type { Clock } from "../../lib/clock.js";
 import { API_KEY_CACHE_ENTRIES_MAX, API_KEY_CACHE_MS, API_KEY_UNKNOWN_CACHE_MS } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
-import { CredentialCache } from "../credential-cache.js";
+import { CredentialCache } from "../access/credential-cache.js";
 import type { TierStanding } from "../credits/tier-refills.js";
 import { hashApiKey } from "../secrets/deployment-secrets.js";
 import { ancestorsOf, worthOf } from "./api-key-tree.js";

@@ -7,7 +7,7 @@ import type { SessionCaller } from "../../context.js";
 import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
-import { CredentialCache } from "../credential-cache.js";
+import { CredentialCache } from "../access/credential-cache.js";
 import { SESSION_CACHE_ENTRIES_MAX, SESSION_CACHE_MS, SESSION_RENEWAL_SECONDS, SESSION_SECONDS } from "./limits.js";
 
 const UNKNOWN = Symbol("unknown session");

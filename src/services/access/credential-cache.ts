@@ -4,7 +4,7 @@
  */
 import { LRUCache } from "lru-cache";
 
-export interface CredentialCacheOptions<Entry> {
+interface CredentialCacheOptions<Entry> {
   readonly entriesMax: number;
   readonly ttlMs: (entry: Entry) => number;
   /** The credential's id; null for one that is unknown. */
