@@ -37,14 +37,18 @@ async function sendSpeech(exchange: Exchange, ctx: RequestContext, { opened, chu
   ctx.signal.addEventListener("abort", leave, { once: true });
   if (ctx.signal.aborted) leave();
   try {
+    // With the first piece and not before it: until then a failure is answered like any other.
+    let next = await chunks.next();
     const { contentType, quote } = await opened;
     exchange.setHeaders(receiptHeaders(quote));
-    for await (const chunk of chunks) {
-      // With the first piece and not before it: until then a failure is answered like any other.
-      if (!res.headersSent) exchange.writeHead(200, { "Content-Type": contentType });
-      if (!res.write(chunk)) await drained(res, SLOW_READER_TIMEOUT_MS);
+    exchange.writeHead(200, { "Content-Type": contentType });
+    for (; !next.done; next = await chunks.next()) {
+      if (!res.write(next.value)) await drained(res, SLOW_READER_TIMEOUT_MS);
     }
     res.end();
+  } catch (error) {
+    await chunks.return?.();
+    throw error;
   } finally {
     ctx.signal.removeEventListener("abort", leave);
   }

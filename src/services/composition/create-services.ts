@@ -149,7 +149,7 @@ export function createServices(
   const cachedAnswers = new CachedAnswers(database, blobs, clock, log);
   const contentCache = new ContentCache(cachedAnswers);
   const running = new RunningGenerations();
-  const generations = new Generations({ catalog, credits, upstreams, admission, healthReporter, running, totalMs });
+  const generations = new Generations({ catalog, credits, admission, healthReporter, running, totalMs });
   const agentRuns = new AgentRuns(() => agentRuntimes);
   const mcpServers = new McpServers({ urls: settings.mcpServers, keys: settings.mcpServerKeys, loopback, clock });
   const chat = new ChatCompletions({

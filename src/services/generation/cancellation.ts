@@ -6,7 +6,6 @@
  * says for how long the upstream goes on without them.
  */
 import { type AppError, upstreamTimedOut } from "../../errors.js";
-import type { OpenCharge } from "../credits/credits.js";
 
 /** The reason of the abort when the caller has gone: nobody will read an answer. */
 export class CallerGone extends Error {
@@ -19,13 +18,17 @@ export class Cancellation {
   private graceTimer: NodeJS.Timeout | undefined;
   private graceMs = 0;
   private hasLeft = false;
+  private isOver = false;
   private readonly onCallerGone = () => this.leave();
 
   constructor(
     private readonly callerSignal: AbortSignal,
     totalMs: number,
   ) {
-    this.timer = setTimeout(() => this.controller.abort(upstreamTimedOut("The generation took too long.", { isFinal: true })), totalMs);
+    this.timer = setTimeout(() => {
+      this.isOver = true;
+      this.controller.abort(upstreamTimedOut("The generation took too long.", { isFinal: true }));
+    }, totalMs);
     if (callerSignal.aborted) this.leave();
     else callerSignal.addEventListener("abort", this.onCallerGone, { once: true });
   }
@@ -39,9 +42,14 @@ export class Cancellation {
     return this.hasLeft;
   }
 
+  /** The total time is up, whatever ended it before. */
+  get isTimeUp(): boolean {
+    return this.isOver;
+  }
+
   /** The upstream call runs beside the hold's commit and ends when that is refused. */
-  followHold(charge: OpenCharge): void {
-    charge.held.catch((refusal: unknown) => this.controller.abort(refusal));
+  followHold(held: Promise<void>): void {
+    held.catch((refusal: unknown) => this.controller.abort(refusal));
   }
 
   /** Ends the upstream call whoever waits for it: the process stops. */

@@ -44,3 +44,26 @@ export interface Receipt {
   /** Null when no safety feature applied. */
   readonly safety: SafetyReport | null;
 }
+
+/**
+ * `receipt` of a stream's last chunk: what the headers of a whole answer tell and those of a stream could not yet, because a fallback
+ * may be found and time goes by after they have left. The names are those of usage rows.
+ */
+export function toStreamReceipt(receipt: Receipt): Readonly<Record<string, unknown>> {
+  const { generationId, model, modelUsed, gatewayMs, upstreamMs, responseMs, firstTokenMs, warnings } = receipt;
+  return {
+    generation_id: generationId,
+    model_used: modelUsed,
+    fallback: modelUsed === model ? null : modelUsed,
+    gateway_ms: toMicroseconds(gatewayMs),
+    upstream_ms: toMicroseconds(upstreamMs),
+    response_time_ms: Math.round(responseMs),
+    time_to_first_token_ms: firstTokenMs === null ? null : Math.round(firstTokenMs),
+    ...(warnings.length > 0 && { warnings }),
+  };
+}
+
+/** As exact as `Server-Timing`. */
+function toMicroseconds(milliseconds: number): number {
+  return Math.round(milliseconds * 1000) / 1000;
+}

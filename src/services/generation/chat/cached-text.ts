@@ -5,8 +5,7 @@
 import type { ChatChunkObject } from "../../../lib/chat-format.js";
 import { formatSseEvent } from "../../../lib/sse.js";
 import type { CachedAnswer } from "../content-cache/content-cache.js";
-import type { Receipt } from "../receipt.js";
-import { toStreamReceipt } from "./chat-receipt.js";
+import { type Receipt, toStreamReceipt } from "../receipt.js";
 import type { ChatCompletionStream } from "./chat-stream.js";
 import type { ChatStreamBatch } from "./chat-tail.js";
 import { plainText } from "./chat-text.js";
@@ -49,7 +48,7 @@ export function rememberText(stream: ChatCompletionStream, keep: (text: string, 
   return {
     generationId: stream.generationId,
     opened: stream.opened,
-    admitted: stream.admitted ?? null,
+    ...(stream.admitted && { admitted: stream.admitted }),
     notes: stream.notes ?? [],
     receipt: () => stream.receipt(),
     timing: () => stream.timing(),

@@ -1,9 +1,7 @@
-/** Chat, of the first candidate that answers. */
+/** What one candidate is asked for a chat, within the length that the hold affords. */
 import { AnswerName } from "../../../lib/answer-name.js";
 import { type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, ProviderError } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";
-import { servable } from "../../safety/features.js";
-import { type Answered, attempt, type Waiting } from "../attempts.js";
 import { namedAnswer } from "./chat-name.js";
 import type { ChatPlan } from "./chat-plan.js";
 
@@ -19,33 +17,25 @@ export interface BegunStream {
 export interface ChatAttempt {
   readonly plan: ChatPlan;
   readonly providerOf: ProviderOf;
-  readonly waiting: Waiting;
+  readonly signal: AbortSignal;
   /** Output tokens that the hold affords; null: the upstream needs no bound. */
   readonly outputTokensMax: number | null;
-  /** Told of each candidate that did not answer. */
-  readonly onFailure: (model: Model, error: unknown) => void;
   /** Told of the bound that an upstream took after it had refused a larger one. */
   readonly onLimit: (outputTokensMax: number) => void;
 }
 
 /** The answer bears the id of the model that was asked for, whoever gave it. */
-export async function completeChat(asked: ChatAttempt): Promise<Answered<ChatAnswer>> {
-  const { plan, providerOf, waiting, onFailure } = asked;
-  const call = (model: Model) => withinLimit(asked, model, (bounded) => providerOf(model).complete(bounded));
-  const { model, answer } = await attempt(servable(plan.candidates, plan.safety?.applied), waiting, call, onFailure);
-  return { model, answer: namedAnswer(answer, new AnswerName(plan.model.id)) };
+export async function completionOf(asked: ChatAttempt, model: Model): Promise<ChatAnswer> {
+  const answer = await withinLimit(asked, model, (bounded) => asked.providerOf(model).complete(bounded));
+  return namedAnswer(answer, new AnswerName(asked.plan.model.id));
 }
 
-/** `onAccepted` is told of each upstream that has taken the request on, whatever comes of it. */
-export function openChatStream(asked: ChatAttempt, onAccepted: (model: Model) => void): Promise<Answered<BegunStream>> {
-  const { plan, providerOf, waiting, onFailure } = asked;
-  const call = async (model: Model) => {
-    const batches = await withinLimit(asked, model, (bounded) => providerOf(model).stream(bounded));
-    onAccepted(model);
-    const rest = batches[Symbol.asyncIterator]();
-    return { first: await rest.next(), rest };
-  };
-  return attempt(servable(plan.candidates, plan.safety?.applied), waiting, call, onFailure);
+/** `onAccepted` is told when the upstream has taken the request on, whatever comes of it. */
+export async function streamOf(asked: ChatAttempt, model: Model, onAccepted: () => void): Promise<BegunStream> {
+  const batches = await withinLimit(asked, model, (bounded) => asked.providerOf(model).stream(bounded));
+  onAccepted();
+  const rest = batches[Symbol.asyncIterator]();
+  return { first: await rest.next(), rest };
 }
 
 /** Lengths that models commonly end at. */
@@ -53,12 +43,11 @@ const USUAL_LIMITS = [32_768, 16_384, 8_192, 4_096, 1_024];
 
 /** Not every catalog entry says how much its model writes: where an upstream refuses our bound as too large, it is asked for less. */
 async function withinLimit<Answer>(
-  { plan, waiting, outputTokensMax, onLimit }: ChatAttempt,
+  { plan, signal, outputTokensMax, onLimit }: ChatAttempt,
   { upstreamModel }: Model,
   ask: (call: ChatCall) => Promise<Answer>,
 ): Promise<Answer> {
   const { body } = plan;
-  const { signal } = waiting;
   const smaller = outputTokensMax === null ? [] : USUAL_LIMITS.filter((limit) => limit < outputTokensMax);
   for (let bound = outputTokensMax; ; ) {
     try {

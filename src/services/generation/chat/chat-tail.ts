@@ -8,10 +8,9 @@ import type { ChatChunkObject } from "../../../lib/chat-format.js";
 import { formatSseEvent } from "../../../lib/sse.js";
 import { countDeltaTokens } from "../../../lib/tokenizer.js";
 import type { ChatChunk, ChatChunkBatch } from "../../../providers/provider.js";
-import type { Receipt } from "../receipt.js";
+import { type Receipt, toStreamReceipt } from "../receipt.js";
 import { cutChunk } from "./chat-cut.js";
 import { namedChunk } from "./chat-name.js";
-import { toStreamReceipt } from "./chat-receipt.js";
 import { withCost } from "./chat-usage.js";
 
 export interface ChatStreamBatch {

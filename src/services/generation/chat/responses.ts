@@ -58,7 +58,7 @@ export class Responses {
     return {
       generationId: chat.generationId,
       opened: chat.opened,
-      admitted: chat.admitted ?? null,
+      ...(chat.admitted && { admitted: chat.admitted }),
       notes: chat.notes ?? [],
       receipt: () => chat.receipt(),
       timing: () => chat.timing(),

@@ -1,20 +1,11 @@
-/** How far the usage of a chat is believed that an account's upstream reports: as far as the hold goes, which what was delivered extends. */
+/** How much of a chat's answer may be passed on for what is held, which what was delivered extends. */
 import type { UsageQuantities } from "../../../lib/usage.js";
 import type { ChatAnswer } from "../../../providers/provider.js";
-import type { LedgerRecord } from "../../../store/ledger.js";
 import type { Model } from "../../catalog/model.js";
 import { costOf, type RateCard } from "../../catalog/pricing.js";
-import type { OpenCharge } from "../../credits/credits.js";
-import { capToHold } from "../cap-to-hold.js";
+import type { GenerationRun } from "../run.js";
 import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
 import type { ChatPlan } from "./chat-plan.js";
-
-/** What may be charged: cut to the hold when it is an account's upstream that answered. */
-export function capUsage({ model: { rates } }: ChatPlan, charge: OpenCharge, model: Model, metered: MeteredUsage): MeteredUsage {
-  if (!model.isCommunity) return metered;
-  const { quantities, source } = capToHold({ quantities: metered.usage, source: metered.source }, rates, charge.heldAmount);
-  return { usage: quantities, source };
-}
 
 /** How far an answer may be beyond its hold before that is looked into, in hundredths: tokenizers differ by so much. */
 const TOLERANCE_PERCENT = 125n;
@@ -30,24 +21,23 @@ export function isFarBeyond(costNanocredits: bigint, heldNanocredits: bigint): b
  */
 export async function holdDelivered(
   plan: ChatPlan,
-  charge: OpenCharge,
+  run: GenerationRun,
   model: Model,
   answer: ChatAnswer,
   metered: MeteredUsage,
-  record: () => LedgerRecord,
 ): Promise<number | null> {
   if (plan.isFree) return null;
   const { rates } = plan.model;
   const delivered = () => deliveredBy(plan, answer);
   const cost = costOf(model.isCommunity ? delivered() : metered.usage, rates);
   const isExact = model.isCommunity && !plan.isCapped;
-  const isWithin = () => (isExact ? cost <= charge.heldAmount : !isFarBeyond(cost, charge.heldAmount));
+  const isWithin = () => (isExact ? cost <= run.heldNanocredits : !isFarBeyond(cost, run.heldNanocredits));
   if (isWithin()) return null;
-  if (!(model.isCommunity && plan.isCapped)) await charge.meter(cost, false, record);
+  if (!(model.isCommunity && plan.isCapped)) await run.meter(model, cost, false, () => metered.usage);
   if (isWithin()) return null;
   const visible = delivered();
   const visibleCost = costOf(visible, rates) - costOf({ ...visible, outputTextTokens: 0, outputReasoningTokens: 0 }, rates);
-  const left = charge.heldAmount - (cost - visibleCost);
+  const left = run.heldNanocredits - (cost - visibleCost);
   const tokens = visible.outputTextTokens + visible.outputReasoningTokens;
   return left <= 0n || visibleCost === 0n ? 0 : Number((BigInt(tokens) * left) / visibleCost);
 }

@@ -4,11 +4,11 @@
  */
 import { ownValue } from "../../../lib/own-values.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
-import { NO_USAGE, USAGE_KINDS, type UsageQuantities } from "../../../lib/usage.js";
+import { NO_USAGE, type UsageQuantities } from "../../../lib/usage.js";
 import { IMAGE_SIDE_DEFAULT } from "../../../limits.js";
 import type { Model } from "../../catalog/model.js";
 import type { BillableQuantities } from "../../catalog/pricing.js";
-import type { MeteredAnswer } from "../generations.js";
+import type { Metered } from "../run.js";
 import type { ImageRequest } from "./images-request.js";
 
 /**
@@ -36,18 +36,9 @@ export function estimateImages(request: ImageRequest, count = request.count): Bi
 }
 
 /** `count` pictures were delivered. */
-export function meterImages(model: Model, request: ImageRequest, count: number, usage: UsageQuantities | null): MeteredAnswer {
-  const expected = estimateImages(request);
-  if (usage !== null) {
-    const believed = model.isCommunity ? atMost(usage, expected) : usage;
-    return { quantities: { ...believed, imageRequests: count }, source: "provider" };
-  }
+export function meterImages(model: Model, request: ImageRequest, count: number, usage: UsageQuantities | null): Metered {
+  if (usage !== null) return { quantities: { ...usage, imageRequests: count }, source: "provider" };
   // Priced by the picture, no token was charged, and the usage row claims none.
   const counted = model.imagePricing === "tokens" ? estimateImages(request, count) : { ...NO_USAGE, imageRequests: count };
   return { quantities: counted, source: "estimated" };
-}
-
-/** A community upstream is never believed beyond the hold (docs/spec/credits.md#reported-usage). */
-function atMost(usage: UsageQuantities, expected: BillableQuantities): UsageQuantities {
-  return Object.fromEntries(USAGE_KINDS.map((kind) => [kind, Math.min(usage[kind], expected[kind])])) as unknown as UsageQuantities;
 }

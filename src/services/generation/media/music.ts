@@ -9,11 +9,12 @@ import { NO_USAGE, USAGE_AMOUNT_MAX } from "../../../lib/usage.js";
 import { MUSIC_SECONDS_DEFAULT } from "../../../limits.js";
 import { type MediaFile, type MusicAnswer, SPEECH_CONTENT_TYPES, type SpeechFormat } from "../../../providers/media.js";
 import { ProviderError } from "../../../providers/provider.js";
-import type { Generations, GenerationWork, MeteredAnswer } from "../generations.js";
+import type { Generations, GenerationWork } from "../generations.js";
 import type { GenerationJob } from "../jobs/job.js";
 import type { GenerationJobs } from "../jobs/jobs.js";
 import type { PreparedGeneration } from "../jobs/prepared.js";
 import type { Receipt } from "../receipt.js";
+import type { Metered } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
 import type { MediaInspector } from "./media-inspector.js";
 import type { MusicInput } from "./speech-input.js";
@@ -65,7 +66,7 @@ export class Music {
         const call = { upstreamModel: model.upstreamModel, prompt: text, seconds: duration ?? null, format, seed, extra, signal };
         return believe(await upstreams.serving(ctx, model, "music").generate(call), format, plan.caller.accountId, inspector);
       },
-      meter: (made) => meter(made, expectedMs, plan.model.isCommunity),
+      meter: (made) => meter(made, expectedMs),
       warnings: ({ warnings }) => [...warnings, ...notes],
     };
     return { plan, work, toFile: ({ bytes, contentType }) => ({ bytes, contentType }) };
@@ -85,8 +86,7 @@ async function believe(answer: MusicAnswer, format: SpeechFormat, accountId: str
   return { ...answer, contentType: facts.contentType, durationMs: facts.durationMs };
 }
 
-/** A community upstream is never believed beyond the hold (docs/spec/credits.md#reported-usage). */
-function meter({ durationMs }: MusicAnswer, expectedMs: number, isCommunity: boolean): MeteredAnswer {
-  const cameMs = Math.min(durationMs ?? expectedMs, isCommunity ? expectedMs : USAGE_AMOUNT_MAX);
+function meter({ durationMs }: MusicAnswer, expectedMs: number): Metered {
+  const cameMs = Math.min(durationMs ?? expectedMs, USAGE_AMOUNT_MAX);
   return { quantities: { ...NO_USAGE, outputAudioMilliseconds: cameMs }, source: durationMs === null ? "estimated" : "provider" };
 }

@@ -7,11 +7,14 @@ import { NO_USAGE } from "../../../lib/usage.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../../limits.js";
 import type { MediaFile, SpeechStream } from "../../../providers/media.js";
 import { ProviderError } from "../../../providers/provider.js";
+import type { Model } from "../../catalog/model.js";
+import { takeGenerationId } from "../generation-id.js";
 import type { Generations } from "../generations.js";
 import type { Receipt } from "../receipt.js";
+import { GenerationStream } from "../stream.js";
 import type { Upstreams } from "../upstreams.js";
 import { chooseVoice, countCharacters, type SpeechInput } from "./speech-input.js";
-import { type PreparedSpeech, SpeechStreamRun, type SpokenStream } from "./speech-stream.js";
+import { openSpeech, type PreparedSpeech, type SpokenStream } from "./speech-stream.js";
 
 export interface SpeechDependencies {
   readonly generations: Generations;
@@ -38,7 +41,23 @@ export class Speech {
   /** See SpokenStream. Nothing is thrown here: a refusal is the rejection of `opened`. */
   stream(ctx: RequestContext, input: SpeechInput): SpokenStream {
     const { generations, totalMs } = this.deps;
-    return new SpeechStreamRun(ctx, () => this.prepare(ctx, input), { generations, totalMs, withhold: withheldOf(input) });
+    const generationId = takeGenerationId(ctx);
+    let admitted: { readonly prepared: PreparedSpeech; readonly texts: readonly string[] };
+    const stream = new GenerationStream({
+      admit: async () => {
+        const prepared = this.prepare(ctx, input, generationId);
+        const { texts, safety } = await generations.admit(ctx, prepared.plan, prepared.work);
+        admitted = { prepared, texts };
+        return generations.begin(ctx, { ...prepared.plan, safety }, { isStreamed: true });
+      },
+      open: (run) => {
+        const { prepared, texts } = admitted;
+        const call = (model: Model) => prepared.work.call(model, run.cancellation.signal, texts);
+        return openSpeech({ run, plan: prepared.plan, call, withhold: withheldOf(input), totalMs });
+      },
+    });
+    const { admitted: isAdmitted, opened, events } = stream;
+    return { generationId, admitted: isAdmitted, opened, chunks: events, receipt: () => stream.receipt() };
   }
 
   /** The whole of it; resolves when the charge is committed. */
@@ -56,10 +75,11 @@ export class Speech {
     return { file: { bytes: answer.bytes, contentType: answer.contentType }, receipt };
   }
 
-  private prepare(ctx: RequestContext, input: SpeechInput): PreparedSpeech {
+  private prepare(ctx: RequestContext, input: SpeechInput, generationId?: string): PreparedSpeech {
     const { model: name, input: text, voice: asked, response_format: format, speed, instructions, stream_format, safe, ...extra } = input;
     const { generations, upstreams } = this.deps;
-    const plan = generations.plan(ctx, "speech", name, extra, () => ({ ...NO_USAGE, characters: countCharacters(text) }));
+    const expected = { ...NO_USAGE, characters: countCharacters(text) };
+    const plan = generations.plan(ctx, "speech", name, extra, () => expected, generationId);
     const voice = chooseVoice(plan.model, asked);
     return {
       plan,

@@ -10,8 +10,9 @@ import { TRANSCRIPTION_FILE_BYTES_MAX } from "../../../limits.js";
 import type { InputFile, TranscriptionAnswer } from "../../../providers/media.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { BillableQuantities } from "../../catalog/pricing.js";
-import type { GenerationPlan, Generations, MeteredAnswer } from "../generations.js";
+import { expecting, type Generations } from "../generations.js";
 import type { Receipt } from "../receipt.js";
+import type { Metered } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
 import type { InspectedFile, MediaInspector } from "./media-inspector.js";
 import { type Transcript, toSrt, toVerboseJson, toVtt } from "./transcript-formats.js";
@@ -51,10 +52,9 @@ export class Transcriptions {
     const admitted = await generations.admit(ctx, least, checked);
     await generations.assertPayable(least);
     const { audio, durationMs } = await measure({ accountId, bytes }, inspector);
-    const plan = { ...least, expected: lasting(durationMs) };
+    const plan = expecting(least, lasting(durationMs));
     const wants = timesWanted(format, timestamp_granularities ?? []);
-    let billedMs = durationMs;
-    const { answer, receipt } = await generations.run<TranscriptionAnswer>(ctx, plan, {
+    const { answer, receipt, charged } = await generations.run<TranscriptionAnswer>(ctx, plan, {
       ...checked,
       admitted,
       call: (model, signal, [hint = ""]) =>
@@ -68,11 +68,7 @@ export class Transcriptions {
           extra,
           signal,
         }),
-      meter: (heard) => {
-        const metered = meter(heard, plan, durationMs);
-        billedMs = metered.quantities.inputAudioMilliseconds ?? durationMs;
-        return metered;
-      },
+      meter: (heard) => meter(heard, durationMs),
       warnings: ({ warnings }) => warnings,
     });
     const transcript = {
@@ -82,7 +78,7 @@ export class Transcriptions {
       segments: wants.wantsSegments ? answer.segments : null,
       words: wants.wantsWords ? answer.words : null,
     };
-    return { transcript, format, billedMs, receipt };
+    return { transcript, format, billedMs: charged.inputAudioMilliseconds ?? durationMs, receipt };
   }
 }
 
@@ -134,9 +130,8 @@ function timesWanted(format: TranscriptFormat, granularities: readonly ("segment
   return { wantsSegments: isTimed && (granularities.length === 0 || granularities.includes("segment")), wantsWords };
 }
 
-/** A community upstream is never believed beyond the hold (docs/spec/credits.md#reported-usage). */
-function meter({ durationMs: heardMs }: TranscriptionAnswer, { model }: GenerationPlan, measuredMs: number): MeteredAnswer {
-  const isMore = heardMs !== null && !model.isCommunity && heardMs > measuredMs * BELIEVED_FACTOR + BELIEVED_MARGIN_MS;
+function meter({ durationMs: heardMs }: TranscriptionAnswer, measuredMs: number): Metered {
+  const isMore = heardMs !== null && heardMs > measuredMs * BELIEVED_FACTOR + BELIEVED_MARGIN_MS;
   const inputAudioMilliseconds = isMore ? heardMs : measuredMs;
   return { quantities: { ...NO_USAGE, inputAudioMilliseconds }, source: isMore ? "provider" : "estimated" };
 }

@@ -16,11 +16,12 @@ import { parseInput } from "../../requests/input.js";
 import type { AskedFields } from "../asked-model.js";
 import type { ChatCompletions } from "../chat/chat.js";
 import type { AskedAnswer, ContentCache } from "../content-cache/content-cache.js";
-import type { Generations, GenerationWork, MeteredAnswer } from "../generations.js";
+import type { Generations, GenerationWork } from "../generations.js";
 import type { GenerationJob } from "../jobs/job.js";
 import type { GenerationJobs } from "../jobs/jobs.js";
 import type { PreparedGeneration } from "../jobs/prepared.js";
 import type { Receipt } from "../receipt.js";
+import type { Metered } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
 import type { ImageQuery } from "./images-input.js";
 import { enhancePrompt } from "./images-prompt.js";
@@ -126,7 +127,7 @@ export class Videos {
         });
         return this.believe(answer, plan.caller.accountId);
       },
-      meter: (answer) => meter(answer, expectedMs, plan.model.isCommunity),
+      meter: (answer) => meter(answer, expectedMs),
       warnings: ({ warnings }) => [...warnings, ...ignored.map((name) => `${name}: has no effect on video.`)],
     };
     return { plan, work, toFile: ({ bytes, contentType }) => ({ bytes, contentType }) };
@@ -177,10 +178,8 @@ function billedFieldsOf({ width, height }: VideoInput, extra: AskedFields): Aske
   return { ...extra, size: size && `${size.width}x${size.height}` };
 }
 
-/** A community upstream is never believed beyond the hold (docs/spec/credits.md#reported-usage). */
-function meter({ durationMs }: VideoAnswer, expectedMs: number, isCommunity: boolean): MeteredAnswer {
-  const cameMs = durationMs ?? expectedMs;
-  const billedMs = Math.min(cameMs, isCommunity ? expectedMs : USAGE_AMOUNT_MAX);
+function meter({ durationMs }: VideoAnswer, expectedMs: number): Metered {
+  const billedMs = Math.min(durationMs ?? expectedMs, USAGE_AMOUNT_MAX);
   return { quantities: { ...NO_USAGE, outputVideoMilliseconds: billedMs }, source: durationMs === null ? "estimated" : "provider" };
 }
 

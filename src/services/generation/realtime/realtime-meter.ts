@@ -7,7 +7,7 @@ import { countTextTokens } from "../../../lib/tokenizer.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";
 import { isRecord } from "../../../providers/openai/json.js";
 import { base64Bytes, PCM_BYTES_PER_SECOND, type RealtimeReading, type RealtimeUsage } from "../../../providers/openai/realtime-events.js";
-import type { MeteredAnswer } from "../generations.js";
+import type { Metered } from "../run.js";
 import { RealtimeAudioBuffer } from "./realtime-audio-buffer.js";
 import { writtenTexts } from "./realtime-safety.js";
 
@@ -130,7 +130,7 @@ export class RealtimeMeter {
   }
 
   /** Everything so far, the answers under way as they would be billed if the session ended now. */
-  soFar(): MeteredAnswer {
+  soFar(): Metered {
     const quantities = this.sum(exactly, 0);
     if (this.answers.size > 0) return { quantities, source: "partial" };
     return { quantities, source: this.isEstimated ? "estimated" : "provider" };

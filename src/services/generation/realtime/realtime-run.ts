@@ -3,7 +3,6 @@ import type { RequestContext } from "../../../context.js";
 import { type AppError, invalidInput, upstreamFailed, upstreamTimedOut } from "../../../errors.js";
 import { createId } from "../../../lib/ids.js";
 import { jsonDepthExceeds } from "../../../lib/json-depth.js";
-import type { UsageQuantities } from "../../../lib/usage.js";
 import {
   JSON_DEPTH_MAX,
   REALTIME_IDLE_MS_MAX,
@@ -15,8 +14,7 @@ import {
 import { parseRealtimeEvent, type RealtimeReading, readRealtimeEvent } from "../../../providers/openai/realtime-events.js";
 import { costOf } from "../../catalog/pricing.js";
 import { isChecked } from "../../safety/features.js";
-import { CallerGone, type Cancellation } from "../cancellation.js";
-import { toGenerationRecord } from "../generations.js";
+import { CallerGone } from "../cancellation.js";
 import { addressesInEvent } from "../named-addresses.js";
 import type { Receipt } from "../receipt.js";
 import { toCallerError } from "../upstream-errors.js";
@@ -46,12 +44,10 @@ export class RealtimeRun implements RealtimeSession {
   private readonly rules: RealtimeRules;
   private readonly ticking: NodeJS.Timeout;
   private readonly times: RealtimeTimes;
-  private readonly connectedAt = performance.now();
   private readonly onGone = () => this.leave();
   private readonly transcription: RealtimeTranscription;
   private activeAt = performance.now();
   private meteredAt = performance.now();
-  private firstByteMs: number | null = null;
   /** Why it was ended, where the caller must be told. */
   private failure: unknown = null;
   private checking: Promise<void> | null = null;
@@ -62,19 +58,20 @@ export class RealtimeRun implements RealtimeSession {
   private isCut = false;
   private waiting: NodeJS.Timeout | undefined;
   private readonly leaving = new RealtimeLeaving();
-  private finalReceipt: Receipt | null = null;
 
   constructor(
     private readonly ctx: RequestContext,
     private readonly opened: OpenedSession,
-    private readonly cancellation: Cancellation,
     private readonly deps: RealtimeDependencies,
   ) {
-    const { plan, model, safe } = opened;
+    const { run, model, safe } = opened;
+    const { plan } = run;
     this.times = timesOf(deps);
     this.safety = isChecked(plan.model, safe) ? new RealtimeSafety(ctx, plan.model, safe, deps.admission) : null;
     const { generations, catalog } = deps;
-    const transcription = new RealtimeTranscription({ ctx, generations, catalog, plan, answering: model, buffer: this.meter.buffer });
+    const { totalMs } = this.times;
+    const { buffer } = this.meter;
+    const transcription = new RealtimeTranscription({ ctx, generations, catalog, plan, answering: model, buffer, totalMs });
     this.transcription = transcription;
     this.rules = {
       model: plan.model,
@@ -89,11 +86,11 @@ export class RealtimeRun implements RealtimeSession {
   }
 
   get generationId(): string {
-    return this.opened.plan.generationId;
+    return this.opened.run.plan.generationId;
   }
 
   get model(): string {
-    return this.opened.plan.model.id;
+    return this.opened.run.plan.model.id;
   }
 
   get modelUsed(): string {
@@ -101,11 +98,11 @@ export class RealtimeRun implements RealtimeSession {
   }
 
   get heldNanocredits(): bigint {
-    return this.opened.charge.heldAmount;
+    return this.opened.run.heldNanocredits;
   }
 
   receipt(): Receipt | null {
-    return this.finalReceipt;
+    return this.opened.run.receipt;
   }
 
   async send(text: string): Promise<void> {
@@ -181,7 +178,7 @@ export class RealtimeRun implements RealtimeSession {
     if (reading.kind === "session" && !reading.session.isConversation) {
       this.close(upstreamFailed("The upstream opened a session of a kind that has no price."));
     } else if (reading.kind === "delta") {
-      this.firstByteMs ??= performance.now() - this.opened.plan.startedAt;
+      this.opened.run.noteFirstByte();
     } else if (reading.kind === "committed") {
       this.transcription.expect(reading.itemId, this.meter.commit());
     } else if (reading.kind === "transcribed" && !isTaken && reading.usage) {
@@ -212,9 +209,9 @@ export class RealtimeRun implements RealtimeSession {
     const mayNameModel = reading.kind === "session" || reading.kind === "error" || text.includes(NAMING_FIELD);
     const event = mayNameModel ? parseRealtimeEvent(text) : null;
     if (!event) return text;
-    const { model, plan } = this.opened;
+    const { model, run } = this.opened;
     return JSON.stringify(
-      presentedEvent(event, { served: model, modelId: plan.model.id, transcriberId: this.transcription.model?.id ?? null }),
+      presentedEvent(event, { served: model, modelId: run.plan.model.id, transcriberId: this.transcription.model?.id ?? null }),
     );
   }
 
@@ -226,15 +223,15 @@ export class RealtimeRun implements RealtimeSession {
 
   /** What has been delivered, and what the upstream has been asked for, is perhaps more than is held for. */
   private get exceedsHold(): boolean {
-    const { plan, charge } = this.opened;
-    const cost = costOf(this.meter.atRiskMax(), plan.model.rates);
-    return (cost > 0n && cost >= charge.heldAmount) || this.transcription.exceedsHold;
+    const { run } = this.opened;
+    const cost = costOf(this.meter.atRiskMax(), run.plan.model.rates);
+    return (cost > 0n && cost >= run.heldNanocredits) || this.transcription.exceedsHold;
   }
 
   private tick(): void {
     if (performance.now() - this.activeAt >= this.times.idleMs) {
       this.close(upstreamTimedOut("The session was silent for too long.", { isFinal: true }));
-    } else if (this.opened.charge.isNoteDue) {
+    } else if (this.opened.run.isNoteDue) {
       this.checkHold().catch((error: unknown) => this.ctx.log.error({ err: error }, "a realtime session could not be metered"));
     }
   }
@@ -243,7 +240,7 @@ export class RealtimeRun implements RealtimeSession {
   private async checkHold(): Promise<void> {
     // One that is under way knows nothing of what has come since.
     await this.checking;
-    if (this.isOver || this.opened.charge.isConcluded) return;
+    if (this.isOver || this.opened.run.isConcluded) return;
     this.checking ??= this.meterOnce().finally(() => {
       this.checking = null;
     });
@@ -251,23 +248,17 @@ export class RealtimeRun implements RealtimeSession {
   }
 
   private async meterOnce(): Promise<void> {
-    const { plan, charge } = this.opened;
+    const { run, model } = this.opened;
     this.meteredAt = performance.now();
     // For nobody, nothing more is set aside.
     const isCapped = this.isLeft;
     const { quantities } = this.meter.soFar();
     const [refusal, other] = await Promise.all([
-      charge.meter(costOf(this.meter.atRisk(), plan.model.rates), isCapped, () => this.toRecord(quantities)),
+      run.meter(model, costOf(this.meter.atRisk(), run.plan.model.rates), isCapped, () => quantities),
       this.transcription.check(isCapped),
     ]);
     if (refusal ?? other) return this.close(refusal ?? other ?? undefined);
     if (isCapped && this.exceedsHold) this.close();
-  }
-
-  private toRecord(quantities: UsageQuantities) {
-    const { plan, model } = this.opened;
-    const { firstByteMs } = this;
-    return toGenerationRecord(plan, { modelUsed: model.id, quantities, usageSource: "partial", status: "cancelled", firstByteMs });
   }
 
   private async conclude(): Promise<void> {
@@ -276,25 +267,22 @@ export class RealtimeRun implements RealtimeSession {
     clearTimeout(this.waiting);
     this.ctx.signal.removeEventListener("abort", this.onGone);
     this.opened.connection.close();
-    this.cancellation.dispose();
     await this.checking?.catch(() => undefined);
-    await Promise.all([this.charge(), this.transcription.conclude(this.isCut || this.failure !== null)]);
+    try {
+      await Promise.all([this.charge(), this.transcription.conclude(this.isCut || this.failure !== null)]);
+    } finally {
+      this.opened.run.end();
+    }
   }
 
   /** Nothing is charged for a session that failed before anything came of it. */
   private async charge(): Promise<void> {
-    const { plan, charge, model, safety } = this.opened;
-    if (this.failure !== null && !this.meter.hasUsage) return charge.release();
+    const { run, model } = this.opened;
+    if (this.failure !== null && !this.meter.hasUsage) return run.release();
     const metered = this.meter.soFar();
-    this.finalReceipt = await this.deps.generations.conclude(this.ctx, plan, charge, {
-      ...metered,
-      modelUsed: model.id,
-      status: this.isCut || this.failure !== null || metered.source === "partial" ? "cancelled" : "ok",
-      firstByteMs: this.firstByteMs,
-      upstreamMs: performance.now() - this.connectedAt,
-      warnings: [],
-      safety,
-    });
+    run.noteUpstream();
+    const isWhole = !this.isCut && this.failure === null && metered.source !== "partial";
+    await run.settle({ ...metered, model, status: isWhole ? "ok" : "cancelled", warnings: [], cancelPolicy: "read-to-usage" });
   }
 }
 

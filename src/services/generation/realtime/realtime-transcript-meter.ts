@@ -2,7 +2,7 @@
 import { RecentIds } from "../../../lib/recent-ids.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX } from "../../../lib/usage.js";
 import type { RealtimeUsage } from "../../../providers/openai/realtime-events.js";
-import type { MeteredAnswer } from "../generations.js";
+import type { Metered } from "../run.js";
 import { INPUT_MS_PER_TOKEN, REPORTS_REMEMBERED } from "./realtime-meter.js";
 
 export class TranscriptMeter {
@@ -64,7 +64,7 @@ export class TranscriptMeter {
   }
 
   /** With `more` milliseconds that are about to be handed in. */
-  soFar(more = 0): MeteredAnswer {
+  soFar(more = 0): Metered {
     let milliseconds = this.reportedMs + more;
     for (const itemId of this.expected) milliseconds += this.measured.get(itemId) ?? 0;
     const quantities = { ...NO_USAGE, inputAudioMilliseconds: Math.min(milliseconds, USAGE_AMOUNT_MAX) };

@@ -14,9 +14,10 @@ import type { RealtimeReading } from "../../../providers/openai/realtime-events.
 import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
-import type { OpenCharge } from "../../credits/credits.js";
-import { type GenerationPlan, type Generations, toGenerationRecord } from "../generations.js";
+import type { Generations } from "../generations.js";
+import type { GenerationPlan } from "../plan.js";
 import type { UsageStatus } from "../receipt.js";
+import type { GenerationRun } from "../run.js";
 import type { RealtimeAudioBuffer } from "./realtime-audio-buffer.js";
 import { TranscriptMeter } from "./realtime-transcript-meter.js";
 
@@ -28,18 +29,14 @@ export interface TranscribedSession {
   /** The model that answers: what transcribes runs beside it. */
   readonly answering: Model;
   readonly buffer: RealtimeAudioBuffer;
-}
-
-interface Opened {
-  readonly plan: GenerationPlan;
-  readonly charge: OpenCharge;
-  readonly openedAt: number;
+  /** Of the session. */
+  readonly totalMs: number;
 }
 
 export class RealtimeTranscription {
   private readonly meter = new TranscriptMeter();
-  private opened: Opened | null = null;
-  private opening: Promise<Opened> | null = null;
+  private opened: GenerationRun | null = null;
+  private opening: Promise<GenerationRun> | null = null;
   /** As the caller would have it, and as the upstream has said that it is. */
   private isWanted = false;
   private isOn = false;
@@ -124,28 +121,30 @@ export class RealtimeTranscription {
   /** Notes the meter and asks for more, unless it is capped. Answers why no more may go on. */
   async check(isCapped: boolean): Promise<AppError | null> {
     if (!this.opened) return null;
-    const { plan, charge } = this.opened;
+    const { plan } = this.opened;
     const { quantities } = this.meter.soFar();
-    return charge.meter(this.costAtRisk(plan), isCapped, () =>
-      toGenerationRecord(plan, { modelUsed: plan.model.id, quantities, usageSource: "partial", status: "cancelled" }),
-    );
+    return this.opened.meter(plan.model, this.costAtRisk(plan), isCapped, () => quantities);
   }
 
   get exceedsHold(): boolean {
     if (!this.opened) return false;
     const cost = this.costAtRisk(this.opened.plan);
-    return cost > 0n && cost >= this.opened.charge.heldAmount;
+    return cost > 0n && cost >= this.opened.heldNanocredits;
   }
 
   async conclude(isCut: boolean): Promise<void> {
     await this.opening?.catch(() => undefined);
     if (!this.opened) return;
-    const { plan, charge, openedAt } = this.opened;
-    if (!this.meter.hasUsage) return charge.release();
-    const metered = this.meter.soFar();
-    const status: UsageStatus = isCut || metered.source === "partial" ? "cancelled" : "ok";
-    const course = { firstByteMs: null, upstreamMs: performance.now() - openedAt, warnings: [], safety: null };
-    await this.session.generations.conclude(this.session.ctx, plan, charge, { ...metered, modelUsed: plan.model.id, status, ...course });
+    const run = this.opened;
+    try {
+      if (!this.meter.hasUsage) return await run.release();
+      const metered = this.meter.soFar();
+      const status: UsageStatus = isCut || metered.source === "partial" ? "cancelled" : "ok";
+      run.noteUpstream();
+      await run.settle({ ...metered, model: run.plan.model, status, warnings: [], cancelPolicy: "read-to-usage" });
+    } finally {
+      run.end();
+    }
   }
 
   private costAtRisk({ model }: GenerationPlan): bigint {
@@ -153,8 +152,8 @@ export class RealtimeTranscription {
     return costOf(this.meter.soFar(more).quantities, model.rates);
   }
 
-  private open(name: string, param: string): Promise<Opened> {
-    this.opening = openCharge(this.session, name, param).then((opened) => {
+  private open(name: string, param: string): Promise<GenerationRun> {
+    this.opening = beginRun(this.session, name, param).then((opened) => {
       this.opened = opened;
       return opened;
     });
@@ -162,18 +161,22 @@ export class RealtimeTranscription {
   }
 }
 
-async function openCharge(session: TranscribedSession, name: string, param: string): Promise<Opened> {
-  const { ctx, generations } = session;
+async function beginRun(session: TranscribedSession, name: string, param: string): Promise<GenerationRun> {
+  const { ctx, generations, totalMs } = session;
   const plan = await planFor(session, name, param);
   await generations.admit(ctx, plan, { texts: [] });
-  const charge = generations.open(plan);
+  // The session's own end ends it.
+  const run = generations.begin(ctx, plan, { signal: new AbortController().signal, totalMs });
   try {
-    await charge.held;
+    await run.hold();
+    await run.committed();
+    run.noteCalled();
+    return run;
   } catch (error) {
-    await charge.release();
+    await run.release();
+    run.end();
     throw error;
   }
-  return { plan, charge, openedAt: performance.now() };
 }
 
 /**

@@ -16,14 +16,11 @@ import type { RealtimeConnection } from "../../../providers/media.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
 import type { BillableQuantities } from "../../catalog/pricing.js";
-import type { OpenCharge } from "../../credits/credits.js";
-import { servable } from "../../safety/features.js";
-import type { SafetyReport } from "../../safety/safety.js";
 import type { Admission } from "../admission.js";
-import { attempt } from "../attempts.js";
-import { CallerGone, Cancellation } from "../cancellation.js";
-import type { GenerationPlan, Generations } from "../generations.js";
+import { CallerGone } from "../cancellation.js";
+import type { Generations } from "../generations.js";
 import type { Receipt } from "../receipt.js";
+import type { GenerationRun } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
 import { RealtimeRun, timesOf } from "./realtime-run.js";
 
@@ -70,11 +67,9 @@ export interface RealtimeDependencies {
 }
 
 export interface OpenedSession {
-  readonly plan: GenerationPlan;
-  readonly charge: OpenCharge;
+  readonly run: GenerationRun;
   /** The one that answers. */
   readonly model: Model;
-  readonly safety: SafetyReport | null;
   readonly connection: RealtimeConnection;
   readonly safe: string | null;
 }
@@ -87,17 +82,17 @@ export class RealtimeSessions {
     const { generations, upstreams } = this.deps;
     const plan = generations.plan(ctx, "realtime", input.model, {}, expectedOf);
     const { safety } = await generations.admit(ctx, plan, { texts: [], safe: input.safe });
-    const charge = generations.open(plan);
     // A caller who leaves ends the attempts; a session that is open outlives its caller until it is reported.
     const leaving = new AbortController();
     const onGone = () => leaving.abort();
     ctx.signal.addEventListener("abort", onGone, { once: true });
     if (ctx.signal.aborted) onGone();
-    const cancellation = new Cancellation(leaving.signal, timesOf(this.deps).totalMs);
+    const { totalMs } = timesOf(this.deps);
+    const run = generations.begin(ctx, { ...plan, safety }, { signal: leaving.signal, totalMs, isStreamed: true });
+    const { signal } = run.cancellation;
     try {
-      await charge.held;
-      const candidates = servable(plan.candidates, safety?.applied);
-      const { signal } = cancellation;
+      await run.hold();
+      await run.committed();
       const connect = (candidate: Model) =>
         upstreams.serving(ctx, candidate, "realtime").connect({
           upstreamModel: candidate.upstreamModel,
@@ -105,13 +100,11 @@ export class RealtimeSessions {
           extra: {},
           isBeta: input.isBeta,
         });
-      const { model, answer } = await attempt(candidates, cancellation, connect, (candidate, error) =>
-        generations.noteFailure(plan, candidate, error, signal),
-      );
-      return new RealtimeRun(ctx, { plan, charge, model, safety, connection: answer, safe: input.safe }, cancellation, this.deps);
+      const { model, answer } = await run.attempt(connect);
+      return new RealtimeRun(ctx, { run, model, connection: answer, safe: input.safe }, this.deps);
     } catch (error) {
-      cancellation.dispose();
-      if (!charge.isConcluded) await charge.release();
+      await run.release();
+      run.end();
       throw error instanceof CallerGone ? upstreamFailed("The caller left before the session was open.", { cause: error }) : error;
     } finally {
       ctx.signal.removeEventListener("abort", onGone);

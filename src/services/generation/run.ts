@@ -1,0 +1,306 @@
+/**
+ * One generation, whatever it makes: set aside, tried, metered, charged and told in a receipt. Nothing else opens, extends, settles or
+ * releases a charge.
+ *
+ * 1. `hold` sets aside what the plan expects. A caller with plenty does not wait for its commit.
+ * 2. `attempt` calls the candidates in turn, until one answers.
+ * 3. `meter` notes what has been delivered, and asks for more when the hold runs low.
+ * 4. `settle` charges what was metered, or `release` nothing. Whichever comes first counts, whatever fails in between.
+ * 5. `end`, always.
+ */
+import type { RequestContext } from "../../context.js";
+import { type AppError, upstreamFailed } from "../../errors.js";
+import { createId } from "../../lib/ids.js";
+import { NO_USAGE, USAGE_KINDS } from "../../lib/usage.js";
+import type { Model } from "../catalog/model.js";
+import { type BillableQuantities, type BilledKind, costOf, type RateCard } from "../catalog/pricing.js";
+import { type Credits, type OpenCharge, payerOf } from "../credits/credits.js";
+import { servable } from "../safety/features.js";
+import type { Admission } from "./admission.js";
+import { type Answered, attempt, noteFailure } from "./attempts.js";
+import { CallerGone, Cancellation } from "./cancellation.js";
+import type { HealthReporter } from "./health-reporter.js";
+import { type GenerationPlan, NOTHING_YET, type Progress, toLedgerRecord } from "./plan.js";
+import type { Receipt, UsageSource } from "./receipt.js";
+import type { RunningGenerations } from "./running-generations.js";
+import { joinWarnings } from "./warnings.js";
+
+export interface RunDependencies {
+  readonly credits: Credits;
+  readonly admission: Admission;
+  readonly healthReporter: HealthReporter;
+  readonly running: RunningGenerations;
+  /** A generation's total, in milliseconds. */
+  readonly totalMs: number;
+}
+
+export interface RunOptions {
+  /** What ends it; unless stated, the caller's leaving. */
+  readonly signal?: AbortSignal;
+  readonly totalMs?: number;
+  readonly isStreamed?: boolean;
+}
+
+/** What is charged for. */
+export interface Metered {
+  readonly quantities: BillableQuantities;
+  readonly source: UsageSource;
+}
+
+/** How a generation ended that is to be charged. */
+export interface Outcome extends Metered, Pick<Receipt, "status" | "warnings" | "cancelPolicy" | "isCut"> {
+  /** The one that answered. */
+  readonly model: Model;
+  /** The gateway's own guess, or more than was paid for: cut to the hold whoever answered. */
+  readonly isCappedToHold?: boolean;
+}
+
+/** A generation that is answered whole. */
+export interface WholeWork<Answer> {
+  readonly call: (model: Model) => Promise<Answer>;
+  /** The hold is committed. What this throws is the caller's, and nothing is charged. */
+  readonly meter: (answered: Answered<Answer>) => WholeMetered | Promise<WholeMetered>;
+  /** The hold is committed; the upstream is called when this resolves. Without it, a caller with plenty does not wait for the hold. */
+  readonly onHeld?: ((cancellation: Cancellation) => Promise<void>) | undefined;
+}
+
+export interface WholeResult<Answer> {
+  readonly answer: Answer;
+  readonly receipt: Receipt;
+  /** What it was charged for: the amounts of the receipt, and those that a usage row has no column for. */
+  readonly charged: BillableQuantities;
+}
+
+export type WholeMetered = Metered & Pick<Outcome, "warnings" | "isCut">;
+
+export class GenerationRun {
+  readonly cancellation: Cancellation;
+  /** From the request to the first token or byte that goes on; null for an answer that comes whole. */
+  firstByteMs: number | null = null;
+  /** Once it is charged. */
+  receipt: Receipt | null = null;
+  private charged: BillableQuantities = NO_USAGE;
+  private charge: OpenCharge | null = null;
+  private calledAt: number | null = null;
+  private upstreamMs = 0;
+
+  constructor(
+    private readonly ctx: RequestContext,
+    readonly plan: GenerationPlan,
+    private readonly deps: RunDependencies,
+    { signal = ctx.signal, totalMs = deps.totalMs, isStreamed = false }: RunOptions = {},
+  ) {
+    this.cancellation = new Cancellation(signal, totalMs);
+    deps.running.begin(this.cancellation, isStreamed);
+  }
+
+  /** From the hold to the end. Resolves when the charge is committed, whether or not its caller is still there. */
+  async answer<Answer>({ call, meter, onHeld }: WholeWork<Answer>): Promise<WholeResult<Answer>> {
+    const { cancellation, plan } = this;
+    try {
+      await this.hold();
+      if (onHeld) {
+        await this.committed();
+        await onHeld(cancellation);
+      }
+      // What an upstream has begun is paid for, so it is finished whoever waits. Nobody pays for what is free.
+      if (!plan.isFree) cancellation.outlast(Number.POSITIVE_INFINITY);
+      const answered = await this.attempt(call);
+      this.noteSuccess(answered.model);
+      await this.committed();
+      const metered = await meter(answered);
+      const status = cancellation.isCallerGone ? "cancelled" : "ok";
+      const receipt = await this.settle({ ...metered, model: answered.model, status, cancelPolicy: plan.isFree ? "stop" : "finish" });
+      return { answer: answered.answer, receipt, charged: this.charged };
+    } catch (error) {
+      await this.release();
+      throw this.told(error);
+    } finally {
+      this.end();
+    }
+  }
+
+  /** Resolves when an upstream may be called. Rejects with INSUFFICIENT_BALANCE, KEY_BUDGET_EXHAUSTED or SERVICE_UNAVAILABLE. */
+  async hold(): Promise<void> {
+    const charge = openCharge(this.deps.credits, this.plan);
+    this.charge = charge;
+    if (!charge.isComfortable) await charge.held;
+    this.cancellation.followHold(charge.held);
+  }
+
+  /** Resolves when what is set aside is committed; rejects as `hold` does. */
+  committed(): Promise<void> {
+    return this.openCharge.held;
+  }
+
+  get heldNanocredits(): bigint {
+    return this.openCharge.heldAmount;
+  }
+
+  /** It has been charged or released, or is being. */
+  get isConcluded(): boolean {
+    return this.charge?.isConcluded ?? false;
+  }
+
+  /** A second has passed since the meter was written down. */
+  get isNoteDue(): boolean {
+    return this.openCharge.isNoteDue;
+  }
+
+  /** Rejects with what the caller is told of the first failure; see `attempt` of attempts.ts. */
+  async attempt<Answer>(call: (model: Model) => Promise<Answer>): Promise<Answered<Answer>> {
+    const { candidates, safety } = this.plan;
+    this.noteCalled();
+    const answered = await attempt(servable(candidates, safety?.applied), this.cancellation, call, (model, error) =>
+      this.noteFailure(model, error),
+    );
+    this.noteUpstream();
+    return answered;
+  }
+
+  /** An upstream is at work from now on. */
+  noteCalled(): void {
+    this.calledAt = performance.now();
+  }
+
+  /** An upstream has just said something, or has been waited for until now. */
+  noteUpstream(): void {
+    if (this.calledAt !== null) this.upstreamMs = performance.now() - this.calledAt;
+  }
+
+  /** What goes on is the first of it. */
+  noteFirstByte(): void {
+    this.firstByteMs ??= performance.now() - this.plan.startedAt;
+  }
+
+  /** One of the candidates has given its whole answer. */
+  noteSuccess(model: Model): void {
+    this.deps.healthReporter.succeeded(this.plan.caller, model);
+  }
+
+  /** One of them has not. */
+  noteFailure(model: Model, error: unknown): void {
+    noteFailure(this.deps.healthReporter, this.plan.caller, model, error, this.cancellation.signal);
+  }
+
+  /**
+   * Tells what has been delivered so far; `isCapped`: no more is asked for. `costNanocredits` may be more than `soFar` costs, by what the
+   * upstream is at work on. Resolves with why it must stop, or null.
+   */
+  meter(model: Model, costNanocredits: bigint, isCapped: boolean, soFar: () => BillableQuantities): Promise<AppError | null> {
+    const record = () => this.recordOf({ ...NOTHING_YET, modelUsed: model.id, usage: soFar(), firstByteMs: this.firstByteMs });
+    return this.openCharge.meter(costNanocredits, isCapped, record);
+  }
+
+  /** Resolves when the charge is committed. What an account's upstream reports is believed, but never beyond the hold. */
+  async settle(outcome: Outcome): Promise<Receipt> {
+    const { plan, deps, firstByteMs } = this;
+    const { model, status, warnings, isCut = false, cancelPolicy } = outcome;
+    const { rates } = plan.model;
+    const charge = this.openCharge;
+    const heldNanocredits = charge.heldAmount;
+    const isCapped = outcome.isCappedToHold || model.isCommunity;
+    const { quantities, source } = isCapped ? capToHold(outcome, rates, heldNanocredits) : outcome;
+    this.charged = quantities;
+    const record = this.recordOf({ modelUsed: model.id, usage: quantities, usageSource: source, status, firstByteMs });
+    const settlement = await charge.settle(costOf(quantities, rates), record);
+    this.receipt = {
+      generationId: plan.generationId,
+      model: plan.model.id,
+      modelUsed: model.id,
+      usage: record.usage,
+      usageSource: source,
+      status,
+      costNanocredits: settlement.chargedNanocredits,
+      childCostNanocredits: deps.admission.childCosts.of(plan.model, plan.generationId),
+      heldNanocredits,
+      meterSource: settlement.meterSource,
+      gatewayMs: Math.max(0, performance.now() - plan.startedAt - this.upstreamMs),
+      upstreamMs: this.upstreamMs,
+      responseMs: record.responseTimeMs,
+      firstTokenMs: firstByteMs,
+      warnings: joinWarnings(plan.notes, warnings),
+      isCut,
+      cancelPolicy,
+      safety: plan.safety,
+    };
+    deps.admission.concluded(this.ctx, plan, this.receipt);
+    return this.receipt;
+  }
+
+  /** Nothing was delivered, so nothing is charged and nothing recorded. Does nothing once it is charged or released. */
+  async release(): Promise<void> {
+    if (this.charge && !this.charge.isConcluded) await this.charge.release();
+  }
+
+  /** Where the time has gone until now, in milliseconds, while an upstream is at work. */
+  timing(): Pick<Receipt, "gatewayMs" | "upstreamMs"> {
+    const now = performance.now();
+    const upstreamMs = this.calledAt === null ? 0 : now - this.calledAt;
+    return { gatewayMs: now - this.plan.startedAt - upstreamMs, upstreamMs };
+  }
+
+  /** The failure as its caller is told it. */
+  told(error: unknown): unknown {
+    return error instanceof CallerGone ? upstreamFailed("The caller left before the answer came.", { cause: error }) : error;
+  }
+
+  end(): void {
+    this.cancellation.dispose();
+    this.deps.running.end(this.cancellation);
+  }
+
+  private get openCharge(): OpenCharge {
+    if (!this.charge) throw new Error(`Nothing was held for generation ${this.plan.generationId}`);
+    return this.charge;
+  }
+
+  private recordOf(progress: Progress) {
+    return toLedgerRecord(this.plan, progress);
+  }
+}
+
+/**
+ * Rejects as a hold of the plan does, and holds nothing: before the gateway does work of its own to find out what the generation will
+ * cost.
+ */
+export async function assertPayable(credits: Credits, plan: GenerationPlan): Promise<void> {
+  const charge = openCharge(credits, { ...plan, generationId: createId() });
+  try {
+    if (!charge.isComfortable) await charge.held;
+  } finally {
+    await charge.release();
+  }
+}
+
+function openCharge(credits: Credits, plan: GenerationPlan): OpenCharge {
+  const { generationId, caller, model, hold, isFree } = plan;
+  return credits.open({
+    generationId,
+    payer: payerOf(caller),
+    estimate: hold.estimate,
+    least: hold.least,
+    most: hold.most,
+    paidOnly: model.paidOnly,
+    isFree,
+    record: toLedgerRecord(plan, { ...NOTHING_YET, modelUsed: model.id }),
+  });
+}
+
+const KINDS: readonly BilledKind[] = [...USAGE_KINDS, "inputCacheWriteHourTokens", "imageRequests", "characters", "inputAudioMilliseconds"];
+
+/**
+ * The same when it costs no more than `heldNanocredits`. Else every amount is cut in one proportion, and is the gateway's estimate: a usage
+ * row shows what was charged for, so what was reported is cut and not only its price.
+ */
+export function capToHold({ quantities, source }: Metered, rates: RateCard, heldNanocredits: bigint): Metered {
+  const cost = costOf(quantities, rates);
+  if (cost <= heldNanocredits) return { quantities, source };
+  const cut = KINDS.filter((kind) => quantities[kind]).map((kind) => [kind, share(quantities[kind] ?? 0, heldNanocredits, cost)]);
+  return { quantities: { ...quantities, ...Object.fromEntries(cut) }, source: source === "provider" ? "estimated" : source };
+}
+
+/** Rounded down, so that the parts never cost more than the whole may. */
+function share(amount: number, held: bigint, cost: bigint): number {
+  return Number((BigInt(amount) * held) / cost);
+}
