@@ -11,14 +11,16 @@ import type { Logger } from "pino";
 import { addressesOf, type Config } from "./config/config.js";
 import { authMountOf, mediaMountOf } from "./config/hosts.js";
 import type { Addresses } from "./lib/base-url.js";
+import { notFound } from "./errors.js";
+import { createMessageClasses } from "./http/message-classes.js";
+import { answerWhileStarting } from "./http/starting.js";
+import type { UpgradeHandler } from "./http/websocket.js";
 import { type Clock, systemClock } from "./lib/clock.js";
 import { trackRequests } from "./lib/http-drain.js";
 import { listenAt } from "./lib/listen.js";
 import { loopbackUrl } from "./lib/loopback-url.js";
 import { type RequestEnd, type RequestNote, watchRequests } from "./lib/request-note.js";
 import { DRAIN_TIMEOUT_MS, HTTP_HEADERS_TIMEOUT_MS, HTTP_KEEP_ALIVE_MS, HTTP_REQUEST_TIMEOUT_MS } from "./limits.js";
-import { createMessageClasses } from "./rest/message-classes.js";
-import { answerWhileStarting } from "./rest/starting.js";
 import { openPlatform } from "./services/composition/platform.js";
 import { AccessLog } from "./services/metrics/access-log.js";
 import { Metrics } from "./services/metrics/metrics.js";
@@ -74,7 +76,7 @@ async function serve(
     accessLog.requestOver(note, end);
   };
   const [platform, faces] = await Promise.all([openPlatform(settings, clock, log, addresses, ownUrl, metrics), loadFaces()]);
-  const { express, GRAPHQL_PATH, createGraphQLServer, routeUpgrades } = faces;
+  const { express, GRAPHQL_PATH, createGraphQLServer, refuseUpgrade, requestIdOf, routeUpgrades } = faces;
   const { answerClientError, createRestRouter, isOwnHost, toErrorRequestHandler, REALTIME_PATH, createRealtimeFace } = faces;
   log.info(config.signUp === "open" ? "sign-up is open to whoever reaches this gateway" : "sign-up is closed: operators make accounts");
   log.info(metricsNotice(config.metrics));
@@ -90,7 +92,13 @@ async function serve(
     hasGraphiQL: config.graphql.graphiql,
   });
 
-  const realtime = createRealtimeFace({ services: platform.services, log, trustProxyHops: config.trustProxyHops, onOver });
+  const realtime = createRealtimeFace({
+    services: platform.services,
+    log,
+    trustProxyHops: config.trustProxyHops,
+    keepAlive: config.webSockets,
+    onOver,
+  });
 
   const app = express();
   adopt(app);
@@ -113,7 +121,9 @@ async function serve(
   );
   // As with requests: the media host answers neither, and where people sign in there is no session of a model.
   const isAnswered = (req: IncomingMessage, path: string) => !isOwnHost(req, media) && (path === GRAPHQL_PATH || !isOwnHost(req, auth));
-  const stopUpgrades = routeUpgrades(http, { [GRAPHQL_PATH]: graphql.upgrade, [REALTIME_PATH]: realtime.upgrade }, isAnswered);
+  const upgrades = { [GRAPHQL_PATH]: graphql.upgrade, [REALTIME_PATH]: realtime.upgrade };
+  const refuse: UpgradeHandler = (req, socket) => refuseUpgrade(socket, notFound("path"), requestIdOf(req));
+  const stopUpgrades = routeUpgrades(http, upgrades, refuse, isAnswered);
 
   http.off("request", answerWhileStarting);
   http.on("request", app);
@@ -140,18 +150,19 @@ async function serve(
  * in a thread of its own and leaves this one with nothing else to do.
  */
 async function loadFaces() {
-  const [{ default: express }, server, upgrades, yoga, clientError, hostMount, realtime, route, router] = await Promise.all([
+  const [{ default: express }, server, webSocket, yoga, clientError, context, hostMount, realtime, route, router] = await Promise.all([
     import("express"),
     import("./graphql/server.js"),
-    import("./graphql/upgrades.js"),
+    import("./http/websocket.js"),
     import("./graphql/yoga.js"),
-    import("./rest/client-error.js"),
+    import("./http/client-error.js"),
+    import("./http/context.js"),
     import("./rest/host-mount.js"),
     import("./rest/routes/realtime.js"),
     import("./rest/route.js"),
     import("./rest/router.js"),
   ]);
-  return { express, ...server, ...upgrades, ...yoga, ...clientError, ...hostMount, ...realtime, ...route, ...router };
+  return { express, ...server, ...webSocket, ...yoga, ...clientError, ...context, ...hostMount, ...realtime, ...route, ...router };
 }
 
 function metricsNotice({ token, isOpen }: Config["metrics"]): string {

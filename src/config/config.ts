@@ -21,8 +21,10 @@ import {
   REQUEST_BODIES_BYTES_DEFAULT,
   REQUEST_BODIES_BYTES_MIN,
   SIGN_IN_ATTEMPTS_PER_MINUTE,
+  SLOW_READER_TIMEOUT_MS,
   UPSTREAM_CONNECT_TIMEOUT_MS,
   UPSTREAM_IDLE_TIMEOUT_MS,
+  WEBSOCKET_PING_MS,
 } from "../limits.js";
 import { isMediaUrlAmbiguous, isMediaUrlWhereSessionsAre } from "./hosts.js";
 import { boolean, byteCount, credits, hosts, httpUrl, json, share, url, wholeNumber } from "./values.js";
@@ -110,9 +112,11 @@ export interface Config {
     readonly publishableCreditsPerHour: bigint;
   };
   readonly graphql: { readonly introspection: boolean; readonly graphiql: boolean };
-  /** How long an upstream may take. Not from the environment. */
   /** How long a hold waits for what others hold. Not from the environment. */
   readonly contendedHoldWaitMs: number;
+  /** How often callers are pinged on their WebSockets, and how long one may leave unread what it was sent. Not from the environment. */
+  readonly webSockets: { readonly pingMs: number; readonly stalledMs: number };
+  /** How long an upstream may take. Not from the environment. */
   readonly timeouts: { readonly connectMs: number; readonly idleMs: number; readonly totalMs: number };
   /** A variable that another file names, such as `env:NAME` in MODELS_FILE. Null when unset or empty. */
   readonly readEnv: (name: string) => string | null;
@@ -258,6 +262,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     // Unspecified: open where just this machine can ask, closed to the world until the operator says otherwise.
     graphql: { introspection: values.GRAPHQL_INTROSPECTION ?? isLocal, graphiql: values.GRAPHIQL ?? isLocal },
     contendedHoldWaitMs: CONTENDED_HOLD_WAIT_MS,
+    webSockets: { pingMs: WEBSOCKET_PING_MS, stalledMs: SLOW_READER_TIMEOUT_MS },
     timeouts: { connectMs: UPSTREAM_CONNECT_TIMEOUT_MS, idleMs: UPSTREAM_IDLE_TIMEOUT_MS, totalMs: GENERATION_TIMEOUT_MS },
     readEnv,
   };

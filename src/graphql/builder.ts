@@ -8,6 +8,7 @@
 import SchemaBuilder from "@pothos/core";
 import ComplexityPlugin from "@pothos/plugin-complexity";
 import RelayPlugin from "@pothos/plugin-relay";
+import type { UploadedFile } from "../http/uploads.js";
 import type { GraphQLContext } from "./context.js";
 import {
   parseCredits,
@@ -19,7 +20,6 @@ import {
   serializeDateTime,
   serializeFile,
 } from "./scalars.js";
-import type { UploadedFile } from "./uploaded-file.js";
 
 export interface SchemaTypes {
   Context: GraphQLContext;

@@ -18,3 +18,8 @@ export interface GraphQLContext extends RequestContext {
   /** Null on a WebSocket, whose answer has long been given. */
   readonly browser: BrowserAnswer | null;
 }
+
+/** Yoga adds to the very object that it is given, so the request's own context is what resolvers receive. */
+export function toGraphQLContext(ctx: RequestContext, more: Omit<GraphQLContext, keyof RequestContext>): GraphQLContext {
+  return Object.assign(ctx, more);
+}

@@ -1,8 +1,8 @@
 /** How the schema's own scalars are read and written. */
 import { GraphQLError } from "graphql";
+import { UploadedFile } from "../http/uploads.js";
 import { AMOUNT_CHARS_MAX, parseNanocredits, parsePicocredits } from "../lib/money.js";
 import { JSON_DEPTH_MAX } from "../limits.js";
-import { UploadedFile } from "./uploaded-file.js";
 
 const CREDITS = /^-?\d+(?:\.\d+)?$/;
 const ISO_DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/;

@@ -7,28 +7,30 @@
  * 3. The answer is written at the reader's pace.
  */
 import { setMaxListeners } from "node:events";
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import type { RequestHandler } from "express";
 import type { Logger } from "pino";
+import type { Caller } from "../context.js";
 import { AppError } from "../errors.js";
+import { BodyAborted, readFormBody, readTextBody } from "../http/body.js";
+import { HttpRequestContext } from "../http/context.js";
+import { preflightHeaders } from "../http/cors.js";
+import { authenticate, readCounted, readToken } from "../http/credentials.js";
+import { explain, headersOf, sendRefusal, statusOf } from "../http/errors.js";
+import { Exchange } from "../http/exchange.js";
+import { EVENT_STREAM_HEADERS, pipeBody } from "../http/sse.js";
+import { isForm } from "../http/uploads.js";
+import type { UpgradeHandler } from "../http/websocket.js";
 import { clientAddressOf } from "../lib/client-address.js";
-import { HOPS_HEADER, readHops } from "../lib/hops.js";
-import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
-import { ownValue } from "../lib/own-values.js";
-import { noteOf, type RequestEnd, type RequestNote } from "../lib/request-note.js";
-import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX } from "../limits.js";
-import { assertOneAuthorization, challengeOf, readBearer } from "../services/access/bearer.js";
+import type { KeepAlive } from "../lib/keep-alive.js";
+import { setOwnValue } from "../lib/own-values.js";
+import type { RequestEnd, RequestNote } from "../lib/request-note.js";
+import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX, JSON_DEPTH_MAX } from "../limits.js";
 import { type Credential, watchCaller } from "../services/access/revocation-watch.js";
-import { MAX_COST_HEADER, readMaxCost } from "../services/credits/max-cost.js";
 import type { BodyAllowance } from "../services/requests/body-budget.js";
-import { BodyAborted } from "../services/requests/request-body.js";
-import { requestIdOf } from "../services/requests/request-id.js";
 import type { Services } from "../services/services.js";
-import type { GraphQLContext } from "./context.js";
-import { authenticate, readQueryKey } from "./credentials.js";
-import { isEventStream, readBody, sendEventStream, sendWhole } from "./http.js";
-import { HTTP_STATUSES, toPublicError } from "./public-errors.js";
-import type { UpgradeHandler } from "./upgrades.js";
+import { type GraphQLContext, toGraphQLContext } from "./context.js";
+import { toExtensions, toPublicError } from "./public-errors.js";
 import { createWebSocketFace } from "./websocket.js";
 import { createYogaServer, type Face, GRAPHQL_PATH, type YogaOptions } from "./yoga.js";
 
@@ -39,6 +41,7 @@ export interface GraphQLServerOptions {
     readonly graphql: YogaOptions;
     /** How many hops of X-Forwarded-For are our own. */
     readonly trustProxyHops: number;
+    readonly webSockets: KeepAlive;
   };
   /** Told of each operation on a WebSocket when it is over; requests over HTTP are seen by the server. */
   readonly onOver: (note: RequestNote, end: RequestEnd) => void;
@@ -58,13 +61,13 @@ export function createGraphQLServer({ services, log, config, onOver }: GraphQLSe
   // Every live subscription listens to it.
   setMaxListeners(0, stopping.signal);
   const yoga = createYogaServer(config.graphql);
-  const face: Face = { yoga, services, log, closing: stopping.signal, onOver };
+  const face: Face = { yoga, services, log, closing: stopping.signal, keepAlive: config.webSockets, onOver };
   const http = new HttpFace(face, config.trustProxyHops);
   const webSocket = createWebSocketFace(face, config.trustProxyHops);
   return {
     handler: (req, res, next) => {
       // Mounted with `use`, it is given everything below its path too.
-      if (pathOf(req.originalUrl) === GRAPHQL_PATH) void http.handle(req, res);
+      if (pathOf(req.originalUrl) === GRAPHQL_PATH) void http.handle(new Exchange(req, res, log));
       else next();
     },
     upgrade: webSocket.upgrade,
@@ -77,14 +80,14 @@ export function createGraphQLServer({ services, log, config, onOver }: GraphQLSe
   };
 }
 
-/** Any page may ask with a key of its own; cookies count for our own pages only (docs/spec/http.md#other-origins). */
-const CORS_HEADERS = { "access-control-allow-origin": "*", "access-control-expose-headers": "*" };
-const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
+const METHODS = ["GET", "POST", "OPTIONS"];
+/** Of every answer: who may keep it, and that no link tells where it came from. */
+const PRIVATE = { "Cache-Control": "private, no-store", "Referrer-Policy": "no-referrer" };
+/** `{ variables: { input: { extra: ... } } }` and a few more around what the scalar JSON allows. */
+const BODY_DEPTH_MAX = JSON_DEPTH_MAX + 10;
 
 /** The explorer is our own page: its scripts and styles stand in it. */
 const EXPLORER_POLICY = "base-uri 'none'; object-src 'none'; form-action 'none'; frame-ancestors 'none'";
-
-type LiveContext = GraphQLContext & { readonly credential: Credential };
 
 class HttpFace {
   constructor(
@@ -92,111 +95,88 @@ class HttpFace {
     private readonly trustProxyHops: number,
   ) {}
 
-  async handle(req: IncomingMessage & { readonly originalUrl?: string }, res: ServerResponse): Promise<void> {
-    const requestId = requestIdOf(req);
-    const note = noteOf(req);
-    note.route = GRAPHQL_PATH;
-    note.requestId = requestId;
+  async handle(exchange: Exchange): Promise<void> {
+    const { req } = exchange;
     const { yoga, services, closing } = this.face;
-    const log = this.face.log.child({ requestId });
-    const leaving = new AbortController();
-    res.once("close", () => leaving.abort());
+    const { access } = services;
+    exchange.note.route = GRAPHQL_PATH;
+    exchange.setHeaders(PRIVATE);
     let allowance: BodyAllowance | null = null;
     try {
-      if (req.method === "OPTIONS") return sendPreflight(req, res, requestId);
+      if (req.method === "OPTIONS") return sendPreflight(exchange);
       if (req.method !== "GET" && req.method !== "POST") throw methodNotAllowed(req.method);
-      const url = req.originalUrl ?? req.url ?? "";
       const clientAddress = clientAddressOf(req, this.trustProxyHops);
-      const credential = await this.readCredential(req, url, clientAddress);
-      const caller = await authenticate(services.access, credential, clientAddress);
-      if (caller.kind === "key") note.apiKeyId = caller.apiKeyId;
+      const key = await readCounted(access, clientAddress, () => readToken(req, exchange));
+      const credential = { key, sessionToken: key === null ? access.sessionTokenOf(req) : null };
+      const caller = await authenticate(access, credential, clientAddress);
       allowance = services.bodies.allow(caller, clientAddress);
-      const cookies: string[] = [];
       const browser = {
         userAgent: req.headers["user-agent"],
-        assertSessionHost: () => services.access.assertSessionHost(req),
-        addCookie: (line: string) => void cookies.push(line),
+        assertSessionHost: () => access.assertSessionHost(req),
+        addCookie: (line: string) => exchange.addCookie(line),
       };
-      const hops = readHops(req.headers[HOPS_HEADER]);
-      const maxCost = readMaxCost(ownValue(req.headers, MAX_COST_HEADER.toLowerCase()));
-      const scope = { caller, requestId, clientAddress, log, note, signal: leaving.signal, hops, maxCost };
-      const context: GraphQLContext = { ...scope, services, closing, browser };
-      const response = await yoga.handleRequest(await this.toRequest(req, url, context, allowance), context);
-      // Before anything is written of the answer.
-      if (cookies.length > 0) res.setHeader("set-cookie", cookies);
-      await this.send(req, res, response, { ...context, credential });
+      const context = toGraphQLContext(new HttpRequestContext(caller, exchange, clientAddress), { services, closing, browser });
+      const response = await yoga.handleRequest(await this.toRequest(exchange, caller, allowance), context);
+      await this.send(exchange, response, context, credential);
     } catch (error) {
-      if (!(error instanceof BodyAborted)) sendFailure(req, res, error, { requestId, log, note, signal: leaving.signal });
+      sendFailure(exchange, error);
     } finally {
       allowance?.release();
     }
   }
 
-  private async readCredential(req: IncomingMessage, url: string, clientAddress: string): Promise<Credential> {
-    const { access } = this.face.services;
-    try {
-      const key = readKey(req, url);
-      return { key, sessionToken: key === null ? access.sessionTokenOf(req) : null };
-    } catch (error) {
-      // A credential that cannot be read is counted like none.
-      await access.authenticate(null, clientAddress);
-      throw error;
-    }
-  }
-
-  private async toRequest(
-    req: IncomingMessage,
-    url: string,
-    { caller, signal }: GraphQLContext,
-    allowance: BodyAllowance,
-  ): Promise<Request> {
+  private async toRequest({ req, signal }: Exchange, caller: Caller, allowance: BodyAllowance): Promise<Request> {
+    const { originalUrl: url } = req;
     const mark = url.indexOf("?");
     const address = `http://localhost${GRAPHQL_PATH}${mark === -1 ? "" : url.slice(mark)}`;
-    const init = { method: req.method ?? "GET", headers: singleHeaders(req), signal };
+    const init = { method: req.method, headers: singleHeaders(req), signal };
     if (req.method !== "POST") return new this.face.yoga.fetchAPI.Request(address, init);
     const bytesMax = caller.kind === "anonymous" ? GRAPHQL_ANONYMOUS_BODY_BYTES_MAX : GRAPHQL_BODY_BYTES_MAX;
-    return new this.face.yoga.fetchAPI.Request(address, { ...init, body: await readBody(req, bytesMax, allowance) });
+    const body = isForm(req.headers["content-type"])
+      ? await readFormBody(req, allowance, bytesMax)
+      : await readTextBody(req, allowance, { bytesMax, depthMax: BODY_DEPTH_MAX });
+    return new this.face.yoga.fetchAPI.Request(address, { ...init, body });
   }
 
-  private async send(req: IncomingMessage, res: ServerResponse, response: Response, context: LiveContext): Promise<void> {
-    const headers = answerHeaders(context.requestId);
-    if (isPage(response)) headers["content-security-policy"] = EXPLORER_POLICY;
-    Object.assign(headers, Object.fromEntries(response.headers));
+  private async send(exchange: Exchange, response: Response, context: GraphQLContext, credential: Credential): Promise<void> {
+    if (exchange.isGone) return;
+    const headers = toHeaders(response);
     if (!isEventStream(response) || response.body === null) {
-      return sendWhole(req, res, response.status, headers, Buffer.from(await response.arrayBuffer()));
+      return sendRefusal(exchange, response.status, headers, Buffer.from(await response.arrayBuffer()));
     }
     // What Yoga says about compression is not a coding that HTTP knows.
-    delete headers["content-encoding"];
-    res.writeHead(response.status, { ...headers, "cache-control": "no-cache, no-transform", "x-accel-buffering": "no" });
-    await this.sendLive(res, response.body, context);
+    delete headers["Content-Encoding"];
+    exchange.writeHead(response.status, { ...headers, ...EVENT_STREAM_HEADERS });
+    await this.sendLive(exchange, response.body, context, credential);
   }
 
   /** Until it ends by itself, its reader leaves, or its key or session is revoked. */
-  private async sendLive(res: ServerResponse, body: ReadableStream<Uint8Array>, context: LiveContext): Promise<void> {
+  private async sendLive(
+    { res }: Exchange,
+    body: ReadableStream<Uint8Array>,
+    context: GraphQLContext,
+    credential: Credential,
+  ): Promise<void> {
     const revoking = new AbortController();
-    const { caller, credential } = context;
-    const stopWatching = watchCaller(this.face.services, caller, credential, (error) => revoking.abort(error));
+    const stopWatching = watchCaller(this.face.services, context.caller, credential, (error) => revoking.abort(error));
     const last = () => {
       const errors = [toPublicError(revoking.signal.reason, context)];
       return `event: next\ndata: ${JSON.stringify({ errors })}\n\nevent: complete\ndata:\n\n`;
     };
     try {
-      await sendEventStream(res, body, revoking.signal, last);
+      await pipeBody(res, body, { ending: revoking.signal, last });
     } finally {
       stopWatching();
     }
   }
 }
 
-function isPage({ headers }: Response): boolean {
-  return headers.get("content-type")?.startsWith("text/html") ?? false;
+function isEventStream({ headers }: Response): boolean {
+  return headers.get("content-type")?.startsWith("text/event-stream") ?? false;
 }
 
-function readKey(req: IncomingMessage, url: string): string | null {
-  const { authorization } = req.headers;
-  if (authorization === undefined) return readQueryKey(url);
-  assertOneAuthorization(req.rawHeaders);
-  return readBearer(authorization);
+function isPage({ headers }: Response): boolean {
+  return headers.get("content-type")?.startsWith("text/html") ?? false;
 }
 
 /** Without a slash at its end. */
@@ -206,51 +186,40 @@ function pathOf(url: string): string {
 }
 
 function methodNotAllowed(method = ""): AppError {
-  return new AppError("METHOD_NOT_ALLOWED", `GraphQL is asked with GET or POST, not ${method}.`, { allow: ["GET", "POST", "OPTIONS"] });
+  return new AppError("METHOD_NOT_ALLOWED", `GraphQL is asked with GET or POST, not ${method}.`, { allow: METHODS });
 }
 
 function singleHeaders(req: IncomingMessage): Record<string, string> {
   return Object.fromEntries(Object.entries(req.headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])));
 }
 
-function answerHeaders(requestId: string): OutgoingHttpHeaders {
-  return {
-    ...CORS_HEADERS,
-    "x-request-id": requestId,
-    "x-content-type-options": NO_SNIFFING,
-    "content-security-policy": INERT_POLICY,
-    "cache-control": "private, no-store",
-    "referrer-policy": "no-referrer",
-  };
+/** Yoga's names are in lower case; an answer's headers of the same name must be spelt alike to be one. */
+function toHeaders(response: Response): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = {};
+  for (const [name, value] of response.headers)
+    setOwnValue(
+      headers,
+      name.replace(/(?<![a-z])[a-z]/g, (letter) => letter.toUpperCase()),
+      value,
+    );
+  if (isPage(response)) headers["Content-Security-Policy"] ??= EXPLORER_POLICY;
+  return headers;
 }
 
-function sendPreflight(req: IncomingMessage, res: ServerResponse, requestId: string): void {
-  res.writeHead(204, {
-    ...answerHeaders(requestId),
-    "access-control-allow-methods": "GET, POST",
-    "access-control-allow-headers": req.headers["access-control-request-headers"] ?? "*",
-    "access-control-max-age": String(PREFLIGHT_MAX_AGE_SECONDS),
-  });
-  res.end();
+function sendPreflight(exchange: Exchange): void {
+  exchange.writeHead(204, preflightHeaders(METHODS, exchange.req.headers["access-control-request-headers"]));
+  exchange.res.end();
 }
 
 /** What is refused before there is a GraphQL request: the answer holds nothing but the error, so its status is the error's. */
-function sendFailure(
-  req: IncomingMessage,
-  res: ServerResponse,
-  error: unknown,
-  scope: { requestId: string; log: Logger; note: RequestNote; signal: AbortSignal },
-): void {
-  if (res.headersSent) {
-    res.destroy();
+function sendFailure(exchange: Exchange, error: unknown): void {
+  if (error instanceof BodyAborted || exchange.isGone) return;
+  const told = explain(error, exchange);
+  if (exchange.res.headersSent) {
+    exchange.res.destroy();
     return;
   }
-  const { message, extensions } = toPublicError(error, scope);
-  const { http: _, ...told } = extensions;
-  const code = error instanceof AppError ? error.code : "INTERNAL_ERROR";
-  const headers: OutgoingHttpHeaders = { ...answerHeaders(scope.requestId), "content-type": "application/json; charset=utf-8" };
-  if (error instanceof AppError && error.allow !== undefined) headers.allow = error.allow.join(", ");
-  if (error instanceof AppError && code === "UNAUTHORIZED") headers["www-authenticate"] = challengeOf(error);
-  if (error instanceof AppError && error.retryAfterSeconds !== undefined) headers["retry-after"] = String(error.retryAfterSeconds);
-  sendWhole(req, res, HTTP_STATUSES[code], headers, Buffer.from(JSON.stringify({ errors: [{ message, extensions: told }] })));
+  const errors = [{ message: told.message, extensions: toExtensions(told, exchange.requestId) }];
+  const headers = { ...headersOf(told), "Content-Type": "application/json; charset=utf-8" };
+  sendRefusal(exchange, statusOf(told.code), headers, Buffer.from(JSON.stringify({ errors })));
 }

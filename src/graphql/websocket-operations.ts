@@ -1,15 +1,17 @@
 /** The operations of one WebSocket: checked, bounded in number, and each with a signal of its own that ends it at once. */
 import { randomUUID } from "node:crypto";
+import type { IncomingMessage } from "node:http";
 import { type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLFormattedError, getOperationAST } from "graphql";
 import type { SubscribePayload } from "graphql-ws";
 import { AppError, serviceUnavailable } from "../errors.js";
-import { ownValue } from "../lib/own-values.js";
+import { HttpRequestContext } from "../http/context.js";
+import { authenticate } from "../http/credentials.js";
+import { statusOfNote } from "../http/errors.js";
 import { RequestNote } from "../lib/request-note.js";
 import { WEBSOCKET_OPERATIONS_MAX } from "../limits.js";
 import { type Credential, sessionEnded } from "../services/access/revocation-watch.js";
-import type { GraphQLContext } from "./context.js";
-import { authenticate } from "./credentials.js";
-import { HTTP_STATUSES, toPublicError, toPublicErrors } from "./public-errors.js";
+import { type GraphQLContext, toGraphQLContext } from "./context.js";
+import { toPublicError, toPublicErrors } from "./public-errors.js";
 import { type Face, GRAPHQL_PATH } from "./yoga.js";
 
 type Result = ExecutionResult | AsyncIterable<ExecutionResult>;
@@ -34,8 +36,9 @@ export class SocketOperations {
 
   constructor(
     private readonly face: Face,
+    /** Its upgrade: the headers count for each operation. */
+    private readonly upgrade: IncomingMessage,
     private readonly clientAddress: string,
-    private readonly hops: number | undefined,
     private readonly onKeyRefused: (error: AppError) => void,
   ) {}
 
@@ -47,12 +50,11 @@ export class SocketOperations {
   async prepare(id: string, payload: SubscribePayload): Promise<PreparedOperation | readonly GraphQLError[]> {
     const requestId = randomUUID();
     const leaving = new AbortController();
-    const { services, closing, log } = this.face;
-    const { clientAddress, hops } = this;
+    const { services, closing } = this.face;
     const note = new RequestNote();
     note.route = GRAPHQL_PATH;
     note.requestId = requestId;
-    const scope = { requestId, clientAddress, hops, log: log.child({ requestId }), note, signal: leaving.signal };
+    const source = { req: this.upgrade, requestId, note, log: this.face.log.child({ requestId }), signal: leaving.signal };
     const operation = { id, leaving, note };
     try {
       if (this.#onStopped) throw serviceUnavailable("The gateway is stopping.");
@@ -60,12 +62,12 @@ export class SocketOperations {
       this.#running.set(payload, operation);
       const caller = await authenticate(services.access, this.#credential, this.clientAddress);
       if (caller.kind === "anonymous" && this.#credential.sessionToken !== null) throw sessionEnded();
-      if (caller.kind === "key") note.apiKeyId = caller.apiKeyId;
-      const prepared = await this.envelop({ ...scope, caller, services, closing, browser: null }, payload);
+      const ctx = new HttpRequestContext(caller, source, this.clientAddress);
+      const prepared = await this.envelop(toGraphQLContext(ctx, { services, closing, browser: null }), payload);
       if (Array.isArray(prepared)) this.finish(payload);
       return prepared;
     } catch (error) {
-      const told = toPublicError(error, scope);
+      const told = toPublicError(error, source);
       if (this.#running.get(payload) === operation) this.finish(payload);
       else this.tell(operation);
       if (error instanceof AppError && error.code === "UNAUTHORIZED") this.onKeyRefused(error);
@@ -76,7 +78,7 @@ export class SocketOperations {
   /** Yoga's own pipeline: parse, validate and run with every plugin. */
   private async envelop(context: GraphQLContext, payload: SubscribePayload): Promise<PreparedOperation | GraphQLError[]> {
     const params = { query: payload.query, operationName: payload.operationName ?? undefined, variables: payload.variables ?? undefined };
-    const enveloped = this.face.yoga.getEnveloped({ ...context, params });
+    const enveloped = this.face.yoga.getEnveloped(Object.assign(context, { params }));
     const document = enveloped.parse(params.query);
     const refusals = enveloped.validate(enveloped.schema, document);
     if (refusals.length > 0) return toPublicErrors(refusals, context);
@@ -126,8 +128,7 @@ export class SocketOperations {
   }
 
   private tell({ note, leaving }: Operation): void {
-    const status = note.code === null ? 200 : (ownValue(HTTP_STATUSES, note.code) ?? HTTP_STATUSES.INTERNAL_ERROR);
-    this.face.onOver(note, { method: "WEBSOCKET", status, isLeft: leaving.signal.aborted });
+    this.face.onOver(note, { method: "WEBSOCKET", status: statusOfNote(note), isLeft: leaving.signal.aborted });
   }
 }
 

@@ -8,18 +8,20 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols, makeServer, type Server } from "graphql-ws";
 import { type WebSocket, WebSocketServer } from "ws";
-import { AppError, type ErrorCode } from "../errors.js";
+import { AppError, type ErrorCode, rateLimited } from "../errors.js";
+import { requestIdOf } from "../http/context.js";
+import { authenticate, readCounted, readToken } from "../http/credentials.js";
+import { parseQuery } from "../http/query.js";
+import { CLOSE_CODES, closeReason, deliver, refuseUpgrade, type UpgradeHandler } from "../http/websocket.js";
 import { addressGroupOf } from "../lib/address-group.js";
 import { BoundedCounter } from "../lib/bounded-counter.js";
 import { clientAddressOf } from "../lib/client-address.js";
-import { closeReason } from "../lib/close-reason.js";
-import { HOPS_HEADER, readHops } from "../lib/hops.js";
+import { keepAlive } from "../lib/keep-alive.js";
 import {
   DRAIN_TIMEOUT_MS,
   GRAPHQL_ANONYMOUS_BODY_BYTES_MAX,
   GRAPHQL_BODY_BYTES_MAX,
   WEBSOCKET_INIT_TIMEOUT_MS,
-  WEBSOCKET_PING_MS,
   WEBSOCKET_UNREAD_BYTES_MAX,
   WEBSOCKETS_PER_ADDRESS_MAX,
   WEBSOCKETS_PER_KEY_MAX,
@@ -27,15 +29,8 @@ import {
 import { readBearer } from "../services/access/bearer.js";
 import { watchCaller } from "../services/access/revocation-watch.js";
 import type { Services } from "../services/services.js";
-import { authenticate, readQueryKey } from "./credentials.js";
-import { refuseUpgrade, type UpgradeHandler } from "./upgrades.js";
 import { type PreparedOperation, SocketOperations, toMessageError } from "./websocket-operations.js";
 import type { Face } from "./yoga.js";
-
-const GOING_AWAY = 1001;
-const MESSAGE_TOO_BIG = 1009;
-const INTERNAL_ERROR = 1011;
-const TRY_AGAIN_LATER = 1013;
 
 /** Refusals that say nothing about the key. */
 const LATER: ReadonlySet<ErrorCode> = new Set(["SERVICE_UNAVAILABLE", "RATE_LIMITED"]);
@@ -69,7 +64,7 @@ export function createWebSocketFace(face: Face, trustProxyHops: number): WebSock
     upgrade: (request, rawSocket, head) => {
       const address = clientAddressOf(request, trustProxyHops);
       const group = addressGroupOf(address);
-      if (!perAddress.add(group)) return refuseUpgrade(rawSocket, 429, "Too Many Requests");
+      if (!perAddress.add(group)) return refuseUpgrade(rawSocket, tooManySockets(), requestIdOf(request));
       rawSocket.once("close", () => perAddress.remove(group));
       server.handleUpgrade(request, rawSocket, head, (socket) => serve(socket, request, address, protocol, face));
     },
@@ -108,7 +103,7 @@ async function admit(
 ): Promise<boolean> {
   const { socket, request, clientAddress, operations, cleanups } = connection;
   try {
-    const key = keyOf(connectionParams, request);
+    const key = await readCounted(services.access, clientAddress, () => readKey(connectionParams, request));
     const credential = { key, sessionToken: key === null ? services.access.sessionTokenOfUpgrade(request) : null };
     const caller = await authenticate(services.access, credential, clientAddress);
     if (socket.readyState !== socket.OPEN) return false;
@@ -125,7 +120,7 @@ async function admit(
     connection.trust();
     return true;
   } catch (error) {
-    if (error instanceof AppError && LATER.has(error.code)) socket.close(TRY_AGAIN_LATER, "Try again later");
+    if (error instanceof AppError && LATER.has(error.code)) socket.close(CLOSE_CODES.tryAgainLater, "Try again later");
     else if (!(error instanceof AppError)) throw error;
     else refuse(socket, error);
     return false;
@@ -137,21 +132,25 @@ function refuse(socket: WebSocket, { message }: AppError): void {
   socket.close(CloseCode.Forbidden, closeReason(message));
 }
 
-function keyOf(connectionParams: Readonly<Record<string, unknown>> | undefined, request: IncomingMessage): string | null {
-  const stated = connectionParams?.authorization ?? connectionParams?.Authorization ?? request.headers.authorization;
-  return stated === undefined || stated === null ? readQueryKey(request.url ?? "") : readBearer(String(stated));
+function readKey(connectionParams: Readonly<Record<string, unknown>> | undefined, request: IncomingMessage): string | null {
+  const stated = connectionParams?.authorization ?? connectionParams?.Authorization ?? null;
+  return stated === null ? readToken(request, { query: parseQuery(request.url ?? "") }) : readBearer(String(stated));
+}
+
+function tooManySockets(): AppError {
+  return rateLimited(`At most ${WEBSOCKETS_PER_ADDRESS_MAX} connections are open at once from one address.`, 1);
 }
 
 /** Connects one socket to the protocol, until it closes. */
 function serve(socket: WebSocket, request: IncomingMessage, address: string, protocol: Server<Extra>, face: Face): void {
   const { log, closing } = face;
   const cleanups: (() => void)[] = [];
-  const operations = new SocketOperations(face, address, readHops(request.headers[HOPS_HEADER]), (error) => refuse(socket, error));
+  const operations = new SocketOperations(face, request, address, (error) => refuse(socket, error));
   const trust = boundAnonymousBytes(socket, request.socket);
   const connection: Connection = { socket, request, clientAddress: address, operations, cleanups, trust };
-  cleanups.push(keepAlive(socket));
+  cleanups.push(keepAlive(socket, request.socket, face.keepAlive, () => socket.terminate()));
   // Not before what the last operation has to say is on its way.
-  const goAway = () => operations.stop(() => setImmediate(() => socket.close(GOING_AWAY, "Going away")));
+  const goAway = () => operations.stop(() => setImmediate(() => socket.close(CLOSE_CODES.goingAway, "Going away")));
   closing.addEventListener("abort", goAway, { once: true });
   cleanups.push(() => closing.removeEventListener("abort", goAway));
   if (closing.aborted) goAway();
@@ -168,7 +167,7 @@ function serve(socket: WebSocket, request: IncomingMessage, address: string, pro
           receive(text).catch((error: unknown) => {
             if (error instanceof SocketGone) return;
             log.error({ err: error }, "socket failed");
-            socket.close(INTERNAL_ERROR, "Internal error");
+            socket.close(CLOSE_CODES.internalError, "Internal error");
           });
         }),
     },
@@ -188,28 +187,8 @@ class SocketGone extends Error {
   override readonly name = "SocketGone";
 }
 
-/** Resolves when the text has been handed to the system, so that a source is pulled no faster than its reader reads. */
-function send(socket: WebSocket, text: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (socket.readyState !== socket.OPEN) reject(new SocketGone());
-    else socket.send(text, (error) => (error ? reject(new SocketGone()) : resolve()));
-  });
-}
-
-/** Hangs up on a client from which nothing has come for two intervals. */
-function keepAlive(socket: WebSocket): () => void {
-  let isAlive = true;
-  const note = () => {
-    isAlive = true;
-  };
-  socket.on("pong", note);
-  socket.on("message", note);
-  const timer = setInterval(() => {
-    if (!isAlive) return socket.terminate();
-    isAlive = false;
-    socket.ping();
-  }, WEBSOCKET_PING_MS);
-  return () => clearInterval(timer);
+async function send(socket: WebSocket, text: string): Promise<void> {
+  if (!(await deliver(socket, text))) throw new SocketGone();
 }
 
 /** A client that asks without reading the answers is not read from either until it does. */
@@ -226,7 +205,7 @@ function boundAnonymousBytes(socket: WebSocket, rawSocket: Duplex): () => void {
     bytes += chunk.length;
     if (bytes <= GRAPHQL_ANONYMOUS_BODY_BYTES_MAX) return;
     rawSocket.off("data", count);
-    socket.close(MESSAGE_TOO_BIG, "Too much without a key");
+    socket.close(CLOSE_CODES.messageTooBig, "Too much without a key");
     socket.terminate();
   };
   rawSocket.on("data", count);

@@ -3,6 +3,8 @@ import { useCSRFPrevention } from "@graphql-yoga/plugin-csrf-prevention";
 import { GraphQLError } from "graphql";
 import { createYoga, type Plugin, type YogaServerInstance } from "graphql-yoga";
 import type { Logger } from "pino";
+import { statusOf } from "../http/errors.js";
+import type { KeepAlive } from "../lib/keep-alive.js";
 import type { RequestEnd, RequestNote } from "../lib/request-note.js";
 import type { Services } from "../services/services.js";
 import type { GraphQLContext } from "./context.js";
@@ -11,7 +13,6 @@ import { useIdempotency } from "./plugins/use-idempotency.js";
 import { documentLimits } from "./plugins/use-limits.js";
 import { useRequestNote } from "./plugins/use-request-note.js";
 import { useUploads } from "./plugins/use-uploads.js";
-import { HTTP_STATUSES } from "./public-errors.js";
 import { createSchema } from "./schema.js";
 
 export const GRAPHQL_PATH = "/graphql";
@@ -35,6 +36,7 @@ export interface Face {
   readonly log: Logger;
   /** Aborted when the gateway stops. */
   readonly closing: AbortSignal;
+  readonly keepAlive: KeepAlive;
   /** Told of each operation on a WebSocket when it is over. */
   readonly onOver: (note: RequestNote, end: RequestEnd) => void;
 }
@@ -79,12 +81,12 @@ function useRequestRules(): Plugin<GraphQLContext, GraphQLContext> {
   return {
     onRequestParse: ({ request, requestParser }) => {
       if (request.method === "POST" && !requestParser) {
-        throw refusal("Send the operation as application/json.", HTTP_STATUSES.UNSUPPORTED_MEDIA_TYPE);
+        throw refusal("Send the operation as application/json.", statusOf("UNSUPPORTED_MEDIA_TYPE"));
       }
     },
     onParams: ({ params: { operationName } }) => {
       if (operationName !== undefined && operationName !== null && typeof operationName !== "string") {
-        throw refusal("operationName must be text.", HTTP_STATUSES.BAD_REQUEST);
+        throw refusal("operationName must be text.", statusOf("BAD_REQUEST"));
       }
     },
     onSubscribe: ({ args, setResultAndStopExecution }) => {

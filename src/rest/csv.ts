@@ -1,7 +1,8 @@
 /** CSV answers, written piece by piece (RFC 4180, RFC 7111). */
+
+import type { Exchange } from "../http/exchange.js";
 import { drained } from "../lib/back-pressure.js";
 import { SLOW_READER_TIMEOUT_MS } from "../limits.js";
-import type { Exchange } from "./exchange.js";
 
 /**
  * Rejects before anything is sent when the first piece fails. A later failure breaks the connection off: a table that

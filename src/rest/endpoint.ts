@@ -3,21 +3,21 @@
  * presenter; it holds no `try`.
  */
 import type * as z from "zod";
-import type { Caller, RequestContext } from "../context.js";
+import type { RequestContext } from "../context.js";
+import { readJsonBody } from "../http/body.js";
+import { HttpRequestContext } from "../http/context.js";
+import { type Authenticator, readCounted, readToken } from "../http/credentials.js";
+import { sendError } from "../http/errors.js";
+import type { Exchange } from "../http/exchange.js";
+import { type FormOptions, isForm, readForm, type UploadedFiles } from "../http/uploads.js";
 import { clientAddressOf } from "../lib/client-address.js";
 import type { BrowserRequest } from "../services/access/access.js";
 import { type Requirement, requireCaller } from "../services/access/permissions.js";
 import type { Idempotency } from "../services/idempotency/idempotency.js";
 import type { BodyAllowance, BodyBudget } from "../services/requests/body-budget.js";
 import { parseInput } from "../services/requests/input.js";
-import { readJsonBody } from "./body.js";
-import { readToken } from "./credentials.js";
-import { sendError } from "./error-handler.js";
-import type { Exchange } from "./exchange.js";
 import { answerOnce } from "./idempotent.js";
-import { RestRequestContext } from "./request-context.js";
 import type { RouteHandler } from "./route.js";
-import { type FormOptions, isForm, readForm, type UploadedFiles } from "./uploads.js";
 
 export interface EndpointOptions<Body, Query> {
   /** True: nobody in particular may call it too. A wrong key is refused all the same (docs/spec/http.md#credentials). */
@@ -53,11 +53,6 @@ export interface EndpointRequest<Body, Query> {
 
 export type Endpoint = <Body = undefined, Query = undefined>(options: EndpointOptions<Body, Query>) => RouteHandler;
 
-/** Who a credential stands for; null is whoever is signed in in the browser that asks, or nobody. Throws UNAUTHORIZED for one that is not good, RATE_LIMITED when there were too many. */
-export interface Authenticator {
-  authenticate(token: string | null, clientAddress: string, request?: BrowserRequest): Caller | Promise<Caller>;
-}
-
 /** The `endpoint()` of one application. */
 export function createEndpoint(
   authenticator: Authenticator,
@@ -70,8 +65,9 @@ export function createEndpoint(
       let allowance: BodyAllowance | null = null;
       try {
         const clientAddress = clientAddressOf(exchange.req, trustProxyHops);
-        const caller = await identify(authenticator, exchange, clientAddress);
-        const ctx = new RestRequestContext(caller, exchange, clientAddress);
+        const token = await readCounted(authenticator, clientAddress, () => readToken(exchange.req, exchange));
+        const caller = await authenticator.authenticate(token, clientAddress, exchange.req);
+        const ctx = new HttpRequestContext(caller, exchange, clientAddress);
         // A cache in between knows that an answer to a key is private, not that one to a cookie is.
         if (caller.kind === "session") exchange.setHeaders(PRIVATE);
         // Before the body is read: nobody's megabytes are not worth parsing.
@@ -80,7 +76,7 @@ export function createEndpoint(
         allowance = bodies.allow(caller, clientAddress);
         const request = {
           query: parseOptional(query, parameters),
-          ...(form && (!body || isForm(exchange.req))
+          ...(form && (!body || isForm(exchange.req.headers["content-type"]))
             ? await readFormInput(exchange, form, allowance)
             : await readJsonInput(exchange, body, allowance)),
           exchange,
@@ -106,22 +102,6 @@ const PRIVATE = { "Cache-Control": "private, no-store" };
 /** What decides an answer, whatever the key and the exchange. */
 function toInput<Body, Query>({ query, body, files }: EndpointRequest<Body, Query>): unknown {
   return { query, body, files };
-}
-
-function identify(authenticator: Authenticator, exchange: Exchange, clientAddress: string): Caller | Promise<Caller> {
-  let token: string | null;
-  try {
-    token = readToken(exchange.req, exchange);
-  } catch (error) {
-    return refuseUnread(authenticator, clientAddress, error);
-  }
-  return authenticator.authenticate(token, clientAddress, exchange.req);
-}
-
-/** A credential that cannot be read is counted like none. */
-async function refuseUnread(authenticator: Authenticator, clientAddress: string, error: unknown): Promise<never> {
-  await authenticator.authenticate(null, clientAddress);
-  throw error;
 }
 
 type BodyInput<Body> = Pick<EndpointRequest<Body, unknown>, "body" | "files">;

@@ -4,8 +4,9 @@
  * A range is of kept bytes alone, so that the next one is of the same bytes and costs nothing. What each request makes anew
  * (`no-cache=true`, a seed of -1, more than the content cache takes) comes whole and says so, and nobody pays for it range by range.
  */
+
+import type { Exchange } from "../http/exchange.js";
 import type { AskedAnswer } from "../services/generation/content-cache/content-cache.js";
-import type { Exchange } from "./exchange.js";
 import { CACHE_CONTROL, cachedHeaders } from "./headers.js";
 import { sendStoredFile } from "./stored-file.js";
 

@@ -1,16 +1,16 @@
 /** Idempotency-Key on REST (docs/spec/generation.md#idempotency): the answer to a generation is stored before its last byte goes out. */
 import { AppError } from "../errors.js";
+import type { HttpRequestContext } from "../http/context.js";
+import { explain, toErrorAnswer, toErrorObject } from "../http/errors.js";
+import type { Exchange } from "../http/exchange.js";
 import { AnswerRecorder, type RecordedAnswer } from "../lib/answer-recorder.js";
 import { storedAnswerTypeOf } from "../lib/content-types.js";
 import { formatSseEvent } from "../lib/sse.js";
 import type { Idempotency, IdempotentRun, StoredAnswer } from "../services/idempotency/idempotency.js";
 import { IDEMPOTENT_ANSWER_BYTES_MAX } from "../services/idempotency/limits.js";
-import { explain, toErrorAnswer, toErrorObject } from "./error-handler.js";
-import type { Exchange } from "./exchange.js";
-import type { RestRequestContext } from "./request-context.js";
 
 export interface IdempotentRequest {
-  readonly ctx: RestRequestContext;
+  readonly ctx: HttpRequestContext;
   readonly exchange: Exchange;
   readonly key: string;
   /** The body as it was parsed, with its files. */

@@ -6,16 +6,15 @@
 import type * as z from "zod";
 import type { Caller, RequestContext } from "../context.js";
 import type { AppError } from "../errors.js";
+import { BodyAborted, readJsonBody } from "../http/body.js";
+import { HttpRequestContext } from "../http/context.js";
+import { explain, headersOf, sendRefusal, statusOf } from "../http/errors.js";
+import type { Exchange } from "../http/exchange.js";
 import { clientAddressOf } from "../lib/client-address.js";
 import { OAuthError } from "../services/authorizations/oauth-error.js";
 import type { BodyAllowance, BodyBudget } from "../services/requests/body-budget.js";
 import { parseInput } from "../services/requests/input.js";
-import { BodyAborted } from "../services/requests/request-body.js";
-import { readJsonBody } from "./body.js";
-import { explain, headersOf, STATUSES } from "./error-handler.js";
-import type { Exchange } from "./exchange.js";
 import { isUrlencoded, readFormFields } from "./pages/form.js";
-import { RestRequestContext } from "./request-context.js";
 import type { RouteHandler } from "./route.js";
 
 export interface OAuthEndpointOptions<Body> {
@@ -44,7 +43,7 @@ export function createOAuthEndpoint(access: AnonymousAccess, trustProxyHops: num
       try {
         const clientAddress = clientAddressOf(exchange.req, trustProxyHops);
         const caller = await access.authenticate(null, clientAddress);
-        const ctx = new RestRequestContext(caller, exchange, clientAddress);
+        const ctx = new HttpRequestContext(caller, exchange, clientAddress);
         const { req } = exchange;
         allowance = bodies.allow(caller, clientAddress);
         const fields = isUrlencoded(req) ? await readFormFields(req, allowance) : await readJsonBody(req, allowance);
@@ -62,16 +61,16 @@ export function createOAuthEndpoint(access: AnonymousAccess, trustProxyHops: num
 function sendOAuthError(exchange: Exchange, error: unknown): void {
   if (error instanceof BodyAborted || exchange.isGone) return;
   const told = explain(error, exchange);
-  const isBodyRefused = !exchange.req.complete;
+  const body = Buffer.from(JSON.stringify({ error: nameOf(told), error_description: told.message }));
   exchange.clearHeaders();
-  exchange.setHeaders({ ...headersOf(told), ...UNKEPT, ...(isBodyRefused && { Connection: "close" }) });
-  exchange.sendJson({ error: nameOf(told), error_description: told.message }, STATUSES[told.code]);
+  const headers = { ...headersOf(told), ...UNKEPT, "Content-Type": "application/json; charset=utf-8" };
+  sendRefusal(exchange, statusOf(told.code), headers, body);
 }
 
 /** RFC 6749 has no names for what is not the client's fault at this endpoint; these are those of 4.1.2.1. */
 function nameOf(error: AppError): string {
   if (error instanceof OAuthError) return error.error;
-  const status = STATUSES[error.code];
+  const status = statusOf(error.code);
   if (status === 429 || status === 503) return "temporarily_unavailable";
   return status >= 500 ? "server_error" : "invalid_request";
 }

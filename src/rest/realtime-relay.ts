@@ -1,39 +1,38 @@
 /** Between a caller's socket and a realtime session: each side is read at the pace of the other, until one of them ends it. */
 import { randomUUID } from "node:crypto";
+import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 import type { RequestContext } from "../context.js";
 import type { AppError } from "../errors.js";
-import { REALTIME_CLOSE_MS, REALTIME_PING_MS, REALTIME_WAITING_BYTES_MAX, SLOW_READER_TIMEOUT_MS } from "../limits.js";
+import { explain, isServerError, toErrorObject } from "../http/errors.js";
+import { CLOSE_CODES, deliver } from "../http/websocket.js";
+import { type KeepAlive, keepAlive } from "../lib/keep-alive.js";
+import { REALTIME_CLOSE_MS, REALTIME_WAITING_BYTES_MAX } from "../limits.js";
 import type { RealtimeSession } from "../services/generation/realtime/realtime.js";
-import { toErrorObject } from "./error-handler.js";
-import { toTold } from "./realtime-refusal.js";
-
-const NORMAL = 1000;
-export const GOING_AWAY = 1001;
-const UNSUPPORTED_DATA = 1003;
-/** Why a session was ended: the caller's doing, or not. */
-const POLICY_VIOLATION = 1008;
-const INTERNAL_ERROR = 1011;
-const OURS: ReadonlySet<string> = new Set(["INTERNAL_ERROR", "UPSTREAM_ERROR", "UPSTREAM_TIMEOUT", "SERVICE_UNAVAILABLE"]);
 
 /** Resolves when the session is over and charged; the socket is then closed or closing. */
-export async function relay(socket: WebSocket, session: RealtimeSession, ctx: RequestContext): Promise<void> {
+export async function relay(
+  socket: WebSocket,
+  connection: Socket,
+  session: RealtimeSession,
+  ctx: RequestContext,
+  liveness: KeepAlive,
+): Promise<void> {
   // ws has closed the socket by itself then: a frame that is too large or malformed, or a broken connection.
   socket.on("error", () => undefined);
   socket.on("close", () => session.leave());
   if (socket.readyState !== socket.OPEN) session.leave();
   passOn(socket, session, ctx);
-  const stopPinging = keepAlive(socket);
+  const stopPinging = keepAlive(socket, connection, liveness, () => socket.terminate());
   try {
     for await (const text of session.events) {
       if (!(await deliver(socket, text))) session.leave();
     }
-    hangUp(socket, NORMAL, "");
+    hangUp(socket, CLOSE_CODES.normal, "");
   } catch (error) {
-    const told = toTold(error, ctx.log);
-    ctx.note?.refused(told.code);
+    const told = explain(error, ctx, "realtime session");
     await deliver(socket, toErrorEvent(told, ctx.requestId));
-    hangUp(socket, OURS.has(told.code) ? INTERNAL_ERROR : POLICY_VIOLATION, told.code);
+    hangUp(socket, isServerError(told.code) ? CLOSE_CODES.internalError : CLOSE_CODES.policyViolation, told.code);
   } finally {
     stopPinging();
   }
@@ -41,32 +40,25 @@ export async function relay(socket: WebSocket, session: RealtimeSession, ctx: Re
 
 /** The caller's events, in order. While too many wait for the upstream, no more are read. */
 function passOn(socket: WebSocket, session: RealtimeSession, ctx: RequestContext): void {
+  // An event that is refused does not make the session one that failed.
+  const { requestId, log, signal } = ctx;
   let waiting = 0;
   let last = Promise.resolve();
   socket.on("message", (data, isBinary) => {
-    if (isBinary) return socket.close(UNSUPPORTED_DATA, "Events are text");
+    if (isBinary) return socket.close(CLOSE_CODES.unsupportedData, "Events are text");
     const text = String(data);
     waiting += text.length;
     if (waiting > REALTIME_WAITING_BYTES_MAX) socket.pause();
     last = last
       .then(() => session.send(text))
-      .catch((error: unknown) => deliver(socket, toErrorEvent(toTold(error, ctx.log), ctx.requestId, text)).then(() => undefined))
+      .catch(async (error: unknown) => {
+        const told = explain(error, { requestId, log, signal }, "realtime event");
+        await deliver(socket, toErrorEvent(told, requestId, text));
+      })
       .then(() => {
         waiting -= text.length;
         if (waiting <= REALTIME_WAITING_BYTES_MAX && socket.isPaused) socket.resume();
       });
-  });
-}
-
-/** Resolves when the text has been handed to the system; false when nobody reads it any more. */
-function deliver(socket: WebSocket, text: string): Promise<boolean> {
-  if (socket.readyState !== socket.OPEN) return Promise.resolve(false);
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => socket.terminate(), SLOW_READER_TIMEOUT_MS);
-    socket.send(text, (error) => {
-      clearTimeout(timer);
-      resolve(!error);
-    });
   });
 }
 
@@ -95,22 +87,4 @@ function hangUp(socket: WebSocket, code: number, reason: string): void {
   const timer = setTimeout(() => socket.terminate(), REALTIME_CLOSE_MS);
   socket.once("close", () => clearTimeout(timer));
   if (socket.readyState === socket.CLOSED) clearTimeout(timer);
-}
-
-/** Hangs up on a caller from whom nothing has come for two intervals. */
-function keepAlive(socket: WebSocket): () => void {
-  let isAlive = true;
-  const note = () => {
-    isAlive = true;
-  };
-  socket.on("pong", note);
-  socket.on("message", note);
-  const timer = setInterval(() => {
-    // While it is not read from, nothing can come.
-    if (socket.isPaused) return;
-    if (!isAlive) return socket.terminate();
-    isAlive = false;
-    socket.ping();
-  }, REALTIME_PING_MS);
-  return () => clearInterval(timer);
 }

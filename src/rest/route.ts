@@ -2,7 +2,9 @@
 import type { ErrorRequestHandler, RequestHandler, Router } from "express";
 import type { Logger } from "pino";
 import { AppError, invalidInput } from "../errors.js";
-import { Exchange } from "./exchange.js";
+import { preflightHeaders } from "../http/cors.js";
+import { codeOfRefusal } from "../http/errors.js";
+import { Exchange } from "../http/exchange.js";
 import { sendErrorAsAsked } from "./pages/error-page.js";
 
 export type RouteHandler = (exchange: Exchange) => void | Promise<void>;
@@ -15,13 +17,6 @@ export interface RouteHints {
   hint(method: string, path: string): string;
   methodHint(method: string, path: string): string;
 }
-
-/** What scripts in a browser may send beside the headers that they name themselves. */
-const ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, X-Request-Id";
-const HEADER_NAME = /^[A-Za-z0-9-]{1,64}$/;
-/** Unspecified: official SDKs send about a dozen `x-stainless-*` headers. */
-const REFLECTED_HEADERS_MAX = 40;
-const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
 
 /**
  * Adds paths to `router`. A path with GET answers HEAD too; Node leaves the body out. `prefix` is where the router is mounted: with it the
@@ -52,7 +47,7 @@ export function createRoute(router: Router, log: Logger, prefix = "", unknown?: 
  */
 export function toRequestHandler(router: Router, log: Logger, home: () => string = () => "/", unknown?: RouteHints): RequestHandler {
   return (req, res) => {
-    const refuse = (error: unknown) => sendErrorAsAsked(new Exchange(req, res, log), error, home());
+    const refuse = (error: unknown) => sendErrorAsAsked(new Exchange(req, res, log), fromExpress(error), home());
     const notThere = () => new AppError("NOT_FOUND", sentences("No such path.", unknown?.hint(req.method, req.path)));
     if (isMalformed(req.url)) return refuse(invalidInput("The path holds a malformed percent escape."));
     return router(req, res, (error: unknown) => refuse(error ?? notThere()));
@@ -61,7 +56,14 @@ export function toRequestHandler(router: Router, log: Logger, home: () => string
 
 /** For what throws before REST is reached: without it Express would answer in HTML. */
 export function toErrorRequestHandler(log: Logger): ErrorRequestHandler {
-  return (error, req, res, _next) => sendErrorAsAsked(new Exchange(req, res, log), error, "/");
+  return (error, req, res, _next) => sendErrorAsAsked(new Exchange(req, res, log), fromExpress(error), "/");
+}
+
+/** Express's own errors carry a status (a path that cannot be decoded). */
+function fromExpress(error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof AppError || !("status" in error) || typeof error.status !== "number") return error;
+  const code = codeOfRefusal(error.status);
+  return code === null ? error : new AppError(code, error.message);
 }
 
 /** A path that cannot be decoded, or that holds a NUL, names nothing. */
@@ -85,22 +87,6 @@ function sentences(first: string, ...others: readonly (string | undefined)[]): s
 }
 
 function answerOptions(exchange: Exchange, allow: readonly string[]): void {
-  const methods = allow.join(", ");
-  exchange.writeHead(204, {
-    Allow: methods,
-    "Access-Control-Allow-Methods": methods,
-    "Access-Control-Allow-Headers": allowedHeaders(exchange.req.headers["access-control-request-headers"]),
-    "Access-Control-Max-Age": String(PREFLIGHT_MAX_AGE_SECONDS),
-    Vary: "Access-Control-Request-Headers",
-  });
+  exchange.writeHead(204, preflightHeaders(allow, exchange.req.headers["access-control-request-headers"]));
   exchange.res.end();
-}
-
-/** Reflects what is asked for, as far as it is made of header names: SDKs send telemetry headers of changing names. */
-function allowedHeaders(asked: string | undefined): string {
-  const names = (asked ?? "")
-    .split(",")
-    .map((name) => name.trim())
-    .filter((name) => HEADER_NAME.test(name));
-  return [ALLOWED_HEADERS, ...names.slice(0, REFLECTED_HEADERS_MAX)].join(", ");
 }

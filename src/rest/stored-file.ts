@@ -2,10 +2,10 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import { invalidInput, notFound } from "../errors.js";
+import { toErrorEnvelope } from "../http/errors.js";
+import type { Exchange } from "../http/exchange.js";
 import { drained } from "../lib/back-pressure.js";
 import { SLOW_READER_TIMEOUT_MS } from "../limits.js";
-import { toErrorEnvelope } from "./error-handler.js";
-import type { Exchange } from "./exchange.js";
 
 /** Bytes that never change while they have this ETag. */
 export interface StoredFile {

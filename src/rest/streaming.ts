@@ -2,23 +2,20 @@
  * Server-sent events. A generation's stream is written as its batches come, no faster than the caller reads, and the
  * generation ends as soon as the caller has gone (docs/spec/http.md#streams).
  */
-import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { OutgoingHttpHeaders } from "node:http";
 import type { RequestContext } from "../context.js";
-import { drained } from "../lib/back-pressure.js";
+import { type ErrorObject, explain, toErrorObject } from "../http/errors.js";
+import type { Exchange } from "../http/exchange.js";
+import { EVENT_STREAM_HEADERS, EventStreamWriter } from "../http/sse.js";
 import { formatSseEvent } from "../lib/sse.js";
-import { SLOW_READER_TIMEOUT_MS, SSE_KEEP_ALIVE_MS, STREAM_HEAD_WAIT_MS } from "../limits.js";
+import { STREAM_HEAD_WAIT_MS } from "../limits.js";
 import type { ChatCompletionStream } from "../services/generation/chat/chat-stream.js";
 import type { ResponseStream } from "../services/generation/chat/responses.js";
 import type { SpokenStream } from "../services/generation/media/speech-stream.js";
-import { type ErrorObject, explain, toErrorObject } from "./error-handler.js";
-import type { Exchange } from "./exchange.js";
 import { receiptHeaders, startedHeaders, streamHeaders } from "./headers.js";
 
 const DONE = Buffer.from("data: [DONE]\n\n");
 const NOTHING = Buffer.alloc(0);
-const KEEP_ALIVE = Buffer.from(": keep-alive\n\n");
-/** Unspecified: one event may be as large as a picture, and a slow reader is judged by pieces of it, not by the whole. */
-const WRITE_BYTES_MAX = 64 * 1024;
 
 /** A generation's stream, whatever its events are and whatever is known when it opens. */
 interface EventStream<Opened> extends Pick<ChatCompletionStream, "admitted"> {
@@ -87,12 +84,7 @@ async function sendEventStream<Opened>(
     // However long the checks take, a refusal is answered with its own status.
     if (stream.admitted) await stream.admitted.catch(ignore);
     const opened = await openedInTime(stream.opened);
-    exchange.writeHead(200, {
-      "Content-Type": "text/event-stream; charset=utf-8",
-      "Cache-Control": "no-cache, no-transform",
-      "X-Accel-Buffering": "no",
-      ...format.toHeaders(opened),
-    });
+    exchange.writeHead(200, { "Content-Type": "text/event-stream; charset=utf-8", ...EVENT_STREAM_HEADERS, ...format.toHeaders(opened) });
     await writeEvents(exchange, events, first, format);
   } finally {
     ctx.signal.removeEventListener("abort", leave);
@@ -139,51 +131,3 @@ function toChatErrorEvent(error: ErrorObject): Buffer {
 }
 
 function ignore(): void {}
-
-/** Writes an event stream after its head: with back-pressure, a comment line in long silences, and a limit to patience. */
-class EventStreamWriter {
-  readonly #res: ServerResponse;
-  readonly #keepAlive: NodeJS.Timeout;
-  readonly #headFlush: NodeJS.Immediate;
-
-  constructor(res: ServerResponse) {
-    this.#res = res;
-    this.#keepAlive = setTimeout(() => this.#writeKeepAlive(), SSE_KEEP_ALIVE_MS);
-    // The head travels with the first batch when that is already here, else alone.
-    this.#headFlush = setImmediate(() => {
-      if (!res.destroyed) res.flushHeaders();
-    });
-  }
-
-  /** Undefined when the reader keeps up; else resolves once it has, or has gone. */
-  write(bytes: Uint8Array): Promise<void> | undefined {
-    clearImmediate(this.#headFlush);
-    this.#keepAlive.refresh();
-    if (this.#res.destroyed) return undefined;
-    if (bytes.byteLength > WRITE_BYTES_MAX) return this.#writePieces(bytes);
-    return this.#res.write(bytes) ? undefined : drained(this.#res, SLOW_READER_TIMEOUT_MS);
-  }
-
-  end(bytes: Uint8Array): void {
-    clearImmediate(this.#headFlush);
-    // Node sends what is written in one turn together, so this leaves with the last batch.
-    if (!this.#res.destroyed) this.#res.end(bytes);
-  }
-
-  close(): void {
-    clearImmediate(this.#headFlush);
-    clearTimeout(this.#keepAlive);
-  }
-
-  async #writePieces(bytes: Uint8Array): Promise<void> {
-    for (let start = 0; start < bytes.byteLength && !this.#res.destroyed; start += WRITE_BYTES_MAX) {
-      if (!this.#res.write(bytes.subarray(start, start + WRITE_BYTES_MAX))) await drained(this.#res, SLOW_READER_TIMEOUT_MS);
-    }
-  }
-
-  #writeKeepAlive(): void {
-    if (this.#res.destroyed) return;
-    if (!this.#res.writableNeedDrain) this.#res.write(KEEP_ALIVE);
-    this.#keepAlive.refresh();
-  }
-}

@@ -5,13 +5,13 @@
 import type { IncomingMessage } from "node:http";
 import * as z from "zod";
 import { wrongField } from "../errors.js";
+import { isJson, type JsonObject, parseJsonObject, streamBody, streamJsonBody } from "../http/body.js";
+import { type FileSink, isForm, receiveForm } from "../http/uploads.js";
 import { MEDIA_NAME_CHARS_MAX, MEDIA_UPLOAD_BYTES_MAX } from "../services/files/limits.js";
 import { createUploadInput } from "../services/files/media-objects-input.js";
 import type { BodyAllowance } from "../services/requests/body-budget.js";
 import { parseInput, storableText } from "../services/requests/input.js";
-import { isJson, type JsonObject, parseJsonObject, streamBody, streamJsonBody } from "./body.js";
 import { JsonFileReader } from "./json-file.js";
-import { type FileSink, isForm, receiveForm } from "./uploads.js";
 
 /** Beside the file: the boundaries and headers of a form, the other fields of a JSON body. */
 const OVERHEAD_BYTES = 64 * 1024;
@@ -61,7 +61,7 @@ export function readUploadBody<Received>(
   sink: UploadSink<Received>,
   allowance: BodyAllowance,
 ): Promise<UploadBody<Received>> {
-  if (isForm(req)) return readFormFile(req, sink, allowance);
+  if (isForm(req.headers["content-type"])) return readFormFile(req, sink, allowance);
   return isJson(req) ? readJsonFile(req, sink, allowance) : readPlainFile(req, sink, allowance);
 }
 

@@ -1,4 +1,4 @@
-/** The architecture's arrows: main → app → { graphql, rest } → services → { providers, store } → lib. */
+/** The architecture's arrows: main → app → { graphql, rest } → http → services → { providers, store } → lib. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -27,6 +27,10 @@ describe("the checker", () => {
     ["src/graphql/types/usage.ts", 'import type { Database } from "../../store/database.js";', "graphql must not import store"],
     ["src/rest/usage.ts", 'import {\n  type Provider,\n  other,\n} from "../providers/provider.js";', "rest must not import providers"],
     ["src/services/usage/usage.ts", 'import { route } from "../../rest/route.js";', "services must not import rest"],
+    ["src/services/usage/usage.ts", 'import { explain } from "../../http/errors.js";', "services must not import http"],
+    ["src/http/errors.ts", 'import { route } from "../rest/route.js";', "http must not import rest"],
+    ["src/http/context.ts", 'import type { GraphQLContext } from "../graphql/context.js";', "http must not import graphql"],
+    ["src/http/errors.ts", 'import { GraphQLError } from "graphql";', "http must not import the package graphql"],
     ["src/services/usage/usage.ts", 'const { schema } = await import("../../graphql/schema.js");', "services must not import graphql"],
     ["src/providers/openai/chat.ts", 'import { Credits } from "../../services/credits/credits.js";', "providers must not import services"],
     ["src/providers/openai/chat.ts", 'import { openDatabase } from "../../store/database.js";', "providers must not import store"],
@@ -72,6 +76,8 @@ describe("the checker", () => {
       "src/services/usage/usage.ts",
       'import { Credits } from "../credits/credits.js";\nimport { openDatabase } from "../../store/database.js";\nimport { sum } from "../../lib/sum.js";',
     ],
+    ["src/rest/route.ts", 'import { Exchange } from "../http/exchange.js";'],
+    ["src/graphql/server.ts", 'import { Exchange } from "../http/exchange.js";\nimport type { Request } from "express";'],
     ["src/store/ledger.ts", 'import pg from "pg";\nimport { PAGE_SIZE_MAX } from "../limits.js";'],
     ["src/services/usage/usage.ts", "export const a = 1;\n".repeat(400)],
     ["src/services/usage/usage.ts", "export { first, second };\nexport const environment = 'process.environment';"],

@@ -4,8 +4,8 @@ import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, req
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import type { Caller, KeyCaller } from "../../src/context.js";
+import { streamBody } from "../../src/http/body.js";
 import { REQUEST_BODIES_BYTES_DEFAULT } from "../../src/limits.js";
-import { streamBody } from "../../src/rest/body.js";
 import { recordRoutes } from "../../src/rest/router.js";
 import { BodyBudget } from "../../src/services/requests/body-budget.js";
 import {

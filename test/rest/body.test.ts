@@ -3,9 +3,9 @@ import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
+import { readJsonBody } from "../../src/http/body.js";
+import { sendError } from "../../src/http/errors.js";
 import { JSON_DEPTH_MAX } from "../../src/limits.js";
-import { readJsonBody } from "../../src/rest/body.js";
-import { sendError } from "../../src/rest/error-handler.js";
 import { BodyBudget } from "../../src/services/requests/body-budget.js";
 import { anybody, bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
 

@@ -4,10 +4,11 @@ import { createServer, type ServerOptions } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import express, { Router } from "express";
 import { type Logger, pino } from "pino";
+import { answerClientError } from "../../src/http/client-error.js";
+import type { Authenticator } from "../../src/http/credentials.js";
+import { createMessageClasses } from "../../src/http/message-classes.js";
 import { REQUEST_BODIES_BYTES_DEFAULT } from "../../src/limits.js";
-import { answerClientError } from "../../src/rest/client-error.js";
-import { type Authenticator, createEndpoint, type Endpoint } from "../../src/rest/endpoint.js";
-import { createMessageClasses } from "../../src/rest/message-classes.js";
+import { createEndpoint, type Endpoint } from "../../src/rest/endpoint.js";
 import { createRoute, type Route, toRequestHandler } from "../../src/rest/route.js";
 import { BodyBudget } from "../../src/services/requests/body-budget.js";
 

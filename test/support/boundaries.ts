@@ -11,10 +11,11 @@ const COMMON = "common";
 /** Each layer, and the layers that it may import besides itself. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   main: ["app", "config", "lib", COMMON],
-  app: ["config", "graphql", "rest", "services", "providers", "store", "lib", COMMON],
+  app: ["config", "graphql", "rest", "http", "services", "providers", "store", "lib", COMMON],
   config: ["lib", COMMON],
-  graphql: ["services", "lib", COMMON],
-  rest: ["services", "lib", COMMON],
+  graphql: ["http", "services", "lib", COMMON],
+  rest: ["http", "services", "lib", COMMON],
+  http: ["services", "lib", COMMON],
   services: ["providers", "store", "lib", COMMON],
   providers: ["lib", COMMON],
   store: ["lib", COMMON],
@@ -37,11 +38,11 @@ const PACKAGE_RULES: readonly PackageRule[] = [
   { packages: /^(?:express|multer)(?:\/|$)/, forbiddenIn: ["services", "providers", "store", "lib", COMMON] },
   {
     packages: /^(?:graphql|graphql-.+|@graphql-yoga\/.+|@pothos\/.+|@escape\.tech\/.+)$/,
-    forbiddenIn: ["rest", "services", "providers", "lib", COMMON],
+    forbiddenIn: ["rest", "http", "services", "providers", "lib", COMMON],
   },
   {
     packages: /^(?:@prisma\/.+|prisma|pg|@electric-sql\/.+)$/,
-    forbiddenIn: ["main", "app", "config", "rest", "providers", "lib", COMMON, "dashboard"],
+    forbiddenIn: ["main", "app", "config", "rest", "http", "providers", "lib", COMMON, "dashboard"],
   },
 ];
 

@@ -4,8 +4,9 @@
  */
 import { type ExecutionResult, GraphQLError } from "graphql";
 import type { Plugin } from "graphql-yoga";
+import type { ErrorScope } from "../../http/errors.js";
 import type { GraphQLContext } from "../context.js";
-import { type ErrorScope, toPublicError, toPublicErrors } from "../public-errors.js";
+import { toPublicError, toPublicErrors } from "../public-errors.js";
 
 export function useAppErrors(): Plugin<GraphQLContext, GraphQLContext> {
   return {

@@ -5,11 +5,11 @@
  */
 import { GraphQLError } from "graphql";
 import type { GraphQLParams, Plugin } from "graphql-yoga";
+import { statusOf } from "../../http/errors.js";
+import { isForm, UploadedFile } from "../../http/uploads.js";
 import { jsonDepthExceeds } from "../../lib/json-depth.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { GRAPHQL_BODY_BYTES_MAX, GRAPHQL_FILE_PATHS_MAX, GRAPHQL_FILES_MAX, JSON_DEPTH_MAX } from "../../limits.js";
-import { HTTP_STATUSES } from "../public-errors.js";
-import { UploadedFile } from "../uploaded-file.js";
 
 const FORM_LIMITS = {
   fields: 2,
@@ -20,7 +20,6 @@ const FORM_LIMITS = {
   headerSize: 8 * 1024,
 } as const;
 
-const FORM_MEDIA_TYPE = /^multipart\/form-data\s*(?:;|$)/i;
 const OPERATIONS_DEPTH_MAX = JSON_DEPTH_MAX + 10;
 
 /** Requests as Yoga makes them: what their forms may hold can be bounded. */
@@ -29,10 +28,6 @@ interface FormRequest extends Request {
 }
 
 type JsonObject = Record<string, unknown>;
-
-export function isForm(contentType: string | null | undefined): boolean {
-  return FORM_MEDIA_TYPE.test(contentType ?? "");
-}
 
 export function useUploads(): Plugin {
   return {
@@ -102,5 +97,5 @@ function toFormError(error: unknown): unknown {
 }
 
 function refusal(message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: "BAD_REQUEST", http: { status: HTTP_STATUSES.BAD_REQUEST } } });
+  return new GraphQLError(message, { extensions: { code: "BAD_REQUEST", http: { status: statusOf("BAD_REQUEST") } } });
 }

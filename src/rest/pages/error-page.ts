@@ -1,8 +1,8 @@
 /** An error as a page: for whoever asks for HTML, which programs do not. */
 import type { AppError } from "../../errors.js";
-import { BodyAborted } from "../../services/requests/request-body.js";
-import { explain, headersOf, STATUSES, sendError } from "../error-handler.js";
-import type { Exchange } from "../exchange.js";
+import { BodyAborted } from "../../http/body.js";
+import { explain, headersOf, sendError, statusOf } from "../../http/errors.js";
+import type { Exchange } from "../../http/exchange.js";
 import { html } from "./html.js";
 import { sendPageAnswer } from "./page.js";
 import { returnToInput } from "./return-to.js";
@@ -26,7 +26,7 @@ export async function sendErrorPage(exchange: Exchange, error: unknown, home = "
     exchange.res.destroy();
     return;
   }
-  const status = STATUSES[told.code];
+  const status = statusOf(told.code);
   const title = titleOf(told, status);
   const again = pageBefore(exchange);
   const body = html`<h1>${title}</h1>

@@ -1,10 +1,10 @@
 /** Bodies of HTML forms and of OAuth requests: application/x-www-form-urlencoded. */
 import type { IncomingMessage } from "node:http";
 import { AppError, invalidInput, wrongField } from "../../errors.js";
+import { readBytesBody } from "../../http/body.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { URLENCODED_BODY_BYTES_MAX, URLENCODED_FIELDS_MAX } from "../../limits.js";
 import type { BodyAllowance } from "../../services/requests/body-budget.js";
-import { readBytesBody } from "../body.js";
 
 /** A field that is given more than once is a list; without a prototype. */
 export type FormFields = Readonly<Record<string, string | readonly string[]>>;

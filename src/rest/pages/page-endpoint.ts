@@ -9,13 +9,13 @@ import { randomBytes } from "node:crypto";
 import type * as z from "zod";
 import type { Caller, RequestContext, SessionCaller } from "../../context.js";
 import { AppError } from "../../errors.js";
+import { HttpRequestContext } from "../../http/context.js";
+import { statusOf } from "../../http/errors.js";
+import type { Exchange } from "../../http/exchange.js";
 import { clientAddressOf } from "../../lib/client-address.js";
 import type { BodyAllowance, BodyBudget } from "../../services/requests/body-budget.js";
 import { parseInput } from "../../services/requests/input.js";
 import type { CsrfTokens } from "../../services/sessions/csrf-tokens.js";
-import { STATUSES } from "../error-handler.js";
-import type { Exchange } from "../exchange.js";
-import { RestRequestContext } from "../request-context.js";
 import type { RouteHandler } from "../route.js";
 import { headersOfPage, sendErrorPage } from "./error-page.js";
 import { type FormFields, readFormFields } from "./form.js";
@@ -86,7 +86,7 @@ export function createPageEndpoint(settings: PageSettings): PageEndpoint {
         const clientAddress = clientAddressOf(exchange.req, settings.trustProxyHops);
         const caller = await settings.sessions.identifySession(exchange.req.headers.cookie, clientAddress);
         const session = caller.kind === "session" ? caller : null;
-        const ctx = new RestRequestContext(caller, exchange, clientAddress);
+        const ctx = new HttpRequestContext(caller, exchange, clientAddress);
         if (isSignedIn && !session) return await sendPageAnswer(exchange, toSignIn(exchange));
         const binding = session || !hasForms ? (session?.sessionId ?? "") : formCookieOf(exchange, settings.isSecure());
         const base = {
@@ -125,7 +125,7 @@ function parseForm<Form>(schema: z.ZodType<Form> | undefined, fields: FormFields
 
 function withStatus(page: Page, error: unknown): Page {
   return error instanceof AppError
-    ? { status: STATUSES[error.code], ...page, headers: { ...headersOfPage(error), ...page.headers } }
+    ? { status: statusOf(error.code), ...page, headers: { ...headersOfPage(error), ...page.headers } }
     : page;
 }
 

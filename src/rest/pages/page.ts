@@ -5,8 +5,8 @@
 import { createHash } from "node:crypto";
 import type { OutgoingHttpHeaders } from "node:http";
 import { raw } from "hono/html";
-import { sendRefusal } from "../error-handler.js";
-import type { Exchange } from "../exchange.js";
+import { sendRefusal } from "../../http/errors.js";
+import type { Exchange } from "../../http/exchange.js";
 import { type Html, html } from "./html.js";
 import { PAGE_STYLE } from "./style.js";
 

@@ -1,10 +1,10 @@
 /** What somebody is asked to sign in for, as the address says it that they came for: on the pages to sign in and up. */
 import type { RequestContext } from "../../context.js";
 import { AppError } from "../../errors.js";
+import { parseQuery } from "../../http/query.js";
 import { authorizationQuery } from "../../services/authorizations/request-input.js";
 import { parseInput } from "../../services/requests/input.js";
 import type { Services } from "../../services/services.js";
-import { parseQuery } from "../query.js";
 import { nameOf, whoAsks } from "./asking-app.js";
 import { type Html, html } from "./html.js";
 

@@ -2,11 +2,11 @@
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import type { AppError } from "../../errors.js";
+import type { Exchange } from "../../http/exchange.js";
 import { PROFILE_NAME_CHARS_MAX } from "../../services/accounts/limits.js";
 import type { Services } from "../../services/services.js";
 import { EMAIL_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../services/sessions/limits.js";
 import { type Browser, signInInput, signUpClosed, signUpInput } from "../../services/sessions/sign-in.js";
-import type { Exchange } from "../exchange.js";
 import type { Route } from "../route.js";
 import type { FormFields } from "./form.js";
 import { errorSummary, type FieldsByParam } from "./form-errors.js";

@@ -1,7 +1,8 @@
 /** The addresses that the gateway signs for uploads and downloads of blobs on its own disk: no key, the signature says it all. */
+
+import { streamBody } from "../../http/body.js";
+import type { Exchange } from "../../http/exchange.js";
 import type { Services } from "../../services/services.js";
-import { streamBody } from "../body.js";
-import type { Exchange } from "../exchange.js";
 import type { Route } from "../route.js";
 import { safeFileHeaders } from "../safe-file.js";
 import { sendStoredFile } from "../stored-file.js";

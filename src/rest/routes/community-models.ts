@@ -1,5 +1,6 @@
 /** Community models of the account (docs/spec/community-models.md). */
 
+import type { Exchange } from "../../http/exchange.js";
 import { requireKeyManager } from "../../services/access/permissions.js";
 import {
   createCommunityModelInput,
@@ -8,7 +9,6 @@ import {
 } from "../../services/community-models/models-input.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
-import type { Exchange } from "../exchange.js";
 import { toCommunityModel, toFallbackCandidate, toModelList } from "../presenters/community-models.js";
 import type { Route } from "../route.js";
 

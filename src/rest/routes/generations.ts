@@ -1,9 +1,9 @@
 /** Generation jobs over REST: where a result is fetched. Jobs are started, watched and cancelled over GraphQL, or as /v1/videos. */
 import type { RequestContext } from "../../context.js";
+import type { Exchange } from "../../http/exchange.js";
 import { INERT_FILE_POLICY } from "../../lib/inert-answer.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
-import type { Exchange } from "../exchange.js";
 import type { Route } from "../route.js";
 import { sendStoredFile } from "../stored-file.js";
 

@@ -1,6 +1,6 @@
 /** What the service is and whether it works: the landing answer, liveness and readiness. Open to all, and no key is looked at. */
 import { notFound, serviceUnavailable } from "../../errors.js";
-import { sendError } from "../error-handler.js";
+import { sendError } from "../../http/errors.js";
 import { prefersHtml } from "../pages/error-page.js";
 import { sendPageAnswer } from "../pages/page.js";
 import type { Route, RouteHandler } from "../route.js";

@@ -1,10 +1,10 @@
 /** Home and the keys, as a signed-in person has them on pages without scripts. */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
+import type { Exchange } from "../../http/exchange.js";
 import { API_KEYS_PER_ACCOUNT_MAX, KEY_REVEAL_SECONDS, USAGE_DAYS_DEFAULT } from "../../limits.js";
 import { apiKeyForm } from "../../services/api-keys/api-keys-input.js";
 import type { Services } from "../../services/services.js";
-import type { Exchange } from "../exchange.js";
 import { homePage, keysPage } from "../pages/home.js";
 import { madeKeyPage, newKeyPage } from "../pages/new-key.js";
 import type { PageEndpoint } from "../pages/page-endpoint.js";

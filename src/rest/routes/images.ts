@@ -1,15 +1,15 @@
 /** Pictures (docs/spec/images.md): POST /v1/images/generations and /v1/images/edits in OpenAI's format, GET /image/{prompt} as bytes. */
 import { wrongField } from "../../errors.js";
+import type { Exchange } from "../../http/exchange.js";
+import type { UploadedFiles } from "../../http/uploads.js";
 import { IMAGE_INPUT_BYTES_MAX, IMAGE_INPUTS_BYTES_MAX, IMAGE_INPUTS_MAX } from "../../limits.js";
 import { imageEditForm, imageEditInput, imageGenerationInput, imageQuery } from "../../services/generation/media/images-input.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
-import type { Exchange } from "../exchange.js";
 import { sendGenerated } from "../generated-file.js";
 import { receiptHeaders } from "../headers.js";
 import { toImagesJson } from "../presenters/images.js";
 import type { Route } from "../route.js";
-import type { UploadedFiles } from "../uploads.js";
 
 /** What a form takes beside its files: texts, and the boundaries between them. */
 const FORM_FIELDS_BYTES_MAX = 1024 * 1024;

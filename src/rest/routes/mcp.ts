@@ -6,16 +6,16 @@
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
-import { drained } from "../../lib/back-pressure.js";
-import { SLOW_READER_TIMEOUT_MS, SSE_KEEP_ALIVE_MS } from "../../limits.js";
+import type { JsonObject } from "../../http/body.js";
+import { explain, toErrorObject } from "../../http/errors.js";
+import type { Exchange } from "../../http/exchange.js";
+import { pipeBody } from "../../http/sse.js";
+import { SSE_KEEP_ALIVE_MS } from "../../limits.js";
 import type { McpToolResult } from "../../services/mcp/mcp-tools.js";
 import { ToolCallCancelled } from "../../services/mcp/tool-calls.js";
 import type { Progress } from "../../services/mcp/tools/tool.js";
 import type { Services } from "../../services/services.js";
-import type { JsonObject } from "../body.js";
 import type { Endpoint } from "../endpoint.js";
-import { explain, toErrorObject } from "../error-handler.js";
-import type { Exchange } from "../exchange.js";
 import type { Route } from "../route.js";
 
 const SERVER_INFO = { name: "sluice", title: "Sluice", version: "0.3.0" };
@@ -116,19 +116,8 @@ async function send(exchange: Exchange, { status, headers, body }: Response): Pr
   const { res } = exchange;
   // The head of a stream goes out at once: its first event may take minutes.
   res.flushHeaders();
-  const reader = body?.getReader();
-  const leave = () => void reader?.cancel().catch(ignore);
-  res.once("close", leave);
-  try {
-    for (;;) {
-      const { value, done } = (await reader?.read()) ?? { value: undefined, done: true };
-      if (done || res.closed) break;
-      if (!res.write(value)) await drained(res, SLOW_READER_TIMEOUT_MS);
-    }
-    res.end();
-  } finally {
-    res.off("close", leave);
-  }
+  if (body) await pipeBody(res, body);
+  else res.end();
 }
 
 function toErrorResult(error: unknown, exchange: Exchange): McpToolResult & Record<string, unknown> {

@@ -1,5 +1,6 @@
 /** What the media host has for variant B alone (docs/spec/media.md#direct-uploads): completing uploads, metadata, the gallery, deletion. */
 import * as z from "zod";
+import type { Exchange } from "../../http/exchange.js";
 import { encodeCursor, type Page, type PageRequest } from "../../lib/pagination.js";
 import { MEDIA_PAGE_SIZE_DEFAULT, MEDIA_PAGE_SIZE_MAX } from "../../services/files/limits.js";
 import type { MediaMetadata } from "../../services/files/media.js";
@@ -8,7 +9,6 @@ import { servedAs } from "../../services/files/media-types.js";
 import { queryInteger } from "../../services/requests/query-values.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
-import type { Exchange } from "../exchange.js";
 import { sendErrorAsAsked } from "../pages/error-page.js";
 import { queryCursor } from "../query.js";
 import type { Route, RouteHandler } from "../route.js";

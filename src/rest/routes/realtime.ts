@@ -5,15 +5,22 @@
  */
 import { setMaxListeners } from "node:events";
 import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
 import * as z from "zod";
 import type { KeyCaller, RequestContext } from "../../context.js";
 import { AppError, invalidInput, permissionDenied, rateLimited, serviceUnavailable } from "../../errors.js";
+import { type ContextSource, HttpRequestContext, requestIdOf } from "../../http/context.js";
+import { readCounted, readToken } from "../../http/credentials.js";
+import { explain, statusOf } from "../../http/errors.js";
+import { parseQuery, type Query } from "../../http/query.js";
+import { CLOSE_CODES, refuseUpgrade, WaitingSocket } from "../../http/websocket.js";
 import { addressGroupOf } from "../../lib/address-group.js";
 import { BoundedCounter } from "../../lib/bounded-counter.js";
 import { clientAddressOf } from "../../lib/client-address.js";
+import type { KeepAlive } from "../../lib/keep-alive.js";
 import { noteOf, type RequestEnd, type RequestNote } from "../../lib/request-note.js";
 import {
   DRAIN_TIMEOUT_MS,
@@ -24,15 +31,10 @@ import {
 import { requireCaller } from "../../services/access/permissions.js";
 import { watchKey } from "../../services/access/revocation-watch.js";
 import type { RealtimeSession } from "../../services/generation/realtime/realtime.js";
-import { requestIdOf } from "../../services/requests/request-id.js";
 import type { Services } from "../../services/services.js";
-import { readToken } from "../credentials.js";
 import type { Endpoint } from "../endpoint.js";
-import { STATUSES } from "../error-handler.js";
 import { generationHeaders } from "../headers.js";
-import { parseQuery, type Query } from "../query.js";
-import { refuseUpgrade, WaitingSocket } from "../realtime-refusal.js";
-import { GOING_AWAY, relay } from "../realtime-relay.js";
+import { relay } from "../realtime-relay.js";
 import type { Route } from "../route.js";
 
 export const REALTIME_PATH = "/v1/realtime";
@@ -71,6 +73,7 @@ export interface RealtimeFaceOptions {
   readonly services: Pick<Services, "access" | "apiKeys" | "realtime">;
   readonly log: Logger;
   readonly trustProxyHops: number;
+  readonly keepAlive: KeepAlive;
   /** Told of each session when it is over and charged, and of each that was refused. */
   readonly onOver: (note: RequestNote, end: RequestEnd) => void;
 }
@@ -85,6 +88,8 @@ interface Admitted {
   readonly key: string;
   readonly caller: KeyCaller;
 }
+
+type UpgradeSource = ContextSource & { readonly req: IncomingMessage };
 
 class Face implements RealtimeFace {
   private readonly server = new WebSocketServer({
@@ -132,16 +137,16 @@ class Face implements RealtimeFace {
     note.route = REALTIME_PATH;
     note.requestId = requestId;
     let status = SWITCHING_PROTOCOLS;
-    const clientAddress = clientAddressOf(req, this.options.trustProxyHops);
+    const source = { req, requestId, note, log, signal: leaving.signal };
     const undo: (() => void)[] = [];
     try {
-      const admitted = await this.admit(req, { requestId, clientAddress, signal: leaving.signal, log, note }, undo);
+      const admitted = await this.admit(source, undo);
       const client = await this.accept(req, socket, waiting.release(), admitted);
-      if (client) await this.run(client, admitted);
+      if (client) await this.run(client, req.socket, admitted);
     } catch (error) {
-      const told = refuseUpgrade(socket, error, requestId, log);
-      note.refused(told.code);
-      status = STATUSES[told.code];
+      const told = explain(error, source, "realtime session");
+      refuseUpgrade(socket, told, requestId);
+      status = statusOf(told.code);
     } finally {
       for (const cleanup of undo) cleanup();
       this.options.onOver(note, { method: "WEBSOCKET", status, isLeft: leaving.signal.aborted });
@@ -149,20 +154,20 @@ class Face implements RealtimeFace {
   }
 
   /** Authenticated, counted, held, and connected to the upstream. */
-  private async admit(req: IncomingMessage, scope: Omit<RequestContext, "caller">, undo: (() => void)[]): Promise<Admitted> {
+  private async admit(source: UpgradeSource, undo: (() => void)[]): Promise<Admitted> {
     const { access, realtime } = this.options.services;
+    const { req } = source;
     assertHandshake(req);
-    const query = parseQuery(req.url ?? "");
+    const clientAddress = clientAddressOf(req, this.options.trustProxyHops);
     const protocols = protocolsOf(req);
-    const key = readKey(req, query, protocols);
-    const ctx: RequestContext = { ...scope, caller: await access.authenticate(key, scope.clientAddress) };
+    const { key, query } = await readCounted(access, clientAddress, () => readAddress(req, protocols));
+    const ctx = new HttpRequestContext(await access.authenticate(key, clientAddress), source, clientAddress);
     const caller = requireCaller(ctx);
-    if (caller.kind === "key" && ctx.note) ctx.note.apiKeyId = caller.apiKeyId;
     if (caller.kind !== "key" || key === null) throw permissionDenied("A realtime session is opened with an API key.");
     if (this.closing.signal.aborted) throw serviceUnavailable("The gateway is stopping.");
     for (const [counter, name] of [
       [this.perKey, caller.apiKeyId],
-      [this.perAddress, addressGroupOf(scope.clientAddress)],
+      [this.perAddress, addressGroupOf(clientAddress)],
     ] as const) {
       if (!counter.add(name)) throw rateLimited("Too many realtime sessions at the same time.", 1);
       undo.push(() => counter.remove(name));
@@ -203,16 +208,16 @@ class Face implements RealtimeFace {
   }
 
   /** Resolves when the session is over and charged. */
-  private async run(client: WebSocket, { session, ctx, key, caller }: Admitted): Promise<void> {
+  private async run(client: WebSocket, connection: Socket, { session, ctx, key, caller }: Admitted): Promise<void> {
     const stopWatching = watchKey(this.options.services.apiKeys, key, caller.apiKeyId, (error) => session.close(error));
     const goAway = () => {
-      client.close(GOING_AWAY, "Going away");
+      client.close(CLOSE_CODES.goingAway, "Going away");
       session.close();
     };
     this.closing.signal.addEventListener("abort", goAway, { once: true });
     if (this.closing.signal.aborted) goAway();
     try {
-      await relay(client, session, ctx);
+      await relay(client, connection, session, ctx, this.options.keepAlive);
     } finally {
       stopWatching();
       this.closing.signal.removeEventListener("abort", goAway);
@@ -240,10 +245,9 @@ function protocolsOf(req: IncomingMessage): readonly string[] {
   return (req.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
 }
 
-/** The header wins, then the query (docs/spec/http.md#credentials), then the subprotocol. */
-function readKey(req: IncomingMessage, query: Query, protocols: readonly string[]): string | null {
-  const stated = readToken(req, { query });
-  if (stated !== null) return stated;
+/** Of the key the header wins, then the query (docs/spec/http.md#credentials), then the subprotocol. */
+function readAddress(req: IncomingMessage, protocols: readonly string[]): { readonly query: Query; readonly key: string | null } {
+  const query = parseQuery(req.url ?? "");
   const protocol = protocols.find((name) => name.startsWith(KEY_PROTOCOL));
-  return protocol === undefined ? null : protocol.slice(KEY_PROTOCOL.length);
+  return { query, key: readToken(req, { query }) ?? protocol?.slice(KEY_PROTOCOL.length) ?? null };
 }

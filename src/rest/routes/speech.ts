@@ -1,12 +1,12 @@
 /** POST /v1/audio/speech: OpenAI's wire format (docs/spec/audio.md#speech), answered as the speech is made. */
 import type { RequestContext } from "../../context.js";
+import type { Exchange } from "../../http/exchange.js";
 import { drained } from "../../lib/back-pressure.js";
 import { SLOW_READER_TIMEOUT_MS } from "../../limits.js";
 import { countCharacters, speechInput } from "../../services/generation/media/speech-input.js";
 import type { SpokenStream } from "../../services/generation/media/speech-stream.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
-import type { Exchange } from "../exchange.js";
 import { receiptHeaders } from "../headers.js";
 import { toSpeechEvents } from "../presenters/speech.js";
 import type { Route } from "../route.js";

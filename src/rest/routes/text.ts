@@ -1,11 +1,11 @@
 /** POST /text and GET /text/{prompt}: text generation that answers plain text (docs/spec/chat.md#text). */
 import type { RequestContext } from "../../context.js";
 import { wrongField } from "../../errors.js";
+import type { Exchange } from "../../http/exchange.js";
 import { type ChatCompletionInput, chatCompletionInput } from "../../services/generation/chat/chat-input.js";
 import { textQuery } from "../../services/generation/chat/text.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
-import type { Exchange } from "../exchange.js";
 import { cachedHeaders, receiptHeaders } from "../headers.js";
 import type { Route } from "../route.js";
 import { sendChatStream } from "../streaming.js";

@@ -1,4 +1,5 @@
 /** POST /v1/audio/transcriptions: OpenAI's wire format (docs/spec/audio.md#transcriptions). */
+import type { Exchange } from "../../http/exchange.js";
 import type { AnswerType } from "../../lib/content-types.js";
 import { formatSseEvent } from "../../lib/sse.js";
 import { TRANSCRIPTION_FILE_BYTES_MAX, TRANSCRIPTION_FORM_BYTES_MAX } from "../../limits.js";
@@ -6,7 +7,6 @@ import { type TranscriptionResult, toTranscriptText } from "../../services/gener
 import { type TranscriptFormat, transcriptionForm } from "../../services/generation/media/transcriptions-input.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
-import type { Exchange } from "../exchange.js";
 import { receiptHeaders } from "../headers.js";
 import type { Route } from "../route.js";
 

@@ -1,5 +1,6 @@
 /** Webhook endpoints of the account, and the log of what they were sent. */
 import * as z from "zod";
+import type { Exchange } from "../../http/exchange.js";
 import { encodeCursor, type Page } from "../../lib/pagination.js";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../../limits.js";
 import { requireKeyManager } from "../../services/access/permissions.js";
@@ -8,7 +9,6 @@ import type { Services } from "../../services/services.js";
 import { createWebhookEndpointInput, updateWebhookEndpointInput } from "../../services/webhooks/endpoints-input.js";
 import type { WebhookDeliveryRow, WebhookEndpointRow } from "../../services/webhooks/webhooks.js";
 import type { Endpoint } from "../endpoint.js";
-import type { Exchange } from "../exchange.js";
 import { toWebhookDelivery, toWebhookEndpoint } from "../presenters/webhooks.js";
 import { queryCursor } from "../query.js";
 import type { Route } from "../route.js";

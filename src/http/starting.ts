@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { serviceUnavailable } from "../errors.js";
-import { headersOf, lastHeadersOf, toErrorEnvelope } from "./error-handler.js";
+import { headersOf, lastHeadersOf, toErrorEnvelope } from "./errors.js";
 
 export const STARTING_MESSAGE = "The gateway is starting. Try again in a moment.";
 

@@ -9,10 +9,11 @@ import type { AnswerType } from "../lib/content-types.js";
 import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { ownValue } from "../lib/own-values.js";
 import { noteOf, type RequestNote } from "../lib/request-note.js";
-import { requestIdOf } from "../services/requests/request-id.js";
+import { type ContextSource, requestIdOf } from "./context.js";
+import { READABLE_BY_ANY_PAGE } from "./cors.js";
 import { parseQuery, type Query } from "./query.js";
 
-export class Exchange {
+export class Exchange implements ContextSource {
   /** The caller's own id when it is well-formed, else made (docs/spec/http.md#request-ids). */
   readonly requestId: string;
   /** What is told of it when it is over. */
@@ -22,6 +23,7 @@ export class Exchange {
   #headers: OutgoingHttpHeaders | undefined;
   #cookies: string[] | undefined;
   #isHiddenFromScripts = false;
+  #signal: AbortSignal | undefined;
 
   constructor(
     readonly req: Request,
@@ -37,6 +39,16 @@ export class Exchange {
   /** Made when first used: most requests log nothing. */
   get log(): Logger {
     return this.#log.child({ requestId: this.requestId });
+  }
+
+  /** Aborted when the connection closes before the answer has been written in full. Made when first used, too. */
+  get signal(): AbortSignal {
+    this.#signal ??= signalOf(this);
+    return this.#signal;
+  }
+
+  get method(): string {
+    return this.req.method;
   }
 
   /** The path alone, without the query. Callers write into it, so no log line holds it: those name the route, by its pattern. */
@@ -118,12 +130,7 @@ export class Exchange {
       "X-Content-Type-Options": NO_SNIFFING,
       "Content-Security-Policy": INERT_POLICY,
     };
-    if (!this.#isHiddenFromScripts) {
-      // Any page may read an answer that it could ask for with a key; browsers keep cookies out of such requests
-      // (docs/spec/http.md#other-origins).
-      all["Access-Control-Allow-Origin"] = "*";
-      all["Access-Control-Expose-Headers"] = "*";
-    }
+    if (!this.#isHiddenFromScripts) Object.assign(all, READABLE_BY_ANY_PAGE);
     if (this.#cookies) all["Set-Cookie"] = this.#cookies;
     if (mentionsKey(this.req.originalUrl)) {
       all["Referrer-Policy"] = "no-referrer";
@@ -136,4 +143,15 @@ export class Exchange {
 /** Looks at the text only, so that it also holds for a query string that cannot be parsed. */
 function mentionsKey(url: string): boolean {
   return url.includes("?") && /[?&]key=/.test(url);
+}
+
+function signalOf(exchange: Exchange): AbortSignal {
+  const controller = new AbortController();
+  if (exchange.isGone) controller.abort();
+  else {
+    exchange.res.once("close", () => {
+      if (!exchange.res.writableFinished) controller.abort();
+    });
+  }
+  return controller.signal;
 }

@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream";
 import { invalidInput } from "../errors.js";
 import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { ownValue } from "../lib/own-values.js";
-import { toErrorEnvelope } from "./error-handler.js";
+import { toErrorEnvelope } from "./errors.js";
 
 const MESSAGES: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: "The request line and the headers are too large.",

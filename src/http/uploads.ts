@@ -12,15 +12,25 @@ import { AppError, invalidInput, payloadTooLarge, wrongField } from "../errors.j
 import { ownValue, setOwnValue } from "../lib/own-values.js";
 import { FORM_FIELD_BYTES_MAX, FORM_FIELD_DEPTH_MAX, FORM_FIELD_NAME_BYTES_MAX, FORM_FIELDS_MAX, FORM_LIST_ITEMS_MAX } from "../limits.js";
 import type { BodyAllowance } from "../services/requests/body-budget.js";
-import { BodyAborted, declaredBytesOf } from "../services/requests/request-body.js";
+import { assertPlain, BodyAborted, declaredBytesOf } from "./body.js";
 
-/** What the caller says of it is not checked: neither the name nor the type. */
-export interface UploadedFile {
-  /** The last part of the path that the caller named. */
-  readonly name: string;
-  /** Without parameters. */
-  readonly contentType: string;
-  readonly bytes: Uint8Array;
+/** A file as it came. Its bytes are no property, so that nothing which walks through an input walks through them. */
+export class UploadedFile {
+  readonly #bytes: Uint8Array;
+
+  constructor(
+    /** The last part of the path that the caller named: checked by nobody yet. */
+    readonly name: string,
+    /** As the caller says, without parameters. */
+    readonly contentType: string,
+    bytes: Uint8Array,
+  ) {
+    this.#bytes = bytes;
+  }
+
+  get bytes(): Uint8Array {
+    return this.#bytes;
+  }
 }
 
 export type UploadedFiles = Readonly<Record<string, readonly UploadedFile[]>>;
@@ -69,8 +79,8 @@ export interface ReceivedFile<Received> extends Omit<UploadedFile, "bytes"> {
 
 const FORM_MEDIA_TYPE = /^multipart\/form-data\s*(?:;|$)/i;
 
-export function isForm(req: IncomingMessage): boolean {
-  return FORM_MEDIA_TYPE.test(req.headers["content-type"] ?? "");
+export function isForm(contentType: string | null | undefined): boolean {
+  return FORM_MEDIA_TYPE.test(contentType ?? "");
 }
 
 /**
@@ -109,11 +119,10 @@ export async function receiveForm<Received>(
 }
 
 async function parse(req: IncomingMessage, rules: FormRules, storage: StorageEngine, allowance: BodyAllowance): Promise<Parsed> {
-  const { "content-encoding": encoding } = req.headers;
-  if (!isForm(req)) throw new AppError("UNSUPPORTED_MEDIA_TYPE", "The body must be a form: send Content-Type: multipart/form-data.");
-  if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
-    throw new AppError("UNSUPPORTED_MEDIA_TYPE", "The body must not be compressed.");
+  if (!isForm(req.headers["content-type"])) {
+    throw new AppError("UNSUPPORTED_MEDIA_TYPE", "The body must be a form: send Content-Type: multipart/form-data.");
   }
+  assertPlain(req);
   const parsed = await readParts(req, rules, storage, allowance);
   for (const [name, { mayBeText, isRequired }] of Object.entries(rules.files)) {
     const isText = Object.hasOwn(parsed.fields, name);
@@ -281,7 +290,7 @@ function groupByField(files: readonly MulterFile[]): UploadedFiles {
   const grouped: Record<string, UploadedFile[]> = {};
   for (const { fieldname, originalname, mimetype, buffer } of files) {
     const name = bareName(fieldname);
-    setOwnValue(grouped, name, [...(ownValue(grouped, name) ?? []), { name: originalname, contentType: mimetype, bytes: buffer }]);
+    setOwnValue(grouped, name, [...(ownValue(grouped, name) ?? []), new UploadedFile(originalname, mimetype, buffer)]);
   }
   return grouped;
 }

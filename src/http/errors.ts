@@ -1,67 +1,53 @@
 /**
- * Errors as REST answers them: one envelope on every route (docs/spec/errors.md). The only other shape is the
- * `error` event of a stream that has begun, which carries the same `error` object (streaming.ts).
+ * Errors on their way out: the one table of what each code is over HTTP, the one judgement of what was thrown, and the envelope
+ * (docs/spec/errors.md). GraphQL's errors, the bodies of OAuth and OpenAI's error events present what is decided here.
  */
 import type { OutgoingHttpHeaders } from "node:http";
+import type { Logger } from "pino";
 import { AppError, type ErrorCode } from "../errors.js";
 import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
+import { ownValue } from "../lib/own-values.js";
+import type { RequestNote } from "../lib/request-note.js";
 import { challengeOf } from "../services/access/bearer.js";
-import { BodyAborted } from "../services/requests/request-body.js";
+import { BodyAborted } from "./body.js";
 import type { Exchange } from "./exchange.js";
 
-export const STATUSES: Record<ErrorCode, number> = {
-  BAD_REQUEST: 400,
-  CONTENT_BLOCKED: 400,
-  UNAUTHORIZED: 401,
-  INSUFFICIENT_BALANCE: 402,
-  KEY_BUDGET_EXHAUSTED: 402,
-  FORBIDDEN: 403,
-  NOT_FOUND: 404,
-  METHOD_NOT_ALLOWED: 405,
-  CONFLICT: 409,
-  PAYLOAD_TOO_LARGE: 413,
-  UNSUPPORTED_MEDIA_TYPE: 415,
-  UPGRADE_REQUIRED: 426,
-  RATE_LIMITED: 429,
-  INTERNAL_ERROR: 500,
-  UPSTREAM_ERROR: 502,
-  SERVICE_UNAVAILABLE: 503,
-  UPSTREAM_TIMEOUT: 504,
+/** The status of each code, and the `type` by which clients of OpenAI's API sort errors. */
+const CODES: Readonly<Record<ErrorCode, { readonly status: number; readonly type: string }>> = {
+  BAD_REQUEST: { status: 400, type: "invalid_request_error" },
+  CONTENT_BLOCKED: { status: 400, type: "invalid_request_error" },
+  UNAUTHORIZED: { status: 401, type: "authentication_error" },
+  INSUFFICIENT_BALANCE: { status: 402, type: "insufficient_quota" },
+  KEY_BUDGET_EXHAUSTED: { status: 402, type: "insufficient_quota" },
+  FORBIDDEN: { status: 403, type: "permission_error" },
+  NOT_FOUND: { status: 404, type: "invalid_request_error" },
+  METHOD_NOT_ALLOWED: { status: 405, type: "invalid_request_error" },
+  CONFLICT: { status: 409, type: "invalid_request_error" },
+  PAYLOAD_TOO_LARGE: { status: 413, type: "invalid_request_error" },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, type: "invalid_request_error" },
+  UPGRADE_REQUIRED: { status: 426, type: "invalid_request_error" },
+  RATE_LIMITED: { status: 429, type: "rate_limit_error" },
+  INTERNAL_ERROR: { status: 500, type: "api_error" },
+  UPSTREAM_ERROR: { status: 502, type: "api_error" },
+  SERVICE_UNAVAILABLE: { status: 503, type: "api_error" },
+  UPSTREAM_TIMEOUT: { status: 504, type: "api_error" },
 };
 
-/** The `type` by which clients of OpenAI's API sort errors. */
-const TYPES: Record<ErrorCode, string> = {
-  BAD_REQUEST: "invalid_request_error",
-  CONTENT_BLOCKED: "invalid_request_error",
-  UNAUTHORIZED: "authentication_error",
-  INSUFFICIENT_BALANCE: "insufficient_quota",
-  KEY_BUDGET_EXHAUSTED: "insufficient_quota",
-  FORBIDDEN: "permission_error",
-  NOT_FOUND: "invalid_request_error",
-  METHOD_NOT_ALLOWED: "invalid_request_error",
-  CONFLICT: "invalid_request_error",
-  PAYLOAD_TOO_LARGE: "invalid_request_error",
-  UNSUPPORTED_MEDIA_TYPE: "invalid_request_error",
-  UPGRADE_REQUIRED: "invalid_request_error",
-  RATE_LIMITED: "rate_limit_error",
-  INTERNAL_ERROR: "api_error",
-  UPSTREAM_ERROR: "api_error",
-  SERVICE_UNAVAILABLE: "api_error",
-  UPSTREAM_TIMEOUT: "api_error",
-};
+/** With what the frameworks below refuse a request by themselves; several codes have one status, of which the first is meant. */
+const REFUSALS: readonly ErrorCode[] = [
+  "BAD_REQUEST",
+  "FORBIDDEN",
+  "NOT_FOUND",
+  "METHOD_NOT_ALLOWED",
+  "PAYLOAD_TOO_LARGE",
+  "UNSUPPORTED_MEDIA_TYPE",
+];
+const CODES_BY_STATUS: ReadonlyMap<number, ErrorCode> = new Map(REFUSALS.map((code) => [CODES[code].status, code]));
 
 /** Official SDKs repeat 409 and 5xx by themselves; on these, repeating is useless or pays twice. */
 const NEVER_RETRIED: ReadonlySet<ErrorCode> = new Set(["INSUFFICIENT_BALANCE", "KEY_BUDGET_EXHAUSTED", "FORBIDDEN", "CONFLICT"]);
 
-/** Statuses that Express's own errors carry (a path that cannot be decoded). */
-const CODES_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
-  400: "BAD_REQUEST",
-  404: "NOT_FOUND",
-  405: "METHOD_NOT_ALLOWED",
-  413: "PAYLOAD_TOO_LARGE",
-  415: "UNSUPPORTED_MEDIA_TYPE",
-};
-
+const INTERNAL_MESSAGE = "Something went wrong in the gateway. Quote the request id when you report it.";
 /** Unspecified: an unread body up to this size is read and dropped, so that the connection serves the next request. */
 const UNREAD_BODY_BYTES_MAX = 64 * 1024;
 /** Unspecified: how long a refused body is still taken in. Closing at once would reset the connection before the caller reads why. */
@@ -83,37 +69,63 @@ export interface ErrorEnvelope {
   readonly error: ErrorObject;
 }
 
+export function statusOf(code: ErrorCode): number {
+  return CODES[code].status;
+}
+
+/** Of what is over: as if it had been answered by itself, over HTTP. */
+export function statusOfNote({ code }: RequestNote): number {
+  return code === null ? 200 : (ownValue(CODES, code)?.status ?? CODES.INTERNAL_ERROR.status);
+}
+
+/** Null for a status with which no request is refused before it is understood. */
+export function codeOfRefusal(status: number): ErrorCode | null {
+  return CODES_BY_STATUS.get(status) ?? null;
+}
+
+/** The gateway's own doing, or that of those whom it asks: nothing that the caller could put right. */
+export function isServerError(code: ErrorCode): boolean {
+  return statusOf(code) >= 500;
+}
+
 export function toErrorEnvelope(error: AppError, requestId: string): ErrorEnvelope {
-  return { status: STATUSES[error.code], success: false, error: toErrorObject(error, requestId) };
+  return { status: statusOf(error.code), success: false, error: toErrorObject(error, requestId) };
 }
 
 export function toErrorObject(error: AppError, requestId: string): ErrorObject {
   const { code, message, param, details } = error;
-  const base = { code, message, type: TYPES[code], param: param ?? null, requestId, timestamp: new Date().toISOString() };
+  const base = { code, message, type: CODES[code].type, param: param ?? null, requestId, timestamp: new Date().toISOString() };
   return details === undefined ? base : { ...base, details };
 }
 
-/**
- * Whatever was thrown, as the error to tell the caller. What is not ours to explain is logged, once and here, and told
- * as INTERNAL_ERROR without a word of what it was.
- */
-export function explain(error: unknown, exchange: Exchange): AppError {
-  const known = error instanceof AppError ? error : fromExpress(error);
-  // The route and not the path, of which prompts and links are a part.
-  const line = { method: exchange.req.method, route: exchange.note.route };
-  exchange.note.refused(known?.code ?? "INTERNAL_ERROR");
-  if (known === null || (known.code === "INTERNAL_ERROR" && !known.isExpected)) {
-    exchange.log.error({ ...line, err: error }, "request failed");
-    return new AppError("INTERNAL_ERROR", "Something went wrong in the gateway. Quote the request id when you report it.");
-  }
-  if (STATUSES[known.code] >= 500) exchange.log.warn({ ...line, code: known.code, err: known }, "request not served");
-  return known;
+/** What was asked, as far as an error is told with it and logged. */
+export interface ErrorScope {
+  readonly requestId: string;
+  readonly log: Logger;
+  readonly note?: RequestNote | undefined;
+  readonly method?: string;
+  /** Aborted: the caller has gone, and what fails because of it is no fault. */
+  readonly signal?: AbortSignal | undefined;
 }
 
-function fromExpress(error: unknown): AppError | null {
-  if (!(error instanceof Error) || !("status" in error) || typeof error.status !== "number") return null;
-  const code = CODES_BY_STATUS[error.status];
-  return code === undefined ? null : new AppError(code, error.message);
+/** Server errors that are in the log. */
+const logged = new WeakSet<AppError>();
+
+/**
+ * Whatever was thrown, as the error to tell the caller. What is not ours to explain is logged, once and here, and told
+ * as INTERNAL_ERROR without a word of what it was. `what` failed: a request, an operation; `more` goes into the line of the log.
+ */
+export function explain(error: unknown, scope: ErrorScope, what = "request", more: Readonly<Record<string, unknown>> = {}): AppError {
+  const isOurs = error instanceof AppError && (error.code !== "INTERNAL_ERROR" || error.isExpected || logged.has(error));
+  const told = isOurs ? error : new AppError("INTERNAL_ERROR", INTERNAL_MESSAGE);
+  scope.note?.refused(told.code);
+  if (!isServerError(told.code) || logged.has(told) || scope.signal?.aborted === true) return told;
+  logged.add(told);
+  // The route and not the path, of which prompts and links are a part.
+  const line = { ...(scope.method !== undefined && { method: scope.method }), route: scope.note?.route, ...more, err: error };
+  if (isOurs) scope.log.warn({ ...line, code: told.code }, `${what} not served`);
+  else scope.log.error(line, `${what} failed`);
+  return told;
 }
 
 /** Answers with the envelope; says nothing when the caller has gone, and breaks an answer off that has already begun. */
@@ -127,7 +139,7 @@ export function sendError(exchange: Exchange, error: unknown): void {
   const body = Buffer.from(JSON.stringify(toErrorEnvelope(told, exchange.requestId)));
   exchange.clearHeaders();
   const headers = { ...headersOf(told), "Content-Type": "application/json; charset=utf-8", "Cache-Control": "private, no-store" };
-  sendRefusal(exchange, STATUSES[told.code], headers, body);
+  sendRefusal(exchange, statusOf(told.code), headers, body);
 }
 
 /** For an answer that may be given before the request's body has been read, or without reading it. */
@@ -142,7 +154,7 @@ export function sendRefusal(exchange: Exchange, status: number, headers: Outgoin
 /** The envelope as an answer to keep. */
 export function toErrorAnswer(error: AppError, requestId: string): { statusCode: number; headers: Record<string, string>; body: Buffer } {
   const headers = { ...headersOf(error), "content-type": "application/json; charset=utf-8", "cache-control": "private, no-store" };
-  return { statusCode: STATUSES[error.code], headers, body: Buffer.from(JSON.stringify(toErrorEnvelope(error, requestId))) };
+  return { statusCode: statusOf(error.code), headers, body: Buffer.from(JSON.stringify(toErrorEnvelope(error, requestId))) };
 }
 
 export function headersOf(error: AppError): Record<string, string> {

@@ -1,0 +1,33 @@
+/** What pages of other sites may do (docs/spec/http.md#other-origins): ask with a key of their own, and read the answer. Cookies count for our own pages only. */
+import type { OutgoingHttpHeaders } from "node:http";
+
+/** Of every answer that a page could ask for with a key: browsers keep cookies out of such requests. */
+export const READABLE_BY_ANY_PAGE = { "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "*" } as const;
+
+/** What scripts in a browser may send beside the headers that they name themselves. */
+const ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, X-Request-Id";
+const HEADER_NAME = /^[A-Za-z0-9-]{1,64}$/;
+/** Unspecified: official SDKs send about a dozen `x-stainless-*` headers. */
+const REFLECTED_HEADERS_MAX = 40;
+const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
+
+/** Of the answer to a browser that asks before it sends: `asked` is its Access-Control-Request-Headers. */
+export function preflightHeaders(methods: readonly string[], asked: string | undefined): OutgoingHttpHeaders {
+  const allow = methods.join(", ");
+  return {
+    Allow: allow,
+    "Access-Control-Allow-Methods": allow,
+    "Access-Control-Allow-Headers": allowedHeaders(asked),
+    "Access-Control-Max-Age": String(PREFLIGHT_MAX_AGE_SECONDS),
+    Vary: "Access-Control-Request-Headers",
+  };
+}
+
+/** Reflects what is asked for, as far as it is made of header names: SDKs send telemetry headers of changing names. */
+function allowedHeaders(asked: string | undefined): string {
+  const names = (asked ?? "")
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => HEADER_NAME.test(name));
+  return [ALLOWED_HEADERS, ...names.slice(0, REFLECTED_HEADERS_MAX)].join(", ");
+}
