@@ -2,10 +2,10 @@
  * Keeps a WebSocket alive, and tells a peer that has gone, which a connection by itself does not notice.
  *
  * A peer answers a ping once it has read all that was sent before it, so a late answer may mean a slow reader as well as a lost one.
- * How long a peer may be silent depends on whether it has something left to read:
+ * How long a peer may be silent depends on whether it has something left to read, here or in the buffers on the way:
  *
  * - It has nothing: it has gone when a ping is not answered within an interval.
- * - It has something, on this side or in the system's own buffers: it has gone when it takes nothing for `stalledMs`.
+ * - It has something: it has gone when it gives no sign of life for `stalledMs`.
  */
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
@@ -47,9 +47,10 @@ class Peer {
   private taken = 0;
   private queued = 0;
   private unsent = 0;
-  /** Bytes that were sent, pings aside: now, and when the peer last gave a sign of life. */
+  /** Bytes that were sent, pings aside; those before the last ping, and those of them that were read, since a ping behind them was answered. */
   private sent = 0;
-  private sentBySign = 0;
+  private sentBeforePing = 0;
+  private sentAndRead = 0;
   private pingBytes = 0;
   private signAt = performance.now();
   private isPinged = false;
@@ -60,18 +61,17 @@ class Peer {
     private readonly stalledMs: number,
   ) {
     this.look();
-    this.sentBySign = this.sent;
+    socket.on("pong", () => {
+      this.sentAndRead = this.sentBeforePing;
+    });
   }
 
   hasGone(): boolean {
-    const sentBefore = this.sent;
     if (this.look()) {
       this.signAt = performance.now();
       this.isPinged = false;
-      // It may have come before anything that was sent since the last look.
-      this.sentBySign = sentBefore;
     }
-    const hasSomethingToRead = this.sent !== this.sentBySign;
+    const hasSomethingToRead = this.sent > this.sentAndRead;
     return hasSomethingToRead ? performance.now() - this.signAt >= this.stalledMs : this.isPinged;
   }
 
@@ -79,6 +79,7 @@ class Peer {
     // It would only wait behind what is not taken; and while the peer is not read from, its answer is not seen.
     if (this.unsent > 0 || this.socket.isPaused) return;
     const before = this.connection.bytesWritten;
+    this.sentBeforePing = before - this.pingBytes;
     this.socket.ping();
     this.pingBytes += this.connection.bytesWritten - before;
     this.isPinged = true;

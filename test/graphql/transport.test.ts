@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { auditServer } from "graphql-http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { WebSocket } from "ws";
+import { type ClientOptions, WebSocket } from "ws";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { inTime } from "../support/eventually.js";
-import { chatChunk } from "../support/openai-bodies.js";
+import { chatChunk, chatChunks } from "../support/openai-bodies.js";
 import { hang, sse, waitFor } from "../support/upstream-replies.js";
 import {
   type Answer,
@@ -24,10 +24,13 @@ import {
 const TYPENAME = { query: "{ __typename }" };
 const PREFLIGHTED = { "apollo-require-preflight": "true" };
 
+/** Short, so that a test can wait for some periods of it. */
+const PING_MS = 40;
+
 let app: TestApp;
 
 beforeAll(async () => {
-  app = await createTestApp();
+  app = await createTestApp({ config: { webSockets: { pingMs: PING_MS, stalledMs: 60_000 } } });
 });
 
 afterAll(async () => {
@@ -419,6 +422,91 @@ describe("a WebSocket", () => {
 
     expect(error.message).toContain("404");
   });
+});
+
+describe("a WebSocket whose client takes nothing", () => {
+  /** 24 MiB in all: more than what the system takes on its way. */
+  const PIECES = Array.from({ length: 384 }, (_, index) => `${index} `.padEnd(64 * 1024, "lorem ipsum "));
+  const subscribeTo = (model: string) => ({
+    id: "1",
+    type: "subscribe",
+    payload: {
+      query: `subscription { chatCompletion(input: { model: "${model}", messages: [{ role: USER, content: "Hi" }] }) {
+        ... on ChatCompletionDelta { content } ... on ChatCompletionEnd { receipt { status } } } }`,
+    },
+  });
+
+  it("is kept while what it was sent waits, however many pings that takes, and has all of it in order", async () => {
+    const asked = app.upstream.requests.length;
+    app.upstream.replyNext(sse(chatChunks(PIECES)));
+    const [reader, witness] = await Promise.all([initialised(app), initialised(app)]);
+    const answered = readContents(reader);
+    reader.send(JSON.stringify(subscribeTo("acme/free")));
+    await once(reader, "message");
+    reader.pause();
+
+    // Of the interval of 12 seconds, 40 seconds are fewer.
+    for (let pings = 0; pings < 5; pings += 1) await once(witness, "ping");
+    const sentBefore = app.upstream.requests[asked]?.bytesSent() ?? 0;
+    reader.resume();
+
+    expect(await answered).toEqual({ contents: ["", ...PIECES, null], status: "OK" });
+    expect(sentBefore).toBeLessThan(PIECES.length * 64 * 1024);
+    expect([reader.readyState, witness.readyState]).toEqual([WebSocket.OPEN, WebSocket.OPEN]);
+    for (const socket of [reader, witness]) socket.terminate();
+  });
+
+  it("is hung up on when that lasts too long, and what was generated for it is charged", async () => {
+    const webSockets = { pingMs: PING_MS, stalledMs: 3 * PING_MS };
+    const impatient = await createTestApp({ upstream: app.upstream, config: { webSockets } });
+    const asked = app.upstream.requests.length;
+    app.upstream.replyNext(sse(chatChunks(PIECES, { finishReason: null, usage: null }), { end: "hang" }));
+    const reader = await initialised(impatient);
+    reader.send(JSON.stringify(subscribeTo("acme/chat")));
+    await once(reader, "message");
+    reader.pause();
+
+    await expect(app.upstream.requests[asked]?.closedByClient).resolves.toBeGreaterThan(0);
+    const charged = () => execute(impatient, "{ me { usage(first: 1) { edges { node { status } } } balance { held } } }");
+    await expect
+      .poll(charged)
+      .toMatchObject({ data: { me: { usage: { edges: [{ node: { status: "CANCELLED" } }] }, balance: { held: "0" } } } });
+    reader.resume();
+    expect(await closeCode(reader)).toBe(1006);
+    await impatient.close();
+  });
+
+  it("is hung up on when it answers no ping and there is nothing to take", async () => {
+    const [silent, witness] = await Promise.all([initialised(app, { autoPong: false }), initialised(app)]);
+    // So far it has read everything.
+    silent.once("ping", () => silent.pong());
+
+    expect(await closeCode(silent)).toBe(1006);
+    expect(witness.readyState).toBe(WebSocket.OPEN);
+    witness.terminate();
+  });
+
+  async function initialised(target: TestApp, options: ClientOptions = {}): Promise<WebSocket> {
+    const socket = new WebSocket(target.wsUrl, "graphql-transport-ws", options);
+    await once(socket, "open");
+    socket.send(JSON.stringify({ type: "connection_init", payload: { authorization: `Bearer ${target.key}` } }));
+    await once(socket, "message");
+    return socket;
+  }
+
+  function readContents(socket: WebSocket): Promise<{ contents: (string | null)[]; status: string }> {
+    const contents: (string | null)[] = [];
+    return new Promise((resolve, reject) => {
+      socket.on("close", (code) => reject(new Error(`closed with ${code}`)));
+      socket.on("message", (data) => {
+        const { type, payload } = JSON.parse(String(data)) as { type: string; payload: Answer };
+        if (type !== "next") return;
+        const { content, receipt } = field<{ content: string | null; receipt?: { status: string } }>(payload, "chatCompletion");
+        if (receipt) resolve({ contents, status: receipt.status });
+        else contents.push(content);
+      });
+    });
+  }
 });
 
 describe.each(TRANSPORTS)("a source that never waits, over %s", (_name, subscribe) => {
