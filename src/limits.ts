@@ -304,7 +304,7 @@ export const REALTIME_SESSIONS_PER_ADDRESS_MAX = 50;
 export const REALTIME_TICK_MS = 1_000;
 /** Realtime: how soon after the last look a response under way is metered again. */
 export const REALTIME_METER_MS = 250;
-/** Realtime, unspecified: an upstream or a caller from which nothing came for two of these has gone. */
+/** Realtime, unspecified: an upstream from which nothing came for two of these has gone. */
 export const REALTIME_PING_MS = 15_000;
 /** Realtime, unspecified: how long the other side may take to answer a close. */
 export const REALTIME_CLOSE_MS = 1_000;

@@ -3,12 +3,11 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
 import type { Caller, RequestContext } from "../context.js";
-import { isWellFormedApiKey } from "../lib/api-key-format.js";
+import { isRunToken, isWellFormedApiKey } from "../lib/api-key-format.js";
 import { HOPS_HEADER, readHops } from "../lib/hops.js";
 import { ownValue } from "../lib/own-values.js";
 import type { RequestNote } from "../lib/request-note.js";
 import { REQUEST_ID_PATTERN } from "../limits.js";
-import { isRunToken } from "../services/agents/run-tokens.js";
 import { MAX_COST_HEADER, readMaxCost } from "../services/credits/max-cost.js";
 
 /** What a context is made of. Its signal and its log are asked for when they are first used. */

@@ -4,10 +4,9 @@
  */
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../context.js";
-import type { Access } from "../services/access/access.js";
+import type { Access, BrowserRequest } from "../services/access/access.js";
 import { assertOneAuthorization, readBearer } from "../services/access/bearer.js";
 import type { Credential } from "../services/access/revocation-watch.js";
-import type { BrowserRequest } from "../services/sessions/session-cookie.js";
 import type { Query } from "./query.js";
 
 /** Who a credential stands for; null is whoever is signed in in the browser that asks, or nobody. Throws UNAUTHORIZED for one that is not good, RATE_LIMITED when there were too many. */

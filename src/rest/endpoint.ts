@@ -11,7 +11,6 @@ import { sendError } from "../http/errors.js";
 import type { Exchange } from "../http/exchange.js";
 import { type FormOptions, isForm, readForm, type UploadedFiles } from "../http/uploads.js";
 import { clientAddressOf } from "../lib/client-address.js";
-import type { BrowserRequest } from "../services/access/access.js";
 import { type Requirement, requireCaller } from "../services/access/permissions.js";
 import type { Idempotency } from "../services/idempotency/idempotency.js";
 import type { BodyAllowance, BodyBudget } from "../services/requests/body-budget.js";

@@ -5,7 +5,7 @@
  *
  * A body that comes too slowly is given up, so that nobody keeps a place by sending nothing.
  *
- * Nothing reads a body without an allowance; `services/request-body.ts` and the forms of `rest/uploads.ts` are all that reads.
+ * Nothing reads a body without an allowance; `http/body.ts` and the forms of `http/uploads.ts` are all that reads.
  */
 import type { Caller } from "../../context.js";
 import { type AppError, invalidInput, payloadTooLarge, serviceUnavailable } from "../../errors.js";
