@@ -1,109 +1,350 @@
-/** Everything that the faces may call: built once in `app.ts`. */
-
-import type { Access } from "./access/access.js";
-import type { AccountAdministration } from "./accounts/account-administration.js";
-import type { Accounts } from "./accounts/accounts.js";
-import type { LiveAccount } from "./accounts/live.js";
-import type { Profiles } from "./accounts/profiles.js";
-import type { RefusedSettlements } from "./accounts/refused-settlements.js";
-import type { UserInfo } from "./accounts/user-info.js";
-import type { AgentSync } from "./agents/agent-sync.js";
-import type { Agents } from "./agents/agents.js";
-import type { SandboxRunner } from "./agents/sandbox/sandbox-runner.js";
-import type { ApiKeys } from "./api-keys/api-keys.js";
-import type { KeyReveals } from "./api-keys/key-reveals.js";
-import type { AuthorizationCodes } from "./authorizations/authorization-codes.js";
-import type { Authorizations } from "./authorizations/authorizations.js";
-import type { DeviceAuthorizations } from "./authorizations/device-authorizations.js";
+/** The services, each with what it uses, in the order in which one needs the other: the one list of them. */
+import type { Logger } from "pino";
+import type { Addresses } from "../lib/base-url.js";
+import type { Clock } from "../lib/clock.js";
+import { Access } from "./access/access.js";
+import { RateLimits } from "./access/rate-limits.js";
+import { AccountAdministration } from "./accounts/account-administration.js";
+import { Accounts } from "./accounts/accounts.js";
+import { LiveAccount } from "./accounts/live.js";
+import { Profiles } from "./accounts/profiles.js";
+import { RefusedSettlements } from "./accounts/refused-settlements.js";
+import { UserInfo } from "./accounts/user-info.js";
+import { AgentRuns } from "./agents/agent-runs.js";
+import { AgentSync } from "./agents/agent-sync.js";
+import { Agents } from "./agents/agents.js";
+import { CodeAgents } from "./agents/code-agents.js";
+import { CodeScripts } from "./agents/code-scripts.js";
+import { PromptAgents } from "./agents/prompt-agents.js";
+import { PromptDefinitions } from "./agents/prompt-definitions.js";
+import { Repositories } from "./agents/repositories.js";
+import { RunLimits } from "./agents/run-limits.js";
+import { RunTokens } from "./agents/run-tokens.js";
+import { SandboxRunner } from "./agents/sandbox/sandbox-runner.js";
+import { ApiKeys } from "./api-keys/api-keys.js";
+import { KeyReveals } from "./api-keys/key-reveals.js";
+import { Apps } from "./authorizations/apps.js";
+import { AuthorizationCodes } from "./authorizations/authorization-codes.js";
+import { Authorizations } from "./authorizations/authorizations.js";
+import { DeviceAuthorizations } from "./authorizations/device-authorizations.js";
+import { DeviceCodes } from "./authorizations/device-codes.js";
+import { Redemption } from "./authorizations/device-redemption.js";
+import { UserCodeGuesses } from "./authorizations/user-code-guesses.js";
 import type { Catalog } from "./catalog/catalog.js";
-import type { CommunityModels } from "./community-models/community-models.js";
-import type { LiveModelHealth } from "./community-models/live-health.js";
-import type { CommunityModelProbe } from "./community-models/probe.js";
-import type { LowBalance } from "./credits/low-balance.js";
-import type { BlobTransfers } from "./files/blob-transfers.js";
-import type { Media } from "./files/media.js";
-import type { MediaLinks } from "./files/media-links.js";
-import type { MediaObjects } from "./files/media-objects.js";
-import type { MediaQuotas } from "./files/media-quotas.js";
-import type { ChatCompletions } from "./generation/chat/chat.js";
-import type { Responses } from "./generation/chat/responses.js";
-import type { TextGeneration } from "./generation/chat/text.js";
-import type { Embeddings } from "./generation/embeddings.js";
-import type { GenerationJobs } from "./generation/jobs/jobs.js";
-import type { AudioGeneration } from "./generation/media/audio.js";
-import type { Images } from "./generation/media/images.js";
-import type { Music } from "./generation/media/music.js";
-import type { Speech } from "./generation/media/speech.js";
-import type { Transcriptions } from "./generation/media/transcriptions.js";
-import type { Videos } from "./generation/media/videos.js";
-import type { Moderations } from "./generation/moderations.js";
-import type { RealtimeSessions } from "./generation/realtime/realtime.js";
-import type { Idempotency } from "./idempotency/idempotency.js";
-import type { DevelopmentBroker } from "./integrations/development-broker.js";
-import type { Integrations } from "./integrations/integrations.js";
-import type { McpGateway } from "./mcp/gateway.js";
-import type { MetricsReport } from "./metrics/report.js";
-import type { BodyBudget } from "./requests/body-budget.js";
-import type { CsrfTokens } from "./sessions/csrf-tokens.js";
-import type { GitHubSignIn } from "./sessions/github-sign-in.js";
-import type { Sessions } from "./sessions/sessions.js";
-import type { SignIn } from "./sessions/sign-in.js";
-import type { AppUsages } from "./usage/app-usage.js";
-import type { UsageRecords } from "./usage/usage.js";
-import type { Webhooks } from "./webhooks/webhooks.js";
+import { CommunityModels } from "./community-models/community-models.js";
+import { LiveModelHealth } from "./community-models/live-health.js";
+import { CommunityModelProbe } from "./community-models/probe.js";
+import { CommunityModelRepository } from "./community-models/repository.js";
+import { UpstreamUrls } from "./community-models/upstream-url.js";
+import type { Infrastructure, PlatformSettings } from "./composition/infrastructure.js";
+import { Credits } from "./credits/credits.js";
+import { OutputEstimates } from "./credits/output-estimates.js";
+import { RefusedFunds } from "./credits/refused-funds.js";
+import { BlobGc } from "./files/blob-gc.js";
+import { BlobTransfers } from "./files/blob-transfers.js";
+import { Media } from "./files/media.js";
+import { MEDIA_FOLDER, MediaLinks } from "./files/media-links.js";
+import { MEDIA_OBJECT_FOLDER, MediaObjects } from "./files/media-objects.js";
+import { MediaQuotas } from "./files/media-quotas.js";
+import { Admission } from "./generation/admission.js";
+import { ChatCompletions } from "./generation/chat/chat.js";
+import { Responses } from "./generation/chat/responses.js";
+import { TextGeneration } from "./generation/chat/text.js";
+import { CachedAnswers, CONTENT_CACHE_FOLDER } from "./generation/content-cache/cached-answers.js";
+import { ContentCache } from "./generation/content-cache/content-cache.js";
+import { Embeddings } from "./generation/embeddings.js";
+import { Generations } from "./generation/generations.js";
+import type { HealthReporter } from "./generation/health-reporter.js";
+import { JOB_BLOB_FOLDER } from "./generation/jobs/job.js";
+import { findJobBlobs } from "./generation/jobs/job-blobs.js";
+import { JobRecovery } from "./generation/jobs/job-recovery.js";
+import { JobRows } from "./generation/jobs/job-rows.js";
+import { JobRunner } from "./generation/jobs/job-runner.js";
+import { GenerationJobs } from "./generation/jobs/jobs.js";
+import { AudioGeneration } from "./generation/media/audio.js";
+import { Images } from "./generation/media/images.js";
+import { ImageReferences } from "./generation/media/images-references.js";
+import { MediaInspector } from "./generation/media/media-inspector.js";
+import { Music } from "./generation/media/music.js";
+import { Speech } from "./generation/media/speech.js";
+import { Transcriptions } from "./generation/media/transcriptions.js";
+import { Videos } from "./generation/media/videos.js";
+import { Moderations } from "./generation/moderations.js";
+import { NamedAddresses } from "./generation/named-addresses.js";
+import { RealtimeSessions } from "./generation/realtime/realtime.js";
+import { RefusedCredentials } from "./generation/refused-credentials.js";
+import { RunningGenerations } from "./generation/running-generations.js";
+import type { Upstreams } from "./generation/upstreams.js";
+import { AnswerRoom } from "./idempotency/answer-room.js";
+import { IDEMPOTENCY_FOLDER, Idempotency } from "./idempotency/idempotency.js";
+import { brokerOf } from "./integrations/brokers.js";
+import { connectionLink, DevelopmentBroker } from "./integrations/development-broker.js";
+import { callbackLink, Integrations } from "./integrations/integrations.js";
+import { SignedLinks } from "./integrations/signed-links.js";
+import { McpGateway } from "./mcp/gateway.js";
+import type { LoopbackClient } from "./mcp/loopback-client.js";
+import { McpServers } from "./mcp/servers.js";
+import { ToolCalls } from "./mcp/tool-calls.js";
+import { createTools } from "./mcp/tools/tools.js";
+import { MetricsReport } from "./metrics/report.js";
+import { BodyBudget } from "./requests/body-budget.js";
+import { Moderation, type Moderator } from "./safety/moderation.js";
+import { Safety } from "./safety/safety.js";
+import { SecretBox } from "./secrets/secret-box.js";
+import { CsrfTokens } from "./sessions/csrf-tokens.js";
+import { GitHubSignIn } from "./sessions/github-sign-in.js";
+import { Passwords } from "./sessions/passwords.js";
+import { SessionCookie } from "./sessions/session-cookie.js";
+import { SessionDirectory } from "./sessions/session-directory.js";
+import { Sessions } from "./sessions/sessions.js";
+import { SignIn } from "./sessions/sign-in.js";
+import { signInLibraryOnDemand } from "./sessions/sign-in-library.js";
+import { SignInLimits } from "./sessions/sign-in-limits.js";
+import { AppUsages } from "./usage/app-usage.js";
+import { UsageRecords } from "./usage/usage.js";
+import { createWebhooks } from "./webhooks/create-webhooks.js";
 
-export interface Services {
-  readonly access: Access;
-  readonly accountAdministration: AccountAdministration;
-  readonly accounts: Accounts;
-  readonly agentSync: AgentSync;
-  readonly agents: Agents;
-  readonly apiKeys: ApiKeys;
-  readonly appUsage: AppUsages;
-  readonly audio: AudioGeneration;
-  readonly authorizationCodes: AuthorizationCodes;
-  readonly authorizations: Authorizations;
-  readonly blobTransfers: BlobTransfers;
-  /** What the bodies of requests may hold together. */
-  readonly bodies: BodyBudget;
-  readonly catalog: Catalog;
-  readonly chat: ChatCompletions;
-  readonly communityModelProbe: CommunityModelProbe;
-  readonly communityModels: CommunityModels;
-  readonly developmentBroker: DevelopmentBroker;
-  readonly deviceAuthorizations: DeviceAuthorizations;
-  readonly embeddings: Embeddings;
-  readonly csrfTokens: CsrfTokens;
-  readonly jobs: GenerationJobs;
-  readonly images: Images;
-  readonly idempotency: Idempotency;
-  readonly integrations: Integrations;
-  readonly keyReveals: KeyReveals;
-  readonly live: LiveAccount;
-  readonly lowBalance: LowBalance;
-  readonly liveModelHealth: LiveModelHealth;
-  readonly mcp: McpGateway;
-  readonly media: Media;
-  readonly mediaLinks: MediaLinks;
-  readonly mediaObjects: MediaObjects;
-  readonly mediaQuotas: MediaQuotas;
-  readonly metricsReport: MetricsReport;
-  readonly moderations: Moderations;
-  readonly music: Music;
-  readonly realtime: RealtimeSessions;
-  readonly refusedSettlements: RefusedSettlements;
-  readonly responses: Responses;
-  readonly sessions: Sessions;
-  readonly signIn: SignIn;
-  readonly gitHubSignIn: GitHubSignIn;
-  /** For what is said at the start; agents are run through `chat`. */
-  readonly sandboxRunner: SandboxRunner;
-  readonly profiles: Profiles;
-  readonly speech: Speech;
-  readonly text: TextGeneration;
-  readonly transcriptions: Transcriptions;
-  readonly usage: UsageRecords;
-  readonly userInfo: UserInfo;
-  readonly videos: Videos;
-  readonly webhooks: Webhooks;
+/** Everything that the faces may call. */
+export type Services = CreatedServices["services"];
+/** With what has to be started and ended beside it. */
+export type CreatedServices = ReturnType<typeof createServices>;
+
+/** `addresses` is asked when something is generated: a port that the system chooses is known by then. */
+export function createServices(
+  infrastructure: Infrastructure,
+  settings: PlatformSettings,
+  clock: Clock,
+  log: Logger,
+  addresses: () => Addresses,
+  loopback: LoopbackClient,
+) {
+  const { catalog, database, events, processId, ledger, settler, known, tiers, refills, keyCache, outbound, upstreams, blobs, counters } =
+    infrastructure;
+  const { communityModels, modelHealth, metrics, deriveSecret } = infrastructure;
+  const refusedCredentials = new RefusedCredentials(log, clock);
+  const healthReporter: HealthReporter = {
+    succeeded: (caller, model) => modelHealth.succeeded(caller, model),
+    failed: (caller, model) => modelHealth.failed(caller, model),
+    upstreamFailed: (model, error) => {
+      metrics.upstreamFailed(model, error);
+      refusedCredentials.note(model, error);
+    },
+  };
+  const { totalMs } = settings.timeouts;
+  const mediaUrl = () => addresses().mediaUrl;
+  const mediaQuotas = new MediaQuotas(database, settings.mediaQuota, infrastructure.freeBytes, clock);
+  const idempotency = new Idempotency(database, blobs, new AnswerRoom(mediaQuotas, clock), clock, processId, log);
+  const mediaLinks = new MediaLinks({ database, blobs, quotas: mediaQuotas, clock, mediaUrl });
+  const mediaObjects = new MediaObjects({
+    database,
+    blobs,
+    quotas: mediaQuotas,
+    isOnDisk: infrastructure.blobUrls !== null,
+    clock,
+    mediaUrl,
+  });
+  const media = new Media(mediaLinks, mediaObjects, mediaUrl);
+  const accounts = new Accounts(database, refills);
+  const usage = new UsageRecords(database, clock);
+  const credits = new Credits(settler, known, refills, new RefusedFunds(database));
+  const estimates = new OutputEstimates();
+  const limits = new RateLimits(counters, settings.rateLimits);
+  const moderation = new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel));
+  const admission = new Admission(limits, new Safety(moderation), new NamedAddresses(outbound, media), metrics);
+  if (settings.moderationModel !== null && catalog.find(settings.moderationModel)?.modality !== "moderation") {
+    log.warn({ model: settings.moderationModel }, "MODERATION_MODEL names no moderation model: the checks that need one answer 503");
+  }
+  const cachedAnswers = new CachedAnswers(database, blobs, clock, log);
+  const contentCache = new ContentCache(cachedAnswers);
+  const running = new RunningGenerations();
+  const generations = new Generations({ catalog, credits, admission, healthReporter, running, totalMs });
+  const agentRuns = new AgentRuns();
+  const mcpServers = new McpServers({ urls: settings.mcpServers, keys: settings.mcpServerKeys, loopback, clock });
+  const chat = new ChatCompletions({
+    catalog,
+    credits,
+    estimates,
+    upstreams,
+    agents: agentRuns,
+    admission,
+    healthReporter,
+    running,
+    totalMs,
+  });
+  const sessionCookie = new SessionCookie(() => {
+    const { baseUrl, authUrl } = addresses();
+    return settings.sessionHost === null ? [baseUrl, authUrl] : [authUrl];
+  }, settings.sessionHost);
+  const sessionDirectory = new SessionDirectory(database, deriveSecret("session tokens"), clock, events);
+  const sessions = new Sessions(database, sessionDirectory, sessionCookie, events, clock);
+  const passwords = new Passwords(settings.passwordCost);
+  const signInLimits = new SignInLimits(counters, settings.signInAttemptsPerMinute);
+  const isSignUpOpen = settings.signUp === "open";
+  const library = signInLibraryOnDemand(() => ({
+    ...{ database, passwords, clock, log, github: settings.github, isSignUpOpen },
+    secret: deriveSecret("sign-in"),
+    authUrl: addresses().authUrl,
+    hashToken: (token) => sessionDirectory.hash(token),
+  }));
+  const signIn = new SignIn({
+    ...{ database, sessions, passwords, isSignUpOpen, library, limits: signInLimits },
+    directory: sessionDirectory,
+    cookie: sessionCookie,
+  });
+  const gitHubSignIn = new GitHubSignIn({ signIn, limits: signInLimits, library, webUrl: settings.github?.webUrl ?? null });
+  const runTokens = new RunTokens(deriveSecret("run tokens"), keyCache, sessionDirectory, clock);
+  const runLimits = new RunLimits(accounts);
+  const sandboxRunner = new SandboxRunner(log);
+  const scripts = new CodeScripts(database, events);
+  const codeAgent = new CodeAgents({
+    scripts,
+    sandboxRunner,
+    runTokens,
+    runLimits,
+    loopback,
+    mcpServers,
+    addresses,
+    timeouts: settings.timeouts,
+  });
+  const definitions = new PromptDefinitions(database);
+  const promptAgent = new PromptAgents({ chat, catalog, definitions, servers: mcpServers, runTokens, runLimits, clock });
+  // An agent's answer is a chat, and what the agent asks for are chats, too.
+  agentRuns.runBy({ promptAgent, codeAgent });
+  const apiKeys = new ApiKeys(database, keyCache, runTokens, catalog, events, clock);
+  const jobRows = new JobRows(database, clock, processId);
+  const jobRunner = new JobRunner({ generations, rows: jobRows, blobs, events });
+  const jobRecovery = new JobRecovery({ database, rows: jobRows, blobs, clock, processId, log, events, running: () => jobRunner.ids });
+  const jobs = new GenerationJobs({
+    runner: jobRunner,
+    rows: jobRows,
+    recovery: jobRecovery,
+    blobs,
+    events,
+    log,
+    baseUrl: () => addresses().baseUrl,
+  });
+  const repositories = new Repositories(outbound);
+  const references = new ImageReferences(outbound, media);
+  const inspector = new MediaInspector();
+  const videos = new Videos({ catalog, inspector, generations, upstreams, contentCache, references, chat, jobs });
+  const speech = new Speech({ generations, upstreams, totalMs });
+  const music = new Music({ generations, upstreams, jobs, inspector });
+  const apps = new Apps(database, keyCache, clock);
+  const authorizationCodes = new AuthorizationCodes(database, deriveSecret("authorization codes"), apiKeys, apps, clock);
+  const deviceAuthorizations = new DeviceAuthorizations({
+    ...{ database, accounts, apps, catalog, events, clock },
+    codes: new DeviceCodes(database, deriveSecret("device codes"), clock),
+    guesses: new UserCodeGuesses(counters),
+    redemption: new Redemption(database, apiKeys, clock),
+    verificationUri: () => `${addresses().authUrl}/device`,
+  });
+  const integrationPage = (page: string) => () => `${addresses().authUrl}/integrations/${page}`;
+  const developmentBroker = new DevelopmentBroker({
+    ...{ database, clock, pageUrl: integrationPage("connect") },
+    links: new SignedLinks(deriveSecret("development connections"), connectionLink),
+    isInUse: settings.integrations.kind === "development",
+  });
+  const integrations = new Integrations({
+    ...{ database, clock, callbackPageUrl: integrationPage("callback") },
+    broker: brokerOf(settings.integrations, developmentBroker),
+    links: new SignedLinks(deriveSecret("returns of connections"), callbackLink),
+  });
+  const blobGc = new BlobGc(
+    blobs,
+    [
+      { folder: MEDIA_FOLDER, findNamed: (keys) => mediaLinks.findNamed(keys), sweep: () => mediaLinks.sweep() },
+      { folder: MEDIA_OBJECT_FOLDER, findNamed: (keys) => mediaObjects.findNamed(keys), sweep: () => mediaObjects.sweep() },
+      { folder: CONTENT_CACHE_FOLDER, findNamed: (keys) => cachedAnswers.findNamed(keys), sweep: () => cachedAnswers.sweep() },
+      { folder: IDEMPOTENCY_FOLDER, findNamed: (keys) => idempotency.findNamed(keys), sweep: () => idempotency.sweep() },
+      { folder: JOB_BLOB_FOLDER, findNamed: (keys) => findJobBlobs(database, keys) },
+    ],
+    clock,
+    log,
+    [deviceAuthorizations, developmentBroker],
+  );
+  const box = new SecretBox(deriveSecret("columns"));
+  const { webhooks, lowBalance, webhookWork } = createWebhooks(infrastructure, box, clock, log);
+  const modelRepository = new CommunityModelRepository(database, events);
+  const urls = new UpstreamUrls(outbound, addresses);
+  const upToDate = () => communityModels.upToDate();
+  const images = new Images({ catalog, generations, upstreams, contentCache, references, chat, mediaLinks, mediaQuotas, videos });
+  const text = new TextGeneration(chat, catalog, contentCache);
+  const access = new Access(apiKeys, sessions, sessionCookie, limits);
+  const services = {
+    access,
+    accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills),
+    refusedSettlements: new RefusedSettlements(settler.refused),
+    accounts,
+    agents: new Agents({ database, modelRepository, catalog, repositories, upToDate, clock }),
+    agentSync: new AgentSync({ database, repositories, events, clock }),
+    apiKeys,
+    appUsage: new AppUsages(database, clock),
+    audio: new AudioGeneration({ catalog, contentCache, speech, music }),
+    authorizations: new Authorizations({
+      ...{ database, accounts, apiKeys, apps, catalog, clock },
+      codes: authorizationCodes,
+      issuer: () => addresses().authUrl,
+    }),
+    authorizationCodes,
+    /** What the bodies of requests may hold together. */
+    bodies: new BodyBudget(settings.requestBodiesBytes),
+    blobTransfers: new BlobTransfers(blobs, infrastructure.blobUrls, mediaQuotas),
+    catalog,
+    chat,
+    communityModels: new CommunityModels({
+      ...{ database, modelRepository, box, events, upToDate, clock },
+      urls,
+    }),
+    communityModelProbe: new CommunityModelProbe({ modelRepository, catalog, urls, outbound, counters }),
+    developmentBroker,
+    deviceAuthorizations,
+    embeddings: new Embeddings(generations, upstreams),
+    csrfTokens: new CsrfTokens(deriveSecret("form tokens"), clock),
+    jobs,
+    images,
+    idempotency,
+    integrations,
+    keyReveals: new KeyReveals(apiKeys, new SecretBox(deriveSecret("new keys")), clock),
+    live: new LiveAccount(events, accounts, usage),
+    liveModelHealth: new LiveModelHealth(events, communityModels, modelHealth),
+    lowBalance,
+    mcp: new McpGateway({
+      tools: createTools({ catalog, generations, text, images, speech, videos, mediaLinks }),
+      calls: new ToolCalls(events),
+      ownUrls: () => [addresses().baseUrl, addresses().authUrl],
+    }),
+    media,
+    mediaLinks,
+    mediaObjects,
+    mediaQuotas,
+    metricsReport: new MetricsReport(metrics, settings.metrics, access),
+    moderations: new Moderations(generations, upstreams, admission.addresses),
+    music,
+    realtime: new RealtimeSessions({ generations, admission, upstreams, catalog }),
+    responses: new Responses(chat, catalog),
+    sessions,
+    signIn,
+    gitHubSignIn,
+    /** For what is said at the start; agents are run through `chat`. */
+    sandboxRunner,
+    profiles: new Profiles(database, events),
+    speech,
+    text,
+    transcriptions: new Transcriptions({ generations, upstreams, inspector }),
+    usage,
+    userInfo: new UserInfo(database),
+    videos,
+    webhooks,
+  };
+  return { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, jobRunner };
+}
+
+/** The models that the safety features ask, where the configuration names one that there is. */
+function moderatorsOf(catalog: Catalog, upstreams: Upstreams, name: string | null): readonly Moderator[] {
+  const model = name === null ? null : catalog.find(name);
+  if (model?.modality !== "moderation") return [];
+  return [model, ...catalog.fallbacksOf(model)].map((each) => ({
+    provider: upstreams.serving({}, each, "moderation"),
+    upstreamModel: each.upstreamModel,
+  }));
 }

@@ -45,6 +45,12 @@ describe("the checker", () => {
     ["src/services/usage/usage.ts", 'import { createYoga } from "graphql-yoga";', "services must not import the package graphql-yoga"],
     ["src/services/usage/usage.ts", 'import type { Request } from "express";', "services must not import the package express"],
     ["src/rest/usage.ts", 'import { PrismaClient } from "@prisma/client";', "rest must not import the package @prisma/client"],
+    [
+      "src/services/generation/generations.ts",
+      'import type { ModelHealth } from "../community-models/health.js";',
+      "generation must not import community-models, which stands after it",
+    ],
+    ["src/services/sums/sum.ts", "export const a = 1;", "sums is not in the list of domains"],
     ["src/usage.ts", "export const a = 1;", "is in no layer of the architecture"],
     ["src/services/usage.ts", "export const a = 1;", "lies in no folder"],
     ["src/limits-usage.ts", "export const a = 1;", "is in no layer of the architecture"],
@@ -87,20 +93,20 @@ describe("the checker", () => {
 
   it("finds circles of imports, types included", () => {
     const circle = new Map([
-      ["src/services/a/a.ts", 'import { b } from "../b/b.js";'],
-      ["src/services/b/b.ts", 'import { c } from "../c/c.js";'],
-      ["src/services/c/c.ts", 'import { a } from "../a/a.js";'],
+      ["src/services/usage/a.ts", 'import { b } from "./b.js";'],
+      ["src/services/usage/b.ts", 'import { c } from "./c.js";'],
+      ["src/services/usage/c.ts", 'import { a } from "./a.js";'],
     ]);
     const types = new Map([
-      ["src/services/a/a.ts", 'import { b } from "../b/b.js";'],
-      ["src/services/b/b.ts", 'import type { A } from "../a/a.js";'],
+      ["src/services/usage/a.ts", 'import { b } from "./b.js";'],
+      ["src/services/usage/b.ts", 'import type { A } from "./a.js";'],
     ]);
 
     expect(findBreaches(circle)).toEqual([
-      "src/services/a/a.ts: imports itself in a circle: src/services/a/a.ts -> src/services/b/b.ts -> src/services/c/c.ts -> src/services/a/a.ts",
+      "src/services/usage/a.ts: imports itself in a circle: src/services/usage/a.ts -> src/services/usage/b.ts -> src/services/usage/c.ts -> src/services/usage/a.ts",
     ]);
     expect(findBreaches(types)).toEqual([
-      "src/services/a/a.ts: imports itself in a circle: src/services/a/a.ts -> src/services/b/b.ts -> src/services/a/a.ts",
+      "src/services/usage/a.ts: imports itself in a circle: src/services/usage/a.ts -> src/services/usage/b.ts -> src/services/usage/a.ts",
     ]);
   });
 });

@@ -24,6 +24,35 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   dashboard: [],
 };
 
+/**
+ * The domains of the services: each may import those before it, types included. Where a domain serves one that stands before it, that one
+ * says what it asks for, and owns the interface: generation what a reporter of health is, access what a finder of sessions is.
+ */
+export const DOMAINS: readonly string[] = [
+  "requests",
+  "secrets",
+  "catalog",
+  "safety",
+  "access",
+  "credits",
+  "usage",
+  "api-keys",
+  "files",
+  "accounts",
+  "sessions",
+  "authorizations",
+  "integrations",
+  "generation",
+  "idempotency",
+  "metrics",
+  "community-models",
+  "mcp",
+  "agents",
+  "webhooks",
+  "composition",
+];
+const DOMAIN = /^src\/services\/([^/]+)\//;
+
 const COMMON_FILE = /^src\/(?:errors|context|limits)\.ts$/;
 /** What lies in no folder of its own; everything else has one. */
 const LOOSE_FILE = /^src\/(?:main|app|context|errors|limits|services\/services)\.ts$/;
@@ -72,6 +101,8 @@ function findFileBreaches(file: string, text: string): string[] {
   if (!(layer in ALLOWED)) return [`is in no layer of the architecture`];
   const breaches = OF_A_FOLDER.test(file) && !LOOSE_FILE.test(file) ? ["lies in no folder: put it into that of its domain"] : [];
   breaches.push(...readImports(text).flatMap((target) => judgeImport(file, layer, target)));
+  const domain = domainOf(file);
+  if (domain !== null && !DOMAINS.includes(domain)) breaches.push(`${domain} is not in the list of domains`);
   if (RE_EXPORT.test(text)) breaches.push("re-exports: import from the file that defines the thing");
   if (ENVIRONMENT.test(text) && layer !== "config" && layer !== "main") breaches.push("reads the environment: only src/config does");
   const lines = text.trimEnd().split("\n").length;
@@ -84,9 +115,17 @@ function judgeImport(file: string, layer: string, target: string): string[] {
     const isForbidden = PACKAGE_RULES.some(({ packages, forbiddenIn }) => packages.test(target) && forbiddenIn.includes(layer));
     return isForbidden ? [`${layer} must not import the package ${target}`] : [];
   }
-  const targetLayer = layerOf(resolveImport(file, target));
+  const imported = resolveImport(file, target);
+  const targetLayer = layerOf(imported);
   const isAllowed = targetLayer === layer || ALLOWED[layer]?.includes(targetLayer);
-  return isAllowed ? [] : [`${layer} must not import ${targetLayer} (${target})`];
+  if (!isAllowed) return [`${layer} must not import ${targetLayer} (${target})`];
+  const [domain, targetDomain] = [domainOf(file), domainOf(imported)];
+  const isBelow = domain === null || targetDomain === null || DOMAINS.indexOf(targetDomain) <= DOMAINS.indexOf(domain);
+  return isBelow ? [] : [`${domain} must not import ${targetDomain}, which stands after it in the list of domains (${target})`];
+}
+
+function domainOf(file: string): string | null {
+  return DOMAIN.exec(file)?.[1] ?? null;
 }
 
 /** `src/rest/routes/usage.ts` is of `rest`; a file in the middle of src is of the layer that bears its name. */

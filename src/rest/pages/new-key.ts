@@ -2,7 +2,7 @@
 import type { AppError } from "../../errors.js";
 import { API_KEY_NAME_CHARS_MAX } from "../../limits.js";
 import type { ApiKeyRow } from "../../services/api-keys/api-key-rows.js";
-import { GRANT_DAYS_MAX } from "../../services/authorizations/limits.js";
+import { GRANT_DAYS_MAX } from "../../services/api-keys/limits.js";
 import { PERMISSION_WORDS } from "./decision-fields.js";
 import type { FormFields } from "./form.js";
 import { errorSummary, type FieldsByParam, invalidMark } from "./form-errors.js";

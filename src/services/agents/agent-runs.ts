@@ -9,13 +9,16 @@ export interface AgentRuntimes {
 }
 
 export class AgentRuns implements AgentProviders {
-  /** Asked when an agent is called: the runtimes use services that are made after this. */
-  constructor(private readonly runtimes: () => AgentRuntimes) {}
+  private runtimes: AgentRuntimes | null = null;
+
+  /** Once, before anything is generated: the runtimes themselves ask for chats, whose models may be agents. */
+  runBy(runtimes: AgentRuntimes): void {
+    this.runtimes = runtimes;
+  }
 
   chat(model: Model, call: AgentCall): ChatProvider {
-    const { promptAgent, codeAgent } = this.runtimes();
-    if (model.agentType === "prompt_agent") return promptAgent.chat(model, call);
-    if (model.agentType === "code_agent") return codeAgent.chat(model, call);
+    if (model.agentType === "prompt_agent" && this.runtimes) return this.runtimes.promptAgent.chat(model, call);
+    if (model.agentType === "code_agent" && this.runtimes) return this.runtimes.codeAgent.chat(model, call);
     throw new Error(`${model.id} is no agent of the gateway's.`);
   }
 }

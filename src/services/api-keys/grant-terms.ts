@@ -6,10 +6,10 @@ import * as z from "zod";
 import { insufficientBalance, invalidInput } from "../../errors.js";
 import { formatNanocredits, parseNanocredits } from "../../lib/money.js";
 import { API_KEY_ALLOWED_MODELS_MAX, CREDITS_MAX } from "../../limits.js";
-import { GRANT_BUDGET_DEFAULT, GRANT_DAYS_DEFAULT, GRANT_DAYS_MAX } from "../authorizations/limits.js";
 import type { Model } from "../catalog/model.js";
 import { creditsAmount } from "../credits/credits-amount.js";
 import { storableText } from "../requests/input.js";
+import { GRANT_BUDGET_DEFAULT, GRANT_DAYS_DEFAULT, GRANT_DAYS_MAX } from "./limits.js";
 
 /** `keys` is not among them: no app manages keys (docs/spec/keys.md#permissions). */
 export const GRANTABLE_PERMISSIONS = ["profile", "balance", "usage"] as const;

@@ -6,7 +6,7 @@
  */
 import * as z from "zod";
 import { invalidInput } from "../../errors.js";
-import { REDIRECT_URL_CHARS_MAX, REDIRECT_URLS_MAX } from "../authorizations/limits.js";
+import { REDIRECT_URL_CHARS_MAX, REDIRECT_URLS_MAX } from "./limits.js";
 
 export interface RedirectUrl {
   /** As it was given; parameters are added to this. */

@@ -1,16 +1,5 @@
 /** Limits of the flows in which a person lets an app spend: the redirect flow, the device flow (RFC 8628), and what both share. */
 
-/** How long the key lives that a person grants, in days (docs/spec/authorization.md#grants). */
-export const GRANT_DAYS_DEFAULT = 30;
-/** As any other key's (docs/spec/limits.md). */
-export const GRANT_DAYS_MAX = 365;
-/** Unspecified: 5 credits, in nanocredits. An app that names no budget asks for this much; none is granted without a cap. */
-export const GRANT_BUDGET_DEFAULT = 5_000_000_000n;
-
-/** See docs/spec/authorization.md#redirect-urls. */
-export const REDIRECT_URL_CHARS_MAX = 2_048;
-/** Registered with one app key (docs/spec/authorization.md#redirect-urls). */
-export const REDIRECT_URLS_MAX = 10;
 /** An app key has 25; more than these is read by nobody. */
 export const APP_KEY_CHARS_MAX = 256;
 /** Echoed as it came (docs/spec/authorization.md#redirect-flow). */

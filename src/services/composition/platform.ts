@@ -13,10 +13,8 @@ import type { Settler } from "../credits/settler.js";
 import { LoopbackClient } from "../mcp/loopback-client.js";
 import type { Metrics } from "../metrics/metrics.js";
 import { watchPlatform } from "../metrics/platform-gauges.js";
-import type { Services } from "../services.js";
-import { createServices } from "./create-services.js";
-import { openInfrastructure } from "./infrastructure.js";
-import type { PlatformSettings } from "./platform-settings.js";
+import { createServices, type Services } from "../services.js";
+import { openInfrastructure, type PlatformSettings } from "./infrastructure.js";
 
 export interface Platform {
   readonly services: Services;

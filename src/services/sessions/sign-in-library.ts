@@ -35,6 +35,18 @@ const CLIENT_ADDRESS_HEADER = "x-sluice-client-address";
 /** Where its routes would be, below the address of the authorization host. Only GitHub's way back is served. */
 const AUTH_PATH = "/api/auth";
 
+/** Loads the library when it is first asked for, and again where that failed. `options`: an address that the system chooses is known by then. */
+export function signInLibraryOnDemand(options: () => SignInLibraryOptions): () => Promise<SignInLibrary> {
+  let loaded: Promise<SignInLibrary> | null = null;
+  return () => {
+    loaded ??= loadSignInLibrary(options()).catch((error: unknown) => {
+      loaded = null;
+      throw error;
+    });
+    return loaded;
+  };
+}
+
 export type SignInLibrary = Awaited<ReturnType<typeof loadSignInLibrary>>;
 
 export async function loadSignInLibrary(options: SignInLibraryOptions) {

@@ -3,9 +3,11 @@
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
 import { Repeated } from "../../lib/repeated.js";
+import type { OutboundGuard } from "../../lib/outbound-guard.js";
+import type { Database } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
 import { ApiKeyRows } from "../api-keys/api-key-rows.js";
 import type { Catalog } from "../catalog/catalog.js";
-import type { Infrastructure } from "../composition/infrastructure.js";
 import { LowBalance } from "../credits/low-balance.js";
 import type { SecretBox } from "../secrets/secret-box.js";
 import { WebhookCatchUp } from "./catch-up.js";
@@ -35,12 +37,17 @@ export interface WebhookWork {
   close(): Promise<void>;
 }
 
-export interface WebhookInfrastructure extends Pick<Infrastructure, "database" | "events" | "ownEvents" | "outbound"> {
+export interface WebhookDependencies {
+  readonly database: Database;
+  readonly events: Events;
+  /** Of `events`, what this process itself has recorded. */
+  readonly ownEvents: Events;
+  readonly outbound: OutboundGuard;
   readonly catalog: Pick<Catalog, "idOf">;
 }
 
 export function createWebhooks(
-  { catalog, database, events, ownEvents, outbound }: WebhookInfrastructure,
+  { catalog, database, events, ownEvents, outbound }: WebhookDependencies,
   box: SecretBox,
   clock: Clock,
   log: Logger,

@@ -4,13 +4,15 @@ import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AppError } from "../../../src/errors.js";
 import { systemClock } from "../../../src/lib/clock.js";
-import { createIntegrations } from "../../../src/services/integrations/create-integrations.js";
 import { HttpBroker } from "../../../src/services/integrations/http-broker.js";
+import { callbackLink, Integrations } from "../../../src/services/integrations/integrations.js";
 import {
   BROKER_ANSWER_BYTES_MAX,
   BROKER_REQUESTS_AT_ONCE_MAX,
   CONNECTED_APPS_PER_ACCOUNT_MAX,
 } from "../../../src/services/integrations/limits.js";
+import { NO_BROKER } from "../../../src/services/integrations/no-broker.js";
+import { SignedLinks } from "../../../src/services/integrations/signed-links.js";
 import { createPayer, databaseOf } from "../../e2e/money.js";
 import { type Client, createClient, expectEnvelope } from "../../rest/client.js";
 import { createTestApp, type TestApp } from "../../support/app.js";
@@ -300,9 +302,13 @@ describe("a gateway with an HTTP broker", () => {
   });
 
   it("connects nothing when brokers are off, and has nothing connected", async () => {
-    const addresses = { baseUrl: app.baseUrl, authUrl: app.baseUrl, mediaUrl: app.baseUrl };
-    const infrastructure = { database: databaseOf(app), deriveSecret: () => Buffer.alloc(32) };
-    const { integrations } = createIntegrations(infrastructure, { kind: "off" }, systemClock, () => addresses);
+    const integrations = new Integrations({
+      broker: NO_BROKER,
+      links: new SignedLinks(Buffer.alloc(32), callbackLink),
+      database: databaseOf(app),
+      clock: systemClock,
+      callbackPageUrl: () => `${app.baseUrl}/integrations/callback`,
+    });
     const caller = { kind: "session", accountId: ACCOUNT, isOperator: false, sessionId: "s" } as const;
     const ctx = { ...nobody(), caller };
 
