@@ -2,8 +2,8 @@
 
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
-import { Repeated } from "../../lib/repeated.js";
 import type { OutboundGuard } from "../../lib/outbound-guard.js";
+import { Repeated } from "../../lib/repeated.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { ApiKeyRows } from "../api-keys/api-key-rows.js";
