@@ -32,7 +32,7 @@ export function watchPlatform(
     () => settler.openHolds,
   );
   metrics.watch({ name: "sluice_generations_running", help: "Generations under way." }, () => running.count);
-  metrics.watch({ name: "sluice_streams_running", help: "Streamed chats under way." }, () => running.streamCount);
+  metrics.watch({ name: "sluice_streams_running", help: "Streamed answers and realtime sessions under way." }, () => running.streamCount);
   metrics.watch({ name: "sluice_generation_jobs_running", help: "Generation jobs under way in this process." }, () => jobRunner.ids.length);
   metrics.watch(
     {

@@ -1,5 +1,4 @@
 /** What the safety features find in texts, and what they leave alone. */
-import { performance } from "node:perf_hooks";
 import { describe, expect, it } from "vitest";
 import type { RequestContext } from "../../../src/context.js";
 import { createApiKeyText } from "../../../src/lib/api-key-format.js";
@@ -12,6 +11,7 @@ import { featuresOf, isChecked, servable } from "../../../src/services/safety/fe
 import { findPersonalData } from "../../../src/services/safety/personal-data.js";
 import { type Detect, quoteMarksInJson, redactAll } from "../../../src/services/safety/redaction.js";
 import { findSecrets } from "../../../src/services/safety/secrets.js";
+import { processorMsSoFar } from "../../support/growth.js";
 
 async function redact(text: string, detect: Detect): Promise<string> {
   const [redacted] = await redactAll([text], detect);
@@ -309,18 +309,19 @@ describe("long texts", () => {
   );
 
   it("gives other requests their turn while it reads", async () => {
-    const startedAt = performance.now();
+    // Of the processor, so that what else the machine does counts for nothing.
+    const startedAt = processorMsSoFar();
     let longestMs = 0;
     let last = startedAt;
     const watch = setInterval(() => {
-      longestMs = Math.max(longestMs, performance.now() - last);
-      last = performance.now();
+      longestMs = Math.max(longestMs, processorMsSoFar() - last);
+      last = processorMsSoFar();
     }, 1);
 
     await redact(fill("http://a:b@ 0123 456 ", MEBIBYTE), (text) => [...findSecrets(text), ...findPersonalData(text)]);
     clearInterval(watch);
 
     expect(longestMs).toBeGreaterThan(0);
-    expect(longestMs).toBeLessThan((performance.now() - startedAt) / 4);
+    expect(longestMs).toBeLessThan((processorMsSoFar() - startedAt) / 4);
   });
 });
