@@ -11,14 +11,20 @@ import {
   REALTIME_SESSION_MS_MAX,
   REALTIME_TICK_MS,
 } from "../../../limits.js";
+import type { RealtimeConnection } from "../../../providers/media.js";
 import { parseRealtimeEvent, type RealtimeReading, readRealtimeEvent } from "../../../providers/openai/realtime-events.js";
+import type { Catalog } from "../../catalog/catalog.js";
+import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
 import { isChecked } from "../../safety/features.js";
+import type { Admission } from "../admission.js";
 import { CallerGone } from "../cancellation.js";
+import type { Generations } from "../generations.js";
 import { addressesInEvent } from "../named-addresses.js";
 import type { Receipt } from "../receipt.js";
+import type { GenerationRun } from "../run.js";
 import { toCallerError } from "../upstream-errors.js";
-import type { OpenedSession, RealtimeDependencies, RealtimeSession, RealtimeTimes } from "./realtime.js";
+import type { Upstreams } from "../upstreams.js";
 import { RealtimeLeaving } from "./realtime-leaving.js";
 import { RealtimeMeter } from "./realtime-meter.js";
 import { presentedEvent } from "./realtime-presented.js";
@@ -27,6 +33,49 @@ import { RealtimeSafety } from "./realtime-safety.js";
 import { RealtimeTranscription } from "./realtime-transcription.js";
 
 type Fields = Readonly<Record<string, unknown>>;
+
+export interface RealtimeSession {
+  readonly generationId: string;
+  readonly model: string;
+  readonly modelUsed: string;
+  readonly heldNanocredits: bigint;
+  /** Hands a caller's event on; await it before the next. Rejects with an AppError for an event that may not go on. */
+  send(text: string): Promise<void>;
+  /**
+   * The upstream's events. They end once the session is charged, and throw then when it was ended for a reason that the caller must
+   * be told. `return()` ends the session as `close` does.
+   */
+  readonly events: AsyncIterableIterator<string>;
+  /** The caller has gone: what its upstream is at work on is still read to its report, for a while. */
+  leave(): void;
+  /** Ends it at once. */
+  close(reason?: AppError): void;
+  /** Once `events` have ended and something was charged. */
+  receipt(): Receipt | null;
+}
+
+export interface RealtimeTimes {
+  readonly totalMs: number;
+  readonly idleMs: number;
+  /** How long the report of an answer is waited for whose caller has left. */
+  readonly reportMs: number;
+}
+
+export interface RealtimeDependencies {
+  readonly generations: Generations;
+  readonly admission: Admission;
+  readonly upstreams: Upstreams;
+  readonly catalog: Catalog;
+  readonly times?: Partial<RealtimeTimes>;
+}
+
+export interface OpenedSession {
+  readonly run: GenerationRun;
+  /** The one that answers. */
+  readonly model: Model;
+  readonly connection: RealtimeConnection;
+  readonly safe: string | null;
+}
 
 export function timesOf({ times }: RealtimeDependencies): RealtimeTimes {
   return { totalMs: REALTIME_SESSION_MS_MAX, idleMs: REALTIME_IDLE_MS_MAX, reportMs: REALTIME_REPORT_MS, ...times };

@@ -9,69 +9,19 @@
  *    was used is charged, once. Then the caller is told why.
  */
 import type { RequestContext } from "../../../context.js";
-import { type AppError, upstreamFailed } from "../../../errors.js";
+import { upstreamFailed } from "../../../errors.js";
 import { NO_USAGE } from "../../../lib/usage.js";
 import { REALTIME_TOKENS_HELD } from "../../../limits.js";
-import type { RealtimeConnection } from "../../../providers/media.js";
-import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
 import type { BillableQuantities } from "../../catalog/pricing.js";
-import type { Admission } from "../admission.js";
 import { CallerGone } from "../cancellation.js";
-import type { Generations } from "../generations.js";
-import type { Receipt } from "../receipt.js";
-import type { GenerationRun } from "../run.js";
-import type { Upstreams } from "../upstreams.js";
-import { RealtimeRun, timesOf } from "./realtime-run.js";
+import { type RealtimeDependencies, RealtimeRun, type RealtimeSession, timesOf } from "./realtime-run.js";
 
 export interface RealtimeInput {
   readonly model: string | undefined;
   /** The caller's `safe` parameter. */
   readonly safe: string | null;
   readonly isBeta: boolean;
-}
-
-export interface RealtimeSession {
-  readonly generationId: string;
-  readonly model: string;
-  readonly modelUsed: string;
-  readonly heldNanocredits: bigint;
-  /** Hands a caller's event on; await it before the next. Rejects with an AppError for an event that may not go on. */
-  send(text: string): Promise<void>;
-  /**
-   * The upstream's events. They end once the session is charged, and throw then when it was ended for a reason that the caller must
-   * be told. `return()` ends the session as `close` does.
-   */
-  readonly events: AsyncIterableIterator<string>;
-  /** The caller has gone: what its upstream is at work on is still read to its report, for a while. */
-  leave(): void;
-  /** Ends it at once. */
-  close(reason?: AppError): void;
-  /** Once `events` have ended and something was charged. */
-  receipt(): Receipt | null;
-}
-
-export interface RealtimeTimes {
-  readonly totalMs: number;
-  readonly idleMs: number;
-  /** How long the report of an answer is waited for whose caller has left. */
-  readonly reportMs: number;
-}
-
-export interface RealtimeDependencies {
-  readonly generations: Generations;
-  readonly admission: Admission;
-  readonly upstreams: Upstreams;
-  readonly catalog: Catalog;
-  readonly times?: Partial<RealtimeTimes>;
-}
-
-export interface OpenedSession {
-  readonly run: GenerationRun;
-  /** The one that answers. */
-  readonly model: Model;
-  readonly connection: RealtimeConnection;
-  readonly safe: string | null;
 }
 
 export class RealtimeSessions {
