@@ -66,3 +66,12 @@ export interface RequestContext {
   /** Nanocredits: what the run of an agent that this request calls may cost in all. Absent: its caller has not said. */
   readonly maxCost?: bigint | undefined;
 }
+
+/**
+ * The same request with changes, for a part of the work on it. All that is known of the request goes along, but for the id that is kept
+ * for its first generation: only whoever goes on with that very generation names it.
+ */
+export function deriveContext(ctx: RequestContext, changes: Partial<RequestContext>): RequestContext {
+  const { caller, requestId, clientAddress, signal, log, note, hops, maxCost } = ctx;
+  return { caller, requestId, clientAddress, signal, log, note, hops, maxCost, ...changes };
+}

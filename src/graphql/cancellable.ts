@@ -3,7 +3,7 @@
  * source may be never; here leaving takes effect at once: the source's signal is aborted, and whoever waits is told that
  * it is over.
  */
-import type { RequestContext } from "../context.js";
+import { deriveContext, type RequestContext } from "../context.js";
 
 /** How long a source that never waits may keep the process from everybody else. */
 const TURN_MS = 10;
@@ -27,8 +27,7 @@ export function cancellable<Item>(
     if (ender.aborted) leave();
     else ender.addEventListener("abort", leave, { once: true });
   }
-  const { caller, requestId, clientAddress, log, note, hops, maxCost } = ctx;
-  const source = open({ caller, requestId, clientAddress, log, note, hops, maxCost, signal })[Symbol.asyncIterator]();
+  const source = open(deriveContext(ctx, { signal }))[Symbol.asyncIterator]();
   let endWait: (() => void) | undefined;
 
   const close = () => {

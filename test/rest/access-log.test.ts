@@ -140,6 +140,16 @@ describe("An operation of GraphQL", () => {
     ]);
   });
 
+  it("tells what it generated also when its caller bounds what that may cost", async () => {
+    const next = following();
+    await execute(
+      app,
+      'mutation { createChatCompletion(input: { model: "acme/chat", messages: [{ role: USER, content: "Hi" }], maxCost: "1" }) { receipt { cost } } }',
+    );
+
+    expect(await next(1)).toMatchObject([{ route: "/graphql", model: "acme/chat", cost: expect.stringMatching(/^0\.0000/) }]);
+  });
+
   it("has a line when it is over, over server-sent events and on a WebSocket alike", async () => {
     const next = following();
     const socket = connect(app);

@@ -215,6 +215,18 @@ describe("a session", () => {
     caller.socket.close();
   });
 
+  it("tells its upstream how many gateways it has come through, and goes in no circles", async () => {
+    const { caller, far } = await open(MODEL, { headers: { "X-Sluice-Hops": "1" } });
+    const asked = upstream.requests.length;
+    const circle = await refuseRealtime(app, MODEL, { headers: { "X-Sluice-Hops": "99" } });
+
+    expect(far.request.headers["x-sluice-hops"]).toBe("2");
+    expectEnvelope(circle, 400, "BAD_REQUEST");
+    expect(upstream.requests).toHaveLength(asked);
+    caller.socket.close();
+    await usageOf(String(caller.headers["x-generation-id"]));
+  });
+
   it("tells the caller when the upstream breaks, and charges what it had reported", async () => {
     const { caller, far, id } = await open();
     far.sendDone(USAGE);

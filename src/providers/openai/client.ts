@@ -88,7 +88,7 @@ export class OpenAiClient {
 
   /** `pool` belongs to another client of the same upstream. */
   constructor(
-    private readonly upstream: OpenAiUpstream,
+    readonly upstream: OpenAiUpstream,
     pool?: UpstreamPool,
   ) {
     const { baseUrl, apiKey, isExact, bounds } = upstream;

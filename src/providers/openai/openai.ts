@@ -13,11 +13,11 @@ import { OpenAiVideoProvider } from "./videos.js";
 
 export function createOpenAiProvider(upstream: OpenAiUpstream): Provider {
   const client = new OpenAiClient(upstream);
-  return { ...toOpenAiAbilities(upstream, client), close: () => client.close() };
+  return { ...toOpenAiAbilities(client), close: () => client.close() };
 }
 
-/** `client` is one for the same upstream. */
-export function toOpenAiAbilities(upstream: OpenAiUpstream, client: OpenAiClient): Omit<Provider, "close"> {
+export function toOpenAiAbilities(client: OpenAiClient): Omit<Provider, "close"> {
+  const { upstream } = client;
   return {
     chat: new OpenAiChatProvider(client, upstream.quirks),
     image: new OpenAiImageProvider(client, upstream.fetchFile),

@@ -3,7 +3,7 @@
  * charged and recorded as the caller's own, under the generation that the agent answers; the agent itself costs nothing.
  */
 import { setMaxListeners } from "node:events";
-import type { AgentRun, KeyCaller, RequestContext, SessionCaller } from "../../context.js";
+import { type AgentRun, deriveContext, type KeyCaller, type RequestContext, type SessionCaller } from "../../context.js";
 import { AppError } from "../../errors.js";
 import type { ChatChunkObject, ChatCompletion, ChatDelta } from "../../lib/chat-format.js";
 import type { Clock } from "../../lib/clock.js";
@@ -154,8 +154,7 @@ export class PromptAgents implements AgentProviders {
 /** What the agent asks, it asks for its caller; each generation has an id of its own and ends with the agent's. */
 function contextOf({ ctx }: AgentCall, run: AgentRun, signal: AbortSignal): RequestContext {
   const caller: KeyCaller | SessionCaller = { ...requireCaller(ctx), run };
-  const { requestId, clientAddress, log, hops } = ctx;
-  return { caller, requestId, clientAddress, log, hops, signal };
+  return deriveContext(ctx, { caller, signal, note: undefined, maxCost: undefined });
 }
 
 function warningsOf({ body }: ChatCall, { leftOut }: AgentTools): readonly string[] {

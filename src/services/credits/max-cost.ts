@@ -1,6 +1,6 @@
 /** What a caller bounds the run of an agent by: the header `X-Max-Cost`, or `maxCost` of GraphQL's inputs. In nanocredits from there on. */
 import * as z from "zod";
-import type { RequestContext } from "../../context.js";
+import { deriveContext, type RequestContext } from "../../context.js";
 import { wrongField } from "../../errors.js";
 import { parseNanocredits } from "../../lib/money.js";
 import { CREDITS_MAX } from "../../limits.js";
@@ -22,6 +22,5 @@ export function readMaxCost(header: string | string[] | undefined): bigint | und
 /** The request, bounded by what its input says; without that, as it was. Throws BAD_REQUEST. */
 export function boundedBy(ctx: RequestContext, maxCost: bigint | string | null | undefined): RequestContext {
   if (maxCost === null || maxCost === undefined) return ctx;
-  const { caller, requestId, clientAddress, signal, log, reservedId, hops } = ctx;
-  return { caller, requestId, clientAddress, signal, log, reservedId, hops, ...parseInput(input, { maxCost }) };
+  return deriveContext(ctx, { reservedId: ctx.reservedId, ...parseInput(input, { maxCost }) });
 }

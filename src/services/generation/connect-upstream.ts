@@ -57,11 +57,7 @@ export function connectUpstream(upstream: Upstream, timeouts: UpstreamTimeouts, 
   // Whoever is not trusted is reached through the guard alone, whatever its name means by then.
   const own: OpenAiUpstream = { baseUrl, apiKey, timeouts, fetchFile, ...(!isTrusted && { connect: outbound.connect }) };
   // The operator knows where their own upstreams are: they are told of gateways when there were some.
-  return tellingHops(
-    new OpenAiClient(own),
-    (hops) => hops > 0,
-    (client) => toOpenAiAbilities(own, client),
-  );
+  return tellingHops(new OpenAiClient(own), (hops) => hops > 0, toOpenAiAbilities);
 }
 
 function connectEndpoint(

@@ -1,6 +1,6 @@
 /** The gateway as an MCP server (docs/spec/mcp.md#gateway, /mcp): its tools, for whoever holds a key. No transport is known here. */
 import * as z from "zod";
-import type { RequestContext } from "../../context.js";
+import { deriveContext, type RequestContext } from "../../context.js";
 import { permissionDenied } from "../../errors.js";
 import { requireCaller } from "../access/permissions.js";
 import { parseInput } from "../requests/input.js";
@@ -55,10 +55,7 @@ export class McpGateway {
     const tool = this.options.tools.find(({ name }) => name === call.name);
     if (!tool) throw new Error(`There is no tool ${call.name}.`);
     const input = parseInput(tool.input, withoutNulls(call.arguments));
-    const { caller, requestId, clientAddress, log, note, hops, maxCost } = ctx;
-    return this.options.calls.run(id, ctx.signal, (signal) =>
-      tool.call({ caller, requestId, clientAddress, log, note, hops, maxCost, signal }, input, report),
-    );
+    return this.options.calls.run(id, ctx.signal, (signal) => tool.call(deriveContext(ctx, { signal }), input, report));
   }
 
   cancel(ctx: RequestContext, id: ClientCallId): void {

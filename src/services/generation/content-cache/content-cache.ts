@@ -7,7 +7,7 @@
  */
 import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
-import type { RequestContext } from "../../../context.js";
+import { deriveContext, type RequestContext } from "../../../context.js";
 import { AppError, type ErrorCode, upstreamFailed } from "../../../errors.js";
 import type { GeneratedType } from "../../../lib/content-types.js";
 import { createId } from "../../../lib/ids.js";
@@ -174,7 +174,7 @@ export class ContentCache {
     const name = Buffer.from(key).toString("hex");
     for (;;) {
       const { isFirst, result } = this.work.join(name, ctx.signal, async (signal) => {
-        return this.findOrMake(contextOf(ctx, signal), key, produce).catch((error: unknown) => {
+        return this.findOrMake(deriveContext(ctx, { signal }), key, produce).catch((error: unknown) => {
           throw new MadeInVain(error, payer);
         });
       });
@@ -241,10 +241,6 @@ function payerOf(ctx: RequestContext): string {
 
 function isPersonal(error: unknown): boolean {
   return error instanceof AppError && PERSONAL_REFUSALS.has(error.code);
-}
-
-function contextOf({ caller, requestId, clientAddress, log, note, hops, maxCost }: RequestContext, signal: AbortSignal): RequestContext {
-  return { caller, requestId, clientAddress, log, note, hops, maxCost, signal };
 }
 
 /** A receipt of its own for an answer that was not generated for this caller; no usage row bears its id. */

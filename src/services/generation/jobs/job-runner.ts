@@ -3,7 +3,7 @@
  * it has begun.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { RequestContext } from "../../../context.js";
+import { deriveContext, type RequestContext } from "../../../context.js";
 import { AppError, rateLimited, serviceUnavailable } from "../../../errors.js";
 import { JOB_RETRY_MS, JOBS_DRAIN_MS, JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX } from "../../../limits.js";
 import type { MediaFile } from "../../../providers/media.js";
@@ -77,9 +77,8 @@ export class JobRunner {
       upstream?.stop(why);
       cancel();
     };
-    const { requestId, clientAddress, log, note, reservedId, hops } = ctx;
     const progress = new LatestOnly<number>((percent) => this.noteProgress(caller.accountId, id, percent));
-    const detached = { caller, requestId, clientAddress, log, note, reservedId, hops, signal: controller.signal };
+    const detached = deriveContext(ctx, { caller, reservedId: ctx.reservedId, signal: controller.signal });
     const prepared = prepare(detached, (percent) => progress.put(Math.floor(percent)));
     const { generationId: id } = prepared.plan;
     // Until there is a job, the caller's connection decides.

@@ -2,7 +2,7 @@
  * `enhance` (docs/spec/images.md#enhance): the default text model writes the prompt anew. It is a chat of the
  * caller's own, charged and recorded as one.
  */
-import type { RequestContext } from "../../../context.js";
+import { deriveContext, type RequestContext } from "../../../context.js";
 import type { ChatCompletions } from "../chat/chat.js";
 import { chatCompletionInput } from "../chat/chat-input.js";
 import { plainText } from "../chat/chat-text.js";
@@ -16,13 +16,12 @@ const INSTRUCTION = [
 
 /** A model that says nothing leaves the prompt as it is. */
 export async function enhancePrompt(chat: ChatCompletions, ctx: RequestContext, prompt: string, signal: AbortSignal): Promise<string> {
-  const { caller, requestId, clientAddress, log, note, hops } = ctx;
   const input = chatCompletionInput.parse({
     messages: [
       { role: "system", content: INSTRUCTION },
       { role: "user", content: prompt },
     ],
   });
-  const { completion } = await chat.create({ caller, requestId, clientAddress, log, note, hops, signal }, input);
+  const { completion } = await chat.create(deriveContext(ctx, { signal }), input);
   return plainText(completion.choices?.[0]?.message?.content).trim() || prompt;
 }
