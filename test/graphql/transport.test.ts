@@ -218,8 +218,15 @@ describe("requests that are not as they should be", () => {
   it.each([
     ["of an unknown type", { "content-type": "application/xml" }],
     ["that is compressed", { "content-type": "application/json", "content-encoding": "gzip" }],
+    ["in another encoding than UTF-8", { "content-type": "application/json; charset=iso-8859-1" }],
   ])("refuses a body %s with 415", async (_what, headers) => {
     expect(await refusal(await send("{}", headers))).toEqual({ status: 415, codes: ["UNSUPPORTED_MEDIA_TYPE"] });
+  });
+
+  it("takes a body that says in any case that it is not compressed", async () => {
+    const answer = await send(JSON.stringify(TYPENAME), { "content-type": "application/json", "content-encoding": "Identity" });
+
+    expect(answer.status).toBe(200);
   });
 
   it("refuses a subscription that is asked for as JSON with 406", async () => {
@@ -316,6 +323,31 @@ describe("a WebSocket", () => {
 
     expect(answers.flatMap(codes)).toEqual([]);
     await client.dispose();
+  });
+
+  it("is closed with 4403 when its upgrade came with two keys", async () => {
+    const socket = new WebSocket(app.wsUrl, "graphql-transport-ws", {
+      headers: { authorization: [`Bearer ${app.key}`, `Bearer ${app.key}`] as unknown as string },
+    });
+    await once(socket, "open");
+    socket.send(JSON.stringify({ type: "connection_init" }));
+
+    expect(await closeCode(socket)).toBe(4403);
+  });
+
+  it("bounds its operations by the cost that its upgrade states, which must be one", async () => {
+    const socket = new WebSocket(app.wsUrl, "graphql-transport-ws", { headers: { "x-max-cost": "a lot" } });
+    await once(socket, "open");
+    socket.send(JSON.stringify({ type: "connection_init" }));
+    await once(socket, "message");
+    socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: TYPENAME }));
+    const [refused] = (await once(socket, "message")) as [Buffer];
+
+    expect(JSON.parse(String(refused))).toMatchObject({
+      type: "error",
+      payload: [{ extensions: { code: "BAD_REQUEST", param: "X-Max-Cost" } }],
+    });
+    socket.terminate();
   });
 
   it("answers the public catalog without a key", async () => {
@@ -418,15 +450,16 @@ describe("a WebSocket", () => {
 
   it("is refused with 404 at a path that has none", async () => {
     const socket = open("graphql-transport-ws", "/elsewhere");
-    const [error] = (await once(socket, "error")) as [Error];
+    const [, response] = (await once(socket, "unexpected-response")) as [unknown, IncomingMessage];
 
-    expect(error.message).toContain("404");
+    expect(response.statusCode).toBe(404);
+    expect(JSON.parse(Buffer.concat(await response.toArray()).toString())).toMatchObject({ status: 404, error: { code: "NOT_FOUND" } });
   });
 });
 
 describe("a WebSocket whose client takes nothing", () => {
-  /** 24 MiB in all: more than what the system takes on its way. */
-  const PIECES = Array.from({ length: 384 }, (_, index) => `${index} `.padEnd(64 * 1024, "lorem ipsum "));
+  /** 16 MiB in all: more than what the system takes on its way. */
+  const PIECES = Array.from({ length: 256 }, (_, index) => `${index} `.padEnd(64 * 1024, "lorem ipsum "));
   const subscribeTo = (model: string) => ({
     id: "1",
     type: "subscribe",

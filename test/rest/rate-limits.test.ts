@@ -103,6 +103,7 @@ describe("an address without a good key", () => {
     expectLimited(await once("/v1/models", null), 10);
     expectLimited(await once("/v1/models", WRONG_KEY), 10);
     expectLimited(await client.get("/account/key", basic), 10);
+    expectLimited(await refuseRealtime(app, "", basic), 10);
     expectLimited(await client.post("/graphql", { query: "{ models { id } }" }, basic).then(toEnvelopeless), 10);
     expectLimited(await client.post("/v1/chat/completions", {}, { key: null, headers }), 10);
     expectLimited(await client.post("/graphql", { query: "{ models { id } }" }, { key: null, headers }).then(toEnvelopeless), 10);

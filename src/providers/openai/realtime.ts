@@ -1,9 +1,16 @@
 /** Realtime sessions over OpenAI's wire format: a WebSocket to the upstream, whose events pass as they are. */
 import type { IncomingMessage } from "node:http";
 import { WebSocket } from "ws";
+import { type KeepAlive, keepAlive } from "../../lib/keep-alive.js";
 import { TextQueue } from "../../lib/text-queue.js";
 import { withoutTrailing } from "../../lib/trim-end.js";
-import { REALTIME_CLOSE_MS, REALTIME_EVENT_BYTES_MAX, REALTIME_PING_MS, REALTIME_WAITING_BYTES_MAX } from "../../limits.js";
+import {
+  REALTIME_CLOSE_MS,
+  REALTIME_EVENT_BYTES_MAX,
+  REALTIME_PING_MS,
+  REALTIME_WAITING_BYTES_MAX,
+  SLOW_READER_TIMEOUT_MS,
+} from "../../limits.js";
 import { stageOf, tookTooLong, toProviderError } from "../http-failures.js";
 import type { RealtimeCall, RealtimeConnection, RealtimeProvider } from "../media.js";
 import { ProviderError } from "../provider.js";
@@ -12,6 +19,7 @@ import { toStatusError } from "./errors.js";
 
 /** Closings that are no failure: normal, going away, and one that gives no reason. */
 const ORDERLY_CODES: ReadonlySet<number> = new Set([1000, 1001, 1005]);
+const PATIENCE: KeepAlive = { pingMs: REALTIME_PING_MS, stalledMs: SLOW_READER_TIMEOUT_MS };
 const ERROR_BODY_BYTES_MAX = 64 * 1024;
 
 export class OpenAiRealtimeProvider implements RealtimeProvider {
@@ -50,7 +58,7 @@ export class OpenAiRealtimeProvider implements RealtimeProvider {
 
 class OpenAiRealtimeConnection implements RealtimeConnection {
   readonly events: TextQueue;
-  private readonly stopPinging: () => void;
+  private stopPinging: () => void = () => undefined;
   private readonly onAbort = () => {
     this.events.end(this.signal.reason);
     this.hangUp();
@@ -61,7 +69,12 @@ class OpenAiRealtimeConnection implements RealtimeConnection {
     private readonly signal: AbortSignal,
   ) {
     this.events = new TextQueue(REALTIME_WAITING_BYTES_MAX, { pause: () => socket.pause(), resume: () => socket.resume() });
-    this.stopPinging = this.keepAlive();
+    socket.once("upgrade", ({ socket: connection }) => {
+      this.stopPinging = keepAlive(socket, connection, PATIENCE, () => {
+        this.events.end(new ProviderError("timeout", "The upstream does not answer any more.", { hasBegun: true }));
+        socket.terminate();
+      });
+    });
     signal.addEventListener("abort", this.onAbort, { once: true });
     socket.on("message", (data) => this.events.push(String(data)));
     socket.on("error", (error) =>
@@ -99,27 +112,6 @@ class OpenAiRealtimeConnection implements RealtimeConnection {
     socket.close(1000);
     const timer = setTimeout(() => socket.terminate(), REALTIME_CLOSE_MS);
     socket.once("close", () => clearTimeout(timer));
-  }
-
-  /** Hangs up on an upstream that answers nothing for two intervals. */
-  private keepAlive(): () => void {
-    let isAlive = true;
-    const note = () => {
-      isAlive = true;
-    };
-    this.socket.on("pong", note);
-    this.socket.on("message", note);
-    const timer = setInterval(() => {
-      // While its reader does not keep up, nothing is read from it, pongs neither.
-      if (this.socket.readyState !== WebSocket.OPEN || this.socket.isPaused) return;
-      if (!isAlive) {
-        this.events.end(new ProviderError("timeout", "The upstream does not answer any more.", { hasBegun: true }));
-        return this.socket.terminate();
-      }
-      isAlive = false;
-      this.socket.ping();
-    }, REALTIME_PING_MS);
-    return () => clearInterval(timer);
   }
 }
 
