@@ -6,11 +6,11 @@
 import { resolve } from "node:path";
 import * as z from "zod";
 import { faultOfSecretKey } from "../lib/api-key-format.js";
-import type { Addresses } from "../lib/base-url.js";
 import { toPlainDecimal } from "../lib/money.js";
 import { ownValue } from "../lib/own-values.js";
 import type { GitHubSettings, S3Settings, Tier } from "../lib/settings.js";
 import { StartError } from "../lib/start-error.js";
+import type { Addresses } from "../lib/urls.js";
 import {
   CONTENDED_HOLD_WAIT_MS,
   DISK_FREE_BYTES_MIN_DEFAULT,

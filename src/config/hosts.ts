@@ -2,7 +2,7 @@
  * Where requests to the media host and to the authorization host arrive: at a host of their own, or below a path of the
  * gateway's (docs/spec/http.md#addresses).
  */
-import { withoutTrailing } from "../lib/trim-end.js";
+import { withoutTrailing } from "../lib/urls.js";
 
 export interface Mount {
   /** Null: the gateway's own. */

@@ -1,8 +1,8 @@
 /** The kinds of value that environment variables hold: each a schema from text to what the configuration keeps. */
 import { isIP } from "node:net";
 import * as z from "zod";
-import { parseBaseUrl } from "../lib/base-url.js";
 import { parseNanocredits } from "../lib/money.js";
+import { parseBaseUrl } from "../lib/urls.js";
 import { CREDITS_MAX } from "../limits.js";
 
 export function wholeNumber(min: number, max: number) {

@@ -13,9 +13,8 @@ import { requestIdOf } from "../http/context.js";
 import { authenticate, readCounted, readToken } from "../http/credentials.js";
 import { parseQuery } from "../http/query.js";
 import { CLOSE_CODES, closeReason, deliver, refuseUpgrade, type UpgradeHandler } from "../http/websocket.js";
-import { addressGroupOf } from "../lib/address-group.js";
-import { BoundedCounter } from "../lib/bounded-counter.js";
-import { clientAddressOf } from "../lib/client-address.js";
+import { BoundedCounter } from "../lib/bounded.js";
+import { addressGroupOf, clientAddressOf } from "../lib/client-address.js";
 import { keepAlive } from "../lib/keep-alive.js";
 import {
   DRAIN_TIMEOUT_MS,

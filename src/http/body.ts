@@ -5,7 +5,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { AppError, invalidInput, payloadTooLarge } from "../errors.js";
-import { jsonDepthExceeds } from "../lib/json-depth.js";
+import { jsonDepthExceeds } from "../lib/json.js";
 import { JSON_BODY_BYTES_MAX, JSON_DEPTH_MAX } from "../limits.js";
 import type { BodyAllowance, BodyOptions } from "../services/requests/body-budget.js";
 

@@ -1,5 +1,6 @@
 /** Where a request came from, as far as the proxies in front can be believed. */
 import type { IncomingMessage } from "node:http";
+import ipaddr from "ipaddr.js";
 
 /** The socket's own address, or the hop that the outermost trusted proxy saw (docs/spec/rate-limits.md#client-address). */
 export function clientAddressOf(request: IncomingMessage, trustedHops: number): string {
@@ -13,4 +14,21 @@ export function clientAddressOf(request: IncomingMessage, trustedHops: number): 
     request.socket.remoteAddress ?? "",
   ];
   return hops[Math.max(0, hops.length - 1 - trustedHops)] ?? "";
+}
+
+// Whom an address stands for where requests are counted.
+
+/**
+ * An IPv4 address as it is, also when it is written as IPv6. Of an IPv6 address the first 64 bits: one customer of a provider
+ * has at least that many to choose from. Text that is no address stands for itself.
+ */
+export function addressGroupOf(address: string): string {
+  if (!address.includes(":")) return address;
+  if (!ipaddr.IPv6.isValid(address)) return address;
+  const parsed = ipaddr.IPv6.parse(address);
+  if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().toString();
+  return `${parsed.parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(":")}::/64`;
 }

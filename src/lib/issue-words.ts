@@ -3,8 +3,9 @@
  * that a schema states a message of its own only where it knows more than its type, its bounds and its choices. Such a message
  * goes on after the name of its field and a colon ("size: must be WIDTHxHEIGHT"): it begins with a small letter and does not name the field.
  */
+
+import { distance } from "fastest-levenshtein";
 import * as z from "zod";
-import { closest } from "./closest.js";
 
 /** What a number counts, by its schema: said with its bounds, and described with it. */
 const units = z.registry<{ readonly unit: string }>();
@@ -168,4 +169,25 @@ function sayUnknown(keys: readonly string[], fields: readonly string[]): string 
 
 function fieldsOf(schema: unknown): readonly string[] {
   return schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+}
+
+// Which of the names that there are somebody who wrote another one may have meant.
+
+interface ClosestOptions<Item> {
+  /** A thing that goes by several names is as near as its nearest. */
+  readonly namesOf: (item: Item) => readonly string[];
+  /** How many are answered. */
+  readonly count: number;
+  /** What is longer than every name is compared by its beginning, so that no request makes this expensive. */
+  readonly charsMax: number;
+}
+
+/** The items whose names are the fewest edits from `wanted`, nearest first; case does not count. */
+export function closest<Item>(items: readonly Item[], wanted: string, { namesOf, count, charsMax }: ClosestOptions<Item>): readonly Item[] {
+  const compared = wanted.slice(0, charsMax).toLowerCase();
+  return items
+    .map((item) => ({ item, edits: Math.min(...namesOf(item).map((name) => distance(compared, name.toLowerCase()))) }))
+    .sort((one, other) => one.edits - other.edits)
+    .slice(0, count)
+    .map(({ item }) => item);
 }

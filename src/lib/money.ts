@@ -3,7 +3,7 @@
  * credit) per unit. One credit is worth one US dollar.
  */
 
-import { withoutTrailing } from "./trim-end.js";
+import { withoutTrailing } from "./urls.js";
 
 const NANOCREDIT_DECIMALS = 9;
 const PICOCREDIT_DECIMALS = 12;

@@ -3,7 +3,7 @@
  * (`/v1/models`) from a server that has only that. Its models are called over OpenAI's format.
  */
 
-import { withoutTrailing } from "../lib/trim-end.js";
+import { withoutTrailing } from "../lib/urls.js";
 import { LOCAL_LIST_BYTES_MAX, LOCAL_MODELS_MAX, LOCAL_TIMEOUT_MS } from "../limits.js";
 import { createUpstreamPool, type UpstreamPool } from "./http.js";
 import { isRecord, parseObject } from "./openai/json.js";

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import { Router } from "express";
 import type { Logger } from "pino";
-import { isAtHost } from "../lib/hosts.js";
+import { isAtHost } from "../lib/urls.js";
 import { toRequestHandler } from "./route.js";
 
 export interface HostMount {

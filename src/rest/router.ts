@@ -1,7 +1,7 @@
 /** The REST face: every route, in the order in which they are tried. The busiest comes first. */
 import { type RequestHandler, Router } from "express";
 import { type Logger, pino } from "pino";
-import type { Addresses } from "../lib/base-url.js";
+import type { Addresses } from "../lib/urls.js";
 import type { Services } from "../services/services.js";
 import { createEndpoint } from "./endpoint.js";
 import { type HostMount, mountHost } from "./host-mount.js";

@@ -1,7 +1,7 @@
 /** The services, each with what it uses, in the order in which one needs the other: the one list of them. */
 import type { Logger } from "pino";
-import type { Addresses } from "../lib/base-url.js";
 import type { Clock } from "../lib/clock.js";
+import type { Addresses } from "../lib/urls.js";
 import { Access } from "./access/access.js";
 import { RateLimits } from "./access/rate-limits.js";
 import { AccountAdministration } from "./accounts/account-administration.js";

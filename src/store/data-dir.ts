@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs";
-import { mkdir, realpath, rm } from "node:fs/promises";
+import { mkdir, realpath, rm, statfs } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -184,4 +184,12 @@ function writeDurably(file: string, text: string): void {
   }
   renameSync(draft, file);
   syncToDisk(dirname(file));
+}
+
+// What is free on the disk that a directory is on, for this process: what only the superuser may take is not.
+
+/** In bytes. */
+export async function freeBytesOf(directory: string): Promise<number> {
+  const { bavail, bsize } = await statfs(directory);
+  return bavail * bsize;
 }

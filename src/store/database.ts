@@ -8,8 +8,7 @@ import pg from "pg";
 import type { Logger } from "pino";
 import { serviceUnavailable } from "../errors.js";
 import { StartError } from "../lib/start-error.js";
-import { startEmbedded } from "./embedded.js";
-import { startMaintenance } from "./embedded-maintenance.js";
+import { startEmbedded, startMaintenance } from "./embedded.js";
 import { PrismaClient } from "./generated/prisma/client.js";
 
 /** Connections for everything but money. More than this many queries wait in the process. */

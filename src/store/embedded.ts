@@ -8,16 +8,17 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import type { Duplex } from "node:stream";
+import { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { setFlagsFromString } from "node:v8";
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
+import type pg from "pg";
 import type { Logger } from "pino";
-import { ChannelStream } from "./channel-stream.js";
+import { Repeated } from "../lib/repeated.js";
+import { resolveWorkerFile as resolveFile } from "../lib/worker-file.js";
 import type { WorkerReply, WorkerRequest } from "./embedded-worker.js";
 import { syncToDisk } from "./sync-to-disk.js";
-import { resolveWorkerFile } from "./worker-file.js";
 
 /**
  * How much a WebAssembly function runs before V8 optimises it. At its default, a fifth of this, V8 spends the start on functions
@@ -161,4 +162,157 @@ function watch(worker: Worker, hangTimeoutMs: number, log: Logger): () => void {
   }, hangTimeoutMs / PINGS_UNTIL_HANG);
   timer.unref();
   return () => clearInterval(timer);
+}
+
+// Where the code of the database's thread and of its first start is.
+
+/** The file of `src/store/<name>.ts` that Node can load. */
+function resolveWorkerFile(name: "embedded-worker" | "embedded-initialize"): Promise<string> {
+  return resolveFile(`store/${name}`);
+}
+
+// A message port in the shape of a socket.
+
+/** What `pg` uses of a `net.Socket`, over a message port. */
+class ChannelStream extends Duplex {
+  readonly #open: () => Promise<MessagePort>;
+  #port: MessagePort | null = null;
+
+  constructor(open: () => Promise<MessagePort>) {
+    // As a socket's: when the other side ends, this one does too.
+    super({ allowHalfOpen: false });
+    this.#open = open;
+  }
+
+  connect(): this {
+    this.#open().then(
+      (port) => this.#attach(port),
+      (error: Error) => this.destroy(error),
+    );
+    return this;
+  }
+
+  setNoDelay(): this {
+    return this;
+  }
+
+  setKeepAlive(): this {
+    return this;
+  }
+
+  ref(): this {
+    this.#port?.ref();
+    return this;
+  }
+
+  unref(): this {
+    this.#port?.unref();
+    return this;
+  }
+
+  #attach(port: MessagePort): void {
+    if (this.destroyed) {
+      port.close();
+      return;
+    }
+    this.#port = port;
+    port.on("message", (answer: Uint8Array) => this.push(Buffer.from(answer.buffer, answer.byteOffset, answer.byteLength)));
+    port.on("close", () => this.push(null));
+    this.emit("connect");
+  }
+
+  override _read(): void {
+    // Answers are pushed as they come: each is whole, and its query has asked for it.
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#port?.postMessage(chunk);
+    done();
+  }
+
+  override _writev(chunks: readonly { readonly chunk: Buffer }[], done: (error?: Error | null) => void): void {
+    this.#port?.postMessage(Buffer.concat(chunks.map(({ chunk }) => chunk)));
+    done();
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    this.#port?.close();
+    done();
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#port?.close();
+    done(error);
+  }
+}
+
+// The housekeeping that PostgreSQL's background processes do, and that the embedded database, being one process, lacks.
+
+/** Rewritten by nearly every flush: without VACUUM their dead versions pile up. */
+const HOT_TABLES = ["hold", "account", "api_key", "usage_daily"] as const;
+/** PostgreSQL's own autovacuum_freeze_max_age: beyond it every table is vacuumed, because transaction ids run out at 2^31. */
+const TRANSACTION_AGE_MAX = 200_000_000;
+
+interface MaintenanceSchedule {
+  /** How often to look whether something is due. */
+  readonly lookMs: number;
+  /** Hot tables are vacuumed this long after something was written. */
+  readonly vacuumMs: number;
+  /** Statistics of the tables that only grow are brought up to date this often. */
+  readonly analyzeMs: number;
+  /** Log that is not in the tables' files yet. A start after a crash replays it, at 20 to 50 ms a megabyte. */
+  readonly logBytesMax: number;
+}
+
+const SCHEDULE: MaintenanceSchedule = {
+  lookMs: 1_000,
+  vacuumMs: 60_000,
+  analyzeMs: 6 * 60 * 60 * 1000,
+  logBytesMax: 32 * 1024 * 1024,
+};
+
+/** Keeps the database in order while something is written. Returns how to stop, which waits for what is under way. */
+export function startMaintenance(pool: pg.Pool, log: Logger, schedule = SCHEDULE): () => Promise<void> {
+  let checkpointAt = 0;
+  let vacuumedAt = Date.now();
+  let analyzedAt = Date.now();
+
+  const look = async () => {
+    const now = Date.now();
+    const written = (await logPosition(pool)) - checkpointAt;
+    if (written === 0) return;
+    const isVacuumDue = now - vacuumedAt >= schedule.vacuumMs;
+    if (!isVacuumDue && written < schedule.logBytesMax) return;
+
+    if (isVacuumDue) {
+      await vacuumHotTables(pool);
+      vacuumedAt = now;
+    }
+    if (now - analyzedAt >= schedule.analyzeMs) {
+      await pool.query("ANALYZE");
+      await vacuumWhenOld(pool);
+      analyzedAt = now;
+    }
+    await pool.query("CHECKPOINT");
+    checkpointAt = await logPosition(pool);
+  };
+
+  const looks = new Repeated(look, log, "maintenance of the embedded database failed").every(schedule.lookMs);
+  return () => looks.close();
+}
+
+/** A statement for each table, so that flushes get their turns in between. */
+async function vacuumHotTables(pool: pg.Pool): Promise<void> {
+  for (const table of HOT_TABLES) await pool.query(`VACUUM (ANALYZE) "${table}"`);
+}
+
+async function vacuumWhenOld(pool: pg.Pool): Promise<void> {
+  const { rows } = await pool.query("SELECT age(datfrozenxid) AS age FROM pg_database WHERE datname = current_database()");
+  if (Number(rows[0]?.age) > TRANSACTION_AGE_MAX) await pool.query("VACUUM");
+}
+
+/** Where the write-ahead log ends, in bytes since the database was made. */
+async function logPosition(pool: pg.Pool): Promise<number> {
+  const { rows } = await pool.query("SELECT pg_current_wal_insert_lsn() - '0/0' AS position");
+  return Number(rows[0]?.position);
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { cutTexts, decodeBase64, isBase64 } from "../../src/lib/json-cut.js";
+import { cutTexts, decodeBase64, isBase64 } from "../../src/lib/json.js";
 
 const long = "QUJD".repeat(300);
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { jsonDepthExceeds } from "../../src/lib/json-depth.js";
+import { jsonDepthExceeds } from "../../src/lib/json.js";
 
 function exceeds(text: string, max: number): boolean {
   return jsonDepthExceeds(Buffer.from(text), max);

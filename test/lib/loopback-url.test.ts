@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { loopbackUrl } from "../../src/lib/loopback-url.js";
+import { loopbackUrl } from "../../src/lib/urls.js";
 
 it.each([
   ["127.0.0.1", "http://127.0.0.1:4000"],

@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import { describe, expect, it } from "vitest";
-import { extendHash, loadVocabulary, NO_RANK } from "../../src/lib/vocabulary.js";
+import { extendHash, loadVocabulary, NO_RANK } from "../../src/lib/byte-pairs.js";
 
 const vocabulary = loadVocabulary();
 /** The same vocabulary as the package's own code has it: a text or its bytes, by rank. */

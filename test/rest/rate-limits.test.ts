@@ -1,6 +1,6 @@
 import OpenAI, { RateLimitError } from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { toneOf } from "../../src/providers/sandbox/realtime-tone.js";
+import { toneOf } from "../../src/providers/sandbox/realtime.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";

@@ -10,8 +10,7 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { openDatabase } from "../../src/store/database.js";
-import { type EmbeddedServer, startEmbedded } from "../../src/store/embedded.js";
-import { startMaintenance } from "../../src/store/embedded-maintenance.js";
+import { type EmbeddedServer, startEmbedded, startMaintenance } from "../../src/store/embedded.js";
 import { compile } from "../support/compile.js";
 import { createEmptyDir, createTestDatabase, createTestDataDir, silentLog, type TestDatabase } from "../support/database.js";
 

@@ -3,8 +3,7 @@ import { randomUUID } from "node:crypto";
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NO_USAGE } from "../../src/lib/usage.js";
-import { LedgerUnavailable } from "../../src/store/bounded-query.js";
-import type { Ledger, LedgerOperation, LedgerOutcome } from "../../src/store/ledger.js";
+import { type Ledger, type LedgerOperation, type LedgerOutcome, LedgerUnavailable } from "../../src/store/ledger.js";
 import type { TestDatabase } from "../support/database.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import {

@@ -1,6 +1,6 @@
 /** A real ledger that a test steers: its flushes are recorded, can be held back, and can get lost on the way. */
-import { LedgerUnavailable } from "../../src/store/bounded-query.js";
-import type { Ledger, LedgerOperation } from "../../src/store/ledger.js";
+
+import { type Ledger, type LedgerOperation, LedgerUnavailable } from "../../src/store/ledger.js";
 
 export interface SteeredLedger extends Ledger {
   /** The operations of each flush that was tried, in order. */

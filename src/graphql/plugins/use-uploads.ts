@@ -7,7 +7,7 @@ import { GraphQLError } from "graphql";
 import type { GraphQLParams, Plugin } from "graphql-yoga";
 import { statusOf } from "../../http/errors.js";
 import { isForm, UploadedFile } from "../../http/uploads.js";
-import { jsonDepthExceeds } from "../../lib/json-depth.js";
+import { jsonDepthExceeds } from "../../lib/json.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { GRAPHQL_BODY_BYTES_MAX, GRAPHQL_FILE_PATHS_MAX, GRAPHQL_FILES_MAX, JSON_DEPTH_MAX } from "../../limits.js";
 

@@ -3,12 +3,11 @@
  * a vendor's row names. Only the interfaces are used, not the SDK's functions, which would retry and hold back what we meter.
  */
 import type { Provider } from "../provider.js";
+import { AiSdkSpeechProvider, AiSdkTranscriptionProvider } from "./audio.js";
 import { AiSdkChatProvider } from "./chat.js";
 import { AiSdkClient, type AiSdkUpstream } from "./client.js";
-import { AiSdkEmbeddingProvider } from "./embedding.js";
-import { AiSdkImageProvider } from "./image.js";
-import { AiSdkSpeechProvider } from "./speech.js";
-import { AiSdkTranscriptionProvider } from "./transcription.js";
+import { AiSdkEmbeddingProvider } from "./embeddings.js";
+import { AiSdkImageProvider } from "./images.js";
 import { AiSdkVideoProvider } from "./video.js";
 
 export function createAiSdkProvider(upstream: AiSdkUpstream): Provider {

@@ -1,5 +1,5 @@
 /** What a vendor's package throws, as a ProviderError. Its classes are told by name: copies of different versions live side by side. */
-import { unreachable } from "../http-failures.js";
+import { unreachable } from "../http.js";
 import { redactSecrets, toEmbeddedError, toStatusError } from "../openai/errors.js";
 import { ProviderError } from "../provider.js";
 

@@ -4,7 +4,7 @@
  */
 import { Agent, type Dispatcher, fetch as undiciFetch } from "undici";
 import { UPSTREAM_CONNECTIONS_MAX } from "../../limits.js";
-import { type Stage, stageOf, tookTooLong, toProviderError, unreachable } from "../http-failures.js";
+import { type Stage, stageOf, tookTooLong, toProviderError, unreachable } from "../http.js";
 import type { FetchFile } from "../openai/client.js";
 import { ProviderError, type UpstreamTimeouts } from "../provider.js";
 

@@ -2,13 +2,55 @@
  * The vendors with wire formats of their own, each a row: which package speaks for it, what it can do and what it calls things.
  * A package is loaded at the first call of its vendor and not before.
  */
-import { ownValue } from "../../lib/own-values.js";
 
-import { readAnthropicUsage } from "./anthropic-usage.js";
-import { ELEVENLABS_VOICES } from "./elevenlabs-voices.js";
-import { readGoogleUsage } from "./google-usage.js";
-import { waitingFetch } from "./replicate-fetch.js";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ownValue } from "../../lib/own-values.js";
+import { isRecord } from "../openai/json.js";
+import { ProviderError } from "../provider.js";
+import { readAnthropicUsage, readGoogleUsage } from "./usage.js";
 import type { Vendor, VendorOptions } from "./vendor.js";
+
+/**
+ * ElevenLabs knows voices by ids. Source: the list of default voices in its documentation (elevenlabs.io/docs/product/voices).
+ * The first eleven are names of OpenAI's, which it does not have: each is served by the voice that comes nearest.
+ */
+const ELEVENLABS_VOICES: Readonly<Record<string, string>> = {
+  alloy: "21m00Tcm4TlvDq8ikWAM",
+  echo: "ErXwobaYiN019PkySvjV",
+  fable: "JBFqnCBsd6RMkjVDRZzb",
+  onyx: "nPczCjzI2devNBz1zQrb",
+  nova: "EXAVITQu4vr4xnSDxMaL",
+  shimmer: "pFZP5JQG7iQjIQuC4Bku",
+  ash: "TxGEqnHWrfWFTfGW9XjX",
+  ballad: "IKne3meq5aSn9XLyUdCD",
+  coral: "XB0fDUnXU5powFXDhCwa",
+  sage: "XrExE9yKIg1WjnnlVkGX",
+  verse: "TX3LPaxmHKxFdv7VOQHJ",
+  rachel: "21m00Tcm4TlvDq8ikWAM",
+  domi: "AZnzlk1XvdvUeBnXmlld",
+  bella: "hpp4J3VqNfWAUOO0d1Us",
+  elli: "MF3mGyEYCl7XYWbV9V6O",
+  charlotte: "XB0fDUnXU5powFXDhCwa",
+  dorothy: "ThT5KcBeYPX3keUQqHPh",
+  sarah: "EXAVITQu4vr4xnSDxMaL",
+  emily: "LcfcDJNUP1GQjkzn1xUU",
+  lily: "pFZP5JQG7iQjIQuC4Bku",
+  matilda: "XrExE9yKIg1WjnnlVkGX",
+  adam: "pNInz6obpgDQGcFmaJgB",
+  antoni: "ErXwobaYiN019PkySvjV",
+  arnold: "VR6AewLTigWG4xSOukaG",
+  josh: "TxGEqnHWrfWFTfGW9XjX",
+  sam: "yoZ06aMxZJJ28mfd3POQ",
+  daniel: "onwK4e9ZLuTAKqWW03F9",
+  charlie: "IKne3meq5aSn9XLyUdCD",
+  james: "ZQe5CZNOzWyzPSCn5a3c",
+  fin: "D38z5RcWu1voky8WS1ja",
+  callum: "N2lVS1w4EtoT3dr4eOWO",
+  liam: "TX3LPaxmHKxFdv7VOQHJ",
+  george: "JBFqnCBsd6RMkjVDRZzb",
+  brian: "nPczCjzI2devNBz1zQrb",
+  bill: "pqHfZKP75CvOlQylNhV4",
+};
 
 const POLL = { pollIntervalMs: 1_000, pollTimeoutMs: 300_000 };
 
@@ -209,4 +251,57 @@ function geminiReasoning(effort: string, model: string): VendorOptions | null {
   if (!model.startsWith("gemini-2")) return { thinkingConfig: { thinkingLevel, includeThoughts } };
   const thinkingBudget = effort === "none" ? 0 : Math.min(ownValue(TOKENS_OF_EFFORT, effort) ?? 0, 24_576);
   return { thinkingConfig: { thinkingBudget, includeThoughts } };
+}
+
+// Replicate answers a prediction that takes longer than a minute before it is finished, and its package's pictures do not wait for
+// it. This `fetch` does: whoever starts a prediction is answered with its end.
+
+type Fetch = typeof globalThis.fetch;
+
+const UNFINISHED = new Set(["starting", "processing"]);
+const STOPPED = new Set(["failed", "canceled", "aborted"]);
+const POLL_MS = 1_000;
+
+function waitingFetch(fetch: Fetch): Fetch {
+  return async (input, init) => {
+    const response = await fetch(input, init);
+    if (init?.method !== "POST" || !response.ok) return response;
+    const { headers } = init;
+    const signal = init.signal ?? undefined;
+    for (let bytes = await response.arrayBuffer(); ; ) {
+      const prediction = toPrediction(bytes);
+      if (STOPPED.has(prediction.status)) throw stopped(prediction);
+      const address = UNFINISHED.has(prediction.status) ? prediction.address : null;
+      if (address === null) return new Response(bytes, { status: response.status, headers: response.headers });
+      await sleep(POLL_MS, undefined, { signal });
+      const next = await fetch(address, { ...(headers && { headers }), ...(signal && { signal }) });
+      if (!next.ok) return next;
+      bytes = await next.arrayBuffer();
+    }
+  };
+}
+
+function toPrediction(bytes: ArrayBuffer) {
+  const value = parse(bytes);
+  const urls = isRecord(value.urls) ? value.urls : {};
+  const { status, error } = value;
+  return {
+    status: typeof status === "string" ? status : "",
+    address: typeof urls.get === "string" ? urls.get : null,
+    error: typeof error === "string" ? error : "",
+  };
+}
+
+function parse(bytes: ArrayBuffer): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes).toString());
+    return isRecord(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+function stopped({ status, error }: { readonly status: string; readonly error: string }): ProviderError {
+  const upstreamMessage = error === "" ? `The prediction is ${status}.` : error.slice(0, 1_000);
+  return new ProviderError("status", "The upstream gave up on its answer.", { status: 502, upstreamMessage });
 }

@@ -4,11 +4,9 @@ import { closedTypeOf } from "../../lib/content-types.js";
 import { setOwnValue } from "../../lib/own-values.js";
 import { VIDEO_BYTES_MAX } from "../../limits.js";
 import type { VideoAnswer, VideoCall, VideoProvider } from "../media.js";
-import { ProviderError } from "../provider.js";
-import { refuse } from "../refusal.js";
+import { ProviderError, refuse } from "../provider.js";
 import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
 import type { FetchSession } from "./fetch.js";
-import { typeOfBytes } from "./media-type.js";
 import type { VendorModels, VideoTraits } from "./vendor.js";
 
 type VideoOptions = Parameters<Experimental_VideoModelV3["doGenerate"]>[0];
@@ -75,4 +73,12 @@ async function toBytes(video: Experimental_VideoModelV3VideoData, session: Fetch
   const response = await session.fetch(video.url);
   if (!response.ok) throw new ProviderError("invalid-response", "The upstream's film cannot be fetched.");
   return new Uint8Array(await response.arrayBuffer());
+}
+
+// What bytes are, by the bytes themselves.
+
+/** A media type without parameters; null when it is not known. */
+async function typeOfBytes(bytes: Uint8Array): Promise<string | null> {
+  const { fileTypeFromBuffer } = await import("file-type");
+  return (await fileTypeFromBuffer(bytes))?.mime.split(";")[0] ?? null;
 }

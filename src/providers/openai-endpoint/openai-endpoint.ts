@@ -3,15 +3,17 @@
  * speaks one of the two chat formats; for media the base of their API or one of its endpoints; for video the exact address that makes
  * one. It offers that one thing and nothing else.
  */
+
+import { ownValue } from "../../lib/own-values.js";
+import { withoutTrailing } from "../../lib/urls.js";
+import { OpenAiSpeechProvider } from "../openai/audio.js";
 import { OpenAiChatProvider } from "../openai/chat.js";
 import type { FetchFile, OpenAiClient, OpenAiUpstream } from "../openai/client.js";
 import { OpenAiEmbeddingProvider } from "../openai/embeddings.js";
 import { OpenAiImageProvider } from "../openai/images.js";
-import { OpenAiSpeechProvider } from "../openai/speech.js";
 import { OpenAiTranscriptionProvider } from "../openai/transcriptions.js";
 import type { Provider } from "../provider.js";
-import { toBaseUrl } from "./address.js";
-import { ResponsesChatProvider } from "./responses-chat.js";
+import { ResponsesChatProvider } from "./chat.js";
 import { EndpointVideoProvider } from "./video.js";
 
 export type EndpointApi = "chat_completions" | "responses";
@@ -53,4 +55,23 @@ export function toEndpointAbilities(
     default:
       return {};
   }
+}
+
+// The addresses under which a media API may be registered: its base, or one of its endpoints.
+
+/** Endings that a full endpoint may have, as OpenAI names them. */
+const ENDINGS: Readonly<Record<string, readonly string[]>> = {
+  image: ["/images/generations", "/images/edits"],
+  speech: ["/audio/speech"],
+  transcription: ["/audio/transcriptions"],
+  embedding: ["/embeddings"],
+};
+
+/** What stands before the endpoint's own path, the query kept: `https://host/v1/images/edits?v=2` to `https://host/v1?v=2`. */
+export function toBaseUrl(address: string, modality: string): string {
+  const url = new URL(address);
+  const path = withoutTrailing(url.pathname, "/");
+  const ending = ownValue(ENDINGS, modality)?.find((known) => path.toLowerCase().endsWith(known));
+  url.pathname = ending === undefined ? path : path.slice(0, -ending.length);
+  return url.href;
 }

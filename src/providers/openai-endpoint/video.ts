@@ -3,7 +3,7 @@
  * or holds it. Where OpenAI's `/videos` has a name for something it is used; the rest goes by the names of the gateway's own query.
  */
 import { closedTypeOf, type GeneratedType } from "../../lib/content-types.js";
-import { cutTexts, decodeBase64, isBase64 } from "../../lib/json-cut.js";
+import { cutTexts, decodeBase64, isBase64 } from "../../lib/json.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { UpstreamResponse } from "../http.js";
 import type { InputFile, MediaFile, VideoAnswer, VideoCall, VideoProvider } from "../media.js";

@@ -1,8 +1,15 @@
 /** Sound over OpenAI's wire format, as `/audio/speech` answers it: bytes with a content type, whole or bit by bit. */
 import { bareMediaType, type GeneratedType, generatedTypeOf } from "../../lib/content-types.js";
-import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
+import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import type { UpstreamResponse } from "../http.js";
-import { type MediaFile, SPEECH_CONTENT_TYPES, type SpeechFormat } from "../media.js";
+import {
+  type MediaFile,
+  SPEECH_CONTENT_TYPES,
+  type SpeechCall,
+  type SpeechFormat,
+  type SpeechProvider,
+  type SpeechStream,
+} from "../media.js";
 import { ProviderError } from "../provider.js";
 import { contentTypeOf, isJson, type OpenAiClient, refuse } from "./client.js";
 import { toEmbeddedError } from "./errors.js";
@@ -40,4 +47,44 @@ export async function readAudio(response: UpstreamResponse, format: SpeechFormat
 function soundTypeOf(said: string): GeneratedType | null {
   const type = generatedTypeOf(said);
   return type?.startsWith("audio/") ? type : null;
+}
+
+// Speech over OpenAI's wire format: `/audio/speech`, passed on as it is made.
+
+export class OpenAiSpeechProvider implements SpeechProvider {
+  constructor(private readonly client: OpenAiClient) {}
+
+  async stream(call: SpeechCall): Promise<SpeechStream> {
+    const response = await requestAudio(this.client, toRequest(call), call.signal, true);
+    return { contentType: audioTypeOf(response, call.format), chunks: readChunks(response), warnings: [] };
+  }
+}
+
+export function toRequest(call: SpeechCall): Record<string, unknown> {
+  return {
+    ...call.extra,
+    model: call.upstreamModel,
+    input: call.input,
+    voice: call.voice,
+    response_format: call.format,
+    ...(call.speed !== null && { speed: call.speed }),
+    ...(call.instructions !== null && { instructions: call.instructions }),
+  };
+}
+
+async function* readChunks(response: UpstreamResponse): AsyncGenerator<Uint8Array> {
+  let bytes = 0;
+  try {
+    for (let read = await response.read(); read !== null; read = await response.read()) {
+      for (const chunk of read) {
+        bytes += chunk.length;
+        if (bytes > UPSTREAM_STREAM_BYTES_MAX) {
+          throw new ProviderError("invalid-response", `The upstream's answer is larger than ${UPSTREAM_STREAM_BYTES_MAX} bytes.`);
+        }
+        yield chunk;
+      }
+    }
+  } finally {
+    response.destroy();
+  }
 }

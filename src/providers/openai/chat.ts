@@ -5,12 +5,9 @@
 
 import type { ChatBody, ChatCompletion } from "../../lib/chat-format.js";
 import { boundedBody, type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, ProviderError } from "../provider.js";
-import { toChunks } from "./chunks.js";
 import { contentTypeOf, isEventStream, isJson, type OpenAiClient, type OpenAiQuirks, refuse } from "./client.js";
-import { ChatEventStream } from "./event-stream.js";
 import { isRecord } from "./json.js";
-import { areChoices } from "./shapes.js";
-import { ChatChunkEvents } from "./stream.js";
+import { areChoices, ChatChunkEvents, ChatEventStream, toChunks } from "./stream.js";
 import { toUsage } from "./usage.js";
 
 export class OpenAiChatProvider implements ChatProvider {

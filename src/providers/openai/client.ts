@@ -3,7 +3,7 @@
  * of the caller's headers goes upstream.
  */
 import { setOwnValue } from "../../lib/own-values.js";
-import { withoutTrailing } from "../../lib/trim-end.js";
+import { withoutTrailing } from "../../lib/urls.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool, type UpstreamResponse } from "../http.js";
 import { type OutputCapField, ProviderError, type UpstreamTimeouts } from "../provider.js";

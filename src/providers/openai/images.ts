@@ -3,9 +3,10 @@
  * options go up by the names that this gateway has for them; OpenAI's own models refuse names that they do not know, so they get
  * only those that they take, and the rest is told in `warnings`.
  */
-import { cutTexts, decodeBase64, isBase64 } from "../../lib/json-cut.js";
+
+import { pictureTypeOf } from "../../lib/content-types.js";
+import { cutTexts, decodeBase64, isBase64 } from "../../lib/json.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
-import { pictureTypeOf } from "../../lib/pictures.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";

@@ -1,5 +1,5 @@
 /** JSON from an upstream. */
-import { jsonDepthExceeds } from "../../lib/json-depth.js";
+import { jsonDepthExceeds } from "../../lib/json.js";
 import { JSON_DEPTH_MAX } from "../../limits.js";
 
 /** A text shorter than this cannot nest too deep: each level takes a byte to open and one to close. */

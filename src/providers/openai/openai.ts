@@ -1,5 +1,6 @@
 /** An upstream that speaks OpenAI's wire formats: everything that it can do, over one pool of connections. */
 import type { Provider } from "../provider.js";
+import { OpenAiSpeechProvider } from "./audio.js";
 import { OpenAiChatProvider } from "./chat.js";
 import { OpenAiClient, type OpenAiUpstream } from "./client.js";
 import { OpenAiEmbeddingProvider } from "./embeddings.js";
@@ -7,7 +8,6 @@ import { OpenAiImageProvider } from "./images.js";
 import { OpenAiModerationProvider } from "./moderations.js";
 import { OpenAiMusicProvider } from "./music.js";
 import { OpenAiRealtimeProvider } from "./realtime.js";
-import { OpenAiSpeechProvider } from "./speech.js";
 import { OpenAiTranscriptionProvider } from "./transcriptions.js";
 import { OpenAiVideoProvider } from "./videos.js";
 

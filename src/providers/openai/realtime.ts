@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { WebSocket } from "ws";
 import { type KeepAlive, keepAlive } from "../../lib/keep-alive.js";
 import { TextQueue } from "../../lib/text-queue.js";
-import { withoutTrailing } from "../../lib/trim-end.js";
+import { withoutTrailing } from "../../lib/urls.js";
 import {
   REALTIME_CLOSE_MS,
   REALTIME_EVENT_BYTES_MAX,
@@ -11,7 +11,7 @@ import {
   REALTIME_WAITING_BYTES_MAX,
   SLOW_READER_TIMEOUT_MS,
 } from "../../limits.js";
-import { stageOf, tookTooLong, toProviderError } from "../http-failures.js";
+import { stageOf, tookTooLong, toProviderError } from "../http.js";
 import type { RealtimeCall, RealtimeConnection, RealtimeProvider } from "../media.js";
 import { ProviderError } from "../provider.js";
 import type { OpenAiUpstream } from "./client.js";

@@ -1,11 +1,11 @@
 /** The events of a streamed chat: its chunks as they are, then `[DONE]`. */
-import type { ChatChunkObject } from "../../lib/chat-format.js";
-import { formatSseEvent, type SseEvent } from "../../lib/sse.js";
-import { type ChatChunk, ProviderError } from "../provider.js";
+import type { ChatChoice, ChatChunkChoice, ChatChunkObject, ChatCompletion, ChatDelta } from "../../lib/chat-format.js";
+import { createSseScanner, formatSseEvent, type SseEvent, SseEventTooLargeError } from "../../lib/sse.js";
+import { SSE_EVENT_BYTES_MAX } from "../../limits.js";
+import type { UpstreamResponse } from "../http.js";
+import { type ChatChunk, type ChatChunkBatch, ProviderError } from "../provider.js";
 import { type Secrets, toEmbeddedError } from "./errors.js";
-import type { StreamFormat } from "./event-stream.js";
-import { parseObject } from "./json.js";
-import { areChunkChoices } from "./shapes.js";
+import { isRecord, parseObject } from "./json.js";
 import { toUsage } from "./usage.js";
 
 const DONE = "[DONE]";
@@ -51,4 +51,169 @@ export class ChatChunkEvents implements StreamFormat {
 
 function isNothing(value: unknown): value is null | undefined {
   return value === undefined || value === null;
+}
+
+// A streamed chat as chunks: one batch for each read of the upstream's socket that completed an event.
+
+/** What the events of one stream mean. */
+export interface StreamFormat {
+  /** Adds the chunks that an event stands for; true when it is the last. Throws a ProviderError. */
+  take(event: SseEvent, batch: ChatChunk[]): boolean;
+  /** The answer is complete, although its last event has not come. */
+  readonly isWhole: boolean;
+}
+const END: IteratorReturnResult<undefined> = { done: true, value: undefined };
+
+/** Iterable once. Nothing is read from the socket beyond a small read-ahead unless the iterator is pulled. */
+export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, undefined> {
+  private readonly scanner = createSseScanner({ eventBytesMax: SSE_EVENT_BYTES_MAX });
+  private bytesRead = 0;
+  private hasEnded = false;
+  /** Thrown by the next pull: what came before it was still good. */
+  private failure: unknown = null;
+
+  constructor(
+    private readonly response: UpstreamResponse,
+    private readonly bytesMax: number,
+    private readonly format: StreamFormat,
+  ) {}
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<ChatChunkBatch, undefined>> {
+    for (;;) {
+      if (this.failure !== null) return this.throwFailure();
+      if (this.hasEnded) return END;
+      const batch = await this.readBatch();
+      if (batch.length > 0) return { done: false, value: batch };
+    }
+  }
+
+  /** Closes the upstream's connection at once, also while a pull is waiting: that one then ends. */
+  async return(): Promise<IteratorReturnResult<undefined>> {
+    this.hasEnded = true;
+    this.failure = null;
+    this.response.destroy();
+    return END;
+  }
+
+  private async readBatch(): Promise<ChatChunkBatch> {
+    const batch: ChatChunk[] = [];
+    try {
+      const read = await this.response.read();
+      if (this.hasEnded) return [];
+      if (read === null) this.takeEnd(batch);
+      else for (const bytes of read) this.takeBytes(bytes, batch);
+    } catch (error) {
+      if (!this.hasEnded) this.failure = toProviderError(error);
+    }
+    if (this.failure !== null) this.response.destroy();
+    else if (this.hasEnded) this.response.finish();
+    return batch;
+  }
+
+  private throwFailure(): never {
+    const { failure } = this;
+    this.failure = null;
+    this.hasEnded = true;
+    throw failure;
+  }
+
+  private takeBytes(bytes: Buffer, batch: ChatChunk[]): void {
+    this.bytesRead += bytes.length;
+    if (this.bytesRead > this.bytesMax) {
+      throw new ProviderError("invalid-response", `The upstream's stream is larger than ${this.bytesMax} bytes.`);
+    }
+    for (const event of this.scanner.push(bytes)) {
+      if (this.hasEnded) return;
+      this.hasEnded = this.format.take(event, batch);
+    }
+  }
+
+  /** The body ended without its last event: good enough for an answer that is whole. */
+  private takeEnd(batch: ChatChunk[]): void {
+    for (const event of this.scanner.end()) {
+      // An event that lacks its end may lack more than its empty line.
+      if (event.data !== DONE && parseObject(event.bytes, event.data) === null) throw cut();
+      this.hasEnded = this.format.take(event, batch);
+    }
+    if (!this.hasEnded && !this.format.isWhole) throw cut();
+    this.hasEnded = true;
+  }
+}
+
+/** Not the connection's doing: the stream came to an orderly end that is none of an answer. */
+export function cut(): ProviderError {
+  return new ProviderError("cut", "The upstream's answer ended early: it stopped without saying that it was finished.");
+}
+
+function toProviderError(error: unknown): unknown {
+  return error instanceof SseEventTooLargeError ? new ProviderError("invalid-response", error.message, { cause: error }) : error;
+}
+
+// A whole `chat.completion` as the stream that it would have been: for upstreams that ignore `stream: true`.
+
+/** Each choice's message in one chunk and its finish_reason in another; then usage, when the completion reports it. */
+export function toChunks(completion: ChatCompletion): readonly ChatChunk[] {
+  const { choices, usage, ...head } = completion;
+  const base = { ...head, object: "chat.completion.chunk" };
+  const chunks: ChatChunk[] = [];
+  for (const [position, choice] of (choices ?? []).entries()) {
+    const index = choice.index ?? position;
+    chunks.push(toChunk({ ...base, choices: [toContentChoice(choice, index)] }));
+    chunks.push(toChunk({ ...base, choices: [{ index, delta: {}, finish_reason: choice.finish_reason ?? "stop" }] }));
+  }
+  if (usage !== undefined && usage !== null) chunks.push(toChunk({ ...base, choices: [], usage }));
+  return chunks;
+}
+
+/** A chunk with its bytes and what usage it carries. */
+export function toChunk(object: ChatChunkObject): ChatChunk {
+  return { object, bytes: formatSseEvent(JSON.stringify(object)), usage: toUsage(object.usage) };
+}
+
+function toContentChoice(choice: ChatChoice, index: number): ChatChunkChoice {
+  const { message, finish_reason: _, ...rest } = choice;
+  return { ...rest, index, delta: toDelta(message ?? {}), finish_reason: null };
+}
+
+/** Tool calls carry their index in a stream, and only there. */
+function toDelta(message: ChatDelta): ChatDelta {
+  if (!Array.isArray(message.tool_calls)) return message;
+  return { ...message, tool_calls: message.tool_calls.map((call, index) => ({ index, ...call })) };
+}
+
+// The least that an upstream's answer must be, so that whoever reads it meets no surprise: what we read has the type we name.
+
+/** A list of choices, each with a message that can be read, or none. */
+export function areChoices(value: unknown): value is readonly ChatChoice[] {
+  return Array.isArray(value) && value.every((choice) => isChoice(choice) && isMessage(choice.message));
+}
+
+/** A list of a chunk's choices, each with a delta that can be read, or none. */
+function areChunkChoices(value: unknown): value is readonly ChatChunkChoice[] {
+  return Array.isArray(value) && value.every((choice) => isChoice(choice) && isMessage(choice.delta));
+}
+
+function isChoice(value: unknown): value is Readonly<Record<string, unknown>> {
+  return isRecord(value) && (value.index === undefined || Number.isInteger(value.index)) && isTextOrNothing(value.finish_reason);
+}
+
+function isMessage(value: unknown): boolean {
+  if (isNothing(value)) return true;
+  if (!isRecord(value)) return false;
+  const { tool_calls: calls } = value;
+  return isNothing(calls) || (Array.isArray(calls) && calls.every(isToolCall));
+}
+
+function isToolCall(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  const { function: called } = value;
+  return isNothing(called) || (isRecord(called) && isTextOrNothing(called.name) && isTextOrNothing(called.arguments));
+}
+
+function isTextOrNothing(value: unknown): boolean {
+  return isNothing(value) || typeof value === "string";
 }

@@ -1,15 +1,13 @@
 /** The upstream that is no upstream: models that run in the process (docs/sandbox-models.md). */
 import { GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "../../limits.js";
 import type { Provider, UpstreamTimeouts } from "../provider.js";
+import { createSandboxMusicProvider, createSandboxSpeechProvider, createSandboxTranscriptionProvider } from "./audio.js";
 import { createSandboxEmbeddingProvider } from "./embedding.js";
 import { createSandboxImageProvider } from "./image.js";
 import { MediaPool } from "./media/pool.js";
 import { createSandboxModerationProvider } from "./moderation.js";
-import { createSandboxMusicProvider } from "./music.js";
 import { createSandboxRealtimeProvider } from "./realtime.js";
-import { createSandboxSpeechProvider } from "./speech.js";
 import { createSandboxChatProvider } from "./text.js";
-import { createSandboxTranscriptionProvider } from "./transcription.js";
 import { createSandboxVideoProvider } from "./video.js";
 
 const TIMEOUTS: UpstreamTimeouts = {

@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { type Clock, systemClock } from "../../lib/clock.js";
 import { GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "../../limits.js";
-import { toChunk } from "../openai/chunks.js";
+import { toChunk } from "../openai/stream.js";
 import { toUsage } from "../openai/usage.js";
 import {
   boundedBody,

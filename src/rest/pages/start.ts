@@ -1,5 +1,5 @@
 /** The page at the gateway's own address: what this is, and where to begin. Programs are answered in JSON there (health.ts). */
-import type { Addresses } from "../../lib/base-url.js";
+import type { Addresses } from "../../lib/urls.js";
 import { type Html, html } from "./html.js";
 import type { Page } from "./page.js";
 

@@ -8,7 +8,7 @@ import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import type { JsonObject } from "../../http/body.js";
 import type { Exchange } from "../../http/exchange.js";
-import { toDisposition } from "../../lib/content-disposition.js";
+import { toDisposition } from "../../lib/content-types.js";
 import { requireAccount } from "../../services/access/permissions.js";
 import type { ReceivedMedia, StoredMedia } from "../../services/files/media-links.js";
 import { createUploadInput } from "../../services/files/media-objects-input.js";

@@ -17,9 +17,8 @@ import { readCounted, readToken } from "../../http/credentials.js";
 import { explain, statusOf } from "../../http/errors.js";
 import { parseQuery, type Query } from "../../http/query.js";
 import { CLOSE_CODES, refuseUpgrade, WaitingSocket } from "../../http/websocket.js";
-import { addressGroupOf } from "../../lib/address-group.js";
-import { BoundedCounter } from "../../lib/bounded-counter.js";
-import { clientAddressOf } from "../../lib/client-address.js";
+import { BoundedCounter } from "../../lib/bounded.js";
+import { addressGroupOf, clientAddressOf } from "../../lib/client-address.js";
 import type { KeepAlive } from "../../lib/keep-alive.js";
 import { noteOf, type RequestEnd, type RequestNote } from "../../lib/request-note.js";
 import {

@@ -1,6 +1,6 @@
 /** The files that one agent's script is made of: agent.ts, and what it imports of the same commit by relative paths. */
 import { posix } from "node:path";
-import { jsonDepthExceeds } from "../../lib/json-depth.js";
+import { jsonDepthExceeds } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import type { GitFiles } from "./git-files.js";
 import { AGENT_FILES_MAX, AGENT_JSON_DEPTH_MAX, AGENT_SCRIPT_BYTES_MAX, AGENT_SOURCES_BYTES_MAX } from "./limits.js";

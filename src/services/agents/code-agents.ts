@@ -6,7 +6,7 @@
 import { serviceUnavailable, unauthenticated } from "../../errors.js";
 import type { UpstreamPool, UpstreamRequest, UpstreamResponse } from "../../providers/http.js";
 import { OpenAiClient } from "../../providers/openai/client.js";
-import { ResponsesChatProvider } from "../../providers/openai-endpoint/responses-chat.js";
+import { ResponsesChatProvider } from "../../providers/openai-endpoint/chat.js";
 import type { ChatProvider, UpstreamTimeouts } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 import type { AgentCall, AgentProviders } from "../generation/agent-providers.js";

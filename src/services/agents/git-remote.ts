@@ -8,7 +8,7 @@
 import type { Readable } from "node:stream";
 import { Agent } from "undici";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
-import { withoutTrailing } from "../../lib/trim-end.js";
+import { withoutTrailing } from "../../lib/urls.js";
 import { FLUSH, packet, readPackets } from "./git-packets.js";
 import { AGENT_SCRIPT_BYTES_MAX, REPOSITORY_ADVERTISEMENT_BYTES_MAX, REPOSITORY_REDIRECTS_MAX } from "./limits.js";
 import { RepositoryError } from "./repository-error.js";

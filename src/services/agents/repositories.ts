@@ -9,7 +9,7 @@
  */
 import { type AppError, invalidInput, serviceUnavailable, upstreamFailed, upstreamTimedOut } from "../../errors.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
-import { withoutTrailing } from "../../lib/trim-end.js";
+import { withoutTrailing } from "../../lib/urls.js";
 import { MODEL_NAME_CHARS_MAX, MODEL_TITLE_CHARS_MAX } from "../../limits.js";
 import { AgentBundler } from "./agent-bundler.js";
 import type { CodeRepositories, DeployedCode, RefreshedCode } from "./code-repository.js";

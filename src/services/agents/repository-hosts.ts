@@ -4,7 +4,7 @@
  */
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
 import { ownValue } from "../../lib/own-values.js";
-import { withoutTrailing } from "../../lib/trim-end.js";
+import { withoutTrailing } from "../../lib/urls.js";
 import { MODEL_DESCRIPTION_CHARS_MAX } from "../../limits.js";
 import { REPOSITORY_DESCRIPTION_BYTES_MAX, REPOSITORY_DESCRIPTION_TIMEOUT_MS } from "./limits.js";
 

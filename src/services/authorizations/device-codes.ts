@@ -2,7 +2,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import ipaddr from "ipaddr.js";
 import { rateLimited } from "../../errors.js";
-import { addressGroupOf } from "../../lib/address-group.js";
+import { addressGroupOf } from "../../lib/client-address.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import type { Database } from "../../store/database.js";

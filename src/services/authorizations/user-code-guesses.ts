@@ -5,7 +5,7 @@
  */
 import type { RequestContext } from "../../context.js";
 import { rateLimited } from "../../errors.js";
-import { addressGroupOf } from "../../lib/address-group.js";
+import { addressGroupOf } from "../../lib/client-address.js";
 import type { BucketRule, Counters } from "../../store/counters.js";
 import { USER_CODE_GUESSES_PER_ADDRESS_PER_MINUTE, USER_CODE_GUESSES_PER_MINUTE } from "./limits.js";
 

@@ -5,8 +5,8 @@
 
 import { readFile } from "node:fs/promises";
 import * as z from "zod";
-import { parseBaseUrl } from "../../lib/base-url.js";
 import { StartError } from "../../lib/start-error.js";
+import { parseBaseUrl } from "../../lib/urls.js";
 import { ADVERTISED_CONTEXT_LENGTH_MAX, FALLBACKS_MAX, MODEL_DESCRIPTION_CHARS_MAX } from "../../limits.js";
 import { VENDOR_NAMES } from "../../providers/ai-sdk/vendors.js";
 import { COMMUNITY_PUBLISHER } from "./community.js";

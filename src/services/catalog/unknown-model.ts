@@ -3,7 +3,7 @@
  * runs the gateway, what to set. Unspecified: strangers are not told which variables are unset, only that the model is not offered.
  */
 import { type AppError, invalidInput } from "../../errors.js";
-import { closest } from "../../lib/closest.js";
+import { closest } from "../../lib/issue-words.js";
 import { MODALITIES, MODALITY_TRAITS, type Modality } from "./modality.js";
 import type { DormantModel, Model } from "./model.js";
 

@@ -1,7 +1,7 @@
 /** The address of a model's upstream, judged when it is registered (docs/spec/outbound.md); each call judges it again. */
 import { invalidInput } from "../../errors.js";
-import type { Addresses } from "../../lib/base-url.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
+import type { Addresses } from "../../lib/urls.js";
 
 export class UpstreamUrls {
   /** `addresses` is asked each time: a port that the system chooses is known by then. */

@@ -3,22 +3,21 @@
  * events, upstreams, files and counters.
  */
 import type { Logger } from "pino";
-import type { Addresses } from "../../lib/base-url.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import { OutboundGuard } from "../../lib/outbound-guard.js";
 import type { GitHubSettings, S3Settings, Tier } from "../../lib/settings.js";
+import type { Addresses } from "../../lib/urls.js";
 import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../../limits.js";
 import type { UpstreamTimeouts } from "../../providers/provider.js";
 import { BlobUrls } from "../../store/blob-urls.js";
 import type { BlobStore } from "../../store/blobs.js";
 import { openCounters } from "../../store/counters/open.js";
 import type { Counters } from "../../store/counters.js";
-import { type DataDir, openDataDir } from "../../store/data-dir.js";
+import { type DataDir, freeBytesOf, openDataDir } from "../../store/data-dir.js";
 import { type Database, openDatabase } from "../../store/database.js";
 import { openEvents } from "../../store/events/open.js";
 import { createMemoryEvents, type Events } from "../../store/events.js";
-import { freeBytesOf } from "../../store/free-space.js";
 import { createLedger, isSettlement, type Ledger } from "../../store/ledger.js";
 import { migrate } from "../../store/migrations.js";
 import { type OpenedBlobs, openBlobs } from "../../store/open-blobs.js";

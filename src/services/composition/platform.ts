@@ -3,9 +3,9 @@
  * opposite one. No transport is known here.
  */
 import type { Logger } from "pino";
-import type { Addresses } from "../../lib/base-url.js";
 import type { Clock } from "../../lib/clock.js";
 import { warmUpTokenizer } from "../../lib/tokenizer.js";
+import type { Addresses } from "../../lib/urls.js";
 import { UNATTENDED_DRAIN_MS } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import { ensureOwner } from "../accounts/owner.js";

@@ -4,8 +4,14 @@
  */
 import type { Logger } from "pino";
 import { FLUSH_OPERATIONS_MAX, FLUSH_RETRY_MS } from "../../limits.js";
-import { LedgerUnavailable } from "../../store/bounded-query.js";
-import { isSettlement, type Ledger, type LedgerOperation, type LedgerOutcome, type SettleOperation } from "../../store/ledger.js";
+import {
+  isSettlement,
+  type Ledger,
+  type LedgerOperation,
+  type LedgerOutcome,
+  LedgerUnavailable,
+  type SettleOperation,
+} from "../../store/ledger.js";
 import type { SettlementSpool } from "../../store/settlement-spool.js";
 import { flushApart } from "./flush-apart.js";
 import type { RefusedSettlements } from "./refused-settlements.js";

@@ -1,6 +1,6 @@
 /** Many operations at once, told apart when the database refuses them together. */
-import { LedgerUnavailable } from "../../store/bounded-query.js";
-import type { Ledger, LedgerOperation, LedgerOutcome } from "../../store/ledger.js";
+
+import { type Ledger, type LedgerOperation, type LedgerOutcome, LedgerUnavailable } from "../../store/ledger.js";
 
 /**
  * Commits the operations together; when one of them is at fault, each alone. The outcome of one that is refused is null, and why

@@ -12,8 +12,7 @@
 import type { Logger } from "pino";
 import { type AppError, serviceUnavailable } from "../../errors.js";
 import { FLUSH_OPERATIONS_MAX, FLUSH_QUEUE_MAX } from "../../limits.js";
-import { LedgerUnavailable } from "../../store/bounded-query.js";
-import { isSettlement, type Ledger, type LedgerOperation, type LedgerOutcome } from "../../store/ledger.js";
+import { isSettlement, type Ledger, type LedgerOperation, type LedgerOutcome, LedgerUnavailable } from "../../store/ledger.js";
 import type { SettlementSpool } from "../../store/settlement-spool.js";
 import { ContendedHolds, type PendingOperation } from "./contended-holds.js";
 import { DeferredOperations } from "./deferred-operations.js";

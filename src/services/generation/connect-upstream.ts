@@ -5,7 +5,7 @@ import { HOPS_HEADER } from "../../lib/hops.js";
 import type { OutboundGuard } from "../../lib/outbound-guard.js";
 import { createAiSdkProvider } from "../../providers/ai-sdk/ai-sdk.js";
 import { findVendor } from "../../providers/ai-sdk/vendors.js";
-import { unreachable } from "../../providers/http-failures.js";
+import { unreachable } from "../../providers/http.js";
 import { type FetchFile, OpenAiClient, type OpenAiUpstream, type UpstreamBounds } from "../../providers/openai/client.js";
 import { toOpenAiAbilities } from "../../providers/openai/openai.js";
 import { type OpenAiEndpoint, toEndpointAbilities, toEndpointAddress } from "../../providers/openai-endpoint/openai-endpoint.js";

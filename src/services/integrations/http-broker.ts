@@ -6,7 +6,7 @@
 import { type Dispatcher, Pool } from "undici";
 import type * as z from "zod";
 import { AppError, serviceUnavailable, upstreamFailed, upstreamTimedOut } from "../../errors.js";
-import { withoutTrailing } from "../../lib/trim-end.js";
+import { withoutTrailing } from "../../lib/urls.js";
 import type { ConnectedApp, IntegrationsBroker, NewConnection, Toolkit, WantedConnection } from "./broker.js";
 import { connectAnswer, connectionsAnswer, toolkitsAnswer } from "./broker-answers.js";
 import {

@@ -9,7 +9,7 @@
  */
 import type { Caller } from "../../context.js";
 import { type AppError, invalidInput, payloadTooLarge, serviceUnavailable } from "../../errors.js";
-import { addressGroupOf } from "../../lib/address-group.js";
+import { addressGroupOf } from "../../lib/client-address.js";
 import {
   ACCOUNT_BODIES_PART,
   ADDRESS_BODIES_PART,

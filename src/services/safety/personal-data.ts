@@ -7,7 +7,7 @@
 import { isIPv4, isIPv6 } from "node:net";
 import { countrySpecs, isValidIBAN } from "ibantools";
 import { ownValue } from "../../lib/own-values.js";
-import { withoutTrailing } from "../../lib/trim-end.js";
+import { withoutTrailing } from "../../lib/urls.js";
 import { findPhoneNumbers } from "./phone-numbers.js";
 import { type Finding, MARKS } from "./redaction.js";
 

@@ -8,7 +8,7 @@
 import { rules } from "@secretlint/secretlint-rule-preset-recommend";
 import type { SecretLintRuleContext, SecretLintRuleCreator, SecretLintSourceCode } from "@secretlint/types";
 import { isWellFormedApiKey } from "../../lib/api-key-format.js";
-import { withoutTrailing } from "../../lib/trim-end.js";
+import { withoutTrailing } from "../../lib/urls.js";
 import { type Finding, MARKS } from "./redaction.js";
 
 /** It obeys comments in the text. */

@@ -4,7 +4,7 @@
  * counts there alone: what models make is answered at the other hosts, and whatever a browser makes of that must find nobody signed in.
  */
 
-import { isAtHost } from "../../lib/hosts.js";
+import { isAtHost } from "../../lib/urls.js";
 import type { BrowserRequest } from "../access/access.js";
 import { SESSION_COOKIE_SECONDS } from "./limits.js";
 

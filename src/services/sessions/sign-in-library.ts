@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import type { GitHubSettings } from "../../lib/settings.js";
-import { withoutTrailing } from "../../lib/trim-end.js";
+import { withoutTrailing } from "../../lib/urls.js";
 import type { Database } from "../../store/database.js";
 import { chooseHandle } from "../accounts/handles.js";
 import { githubProvider } from "./github.js";

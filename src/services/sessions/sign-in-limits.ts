@@ -1,7 +1,7 @@
 /** How often somebody may try to sign in: counted before anything is looked up, by where they are and by whom they say they are. */
 import { createHash } from "node:crypto";
 import { rateLimited } from "../../errors.js";
-import { addressGroupOf } from "../../lib/address-group.js";
+import { addressGroupOf } from "../../lib/client-address.js";
 import type { Counters, WindowRule } from "../../store/counters.js";
 
 const WINDOW_SECONDS = 60;

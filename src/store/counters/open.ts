@@ -1,8 +1,7 @@
 /** The counters that the configuration asks for. */
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
-import type { Counters } from "../counters.js";
-import { MemoryCounters } from "./memory.js";
+import { type Counters, MemoryCounters } from "../counters.js";
 
 /** Does not wait for Redis. Without Redis, and while it is away, counters are this process's own. */
 export async function openCounters(options: {

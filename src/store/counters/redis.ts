@@ -5,10 +5,8 @@
 import { Redis } from "ioredis";
 import type { Logger } from "pino";
 import { RateLimiterRedis } from "rate-limiter-flexible";
-import type { BucketRule, Counters, WindowRule } from "../counters.js";
+import { BUCKET_UNITS_MAX, type BucketRule, type Counters, HOUR_MS, REFILL_MS_MAX, toWait, type WindowRule } from "../counters.js";
 import { reconnectDelayMs } from "../events/transport.js";
-import { BUCKET_UNITS_MAX, HOUR_MS, REFILL_MS_MAX } from "./bucket.js";
-import { toWait } from "./memory.js";
 
 /** A request does not wait longer than this for a count. */
 const ANSWER_TIMEOUT_MS = 250;

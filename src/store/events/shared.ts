@@ -5,8 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import { type AccountChannel, type EventChannel, type EventChannels, type Events, LocalEvents } from "../events.js";
-import { EventMessages, encodeEvent } from "./messages.js";
-import { EventOutbox } from "./outbox.js";
+import { EventMessages, EventOutbox, encodeEvent } from "./outbox.js";
 import type { EventTransport, OpenTransport } from "./transport.js";
 
 /** A cache that misses one of these goes on believing what is no longer true. Everything else is for display. */

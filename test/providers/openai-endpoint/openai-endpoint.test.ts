@@ -3,8 +3,12 @@ import type { ChatBody } from "../../../src/lib/chat-format.js";
 import { OutboundError } from "../../../src/lib/outbound-guard.js";
 import type { ImageCall, VideoCall } from "../../../src/providers/media.js";
 import { type FetchFile, OpenAiClient } from "../../../src/providers/openai/client.js";
-import { toBaseUrl } from "../../../src/providers/openai-endpoint/address.js";
-import { type OpenAiEndpoint, toEndpointAbilities, toEndpointAddress } from "../../../src/providers/openai-endpoint/openai-endpoint.js";
+import {
+  type OpenAiEndpoint,
+  toBaseUrl,
+  toEndpointAbilities,
+  toEndpointAddress,
+} from "../../../src/providers/openai-endpoint/openai-endpoint.js";
 import { type ChatChunk, ProviderError } from "../../../src/providers/provider.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
 import { readClip } from "../../support/fake-videos.js";

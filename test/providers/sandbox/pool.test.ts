@@ -1,8 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { SANDBOX_JOBS_MAX } from "../../../src/limits.js";
 import type { SpeechJob } from "../../../src/providers/sandbox/media/jobs.js";
-import { Place, Places } from "../../../src/providers/sandbox/media/places.js";
-import { MediaPool } from "../../../src/providers/sandbox/media/pool.js";
+import { MediaPool, Place, Places } from "../../../src/providers/sandbox/media/pool.js";
 
 const never = new AbortController().signal;
 const SPEECH: SpeechJob = { kind: "speech", text: "One. Two. Three.", voice: "alloy", speed: 1, format: "pcm" };

@@ -2,16 +2,15 @@ import { pino } from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ApiKeyType, Caller, KeyCaller, RequestContext } from "../../../src/context.js";
 import { AppError, unauthenticated } from "../../../src/errors.js";
-import { addressGroupOf } from "../../../src/lib/address-group.js";
+import { addressGroupOf } from "../../../src/lib/client-address.js";
 import { systemClock } from "../../../src/lib/clock.js";
 import { COUNTERS_MAX } from "../../../src/limits.js";
 import { Access } from "../../../src/services/access/access.js";
 import { type RateLimitSettings, RateLimits } from "../../../src/services/access/rate-limits.js";
 import type { Model } from "../../../src/services/catalog/model.js";
 import { SessionCookie } from "../../../src/services/sessions/session-cookie.js";
-import { BUCKET_PER_HOUR_MAX, fullBucket, refill, take } from "../../../src/store/counters/bucket.js";
 import { openCounters } from "../../../src/store/counters/open.js";
-import type { Counters } from "../../../src/store/counters.js";
+import { BUCKET_PER_HOUR_MAX, type Counters, fullBucket, refill, take } from "../../../src/store/counters.js";
 import { eventually } from "../../support/eventually.js";
 import { isRedisInstalled, REDIS_ABSENT, startRedis, type TestRedis } from "../../support/redis.js";
 

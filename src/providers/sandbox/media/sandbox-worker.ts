@@ -21,11 +21,11 @@ async function* run(job: Job): JobRun<JobResults[JobKind]> {
     case "video":
       return yield* (await import("./film.js")).film(job);
     case "speech":
-      return yield* (await import("./speak.js")).speak(job);
+      return yield* (await import("./audio.js")).speak(job);
     case "music":
-      return yield* (await import("./play.js")).play(job);
+      return yield* (await import("./audio.js")).play(job);
     case "transcription":
-      return (await import("./listen.js")).listen(job);
+      return (await import("./audio.js")).listen(job);
   }
 }
 

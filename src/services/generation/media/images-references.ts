@@ -5,8 +5,8 @@
  */
 import { buffer } from "node:stream/consumers";
 import { AppError, invalidInput } from "../../../errors.js";
+import { measurePicture, pictureTypeOf } from "../../../lib/content-types.js";
 import { OutboundError, type OutboundGuard } from "../../../lib/outbound-guard.js";
-import { measurePicture, pictureTypeOf } from "../../../lib/pictures.js";
 import { IMAGE_FETCH_TIMEOUT_MS, IMAGE_INPUT_BYTES_MAX, IMAGE_INPUT_PIXELS_MAX, IMAGE_INPUTS_BYTES_MAX } from "../../../limits.js";
 import type { InputFile } from "../../../providers/media.js";
 import type { Media } from "../../files/media.js";

@@ -9,7 +9,7 @@
 import { randomInt } from "node:crypto";
 import type { RequestContext } from "../../../context.js";
 import { wrongField } from "../../../errors.js";
-import { convertPicture } from "../../../lib/pictures.js";
+import { convertPicture } from "../../../lib/content-types.js";
 import type { UsageQuantities } from "../../../lib/usage.js";
 import { IMAGE_INPUT_PIXELS_MAX, IMAGE_INPUTS_MAX } from "../../../limits.js";
 import type { ImageAnswer, InputFile } from "../../../providers/media.js";

@@ -2,7 +2,7 @@
  * The meter of a realtime session: what its upstream has reported, and what has come of the answers under way, which is counted where
  * no report follows. An answer reads all that was said before it, so what it reads is known before its upstream begins.
  */
-import { RecentIds } from "../../../lib/recent-ids.js";
+import { RecentIds } from "../../../lib/bounded.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";
 import { isRecord } from "../../../providers/openai/json.js";

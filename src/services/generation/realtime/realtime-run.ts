@@ -2,7 +2,7 @@
 import type { RequestContext } from "../../../context.js";
 import { type AppError, invalidInput, upstreamFailed, upstreamTimedOut } from "../../../errors.js";
 import { createId } from "../../../lib/ids.js";
-import { jsonDepthExceeds } from "../../../lib/json-depth.js";
+import { jsonDepthExceeds } from "../../../lib/json.js";
 import {
   JSON_DEPTH_MAX,
   REALTIME_IDLE_MS_MAX,

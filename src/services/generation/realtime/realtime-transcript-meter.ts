@@ -1,5 +1,5 @@
 /** The meter of what a realtime session's upstream writes down of the caller's audio, by the items of the conversation. */
-import { RecentIds } from "../../../lib/recent-ids.js";
+import { RecentIds } from "../../../lib/bounded.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX } from "../../../lib/usage.js";
 import type { RealtimeUsage } from "../../../providers/openai/realtime-events.js";
 import type { Metered } from "../run.js";

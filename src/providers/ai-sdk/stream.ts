@@ -1,13 +1,12 @@
 /** The package's stream as `chat.completion.chunk`s: a reducer over its parts, and an iterator that ends with the session. */
 import { randomUUID } from "node:crypto";
 import type { LanguageModelV3StreamPart, SharedV3ProviderMetadata } from "@ai-sdk/provider";
-import { toChunk } from "../openai/chunks.js";
-import { cut } from "../openai/event-stream.js";
+import { cut, toChunk } from "../openai/stream.js";
 import type { ChatChunk, ChatChunkBatch } from "../provider.js";
 import { toAnnotation, toExtraContent, toFinishReason, toImage, toReasoningDetail } from "./chat-answer.js";
-import { toUsage } from "./chat-usage.js";
 import { toError, toStreamError } from "./errors.js";
 import type { FetchSession } from "./fetch.js";
+import { toUsage } from "./usage.js";
 import type { ChatTraits } from "./vendor.js";
 
 const END: IteratorReturnResult<undefined> = { done: true, value: undefined };
@@ -147,7 +146,7 @@ function mergeMetadata(one: SharedV3ProviderMetadata | undefined, other: SharedV
 /** How long the end of a finished answer may take to arrive, so that its connection can be used again. */
 const FINISH_MS = 1_000;
 
-export interface OpenStream {
+interface OpenStream {
   readonly reader: ReadableStreamDefaultReader<LanguageModelV3StreamPart>;
   /** What has been read already. */
   readonly first: LanguageModelV3StreamPart | undefined;

@@ -1,14 +1,27 @@
 /** Pictures. */
 import type { ImageModelV3, ImageModelV3File, ImageModelV3Usage, SharedV3ProviderOptions } from "@ai-sdk/provider";
+import { pictureTypeOf } from "../../lib/content-types.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
-import { pictureTypeOf } from "../../lib/pictures.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../lib/usage.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
-import { ProviderError } from "../provider.js";
-import { refuse } from "../refusal.js";
-import { nearestAspectRatio } from "./aspect-ratio.js";
+import { ProviderError, refuse } from "../provider.js";
 import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
 import type { ImageTraits } from "./vendor.js";
+
+// Sizes for upstreams that know shapes only.
+
+/** The shapes that vendors have in common. */
+const RATIOS = ["1:1", "4:3", "3:4", "3:2", "2:3", "16:9", "9:16", "21:9"] as const;
+
+/** The shape that is nearest to a size, both counted in doublings. */
+function nearestAspectRatio(width: number, height: number): (typeof RATIOS)[number] {
+  const wanted = Math.log2(width / height);
+  const distance = (ratio: string) => {
+    const [across = 1, down = 1] = ratio.split(":").map(Number);
+    return Math.abs(Math.log2(across / down) - wanted);
+  };
+  return [...RATIOS].sort((one, other) => distance(one) - distance(other))[0] ?? "1:1";
+}
 
 export class AiSdkImageProvider implements ImageProvider {
   constructor(

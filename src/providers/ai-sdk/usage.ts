@@ -1,5 +1,6 @@
 /** The package's report of tokens as the `usage` object of OpenAI's format, each token in one kind. */
 import type { LanguageModelV3Usage } from "@ai-sdk/provider";
+import { isRecord } from "../openai/json.js";
 import type { ChatTraits, UsageDetails } from "./vendor.js";
 
 const NO_DETAILS: UsageDetails = { extraInput: 0, inputAudio: 0, inputImage: 0, outputAudio: 0, outputImage: 0 };
@@ -31,4 +32,40 @@ export function toUsage(usage: LanguageModelV3Usage, traits: ChatTraits): Record
       image_tokens: details.outputImage,
     },
   };
+}
+
+// Anthropic tells what it keeps for five minutes from what it keeps for an hour, which the package adds up.
+
+export function readAnthropicUsage(raw: NonNullable<LanguageModelV3Usage["raw"]>): UsageDetails {
+  const kinds = isRecord(raw.cache_creation) ? raw.cache_creation : {};
+  const hour = kinds.ephemeral_1h_input_tokens;
+  const none = { extraInput: 0, inputAudio: 0, inputImage: 0, outputAudio: 0, outputImage: 0 };
+  return typeof hour === "number" && hour >= 0 ? { ...none, hourCacheWrite: hour } : none;
+}
+
+// Gemini's `usageMetadata` tells kinds of tokens apart that the package adds up.
+
+export function readGoogleUsage(raw: NonNullable<LanguageModelV3Usage["raw"]>): UsageDetails {
+  // What came from the cache is told by the total of the cache, whatever its kind.
+  const fresh = (kind: string) => Math.max(0, tokensOf(raw.promptTokensDetails, kind) - tokensOf(raw.cacheTokensDetails, kind));
+  return {
+    // What Google's own tools read is billed as input and is not in the prompt's count.
+    extraInput: amount(raw.toolUsePromptTokenCount),
+    inputAudio: fresh("AUDIO"),
+    inputImage: fresh("IMAGE"),
+    outputAudio: tokensOf(raw.candidatesTokensDetails, "AUDIO"),
+    outputImage: tokensOf(raw.candidatesTokensDetails, "IMAGE"),
+  };
+}
+
+function tokensOf(details: unknown, kind: string): number {
+  if (!Array.isArray(details)) return 0;
+  return details
+    .filter(isRecord)
+    .filter((detail) => detail.modality === kind)
+    .reduce((sum, detail) => sum + amount(detail.tokenCount), 0);
+}
+
+function amount(value: unknown): number {
+  return typeof value === "number" && value > 0 ? value : 0;
 }

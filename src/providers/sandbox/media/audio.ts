@@ -1,9 +1,20 @@
 /** Speech by eSpeak NG, sentence by sentence: each is sent when it has been spoken. */
 import type { Synthesizer } from "@echogarden/espeak-ng-emscripten";
+import { ALL_FORMATS, BufferSource, Input } from "mediabunny";
 import { refuse } from "../refusal.js";
 import { openAudioFile } from "./audio-file.js";
-import { type JobRun, SPEECH_ALBUM, type SpeechJob } from "./jobs.js";
-import { changeTempo, resample } from "./samples.js";
+import {
+  type BytesResult,
+  type JobRun,
+  type MusicJob,
+  SPEECH_ALBUM,
+  type SpeechJob,
+  type TranscriptionJob,
+  type TranscriptionResult,
+} from "./jobs.js";
+import { Random } from "./random.js";
+import { changeTempo, halve, resample } from "./samples.js";
+import { composeTune, MUSIC_RATE, renderTune } from "./tune.js";
 import { languageOf, VOICE_SOUNDS, type VoiceSound } from "./voices.js";
 
 /** eSpeak NG's own, and that of OpenAI's `pcm`. */
@@ -82,4 +93,53 @@ export function splitText(text: string): readonly string[] {
 
 function* chunksOf(bytes: Uint8Array): Generator<{ readonly chunk: Uint8Array }> {
   for (let from = 0; from < bytes.length; from += CHUNK_BYTES) yield { chunk: bytes.slice(from, from + CHUNK_BYTES) };
+}
+
+// Reads back what sandbox speech said: the words travel with the recording, in its tags.
+
+export async function listen({ bytes }: TranscriptionJob): Promise<TranscriptionResult> {
+  const input = new Input({ source: new BufferSource(bytes), formats: ALL_FORMATS });
+  try {
+    if (!(await input.canRead())) throw unreadable();
+    const track = await input.getPrimaryAudioTrack();
+    if (!track) throw refuse("The file holds no sound.", "file");
+    const { album, comment } = await input.getMetadataTags();
+    const durationMs = Math.max(0, Math.round((await track.computeDuration()) * 1_000));
+    return { text: album === SPEECH_ALBUM && comment ? comment : null, durationMs };
+  } catch (error) {
+    throw error instanceof Error && error.name === "ProviderError" ? error : unreadable(error);
+  } finally {
+    input.dispose();
+  }
+}
+
+function unreadable(cause?: unknown): Error {
+  const refusal = refuse("The file is no recording in a format that the sandbox can read: MP3, WAV, FLAC, Ogg, AAC, MP4, WebM.", "file");
+  refusal.cause = cause;
+  return refusal;
+}
+
+// Music: a tune of the asked length in the asked format.
+
+const MUSIC_BITRATE = 128_000;
+/** A step of the work, in seconds of sound. */
+const STEP_SECONDS = 2;
+
+export async function* play({ prompt, seed, seconds, format }: MusicJob): JobRun<BytesResult> {
+  const notes = composeTune(prompt, seconds, new Random("music", prompt, seed));
+  // Samples without a container are 24,000 a second, as those of speech.
+  const isBare = format === "pcm";
+  const tags = { title: prompt.slice(0, 200) || "Sandbox tune", artist: "Sluice sandbox", comment: `Composed by rules, seed ${seed}` };
+  const file = await openAudioFile({ format, sampleRate: MUSIC_RATE, bitrate: MUSIC_BITRATE, tags });
+  try {
+    for (let from = 0; from < seconds; from += STEP_SECONDS) {
+      const samples = renderTune(notes, from, Math.min(seconds, from + STEP_SECONDS), seconds);
+      await file.add(isBare ? halve(samples) : samples);
+      yield { percent: Math.floor((from / seconds) * 100) };
+    }
+    await file.finish();
+    return { bytes: file.take(), durationMs: Math.round(seconds * 1_000) };
+  } finally {
+    await file.close();
+  }
 }

@@ -1,9 +1,22 @@
 /** The sandbox's speech model: a real synthesizer, sentence by sentence (docs/sandbox-models.md). */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { SANDBOX_WHOLE_SPEECH_CHARS_MAX } from "../../limits.js";
-import { SPEECH_CONTENT_TYPES, type SpeechCall, type SpeechProvider, type SpeechStream } from "../media.js";
+import { NO_USAGE } from "../../lib/usage.js";
+import { SANDBOX_MUSIC_SECONDS, SANDBOX_MUSIC_SECONDS_MAX, SANDBOX_WHOLE_SPEECH_CHARS_MAX } from "../../limits.js";
+import {
+  type MusicAnswer,
+  type MusicCall,
+  type MusicProvider,
+  SPEECH_CONTENT_TYPES,
+  type SpeechCall,
+  type SpeechProvider,
+  type SpeechStream,
+  type TranscriptionAnswer,
+  type TranscriptionCall,
+  type TranscriptionProvider,
+  type TranscriptSegment,
+} from "../media.js";
 import type { Directives } from "./directives.js";
-import { obey, promptOf, readDirectives, type SandboxMedia, troubleOf } from "./media/calls.js";
+import { begin, obey, promptOf, readDirectives, reportTokens, runPaced, type SandboxMedia, troubleOf } from "./media/calls.js";
 import { isSentWhole, type JobStep } from "./media/jobs.js";
 import { SANDBOX_VOICES } from "./media/voices.js";
 import { refuse } from "./refusal.js";
@@ -121,4 +134,69 @@ class SpeechChunks implements AsyncIterableIterator<Uint8Array, undefined> {
     if (trouble.kind === "hang") await wait(Number.POSITIVE_INFINITY, this.idleMs, this.signal);
     else throw troubleOf(trouble.kind);
   }
+}
+
+// The sandbox's music model: a tune composed from prompt and seed (docs/sandbox-models.md).
+
+export function createSandboxMusicProvider(media: SandboxMedia): MusicProvider {
+  return { generate: (call) => generate(media, call) };
+}
+
+async function generate(media: SandboxMedia, call: MusicCall): Promise<MusicAnswer> {
+  const directives = await begin(call.prompt, "prompt", call.signal, media.timeouts);
+  const seconds = call.seconds ?? SANDBOX_MUSIC_SECONDS;
+  if (!(seconds > 0) || seconds > SANDBOX_MUSIC_SECONDS_MAX) {
+    throw refuse(`The sandbox plays ${SANDBOX_MUSIC_SECONDS_MAX} seconds at most.`, "duration");
+  }
+  const job = { kind: "music", prompt: promptOf(directives), seed: call.seed ?? 0, seconds, format: call.format } as const;
+  const { bytes, durationMs } = await runPaced<"music">(media, job, directives, call.signal);
+  return {
+    bytes,
+    contentType: SPEECH_CONTENT_TYPES[call.format],
+    durationMs,
+    usage: directives.reportsUsage ? { ...NO_USAGE, outputAudioMilliseconds: durationMs } : null,
+    warnings: [],
+  };
+}
+
+// The sandbox's transcription model: it hears nothing, but reads back what sandbox speech wrote into its files (docs/sandbox-models.md).
+
+export function createSandboxTranscriptionProvider(media: SandboxMedia): TranscriptionProvider {
+  return { transcribe: (call) => transcribe(media, call) };
+}
+
+async function transcribe(media: SandboxMedia, call: TranscriptionCall): Promise<TranscriptionAnswer> {
+  const directives = await begin(call.prompt ?? "", "prompt", call.signal, media.timeouts);
+  const job = { kind: "transcription", bytes: call.audio.bytes } as const;
+  const heard = await runPaced<"transcription">(media, job, directives, call.signal);
+  const seconds = heard.durationMs / 1_000;
+  const text = directives.text ?? heard.text ?? unknownRecording(seconds);
+  const sentences = [...new Intl.Segmenter("en", { granularity: "sentence" }).segment(text)].map(({ segment }) => segment);
+  return {
+    text,
+    language: call.language ?? "en",
+    durationMs: heard.durationMs,
+    segments: call.wantsSegments ? overTime(sentences, seconds) : null,
+    words: call.wantsWords ? overTime(text.split(/(?<=\s)(?=\S)/), seconds) : null,
+    // Seconds are what it is billed by, and those are measured.
+    usage: Object.keys(directives.tokens).length > 0 ? reportTokens(directives, {}) : null,
+    warnings: call.temperature === null ? [] : ["The sandbox does not vary its transcripts: temperature had no effect."],
+  };
+}
+
+function unknownRecording(seconds: number): string {
+  return `This is the Sluice sandbox: it transcribes only what sandbox speech has spoken, and this recording of ${seconds.toFixed(1)} seconds is not its own.`;
+}
+
+/** Each part has the share of the time that its letters have of the text. */
+function overTime(parts: readonly string[], seconds: number): readonly TranscriptSegment[] {
+  const total = parts.reduce((sum, part) => sum + part.length, 0);
+  const at = (chars: number) => Math.round((chars / Math.max(1, total)) * seconds * 1_000) / 1_000;
+  let chars = 0;
+  return parts.flatMap((part) => {
+    const start = at(chars);
+    chars += part.length;
+    const text = part.trim();
+    return text === "" ? [] : [{ start, end: at(chars), text }];
+  });
 }

@@ -2,13 +2,13 @@
  * The events of a streamed response as the chunks of a chat. A response says the same thing several times over: as it grows, when a
  * part is done, and whole at the end. What grew is passed on as it comes; what did not is taken from the end.
  */
+
+import type { ChatCompletion } from "../../lib/chat-format.js";
 import type { SseEvent } from "../../lib/sse.js";
-import { toChunk } from "../openai/chunks.js";
 import { type Secrets, toEmbeddedError } from "../openai/errors.js";
-import type { StreamFormat } from "../openai/event-stream.js";
 import { isRecord, parseObject } from "../openai/json.js";
+import { type StreamFormat, toChunk } from "../openai/stream.js";
 import { type ChatChunk, ProviderError } from "../provider.js";
-import { toCall, toFinishReason, toHead, toLogprobs, toSaid, toUsageObject } from "./responses-answer.js";
 
 type Loose = Readonly<Record<string, unknown>>;
 
@@ -173,4 +173,109 @@ function logprobsOf({ logprobs }: Loose): readonly unknown[] {
 
 function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
+}
+
+// A response of OpenAI's Responses format as a `chat.completion`.
+
+/** What was said, thought and called, as far as a chat can hold it. */
+interface SaidItems {
+  readonly text: string;
+  readonly refusal: string;
+  readonly reasoning: string;
+  readonly calls: readonly Loose[];
+  readonly logprobs: readonly unknown[];
+}
+
+/** Throws a ProviderError when the response failed, or is none that is whole. */
+export function toCompletion(response: Loose, secrets: Secrets): ChatCompletion {
+  const { text, refusal, reasoning, calls, logprobs } = toSaid(response.output);
+  const message = {
+    role: "assistant",
+    content: text === "" && (calls.length > 0 || refusal !== "") ? null : text,
+    refusal: refusal === "" ? null : refusal,
+    ...(reasoning !== "" && { reasoning_content: reasoning }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
+  const finishReason = toFinishReason(response, calls.length > 0, secrets);
+  return {
+    ...toHead(response),
+    object: "chat.completion",
+    choices: [{ index: 0, message, logprobs: toLogprobs(logprobs), finish_reason: finishReason }],
+    ...toUsageObject(response.usage),
+  };
+}
+
+/** What every chunk of a stream begins with, too. */
+function toHead(response: Loose): { readonly id: string; readonly created: number; readonly model: string } {
+  const { id, created_at: createdAt, model } = response;
+  return {
+    id: typeof id === "string" ? id : "",
+    created: typeof createdAt === "number" ? Math.floor(createdAt) : Math.floor(Date.now() / 1_000),
+    model: typeof model === "string" ? model : "",
+  };
+}
+
+function toFinishReason(response: Loose, hasCalls: boolean, secrets: Secrets): string {
+  const { status, error, incomplete_details: details } = response;
+  if (status === "failed" || isRecord(error)) throw toEmbeddedError(error ?? "The response failed.", secrets);
+  if (status === "incomplete") return isRecord(details) && details.reason === "content_filter" ? "content_filter" : "length";
+  if (status === "completed" || status === undefined) return hasCalls ? "tool_calls" : "stop";
+  throw new ProviderError("invalid-response", "The upstream answered a response that is not finished.");
+}
+
+/** Items of other kinds are the upstream's own steps. Throws when there is no list of items. */
+function toSaid(output: unknown): SaidItems {
+  if (!Array.isArray(output)) throw new ProviderError("invalid-response", "The upstream's answer is not a response.");
+  const items = output.filter(isRecord);
+  const parts = items.filter(({ type }) => type === "message").flatMap(({ content }) => recordsOf(content));
+  const said = parts.filter(({ type }) => type === "output_text");
+  return {
+    text: said.map(({ text }) => textOf(text)).join(""),
+    refusal: parts.map(({ type, refusal }) => (type === "refusal" ? textOf(refusal) : "")).join(""),
+    reasoning: items.map(thoughtsOf).filter(Boolean).join("\n\n"),
+    calls: items.map(toCall).filter((call) => call !== null),
+    logprobs: said.flatMap(({ logprobs }) => (Array.isArray(logprobs) ? logprobs : [])),
+  };
+}
+
+/** A call as a chat's message holds it; null for any other item. */
+function toCall({ type, id, call_id: callId, name, arguments: given, input }: Loose): Loose | null {
+  const head = { id: textOf(callId) || textOf(id) };
+  if (type === "function_call") return { ...head, type: "function", function: { name: textOf(name), arguments: textOf(given) } };
+  if (type === "custom_tool_call") return { ...head, type: "custom", custom: { name: textOf(name), input: textOf(input) } };
+  return null;
+}
+
+function toLogprobs(logprobs: readonly unknown[]): Loose | null {
+  return logprobs.length === 0 ? null : { content: logprobs, refusal: null };
+}
+
+/** The same report by chat's names; nothing when there is none. */
+function toUsageObject(usage: unknown): { readonly usage?: Loose } {
+  if (!isRecord(usage)) return {};
+  const { input_tokens: input, output_tokens: output, total_tokens: total } = usage;
+  return {
+    usage: {
+      prompt_tokens: input,
+      completion_tokens: output,
+      total_tokens: total,
+      ...(isRecord(usage.input_tokens_details) && { prompt_tokens_details: usage.input_tokens_details }),
+      ...(isRecord(usage.output_tokens_details) && { completion_tokens_details: usage.output_tokens_details }),
+    },
+  };
+}
+
+/** The thoughts themselves where the upstream shows them, else their summary. */
+function thoughtsOf({ type, content, summary }: Loose): string {
+  if (type !== "reasoning") return "";
+  const whole = recordsOf(content).map(({ text }) => textOf(text));
+  return whole.length > 0
+    ? whole.join("")
+    : recordsOf(summary)
+        .map(({ text }) => textOf(text))
+        .join("\n\n");
+}
+
+function recordsOf(value: unknown): readonly Loose[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
 }
