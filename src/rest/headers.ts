@@ -3,7 +3,7 @@ import type { OutgoingHttpHeaders } from "node:http";
 import { formatNanocredits } from "../lib/money.js";
 import { setOwnValue } from "../lib/own-values.js";
 import { USAGE_KINDS, type UsageKind } from "../lib/usage.js";
-import type { ChatCompletionStream } from "../services/generation/chat/chat-stream.js";
+import type { ChatCompletionStream } from "../services/generation/chat/stream.js";
 import type { Receipt } from "../services/generation/receipt.js";
 import { joinWarnings } from "../services/generation/warnings.js";
 

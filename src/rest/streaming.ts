@@ -9,8 +9,8 @@ import type { Exchange } from "../http/exchange.js";
 import { EVENT_STREAM_HEADERS, EventStreamWriter } from "../http/sse.js";
 import { formatSseEvent } from "../lib/sse.js";
 import { STREAM_HEAD_WAIT_MS } from "../limits.js";
-import type { ChatCompletionStream } from "../services/generation/chat/chat-stream.js";
 import type { ResponseStream } from "../services/generation/chat/responses.js";
+import type { ChatCompletionStream } from "../services/generation/chat/stream.js";
 import type { SpokenStream } from "../services/generation/media/speech-stream.js";
 import { receiptHeaders, startedHeaders, streamHeaders } from "./headers.js";
 

@@ -5,8 +5,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { AppError } from "../../src/errors.js";
 import { SLOW_READER_TIMEOUT_MS, SSE_KEEP_ALIVE_MS, STREAM_HEAD_WAIT_MS } from "../../src/limits.js";
 import { sendChatStream } from "../../src/rest/streaming.js";
-import type { ChatCompletionStream } from "../../src/services/generation/chat/chat-stream.js";
-import type { ChatStreamBatch } from "../../src/services/generation/chat/chat-tail.js";
+import type { ChatCompletionStream } from "../../src/services/generation/chat/stream.js";
+import type { ChatStreamBatch } from "../../src/services/generation/chat/stream-tail.js";
 import { serve, type TestServer } from "./serve.js";
 
 const OPENED = { model: "acme/chat", modelUsed: "acme/chat" };

@@ -1,16 +1,15 @@
 /** X-Warnings: what had no effect, of a request whose answer is good all the same. Bounded, whatever the caller has written. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
-import { chatCompletionInput } from "../../src/services/generation/chat/chat-input.js";
+import { chatCompletionInput } from "../../src/services/generation/chat/plan.js";
 import { responseInput } from "../../src/services/generation/chat/responses-input.js";
 import { embeddingsInput } from "../../src/services/generation/embeddings.js";
 import { imageEditForm, imageEditInput, imageGenerationInput } from "../../src/services/generation/media/images-input.js";
 import { musicInput, speechInput } from "../../src/services/generation/media/speech-input.js";
 import { transcriptionForm, transcriptionInput } from "../../src/services/generation/media/transcriptions-input.js";
 import { videoBody } from "../../src/services/generation/media/videos-body.js";
-import { FIELD_NAMES, misspeltChatFields, RESPONSE_NAMES } from "../../src/services/generation/misspelt-fields.js";
 import { moderationsInput } from "../../src/services/generation/moderations.js";
-import { joinWarnings } from "../../src/services/generation/warnings.js";
+import { FIELD_NAMES, joinWarnings, misspeltChatFields, RESPONSE_NAMES } from "../../src/services/generation/warnings.js";
 import { execute, field } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunks, wireUsage } from "../support/openai-bodies.js";

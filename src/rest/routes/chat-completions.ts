@@ -1,5 +1,5 @@
 /** POST /v1/chat/completions: OpenAI's wire format (docs/spec/chat.md#chat-completions). */
-import { chatCompletionInput } from "../../services/generation/chat/chat-input.js";
+import { chatCompletionInput } from "../../services/generation/chat/plan.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { receiptHeaders } from "../headers.js";

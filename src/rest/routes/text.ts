@@ -2,7 +2,7 @@
 import type { RequestContext } from "../../context.js";
 import { wrongField } from "../../errors.js";
 import type { Exchange } from "../../http/exchange.js";
-import { type ChatCompletionInput, chatCompletionInput } from "../../services/generation/chat/chat-input.js";
+import { type ChatCompletionInput, chatCompletionInput } from "../../services/generation/chat/plan.js";
 import { textQuery } from "../../services/generation/chat/text.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";

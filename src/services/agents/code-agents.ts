@@ -9,7 +9,7 @@ import { OpenAiClient } from "../../providers/openai/client.js";
 import { ResponsesChatProvider } from "../../providers/openai-endpoint/chat.js";
 import type { ChatProvider, UpstreamTimeouts } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
-import type { AgentCall, AgentProviders } from "../generation/agent-providers.js";
+import type { AgentCall, AgentProviders } from "../generation/chat/chat.js";
 import type { LoopbackClient } from "../mcp/loopback-client.js";
 import type { McpToolServers } from "../mcp/mcp-tools.js";
 import { CodeAgentHost } from "./code-agent-host.js";

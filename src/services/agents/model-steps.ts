@@ -2,7 +2,7 @@
 import type { RequestContext } from "../../context.js";
 import type { ChatDelta } from "../../lib/chat-format.js";
 import type { ChatCompletions } from "../generation/chat/chat.js";
-import type { ChatCompletionInput } from "../generation/chat/chat-input.js";
+import type { ChatCompletionInput } from "../generation/chat/plan.js";
 
 export interface ToolCall {
   readonly id: string;

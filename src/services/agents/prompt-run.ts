@@ -10,7 +10,7 @@ import type { RequestContext } from "../../context.js";
 import { serviceUnavailable } from "../../errors.js";
 import type { ChatBody, ChatDelta } from "../../lib/chat-format.js";
 import type { Model } from "../catalog/model.js";
-import type { ChatCompletionInput } from "../generation/chat/chat-input.js";
+import type { ChatCompletionInput } from "../generation/chat/plan.js";
 import type { AgentTools } from "./agent-tools.js";
 import { AGENT_MODEL_STEPS_MAX, AGENT_TOOL_CALLS_MAX } from "./limits.js";
 import type { AskModel, StepAnswer, ToolCall } from "./model-steps.js";

@@ -3,7 +3,7 @@
  * (docs/spec/credits.md#billed-fields). Unknown fields travel on to the upstream, but these never do at the base price:
  * they are refused by name unless the model's entry prices them (`pricedFields`). One table for each format that a request
  * may have; a field that is found to change a price belongs in one of them, and with that is looked at wherever the format
- * is spoken (generation/asked-model.ts).
+ * is spoken (generation/plan.ts).
  */
 import type { ImagePricing, Modality } from "./modality.js";
 import type { StatedPrices } from "./pricing.js";

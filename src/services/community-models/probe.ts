@@ -12,7 +12,7 @@ import type { BucketRule, Counters } from "../../store/counters.js";
 import { requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Upstream } from "../catalog/model.js";
-import { connectUpstream, hopsOf } from "../generation/connect-upstream.js";
+import { connectUpstream, hopsOf } from "../generation/upstreams.js";
 import { PROBE_INTERVAL_MS, PROBE_TIMEOUT_MS } from "./limits.js";
 import { upstreamIdOf } from "./listed-model.js";
 import { callCheaply } from "./probe-calls.js";

@@ -5,7 +5,7 @@
  * What an upstream has accepted is paid for (docs/spec/credits.md#callers-who-leave), so a caller who leaves may not end it: `outlast`
  * says for how long the upstream goes on without them.
  */
-import { type AppError, upstreamTimedOut } from "../../errors.js";
+import { type AppError, serviceUnavailable, upstreamTimedOut } from "../../errors.js";
 
 /** The reason of the abort when the caller has gone: nobody will read an answer. */
 export class CallerGone extends Error {
@@ -75,5 +75,50 @@ export class Cancellation {
     clearTimeout(this.timer);
     clearTimeout(this.graceTimer);
     this.callerSignal.removeEventListener("abort", this.onCallerGone);
+  }
+}
+
+/**
+ * Generations that are under way. One whose caller has left goes on without a connection
+ * (docs/spec/credits.md#callers-who-leave: what an upstream has accepted is paid for), so a gateway that stops waits for them
+ * here, for a bounded time, and then stops them at no cost.
+ */
+export class RunningGenerations {
+  private readonly running = new Set<Cancellation>();
+  private readonly streams = new Set<Cancellation>();
+  private onIdle: (() => void) | null = null;
+
+  get count(): number {
+    return this.running.size;
+  }
+
+  /** Those of them that are streamed. */
+  get streamCount(): number {
+    return this.streams.size;
+  }
+
+  begin(cancellation: Cancellation, isStreamed = false): void {
+    this.running.add(cancellation);
+    if (isStreamed) this.streams.add(cancellation);
+  }
+
+  end(cancellation: Cancellation): void {
+    this.running.delete(cancellation);
+    this.streams.delete(cancellation);
+    if (this.running.size === 0) this.onIdle?.();
+  }
+
+  /** Resolves when none is left. */
+  async close(patienceMs: number): Promise<void> {
+    if (this.running.size === 0) return;
+    const idle = new Promise<void>((resolve) => {
+      this.onIdle = resolve;
+    });
+    const timer = setTimeout(() => {
+      const reason = serviceUnavailable("The gateway was stopped before this was finished. Nothing was charged.");
+      for (const cancellation of this.running) cancellation.stop(reason);
+    }, patienceMs);
+    await idle;
+    clearTimeout(timer);
   }
 }

@@ -5,12 +5,11 @@ import type { Modality } from "../catalog/modality.js";
 import type { Model } from "../catalog/model.js";
 import { type BillableQuantities, costOf } from "../catalog/pricing.js";
 import type { Admitted } from "./admission.js";
-import type { AskedFields } from "./asked-model.js";
+import { allInCallersWords } from "./attempts.js";
 import type { Cancellation } from "./cancellation.js";
-import { misspeltFields } from "./misspelt-fields.js";
-import { type GenerationPlan, type GenerationTask, toTask } from "./plan.js";
+import { type AskedFields, type GenerationPlan, type GenerationTask, toTask } from "./plan.js";
 import { assertPayable, GenerationRun, type Metered, type RunDependencies, type RunOptions, type WholeResult } from "./run.js";
-import { allInCallersWords } from "./upstream-words.js";
+import { misspeltFields } from "./warnings.js";
 
 /** A generation whose amounts are known before it begins, as far as can be told. */
 export interface PricedPlan extends GenerationPlan {

@@ -6,8 +6,8 @@ import { NO_USAGE } from "../../lib/usage.js";
 import { MODERATION_INPUTS_MAX } from "../../limits.js";
 import type { ModerationInput, ModerationResult } from "../../providers/media.js";
 import { safeInput, toSafeText } from "../safety/features.js";
+import { addressesIn, fetchesNothing, type NamedAddresses } from "./admission.js";
 import type { Generations } from "./generations.js";
-import { addressesIn, fetchesNothing, type NamedAddresses } from "./named-addresses.js";
 import type { Receipt } from "./receipt.js";
 import type { Upstreams } from "./upstreams.js";
 

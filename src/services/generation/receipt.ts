@@ -67,3 +67,21 @@ export function toStreamReceipt(receipt: Receipt): Readonly<Record<string, unkno
 function toMicroseconds(milliseconds: number): number {
   return Math.round(milliseconds * 1000) / 1000;
 }
+
+type Amount = "costNanocredits" | "heldNanocredits";
+
+/**
+ * As JSON columns hold it: amounts are decimal strings of nanocredits. What an agent asked for was charged once: no answer that is kept
+ * tells it again.
+ */
+export type StoredReceipt = Omit<Receipt, Amount | "childCostNanocredits"> & Readonly<Record<Amount, string>>;
+
+export function toStoredReceipt({ childCostNanocredits: _, ...receipt }: Receipt): StoredReceipt {
+  return { ...receipt, costNanocredits: receipt.costNanocredits.toString(), heldNanocredits: receipt.heldNanocredits.toString() };
+}
+
+/** `stored` is what `toStoredReceipt` made, as it came out of the database. */
+export function fromStoredReceipt(stored: unknown): Receipt {
+  const receipt = stored as StoredReceipt;
+  return { ...receipt, costNanocredits: BigInt(receipt.costNanocredits), heldNanocredits: BigInt(receipt.heldNanocredits) };
+}

@@ -17,12 +17,10 @@ import { type BillableQuantities, type BilledKind, costOf, type RateCard } from 
 import { type Credits, type OpenCharge, payerOf } from "../credits/credits.js";
 import { servable } from "../safety/features.js";
 import type { Admission } from "./admission.js";
-import { type Answered, attempt, noteFailure } from "./attempts.js";
-import { CallerGone, Cancellation } from "./cancellation.js";
-import type { HealthReporter } from "./health-reporter.js";
+import { type Answered, attempt, type HealthReporter, noteFailure } from "./attempts.js";
+import { CallerGone, Cancellation, type RunningGenerations } from "./cancellation.js";
 import { type GenerationPlan, NOTHING_YET, type Progress, toLedgerRecord } from "./plan.js";
 import type { Receipt, UsageSource } from "./receipt.js";
-import type { RunningGenerations } from "./running-generations.js";
 import { joinWarnings } from "./warnings.js";
 
 export interface RunDependencies {

@@ -9,9 +9,9 @@
  */
 import { upstreamFailed } from "../../errors.js";
 import type { Model } from "../catalog/model.js";
+import { toCallerError } from "./attempts.js";
 import type { Receipt } from "./receipt.js";
 import type { GenerationRun } from "./run.js";
-import { toCallerError } from "./upstream-errors.js";
 
 export interface StreamSource<Opened, Item> {
   /** Plans it and passes the limits and safety features. */

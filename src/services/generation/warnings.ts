@@ -3,6 +3,9 @@
  * GraphQL. Whoever makes a receipt joins its warnings here, where they are bounded: some repeat what a caller or an upstream wrote, and
  * proxies on the way refuse an answer whose headers are too long.
  */
+import { distance } from "fastest-levenshtein";
+import { BILLED_FIELDS, canonicalName } from "../catalog/billed-fields.js";
+import type { Modality } from "../catalog/modality.js";
 
 /** Unspecified: how many warnings one answer has, and how long each and all of them together may be. */
 const WARNINGS_MAX = 16;
@@ -28,4 +31,129 @@ export function joinWarnings(...lists: readonly (readonly string[])[]): readonly
 /** The beginning of what somebody else wrote. */
 export function quoteStart(text: string, charsMax: number): string {
   return text.length > charsMax ? `${text.slice(0, charsMax - 1)}…` : text;
+}
+
+// Fields that nobody here knows travel on to the upstream, which as a rule ignores them: a `temprature` then changes nothing, and nobody
+// says so. A name that is a letter off from a known one still travels on, and its caller is told which one may have been meant.
+// One list of names for each format: what the gateway reads, what OpenAI's own format has beside that, and names of other vendors that
+// would pass for a slip. A field that a schema gains belongs in its list (test/rest/warnings.test.ts).
+
+/** Unspecified: how many unknown fields of a body are compared, how long their names may be, and how short a name is too short to tell. */
+const COMPARED_MAX = 32;
+const NAME_CHARS_MAX = 40;
+const NAME_CHARS_MIN = 4;
+const TOLD_MAX = 8;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The names of a format, and each by what is left of it without case and dashes. */
+interface Names {
+  readonly exact: ReadonlySet<string>;
+  readonly canonical: ReadonlyMap<string, string>;
+  readonly billed: ReadonlyMap<string, unknown>;
+}
+
+function names(modality: Modality, ...lists: readonly string[]): Names {
+  const all = lists.flatMap((list) => list.split(" "));
+  return {
+    exact: new Set(all),
+    canonical: new Map(all.map((name) => [canonicalName(name), name])),
+    billed: BILLED_FIELDS[modality],
+  };
+}
+
+const SAMPLING = "temperature top_p top_k top_a min_p typical_p repetition_penalty user safety_identifier metadata provider_options safe";
+const CACHED = "prompt_cache_key prompt_cache_retention cache_control";
+const REASONING = "reasoning reasoning_effort reasoning_format include_reasoning thinking think enable_thinking thinking_budget verbosity";
+const PICTURE =
+  "model prompt n response_format quality seed nologo enhance safe negative_prompt transparent background reasoning output_format stream size " +
+  "image images mask user style moderation output_compression input_fidelity partial_images provider_options guidance guidance_scale";
+
+/** By what a request is for; exported for the test that walks the schemas. */
+export const FIELD_NAMES: Readonly<Record<Modality, Names>> = {
+  text: names(
+    "text",
+    "model messages stream stream_options n seed max_tokens max_completion_tokens presence_penalty frequency_penalty stop logprobs top_logprobs",
+    "tools tool_choice parallel_tool_calls functions function_call response_format logit_bias modalities audio prediction stop_token_ids",
+    "min_tokens num_ctx format options",
+    SAMPLING,
+    CACHED,
+    REASONING,
+  ),
+  image: names("image", PICTURE),
+  video: names("video", PICTURE, "seconds size input_reference aspectRatio audio duration width height"),
+  speech: names("speech", "model input voice voices response_format speed instructions stream_format language lang provider_options safe"),
+  music: names("music", "model prompt input duration response_format seed voice speed instructions provider_options safe"),
+  transcription: names(
+    "transcription",
+    "model file language prompt temperature response_format timestamp_granularities stream include chunking_strategy",
+    "known_speaker_names known_speaker_references diarize hotwords vad_filter provider_options safe",
+  ),
+  embedding: names(
+    "embedding",
+    "model input encoding_format dimensions user input_type truncate truncation task normalize prompt provider_options safe",
+  ),
+  realtime: names("realtime", "model"),
+  moderation: names("moderation", "model input safe"),
+};
+
+export const RESPONSE_NAMES = names(
+  "text",
+  "model input instructions stream stream_options max_output_tokens top_logprobs tools tool_choice parallel_tool_calls max_tool_calls text",
+  "truncation previous_response_id conversation prompt background store include context_management client_metadata moderation seed stop",
+  "presence_penalty frequency_penalty",
+  SAMPLING,
+  CACHED,
+  REASONING,
+);
+
+/** One sentence for each. */
+export function misspeltFields(modality: Modality, fields: Fields): readonly string[] {
+  return misspelt(FIELD_NAMES[modality], fields);
+}
+
+export function misspeltChatFields(body: Fields): readonly string[] {
+  return misspelt(FIELD_NAMES.text, body);
+}
+
+export function misspeltResponseFields(body: Fields): readonly string[] {
+  return misspelt(RESPONSE_NAMES, body);
+}
+
+/** Every generation comes through here: what is known costs a look into a set. */
+function misspelt(known: Names, fields: Fields): readonly string[] {
+  let told: string[] | null = null;
+  let compared = 0;
+  for (const field of Object.keys(fields)) {
+    if (known.exact.has(field)) continue;
+    compared += 1;
+    if (compared > COMPARED_MAX) break;
+    const meant = nameMeant(known, field);
+    if (meant === null) continue;
+    told ??= [];
+    told.push(`${field}: unknown; did you mean ${meant}?`);
+    if (told.length === TOLD_MAX) break;
+  }
+  return told ?? NONE;
+}
+
+function nameMeant({ exact, canonical, billed }: Names, field: string): string | null {
+  if (field.length > NAME_CHARS_MAX || field.length < NAME_CHARS_MIN) return null;
+  // A form's lists.
+  if (field.endsWith("[]") && exact.has(field.slice(0, -2))) return null;
+  const written = canonicalName(field);
+  if (billed.has(written)) return null;
+  const same = canonical.get(written);
+  if (same !== undefined) return same;
+  for (const [name, meant] of canonical) if (name.length >= NAME_CHARS_MIN && isSlip(written, name)) return meant;
+  return null;
+}
+
+/** One letter too many, too few or another one, or two that have changed places. */
+function isSlip(written: string, name: string): boolean {
+  const edits = Math.abs(written.length - name.length) > 1 ? 2 : distance(written, name);
+  if (edits !== 2 || written.length !== name.length) return edits <= 1;
+  let at = 0;
+  while (written[at] === name[at]) at += 1;
+  return written[at] === name[at + 1] && written[at + 1] === name[at];
 }

@@ -21,7 +21,7 @@ import { HEARTBEAT_DEAD_MS } from "../../limits.js";
 import type { BlobStore } from "../../store/blobs.js";
 import type { Database } from "../../store/database.js";
 import { requireCaller } from "../access/permissions.js";
-import { ReservedId } from "../generation/generation-id.js";
+import { ReservedId } from "../generation/plan.js";
 import { parseInput, storableText } from "../requests/input.js";
 import type { AnswerRoom } from "./answer-room.js";
 import { answerLost, answerOmitted, inProgress, type Omission, usedOtherwise } from "./idempotency-refusals.js";

@@ -2,7 +2,7 @@
 import type { Database } from "../../store/database.js";
 import type { SettlementSpool } from "../../store/settlement-spool.js";
 import type { Settler } from "../credits/settler.js";
-import type { RunningGenerations } from "../generation/running-generations.js";
+import type { RunningGenerations } from "../generation/cancellation.js";
 import type { Metrics } from "./metrics.js";
 
 /** Beyond this a backlog is a backlog, and need not be counted further. */

@@ -9,9 +9,8 @@ import { OutboundGuard, type OutboundGuardOptions } from "../../../src/lib/outbo
 import { ProviderError } from "../../../src/providers/provider.js";
 import type { Catalog } from "../../../src/services/catalog/catalog.js";
 import type { Model, Upstream } from "../../../src/services/catalog/model.js";
-import { COMMUNITY_UPSTREAMS_MAX, COMMUNITY_WAITING_MAX, HOPS_MAX } from "../../../src/services/generation/limits.js";
-import { toCallerError } from "../../../src/services/generation/upstream-errors.js";
-import { Upstreams } from "../../../src/services/generation/upstreams.js";
+import { toCallerError } from "../../../src/services/generation/attempts.js";
+import { COMMUNITY_UPSTREAMS_MAX, COMMUNITY_WAITING_MAX, HOPS_MAX, Upstreams } from "../../../src/services/generation/upstreams.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
 import { chatChunk } from "../../support/openai-bodies.js";
 import { PRIVATE_URLS } from "../../support/private-urls.js";

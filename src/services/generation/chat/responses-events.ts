@@ -3,7 +3,7 @@
  * the model makes them. One for each stream; a plain answer goes through it as one chunk.
  */
 import type { ChatChunkObject, ChatDelta } from "../../../lib/chat-format.js";
-import { plainText } from "./chat-text.js";
+import { plainText } from "./answer.js";
 import { wantsSummary } from "./responses-input.js";
 import {
   createItemId,

@@ -2,9 +2,8 @@
 import { invalidInput } from "../../../errors.js";
 import type { Model } from "../../catalog/model.js";
 import { parseInput } from "../../requests/input.js";
-import { misspeltResponseFields } from "../misspelt-fields.js";
-import { quoteStart } from "../warnings.js";
-import { type ChatCompletionInput, chatCompletionInput } from "./chat-input.js";
+import { misspeltResponseFields, quoteStart } from "../warnings.js";
+import { type ChatCompletionInput, chatCompletionInput } from "./plan.js";
 import { type ResponseContentPart, type ResponseInput, type ResponseInputItem, wantsSummary } from "./responses-input.js";
 import { type OfferedTools, offerTools, withoutNulls, wrapInput } from "./responses-tools.js";
 

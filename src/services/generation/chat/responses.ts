@@ -6,14 +6,14 @@ import { requireCaller } from "../../access/permissions.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
 import type { Receipt } from "../receipt.js";
+import { withCost } from "./answer.js";
 import type { ChatCompletions } from "./chat.js";
-import type { ChatCompletionStream } from "./chat-stream.js";
-import type { ChatStreamBatch } from "./chat-tail.js";
-import { withCost } from "./chat-usage.js";
 import { type ResponseEvent, ResponseEvents } from "./responses-events.js";
 import type { ResponseInput } from "./responses-input.js";
 import { type ResponseObject, responseIdOf } from "./responses-object.js";
 import { type AskedAs, toChat } from "./responses-to-chat.js";
+import type { ChatCompletionStream } from "./stream.js";
+import type { ChatStreamBatch } from "./stream-tail.js";
 
 export interface ResponseStreamBatch {
   readonly events: readonly ResponseEvent[];

@@ -1,20 +1,21 @@
 /** Plain text (docs/spec/chat.md#text), by GET /text/{prompt} or POST /text: a chat completion, reduced to what was said. */
 import { z } from "zod";
 import type { RequestContext } from "../../../context.js";
-import type { ChatCompletion } from "../../../lib/chat-format.js";
+import type { ChatChunkObject, ChatCompletion } from "../../../lib/chat-format.js";
+import { formatSseEvent } from "../../../lib/sse.js";
 import { TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../../limits.js";
 import type { MediaFile } from "../../../providers/media.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import { queryFlag, queryInteger, queryNumber } from "../../requests/query-values.js";
 import { SAFE_PATTERN, toSafeText } from "../../safety/features.js";
-import type { CacheQuery, ContentCache } from "../content-cache/content-cache.js";
-import type { Receipt } from "../receipt.js";
-import { rememberText, replayText } from "./cached-text.js";
+import type { CachedAnswer, CacheQuery, ContentCache } from "../content-cache/content-cache.js";
+import { type Receipt, toStreamReceipt } from "../receipt.js";
+import { plainText, withCost } from "./answer.js";
 import type { ChatCompletions } from "./chat.js";
-import { type ChatCompletionInput, chatCompletionInput } from "./chat-input.js";
-import type { ChatCompletionStream } from "./chat-stream.js";
-import { plainText } from "./chat-text.js";
+import { type ChatCompletionInput, chatCompletionInput } from "./plan.js";
+import type { ChatCompletionStream } from "./stream.js";
+import type { ChatStreamBatch } from "./stream-tail.js";
 
 /** GET /text/{prompt}, as strings. */
 export const textQuery = z.strictObject({
@@ -110,4 +111,71 @@ function toFile(text: string): MediaFile {
 /** What the first choice says; the empty string when it calls tools only. */
 export function textOf(completion: ChatCompletion): string {
   return plainText(completion.choices?.[0]?.message?.content);
+}
+
+// Streams of texts that the content cache keeps: one that was there already comes as a single chunk, one that is made is remembered
+// when it has come to its end.
+
+/** Unspecified: longer streams are not remembered. */
+const TEXT_CHARS_MAX = 4 * 1024 * 1024;
+
+/** What a chunk adds to the first choice's text. */
+export function textOfChunk(chunk: ChatChunkObject): string {
+  const choice = chunk.choices?.find((candidate) => (candidate.index ?? 0) === 0);
+  return plainText(choice?.delta?.content);
+}
+
+/** A text that is there, as a stream of one chunk which is also its last. */
+function replayText(text: string, { receipt }: Pick<CachedAnswer, "receipt">): ChatCompletionStream {
+  const chunk: ChatChunkObject = {
+    id: `chatcmpl-${receipt.generationId}`,
+    object: "chat.completion.chunk",
+    created: Math.floor(Date.now() / 1000),
+    model: receipt.model,
+    choices: [{ index: 0, delta: { role: "assistant", content: text }, finish_reason: "stop" }],
+    usage: withCost(null, receipt),
+    receipt: toStreamReceipt(receipt),
+  };
+  return {
+    generationId: receipt.generationId,
+    opened: Promise.resolve({ model: receipt.model, modelUsed: receipt.modelUsed, warnings: receipt.warnings }),
+    events: once({ chunks: [chunk], bytes: formatSseEvent(JSON.stringify(chunk)) }),
+    receipt: () => receipt,
+    timing: () => receipt,
+    isHit: true,
+  };
+}
+
+/** The same stream; `keep` is told the whole text before the stream's end is, when it came to its end and was charged. */
+function rememberText(stream: ChatCompletionStream, keep: (text: string, receipt: Receipt) => Promise<void>): ChatCompletionStream {
+  const { events } = stream;
+  let text = "";
+  return {
+    generationId: stream.generationId,
+    opened: stream.opened,
+    ...(stream.admitted && { admitted: stream.admitted }),
+    notes: stream.notes ?? [],
+    receipt: () => stream.receipt(),
+    timing: () => stream.timing(),
+    events: {
+      next: async () => {
+        const next = await events.next();
+        if (!next.done) {
+          if (text.length <= TEXT_CHARS_MAX) for (const chunk of next.value.chunks) text += textOfChunk(chunk);
+          return next;
+        }
+        const receipt = stream.receipt();
+        if (receipt?.status === "ok" && text.length <= TEXT_CHARS_MAX) await keep(text, receipt);
+        return next;
+      },
+      return: async () => (await events.return?.()) ?? { done: true, value: undefined },
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    },
+  };
+}
+
+async function* once(batch: ChatStreamBatch): AsyncGenerator<ChatStreamBatch> {
+  yield batch;
 }

@@ -9,8 +9,7 @@ import { closedTypeOf, type GeneratedType } from "../../../lib/content-types.js"
 import type { BlobStore } from "../../../store/blobs.js";
 import type { Database } from "../../../store/database.js";
 import type { ContentCacheEntryModel } from "../../../store/generated/prisma/models.js";
-import type { Receipt } from "../receipt.js";
-import { fromStoredReceipt, type StoredReceipt, toStoredReceipt } from "../stored-receipt.js";
+import { fromStoredReceipt, type Receipt, type StoredReceipt, toStoredReceipt } from "../receipt.js";
 import type { AnswerStore, CacheableAnswer, KeptAnswer } from "./content-cache.js";
 import { CONTENT_CACHE_BYTES_MAX, CONTENT_CACHE_HOURS, CONTENT_CACHE_NOTE_MS } from "./limits.js";
 

@@ -7,8 +7,7 @@ import { newestFirst, type PageRequest } from "../../../lib/pagination.js";
 import { JOB_RESULT_HOURS, JOBS_PER_ACCOUNT_MAX } from "../../../limits.js";
 import type { Database } from "../../../store/database.js";
 import type { GenerationJobModel } from "../../../store/generated/prisma/models.js";
-import type { Receipt } from "../receipt.js";
-import { toStoredReceipt } from "../stored-receipt.js";
+import { type Receipt, toStoredReceipt } from "../receipt.js";
 import { blobKeyOf, type GenerationJob, type JobError, type StoredRequest } from "./job.js";
 
 const RESULT_MS = JOB_RESULT_HOURS * 60 * 60 * 1000;

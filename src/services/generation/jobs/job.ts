@@ -2,8 +2,7 @@
 import type { AppError, ErrorCode } from "../../../errors.js";
 import { closedTypeOf, type GeneratedType } from "../../../lib/content-types.js";
 import type { GenerationJobModel, UsageRecordModel } from "../../../store/generated/prisma/models.js";
-import type { Receipt } from "../receipt.js";
-import { fromStoredReceipt } from "../stored-receipt.js";
+import { fromStoredReceipt, type Receipt } from "../receipt.js";
 
 export const JOB_STATUSES = ["running", "succeeded", "failed", "cancelled"] as const;
 export type JobStatus = (typeof JOB_STATUSES)[number];

@@ -3,9 +3,9 @@
  * caller's own, charged and recorded as one.
  */
 import { deriveContext, type RequestContext } from "../../../context.js";
+import { plainText } from "../chat/answer.js";
 import type { ChatCompletions } from "../chat/chat.js";
-import { chatCompletionInput } from "../chat/chat-input.js";
-import { plainText } from "../chat/chat-text.js";
+import { chatCompletionInput } from "../chat/plan.js";
 
 const INSTRUCTION = [
   "You write prompts for a model that makes pictures.",

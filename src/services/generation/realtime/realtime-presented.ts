@@ -1,6 +1,6 @@
 /** An upstream's realtime event as its caller is told it: models bear the catalog's ids, whatever they are called there. */
 import { isRecord } from "../../../providers/openai/json.js";
-import { inCallersWords, type Served } from "../upstream-words.js";
+import { inCallersWords, type Served } from "../attempts.js";
 import { replacedAt, TRANSCRIPTION_PATHS, valueAt } from "./realtime-rules.js";
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,9 +1,8 @@
 /** `generate_text`: a chat completion for one prompt. A client that asks for progress is told the text as it comes. */
 import * as z from "zod";
 import type { RequestContext } from "../../../context.js";
-import { textOfChunk } from "../../generation/chat/cached-text.js";
-import { type ChatCompletionInput, chatCompletionInput } from "../../generation/chat/chat-input.js";
-import type { TextGeneration } from "../../generation/chat/text.js";
+import { type ChatCompletionInput, chatCompletionInput } from "../../generation/chat/plan.js";
+import { type TextGeneration, textOfChunk } from "../../generation/chat/text.js";
 import type { Receipt } from "../../generation/receipt.js";
 import { type GatewayTool, model, optional, type Report, textBlock, toReceiptJson } from "./tool.js";
 

@@ -1,23 +1,95 @@
 /**
- * What is held for a chat, and how much its model may write for that (docs/spec/credits.md#holds): nobody receives more than what is
- * held for them.
- *
- * 1. An answer whose length the caller has stated: all of it is held.
- * 2. A stream that is read as it comes holds a mean output. It asks for more on its way, and is cut when that is refused.
- * 3. What nobody can read as it comes, a whole answer or what a model thinks and speaks in hidden, holds four mean outputs, or a tenth
- *    of what is free where that is more, and never more than the longest answer costs. Where it does not cover that one, the upstream
- *    is asked for no more than it affords.
+ * What must be known before an upstream is called: what was asked for, who pays, which model, which body, what it may cost
+ * (docs/architecture.md#a-generation-end-to-end).
  */
+import { randomInt } from "node:crypto";
+import { z } from "zod";
+import type { RequestContext } from "../../../context.js";
+import type { ChatBody } from "../../../lib/chat-format.js";
+import { inUnit } from "../../../lib/issue-words.js";
+import { countChatTokens } from "../../../lib/tokenizer.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";
-import { EXTEND_AT_PERCENT } from "../../../limits.js";
+import { CHAT_MESSAGES_MAX, EXTEND_AT_PERCENT, TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../../limits.js";
+import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
 import { holdFor, isFree } from "../../catalog/pricing.js";
-import type { ChatCompletionInput } from "./chat-input.js";
+import type { OutputEstimates } from "../../credits/output-estimates.js";
+import { safeInput } from "../../safety/features.js";
+import type { SafetyReport } from "../../safety/safety.js";
+import { type GenerationTask, toTask } from "../plan.js";
+
+/** Seeds are drawn below 2^31, which every upstream takes. */
+const RANDOM_SEED_MAX = 2 ** 31 - 1;
+
+export interface ChatPlan extends GenerationTask {
+  readonly body: ChatBody;
+  readonly promptTokens: number;
+  readonly length: ChatLength;
+  /** How many answers were asked for. */
+  readonly choices: number;
+  /** The caller stated how long the answer may be, so the hold covers all of it. */
+  readonly isCapped: boolean;
+  readonly hold: ChatHold;
+}
+
+export function planChat(
+  ctx: RequestContext,
+  generationId: string,
+  input: ChatCompletionInput,
+  { catalog, estimates }: { readonly catalog: Catalog; readonly estimates: OutputEstimates },
+  isStreamed: boolean,
+  notes: readonly string[],
+): ChatPlan {
+  const task = toTask(ctx, catalog, { modality: "text", modelName: input.model, fields: input, notes }, generationId);
+  const { caller, model, candidates } = task;
+  const mean = estimates.meanOf(caller.accountId, model.id);
+  const limit = estimates.limitOf(caller.accountId, model.id);
+  const length = { model, candidates, isStreamed, statedCap: outputCapOf(input), mean, limit };
+  return {
+    ...task,
+    body: toBody(input),
+    ...sizeChat(length, input),
+    length,
+    choices: input.n ?? 1,
+    isCapped: length.statedCap !== null,
+  };
+}
+
+/** The same chat with the messages that its safety features made of it. */
+export function withMessages(
+  plan: ChatPlan,
+  input: ChatCompletionInput,
+  messages: ChatCompletionInput["messages"],
+  safety: SafetyReport | null,
+): ChatPlan {
+  return { ...plan, body: { ...plan.body, messages }, ...sizeChat(plan.length, { ...input, messages }), safety };
+}
+
+function sizeChat(length: ChatLength, input: ChatCompletionInput): Pick<ChatPlan, "promptTokens" | "hold"> {
+  const promptTokens = countChatTokens(input.messages, input);
+  return { promptTokens, hold: sizeHold(length, promptToHold(input, promptTokens), input) };
+}
+
+/** -1 asks for a random seed; one that was not sent is not forwarded (docs/spec/generation.md#seeds). */
+function toBody(input: ChatCompletionInput): ChatBody {
+  if (input.safe === undefined && input.seed !== -1) return input;
+  const { safe: _, ...body } = input;
+  return input.seed === -1 ? { ...body, seed: randomInt(RANDOM_SEED_MAX) } : body;
+}
+
+// What is held for a chat, and how much its model may write for that (docs/spec/credits.md#holds): nobody receives more than what is
+// held for them.
+//
+// 1. An answer whose length the caller has stated: all of it is held.
+// 2. A stream that is read as it comes holds a mean output. It asks for more on its way, and is cut when that is refused.
+// 3. What nobody can read as it comes, a whole answer or what a model thinks and speaks in hidden, holds four mean outputs, or a tenth
+//    of what is free where that is more, and never more than the longest answer costs. Where it does not cover that one, the upstream
+//    is asked for no more than it affords.
 
 /** See docs/spec/credits.md#holds. */
 const MEAN_OUTPUTS_HELD = 4;
 
-export interface ChatHold {
+interface ChatHold {
   /** Nanocredits, held at least. */
   readonly estimate: bigint;
   /** Nanocredits: what a run of an agent that has no more left may hold instead; undefined: the estimate. */
@@ -30,7 +102,7 @@ export interface ChatHold {
   readonly capFor: (heldNanocredits: bigint) => number | null;
 }
 
-export interface ChatLength {
+interface ChatLength {
   /** The model that was asked for, whose prices apply. */
   readonly model: Model;
   /** All that may answer. */
@@ -45,7 +117,7 @@ export interface ChatLength {
   readonly limit: number | null;
 }
 
-export function sizeHold(length: ChatLength, prompt: UsageQuantities, input: ChatCompletionInput): ChatHold {
+function sizeHold(length: ChatLength, prompt: UsageQuantities, input: ChatCompletionInput): ChatHold {
   const { model, candidates, isStreamed, statedCap, mean, limit } = length;
   const choices = input.n ?? 1;
   const kind = dearestOutput(model, input);
@@ -132,7 +204,7 @@ const VIDEO_CHARS_PER_TOKEN = 32;
  * What a prompt may cost beyond the count of its texts: what a model reads of pictures, sound, films and documents only its upstream
  * can tell, so as much is held as their size allows. Fields that nobody here knows travel on and may be read, so their text is counted too.
  */
-export function promptToHold(input: ChatCompletionInput, promptTokens: number): UsageQuantities {
+function promptToHold(input: ChatCompletionInput, promptTokens: number): UsageQuantities {
   const more = { inputTextTokens: promptTokens, inputAudioTokens: 0, inputImageTokens: 0 };
   for (const { content } of input.messages) {
     if (Array.isArray(content)) for (const part of content) addPart(part, more);
@@ -199,4 +271,65 @@ export function nextCheck(tokens: number, cost: bigint, held: bigint): number {
   const tokensAt = (percent: bigint) => Math.floor((tokens * Number((held * percent) / cost)) / 100);
   const next = cost * 100n < held * EXTEND_AT_PERCENT ? tokensAt(EXTEND_AT_PERCENT) : Math.min(soon, tokensAt(100n));
   return Math.max(tokens + 1, next);
+}
+
+// A chat-completions request (docs/spec/chat.md#chat-completions): the documented fields are checked exactly, unknown ones
+// travel on to the upstream untouched. One schema for REST and GraphQL.
+
+const textPart = z.looseObject({ type: z.literal("text"), text: z.string() });
+const otherPart = z.looseObject({
+  type: z.enum(["image_url", "input_audio", "file", "video_url", "refusal"]),
+  text: z.string().optional(),
+});
+const content = z.union([z.string(), z.array(z.discriminatedUnion("type", [textPart, otherPart]))]);
+const optionalFields = { name: z.string().optional(), tool_calls: z.array(z.looseObject({})).nullish() };
+
+const message = z.discriminatedUnion("role", [
+  z.looseObject({ role: z.enum(["system", "developer", "user", "tool", "function"]), content, ...optionalFields }),
+  // Who only calls tools says nothing.
+  z.looseObject({ role: z.literal("assistant"), content: content.nullish(), ...optionalFields }),
+]);
+
+const responseFormat = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.enum(["text", "json_object"]), json_schema: z.looseObject({ name: z.string() }).optional() }),
+  z.looseObject({ type: z.literal("json_schema"), json_schema: z.looseObject({ name: z.string() }) }),
+]);
+
+const penalty = z.number().min(-2).max(2).nullish();
+const tokenCap = inUnit(z.int().min(1).max(USAGE_AMOUNT_MAX), "tokens").nullish();
+
+export const chatCompletionInput = z
+  .looseObject({
+    model: z.string().min(1).max(253).nullish(),
+    messages: z.array(message).min(1).max(CHAT_MESSAGES_MAX),
+    stream: z.boolean().nullish(),
+    stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+    temperature: z.number().min(TEMPERATURE_MIN).max(TEMPERATURE_MAX).nullish(),
+    top_p: z.number().min(0).max(1).nullish(),
+    n: z.int().min(1).max(128).nullish(),
+    seed: z.int().min(-1).nullish(),
+    max_tokens: tokenCap,
+    max_completion_tokens: tokenCap,
+    presence_penalty: penalty,
+    frequency_penalty: penalty,
+    stop: z.union([z.string(), z.array(z.string())]).nullish(),
+    logprobs: z.boolean().nullish(),
+    top_logprobs: z.int().min(0).max(20).nullish(),
+    tools: z.array(z.looseObject({ type: z.string() })).nullish(),
+    tool_choice: z.union([z.string(), z.looseObject({})]).nullish(),
+    response_format: responseFormat.nullish(),
+    reasoning_effort: z.string().nullish(),
+    /** For the gateway alone: no upstream sees it. */
+    safe: safeInput,
+  })
+  .refine((input) => !input.max_tokens || !input.max_completion_tokens || input.max_tokens === input.max_completion_tokens, {
+    message: "differs from max_tokens: state one of the two",
+    path: ["max_completion_tokens"],
+  });
+
+export type ChatCompletionInput = z.output<typeof chatCompletionInput>;
+
+/** The most output tokens that the caller lets one choice have; null: no limit was stated. */
+function outputCapOf(input: ChatCompletionInput): number | null {
+  return input.max_completion_tokens ?? input.max_tokens ?? null;
 }

@@ -11,19 +11,15 @@ import { EXTEND_AT_PERCENT, STREAM_REST_MS } from "../../../limits.js";
 import type { ChatChunkBatch } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
-import type { Answered } from "../attempts.js";
+import { type Answered, allInCallersWords } from "../attempts.js";
 import type { CancelPolicy, Receipt, UsageStatus } from "../receipt.js";
 import type { GenerationRun, Outcome } from "../run.js";
 import type { Delivery, StreamReader } from "../stream.js";
-import { allInCallersWords } from "../upstream-words.js";
 import { joinWarnings } from "../warnings.js";
-import { type BegunStream, type ChatAttempt, streamOf } from "./chat-attempts.js";
-import { cutWarning } from "./chat-cut.js";
-import { isHidden, nextCheck } from "./chat-hold.js";
-import { ChatMeter, type MeteredUsage } from "./chat-meter.js";
-import type { ChatPlan } from "./chat-plan.js";
-import { type ChatStreamBatch, ChatTail } from "./chat-tail.js";
-import { isFarBeyond, outputTokens, outputTokensOf, tokensBeyond } from "./usage-cap.js";
+import { type BegunStream, type ChatAttempt, cutWarning, streamOf } from "./answer.js";
+import { ChatMeter, isFarBeyond, type MeteredUsage, outputTokens, outputTokensOf, tokensBeyond } from "./meter.js";
+import { type ChatPlan, isHidden, nextCheck } from "./plan.js";
+import { type ChatStreamBatch, ChatTail } from "./stream-tail.js";
 
 export interface ChatCompletionStream {
   /** The generation's own id, known before anything has been asked of an upstream. */
@@ -48,9 +44,9 @@ export interface ChatCompletionStream {
   readonly isHit?: boolean;
 }
 
-export type OpenedChat = Pick<Receipt, "model" | "modelUsed" | "cancelPolicy"> & Partial<Pick<Receipt, "safety" | "warnings">>;
+type OpenedChat = Pick<Receipt, "model" | "modelUsed" | "cancelPolicy"> & Partial<Pick<Receipt, "safety" | "warnings">>;
 
-export interface StreamedChat {
+interface StreamedChat {
   readonly run: GenerationRun;
   readonly plan: ChatPlan;
   /** The caller would have the usage in a chunk of its own. */
@@ -71,7 +67,7 @@ export async function openChat(chat: StreamedChat): Promise<ChatReader> {
   return reader;
 }
 
-export class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
+class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   private readonly meter: ChatMeter;
   private readonly tail: ChatTail;
   private answered: Answered<BegunStream> | null = null;

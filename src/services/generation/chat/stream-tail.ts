@@ -9,9 +9,7 @@ import { formatSseEvent } from "../../../lib/sse.js";
 import { countDeltaTokens } from "../../../lib/tokenizer.js";
 import type { ChatChunk, ChatChunkBatch } from "../../../providers/provider.js";
 import { type Receipt, toStreamReceipt } from "../receipt.js";
-import { cutChunk } from "./chat-cut.js";
-import { namedChunk } from "./chat-name.js";
-import { withCost } from "./chat-usage.js";
+import { cutChunk, namedChunk, withCost } from "./answer.js";
 
 export interface ChatStreamBatch {
   readonly chunks: readonly ChatChunkObject[];
