@@ -72,6 +72,5 @@ export interface RequestContext {
  * for its first generation: only whoever goes on with that very generation names it.
  */
 export function deriveContext(ctx: RequestContext, changes: Partial<RequestContext>): RequestContext {
-  const { caller, requestId, clientAddress, signal, log, note, hops, maxCost } = ctx;
-  return { caller, requestId, clientAddress, signal, log, note, hops, maxCost, ...changes };
+  return Object.create(ctx, Object.getOwnPropertyDescriptors({ reservedId: undefined, ...changes }));
 }

@@ -24,7 +24,8 @@ const CHARGE = /\b(?:credits|\w*charge)\??\.(?:open|settle|release)\(/gi;
 /** A table that says a number for each code of an error. */
 const STATUS_TABLE = /\bRecord<ErrorCode, number>/g;
 /** Makes a request's context from its parts. */
-const CONTEXT = /\bimplements RequestContext\b|\b(?:const|let) \w+: RequestContext = \{|\): RequestContext \{/g;
+const CONTEXT =
+  /\bimplements RequestContext\b|\b(?:const|let) \w+: RequestContext = \{|\breturn \{[^}]*\brequestId\b[^}]*\bclientAddress\b/g;
 
 export function measureShape(sources: Sources): Shape {
   const imports = importsOf(sources);

@@ -12,28 +12,36 @@ import { challengeOf } from "../services/access/bearer.js";
 import { BodyAborted } from "./body.js";
 import type { Exchange } from "./exchange.js";
 
-/** The status of each code, and the `type` by which clients of OpenAI's API sort errors. */
-const CODES: Readonly<Record<ErrorCode, { readonly status: number; readonly type: string }>> = {
-  BAD_REQUEST: { status: 400, type: "invalid_request_error" },
-  CONTENT_BLOCKED: { status: 400, type: "invalid_request_error" },
-  UNAUTHORIZED: { status: 401, type: "authentication_error" },
-  INSUFFICIENT_BALANCE: { status: 402, type: "insufficient_quota" },
-  KEY_BUDGET_EXHAUSTED: { status: 402, type: "insufficient_quota" },
-  FORBIDDEN: { status: 403, type: "permission_error" },
-  NOT_FOUND: { status: 404, type: "invalid_request_error" },
-  METHOD_NOT_ALLOWED: { status: 405, type: "invalid_request_error" },
-  CONFLICT: { status: 409, type: "invalid_request_error" },
-  PAYLOAD_TOO_LARGE: { status: 413, type: "invalid_request_error" },
-  UNSUPPORTED_MEDIA_TYPE: { status: 415, type: "invalid_request_error" },
-  UPGRADE_REQUIRED: { status: 426, type: "invalid_request_error" },
-  RATE_LIMITED: { status: 429, type: "rate_limit_error" },
-  INTERNAL_ERROR: { status: 500, type: "api_error" },
-  UPSTREAM_ERROR: { status: 502, type: "api_error" },
-  SERVICE_UNAVAILABLE: { status: 503, type: "api_error" },
-  UPSTREAM_TIMEOUT: { status: 504, type: "api_error" },
+/** The one table of statuses. */
+const STATUSES: Readonly<Record<ErrorCode, number>> = {
+  BAD_REQUEST: 400,
+  CONTENT_BLOCKED: 400,
+  UNAUTHORIZED: 401,
+  INSUFFICIENT_BALANCE: 402,
+  KEY_BUDGET_EXHAUSTED: 402,
+  FORBIDDEN: 403,
+  NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  CONFLICT: 409,
+  PAYLOAD_TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  UPGRADE_REQUIRED: 426,
+  RATE_LIMITED: 429,
+  INTERNAL_ERROR: 500,
+  UPSTREAM_ERROR: 502,
+  SERVICE_UNAVAILABLE: 503,
+  UPSTREAM_TIMEOUT: 504,
 };
 
-/** With what the frameworks below refuse a request by themselves; several codes have one status, of which the first is meant. */
+/** The `type` by which clients of OpenAI's API sort errors, where it is not that of any other 4xx or 5xx. */
+const TYPES: ReadonlyMap<number, string> = new Map([
+  [STATUSES.UNAUTHORIZED, "authentication_error"],
+  [STATUSES.INSUFFICIENT_BALANCE, "insufficient_quota"],
+  [STATUSES.FORBIDDEN, "permission_error"],
+  [STATUSES.RATE_LIMITED, "rate_limit_error"],
+]);
+
+/** With what the frameworks below refuse a request by themselves; of several codes with one status the first is meant. */
 const REFUSALS: readonly ErrorCode[] = [
   "BAD_REQUEST",
   "FORBIDDEN",
@@ -42,7 +50,7 @@ const REFUSALS: readonly ErrorCode[] = [
   "PAYLOAD_TOO_LARGE",
   "UNSUPPORTED_MEDIA_TYPE",
 ];
-const CODES_BY_STATUS: ReadonlyMap<number, ErrorCode> = new Map(REFUSALS.map((code) => [CODES[code].status, code]));
+const CODES_BY_STATUS: ReadonlyMap<number, ErrorCode> = new Map(REFUSALS.map((code) => [STATUSES[code], code]));
 
 /** Official SDKs repeat 409 and 5xx by themselves; on these, repeating is useless or pays twice. */
 const NEVER_RETRIED: ReadonlySet<ErrorCode> = new Set(["INSUFFICIENT_BALANCE", "KEY_BUDGET_EXHAUSTED", "FORBIDDEN", "CONFLICT"]);
@@ -70,12 +78,12 @@ export interface ErrorEnvelope {
 }
 
 export function statusOf(code: ErrorCode): number {
-  return CODES[code].status;
+  return STATUSES[code];
 }
 
 /** Of what is over: as if it had been answered by itself, over HTTP. */
 export function statusOfNote({ code }: RequestNote): number {
-  return code === null ? 200 : (ownValue(CODES, code)?.status ?? CODES.INTERNAL_ERROR.status);
+  return code === null ? 200 : (ownValue(STATUSES, code) ?? STATUSES.INTERNAL_ERROR);
 }
 
 /** Null for a status with which no request is refused before it is understood. */
@@ -94,8 +102,12 @@ export function toErrorEnvelope(error: AppError, requestId: string): ErrorEnvelo
 
 export function toErrorObject(error: AppError, requestId: string): ErrorObject {
   const { code, message, param, details } = error;
-  const base = { code, message, type: CODES[code].type, param: param ?? null, requestId, timestamp: new Date().toISOString() };
+  const base = { code, message, type: typeOf(code), param: param ?? null, requestId, timestamp: new Date().toISOString() };
   return details === undefined ? base : { ...base, details };
+}
+
+function typeOf(code: ErrorCode): string {
+  return TYPES.get(STATUSES[code]) ?? (isServerError(code) ? "api_error" : "invalid_request_error");
 }
 
 /** What was asked, as far as an error is told with it and logged. */
