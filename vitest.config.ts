@@ -1,28 +1,12 @@
-import { existsSync, statfsSync } from "node:fs";
+import { existsSync, statfsSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** They take longest: begun last, they would be waited for alone. */
-const LONGEST = [
-  "contract/build",
-  "store/embedded",
-  "e2e/crash",
-  "services/agents/sandbox",
-  "contract/permission-matrix",
-  "store/events",
-  "e2e/idempotency",
-  "services/generation/jobs/jobs",
-  "rest/speech",
-  "providers/sandbox/speech",
-  "graphql/transport",
-  "store/ledger-properties",
-  "store/migrations",
-  "providers/http",
-  "providers/sandbox/video",
-  "services/credits/settler-outage",
-];
+/** Tests that start programs and databases of their own: they take longest, and begun last they would be waited for alone. */
+const LONG_FOLDERS = ["e2e", "contract", "store"];
 
 /** The system's memory disk: half of what the tests do is writing databases that nobody reads again. */
 const MEMORY_DISK = "/dev/shm";
@@ -35,11 +19,16 @@ function temporaryDirectory(): string {
   return bavail * bsize < MEMORY_DISK_BYTES_MIN ? tmpdir() : MEMORY_DISK;
 }
 
+/** By what the last runs have measured; where they have measured nothing, as on a fresh clone, by folder and then by size. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ moduleId }: TestSpecification) => LONGEST.some((name) => moduleId.endsWith(`/test/${name}.test.ts`));
-    const sorted = await super.sort(files);
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+    const { cache, config } = this.ctx;
+    const isMeasured = ({ moduleId, project }: TestSpecification) =>
+      cache.getFileTestResults(`${project.name}:${relative(config.root, moduleId)}`) !== undefined;
+    const isLong = ({ moduleId }: TestSpecification) => LONG_FOLDERS.some((folder) => moduleId.includes(`/test/${folder}/`));
+    const sizeOf = ({ moduleId }: TestSpecification) => statSync(moduleId).size;
+    const unknown = files.filter((file) => !isMeasured(file)).sort((one, other) => sizeOf(other) - sizeOf(one));
+    return [...unknown.filter(isLong), ...unknown.filter((file) => !isLong(file)), ...(await super.sort(files.filter(isMeasured)))];
   }
 }
 
