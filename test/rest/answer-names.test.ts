@@ -2,20 +2,16 @@
  * What generations answer, on every route that generates and every GraphQL field that does: the model's name is the id that was called,
  * whatever the upstream calls it, in answers and in errors; and the headers that tell of a generation are on all of them.
  */
-import { getNamedType, isInterfaceType, isObjectType } from "graphql";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createSchema } from "../../src/graphql/schema.js";
-import { recordRoutes } from "../../src/rest/router.js";
-import type { Database } from "../../src/store/database.js";
-import { execute, post as postDocument, subscribeSse, type Target } from "../graphql/client.js";
+import { execute } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMember, type Member, registerModel } from "../support/community-models.js";
 import { startFakeRealtime } from "../support/fake-realtime.js";
 import { createFakeVideos, readClip } from "../support/fake-videos.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { chatChunks, chatCompletion } from "../support/openai-bodies.js";
-import { imagesObject, picture } from "../support/pictures.js";
-import { recording } from "../support/recordings.js";
+import { goodReply } from "../support/operation-upstreams.js";
+import { type Asking, type Fields, OPERATIONS, type Operation, type Kind as OperationKind } from "../support/operations.js";
 import { responseObject, responseUsage, textItem } from "../support/responses-bodies.js";
 import { errorReply, event, json, type Reply, raw, sse } from "../support/upstream-replies.js";
 import { connectRealtime } from "./realtime-client.js";
@@ -24,15 +20,15 @@ import { connectRealtime } from "./realtime-client.js";
 const SECRET = "Secret-9b.instruct";
 const NAMES = { model: SECRET, provider: SECRET };
 const MODALITIES = ["text", "image", "video", "speech", "music", "transcription", "embedding", "moderation"] as const;
-type Kind = (typeof MODALITIES)[number] | "responses";
+type Kind = OperationKind | "responses";
+
+const clip = await readClip(1);
 
 let app: TestApp;
 let me: Member;
-let target: Target;
 /** Of the operator, called by an alias; and of an account. */
 let owned: Partial<Record<Kind, string>>;
-let replies: Record<Kind, () => Reply>;
-let counter = 0;
+let asking: Asking;
 let realtime: Awaited<ReturnType<typeof startFakeRealtime>>;
 
 beforeAll(async () => {
@@ -55,7 +51,7 @@ beforeAll(async () => {
     upstreams: [{ id: "live", wireFormat: "openai", baseUrl: realtime.baseUrl, apiKey: "live-secret-key" }],
   });
   me = await createMember(app);
-  target = { baseUrl: app.baseUrl, wsUrl: app.wsUrl, key: me.key };
+  asking = { baseUrl: app.baseUrl, wsUrl: app.wsUrl, key: me.key };
   const own = async (modality: string, path: string, api: "chat_completions" | "responses" | null = null) =>
     (await registerModel(app, me, { modality: modality as "text", api, url: app.upstream.baseUrl + path, upstreamModel: SECRET })).modelId;
   owned = {
@@ -67,47 +63,14 @@ beforeAll(async () => {
     transcription: await own("transcription", ""),
     embedding: await own("embedding", ""),
   };
-  const [painted, clip] = [await picture(), await readClip(1)];
-  const sound = raw(recording(1), { headers: { "content-type": "audio/wav" } });
-  const verdict = { flagged: false, categories: { hate: false }, category_scores: { hate: 0.1 } };
-  replies = {
-    text: () => json({ ...chatCompletion({ content: "Hello." }), ...NAMES }),
-    responses: () => json(responseObject([textItem("Hello.")], { ...NAMES, usage: responseUsage({ input: 5, output: 2 }) })),
-    image: () => json({ ...imagesObject([painted]), ...NAMES }),
-    video: () => raw(clip, { headers: { "content-type": "video/mp4" } }),
-    speech: () => sound,
-    music: () => sound,
-    transcription: () => json({ text: "Hello.", ...NAMES }),
-    embedding: () =>
-      json({
-        object: "list",
-        data: [{ object: "embedding", index: 0, embedding: [1, 2] }],
-        usage: { prompt_tokens: 1, total_tokens: 1 },
-        ...NAMES,
-      }),
-    moderation: () => json({ id: "modr-1", results: [verdict], ...NAMES }),
-  };
 });
 afterAll(async () => {
-  const { pool } = Reflect.get(app.services.usage, "database") as Database;
+  const { pool } = app.database;
   const broken = await findBrokenInvariants(pool, { isIdle: true });
   await app.close();
   await realtime.close();
   expect(broken).toEqual({});
 });
-
-/** What nobody has asked for. */
-function words(): string {
-  counter += 1;
-  return `piece ${counter}`;
-}
-
-function form(fields: Record<string, string>, name: string, file: Uint8Array): FormData {
-  const data = new FormData();
-  for (const [field, value] of Object.entries(fields)) data.set(field, value);
-  data.set(name, new Blob([file as Uint8Array<ArrayBuffer>]), "file.wav");
-  return data;
-}
 
 function ask(method: string, path: string, body?: unknown): Promise<Response> {
   const isForm = body instanceof FormData;
@@ -120,31 +83,17 @@ function ask(method: string, path: string, body?: unknown): Promise<Response> {
 
 const messages = [{ role: "user", content: "Hi" }];
 
-/** By operation: which kind of model it calls, and how. */
-const ROUTES: Readonly<Record<string, { readonly kind: Kind; readonly send: (model: string) => Promise<Response> }>> = {
-  "POST /v1/chat/completions": { kind: "text", send: (model) => ask("POST", "/v1/chat/completions", { model, messages }) },
-  "POST /v1/responses": { kind: "text", send: (model) => ask("POST", "/v1/responses", { model, input: "Hi" }) },
-  "POST /text": { kind: "text", send: (model) => ask("POST", "/text", { model, messages }) },
-  "GET /text/{prompt}": { kind: "text", send: (model) => ask("GET", `/text/${words()}?model=${encodeURIComponent(model)}`) },
-  "POST /v1/images/generations": { kind: "image", send: (model) => ask("POST", "/v1/images/generations", { model, prompt: "A fox" }) },
-  "POST /v1/images/edits": {
-    kind: "image",
-    send: async (model) => ask("POST", "/v1/images/edits", form({ model, prompt: "A fox" }, "image", await picture())),
-  },
-  "GET /image/{prompt}": { kind: "image", send: (model) => ask("GET", `/image/${words()}?model=${encodeURIComponent(model)}`) },
-  "GET /video/{prompt}": { kind: "video", send: (model) => ask("GET", `/video/${words()}?model=${encodeURIComponent(model)}`) },
-  "POST /v1/videos": { kind: "video", send: (model) => ask("POST", "/v1/videos", { model, prompt: "A fox" }) },
-  "POST /v1/audio/speech": { kind: "speech", send: (model) => ask("POST", "/v1/audio/speech", { model, input: "Hi" }) },
-  "GET /audio/{text}": { kind: "speech", send: (model) => ask("GET", `/audio/${words()}?model=${encodeURIComponent(model)}`) },
-  "POST /v1/audio/transcriptions": {
-    kind: "transcription",
-    send: (model) => ask("POST", "/v1/audio/transcriptions", form({ model, response_format: "verbose_json" }, "file", recording(1))),
-  },
-  "POST /v1/embeddings": { kind: "embedding", send: (model) => ask("POST", "/v1/embeddings", { model, input: "Hi" }) },
-  "POST /v1/moderations": { kind: "moderation", send: (model) => ask("POST", "/v1/moderations", { model, input: "Hi" }) },
-};
-/** Operators' videos are jobs of the upstream's. */
-const isJob = (kind: Kind, isOwned: boolean) => kind === "video" && !isOwned;
+/** What the upstream answers, which names itself. */
+function replyTo(operation: Operation, kind: Kind, isOwned: boolean): Reply {
+  if (kind === "responses") return json(responseObject([textItem("Hello.")], { ...NAMES, usage: responseUsage({ input: 5, output: 2 }) }));
+  return kind === "video" && isOwned ? raw(clip, { headers: { "content-type": "video/mp4" } }) : goodReply(operation, NAMES);
+}
+
+/** With everything that may be told. */
+function fieldsOf({ kind, face }: Operation, model: string): Fields {
+  if (kind !== "transcription") return { model };
+  return face === "REST" ? { model, response_format: "verbose_json" } : { model, responseFormat: "VERBOSE_JSON" };
+}
 
 const told = async (answer: Response) => ({
   status: answer.status,
@@ -152,33 +101,23 @@ const told = async (answer: Response) => ({
   body: Buffer.from(await answer.arrayBuffer()).toString("latin1"),
 });
 
-const CALLED = Object.entries(ROUTES).flatMap(([operation, route]) => {
-  const callers: readonly (readonly [string, Kind, boolean])[] = [
-    [operation, route.kind, false],
-    ...(route.kind === "moderation" ? [] : ([[operation, route.kind, true]] as const)),
-    ...(route.kind === "text" ? ([[operation, "responses", true]] as const) : []),
+const CALLED = OPERATIONS.filter(({ face, delivery }) => face === "REST" && delivery !== "session").flatMap((operation) => {
+  const { name, kind, delivery } = operation;
+  const callers: readonly (readonly [string, Kind, boolean, Operation])[] = [
+    [name, kind, false, operation],
+    ...(kind === "moderation" || kind === "music" ? [] : ([[name, kind, true, operation]] as const)),
+    ...(kind === "text" && delivery === "whole" ? ([[name, "responses", true, operation]] as const) : []),
   ];
   return callers;
 });
 
 describe("REST", () => {
-  it("has no generation that is not asked here", () => {
-    const generating = recordRoutes().flatMap(({ path, methods }) =>
-      Object.entries(methods)
-        .filter(([method, { isGeneration }]) => isGeneration || (method === "GET" && /^\/(?:text|image|video|audio)\/\*/.test(path)))
-        .map(([method]) => `${method} ${path.replace(/\*(\w+)/, "{$1}")}`),
-    );
-
-    expect(generating.sort()).toEqual(Object.keys(ROUTES).sort());
-  });
-
   it.each(CALLED)(
     "%s names the model as it was called (%s, of an account: %s), and tells of the generation",
-    async (operation, kind, isOwned) => {
+    async (_name, kind, isOwned, operation) => {
       const id = (isOwned ? owned[kind] : `acme/hidden-${kind}`) ?? "";
-      const videos = createFakeVideos({ clip: await readClip(1), pollAfterMs: 1 });
-      app.upstream.replyAlways(isJob(kind, isOwned) ? videos.reply : replies[kind]());
-      const answer = await (ROUTES[operation]?.send(isOwned ? id : `by-alias-${kind}`) ?? Promise.reject(new Error(operation)));
+      app.upstream.replyAlways(replyTo(operation, kind, isOwned));
+      const answer = await operation.send(asking, fieldsOf(operation, isOwned ? id : `by-alias-${kind}`));
       const { status, head, body } = await told(answer);
       app.upstream.replyAlways(null);
 
@@ -188,18 +127,18 @@ describe("REST", () => {
       expect(answer.headers.get("x-cache")).toBe("MISS");
       expect(answer.headers.get("x-generation-id")).toMatch(/^[0-9a-f-]{36}$/);
       // A job is answered before anybody has begun to work on it.
-      if (operation === "POST /v1/videos") return;
+      if (operation.delivery === "job") return;
       expect(answer.headers.get("x-model-used")).toBe(id);
       expect(answer.headers.get("server-timing")).toMatch(/^gateway;dur=[\d.]+, upstream;dur=[\d.]+$/);
     },
   );
 
-  it.each(CALLED.filter(([operation]) => operation !== "POST /v1/videos"))(
+  it.each(CALLED.filter(([, , , { delivery }]) => delivery !== "job"))(
     "%s tells an upstream's refusal without its name (%s, %s)",
-    async (operation, kind, isOwned) => {
+    async (_name, kind, isOwned, operation) => {
       const id = (isOwned ? owned[kind] : `acme/hidden-${kind}`) ?? "";
       app.upstream.replyAlways(errorReply(400, `The model '${SECRET.toLowerCase()}' is not for you; ask models/${SECRET}.`));
-      const { status, head, body } = await told(await (ROUTES[operation]?.send(id) ?? Promise.reject(new Error(operation))));
+      const { status, head, body } = await told(await operation.send(asking, fieldsOf(operation, id)));
       app.upstream.replyAlways(null);
 
       expect(status).toBe(400);
@@ -220,9 +159,9 @@ describe("REST", () => {
     const streamed = await (await ask("POST", "/v1/chat/completions", { model: "by-alias-text", messages, stream: true })).text();
     const chunks = streamed.split("\n\n").filter((line) => line.startsWith("data: {"));
     const named = () => sse(chatChunks(["Hello"]).map((chunk) => ({ ...chunk, ...NAMES })));
-    app.upstream.replyNext(named(), named(), replies.text());
+    app.upstream.replyNext(named(), named(), json({ ...chatCompletion({ content: "Hello." }), ...NAMES }));
     const responses = await (await ask("POST", "/v1/responses", { model: owned.text, input: "Hi", stream: true })).text();
-    const kept = `/text/${words()}?model=by-alias-text&stream=true`;
+    const kept = `/text/names?model=by-alias-text&stream=true`;
     const [made, replayed] = [await (await ask("GET", kept)).text(), await ask("GET", kept)];
     const again = () =>
       fetch(`${app.baseUrl}/v1/chat/completions`, {
@@ -273,102 +212,42 @@ describe("REST", () => {
   });
 });
 
-/** By field: what is asked, and which kind of model answers. */
-const FIELDS: Readonly<Record<string, { readonly kind: Kind; readonly selection: string; readonly input: (model: string) => object }>> = {
-  createChatCompletion: {
-    kind: "text",
-    selection: "completion { model } raw",
-    input: (model) => ({ model, messages: [{ role: "USER", content: "Hi" }] }),
-  },
-  createResponse: { kind: "text", selection: "response { raw }", input: (model) => ({ model, input: "Hi" }) },
-  generateImage: { kind: "image", selection: "images { contentType }", input: (model) => ({ model, prompt: "A fox" }) },
-  editImage: { kind: "image", selection: "images { contentType }", input: (model) => ({ model, prompt: "A fox", images: [PIXEL] }) },
-  createSpeech: { kind: "speech", selection: "contentType", input: (model) => ({ model, input: "Hi" }) },
-  generateMusic: { kind: "music", selection: "contentType", input: (model) => ({ model, prompt: "A tune" }) },
-  createTranscription: {
-    kind: "transcription",
-    selection: "text formatted",
-    input: (model) => ({ model, file: null, responseFormat: "VERBOSE_JSON" }),
-  },
-  createEmbeddings: { kind: "embedding", selection: "embeddings { index }", input: (model) => ({ model, input: ["Hi"] }) },
-  createModeration: { kind: "moderation", selection: "id", input: (model) => ({ model, input: "Hi" }) },
-};
-const PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-const RECEIPT = "receipt { model modelUsed warnings }";
-
-function documentOf(name: string, selection: string): string {
-  return `mutation($input: ${name[0]?.toUpperCase()}${name.slice(1)}Input!) { ${name}(input: $input) { ${selection} ${RECEIPT} } }`;
-}
-
-async function mutate(name: string, model: string): Promise<string> {
-  const field = FIELDS[name];
-  if (!field) throw new Error(name);
-  const document = { query: documentOf(name, field.selection), variables: { input: field.input(model) } };
-  if (name !== "createTranscription") return (await postDocument(target, document)).text();
-  const data = new FormData();
-  data.set("operations", JSON.stringify(document));
-  data.set("map", JSON.stringify({ 0: ["variables.input.file"] }));
-  data.set("0", new Blob([recording(1) as Uint8Array<ArrayBuffer>]), "a.wav");
-  const headers = { authorization: `Bearer ${me.key}`, "x-graphql-yoga-csrf": "1" };
-  return (await fetch(`${app.baseUrl}/graphql`, { method: "POST", headers, body: data })).text();
-}
+const FIELDS = OPERATIONS.filter(({ face }) => face === "GraphQL").map((operation) => [operation.name, operation] as const);
 
 describe("GraphQL", () => {
-  const schema = createSchema();
-
-  it("has no generation that is not asked here", () => {
-    const generating = [schema.getMutationType(), schema.getSubscriptionType()].flatMap((root) =>
-      Object.values(root?.getFields() ?? {}).filter(({ type }) => {
-        const payload = getNamedType(type);
-        const types = isInterfaceType(payload) ? schema.getPossibleTypes(payload) : [payload];
-        return types.some((one) => isObjectType(one) && "receipt" in one.getFields() && one.name !== "Generation");
-      }),
-    );
-
-    expect(generating.map(({ name }) => name).sort()).toEqual([...Object.keys(FIELDS), "chatCompletion", "response", "speech"].sort());
-  });
-
-  it.each(Object.entries(FIELDS))("%s names the model as it was called", async (name, { kind }) => {
-    app.upstream.replyNext(replies[kind]());
-    const answered = await mutate(name, `by-alias-${kind}`);
+  it.each(FIELDS.filter(([, { delivery }]) => delivery === "whole"))("%s names the model as it was called", async (name, operation) => {
+    const { kind } = operation;
+    const ask = async () => (await operation.send(asking, fieldsOf(operation, `by-alias-${kind}`))).text();
+    app.upstream.replyNext(goodReply(operation, NAMES));
+    const answered = await ask();
     app.upstream.replyNext(errorReply(400, `No ${SECRET}.`));
-    const refused = await mutate(name, `by-alias-${kind}`);
+    const refused = await ask();
 
     expect(answered).not.toContain(SECRET);
     expect(JSON.parse(answered)).toMatchObject({
-      data: { [name]: { receipt: { model: `acme/hidden-${kind}`, modelUsed: `acme/hidden-${kind}` } } },
+      data: { [name.replace("Mutation.", "")]: { receipt: { model: `acme/hidden-${kind}`, modelUsed: `acme/hidden-${kind}` } } },
     });
     expect(answered).not.toContain('"errors"');
     expect(refused).toContain(`No acme/hidden-${kind}.`);
   });
 
-  it("names what subscriptions tell", async () => {
-    const named = () => sse(chatChunks(["Hello"]).map((chunk) => ({ ...chunk, ...NAMES })));
-    const documents = [
-      `subscription { chatCompletion(input: { model: "${owned.text}", messages: [{ role: USER, content: "Hi" }] }) {
-        ... on ChatCompletionDelta { raw } ... on ChatCompletionEnd { receipt { model modelUsed } } } }`,
-      `subscription { response(input: { model: "${owned.text}", input: "Hi" }) { event receipt { model modelUsed } } }`,
-      `subscription { speech(input: { model: "${owned.speech}", input: "Hi" }) {
-        ... on SpeechChunk { contentType } ... on SpeechEnd { receipt { model modelUsed } } } }`,
-    ];
-    for (const [index, query] of documents.entries()) {
-      app.upstream.replyNext(index < 2 ? named() : replies.speech());
-      const text = JSON.stringify(await subscribeSse(target, { query }).rest());
+  it.each(FIELDS.filter(([, { delivery }]) => delivery === "stream"))("%s names the model as it was called", async (_name, operation) => {
+    const id = owned[operation.kind];
+    app.upstream.replyNext(goodReply(operation, NAMES));
+    const text = await (await operation.send(asking, { model: id })).text();
 
-      const id = index < 2 ? owned.text : owned.speech;
-      expect(text).not.toContain(SECRET);
-      expect(text).toContain(JSON.stringify({ model: id, modelUsed: id }).slice(1, -1));
-    }
+    expect(text).not.toContain(SECRET);
+    expect(text).toContain(JSON.stringify({ model: id, modelUsed: id }).slice(1, -1));
   });
 
   it("names the model of a generation job", async () => {
-    app.upstream.replyAlways(createFakeVideos({ clip: await readClip(1), pollAfterMs: 1 }).reply);
+    app.upstream.replyAlways(createFakeVideos({ clip: clip, pollAfterMs: 1 }).reply);
     const started = JSON.stringify(
-      await execute(target, 'mutation { generateVideo(input: { model: "by-alias-video", prompt: "A fox" }) { id model } }'),
+      await execute(asking, 'mutation { generateVideo(input: { model: "by-alias-video", prompt: "A fox" }) { id model } }'),
     );
     const { id } = (JSON.parse(started) as { data: { generateVideo: { id: string } } }).data.generateVideo;
     const look = async () =>
-      JSON.stringify(await execute(target, `{ generation(id: "${id}") { status model receipt { model modelUsed } } }`));
+      JSON.stringify(await execute(asking, `{ generation(id: "${id}") { status model receipt { model modelUsed } } }`));
     await expect.poll(look).toContain("SUCCEEDED");
     app.upstream.replyAlways(null);
 

@@ -4,10 +4,10 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { STREAM_HEAD_WAIT_MS } from "../../src/limits.js";
-import { subscribeSse, type Target } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeRealtime, startFakeRealtime } from "../support/fake-realtime.js";
 import { chatChunk, chatChunks } from "../support/openai-bodies.js";
+import { OPERATIONS } from "../support/operations.js";
 import { bytes, closeSocket, errorReply, gated, json, type Reply, raw, sse } from "../support/upstream-replies.js";
 import { type Client, createClient } from "./client.js";
 import { connectRealtime } from "./realtime-client.js";
@@ -20,7 +20,6 @@ const STOPPED = "The upstream's answer ended early: it stopped without saying th
 let app: TestApp;
 let realtime: FakeRealtime;
 let client: Client;
-let target: Target;
 
 beforeAll(async () => {
   realtime = await startFakeRealtime();
@@ -35,7 +34,6 @@ beforeAll(async () => {
     ],
   });
   client = createClient(app.baseUrl, app.key);
-  target = app;
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -55,25 +53,15 @@ function messageIn(text: string): unknown {
 }
 
 const messages = [{ role: "user", content: "Hi" }];
-const FACES: Readonly<Record<string, (model: string) => Promise<unknown>>> = {
-  "chat completions": async (model) => messageIn((await client.post("/v1/chat/completions", { model, messages, stream: true })).text),
-  text: async (model) => messageIn((await client.post("/text", { model, messages, stream: true })).text),
-  responses: async (model) => messageIn((await client.post("/v1/responses", { model, input: "Hi", stream: true })).text),
-  "the subscription to a chat": (model) =>
-    lastError(`subscription { chatCompletion(input: { model: "${model}", messages: [{ role: USER, content: "Hi" }] }) { generationId } }`),
-  "the subscription to a response": (model) =>
-    lastError(`subscription { response(input: { model: "${model}", input: "Hi" }) { generationId } }`),
-};
-
-async function lastError(query: string): Promise<unknown> {
-  const results = await subscribeSse(target, { query }).rest();
-  return results.flatMap(({ errors = [] }) => errors).at(-1)?.message;
-}
+const STREAMS = OPERATIONS.filter(({ kind, delivery }) => kind === "text" && delivery === "stream").map(
+  (stream) => [stream.name, stream] as const,
+);
 
 const begun = [chatChunk({ content: "Hel" })];
 
 describe("a stream that fails is told of", () => {
-  it.each(Object.entries(FACES))("by %s in the words that fit", async (_face, messageOf) => {
+  it.each(STREAMS)("by %s in the words that fit", async (_name, stream) => {
+    const messageOf = async (model: string) => (await stream.ask(app, { model })).message;
     const told = async (...replies: Reply[]) => {
       app.upstream.replyNext(...replies);
       return messageOf("acme/free");
