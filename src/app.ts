@@ -19,6 +19,7 @@ import { listenAt, trackRequests } from "./lib/http-server.js";
 import { type RequestEnd, type RequestNote, watchRequests } from "./lib/request-note.js";
 import { type Addresses, loopbackUrl } from "./lib/urls.js";
 import { DRAIN_TIMEOUT_MS, HTTP_HEADERS_TIMEOUT_MS, HTTP_KEEP_ALIVE_MS, HTTP_REQUEST_TIMEOUT_MS } from "./limits.js";
+import type { Infrastructure } from "./services/composition/infrastructure.js";
 import { openPlatform } from "./services/composition/platform.js";
 import { AccessLog } from "./services/metrics/access-log.js";
 import { Metrics } from "./services/metrics/metrics.js";
@@ -27,6 +28,8 @@ import type { Services } from "./services/services.js";
 export interface App {
   readonly http: Server;
   readonly services: Services;
+  /** What the services stand on. */
+  readonly infrastructure: Infrastructure;
   readonly newOwnerKey: string | null;
   /** Where it is reached. */
   readonly addresses: Addresses & { readonly port: number };
@@ -130,6 +133,7 @@ async function serve(
   return {
     http,
     services: platform.services,
+    infrastructure: platform.infrastructure,
     newOwnerKey: platform.newOwnerKey,
     addresses: { port: portOf(http, config), ...addresses() },
     close: () => {

@@ -2,7 +2,6 @@
  * Configuration: one schema over the environment, every name with a working default (`.env.example` lists them). Nothing
  * else reads the environment; `main.ts` hands it in, tests hand in what they like and spread over the result.
  */
-
 import { resolve } from "node:path";
 import * as z from "zod";
 import { faultOfSecretKey } from "../lib/api-key-format.js";
@@ -114,6 +113,8 @@ export interface Config {
   readonly graphql: { readonly introspection: boolean; readonly graphiql: boolean };
   /** How long a hold waits for what others hold. Not from the environment. */
   readonly contendedHoldWaitMs: number;
+  /** Of realtime sessions; what it leaves out is as specified. Looked at when a session opens. Not from the environment. */
+  readonly realtimeTimes: { readonly totalMs?: number; readonly idleMs?: number; readonly reportMs?: number };
   /** How often callers are pinged on their WebSockets, and how long one may leave unread what it was sent. Not from the environment. */
   readonly webSockets: { readonly pingMs: number; readonly stalledMs: number };
   /** How long an upstream may take. Not from the environment. */
@@ -262,6 +263,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     // Unspecified: open where just this machine can ask, closed to the world until the operator says otherwise.
     graphql: { introspection: values.GRAPHQL_INTROSPECTION ?? isLocal, graphiql: values.GRAPHIQL ?? isLocal },
     contendedHoldWaitMs: CONTENDED_HOLD_WAIT_MS,
+    realtimeTimes: {},
     webSockets: { pingMs: WEBSOCKET_PING_MS, stalledMs: SLOW_READER_TIMEOUT_MS },
     timeouts: { connectMs: UPSTREAM_CONNECT_TIMEOUT_MS, idleMs: UPSTREAM_IDLE_TIMEOUT_MS, totalMs: GENERATION_TIMEOUT_MS },
     readEnv,

@@ -131,7 +131,7 @@ export function createServices(
   };
   const { totalMs } = settings.timeouts;
   const mediaUrl = () => addresses().mediaUrl;
-  const mediaQuotas = new MediaQuotas(database, settings.mediaQuota, infrastructure.freeBytes, clock);
+  const mediaQuotas = new MediaQuotas(database, settings.mediaQuota, () => infrastructure.freeBytes(), clock);
   const idempotency = new Idempotency(database, blobs, new AnswerRoom(mediaQuotas, clock), clock, processId, log);
   const mediaLinks = new MediaLinks({ database, blobs, quotas: mediaQuotas, clock, mediaUrl });
   const mediaObjects = new MediaObjects({
@@ -319,7 +319,7 @@ export function createServices(
     metricsReport: new MetricsReport(metrics, settings.metrics, access),
     moderations: new Moderations(generations, upstreams, admission.addresses),
     music,
-    realtime: new RealtimeSessions({ generations, admission, upstreams, catalog }),
+    realtime: new RealtimeSessions({ generations, admission, upstreams, catalog, times: settings.realtimeTimes }),
     responses: new Responses(chat, catalog),
     sessions,
     signIn,

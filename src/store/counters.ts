@@ -102,6 +102,11 @@ export class MemoryCounters implements Counters {
     return take(bucket, rule, units, needed);
   }
 
+  /** How many names are remembered of each window, in all. */
+  get windowSize(): number {
+    return [...this.windows.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
   close(): void {
     for (const window of this.windows.values()) window.clear();
     this.buckets.clear();
@@ -125,6 +130,11 @@ class MemoryWindow {
   count(name: string): Promise<number> {
     this.names.set(name, true);
     return toWait(this.limiter.consume(name));
+  }
+
+  /** Of the library's own memory: the list beside it is to bound that. */
+  get size(): number {
+    return Object.keys(this.limiter.dump().storage).length;
   }
 
   clear(): void {

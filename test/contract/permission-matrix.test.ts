@@ -9,9 +9,11 @@ import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { createSchema } from "../../src/graphql/schema.js";
+import { systemClock } from "../../src/lib/clock.js";
 import { recordRoutes } from "../../src/rest/router.js";
-import type { WebhooksDependencies } from "../../src/services/webhooks/webhooks.js";
+import { EndpointSecrets } from "../../src/services/webhooks/secrets.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { secretBoxOf } from "../support/secrets.js";
 import { type Cast, createCast, databaseOf, type MatrixCaller } from "./support/matrix-callers.js";
 import { ELSEWHERE, NOBODY, OPERATIONS, type Operation, type Target } from "./support/matrix-operations.js";
 
@@ -97,8 +99,7 @@ async function createTarget(target: Target | undefined): Promise<string> {
 }
 
 function sealedSecret(id: string): Uint8Array<ArrayBuffer> {
-  const { secrets } = Reflect.get(app.services.webhooks, "deps") as WebhooksDependencies;
-  return secrets.create(id).sealed;
+  return new EndpointSecrets(secretBoxOf(app), systemClock).create(id).sealed;
 }
 
 async function askRest({ rest, target }: Operation, caller: MatrixCaller, prefix: string): Promise<string> {

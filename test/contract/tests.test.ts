@@ -73,6 +73,32 @@ function asserts(body: Syntax, functions: ReadonlyMap<string, Syntax>, seen: Set
   return isFound;
 }
 
+/** What looks a private field up behind the compiler's back: by reflection, or by a cast of a part of the gateway to a shape of one's own. */
+function findPryings(text: string): string[] {
+  const found: string[] = [];
+  const program = syntaxOf(text);
+  visit(program, (node) => {
+    if (isReflected(node) || isRecast(node, text)) found.push(sourceOf(node, text));
+  });
+  return found;
+}
+
+function isReflected({ type, object, property }: Syntax): boolean {
+  return type === "MemberExpression" && nameOf(object) === "Reflect" && REFLECTIONS.has(nameOf(property));
+}
+const REFLECTIONS = new Set(["get", "set", "apply", "defineProperty", "getOwnPropertyDescriptor"]);
+
+function isRecast({ type, expression, typeAnnotation }: Syntax, text: string): boolean {
+  if (type !== "TSAsExpression") return false;
+  const { type: given, typeAnnotation: via } = expression as Syntax;
+  const isOwnShape =
+    (typeAnnotation as Syntax).type === "TSTypeLiteral" || (given === "TSAsExpression" && (via as Syntax).type === "TSUnknownKeyword");
+  return isOwnShape && PARTS_OF_A_GATEWAY.test(sourceOf(expression as Syntax, text));
+}
+const PARTS_OF_A_GATEWAY = /^\(?\w+\.(?:services|infrastructure)\.\w+(?! ?\()(?:\)| |$)/;
+
+const sourceOf = ({ start, end }: Syntax, text: string) => text.slice(Number(start), Number(end));
+
 const nameOf = (node: unknown) => String((node as Syntax | null)?.name ?? "");
 
 describe("every test", () => {
@@ -82,6 +108,32 @@ describe("every test", () => {
 
     expect(tests.length).toBeGreaterThan(200);
     expect(silent).toEqual([]);
+  });
+});
+
+it("looks at its subject from outside, and so does what tests share", () => {
+  expect(files.flatMap(({ file, text }) => findPryings(text).map((found) => `${file}: ${found}`))).toEqual([]);
+});
+
+describe("a look at a private field", () => {
+  it.each([
+    'const { pool } = Reflect.get(app.services.usage, "database") as Database;',
+    'Reflect.set(quotas, "freeBytes", async () => 0);',
+    "const { box } = app.services.models as unknown as { box: SecretBox };",
+    "(app.services.jobs as unknown as Jobs).runner.stop();",
+    "const events = app.infrastructure.events as { emitter: Emitter };",
+  ])("is found: %s", (text) => {
+    expect(findPryings(text)).toHaveLength(1);
+  });
+
+  it.each([
+    "const caller = (await app.services.apiKeys.authenticate(key)) as KeyCaller;",
+    "const { pool } = app.database;",
+    "const model = { id } as unknown as Model;",
+    "const body = (await response.json()) as { error: { code: string } };",
+    "const names = Reflect.ownKeys(target);",
+  ])("is told apart from: %s", (text) => {
+    expect(findPryings(text)).toEqual([]);
   });
 });
 

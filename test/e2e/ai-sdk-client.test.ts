@@ -14,7 +14,6 @@ import {
 } from "ai";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
@@ -38,7 +37,7 @@ beforeAll(async () => {
   openai = createOpenAI({ baseURL: `${app.baseUrl}/v1`, apiKey: app.key });
 });
 afterEach(async () => {
-  const { pool } = Reflect.get(app.services.usage, "database") as Database;
+  const { pool } = app.database;
   await expect.poll(() => findBrokenInvariants(pool, { isIdle: true })).toEqual({});
 });
 afterAll(() => app.close());

@@ -11,8 +11,6 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { BlobGc } from "../../src/services/files/blob-gc.js";
-import type { BlobStore } from "../../src/store/blobs.js";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, OWNER_KEY } from "../support/app.js";
 import { SERVER_PROGRAM } from "../support/compile.js";
 import { createTestDataDir, silentLog } from "../support/database.js";
@@ -109,8 +107,8 @@ it("keeps what it acknowledged, and nothing of the rest", { timeout: 120_000 }, 
 
   const app = await createTestApp({ dataDir });
   try {
-    const blobs = Reflect.get(app.services.blobTransfers, "blobs") as BlobStore;
-    const { prisma } = Reflect.get(app.services.usage, "database") as Database;
+    const blobs = app.infrastructure.blobs;
+    const { prisma } = app.database;
     const clock = { now: () => new Date(Date.now() + 2 * HOUR_MS) };
     const owner = { folder: "media", findNamed: (keys: readonly string[]) => app.services.mediaLinks.findNamed(keys) };
     await new BlobGc(blobs, [owner], clock, silentLog).sweepOrphans();

@@ -3,7 +3,6 @@ import { randomUUID } from "node:crypto";
 import type pg from "pg";
 import { expect } from "vitest";
 import { createApiKeyText, startOfApiKey } from "../../src/lib/api-key-format.js";
-import type { ApiKeyCache } from "../../src/services/api-keys/api-key-cache.js";
 import type { Database } from "../../src/store/database.js";
 import type { UsageRecordModel } from "../../src/store/generated/prisma/models.js";
 import type { TestApp } from "../support/app.js";
@@ -31,7 +30,7 @@ export interface PayerOptions {
 }
 
 export function databaseOf(app: TestApp): Database {
-  return Reflect.get(app.services.usage, "database") as Database;
+  return app.database;
 }
 
 export function poolOf(app: TestApp): pg.Pool {
@@ -44,7 +43,7 @@ export async function createPayer(
   { budget, permissions = ["balance", "usage"], allowedModels, ...buckets }: PayerOptions = {},
 ): Promise<Payer> {
   const { prisma, ...database } = databaseOf(app);
-  const keyCache = Reflect.get(app.services.apiKeys, "keyCache") as ApiKeyCache;
+  const keyCache = app.infrastructure.keyCache;
   const key = createApiKeyText("sk");
   const [accountId, apiKeyId] = [randomUUID(), randomUUID()];
   await prisma.account.create({ data: { id: accountId, handle: `payer-${accountId}` } });

@@ -183,7 +183,7 @@ describe.skipIf(NO_BROWSER !== null)("the redirect flow in a browser", () => {
 
   /** The newest key that was granted. */
   async function grantedKey() {
-    const { prisma } = Reflect.get(app.services.usage, "database") as import("../../src/store/database.js").Database;
+    const { prisma } = app.database;
     return prisma.apiKey.findFirstOrThrow({ where: { origin: "redirect_flow" }, orderBy: { createdAt: "desc" } });
   }
 });

@@ -1,6 +1,5 @@
 /** Speech, music and transcriptions over GraphQL, and how files are sent to it. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { recording } from "../support/recordings.js";
@@ -31,7 +30,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   app.upstream.replyAlways(null);
-  const { pool } = Reflect.get(app.services.usage, "database") as Database;
+  const { pool } = app.database;
   await expect.poll(() => findBrokenInvariants(pool, { isIdle: true })).toEqual({});
 });
 afterAll(() => app.close());

@@ -8,15 +8,18 @@ import { databaseOf } from "../e2e/money.js";
 import { createKey } from "../rest/client.js";
 import { createStranger } from "../rest/seed.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { countListeners } from "../support/listeners.js";
 import { type Person, signedIn, signUp } from "../support/sign-in.js";
 import { type Answer, codes, execute, field, type Loose, post, subscribeWith, type Target, TRANSPORTS } from "./client.js";
 
 let app: TestApp;
+let listening: ReturnType<typeof countListeners>;
 let nobody: Target;
 let person: Person;
 
 beforeAll(async () => {
   app = await createTestApp({ isEmbedded: true });
+  listening = countListeners(app.infrastructure.events);
   nobody = { ...app, key: null };
   person = await signUp(app, { name: "Ada", credits: 100 });
 });
@@ -254,7 +257,6 @@ it("tells whose key it is, and more to those that may know", async () => {
 
 /** Until `count` subscriptions listen and have looked at how it stands. */
 async function untilWatched(userCode: unknown, count = 1): Promise<void> {
-  const events = Reflect.get(app.services.live, "events") as { emitter: { listenerCount(name: string): number } };
-  await expect.poll(() => events.emitter.listenerCount("device-authorization-changed"), { timeout: 10_000 }).toBe(count);
+  await expect.poll(() => listening("device-authorization-changed")).toBe(count);
   await as(person, FIND, { userCode });
 }

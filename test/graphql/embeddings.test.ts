@@ -1,6 +1,5 @@
 /** createEmbeddings, createModeration, and the safety features of chats: the twins of the REST routes. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { moderation, verdict } from "../support/moderation-bodies.js";
@@ -22,7 +21,7 @@ beforeAll(async () => {
   app = await createTestApp({ config: { moderationModel: "acme/moderation", upstreamAllowHosts: ["acme.test"] } });
 });
 afterAll(async () => {
-  const { pool } = Reflect.get(app.services.usage, "database") as Database;
+  const { pool } = app.database;
   const broken = await findBrokenInvariants(pool, { isIdle: true });
   await app.close();
   expect(broken).toEqual({});

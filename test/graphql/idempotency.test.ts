@@ -1,9 +1,6 @@
 /** Idempotency-Key over GraphQL: the HTTP header, for a generation that is its operation's only field. */
 import { randomUUID } from "node:crypto";
-import { type GraphQLNamedType, getNamedType, isObjectType } from "graphql";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { GENERATION_MUTATIONS } from "../../src/graphql/plugins/use-idempotency.js";
-import { createSchema } from "../../src/graphql/schema.js";
 import { IDEMPOTENT_ANSWER_BYTES_MAX } from "../../src/services/idempotency/limits.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -18,7 +15,7 @@ let key: string;
 
 beforeAll(async () => {
   app = await createTestApp();
-  database = Reflect.get(app.services.usage, "database") as Database;
+  database = app.database;
 });
 afterAll(async () => {
   const broken = await findBrokenInvariants(database.pool, { isIdle: true });
@@ -116,17 +113,5 @@ describe("an Idempotency-Key on GraphQL", () => {
     expect(second.data).not.toEqual(first.data);
     expect(query.data?.me).toBeTruthy();
     expect(await database.prisma.idempotentRequest.count({ where: { key } })).toBe(0);
-  });
-});
-
-describe("the list of mutations that generate", () => {
-  const isGeneration = (type: GraphQLNamedType) =>
-    isObjectType(type) && (type.name === "Generation" || type.getFields().receipt !== undefined);
-
-  it("holds every mutation that answers a receipt or a job", () => {
-    const mutations = Object.values(createSchema().getMutationType()?.getFields() ?? {});
-    const generating = mutations.filter(({ name, type }) => isGeneration(getNamedType(type)) && name !== "cancelGeneration");
-
-    expect(generating.map(({ name }) => name).filter((name) => !GENERATION_MUTATIONS.has(name))).toEqual([]);
   });
 });

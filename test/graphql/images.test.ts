@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { imagesObject, imageUsage, picture } from "../support/pictures.js";
@@ -21,7 +20,7 @@ beforeAll(async () => {
   png = await picture();
 });
 afterAll(async () => {
-  const { pool } = Reflect.get(app.services.usage, "database") as Database;
+  const { pool } = app.database;
   expect(await findBrokenInvariants(pool, { isIdle: true })).toEqual({});
   await app.close();
 });

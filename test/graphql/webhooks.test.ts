@@ -155,7 +155,7 @@ describe("the low balance", () => {
     const none = await ask("mutation { setLowBalanceThreshold(input: { threshold: null }) { threshold since } }");
     expect(field(none, "setLowBalanceThreshold")).toEqual({ threshold: null, since: null });
     await databaseOf(app).prisma.apiKey.update({ where: { id: payer.apiKeyId }, data: { permissions: ["usage", "keys"] } });
-    Reflect.get(app.services.apiKeys, "events").publish("api-key-changed", { apiKeyId: payer.apiKeyId });
+    app.infrastructure.events.publish("api-key-changed", { apiKeyId: payer.apiKeyId });
     expect(codes(await ask("{ me { lowBalance { threshold } } }"))).toEqual(["FORBIDDEN"]);
   });
 

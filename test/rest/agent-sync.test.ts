@@ -3,6 +3,7 @@ import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AgentSync, type AgentSyncDependencies } from "../../src/services/agents/agent-sync.js";
 import type { CodeRepositories, RefreshedCode } from "../../src/services/agents/code-repository.js";
+import { Repositories } from "../../src/services/agents/repositories.js";
 import { createPayer, databaseOf, type Payer } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
@@ -82,7 +83,8 @@ function deployed() {
 }
 
 function dependencies(): AgentSyncDependencies {
-  return Reflect.get(app.services.agentSync, "deps") as AgentSyncDependencies;
+  const { database, events, outbound } = app.infrastructure;
+  return { database, events, clock, repositories: new Repositories(outbound) };
 }
 
 /** As another process has it, with a repository that gives this. */

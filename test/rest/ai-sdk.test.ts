@@ -2,7 +2,6 @@
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { parseConfig } from "../../src/config/config.js";
-import type { Database } from "../../src/store/database.js";
 import { ANTHROPIC_USAGE, anthropicEvents, anthropicMessage, anthropicSse, geminiAnswer, VENDOR_KEY } from "../support/ai-sdk.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
@@ -50,7 +49,7 @@ beforeAll(async () => {
   openai = new OpenAI({ apiKey: app.key, baseURL: `${app.baseUrl}/v1`, maxRetries: 0 });
 });
 afterAll(async () => {
-  const { pool } = Reflect.get(app.services.usage, "database") as Database;
+  const { pool } = app.database;
   const broken = await findBrokenInvariants(pool, { isIdle: true });
   await app.close();
   expect(broken).toEqual({});

@@ -334,7 +334,7 @@ describe("chat bodies", () => {
       const body = `{"model":"acme/free","messages":${JSON.stringify(MESSAGES)},"${key}":{"admin":true,"prototype":{"admin":true}}}`;
 
       expect((await client.request("POST", CHAT, { body })).status).toBe(200);
-      expect(Reflect.get({}, "admin")).toBeUndefined();
+      expect({}).not.toHaveProperty("admin");
     }
   });
 });

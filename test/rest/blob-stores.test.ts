@@ -7,9 +7,8 @@ import sharp from "sharp";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { BlobGc } from "../../src/services/files/blob-gc.js";
 import { MEDIA_UPLOAD_BYTES_MAX } from "../../src/services/files/limits.js";
-import { MediaLinks, type MediaLinksDependencies } from "../../src/services/files/media-links.js";
+import { MediaLinks } from "../../src/services/files/media-links.js";
 import type { BlobStore, PresignedUpload } from "../../src/store/blobs.js";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { silentLog } from "../support/database.js";
 import { isS3Installed, S3_ABSENT, startS3, type TestS3 } from "../support/s3.js";
@@ -32,7 +31,7 @@ describe.each(KINDS)("on a %s", (kind) => {
     s3 = kind === "bucket" ? await startS3() : null;
     app = await createTestApp({ config: s3 ? { s3: await s3.createBucket() } : {} });
     media = `${app.baseUrl}/media`;
-    blobs = Reflect.get(app.services.blobTransfers, "blobs") as BlobStore;
+    blobs = app.infrastructure.blobs;
   });
   afterAll(async () => {
     await app.close();
@@ -188,8 +187,8 @@ describe.each(KINDS)("on a %s", (kind) => {
       const key = `media/${createHash("sha256").update(png).digest("hex")}`;
       const row = await databaseOf().prisma.mediaFile.findUniqueOrThrow({ where: { id: idOf(png) } });
       const sweepAt = (now: Date) => {
-        const deps = Reflect.get(app.services.mediaLinks, "deps") as MediaLinksDependencies;
-        const files = new MediaLinks({ ...deps, clock: { now: () => now } });
+        const quotas = app.services.mediaQuotas;
+        const files = new MediaLinks({ database: app.database, blobs, quotas, clock: { now: () => now }, mediaUrl: () => media });
         const owner = { folder: "media", findNamed: (keys: readonly string[]) => files.findNamed(keys), sweep: () => files.sweep() };
         return new BlobGc(blobs, [owner], { now: () => now }, silentLog).sweepExpired();
       };
@@ -287,6 +286,6 @@ describe.each(KINDS)("on a %s", (kind) => {
     });
   });
 
-  const databaseOf = () => Reflect.get(app.services.usage, "database") as Database;
+  const databaseOf = () => app.database;
   const rowCount = () => databaseOf().prisma.mediaFile.count();
 });

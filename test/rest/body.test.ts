@@ -211,8 +211,8 @@ describe("the text of a JSON body", () => {
       const response = await fetch(`${server.baseUrl}/loose`, { method: "POST", body, headers: { "Content-Type": "application/json" } });
 
       expect(response.status).toBe(200);
-      expect(Reflect.get({}, "admin")).toBeUndefined();
-      expect(Reflect.get(Object, "admin")).toBeUndefined();
+      expect({}).not.toHaveProperty("admin");
+      expect(Object).not.toHaveProperty("admin");
     });
   }
 });

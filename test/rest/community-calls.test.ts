@@ -5,7 +5,6 @@
  */
 import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMember, type Member, type RegisteredFields, registerModel } from "../support/community-models.js";
 import { type FakeUpstream, type RecordedRequest, startFakeUpstream } from "../support/fake-upstream.js";
@@ -43,7 +42,7 @@ beforeAll(async () => {
 });
 beforeEach(() => app.upstream.replyAlways(null));
 afterAll(async () => {
-  const { pool } = Reflect.get(app.services.accounts, "database") as Database;
+  const { pool } = app.database;
   expect(await findBrokenInvariants(pool, { isIdle: true })).toEqual({});
   await app.close();
   await second.close();

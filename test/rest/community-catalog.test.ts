@@ -5,7 +5,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Caller, SessionCaller } from "../../src/context.js";
 import { PENDING_CHANGE_MS } from "../../src/services/community-models/limits.js";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
 import {
@@ -41,7 +40,7 @@ beforeAll(async () => {
 });
 beforeEach(() => app.upstream.replyAlways(null));
 afterAll(async () => {
-  const { pool } = Reflect.get(app.services.accounts, "database") as Database;
+  const { pool } = app.database;
   expect(await findBrokenInvariants(pool, { isIdle: true })).toEqual({});
   await app.close();
 });

@@ -5,9 +5,9 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { PRICE_FIELDS } from "../../src/services/catalog/pricing.js";
 import { COMMUNITY_MODELS_PER_ACCOUNT_MAX, PENDING_CHANGE_MS } from "../../src/services/community-models/limits.js";
-import { SecretBox } from "../../src/services/secrets/secret-box.js";
 import { createPayer, databaseOf, type Payer } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { secretBoxOf } from "../support/secrets.js";
 import { MovedClock } from "../support/webhooks.js";
 import { type Answer, type Client, createClient, createKey, expectEnvelope } from "./client.js";
 
@@ -122,9 +122,8 @@ describe("a text model", () => {
     const { id } = await create();
 
     const row = await databaseOf(app).prisma.communityModel.findUniqueOrThrow({ where: { id } });
-    const { box } = Reflect.get(app.services.communityModels, "deps") as { box: SecretBox };
+    const box = secretBoxOf(app);
     const sealed = row.bearerToken as Uint8Array;
-    expect(box).toBeInstanceOf(SecretBox);
     expect(Buffer.from(sealed).includes(TOKEN)).toBe(false);
     expect(box.open({ table: "community_model", rowId: id, column: "bearer_token" }, sealed)).toBe(TOKEN);
     expect(JSON.stringify(app.logs)).not.toContain(TOKEN);

@@ -1,7 +1,6 @@
 /** The content cache over HTTP: what is answered twice is charged once (docs/spec/generation.md#content-cache). */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { SharedWork } from "../../src/services/generation/content-cache/shared-work.js";
-import type { Database } from "../../src/store/database.js";
 import { databaseOf } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { eventually } from "../support/eventually.js";
@@ -20,7 +19,7 @@ beforeAll(async () => {
   client = createClient(app.baseUrl, app.key);
 });
 afterAll(async () => {
-  const { pool } = Reflect.get(app.services.usage, "database") as Database;
+  const { pool } = app.database;
   const broken = await findBrokenInvariants(pool, { isIdle: true });
   await app.close();
   expect(broken).toEqual({});

@@ -264,7 +264,7 @@ it("is not offered where it is not configured", async () => {
 });
 
 function rowsOf({ id }: GitHubUser) {
-  const { prisma } = Reflect.get(app.services.profiles, "database");
+  const { prisma } = app.database;
   return prisma.signInMethod.findMany({ where: { providerId: "github", providerAccountId: String(id) } }) as Promise<
     { accessToken: string | null }[]
   >;

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import OpenAI from "openai";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { IDEMPOTENT_ANSWER_BYTES_MAX, IDEMPOTENT_ANSWER_OVERHEAD_BYTES } from "../../src/services/idempotency/limits.js";
 import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -24,7 +24,7 @@ let key: string;
 beforeAll(async () => {
   app = await createTestApp({ config: { mediaQuota: { bytesMax: QUOTA_BYTES, filesMax: 10, freeBytesMin: 0 } } });
   client = createClient(app.baseUrl, app.key);
-  database = Reflect.get(app.services.usage, "database") as Database;
+  database = app.database;
 });
 afterAll(async () => {
   const broken = await findBrokenInvariants(database.pool, { isIdle: true });
@@ -236,7 +236,6 @@ describe("an Idempotency-Key", () => {
 
 describe("kept answers", () => {
   const free = { ...hello, model: "acme/free" };
-  const quotas = () => app.services.mediaQuotas;
 
   async function askOnce(stranger: string, bytes: number): Promise<Answer> {
     key = randomUUID();
@@ -286,14 +285,13 @@ describe("kept answers", () => {
   });
 
   it("need room on the disk, which a generation does not", async () => {
-    const freeBytes: unknown = Reflect.get(quotas(), "freeBytes");
-    Reflect.set(quotas(), "freeBytes", async () => 0);
+    const freeBytes = vi.spyOn(app.infrastructure, "freeBytes").mockResolvedValue(0);
     try {
       const first = await ask();
       expect(first.status).toBe(200);
       expectOmitted(await ask(), first, "no room");
     } finally {
-      Reflect.set(quotas(), "freeBytes", freeBytes);
+      freeBytes.mockRestore();
     }
   });
 

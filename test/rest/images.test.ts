@@ -2,7 +2,6 @@
 import OpenAI, { toFile } from "openai";
 import sharp from "sharp";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { findBrokenInvariants } from "../support/invariants.js";
@@ -39,7 +38,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   app.upstream.replyAlways(null);
-  const { pool } = Reflect.get(app.services.usage, "database") as Database;
+  const { pool } = app.database;
   expect(await findBrokenInvariants(pool, { isIdle: true })).toEqual({});
 });
 afterAll(async () => {

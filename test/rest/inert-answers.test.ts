@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseConfig } from "../../src/config/config.js";
 import { GENERATED_TYPES } from "../../src/lib/content-types.js";
 import { recordRoutes } from "../../src/rest/router.js";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMember, type Member, registerModel } from "../support/community-models.js";
 import { readClip } from "../support/fake-videos.js";
@@ -147,7 +146,7 @@ function askAsOwner(path: string): Promise<Response> {
 
 describe("What was stored under a type that is none", () => {
   it("is bytes that a browser saves: a cached answer, a link", async () => {
-    const { prisma } = Reflect.get(app.services.usage, "database") as Database;
+    const { prisma } = app.database;
     const path = `/image/${fresh()}?model=acme/image`;
     app.upstream.replyNext(json(imagesObject([await picture()])));
     await askAsOwner(path);

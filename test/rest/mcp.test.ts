@@ -9,7 +9,6 @@ import { MCP_INLINE_BYTES_MAX } from "../../src/services/mcp/limits.js";
 import { LoopbackClient } from "../../src/services/mcp/loopback-client.js";
 import { McpServers } from "../../src/services/mcp/servers.js";
 import { deliver } from "../../src/services/mcp/tools/delivery.js";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
 import { chatChunks, chatCompletion } from "../support/openai-bodies.js";
@@ -238,7 +237,7 @@ describe("a call that nobody waits for any more", () => {
   it.each(["told", "left"])("has its generation finished and charged when the client has %s, and keeps nothing held", async (how) => {
     const leaving = await connect(app.key);
     const stop = new AbortController();
-    const rows = await databaseOf(app).prisma.usageRecord.count();
+    const rows = await app.database.prisma.usageRecord.count();
     const answer = gated(chatCompletion({ content: "Nobody hears this." }));
     app.upstream.replyNext(answer.reply);
 
@@ -253,8 +252,8 @@ describe("a call that nobody waits for any more", () => {
     await expect(result).rejects.toThrow();
     answer.open();
     await request.answered;
-    await expect.poll(() => databaseOf(app).prisma.usageRecord.count()).toBe(rows + 1);
-    await expect.poll(() => databaseOf(app).prisma.hold.count()).toBe(0);
+    await expect.poll(() => app.database.prisma.usageRecord.count()).toBe(rows + 1);
+    await expect.poll(() => app.database.prisma.hold.count()).toBe(0);
   });
 
   it("is not another session's to give up", async () => {
@@ -334,10 +333,6 @@ async function call(
 ): Promise<CallToolResult> {
   const options = onProgress && { onprogress: ({ progress, message }: Progress) => onProgress(progress, message) };
   return (await client.callTool({ name, arguments: args }, undefined, options)) as CallToolResult;
-}
-
-function databaseOf({ services }: TestApp): Database {
-  return Reflect.get(services.usage, "database") as Database;
 }
 
 /** The links name no port. */

@@ -5,7 +5,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RequestContext } from "../../src/context.js";
 import type { GeneratedType } from "../../src/lib/content-types.js";
 import { MEDIA_UPLOAD_BYTES_MAX } from "../../src/services/files/limits.js";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { silentLog } from "../support/database.js";
 import { type Client, createClient, createKey, expectEnvelope } from "./client.js";
@@ -25,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const idOf = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex").slice(0, 16);
-const databaseOf = () => Reflect.get(app.services.usage, "database") as Database;
+const databaseOf = () => app.database;
 /** A picture that nobody has uploaded: what follows the image's end is ignored by decoders. */
 const freshPng = () => Buffer.concat([PNG, randomBytes(8)]);
 

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { readdir } from "node:fs/promises";
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { RequestContext } from "../../src/context.js";
 import { DISK_LOOK_BYTES, MEDIA_OBJECT_BYTES_MAX } from "../../src/services/files/limits.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -30,12 +30,15 @@ interface List {
 }
 
 const clock = createMovableClock();
+/** Of the disk, what uploads leave alone. */
+const FREE_BYTES_MIN = 512 * 2 ** 20;
+
 let app: TestApp;
 let client: Client;
 let png: Buffer;
 
 beforeAll(async () => {
-  app = await createTestApp({ clock });
+  app = await createTestApp({ clock, config: { mediaQuota: { bytesMax: 5 * 2 ** 30, filesMax: 10_000, freeBytesMin: FREE_BYTES_MIN } } });
   client = createClient(app.baseUrl, app.key);
   png = await picture();
 });
@@ -231,13 +234,11 @@ describe("an upload", () => {
     const answered = once(sending, "response") as Promise<[IncomingMessage]>;
     sending.write(Buffer.alloc(DISK_LOOK_BYTES / 2));
     await expect.poll(drafts).toHaveLength(1);
-    const quotas = app.services.mediaQuotas;
-    const freeBytes: unknown = Reflect.get(quotas, "freeBytes");
 
-    Reflect.set(quotas, "freeBytes", async () => 0);
+    const freeBytes = vi.spyOn(app.infrastructure, "freeBytes").mockResolvedValue(0);
     sending.end(Buffer.alloc(size - DISK_LOOK_BYTES / 2));
     const [answer] = await answered;
-    Reflect.set(quotas, "freeBytes", freeBytes);
+    freeBytes.mockRestore();
 
     expect([answer.statusCode, answer.headers["retry-after"]]).toEqual([503, "60"]);
     await expect.poll(drafts).toEqual([]);
@@ -245,22 +246,20 @@ describe("an upload", () => {
   });
 
   it("has the room on the disk that it was promised, and leaves no more to others than there is", async () => {
-    const quotas = app.services.mediaQuotas;
-    const { freeBytesMin } = Reflect.get(quotas, "settings") as { freeBytesMin: number };
-    const freeBytes: unknown = Reflect.get(quotas, "freeBytes");
+    const freeBytes = vi.spyOn(app.infrastructure, "freeBytes");
     const [one, other] = [await announce(), await announce()];
     const sending = begin(one, png.length);
     sending.write(png.subarray(0, 1));
     await expect.poll(drafts).toHaveLength(1);
 
     // Not for what has come of the first already.
-    Reflect.set(quotas, "freeBytes", async () => freeBytesMin + 2 * png.length - 2);
+    freeBytes.mockResolvedValue(FREE_BYTES_MIN + 2 * png.length - 2);
     const refused = await send(other);
-    Reflect.set(quotas, "freeBytes", async () => freeBytesMin + 2 * png.length - 1);
+    freeBytes.mockResolvedValue(FREE_BYTES_MIN + 2 * png.length - 1);
     await expect.poll(async () => (await send(other)).status).toBe(200);
     sending.end(png.subarray(1));
     const [answer] = (await once(sending, "response")) as [IncomingMessage];
-    Reflect.set(quotas, "freeBytes", freeBytes);
+    freeBytes.mockRestore();
 
     expect([refused.status, answer.statusCode]).toEqual([503, 200]);
   });

@@ -1,7 +1,6 @@
 /** POST /v1/moderations, with the official client and by hand. The app has no moderation model configured for itself. */
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { moderation, verdict } from "../support/moderation-bodies.js";
@@ -19,7 +18,7 @@ beforeAll(async () => {
   openai = new OpenAI({ apiKey: app.key, baseURL: `${app.baseUrl}/v1`, maxRetries: 0 });
 });
 afterAll(async () => {
-  const { pool } = Reflect.get(app.services.usage, "database") as Database;
+  const { pool } = app.database;
   const broken = await findBrokenInvariants(pool, { isIdle: true });
   await app.close();
   expect(broken).toEqual({});

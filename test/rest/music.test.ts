@@ -1,6 +1,5 @@
 /** GET /audio/{text} with a music model: priced by the seconds that come. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { recording, streamedRecording } from "../support/recordings.js";
@@ -15,7 +14,7 @@ beforeAll(async () => {
   client = createClient(app.baseUrl, app.key);
 });
 afterEach(async () => {
-  const { pool } = Reflect.get(app.services.usage, "database") as Database;
+  const { pool } = app.database;
   expect(await findBrokenInvariants(pool, { isIdle: true })).toEqual({});
 });
 afterAll(() => app.close());

@@ -3,7 +3,6 @@ import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { API_KEYS_PER_ACCOUNT_MAX } from "../../src/limits.js";
 import { authorizationQuery } from "../../src/services/authorizations/request-input.js";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
 import { nobody, type Person, signUp } from "../support/sign-in.js";
@@ -189,7 +188,7 @@ describe("a code", () => {
 
   it("is not kept as it is", async () => {
     const { code } = await grant();
-    const { prisma } = Reflect.get(app.services.usage, "database") as Database;
+    const { prisma } = app.database;
 
     expect(code).toMatch(/^[A-Za-z0-9_-]{43}$/);
     expect(JSON.stringify(await prisma.authorizationCode.findMany())).not.toContain(code);
@@ -214,7 +213,7 @@ it("comes of a request that waits for an hour and no longer", async () => {
 });
 
 it("refuses an account that has as many keys as it may have, until it has fewer", async () => {
-  const { prisma } = Reflect.get(app.services.usage, "database") as Database;
+  const { prisma } = app.database;
   const { accountId } = person;
   const issued = await grant();
   const rows = Array.from({ length: API_KEYS_PER_ACCOUNT_MAX }, () => ({

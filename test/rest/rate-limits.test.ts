@@ -1,7 +1,6 @@
 import OpenAI, { RateLimitError } from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { toneOf } from "../../src/providers/sandbox/realtime.js";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
@@ -31,7 +30,7 @@ beforeAll(async () => {
   client = createClient(app.baseUrl, app.key);
 });
 afterAll(async () => {
-  const { pool } = Reflect.get(app.services.accounts, "database") as Database;
+  const { pool } = app.database;
   expect(await findBrokenInvariants(pool, { isIdle: true })).toEqual({});
   await app.close();
 });

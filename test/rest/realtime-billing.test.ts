@@ -1,7 +1,7 @@
 /** What a realtime session is charged for, and what it refuses because nobody would pay for it. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { CALLER_EVENTS } from "../../src/services/generation/realtime/realtime-rules.js";
-import type { Database } from "../../src/store/database.js";
+import type { RealtimeTimes } from "../../src/services/generation/realtime/realtime-run.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeRealtime, type FakeRealtimeSession, startFakeRealtime } from "../support/fake-realtime.js";
 import { findBrokenInvariants } from "../support/invariants.js";
@@ -15,6 +15,9 @@ const USAGE = { input_tokens: 10, output_tokens: 5, total_tokens: 15 };
 const TRANSCRIBED = "conversation.item.input_audio_transcription.completed";
 const SECONDS = { type: "duration", seconds: 30 };
 
+/** Of the sessions that are opened from now on. */
+const times: { -readonly [Name in keyof RealtimeTimes]?: RealtimeTimes[Name] } = {};
+
 let app: TestApp;
 let upstream: FakeRealtime;
 let client: Client;
@@ -25,6 +28,7 @@ beforeAll(async () => {
   const ears = { modality: "transcription", upstream: "live", title: "Ears" };
   const prices = { promptTextPrice: "0.000001", promptAudioPrice: "0.00001", completionTextPrice: "0.000002" };
   app = await createTestApp({
+    config: { realtimeTimes: times },
     upstreams: [
       { id: "live", wireFormat: "openai", baseUrl: upstream.baseUrl, apiKey: "live-secret-key" },
       { id: "dead", wireFormat: "openai", baseUrl: "http://127.0.0.1:1/v1", apiKey: "none" },
@@ -44,7 +48,7 @@ afterEach(() => {
   upstream.answersCancels = true;
 });
 afterAll(async () => {
-  const { pool } = Reflect.get(app.services.accounts, "database") as Database;
+  const { pool } = app.database;
   expect(await findBrokenInvariants(pool, { isIdle: true })).toEqual({});
   await app.close();
   await upstream.close();
@@ -359,9 +363,8 @@ describe("a caller who leaves", () => {
 
   it("is charged what was delivered and read when no report comes in time", async () => {
     upstream.answersCancels = false;
-    const deps = Reflect.get(app.services.realtime, "deps") as { times?: object };
-    deps.times = { reportMs: 20 };
-    const { caller, far, id } = await open().finally(() => delete deps.times);
+    times.reportMs = 20;
+    const { caller, far, id } = await open().finally(() => delete times.reportMs);
     appendSeconds(caller, 1);
     caller.send({ type: "input_audio_buffer.commit" });
     await far.next("input_audio_buffer.commit");

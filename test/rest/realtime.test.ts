@@ -4,7 +4,7 @@ import OpenAI from "openai";
 import { OpenAIRealtimeWS } from "openai/realtime/ws";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { REALTIME_SESSIONS_PER_KEY_MAX } from "../../src/limits.js";
-import type { Database } from "../../src/store/database.js";
+import type { RealtimeTimes } from "../../src/services/generation/realtime/realtime-run.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeRealtime, type FakeRealtimeSession, startFakeRealtime } from "../support/fake-realtime.js";
 import { findBrokenInvariants } from "../support/invariants.js";
@@ -29,6 +29,9 @@ const USAGE = {
 /** 40 x 1 + 30 x 0.5 + 30 x 10 + 20 x 2 + 50 x 20 millionths. */
 const COST = 0.001395;
 
+/** Of the sessions that are opened from now on. */
+const times: { -readonly [Name in keyof RealtimeTimes]?: RealtimeTimes[Name] } = {};
+
 let app: TestApp;
 let upstream: FakeRealtime;
 let client: Client;
@@ -44,6 +47,7 @@ beforeAll(async () => {
     completionAudioPrice: "0.00002",
   };
   app = await createTestApp({
+    config: { realtimeTimes: times },
     upstreams: [
       { id: "live", wireFormat: "openai", baseUrl: upstream.baseUrl, apiKey: "live-secret-key" },
       { id: "dead", wireFormat: "openai", baseUrl: "http://127.0.0.1:1/v1", apiKey: "none" },
@@ -61,7 +65,7 @@ beforeAll(async () => {
 });
 afterEach(() => upstream.refuseWith(null));
 afterAll(async () => {
-  const { pool } = Reflect.get(app.services.accounts, "database") as Database;
+  const { pool } = app.database;
   expect(await findBrokenInvariants(pool, { isIdle: true })).toEqual({});
   // A session that is open when the gateway stops is told so, and its upstream too.
   const { caller, far } = await open();
@@ -195,7 +199,7 @@ describe("a session", () => {
   });
 
   it("writes down what it has used while it runs, which a killed process is settled at", async () => {
-    const { pool } = Reflect.get(app.services.accounts, "database") as Database;
+    const { pool } = app.database;
     const { caller, far, id } = await open();
     far.sendDone(USAGE);
 
@@ -262,15 +266,17 @@ describe("a session", () => {
   });
 
   it("is ended when it is silent for too long, and when it lasts too long", async () => {
-    const deps = Reflect.get(app.services.realtime, "deps") as { times?: object };
     // Both begin with the connecting, which must be over by then.
-    for (const times of [
+    for (const stated of [
       { idleMs: 1_500, totalMs: 60_000 },
       { idleMs: 60_000, totalMs: 1_500 },
     ]) {
-      deps.times = times;
-      const { caller, far } = await open().finally(() => delete deps.times);
-      const talking = setInterval(() => times.totalMs === 1_500 && far.send({ type: "rate_limits.updated" }), 10);
+      Object.assign(times, stated);
+      const { caller, far } = await open().finally(() => {
+        delete times.idleMs;
+        delete times.totalMs;
+      });
+      const talking = setInterval(() => stated.totalMs === 1_500 && far.send({ type: "rate_limits.updated" }), 10);
 
       const error = await caller.next("error").finally(() => clearInterval(talking));
       expect(error).toMatchObject({ error: { code: "UPSTREAM_TIMEOUT" } });
@@ -453,7 +459,7 @@ describe("a caller who leaves while the upstream is still asked", () => {
     leaving.destroy();
 
     await expect.poll(() => socket?.destroyed).toBe(true);
-    const { pool } = Reflect.get(app.services.accounts, "database") as Database;
+    const { pool } = app.database;
     await expect.poll(() => findBrokenInvariants(pool, { isIdle: true })).toEqual({});
   });
 });

@@ -3,11 +3,11 @@ import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { KeyCaller, SessionCaller } from "../../src/context.js";
 import { RUN_TOKEN_MS } from "../../src/limits.js";
-import type { RunTokens } from "../../src/services/agents/run-tokens.js";
 import { findSecrets } from "../../src/services/safety/secrets.js";
 import { createPayer, databaseOf, type Payer } from "../e2e/money.js";
 import { codes, execute, TRANSPORTS } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { runTokensOf } from "../support/secrets.js";
 import { MovedClock } from "../support/webhooks.js";
 import { type Client, createClient, expectEnvelope, waitForUsage } from "./client.js";
 
@@ -33,7 +33,7 @@ beforeEach(async () => {
 afterAll(() => app.close());
 
 function issue(caller: KeyCaller | SessionCaller): string {
-  return (Reflect.get(app.services.apiKeys, "runTokens") as RunTokens).issue(caller, { parentRequestId: parent, maxCost: CREDIT });
+  return runTokensOf(app, clock).issue(caller, { parentRequestId: parent, maxCost: CREDIT });
 }
 
 describe("an agent at work", () => {

@@ -2,7 +2,6 @@
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createApiKeyText } from "../../src/lib/api-key-format.js";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { moderation, verdict } from "../support/moderation-bodies.js";
@@ -29,7 +28,7 @@ beforeAll(async () => {
   client = createClient(app.baseUrl, app.key);
 });
 afterAll(async () => {
-  const { pool } = Reflect.get(app.services.usage, "database") as Database;
+  const { pool } = app.database;
   const broken = await findBrokenInvariants(pool, { isIdle: true });
   await app.close();
   expect(broken).toEqual({});

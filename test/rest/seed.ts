@@ -2,7 +2,6 @@
 import { randomUUID } from "node:crypto";
 import { v7 as uuidv7 } from "uuid";
 import { createApiKeyText, startOfApiKey } from "../../src/lib/api-key-format.js";
-import type { ApiKeyCache } from "../../src/services/api-keys/api-key-cache.js";
 import type { Database } from "../../src/store/database.js";
 import type { TestApp } from "../support/app.js";
 
@@ -10,7 +9,7 @@ import type { TestApp } from "../support/app.js";
 export async function createStranger(app: TestApp): Promise<{ readonly key: string; readonly keyId: string }> {
   const key = createApiKeyText("sk");
   const keyId = uuidv7();
-  const keyCache = Reflect.get(app.services.apiKeys, "keyCache") as ApiKeyCache;
+  const keyCache = app.infrastructure.keyCache;
   await databaseOf(app).prisma.account.create({
     data: {
       id: uuidv7(),
@@ -59,5 +58,5 @@ export async function expireKey(app: TestApp, id: string): Promise<void> {
 }
 
 function databaseOf(app: TestApp): Database {
-  return Reflect.get(app.services.usage, "database") as Database;
+  return app.database;
 }

@@ -4,7 +4,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import OpenAI from "openai";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { VOICES } from "../../src/services/generation/media/speech-input.js";
-import type { Database } from "../../src/store/database.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { bytes, errorReply, hang, json, type Reply, raw, type StreamEnd, type StreamStep, waitFor } from "../support/upstream-replies.js";
@@ -35,9 +34,8 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   app.upstream.replyAlways(null);
-  for (const { services } of [app, hasty]) {
-    const { pool } = Reflect.get(services.usage, "database") as Database;
-    await expect.poll(() => findBrokenInvariants(pool, { isIdle: true })).toEqual({});
+  for (const { database } of [app, hasty]) {
+    await expect.poll(() => findBrokenInvariants(database.pool, { isIdle: true })).toEqual({});
   }
 });
 afterAll(async () => {

@@ -2,8 +2,7 @@
 import OpenAI, { toFile } from "openai";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { TRANSCRIPTION_FILE_BYTES_MAX } from "../../src/limits.js";
-import type { MediaInspector } from "../../src/services/generation/media/media-inspector.js";
-import type { Database } from "../../src/store/database.js";
+import { MediaInspector } from "../../src/services/generation/media/media-inspector.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { fourBillionSamples } from "../support/hostile-recordings.js";
 import { findBrokenInvariants } from "../support/invariants.js";
@@ -29,7 +28,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   app.upstream.replyAlways(null);
-  const { pool } = Reflect.get(app.services.usage, "database") as Database;
+  const { pool } = app.database;
   expect(await findBrokenInvariants(pool, { isIdle: true })).toEqual({});
 });
 afterAll(() => app.close());
@@ -302,8 +301,7 @@ describe("POST /v1/audio/transcriptions", () => {
   });
 
   it("looks at no recording of who is over a limit or cannot pay", async () => {
-    const inspector = Reflect.get(app.services.transcriptions, "deps").inspector as MediaInspector;
-    const looked = vi.spyOn(inspector, "audio");
+    const looked = vi.spyOn(MediaInspector.prototype, "audio");
     const { key: stranger } = await createStranger(app);
     app.upstream.replyNext(json({ text: "Hello." }));
 

@@ -8,7 +8,9 @@ import { pino } from "pino";
 import { type App, createApp } from "../../src/app.js";
 import { type Config, parseConfig } from "../../src/config/config.js";
 import type { Clock } from "../../src/lib/clock.js";
+import type { Infrastructure } from "../../src/services/composition/infrastructure.js";
 import type { Services } from "../../src/services/services.js";
+import type { Database } from "../../src/store/database.js";
 import { createEmptyDir, createTestDataDir } from "./database.js";
 import { type FakeUpstream, startFakeUpstream } from "./fake-upstream.js";
 import { createSuiteDatabase } from "./suite-server.js";
@@ -25,6 +27,9 @@ export interface TestApp {
   /** The owner's: every permission, an operator, a pack of 100 credits. */
   readonly key: string;
   readonly services: Services;
+  /** What the services stand on: the database, events, files. */
+  readonly infrastructure: Infrastructure;
+  readonly database: Database;
   readonly upstream: FakeUpstream;
   readonly dataDir: string;
   /** Each JSON line that was logged, parsed. */
@@ -108,6 +113,8 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     wsUrl: `ws://127.0.0.1:${port}/graphql`,
     key: OWNER_KEY,
     services: app.services,
+    infrastructure: app.infrastructure,
+    database: app.infrastructure.database,
     upstream,
     dataDir,
     logs,

@@ -2,14 +2,14 @@
 import { randomUUID } from "node:crypto";
 import { v7 as uuidv7 } from "uuid";
 import { createApiKeyText, startOfApiKey } from "../../src/lib/api-key-format.js";
-import type { ApiKeyCache } from "../../src/services/api-keys/api-key-cache.js";
-import type { CommunityDirectory, DirectoryDependencies } from "../../src/services/community-models/directory.js";
+import type { CommunityDirectory } from "../../src/services/community-models/directory.js";
 import type { ModelHealthRecords } from "../../src/services/community-models/health.js";
 import { communityModelId } from "../../src/services/community-models/record.js";
 import type { Prisma } from "../../src/store/generated/prisma/client.js";
 import type { BucketName } from "../../src/store/ledger.js";
 import type { TestApp } from "./app.js";
 import { createTestLedger } from "./ledger.js";
+import { secretBoxOf } from "./secrets.js";
 
 export interface Member {
   readonly accountId: string;
@@ -32,11 +32,7 @@ export type RegisteredFields = Partial<Omit<Prisma.CommunityModelUncheckedCreate
 };
 
 export function directoryOf(app: TestApp): CommunityDirectory {
-  return Reflect.get(app.services.catalog, "community") as CommunityDirectory;
-}
-
-function depsOf(app: TestApp): DirectoryDependencies {
-  return Reflect.get(directoryOf(app), "deps") as DirectoryDependencies;
+  return app.infrastructure.communityModels;
 }
 
 /** An account with a secret key, and credits in a bucket of it. */
@@ -44,9 +40,9 @@ export async function createMember(
   app: TestApp,
   { handle = `member-${randomUUID().slice(0, 8)}`, credits = 10, bucket = "pack" as BucketName } = {},
 ): Promise<Member> {
-  const { database } = depsOf(app);
+  const { database } = app;
   const [accountId, keyId, key] = [uuidv7(), uuidv7(), createApiKeyText("sk")];
-  const keys = Reflect.get(app.services.apiKeys, "keyCache") as ApiKeyCache;
+  const keys = app.infrastructure.keyCache;
   const apiKey = {
     id: keyId,
     hash: new Uint8Array(keys.hash(key)),
@@ -65,7 +61,8 @@ export async function createMember(
 
 /** A text model at the app's own upstream, private and free, but for what is stated. Callable when this resolves. */
 export async function registerModel(app: TestApp, owner: Member, fields: RegisteredFields = {}): Promise<RegisteredRow> {
-  const { database, box } = depsOf(app);
+  const { database } = app;
+  const box = secretBoxOf(app);
   const id = uuidv7();
   const { bearerToken = "upstream-secret", name = `model-${id.slice(-6)}`, ...stated } = fields;
   const place = { table: "community_model", rowId: id, column: "bearer_token" };
@@ -90,21 +87,21 @@ export async function registerModel(app: TestApp, owner: Member, fields: Registe
 
 /** Changes the row as the repository would, and waits until it is called as it is now. */
 export async function changeModel(app: TestApp, owner: Member, id: string, data: Prisma.CommunityModelUncheckedUpdateInput): Promise<void> {
-  await depsOf(app).database.prisma.communityModel.update({ where: { id }, data });
+  await app.database.prisma.communityModel.update({ where: { id }, data });
   await announce(app, owner, id);
 }
 
 export async function deleteModel(app: TestApp, owner: Member, id: string): Promise<void> {
-  await depsOf(app).database.prisma.communityModel.delete({ where: { id } });
+  await app.database.prisma.communityModel.delete({ where: { id } });
   await announce(app, owner, id);
 }
 
 async function announce(app: TestApp, { accountId }: Member, modelId: string): Promise<void> {
-  depsOf(app).events.publish("community-model-changed", { accountId, modelId, change: "updated" });
+  app.infrastructure.events.publish("community-model-changed", { accountId, modelId, change: "updated" });
   await directoryOf(app).upToDate();
 }
 
 /** What is counted of the calls, and written down every now and then: `flush` does it now. */
 export function healthOf(app: TestApp): ModelHealthRecords {
-  return depsOf(app).health as ModelHealthRecords;
+  return app.infrastructure.modelHealth;
 }

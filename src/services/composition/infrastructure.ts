@@ -2,6 +2,7 @@
  * What the services stand on, in the order in which one needs the other: the catalog, the data directory, the database and its ledger,
  * events, upstreams, files and counters.
  */
+
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
@@ -35,6 +36,7 @@ import { Settler } from "../credits/settler.js";
 import { TierRefills } from "../credits/tier-refills.js";
 import { Tiers } from "../credits/tiers.js";
 import type { MediaQuotaSettings } from "../files/media-quotas.js";
+import type { RealtimeTimes } from "../generation/realtime/realtime-run.js";
 import { Upstreams } from "../generation/upstreams.js";
 import type { IntegrationsSettings } from "../integrations/http-broker.js";
 import type { McpServerId } from "../mcp/mcp-tools.js";
@@ -59,6 +61,7 @@ export interface PlatformSettings extends CatalogSettings {
   readonly timeouts: UpstreamTimeouts;
   /** How long a hold waits for what others hold, before it is refused. */
   readonly contendedHoldWaitMs: number;
+  readonly realtimeTimes: Partial<RealtimeTimes>;
   /** Hosts that the outbound guard lets users name. */
   readonly upstreamAllowHosts: readonly string[];
   readonly rateLimits: RateLimitSettings;

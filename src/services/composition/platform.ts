@@ -14,10 +14,12 @@ import { LoopbackClient } from "../mcp/loopback-client.js";
 import type { Metrics } from "../metrics/metrics.js";
 import { watchPlatform } from "../metrics/platform-gauges.js";
 import { createServices, type Services } from "../services.js";
-import { openInfrastructure, type PlatformSettings } from "./infrastructure.js";
+import { type Infrastructure, openInfrastructure, type PlatformSettings } from "./infrastructure.js";
 
 export interface Platform {
   readonly services: Services;
+  /** What they stand on. */
+  readonly infrastructure: Infrastructure;
   /** The owner's key, the one time that it can be shown: when it was just made. */
   readonly newOwnerKey: string | null;
   /** True when generations can be served. */
@@ -50,6 +52,7 @@ export async function openPlatform(
   blobGc.start();
   return {
     services,
+    infrastructure,
     newOwnerKey,
     isReady: () => isReady(settler, database),
     close: async () => {

@@ -84,6 +84,11 @@ export class BodyBudget {
     return new BodyAllowance(this, null, "");
   }
 
+  /** Of all bodies that are at work. */
+  get heldBytes(): number {
+    return this.bytes;
+  }
+
   /** Counts so many bytes, or throws SERVICE_UNAVAILABLE and counts nothing. */
   take(shares: readonly Share[], bytes: number): void {
     if (this.bytes + bytes > this.bytesMax || shares.some((share) => share.bytes + bytes > share.bytesMax)) throw refusal();

@@ -104,11 +104,16 @@ export class WebhookNotices {
       .catch((error: unknown) => this.deps.log.warn({ err: error }, "webhooks could not be queued; it is caught up with"));
   }
 
+  /** What is to be told of and has not been queued yet. */
+  get noticed(): number {
+    return this.usage.size + this.apiKeys.size;
+  }
+
   private async queueNoticed(): Promise<void> {
     const { queue, listeners, onQueued } = this.deps;
     await listeners.settled();
     let added = 0;
-    while (this.usage.size + this.apiKeys.size > 0) {
+    while (this.noticed > 0) {
       added += await queue.add(await this.usageMessages(take(this.usage)));
       added += await queue.add(await this.apiKeyMessages(take(this.apiKeys)));
     }

@@ -96,8 +96,13 @@ export class RedisCounters implements Counters {
     this.memory.close();
   }
 
+  /** What is counted is counted for all processes at the moment. */
+  get isShared(): boolean {
+    return this.redis.status === "ready" && Date.now() >= this.pausedUntil;
+  }
+
   private async ask(shared: () => Promise<number>, own: () => Promise<number>): Promise<number> {
-    if (this.redis.status !== "ready" || Date.now() < this.pausedUntil) return own();
+    if (!this.isShared) return own();
     try {
       const answer = await shared();
       this.onAnswer();

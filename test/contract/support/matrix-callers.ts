@@ -2,10 +2,9 @@
 import { v7 as uuidv7 } from "uuid";
 import type { AccountPermission } from "../../../src/context.js";
 import { createApiKeyText, startOfApiKey } from "../../../src/lib/api-key-format.js";
-import type { RunTokens } from "../../../src/services/agents/run-tokens.js";
-import type { ApiKeyCache } from "../../../src/services/api-keys/api-key-cache.js";
 import type { Database } from "../../../src/store/database.js";
 import type { TestApp } from "../../support/app.js";
+import { runTokensOf } from "../../support/secrets.js";
 import { signUp } from "../../support/sign-in.js";
 
 const PERMISSIONS: readonly AccountPermission[] = ["profile", "balance", "usage", "keys"];
@@ -27,7 +26,7 @@ export interface Cast {
 }
 
 export function databaseOf(app: TestApp): Database {
-  return Reflect.get(app.services.usage, "database") as Database;
+  return app.database;
 }
 
 /** An account that is no operator's, with a caller of every kind, and another account's three strongest callers. */
@@ -58,7 +57,7 @@ async function createAgentAtWork(app: TestApp, accountId: string): Promise<Matri
   const { apiKeys } = app.services;
   const caller = await apiKeys.authenticate(headers.authorization?.slice("Bearer ".length) ?? null);
   if (caller.kind !== "key") throw new Error("No key.");
-  const token = (Reflect.get(apiKeys, "runTokens") as RunTokens).issue(caller, { parentRequestId: uuidv7(), maxCost: 0n });
+  const token = runTokensOf(app).issue(caller, { parentRequestId: uuidv7(), maxCost: 0n });
   return {
     name: "an agent at work for the own account",
     kind: "agent",
@@ -77,7 +76,7 @@ async function createCaller(
   isOwn: boolean,
 ): Promise<MatrixCaller> {
   const key = createApiKeyText(kind === "secret" ? "sk" : "pk");
-  const keyCache = Reflect.get(app.services.apiKeys, "keyCache") as ApiKeyCache;
+  const keyCache = app.infrastructure.keyCache;
   await databaseOf(app).prisma.apiKey.create({
     data: {
       id: uuidv7(),

@@ -1,6 +1,5 @@
 /** The device flow by a clock that the tests move: who gets a key, once, and everything that is refused. */
 import { randomUUID } from "node:crypto";
-import type { EventEmitter } from "node:events";
 import { rm } from "node:fs/promises";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
@@ -23,17 +22,20 @@ import { createTestApp, type TestApp } from "../../support/app.js";
 import { createMovableClock, type MovableClock } from "../../support/clock.js";
 import { createEmptyDir } from "../../support/database.js";
 import { startFakeUpstream } from "../../support/fake-upstream.js";
+import { countListeners } from "../../support/listeners.js";
 import { isPostgresInstalled, POSTGRES_ABSENT, startPostgres } from "../../support/postgres.js";
 
 const CREDIT = 1_000_000_000n;
 
 let app: TestApp;
+let listening: ReturnType<typeof countListeners>;
 let clock: MovableClock;
 let devices: DeviceAuthorizations;
 
 beforeAll(async () => {
   clock = createMovableClock();
   app = await createTestApp({ clock, isEmbedded: true });
+  listening = countListeners(app.infrastructure.events);
   devices = app.services.deviceAuthorizations;
 });
 afterAll(() => app.close());
@@ -659,7 +661,6 @@ describe.skipIf(!isPostgresInstalled)(`two processes on one database${isPostgres
 
 /** `watch` listens, and then looks; what is looked up after that is answered after that look. */
 async function expectListening(userCode: string, ctx: RequestContext): Promise<void> {
-  const { emitter } = Reflect.get(app.services.live, "events") as { emitter: EventEmitter };
-  await expect.poll(() => emitter.listenerCount("device-authorization-changed"), { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => listening("device-authorization-changed")).toBe(1);
   await devices.find(ctx, userCode);
 }

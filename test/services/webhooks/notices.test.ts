@@ -100,7 +100,7 @@ describe("a charge of this process", () => {
     const stranger = await createPayer(test.database.pool, createTestLedger(test.database), {});
     await createEndpoint(process, stranger.accountId, receiver.url);
     await process.settled();
-    const noticed = () => (Reflect.get(process.webhookWork.notices, "usage") as Set<string>).size;
+    const noticed = () => process.webhookWork.notices.noticed;
 
     process.ownEvents.publish("usage-recorded", { accountId: payer.accountId, usageId: randomUUID() });
     expect(noticed()).toBe(0);
