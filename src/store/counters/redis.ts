@@ -14,7 +14,7 @@ const ANSWER_TIMEOUT_MS = 250;
 const PAUSE_MS = 1_000;
 
 /**
- * `take` of bucket.ts, in one step and by Redis's clock, so that processes agree. Lua's numbers are doubles, and what it writes
+ * `take` of store/counters.ts, in one step and by Redis's clock, so that processes agree. Lua's numbers are doubles, and what it writes
  * without a format has 14 digits only.
  */
 const TAKE_SCRIPT = `
