@@ -11,7 +11,7 @@ import { WebSocket } from "ws";
 import { createSchema } from "../../src/graphql/schema.js";
 import { systemClock } from "../../src/lib/clock.js";
 import { recordRoutes } from "../../src/rest/router.js";
-import { EndpointSecrets } from "../../src/services/webhooks/secrets.js";
+import { EndpointSecrets } from "../../src/services/webhooks/sender.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { secretBoxOf } from "../support/secrets.js";
 import { type Cast, createCast, databaseOf, type MatrixCaller } from "./support/matrix-callers.js";

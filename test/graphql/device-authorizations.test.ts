@@ -2,8 +2,8 @@
 import { createClient } from "graphql-ws";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { createUserCode } from "../../src/services/authorizations/device-codes.js";
 import { USER_CODE_GUESSES_PER_MINUTE } from "../../src/services/authorizations/limits.js";
-import { createUserCode } from "../../src/services/authorizations/user-codes.js";
 import { databaseOf } from "../e2e/money.js";
 import { createKey } from "../rest/client.js";
 import { createStranger } from "../rest/seed.js";

@@ -2,7 +2,7 @@
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AgentSync, type AgentSyncDependencies } from "../../src/services/agents/agent-sync.js";
-import type { CodeRepositories, RefreshedCode } from "../../src/services/agents/code-repository.js";
+import type { CodeRepositories, RefreshedCode } from "../../src/services/agents/repositories.js";
 import { Repositories } from "../../src/services/agents/repositories.js";
 import { createPayer, databaseOf, type Payer } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";

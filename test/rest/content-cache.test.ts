@@ -1,6 +1,6 @@
 /** The content cache over HTTP: what is answered twice is charged once (docs/spec/generation.md#content-cache). */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { SharedWork } from "../../src/services/generation/content-cache/shared-work.js";
+import { SharedWork } from "../../src/services/generation/content-cache/content-cache.js";
 import { databaseOf } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { eventually } from "../support/eventually.js";

@@ -1,7 +1,7 @@
 /** The device flow over HTTP: what devices are answered, and the pages on which a person decides. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { createUserCode } from "../../src/services/authorizations/device-codes.js";
 import { LIVE_DEVICE_CODES_PER_ADDRESS_MAX, USER_CODE_GUESSES_PER_MINUTE } from "../../src/services/authorizations/limits.js";
-import { createUserCode } from "../../src/services/authorizations/user-codes.js";
 import { databaseOf } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock, type MovableClock } from "../support/clock.js";

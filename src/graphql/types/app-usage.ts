@@ -1,7 +1,7 @@
 /** What an app has its users spend, by day and model, for the app's owner. */
 import { formatNanocredits } from "../../lib/money.js";
 import { USAGE_DAYS_MAX } from "../../limits.js";
-import type { AppUsageDay as AppUsageDayRow, AppUsage as AppUsageRows } from "../../services/usage/app-usage.js";
+import type { AppUsageDay as AppUsageDayRow, AppUsage as AppUsageRows } from "../../services/usage/usage.js";
 import { builder } from "../builder.js";
 import { toDays, usageDailyDaysArg } from "./usage.js";
 

@@ -1,8 +1,7 @@
 /** The probe of an upstream (docs/spec/community-models.md#probe). */
 
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
-import type { CommunityModelTest as Test } from "../../services/community-models/probe.js";
-import { testCommunityModelInput } from "../../services/community-models/probe-input.js";
+import { type CommunityModelTest as Test, testCommunityModelInput } from "../../services/community-models/probe.js";
 import { builder } from "../builder.js";
 import { NEEDS_KEYS, UpstreamApiEnum } from "./community-model-terms.js";
 import { Modality } from "./models.js";

@@ -1,5 +1,5 @@
 /** Who stands behind a key, as OpenID Connect tells it (docs/spec/authorization.md#user-info). */
-import type { UserInfoClaims } from "../../services/accounts/user-info.js";
+import type { UserInfoClaims } from "../../services/accounts/profiles.js";
 import { builder } from "../builder.js";
 
 const UserInfo = builder.objectRef<UserInfoClaims>("UserInfo").implement({

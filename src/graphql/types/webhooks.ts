@@ -1,10 +1,14 @@
 /** Webhooks: endpoints of the account, and the log of what they were sent. */
 
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
-import { createWebhookEndpointInput, updateWebhookEndpointInput } from "../../services/webhooks/endpoints-input.js";
 import { WEBHOOK_EVENTS, type WebhookEvent } from "../../services/webhooks/messages.js";
 import type { DisabledReason } from "../../services/webhooks/queue.js";
-import type { WebhookDeliveryRow, WebhookEndpointRow } from "../../services/webhooks/webhooks.js";
+import {
+  createWebhookEndpointInput,
+  updateWebhookEndpointInput,
+  type WebhookDeliveryRow,
+  type WebhookEndpointRow,
+} from "../../services/webhooks/webhooks.js";
 import { builder, enumValues } from "../builder.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 

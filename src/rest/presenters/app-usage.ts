@@ -1,7 +1,6 @@
 /** An app's traffic as REST shows it. */
 import { toCreditsNumber } from "../../lib/money.js";
-import type { AppUsage, AppUsageDay } from "../../services/usage/app-usage.js";
-import { type Columns, toJsonRow } from "../../services/usage/usage-columns.js";
+import { type AppUsage, type AppUsageDay, type Columns, toJsonRow } from "../../services/usage/usage.js";
 
 export const APP_USAGE_DAILY_COLUMNS: Columns<AppUsageDay> = {
   date: (row) => row.date,

@@ -1,6 +1,6 @@
 /** What devices and the apps on them are answered. */
 
-import type { UserInfoClaims } from "../../services/accounts/user-info.js";
+import type { UserInfoClaims } from "../../services/accounts/profiles.js";
 import type { NewDevice } from "../../services/authorizations/device-authorizations.js";
 
 /** RFC 8628 3.2. */

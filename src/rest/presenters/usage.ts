@@ -1,7 +1,6 @@
 /** Usage as REST shows it (docs/spec/usage.md#rows). */
 import { formatNanocredits } from "../../lib/money.js";
-import type { UsageDailyRow } from "../../services/usage/usage.js";
-import type { Cell, Columns } from "../../services/usage/usage-columns.js";
+import type { Cell, Columns, UsageDailyRow } from "../../services/usage/usage.js";
 
 export const USAGE_DAILY_COLUMNS: Columns<UsageDailyRow> = {
   date: (row) => row.date,

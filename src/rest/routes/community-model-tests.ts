@@ -1,7 +1,7 @@
 /** The probe of an upstream (docs/spec/community-models.md#probe). */
 
 import { requireKeyManager } from "../../services/access/permissions.js";
-import { testCommunityModelInput } from "../../services/community-models/probe-input.js";
+import { testCommunityModelInput } from "../../services/community-models/probe.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import type { Route } from "../route.js";

@@ -6,8 +6,7 @@ import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT, USAGE_LIMIT_DEFAULT, USAG
 import { permissionOf, requireAccount } from "../../services/access/permissions.js";
 import { queryInteger, queryUsageDays } from "../../services/requests/query-values.js";
 import type { Services } from "../../services/services.js";
-import type { UsageRow } from "../../services/usage/usage.js";
-import { toJsonRow, USAGE_COLUMNS } from "../../services/usage/usage-columns.js";
+import { toJsonRow, USAGE_COLUMNS, type UsageRow } from "../../services/usage/usage.js";
 import { sendCsv } from "../csv.js";
 import type { Endpoint } from "../endpoint.js";
 import { toCsvHeader, toCsvRows, USAGE_DAILY_COLUMNS } from "../presenters/usage.js";

@@ -6,8 +6,12 @@ import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../../limits.js";
 import { requireKeyManager } from "../../services/access/permissions.js";
 import { queryInteger } from "../../services/requests/query-values.js";
 import type { Services } from "../../services/services.js";
-import { createWebhookEndpointInput, updateWebhookEndpointInput } from "../../services/webhooks/endpoints-input.js";
-import type { WebhookDeliveryRow, WebhookEndpointRow } from "../../services/webhooks/webhooks.js";
+import {
+  createWebhookEndpointInput,
+  updateWebhookEndpointInput,
+  type WebhookDeliveryRow,
+  type WebhookEndpointRow,
+} from "../../services/webhooks/webhooks.js";
 import type { Endpoint } from "../endpoint.js";
 import { toWebhookDelivery, toWebhookEndpoint } from "../presenters/webhooks.js";
 import { queryCursor } from "../query.js";

@@ -1,13 +1,75 @@
 /** Profiles: how a person and their account are called (docs/spec/accounts.md#profile). */
+
+import { randomInt } from "node:crypto";
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { AppError } from "../../errors.js";
 import { type Database, isUniqueViolation } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
-import { requireSession } from "../access/permissions.js";
+import { requireAccount, requireSession } from "../access/permissions.js";
 import { storableText } from "../requests/input.js";
-import { handleInput } from "./handles.js";
-import { PROFILE_IMAGE_CHARS_MAX, PROFILE_NAME_CHARS_MAX } from "./limits.js";
+import { HANDLE_CHARS_MAX, PROFILE_IMAGE_CHARS_MAX, PROFILE_NAME_CHARS_MAX } from "./limits.js";
+
+// Handles: what an account is called in community model ids, `community/<handle>/<name>`. Unspecified: GitHub's rules for user names.
+
+const PATTERN = /^[a-z0-9][a-z0-9-]*$/;
+/** Names of the gateway's own, and such as would be taken for them. */
+const RESERVED: ReadonlySet<string> = new Set([
+  "account",
+  "admin",
+  "administrator",
+  "api",
+  "auth",
+  "community",
+  "help",
+  "me",
+  "media",
+  "models",
+  "null",
+  "official",
+  "operator",
+  "owner",
+  "root",
+  "sandbox",
+  "security",
+  "sluice",
+  "staff",
+  "support",
+  "system",
+  "undefined",
+]);
+
+export const handleInput = z
+  .string()
+  .trim()
+  .toLowerCase()
+  .min(1)
+  .max(HANDLE_CHARS_MAX)
+  .regex(PATTERN, "must be of the letters a to z, digits and dashes, and begin with a letter or digit")
+  .refine((handle) => !RESERVED.has(handle), "is reserved");
+
+const SUFFIX_DIGITS = 6;
+
+/** The first of what `source` (a GitHub user name, or an e-mail address for the part before its @) suggests that is free. */
+export async function chooseHandle(source: string, isTaken: (handle: string) => Promise<boolean>): Promise<string> {
+  const stem = toStem(source);
+  if (stem.length > 0 && !RESERVED.has(stem) && !(await isTaken(stem))) return stem;
+  for (;;) {
+    const suffix = String(randomInt(10 ** SUFFIX_DIGITS)).padStart(SUFFIX_DIGITS, "0");
+    const handle = `${(stem || "account").slice(0, HANDLE_CHARS_MAX - SUFFIX_DIGITS - 1)}-${suffix}`;
+    if (!(await isTaken(handle))) return handle;
+  }
+}
+
+function toStem(source: string): string {
+  const [local = ""] = source.normalize("NFKD").toLowerCase().split(/[+@]/, 1);
+  // Dashes stand alone now, so that one at either end is all there is.
+  return local
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-/, "")
+    .slice(0, HANDLE_CHARS_MAX)
+    .replace(/-$/, "");
+}
 
 /** Only the fields that are sent change. */
 export const updateProfileInput = z
@@ -45,5 +107,34 @@ export class Profiles {
       throw new AppError("CONFLICT", `The handle ${handle} is taken.`, { param: "handle" });
     }
     if (handle !== undefined) this.events.publish("account-renamed", { accountId });
+  }
+}
+
+// Who stands behind a key, in the words of OpenID Connect Core 5.1 (docs/spec/authorization.md#user-info): for apps that were granted one.
+
+export interface UserInfoClaims {
+  /** The account's id, the same for every app. */
+  readonly sub: string;
+  /** The handle. */
+  readonly preferredUsername: string;
+  /** The address of an image. */
+  readonly picture: string | null;
+  /** Null for a key without the permission `profile`. */
+  readonly profile: { readonly name: string | null; readonly email: string | null; readonly isEmailVerified: boolean } | null;
+}
+
+export class UserInfo {
+  constructor(private readonly database: Database) {}
+
+  /** Any key, publishable ones included, or a session. */
+  async get(ctx: RequestContext): Promise<UserInfoClaims> {
+    const caller = requireAccount(ctx);
+    const account = await this.database.prisma.account.findUniqueOrThrow({
+      where: { id: caller.accountId },
+      select: { id: true, handle: true, image: true, name: true, email: true, isEmailVerified: true },
+    });
+    const { id: sub, handle: preferredUsername, image: picture, ...profile } = account;
+    const isShown = caller.kind === "session" || caller.permissions.has("profile");
+    return { sub, preferredUsername, picture, profile: isShown ? profile : null };
   }
 }

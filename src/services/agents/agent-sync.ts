@@ -12,8 +12,8 @@ import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { admitAnybody } from "../access/permissions.js";
 import type { ModelChange } from "../community-models/repository.js";
-import type { CodeRepositories, RefreshedCode } from "./code-repository.js";
 import { SYNC_INTERVAL_MS } from "./limits.js";
+import type { CodeRepositories, RefreshedCode } from "./repositories.js";
 
 export const syncAgentInput = z.strictObject({ id: z.string() });
 

@@ -14,7 +14,7 @@ import type { Model } from "../catalog/model.js";
 import type { ChangedModelRow, CommunityModelRepository } from "../community-models/repository.js";
 import { AGENT_ROW_TYPES, type AgentRow, type LoadedAgent, toAgentRow, WITH_AGENT } from "./agent-row.js";
 import type { CreateAgentInput, CreateCodeAgentInput, CreatePromptAgentInput, UpdateAgentInput } from "./agents-input.js";
-import type { CodeRepositories } from "./code-repository.js";
+import type { CodeRepositories } from "./repositories.js";
 
 export interface AgentsDependencies {
   readonly database: Database;

@@ -11,10 +11,9 @@ import { serviceUnavailable } from "../../errors.js";
 import type { ChatBody, ChatDelta } from "../../lib/chat-format.js";
 import type { Model } from "../catalog/model.js";
 import type { ChatCompletionInput } from "../generation/chat/plan.js";
-import type { AgentTools } from "./agent-tools.js";
+import { type AgentTools, failedResult, type ShownResult } from "./agent-tools.js";
 import { AGENT_MODEL_STEPS_MAX, AGENT_TOOL_CALLS_MAX } from "./limits.js";
 import type { AskModel, StepAnswer, ToolCall } from "./model-steps.js";
-import { failedResult, type ShownResult } from "./tool-results.js";
 
 type Message = ChatCompletionInput["messages"][number];
 

@@ -9,15 +9,17 @@
  */
 import { type AppError, invalidInput, serviceUnavailable, upstreamFailed, upstreamTimedOut } from "../../errors.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
+import { ownValue } from "../../lib/own-values.js";
 import { withoutTrailing } from "../../lib/urls.js";
-import { MODEL_NAME_CHARS_MAX, MODEL_TITLE_CHARS_MAX } from "../../limits.js";
+import { MODEL_DESCRIPTION_CHARS_MAX, MODEL_NAME_CHARS_MAX, MODEL_TITLE_CHARS_MAX } from "../../limits.js";
 import { AgentBundler } from "./agent-bundler.js";
-import type { CodeRepositories, DeployedCode, RefreshedCode } from "./code-repository.js";
 import { GitFiles } from "./git-files.js";
 import { type PackBounds, readPack } from "./git-pack.js";
 import { type FetchBounds, fetchLatestCommit } from "./git-remote.js";
 import {
   REPOSITORIES_AT_ONCE_MAX,
+  REPOSITORY_DESCRIPTION_BYTES_MAX,
+  REPOSITORY_DESCRIPTION_TIMEOUT_MS,
   REPOSITORY_FILE_BYTES_MAX,
   REPOSITORY_OBJECTS_MAX,
   REPOSITORY_PACK_BYTES_MAX,
@@ -25,7 +27,57 @@ import {
   REPOSITORY_UNPACKED_BYTES_MAX,
 } from "./limits.js";
 import { RepositoryError } from "./repository-error.js";
-import { findDescription, KNOWN_HOSTS, type RepositoryHosts, repositoryPath } from "./repository-hosts.js";
+
+// What the host of a repository says of it: an agent's description comes from there (docs/spec/agents.md#operations).
+// Only hosts whose API is known are asked.
+
+/** Where the API of a host describes a repository, as JSON with a field `description`. By host; `path` is without slashes at its ends. */
+type RepositoryHosts = Readonly<Record<string, (path: string) => string>>;
+
+const KNOWN_HOSTS: RepositoryHosts = {
+  "github.com": (path) => `https://api.github.com/repos/${path}`,
+  "gitlab.com": (path) => `https://gitlab.com/api/v4/projects/${encodeURIComponent(path)}`,
+  "codeberg.org": (path) => `https://codeberg.org/api/v1/repos/${path}`,
+  "bitbucket.org": (path) => `https://api.bitbucket.org/2.0/repositories/${path}`,
+};
+
+/**
+ * Null: it has none, or nobody knows how to ask its host. Undefined: the host did not say, which is no reason to do without the
+ * repository, and rejects with nothing but the signal's reason.
+ */
+export async function findDescription(
+  guard: OutboundGuard,
+  hosts: RepositoryHosts,
+  repository: URL,
+  signal: AbortSignal,
+): Promise<string | null | undefined> {
+  const address = ownValue(hosts, repository.host);
+  if (address === undefined) return null;
+  try {
+    const { bytes } = await guard.fetchGuarded(address(repositoryPath(repository)), {
+      bytesMax: REPOSITORY_DESCRIPTION_BYTES_MAX,
+      timeoutMs: REPOSITORY_DESCRIPTION_TIMEOUT_MS,
+      accept: "application/json",
+      signal,
+    });
+    const { description } = JSON.parse(Buffer.from(bytes).toString("utf8")) as { readonly description?: unknown };
+    return typeof description === "string" ? cleaned(description) : null;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof OutboundError || error instanceof SyntaxError || error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
+
+/** `owner/name`. */
+function repositoryPath({ pathname }: URL): string {
+  return withoutTrailing(pathname.replace(/^\/+/, ""), "/").replace(/\.git$/i, "");
+}
+
+function cleaned(text: string): string | null {
+  const plain = [...text.replace(/\p{Cc}+/gu, " ").trim()];
+  return plain.length === 0 ? null : plain.slice(0, MODEL_DESCRIPTION_CHARS_MAX).join("");
+}
 
 export interface RepositoriesOptions extends Partial<PackBounds & FetchBounds> {
   readonly timeoutMs?: number;
@@ -174,4 +226,37 @@ function knownProblem(error: unknown): RepositoryError | null {
 function problemOf({ problem }: OutboundError): RepositoryError["problem"] {
   if (problem === "url" || problem === "time") return problem;
   return problem === "size" ? "content" : "host";
+}
+
+// What a code agent's repository gives: the seam between the accounts' agents and the fetching of code.
+
+export interface DeployedCode {
+  /** 40 lowercase hexadecimal digits. */
+  readonly commitSha: string;
+  /** One script, made of agent.ts and what it imports. */
+  readonly bundle: string;
+  /** The agent's identity, taken from the repository: valid as a model's name, title and description. */
+  readonly name: string;
+  readonly title: string;
+  readonly description: string | null;
+}
+
+export interface RefreshedCode extends Pick<DeployedCode, "commitSha" | "bundle"> {
+  /** Undefined: the host did not say. */
+  readonly description: string | null | undefined;
+}
+
+export interface CodeRepositories {
+  /**
+   * The latest commit of the default branch, fetched through the outbound guard and bundled; nothing of it is run. Rejects with
+   * BAD_REQUEST, `param: "repository"`, when it cannot be had or holds no agent that can be bundled; with SERVICE_UNAVAILABLE when
+   * too many are fetched at this moment.
+   */
+  deploy(repository: string, signal: AbortSignal): Promise<DeployedCode>;
+  /**
+   * As `deploy`, of a repository that was deployed before and whose host is at fault when it cannot be had: UPSTREAM_ERROR,
+   * UPSTREAM_TIMEOUT. `begin` is called when there is room for it, before the host is asked, and may refuse; what it resolves to is
+   * in the answer.
+   */
+  refresh<Begun>(repository: string, begin: () => Promise<Begun>, signal: AbortSignal): Promise<{ begun: Begun; code: RefreshedCode }>;
 }

@@ -33,12 +33,10 @@ import {
 } from "../api-keys/grant-terms.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { App, Apps } from "./apps.js";
-import type { DeviceCodes } from "./device-codes.js";
+import { type DeviceCodes, formatUserCode, parseUserCode, type UserCodeGuesses } from "./device-codes.js";
 import { type DeviceToken, type DeviceTokenAnswer, type Redemption, refuse } from "./device-redemption.js";
 import { DEVICE_FIELD_CHARS_MAX } from "./limits.js";
 import { OAuthError } from "./oauth-error.js";
-import type { UserCodeGuesses } from "./user-code-guesses.js";
-import { formatUserCode, parseUserCode } from "./user-codes.js";
 
 const deviceField = z.string().max(DEVICE_FIELD_CHARS_MAX);
 

@@ -1,10 +1,12 @@
 /** Device authorizations as they are kept: made, found by either code, and forgotten. */
-import { createHmac, randomBytes } from "node:crypto";
+import { createHmac, randomBytes, randomInt } from "node:crypto";
 import ipaddr from "ipaddr.js";
-import { rateLimited } from "../../errors.js";
+import type { RequestContext } from "../../context.js";
+import { invalidInput, rateLimited } from "../../errors.js";
 import { addressGroupOf } from "../../lib/client-address.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
+import type { BucketRule, Counters } from "../../store/counters.js";
 import type { Database } from "../../store/database.js";
 import type { DeviceAuthorizationModel } from "../../store/generated/prisma/models.js";
 import {
@@ -14,8 +16,36 @@ import {
   EXPIRED_DEVICE_CODE_KEPT_SECONDS,
   LIVE_DEVICE_CODES_MAX,
   LIVE_DEVICE_CODES_PER_ADDRESS_MAX,
+  USER_CODE_GUESSES_PER_ADDRESS_PER_MINUTE,
+  USER_CODE_GUESSES_PER_MINUTE,
 } from "./limits.js";
-import { createUserCode } from "./user-codes.js";
+
+// User codes: what a person types to say which device is meant (RFC 8628 6.1).
+
+/** Consonants that are not easily taken for one another, and that spell nothing. */
+const LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
+const LENGTH = 8;
+/** What people put between the letters, or their phones at the end. */
+const SEPARATORS = /[\s\p{Pd}]/gu;
+const PATTERN = new RegExp(`^[${LETTERS}]{${LENGTH}}$`);
+
+/** As it is stored: eight letters, 34.5 bits. */
+export function createUserCode(): string {
+  return Array.from({ length: LENGTH }, () => LETTERS[randomInt(LETTERS.length)]).join("");
+}
+
+/** As it is shown: XXXX-XXXX. */
+export function formatUserCode(userCode: string): string {
+  return `${userCode.slice(0, LENGTH / 2)}-${userCode.slice(LENGTH / 2)}`;
+}
+
+/** What was typed, as it is stored; in any case, with or without dash and spaces. Throws BAD_REQUEST for what can be no code. */
+export function parseUserCode(typed: string): string {
+  const userCode = typed.replace(SEPARATORS, "").toUpperCase();
+  if (!PATTERN.test(userCode))
+    throw invalidInput("A code has eight letters, such as BCDF-GHJK. Vowels and digits do not occur.", "userCode");
+  return userCode;
+}
 
 /** Somebody may still decide, or the device still fetch its key. */
 const LIVE_STATUSES = ["pending", "approved"] as const;
@@ -136,4 +166,38 @@ interface AddressPrefix {
 function addressPrefixOf(stored: string): AddressPrefix {
   const group = addressGroupOf(stored);
   return group.endsWith("::/64") ? { text: `${group.slice(0, -"::/64".length)}:`, isPrefix: true } : { text: group, isPrefix: false };
+}
+
+// How often somebody may be wrong about a user code (RFC 8628 5.1): by account, and by client address for those who have many
+// accounts. A guess is counted before it is looked at, so that a thousand at once are not looked at all, and given back when it was
+// right. Whoever has none left is refused whether the code is right or not.
+
+const MINUTES_PER_HOUR = 60;
+
+const PER_ACCOUNT = perMinute(USER_CODE_GUESSES_PER_MINUTE);
+const PER_ADDRESS = perMinute(USER_CODE_GUESSES_PER_ADDRESS_PER_MINUTE);
+
+export class UserCodeGuesses {
+  constructor(private readonly counters: Counters) {}
+
+  /** What `look` finds; null is a wrong guess. Rejects with RATE_LIMITED. */
+  async count<Found>(ctx: RequestContext, accountId: string, look: () => Promise<Found | null>): Promise<Found | null> {
+    const account = `user-code:account:${accountId}`;
+    const address = `user-code:address:${addressGroupOf(ctx.clientAddress)}`;
+    await this.take(PER_ACCOUNT, account);
+    await this.take(PER_ADDRESS, address);
+    const found = await look();
+    if (found !== null)
+      await Promise.all([this.counters.take(PER_ACCOUNT, account, -1, null), this.counters.take(PER_ADDRESS, address, -1, null)]);
+    return found;
+  }
+
+  private async take(rule: BucketRule, name: string): Promise<void> {
+    const wait = await this.counters.take(rule, name, 1, 1);
+    if (wait > 0) throw rateLimited("Too many wrong codes. Wait a little, and look at the device again.", wait / 1000);
+  }
+}
+
+function perMinute(guesses: number): BucketRule {
+  return { capacity: guesses, perHour: guesses * MINUTES_PER_HOUR };
 }

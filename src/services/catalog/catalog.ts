@@ -1,16 +1,75 @@
 /** The catalog (docs/spec/models.md): which models there are, what they are called, and who may call them. */
 import type { Caller, RequestContext } from "../../context.js";
-import { invalidInput, notFound, permissionDenied, upstreamFailed } from "../../errors.js";
+import { type AppError, invalidInput, notFound, permissionDenied, upstreamFailed } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { assemble } from "./assemble.js";
+import { closest } from "../../lib/issue-words.js";
 import { loadBundledSource, type VendorsSettings } from "./bundled.js";
 import { type CommunityCatalog, isCommunityId, type ModelHealth, NO_COMMUNITY } from "./community.js";
 import { toLocalSource } from "./local.js";
-import { MODALITIES, type Modality } from "./modality.js";
-import { CAPABILITIES, type CatalogSource, type DormantModel, type Model, type Upstream } from "./model.js";
+import { MODALITIES, MODALITY_TRAITS, type Modality } from "./modality.js";
+import { CAPABILITIES, type CatalogSource, type DormantModel, type Model, type ModelDefinition, toModel, type Upstream } from "./model.js";
 import { ModelsFileError, type ReadEnv, readModelsFile } from "./models-file.js";
 import { SANDBOX_SOURCE } from "./sandbox.js";
-import { quote, refuseMissing, refuseModality } from "./unknown-model.js";
+
+// What a request is told whose model cannot be called: which ones of the kind can (docs/spec/models.md#unknown-models), and, whoever
+// runs the gateway, what to set. Unspecified: strangers are not told which variables are unset, only that the model is not offered.
+
+/** How many ids an error about an unknown model names, and how much of the name is looked at: no id is longer. */
+const CLOSEST = { namesOf: ({ id, aliases }: Model) => [id, ...aliases], count: 3, charsMax: 253 } as const;
+/** Unspecified: how much of a caller's own words an error message repeats. */
+const QUOTED_CHARS_MAX = 100;
+
+interface Missing {
+  /** Undefined: the request has named none, and there is no default. */
+  readonly name: string | undefined;
+  /** Where it was named. */
+  readonly param: string;
+  /** The modalities that the operation takes. */
+  readonly served: readonly Modality[];
+  readonly dormant: readonly DormantModel[];
+  /** Whether the gateway has models of these modalities, whoever may call them. */
+  readonly isAnyThere: boolean;
+  /** Those of them that the caller may call. */
+  readonly callable: readonly Model[];
+  /** Whether the caller is told what an operator has to set. */
+  readonly isToldSetup: boolean;
+}
+
+function refuseMissing(missing: Missing): AppError {
+  const { name, param, served, dormant } = missing;
+  if (name === undefined) return invalidInput(`Name a model: there is no default. ${hintOf(missing)}`, param);
+  const known = dormant.find(({ id, aliases }) => id === name || aliases.includes(name));
+  if (!known) return invalidInput(`There is no model ${quote(name)}. ${hintOf(missing)}`, param);
+  if (!served.includes(known.modality)) return refuseModality(known);
+  const { id, variables } = known;
+  const why = missing.isToldSetup
+    ? `is in the catalog of this gateway, but its vendor has no key here: set ${variables.join(" or ")}.`
+    : "is not offered by this gateway.";
+  return invalidInput(`The model ${id} ${why} ${hintOf(missing)}`, param);
+}
+
+/** A model that another operation serves. */
+function refuseModality({ id, modality }: Pick<Model, "id" | "modality">): AppError {
+  const { route, field } = MODALITY_TRAITS[modality];
+  return invalidInput(`The model ${id} is of modality ${modality}: use ${route}${field === null ? "" : ` (GraphQL: ${field})`}.`, "model");
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text.length > QUOTED_CHARS_MAX ? `${text.slice(0, QUOTED_CHARS_MAX)}…` : text);
+}
+
+function hintOf({ name, served, dormant, isAnyThere, callable, isToldSetup }: Missing): string {
+  const kind = served.length === MODALITIES.length ? "model" : `model of modality ${served.join(" or ")}`;
+  if (callable.length > 0)
+    return `The closest are: ${closest(callable, name ?? "", CLOSEST)
+      .map(({ id }) => id)
+      .join(", ")}.`;
+  if (isAnyThere) return `This key may use no ${kind}.`;
+  if (!isToldSetup) return `This gateway has no ${kind}.`;
+  const variables = new Set(dormant.filter(({ modality }) => served.includes(modality)).flatMap((model) => model.variables));
+  const vendors = variables.size === 0 ? "" : `set ${[...variables].join(" or ")} for those of a vendor, or `;
+  return `This gateway has no ${kind}: ${vendors}add one with MODELS_FILE.`;
+}
 
 /** Of registered models, those that are compared with a name that is unknown: a request must not cost more the more there are. */
 const COMPARED_MAX = 1_000;
@@ -254,4 +313,77 @@ function matches(model: Model, words: readonly string[]): boolean {
   if (words.length === 0) return true;
   const text = [model.id, ...model.aliases, model.title, model.description ?? "", model.publisher].join("\n").toLowerCase();
   return words.every((word) => text.includes(word));
+}
+
+// From the catalog's sources to its models: which entry keeps a contested name, and which model is each modality's default.
+
+interface Assembled {
+  /** In order of preference. */
+  readonly models: readonly Model[];
+  /** What is wrong with fallbacks: `models.<index in its source>.fallbacks.<position>: <what>`. */
+  readonly problems: readonly string[];
+}
+
+interface Kept {
+  readonly definition: ModelDefinition;
+  /** Its index in its source. */
+  readonly index: number;
+  readonly aliases: readonly string[];
+}
+
+/**
+ * `sources` come strongest first. A name belongs to the first source that gives it: a later model whose id is taken is
+ * left out, an alias that is taken is dropped.
+ */
+function assemble(sources: readonly CatalogSource[]): Assembled {
+  const idByName = new Map<string, string>();
+  const kept = sources.flatMap((source) => claimNames(source, idByName));
+  const definitionById = new Map(kept.map(({ definition }) => [definition.id, definition]));
+  const defaults = chooseDefaults(kept);
+  const problems: string[] = [];
+  const models = kept.map(({ definition, index, aliases }) => {
+    const fallbacks = (definition.fallbacks ?? []).flatMap((name, position) => {
+      const fallback = definitionById.get(idByName.get(name) ?? "");
+      const problem = fallbackProblem(definition, name, fallback);
+      if (problem !== null) problems.push(`models.${index}.fallbacks.${position}: ${problem}`);
+      return fallback ? [fallback.id] : [];
+    });
+    return toModel(definition, {
+      aliases,
+      fallbacks: [...new Set(fallbacks)],
+      isDefault: defaults.get(definition.modality) === definition.id,
+    });
+  });
+  return { models, problems };
+}
+
+/** Ids before aliases, so that within one source an alias never takes another model's id. */
+function claimNames(source: CatalogSource, idByName: Map<string, string>): Kept[] {
+  const kept = source.models.map((definition, index) => ({ definition, index })).filter(({ definition }) => !idByName.has(definition.id));
+  for (const { definition } of kept) idByName.set(definition.id, definition.id);
+  return kept.map(({ definition, index }) => {
+    const aliases = definition.aliases.filter((alias) => !idByName.has(alias));
+    for (const alias of aliases) idByName.set(alias, definition.id);
+    return { definition, index, aliases };
+  });
+}
+
+/** The one that its source asks for; else the first stable one, else the first. */
+function chooseDefaults(kept: readonly Kept[]): ReadonlyMap<Modality, string> {
+  const ranked = kept.map(({ definition }) => definition).sort((one, other) => defaultRank(one) - defaultRank(other));
+  const defaults = new Map<Modality, string>();
+  for (const { modality, id } of ranked) if (!defaults.has(modality)) defaults.set(modality, id);
+  return defaults;
+}
+
+function defaultRank(definition: ModelDefinition): number {
+  if (definition.isDefault) return 0;
+  return definition.isAlpha ? 2 : 1;
+}
+
+function fallbackProblem(definition: ModelDefinition, name: string, fallback: ModelDefinition | undefined): string | null {
+  if (!fallback) return `there is no model ${name}`;
+  if (fallback.id === definition.id) return "a model cannot be its own fallback";
+  if (fallback.modality !== definition.modality) return `${name} is a model of ${fallback.modality}, not of ${definition.modality}`;
+  return null;
 }

@@ -3,11 +3,13 @@
  * is told, and an address that is blocked, unknown or silent is told alike: nobody explores a network with it
  * (docs/spec/community-models.md#probe).
  */
+
+import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { invalidInput, rateLimited } from "../../errors.js";
 import type { OutboundGuard } from "../../lib/outbound-guard.js";
 import { UPSTREAM_CONNECT_TIMEOUT_MS } from "../../limits.js";
-import { ProviderError, type UpstreamCode } from "../../providers/provider.js";
+import { type Provider, ProviderError, type UpstreamCode } from "../../providers/provider.js";
 import type { BucketRule, Counters } from "../../store/counters.js";
 import { requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
@@ -15,10 +17,85 @@ import type { Upstream } from "../catalog/model.js";
 import { connectUpstream, hopsOf } from "../generation/upstreams.js";
 import { PROBE_INTERVAL_MS, PROBE_TIMEOUT_MS } from "./limits.js";
 import { upstreamIdOf } from "./listed-model.js";
-import { callCheaply } from "./probe-calls.js";
-import type { TestCommunityModelInput } from "./probe-input.js";
+import { bearerToken, PROXY_MODALITIES, upstreamApi, upstreamModel, upstreamUrl } from "./models-input.js";
 import type { CommunityModelRepository } from "./repository.js";
 import type { UpstreamUrls } from "./upstream-url.js";
+
+// The cheapest call of each modality that shows whether an upstream would answer.
+
+type Endpoint = NonNullable<Upstream["endpoint"]>;
+
+/** OpenAI's Responses format takes no fewer. */
+const RESPONSES_TOKENS_MIN = 16;
+/** A tenth of a second is what OpenAI's format takes at least. */
+const SILENCE_SAMPLES = 1_600;
+const SAMPLE_RATE = 16_000;
+const SAMPLE_BYTES = 2;
+const WAV_HEAD_BYTES = 44;
+
+/** Rejects as the provider does. Resolves when the answer was one. */
+async function callCheaply(
+  offered: Omit<Provider, "close">,
+  { api, modality }: Endpoint,
+  upstreamModel: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const call = { upstreamModel, signal, extra: {} };
+  const nothingAsked = { size: null, seed: null, negativePrompt: null, images: [] };
+  switch (modality) {
+    case "text": {
+      const body = { messages: [{ role: "user", content: "ping" }], max_tokens: api === "responses" ? RESPONSES_TOKENS_MIN : 1 };
+      await offered.chat?.complete({ upstreamModel, body, signal });
+      return;
+    }
+    case "embedding":
+      await offered.embedding?.embed({ ...call, inputs: ["ping"], isSingle: true, dimensions: null });
+      return;
+    case "speech": {
+      const speech = await offered.speech?.stream({ ...call, input: "Hi", voice: "alloy", format: "mp3", speed: null, instructions: null });
+      for await (const _ of speech?.chunks ?? []) return;
+      return;
+    }
+    case "transcription": {
+      const audio = { bytes: silence(), contentType: "audio/wav", name: "audio.wav" };
+      const asked = { language: null, prompt: null, temperature: null, wantsSegments: false, wantsWords: false };
+      await offered.transcription?.transcribe({ ...call, ...asked, audio });
+      return;
+    }
+    // Nothing can be made of an empty prompt.
+    case "image": {
+      const asked = { prompt: "", count: 1, quality: null, isTransparent: false, format: null, reasoning: null, mask: null };
+      await offered.image?.generate({ ...call, ...nothingAsked, ...asked });
+      return;
+    }
+    case "video": {
+      const asked = { prompt: "", aspectRatio: null, seconds: null, hasAudio: false, onProgress: () => undefined };
+      await offered.video?.generate({ ...call, ...nothingAsked, ...asked });
+      return;
+    }
+    default:
+      throw new Error(`Nobody registers a model of modality ${modality}.`);
+  }
+}
+
+/** WAV, 16-bit mono. */
+function silence(): Uint8Array {
+  const dataBytes = SILENCE_SAMPLES * SAMPLE_BYTES;
+  const wav = Buffer.alloc(WAV_HEAD_BYTES + dataBytes);
+  wav.write("RIFF", 0, "latin1");
+  wav.writeUInt32LE(wav.length - 8, 4);
+  wav.write("WAVEfmt ", 8, "latin1");
+  wav.writeUInt32LE(16, 16);
+  wav.writeUInt16LE(1, 20);
+  wav.writeUInt16LE(1, 22);
+  wav.writeUInt32LE(SAMPLE_RATE, 24);
+  wav.writeUInt32LE(SAMPLE_RATE * SAMPLE_BYTES, 28);
+  wav.writeUInt16LE(SAMPLE_BYTES, 32);
+  wav.writeUInt16LE(8 * SAMPLE_BYTES, 34);
+  wav.write("data", 36, "latin1");
+  wav.writeUInt32LE(dataBytes, 40);
+  return wav;
+}
 
 export interface CommunityModelTest {
   /** It answers as a model of this modality does. */
@@ -136,3 +213,47 @@ function answered({ status, upstreamCode }: Said, calledAt: number, ok: boolean,
 function since(at: number): number {
   return Math.round(performance.now() - at);
 }
+
+// What is probed: an upstream as it would be registered, or one of the account's models as it is (docs/spec/community-models.md#probe).
+
+const DESCRIBING = ["modality", "api", "url", "baseUrl", "bearerToken", "upstreamModel"] as const;
+
+/**
+ * Unspecified: `id` is that of a registered model, and stands alone: with another address it would send the credential there. Without
+ * it the fields are those of a registration, and an upstream that wants no credential is probed without one.
+ */
+export const testCommunityModelInput = z
+  .strictObject({
+    id: z.string().min(1).optional(),
+    modality: z.enum(PROXY_MODALITIES).optional(),
+    api: upstreamApi.optional(),
+    url: upstreamUrl.optional(),
+    baseUrl: upstreamUrl.optional(),
+    bearerToken: bearerToken.optional(),
+    upstreamModel: upstreamModel.optional(),
+  })
+  .superRefine((input, issues) => {
+    const isText = (input.modality ?? "text") === "text";
+    const needed = isText ? (["api", "url", "upstreamModel"] as const) : (["baseUrl", "upstreamModel"] as const);
+    const refused = isText ? (["baseUrl"] as const) : (["api", "url"] as const);
+    const refuse = (field: string, message: string) => issues.addIssue({ code: "custom", path: [field], message, input });
+    if (input.id !== undefined) {
+      for (const field of DESCRIBING)
+        if (input[field] !== undefined) refuse(field, "must be left out: what the registered model has is used");
+      return;
+    }
+    for (const field of needed) if (input[field] === undefined) refuse(field, "is required");
+    for (const field of refused) if (input[field] !== undefined) refuse(field, `is not used with modality ${input.modality ?? "text"}`);
+  })
+  // The same, as it is described.
+  .meta({
+    oneOf: [
+      { required: ["id"], maxProperties: 1 },
+      { required: ["api", "url", "upstreamModel"], properties: { modality: { const: "text" }, id: false, baseUrl: false } },
+      {
+        required: ["modality", "baseUrl", "upstreamModel"],
+        properties: { modality: { not: { const: "text" } }, id: false, api: false, url: false },
+      },
+    ],
+  });
+type TestCommunityModelInput = z.output<typeof testCommunityModelInput>;

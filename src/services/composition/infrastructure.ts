@@ -40,8 +40,7 @@ import type { RealtimeTimes } from "../generation/realtime/realtime-run.js";
 import { Upstreams } from "../generation/upstreams.js";
 import type { IntegrationsSettings } from "../integrations/http-broker.js";
 import type { McpServerId } from "../mcp/mcp-tools.js";
-import type { Metrics } from "../metrics/metrics.js";
-import type { MetricsSettings } from "../metrics/report.js";
+import type { Metrics, MetricsSettings } from "../metrics/metrics.js";
 import { type DeriveSecret, pepperOf, secretsOf } from "../secrets/deployment-secrets.js";
 import { SecretBox } from "../secrets/secret-box.js";
 

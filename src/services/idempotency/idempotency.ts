@@ -10,13 +10,14 @@
  * 3. What a process left when it died was charged or not, which its generation's id tells. Not charged: the key is free. Charged: the
  *    answer is lost, and the caller is told so with the id, and not billed again.
  */
-
 import { createHash } from "node:crypto";
 import type { Logger } from "pino";
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
+import { AppError } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
+import { formatNanocredits } from "../../lib/money.js";
 import { HEARTBEAT_DEAD_MS } from "../../limits.js";
 import type { BlobStore } from "../../store/blobs.js";
 import type { Database } from "../../store/database.js";
@@ -24,8 +25,38 @@ import { requireCaller } from "../access/permissions.js";
 import { ReservedId } from "../generation/plan.js";
 import { parseInput, storableText } from "../requests/input.js";
 import type { AnswerRoom } from "./answer-room.js";
-import { answerLost, answerOmitted, inProgress, type Omission, usedOtherwise } from "./idempotency-refusals.js";
 import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX, IDEMPOTENT_ANSWER_BYTES_MAX } from "./limits.js";
+
+// Why a request with an Idempotency-Key is not answered with what was answered before.
+
+const RETRY_AFTER_SECONDS = 1;
+
+/** Why an answer is not kept. */
+type Omission = "too_large" | "no_room";
+
+function usedOtherwise(): AppError {
+  return new AppError("CONFLICT", "This Idempotency-Key was used for another request.", { param: "Idempotency-Key" });
+}
+
+function inProgress(): AppError {
+  const message = "A request with this Idempotency-Key is still running.";
+  return new AppError("CONFLICT", message, { param: "Idempotency-Key", retryAfterSeconds: RETRY_AFTER_SECONDS });
+}
+
+function answerLost(generationId: string): AppError {
+  const message = `The request with this Idempotency-Key was charged as generation ${generationId}, but its answer is lost. Nothing was charged now.`;
+  return new AppError("CONFLICT", message, { param: "Idempotency-Key", details: { generationId } });
+}
+
+function answerOmitted(omission: Omission, generationId: string, costNanocredits: bigint): AppError {
+  const cost = formatNanocredits(costNanocredits);
+  const reason =
+    omission === "too_large"
+      ? `its answer was too large to keep: ${IDEMPOTENT_ANSWER_BYTES_MAX} bytes are the most`
+      : "there was no room to keep its answer: delete files of the account, or wait until kept answers expire";
+  const message = `The request with this Idempotency-Key was answered as generation ${generationId} and charged ${cost} credits, and ${reason}. Nothing was charged now.`;
+  return new AppError("CONFLICT", message, { param: "Idempotency-Key", details: { generationId, cost } });
+}
 
 const HOUR_MS = 60 * 60 * 1000;
 const SWEPT_AT_ONCE_MAX = 100;

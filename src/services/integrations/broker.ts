@@ -1,4 +1,6 @@
 /** The seam to whoever keeps the connections to outside apps: an OAuth broker (docs/spec/connected-apps.md#broker). */
+import { type AppError, conflict, invalidInput, serviceUnavailable } from "../../errors.js";
+import { CONNECTED_APPS_PER_ACCOUNT_MAX } from "./limits.js";
 
 export const CONNECTED_APP_STATUSES = ["initiated", "active", "failed", "expired", "inactive"] as const;
 /** initiated: a person has yet to approve it. failed: refused, or gone wrong. inactive: switched off, or ended by the app. */
@@ -52,4 +54,35 @@ export interface IntegrationsBroker {
   /** False: the account has no such connection. */
   disconnect(accountId: string, id: string, signal: AbortSignal): Promise<boolean>;
   close(): Promise<void>;
+}
+
+// `INTEGRATIONS_BROKER_URL=off`: nothing can be connected, and nothing is (docs/spec/connected-apps.md#broker).
+
+export const NO_BROKER: IntegrationsBroker = {
+  listToolkits: async () => {
+    throw switchedOff();
+  },
+  listConnections: async () => [],
+  connect: async () => {
+    throw switchedOff();
+  },
+  disconnect: async () => false,
+  close: async () => undefined,
+};
+
+function switchedOff(): AppError {
+  return serviceUnavailable("Connected apps are switched off on this gateway.", { retryAfterSeconds: 60 * 60 });
+}
+
+// What the brokers refuse in the same words.
+
+export function unknownToolkit(toolkit: string): AppError {
+  return invalidInput(
+    `There is no toolkit \`${toolkit}\` that can be connected. The toolkits are listed at /account/integrations/toolkits.`,
+    "toolkit",
+  );
+}
+
+export function tooManyConnections(): AppError {
+  return conflict(`An account has at most ${CONNECTED_APPS_PER_ACCOUNT_MAX} connected apps. Remove one first.`);
 }

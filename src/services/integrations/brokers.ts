@@ -1,7 +1,6 @@
 /** The broker that the configuration names. */
-import type { IntegrationsBroker } from "./broker.js";
+import { type IntegrationsBroker, NO_BROKER } from "./broker.js";
 import { HttpBroker, type IntegrationsSettings } from "./http-broker.js";
-import { NO_BROKER } from "./no-broker.js";
 
 export function brokerOf(settings: IntegrationsSettings, development: IntegrationsBroker): IntegrationsBroker {
   switch (settings.kind) {

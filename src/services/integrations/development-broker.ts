@@ -14,8 +14,16 @@ import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import type { Database } from "../../store/database.js";
 import type { DevelopmentConnectionModel } from "../../store/generated/prisma/models.js";
-import type { ConnectedApp, ConnectedAppStatus, IntegrationsBroker, NewConnection, Toolkit, WantedConnection } from "./broker.js";
-import { DEVELOPMENT_TOOLKITS, developmentToolkitOf, findDevelopmentToolkits } from "./development-toolkits.js";
+import {
+  type ConnectedApp,
+  type ConnectedAppStatus,
+  type IntegrationsBroker,
+  type NewConnection,
+  type Toolkit,
+  tooManyConnections,
+  unknownToolkit,
+  type WantedConnection,
+} from "./broker.js";
 import {
   CONNECTED_APPS_PER_ACCOUNT_MAX,
   CONNECTION_ALIAS_CHARS_MAX,
@@ -23,8 +31,34 @@ import {
   DEVELOPMENT_CONNECTIONS_SWEPT_AT_ONCE_MAX,
   ENDED_CONNECTION_KEPT_SECONDS,
 } from "./limits.js";
-import { tooManyConnections, unknownToolkit } from "./refusals.js";
 import type { SignedLinks } from "./signed-links.js";
+
+// What the development broker connects: three names and nothing behind them (docs/spec/connected-apps.md#broker).
+
+const DEVELOPMENT_TOOLKITS: readonly Toolkit[] = [
+  { slug: "notes", name: "Notes", description: "Reads and writes short texts. For development: there are no notes behind it.", logo: null },
+  { slug: "mail", name: "Mail", description: "Reads and sends messages. For development: there is no mailbox behind it.", logo: null },
+  {
+    slug: "calendar",
+    name: "Calendar",
+    description: "Reads and makes appointments. For development: there is no calendar behind it.",
+    logo: null,
+  },
+];
+
+/** Those in which every word of the search occurs. */
+function findDevelopmentToolkits(search: string): readonly Toolkit[] {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  return DEVELOPMENT_TOOLKITS.filter(({ slug, name, description }) => {
+    const text = `${slug} ${name} ${description}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
+
+/** A connection may be older than this list. */
+function developmentToolkitOf(slug: string): Toolkit {
+  return DEVELOPMENT_TOOLKITS.find((toolkit) => toolkit.slug === slug) ?? { slug, name: slug, description: "", logo: null };
+}
 
 /** What the address of a connection's page holds. */
 export const connectionLink = z.object({ id: z.uuid(), callbackUrl: z.url() });

@@ -3,11 +3,13 @@
  * has a transport of its own, which ends with it, so that no connection stays open, and what goes wrong with a call is known to be
  * that call's.
  */
+
+import { randomUUID } from "node:crypto";
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
+import type { FetchLike, Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
+import { type RequestInit, Response } from "undici";
 import { MCP_FAREWELL_MS } from "./limits.js";
-import { withUniqueIds } from "./unique-ids.js";
-import { type Fetch, type WatchedFetch, watchFetch } from "./watched-fetch.js";
 
 export interface McpServerAddress {
   readonly url: URL;
@@ -134,4 +136,140 @@ async function closeAfterFarewell(client: Client, watched: WatchedFetch | undefi
   await Promise.race([watched?.settled(), late]);
   clearTimeout(timer);
   await client.close();
+}
+
+// The `fetch` that one exchange with an MCP server is made with. The SDK's transport says neither that an answer is too long nor that
+// it ended before the result was there; this says both.
+
+type Fetch = (url: URL, init: RequestInit) => Promise<Response>;
+
+interface WatchedFetch {
+  readonly fetch: Fetch;
+  /** Resolves when what was sent last has been answered, in whatever way. */
+  settled(): Promise<void>;
+  /** Nothing more is wanted. */
+  close(): void;
+}
+
+/** How long the end of a body may take to be understood before it counts as an answer without a result. */
+const LATE_RESULT_MS = 250;
+
+interface Watch {
+  /** Of all bodies together. */
+  readonly bytesMax: number;
+  /** True when a body that ends early will be asked for again. */
+  isResumable(): boolean;
+  /** Bodies are too long, one broke, or the last one ended and nothing came of it: neither did another request follow nor was this closed. */
+  onLost(error: Error): void;
+}
+
+function watchFetch(fetch: Fetch, { bytesMax, isResumable, onLost }: Watch): WatchedFetch {
+  let last: Promise<unknown> = Promise.resolve();
+  let bytes = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const watcher: BodyWatcher = {
+    count: (size) => {
+      bytes += size;
+      if (bytes > bytesMax) throw new Error(`The answer is larger than ${bytesMax} bytes.`);
+    },
+    onBroken: onLost,
+    onEnd: () => {
+      if (isResumable()) return;
+      timer = setTimeout(() => onLost(new Error("The answer ended without a result.")), LATE_RESULT_MS);
+    },
+  };
+  const send = async (url: URL, init: RequestInit): Promise<Response> => {
+    const response = await fetch(url, init);
+    const { body, status, headers } = response;
+    return body === null ? response : new Response(watchBody(body, watcher), { status, headers });
+  };
+  return {
+    fetch: (url, init) => {
+      clearTimeout(timer);
+      // The SDK would open a stream for whatever the server has to say unasked: nobody listens to it.
+      if (init.method === "GET" && !isResumption(init)) return Promise.resolve(new Response(null, { status: 405 }));
+      const answered = send(url, init);
+      last = answered.catch(() => undefined);
+      return answered;
+    },
+    settled: async () => {
+      await last;
+    },
+    close: () => clearTimeout(timer),
+  };
+}
+
+/** A stream whose events have ids may end early, to be asked for again. */
+function isResumption({ headers }: RequestInit): boolean {
+  return headers instanceof Headers && headers.has("last-event-id");
+}
+
+interface BodyWatcher {
+  count(size: number): void;
+  onBroken(error: Error): void;
+  onEnd(): void;
+}
+
+type Body = NonNullable<Response["body"]>;
+
+function watchBody(body: Body, { count, onBroken, onEnd }: BodyWatcher): Body {
+  const reader = body.getReader();
+  let isUnwanted = false;
+  const watched = new ReadableStream<Uint8Array>({
+    pull: async (controller) => {
+      try {
+        const { value, done } = await reader.read();
+        if (isUnwanted) return;
+        if (done) {
+          controller.close();
+          onEnd();
+          return;
+        }
+        count(value.byteLength);
+        controller.enqueue(value);
+      } catch (error) {
+        if (isUnwanted) return;
+        controller.error(error);
+        onBroken(error as Error);
+        await reader.cancel().catch(() => undefined);
+      }
+    },
+    cancel: (reason) => {
+      isUnwanted = true;
+      return reader.cancel(reason);
+    },
+  });
+  return watched as unknown as Body;
+}
+
+// Each client of the SDK counts its requests from 0. Within a session no number may come twice (MCP, "Messages"), and a session outlives
+// the client of one exchange here: so requests go out under names of their own.
+
+/** `inner`, for one client. */
+function withUniqueIds(inner: Transport): Transport {
+  const prefix = `${randomUUID()}:`;
+  const outer: Transport = {
+    start: () => {
+      inner.onmessage = (message, extra) => outer.onmessage?.(toOwn(message, prefix), extra);
+      inner.onclose = () => outer.onclose?.();
+      inner.onerror = (error) => outer.onerror?.(error);
+      return inner.start();
+    },
+    send: (message, options) => inner.send(toUnique(message, prefix), options),
+    close: () => inner.close(),
+    setProtocolVersion: (version) => inner.setProtocolVersion?.(version),
+  };
+  return Object.defineProperty(outer, "sessionId", { get: () => inner.sessionId });
+}
+
+function toUnique(message: JSONRPCMessage, prefix: string): JSONRPCMessage {
+  if (!("method" in message)) return message;
+  if ("id" in message) return { ...message, id: `${prefix}${message.id}` };
+  if (message.method !== "notifications/cancelled") return message;
+  return { ...message, params: { ...message.params, requestId: `${prefix}${message.params?.requestId}` } };
+}
+
+function toOwn(message: JSONRPCMessage, prefix: string): JSONRPCMessage {
+  if ("method" in message || typeof message.id !== "string" || !message.id.startsWith(prefix)) return message;
+  return { ...message, id: Number(message.id.slice(prefix.length)) };
 }

@@ -5,11 +5,15 @@
  * Labels come out of closed lists of ours: patterns of routes, statuses, error codes, kinds of usage, and ids of the operator's models.
  * Whatever accounts have registered is counted together: a stranger must not be able to make series.
  */
+
+import { createHash, timingSafeEqual } from "node:crypto";
 import type { Metric } from "prom-client";
-import { AppError } from "../../errors.js";
+import { AppError, unauthenticated } from "../../errors.js";
 import type { RequestEnd, RequestNote } from "../../lib/request-note.js";
 import { USAGE_KINDS, type UsageKind } from "../../lib/usage.js";
 import { ProviderError } from "../../providers/provider.js";
+import type { Access } from "../access/access.js";
+import { readBearer } from "../access/bearer.js";
 import type { Model } from "../catalog/model.js";
 import type { Receipt } from "../generation/receipt.js";
 import { Counter, type Description, Gauge, Histogram, type Instrument, type Reading, type Sum } from "./instruments.js";
@@ -223,4 +227,46 @@ function reasonOf({ kind, status = 500 }: ProviderError): string {
   if (kind !== "status") return kind;
   if (status === TOO_MANY_REQUESTS) return String(status);
   return status >= 300 && status < 600 ? `${Math.floor(status / 100)}xx` : "5xx";
+}
+
+// Who may read the metrics: whoever sends the operator's token, or, without one, whoever asks where only this machine can.
+
+export interface MetricsSettings {
+  /** Null: none is set. */
+  readonly token: string | null;
+  /** Nobody need send one. */
+  readonly isOpen: boolean;
+}
+
+export class MetricsReport {
+  constructor(
+    private readonly metrics: Pick<Metrics, "read">,
+    private readonly settings: MetricsSettings,
+    private readonly access: Pick<Access, "authenticate">,
+  ) {}
+
+  /** In Prometheus's text format. Rejects with UNAUTHORIZED, RATE_LIMITED for who guesses, and NOT_FOUND where nobody may read them. */
+  async read(authorization: string | undefined, clientAddress: string): Promise<string> {
+    const { token, isOpen } = this.settings;
+    if (!isOpen && (token === null || !isToken(authorization, token))) {
+      // Counted as a wrong key is.
+      await this.access.authenticate(null, clientAddress);
+      throw refusalOf(token, authorization);
+    }
+    return this.metrics.read();
+  }
+}
+
+function refusalOf(token: string | null, authorization: string | undefined): AppError {
+  if (token === null) return new AppError("NOT_FOUND", "This gateway shows no metrics: its operator has not set METRICS_TOKEN.");
+  if (authorization === undefined)
+    return unauthenticated("Metrics are read with the gateway's METRICS_TOKEN: Authorization: Bearer <token>.");
+  return unauthenticated("This is not the gateway's METRICS_TOKEN. API keys do not read metrics.");
+}
+
+/** In the same time whatever was sent: hashes are of one length, and say nothing about how much of it was right. */
+function isToken(authorization: string | undefined, token: string): boolean {
+  if (authorization === undefined) return false;
+  const sent = createHash("sha256").update(readBearer(authorization)).digest();
+  return timingSafeEqual(sent, createHash("sha256").update(token).digest());
 }

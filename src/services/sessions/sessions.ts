@@ -9,8 +9,8 @@ import { isUuid } from "../../lib/ids.js";
 import type { Database } from "../../store/database.js";
 import { type Events, listenOrDoubt } from "../../store/events.js";
 import { requireSession } from "../access/permissions.js";
+import type { SessionCookie } from "./csrf-tokens.js";
 import { SESSIONS_PER_ACCOUNT_MAX } from "./limits.js";
-import type { SessionCookie } from "./session-cookie.js";
 import type { SessionDirectory } from "./session-directory.js";
 
 export interface SessionRow {

@@ -9,7 +9,7 @@ import { createId } from "../../lib/ids.js";
 import type { GitHubSettings } from "../../lib/settings.js";
 import { withoutTrailing } from "../../lib/urls.js";
 import type { Database } from "../../store/database.js";
-import { chooseHandle } from "../accounts/handles.js";
+import { chooseHandle } from "../accounts/profiles.js";
 import { githubProvider } from "./github.js";
 import { SESSION_SECONDS, USER_AGENT_CHARS_MAX } from "./limits.js";
 import type { Passwords } from "./passwords.js";

@@ -13,16 +13,15 @@ import { type AppError, conflict, invalidInput, permissionDenied, unauthenticate
 import { createId } from "../../lib/ids.js";
 import { type Database, isUniqueViolation } from "../../store/database.js";
 import { requireOperator, requireSession } from "../access/permissions.js";
-import { chooseHandle } from "../accounts/handles.js";
 import { PROFILE_NAME_CHARS_MAX } from "../accounts/limits.js";
+import { chooseHandle } from "../accounts/profiles.js";
 import { storableText } from "../requests/input.js";
+import type { SessionCookie } from "./csrf-tokens.js";
 import { EMAIL_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./limits.js";
-import type { Passwords } from "./passwords.js";
-import type { SessionCookie } from "./session-cookie.js";
+import type { Passwords, SignInLimits } from "./passwords.js";
 import type { SessionDirectory } from "./session-directory.js";
 import type { Sessions } from "./sessions.js";
 import { NEW_ACCOUNT, type SignInLibrary, toLibraryHeaders, toStoredUserAgent } from "./sign-in-library.js";
-import type { SignInLimits } from "./sign-in-limits.js";
 
 /** Unspecified: ASCII only, so that no two addresses look alike, and in lower case. */
 const emailInput = z

@@ -3,6 +3,8 @@ import type { RequestContext } from "../../context.js";
 import { invalidInput, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { isUuid } from "../../lib/ids.js";
+import { toCreditsNumber } from "../../lib/money.js";
+import { setOwnValue } from "../../lib/own-values.js";
 import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT } from "../../limits.js";
@@ -85,7 +87,7 @@ export class UsageRecords {
 }
 
 /** The first of so many UTC days, of which the last is today. */
-export function firstDayOf(now: Date, days: number): Date {
+function firstDayOf(now: Date, days: number): Date {
   return new Date(new Date(now.getTime() - (days - 1) * DAY_MS).toISOString().slice(0, 10));
 }
 
@@ -93,4 +95,102 @@ function ownKey(ctx: RequestContext): { accountId: string; apiKeyId: string } {
   const caller = requireAccount(ctx);
   if (!isKeyCaller(caller)) throw invalidInput("This request is authenticated by a session, not by a key.");
   return { accountId: caller.accountId, apiKeyId: caller.apiKeyId };
+}
+
+// Attribution: what an app has its users spend, for the app's owner (docs/spec/usage.md#app-usage). An app is a publishable key; the
+// keys that its users have granted to it bring the traffic. Days and models are told, nothing of who the users are or how many.
+
+export interface AppUsageDay {
+  /** YYYY-MM-DD, UTC. */
+  readonly date: string;
+  readonly model: string;
+  readonly requests: number;
+  readonly costNanocredits: bigint;
+}
+
+export interface AppUsage {
+  /** Newest first. */
+  readonly days: readonly AppUsageDay[];
+  readonly totalRequests: number;
+  readonly totalCostNanocredits: bigint;
+  readonly asOf: Date;
+}
+
+export class AppUsages {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+  ) {}
+
+  /** NOT_FOUND for what is no publishable key of the caller's account. A revoked one has its history still. */
+  async daily(ctx: RequestContext, appKeyId: string, query: { readonly days?: number | undefined }): Promise<AppUsage> {
+    const { accountId } = requirePermission(ctx, "usage");
+    await this.assertOwned(accountId, appKeyId);
+    const asOf = this.clock.now();
+    const rows = await this.database.prisma.appUsageDaily.findMany({
+      where: { appKeyId, day: { gte: firstDayOf(asOf, query.days ?? USAGE_DAILY_DAYS_DEFAULT) } },
+      orderBy: [{ day: "desc" }, { model: "asc" }],
+    });
+    return {
+      asOf,
+      days: rows.map(({ day, model, requests, costNanocredits }) => ({
+        date: day.toISOString().slice(0, 10),
+        model,
+        requests,
+        costNanocredits,
+      })),
+      totalRequests: rows.reduce((total, { requests }) => total + requests, 0),
+      totalCostNanocredits: rows.reduce((total, { costNanocredits }) => total + costNanocredits, 0n),
+    };
+  }
+
+  private async assertOwned(accountId: string, appKeyId: string): Promise<void> {
+    const isId = isUuid(appKeyId);
+    const where = { id: appKeyId, accountId, type: "publishable" } as const;
+    if (!isId || (await this.database.prisma.apiKey.count({ where })) === 0) throw notFound("app");
+  }
+}
+
+// Usage as everybody outside sees it (docs/spec/usage.md#rows): one list of columns for JSON, CSV and webhooks alike.
+
+/** Money stays nanocredits until it is known which of the two it becomes: a JSON number, or a decimal that no program rewrites. */
+export type Cell = string | number | bigint | null;
+export type Columns<Row> = Readonly<Record<string, (row: Row) => Cell>>;
+
+export const USAGE_COLUMNS: Columns<UsageRow> = {
+  id: (row) => row.id,
+  timestamp: (row) => row.timestamp.toISOString(),
+  type: (row) => `generate.${row.modality}`,
+  model: (row) => row.model,
+  api_key_id: (row) => row.apiKeyId,
+  api_key: (row) => row.apiKeyName,
+  api_key_type: (row) => row.apiKeyType,
+  meter_source: (row) => row.meterSource,
+  input_text_tokens: (row) => row.inputTextTokens,
+  input_cached_tokens: (row) => row.inputCachedTokens,
+  input_cache_write_tokens: (row) => row.inputCacheWriteTokens,
+  input_audio_tokens: (row) => row.inputAudioTokens,
+  input_image_tokens: (row) => row.inputImageTokens,
+  output_text_tokens: (row) => row.outputTextTokens,
+  output_reasoning_tokens: (row) => row.outputReasoningTokens,
+  output_audio_tokens: (row) => row.outputAudioTokens,
+  output_image_tokens: (row) => row.outputImageTokens,
+  output_video_seconds: (row) => row.outputVideoMilliseconds / 1000,
+  output_audio_seconds: (row) => row.outputAudioMilliseconds / 1000,
+  cost_usd: (row) => row.costNanocredits,
+  response_time_ms: (row) => row.responseTimeMs,
+  time_to_first_token_ms: (row) => row.timeToFirstTokenMs,
+  status: (row) => row.status,
+  usage_source: (row) => row.usageSource,
+  request_id: (row) => row.id,
+  parent_request_id: (row) => row.parentRequestId,
+};
+
+export function toJsonRow<Row>(columns: Columns<Row>, row: Row): Record<string, string | number | null> {
+  const json: Record<string, string | number | null> = {};
+  for (const [name, read] of Object.entries(columns)) {
+    const cell = read(row) ?? null;
+    setOwnValue(json, name, typeof cell === "bigint" ? toCreditsNumber(cell) : cell);
+  }
+  return json;
 }

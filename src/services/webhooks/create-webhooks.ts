@@ -17,8 +17,7 @@ import { WebhookListeners } from "./listeners.js";
 import { LowBalanceWatch } from "./low-balance-watch.js";
 import { WebhookNotices } from "./notices.js";
 import { WebhookQueue } from "./queue.js";
-import { EndpointSecrets } from "./secrets.js";
-import { WebhookSender } from "./sender.js";
+import { EndpointSecrets, WebhookSender } from "./sender.js";
 import { Webhooks } from "./webhooks.js";
 
 export interface WebhookServices {

@@ -17,9 +17,7 @@ import {
   WEBHOOK_TRIES_PER_HOST_MAX,
 } from "./limits.js";
 import type { DueDelivery, LeasedDelivery, WebhookQueue } from "./queue.js";
-import type { EndpointSecrets } from "./secrets.js";
-import type { WebhookSender } from "./sender.js";
-import { signWebhook } from "./signature.js";
+import { type EndpointSecrets, signWebhook, type WebhookSender } from "./sender.js";
 
 export interface DispatcherDependencies {
   readonly queue: WebhookQueue;

@@ -2,8 +2,7 @@
 import { toCreditsNumber } from "../../lib/money.js";
 import type { ApiKeyRow } from "../api-keys/api-key-rows.js";
 import type { LowBalanceNotice } from "../credits/low-balance.js";
-import type { UsageRow } from "../usage/usage.js";
-import { toJsonRow, USAGE_COLUMNS } from "../usage/usage-columns.js";
+import { toJsonRow, USAGE_COLUMNS, type UsageRow } from "../usage/usage.js";
 
 export const WEBHOOK_EVENTS = ["usage.recorded", "balance.low", "api_key.created", "api_key.revoked"] as const;
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number];

@@ -1,9 +1,18 @@
 /** One try: a POST to an address that a user named, through the outbound guard (docs/spec/outbound.md). */
+
+import { createHmac, randomBytes } from "node:crypto";
 import { Agent } from "undici";
 import { invalidInput } from "../../errors.js";
+import type { Clock } from "../../lib/clock.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
-import { WEBHOOK_ANSWER_BYTES_MAX, WEBHOOK_TIMEOUT_MS, WEBHOOK_TRIES_PER_HOST_MAX } from "./limits.js";
-import type { SignedHeaders } from "./signature.js";
+import type { SecretBox } from "../secrets/secret-box.js";
+import {
+  WEBHOOK_ANSWER_BYTES_MAX,
+  WEBHOOK_PREVIOUS_SECRET_HOURS,
+  WEBHOOK_SECRET_BYTES,
+  WEBHOOK_TIMEOUT_MS,
+  WEBHOOK_TRIES_PER_HOST_MAX,
+} from "./limits.js";
 
 export interface TryResult {
   /** Null: there was no answer. */
@@ -91,4 +100,75 @@ function failureOf(status: number): string | null {
 function isTimeout(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : "";
   return code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT";
+}
+
+// Signatures of webhooks, as Standard Webhooks 1.0.0 has them: symmetric, version v1.
+
+const SECRET_PREFIX = "whsec_";
+
+interface SignedHeaders {
+  /** The same at every try: the receiver knows by it what it has had already. */
+  readonly "webhook-id": string;
+  /** Of the try, in whole seconds: the receiver refuses what is old. */
+  readonly "webhook-timestamp": string;
+  /** One for each secret, apart by spaces. */
+  readonly "webhook-signature": string;
+}
+
+function createWebhookSecret(): string {
+  return SECRET_PREFIX + randomBytes(WEBHOOK_SECRET_BYTES).toString("base64");
+}
+
+export function signWebhook(secrets: readonly string[], message: { id: string; body: string; sentAt: Date }): SignedHeaders {
+  const timestamp = String(Math.floor(message.sentAt.getTime() / 1000));
+  const signed = `${message.id}.${timestamp}.${message.body}`;
+  const signatures = secrets.map((secret) => `v1,${createHmac("sha256", keyOf(secret)).update(signed).digest("base64")}`);
+  return { "webhook-id": message.id, "webhook-timestamp": timestamp, "webhook-signature": signatures.join(" ") };
+}
+
+function keyOf(secret: string): Buffer {
+  return Buffer.from(secret.slice(SECRET_PREFIX.length), "base64");
+}
+
+// The signing secrets of endpoints: made, kept encrypted, and for a while two at once after a rotation.
+
+const HOUR_MS = 60 * 60 * 1000;
+const TABLE = "webhook_endpoint";
+
+interface SealedSecrets {
+  readonly endpointId: string;
+  readonly secret: Uint8Array;
+  readonly previousSecret: Uint8Array | null;
+  readonly previousSecretExpiresAt: Date | null;
+}
+
+export class EndpointSecrets {
+  constructor(
+    private readonly box: SecretBox,
+    private readonly clock: Clock,
+  ) {}
+
+  /** The secret as its owner sees it, this once, and as it is stored. */
+  create(endpointId: string): { readonly text: string; readonly sealed: Uint8Array<ArrayBuffer> } {
+    const text = createWebhookSecret();
+    return { text, sealed: this.box.seal(placeOf(endpointId, "secret"), text) };
+  }
+
+  /** The secret that is being replaced, as it is stored beside the new one, and until when messages are signed with both. */
+  retire(endpointId: string, secret: Uint8Array): { readonly sealed: Uint8Array<ArrayBuffer>; readonly expiresAt: Date } {
+    const text = this.box.open(placeOf(endpointId, "secret"), secret);
+    const expiresAt = new Date(this.clock.now().getTime() + WEBHOOK_PREVIOUS_SECRET_HOURS * HOUR_MS);
+    return { sealed: this.box.seal(placeOf(endpointId, "previous_secret"), text), expiresAt };
+  }
+
+  /** Those that a message is signed with at this moment, the current one first. */
+  open({ endpointId, secret, previousSecret, previousSecretExpiresAt }: SealedSecrets): string[] {
+    const current = this.box.open(placeOf(endpointId, "secret"), secret);
+    if (!previousSecret || !previousSecretExpiresAt || previousSecretExpiresAt <= this.clock.now()) return [current];
+    return [current, this.box.open(placeOf(endpointId, "previous_secret"), previousSecret)];
+  }
+}
+
+function placeOf(endpointId: string, column: string) {
+  return { table: TABLE, rowId: endpointId, column };
 }

@@ -2,6 +2,8 @@
  * Webhooks: addresses of an account that are told what happens, and the log of what they were told. Managed by whoever manages its
  * keys. What is sent follows Standard Webhooks; `docs/webhooks.md` says it to receivers.
  */
+
+import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { conflict, notFound, rateLimited } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
@@ -11,13 +13,24 @@ import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { WebhookDeliveryModel, WebhookEndpointModel } from "../../store/generated/prisma/models.js";
 import { requireKeyManager } from "../access/permissions.js";
-import type { CreateWebhookEndpointInput, UpdateWebhookEndpointInput } from "./endpoints-input.js";
+import { distinct, storableText } from "../requests/input.js";
 import { WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX, WEBHOOK_TEST_INTERVAL_MS } from "./limits.js";
 import type { WebhookListeners } from "./listeners.js";
-import { TEST_EVENT, testMessage, type WebhookBody, type WebhookEvent } from "./messages.js";
+import { TEST_EVENT, testMessage, WEBHOOK_EVENTS, type WebhookBody, type WebhookEvent } from "./messages.js";
 import type { DisabledReason, WebhookQueue } from "./queue.js";
-import type { EndpointSecrets } from "./secrets.js";
-import type { WebhookSender } from "./sender.js";
+import type { EndpointSecrets, WebhookSender } from "./sender.js";
+
+// What is asked of webhook endpoints. One schema each, for both faces.
+
+/** Whether it may be asked for is the outbound guard's to say, its length included. */
+const url = storableText.min(1).meta({ pattern: "^https?://[^/?#\\s\\u0000][^\\s\\u0000]*$" });
+const events = distinct(z.array(z.enum(WEBHOOK_EVENTS)).min(1).max(WEBHOOK_EVENTS.length));
+
+export const createWebhookEndpointInput = z.strictObject({ url, events });
+type CreateWebhookEndpointInput = z.output<typeof createWebhookEndpointInput>;
+
+export const updateWebhookEndpointInput = z.strictObject({ url, events, isEnabled: z.boolean() }).partial();
+type UpdateWebhookEndpointInput = z.output<typeof updateWebhookEndpointInput>;
 
 export interface WebhookEndpointRow {
   readonly id: string;

@@ -8,7 +8,7 @@ import { COUNTERS_MAX } from "../../../src/limits.js";
 import { Access } from "../../../src/services/access/access.js";
 import { type RateLimitSettings, RateLimits } from "../../../src/services/access/rate-limits.js";
 import type { Model } from "../../../src/services/catalog/model.js";
-import { SessionCookie } from "../../../src/services/sessions/session-cookie.js";
+import { SessionCookie } from "../../../src/services/sessions/csrf-tokens.js";
 import { openCounters } from "../../../src/store/counters/open.js";
 import { RedisCounters } from "../../../src/store/counters/redis.js";
 import { BUCKET_PER_HOUR_MAX, type Counters, fullBucket, MemoryCounters, refill, take } from "../../../src/store/counters.js";

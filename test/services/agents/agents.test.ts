@@ -1,13 +1,12 @@
 /** What prompt agents make of their tools: names that every upstream takes, and answers of a bounded size. */
 import { describe, expect, it } from "vitest";
-import { AgentTools, toolName } from "../../../src/services/agents/agent-tools.js";
+import { AgentTools, showResult, toolName } from "../../../src/services/agents/agent-tools.js";
 import {
   TOOL_NAME_CHARS_MAX,
   TOOL_RESULT_CHARS_MAX,
   TOOL_RESULT_IMAGE_CHARS_MAX,
   TOOL_RESULT_IMAGES_MAX,
 } from "../../../src/services/agents/limits.js";
-import { showResult } from "../../../src/services/agents/tool-results.js";
 import type { McpToolServers } from "../../../src/services/mcp/mcp-tools.js";
 
 const text = (said: string) => ({ type: "text", text: said });

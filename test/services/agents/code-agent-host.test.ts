@@ -5,7 +5,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { CodeAgentHost } from "../../../src/services/agents/code-agent-host.js";
+import { CodeAgentHost } from "../../../src/services/agents/code-agents.js";
 import { LoopbackClient } from "../../../src/services/mcp/loopback-client.js";
 
 let server: Server;

@@ -5,13 +5,17 @@ import { deflateSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { OutboundGuard } from "../../../src/lib/outbound-guard.js";
 import { AgentSources } from "../../../src/services/agents/agent-sources.js";
-import type { DeployedCode } from "../../../src/services/agents/code-repository.js";
 import { GitFiles } from "../../../src/services/agents/git-files.js";
 import { readPack } from "../../../src/services/agents/git-pack.js";
 import { fetchLatestCommit } from "../../../src/services/agents/git-remote.js";
 import { AGENT_FILES_MAX, AGENT_SCRIPT_BYTES_MAX, REPOSITORIES_AT_ONCE_MAX } from "../../../src/services/agents/limits.js";
-import { identityOf, Repositories, type RepositoriesOptions } from "../../../src/services/agents/repositories.js";
-import { findDescription } from "../../../src/services/agents/repository-hosts.js";
+import {
+  type DeployedCode,
+  findDescription,
+  identityOf,
+  Repositories,
+  type RepositoriesOptions,
+} from "../../../src/services/agents/repositories.js";
 import { type GitFileTree, type GitServer, startGitServer, type TestRepository } from "../../support/git-server.js";
 import { PRIVATE_URLS } from "../../support/private-urls.js";
 

@@ -7,6 +7,7 @@ import type { RequestContext } from "../../../src/context.js";
 import type { AppError } from "../../../src/errors.js";
 import { API_KEYS_PER_ACCOUNT_MAX } from "../../../src/limits.js";
 import type { DeviceAuthorization, DeviceAuthorizations, NewDevice } from "../../../src/services/authorizations/device-authorizations.js";
+import { createUserCode, parseUserCode } from "../../../src/services/authorizations/device-codes.js";
 import {
   DEVICE_CODE_SECONDS,
   EXPIRED_DEVICE_CODE_KEPT_SECONDS,
@@ -15,7 +16,6 @@ import {
   USER_CODE_GUESSES_PER_MINUTE,
 } from "../../../src/services/authorizations/limits.js";
 import { OAuthError } from "../../../src/services/authorizations/oauth-error.js";
-import { createUserCode, parseUserCode } from "../../../src/services/authorizations/user-codes.js";
 import { databaseOf } from "../../e2e/money.js";
 import { createStranger } from "../../rest/seed.js";
 import { createTestApp, type TestApp } from "../../support/app.js";

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AppError } from "../../../src/errors.js";
 import { systemClock } from "../../../src/lib/clock.js";
+import { NO_BROKER } from "../../../src/services/integrations/broker.js";
 import { HttpBroker } from "../../../src/services/integrations/http-broker.js";
 import { callbackLink, Integrations } from "../../../src/services/integrations/integrations.js";
 import {
@@ -11,7 +12,6 @@ import {
   BROKER_REQUESTS_AT_ONCE_MAX,
   CONNECTED_APPS_PER_ACCOUNT_MAX,
 } from "../../../src/services/integrations/limits.js";
-import { NO_BROKER } from "../../../src/services/integrations/no-broker.js";
 import { SignedLinks } from "../../../src/services/integrations/signed-links.js";
 import { createPayer, databaseOf } from "../../e2e/money.js";
 import { type Client, createClient, expectEnvelope } from "../../rest/client.js";

@@ -3,12 +3,13 @@
  * happen at once one wins: a job is cancelled or charged, never both, and finished once.
  */
 import type { Clock } from "../../../lib/clock.js";
+import { isUuid } from "../../../lib/ids.js";
 import { newestFirst, type PageRequest } from "../../../lib/pagination.js";
 import { JOB_RESULT_HOURS, JOBS_PER_ACCOUNT_MAX } from "../../../limits.js";
 import type { Database } from "../../../store/database.js";
 import type { GenerationJobModel } from "../../../store/generated/prisma/models.js";
 import { type Receipt, toStoredReceipt } from "../receipt.js";
-import { blobKeyOf, type GenerationJob, type JobError, type StoredRequest } from "./job.js";
+import { blobKeyOf, type GenerationJob, JOB_BLOB_FOLDER, type JobError, type StoredRequest } from "./job.js";
 
 const RESULT_MS = JOB_RESULT_HOURS * 60 * 60 * 1000;
 /** Of PostgreSQL's advisory locks of two numbers, those that count an account's jobs. */
@@ -127,4 +128,12 @@ export class JobRows {
 /** PostgreSQL's JSON holds no NUL character. */
 function withoutNul(_name: string, value: unknown): unknown {
   return typeof value === "string" ? value.replaceAll("\0", "") : value;
+}
+
+// Which blobs are results of generation jobs: what the search for orphans asks.
+
+export async function findJobBlobs(database: Database, keys: readonly string[]): Promise<ReadonlySet<string>> {
+  const ids = keys.map((key) => key.slice(JOB_BLOB_FOLDER.length + 1)).filter((id) => isUuid(id));
+  const jobs = await database.prisma.generationJob.findMany({ where: { id: { in: ids } }, select: { id: true } });
+  return new Set(jobs.map(({ id }) => blobKeyOf(id)));
 }
