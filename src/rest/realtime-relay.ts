@@ -8,7 +8,7 @@ import { explain, isServerError, toErrorObject } from "../http/errors.js";
 import { CLOSE_CODES, deliver } from "../http/websocket.js";
 import { type KeepAlive, keepAlive } from "../lib/keep-alive.js";
 import { REALTIME_CLOSE_MS, REALTIME_WAITING_BYTES_MAX } from "../limits.js";
-import type { RealtimeSession } from "../services/generation/realtime/realtime-run.js";
+import type { RealtimeSession } from "../services/generation/realtime/run.js";
 
 /** Resolves when the session is over and charged; the socket is then closed or closing. */
 export async function relay(

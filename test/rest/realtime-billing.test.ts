@@ -1,7 +1,7 @@
 /** What a realtime session is charged for, and what it refuses because nobody would pay for it. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { CALLER_EVENTS } from "../../src/services/generation/realtime/realtime-rules.js";
-import type { RealtimeTimes } from "../../src/services/generation/realtime/realtime-run.js";
+import { CALLER_EVENTS } from "../../src/services/generation/realtime/rules.js";
+import type { RealtimeTimes } from "../../src/services/generation/realtime/run.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeRealtime, type FakeRealtimeSession, startFakeRealtime } from "../support/fake-realtime.js";
 import { findBrokenInvariants } from "../support/invariants.js";

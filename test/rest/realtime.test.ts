@@ -4,7 +4,7 @@ import OpenAI from "openai";
 import { OpenAIRealtimeWS } from "openai/realtime/ws";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { REALTIME_SESSIONS_PER_KEY_MAX } from "../../src/limits.js";
-import type { RealtimeTimes } from "../../src/services/generation/realtime/realtime-run.js";
+import type { RealtimeTimes } from "../../src/services/generation/realtime/run.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeRealtime, type FakeRealtimeSession, startFakeRealtime } from "../support/fake-realtime.js";
 import { findBrokenInvariants } from "../support/invariants.js";

@@ -3,7 +3,7 @@ import { request as httpRequest } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import OpenAI from "openai";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { VOICES } from "../../src/services/generation/media/speech-input.js";
+import { VOICES } from "../../src/services/generation/media/speech.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { bytes, errorReply, hang, json, type Reply, raw, type StreamEnd, type StreamStep, waitFor } from "../support/upstream-replies.js";

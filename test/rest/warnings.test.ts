@@ -5,8 +5,8 @@ import { chatCompletionInput } from "../../src/services/generation/chat/plan.js"
 import { responseInput } from "../../src/services/generation/chat/responses-input.js";
 import { embeddingsInput } from "../../src/services/generation/embeddings.js";
 import { imageEditForm, imageEditInput, imageGenerationInput } from "../../src/services/generation/media/images-input.js";
-import { musicInput, speechInput } from "../../src/services/generation/media/speech-input.js";
-import { transcriptionForm, transcriptionInput } from "../../src/services/generation/media/transcriptions-input.js";
+import { musicInput, speechInput } from "../../src/services/generation/media/speech.js";
+import { transcriptionForm, transcriptionInput } from "../../src/services/generation/media/transcriptions.js";
 import { videoBody } from "../../src/services/generation/media/videos-body.js";
 import { moderationsInput } from "../../src/services/generation/moderations.js";
 import { FIELD_NAMES, joinWarnings, misspeltChatFields, RESPONSE_NAMES } from "../../src/services/generation/warnings.js";

@@ -1,5 +1,5 @@
 /** What speech, music and transcriptions are asked with. The services' own schemas check it, under the names on the wire. */
-import { TIMESTAMP_GRANULARITIES, TRANSCRIPT_FORMATS } from "../../services/generation/media/transcriptions-input.js";
+import { TIMESTAMP_GRANULARITIES, TRANSCRIPT_FORMATS } from "../../services/generation/media/transcriptions.js";
 import { builder, enumValues } from "../builder.js";
 import { withExtra } from "../extra.js";
 

@@ -2,11 +2,9 @@
 
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import type { MusicResult } from "../../services/generation/media/music.js";
-import type { SpeechResult } from "../../services/generation/media/speech.js";
-import { musicInput, speechInput } from "../../services/generation/media/speech-input.js";
+import { musicInput, type SpeechResult, speechInput } from "../../services/generation/media/speech.js";
 import type { SpokenStream } from "../../services/generation/media/speech-stream.js";
-import { type TranscriptionResult, toTranscriptText } from "../../services/generation/media/transcriptions.js";
-import { transcriptionInput } from "../../services/generation/media/transcriptions-input.js";
+import { type TranscriptionResult, toTranscriptText, transcriptionInput } from "../../services/generation/media/transcriptions.js";
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import { builder } from "../builder.js";
 import { cancellable, generationEvents } from "../cancellable.js";

@@ -2,7 +2,7 @@
 
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { type GenerationJob, JOB_STATUSES } from "../../services/generation/jobs/job.js";
-import { musicInput } from "../../services/generation/media/speech-input.js";
+import { musicInput } from "../../services/generation/media/speech.js";
 import { type VideoAspectRatio, videoInput } from "../../services/generation/media/videos-input.js";
 import { builder, enumValues } from "../builder.js";
 import { cancellable } from "../cancellable.js";

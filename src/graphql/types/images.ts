@@ -1,8 +1,8 @@
 /** Pictures as mutations (docs/spec/images.md): the same inputs as POST /v1/images/generations and /v1/images/edits, under the same rules. */
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
-import { BODY_IMAGE_QUALITIES } from "../../services/generation/media/image-qualities.js";
 import type { GeneratedImage as GeneratedImageObject, GeneratedImages } from "../../services/generation/media/images.js";
 import {
+  BODY_IMAGE_QUALITIES,
   IMAGE_FORMATS,
   IMAGE_RESPONSE_FORMATS,
   imageEditForm,

@@ -1,5 +1,5 @@
 /** GET /audio/{text}: speech, or music by the model (docs/spec/audio.md#get-audio). */
-import { audioQuery } from "../../services/generation/media/speech-input.js";
+import { audioQuery } from "../../services/generation/media/speech.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { sendGenerated } from "../generated-file.js";

@@ -29,7 +29,7 @@ import {
 } from "../../limits.js";
 import { requireCaller } from "../../services/access/permissions.js";
 import { watchKey } from "../../services/access/revocation-watch.js";
-import type { RealtimeSession } from "../../services/generation/realtime/realtime-run.js";
+import type { RealtimeSession } from "../../services/generation/realtime/run.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { generationHeaders } from "../headers.js";

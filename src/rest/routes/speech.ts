@@ -3,7 +3,7 @@ import type { RequestContext } from "../../context.js";
 import type { Exchange } from "../../http/exchange.js";
 import { drained } from "../../lib/back-pressure.js";
 import { SLOW_READER_TIMEOUT_MS } from "../../limits.js";
-import { countCharacters, speechInput } from "../../services/generation/media/speech-input.js";
+import { countCharacters, speechInput } from "../../services/generation/media/speech.js";
 import type { SpokenStream } from "../../services/generation/media/speech-stream.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";

@@ -3,8 +3,12 @@ import type { Exchange } from "../../http/exchange.js";
 import type { AnswerType } from "../../lib/content-types.js";
 import { formatSseEvent } from "../../lib/sse.js";
 import { TRANSCRIPTION_FILE_BYTES_MAX, TRANSCRIPTION_FORM_BYTES_MAX } from "../../limits.js";
-import { type TranscriptionResult, toTranscriptText } from "../../services/generation/media/transcriptions.js";
-import { type TranscriptFormat, transcriptionForm } from "../../services/generation/media/transcriptions-input.js";
+import {
+  type TranscriptFormat,
+  type TranscriptionResult,
+  toTranscriptText,
+  transcriptionForm,
+} from "../../services/generation/media/transcriptions.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { receiptHeaders } from "../headers.js";

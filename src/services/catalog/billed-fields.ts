@@ -140,7 +140,7 @@ export const BILLED_FIELDS: Readonly<Record<Modality, ReadonlyMap<string, Billed
   music: table(...SPEECH.values(), unless("n", 1)),
   transcription: TRANSCRIPTION,
   embedding: EMBEDDING,
-  /** Looked at in a session's events, where nothing can be priced (generation/realtime/realtime-rules.ts). */
+  /** Looked at in a session's events, where nothing can be priced (generation/realtime/rules.ts). */
   realtime: PLAIN,
   moderation: PLAIN,
 };

@@ -36,7 +36,7 @@ import { Settler } from "../credits/settler.js";
 import { TierRefills } from "../credits/tier-refills.js";
 import { Tiers } from "../credits/tiers.js";
 import type { MediaQuotaSettings } from "../files/media-quotas.js";
-import type { RealtimeTimes } from "../generation/realtime/realtime-run.js";
+import type { RealtimeTimes } from "../generation/realtime/run.js";
 import { Upstreams } from "../generation/upstreams.js";
 import type { IntegrationsSettings } from "../integrations/http-broker.js";
 import type { McpServerId } from "../mcp/mcp-tools.js";

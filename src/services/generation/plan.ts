@@ -22,7 +22,7 @@ import { type FieldPrice, isFree, withFieldPrices } from "../catalog/pricing.js"
 import type { ChargeRequest } from "../credits/credits.js";
 import type { SafetyReport } from "../safety/safety.js";
 import { HARMLESS_OPTIONS } from "./billed-options.js";
-import { qualityFor } from "./media/image-qualities.js";
+import { qualityFor } from "./media/images-input.js";
 import type { UsageSource, UsageStatus } from "./receipt.js";
 
 /** Whom a generation is for and who may give it. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { readRealtimeEvent, toRealtimeUsage } from "../../../src/providers/openai/realtime-events.js";
-import { RealtimeMeter } from "../../../src/services/generation/realtime/realtime-meter.js";
+import { RealtimeMeter } from "../../../src/services/generation/realtime/meter.js";
 
 function read(event: object) {
   return readRealtimeEvent(JSON.stringify(event));

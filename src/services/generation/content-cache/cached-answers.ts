@@ -10,8 +10,14 @@ import type { BlobStore } from "../../../store/blobs.js";
 import type { Database } from "../../../store/database.js";
 import type { ContentCacheEntryModel } from "../../../store/generated/prisma/models.js";
 import { fromStoredReceipt, type Receipt, type StoredReceipt, toStoredReceipt } from "../receipt.js";
-import type { AnswerStore, CacheableAnswer, KeptAnswer } from "./content-cache.js";
-import { CONTENT_CACHE_BYTES_MAX, CONTENT_CACHE_HOURS, CONTENT_CACHE_NOTE_MS } from "./limits.js";
+import {
+  type AnswerStore,
+  type CacheableAnswer,
+  CONTENT_CACHE_BYTES_MAX,
+  CONTENT_CACHE_HOURS,
+  CONTENT_CACHE_NOTE_MS,
+  type KeptAnswer,
+} from "./content-cache.js";
 
 const HOUR_MS = 60 * 60 * 1000;
 /** When it is full it is emptied this far, so that not every new answer has to make room. */

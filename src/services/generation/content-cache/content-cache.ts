@@ -17,7 +17,6 @@ import type { ByteRange } from "../../../store/blobs.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { Model } from "../../catalog/model.js";
 import type { Receipt } from "../receipt.js";
-import { CONTENT_CACHE_ANSWER_BYTES_MAX } from "./limits.js";
 
 // Work that several callers wait for at once: it begins with the first, and is given up when the last has left. Nobody's leaving
 // takes it from the others.
@@ -78,6 +77,14 @@ export class SharedWork<Result> {
     if (this.flights.get(key) === flight) this.flights.delete(key);
   }
 }
+
+/** Content cache, unspecified: what it may take of the disk, and one answer of that. */
+export const CONTENT_CACHE_BYTES_MAX = 2 * 1024 * 1024 * 1024;
+export const CONTENT_CACHE_ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+/** Content cache, unspecified: models change behind their names, so nothing is answered for ever. */
+export const CONTENT_CACHE_HOURS = 24 * 7;
+/** Content cache, unspecified: how often the last use of answers is written down. A crash forgets that much of their order. */
+export const CONTENT_CACHE_NOTE_MS = 5_000;
 
 export interface CacheQuery {
   /** What was asked for: two operations never share an answer. */

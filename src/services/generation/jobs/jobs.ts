@@ -26,9 +26,8 @@ import type { GenerationJobModel } from "../../../store/generated/prisma/models.
 import { requireCaller, requirePermission } from "../../access/permissions.js";
 import { EventQueue } from "../../accounts/live.js";
 import { blobKeyOf, type GenerationJob, type StoredRequest, toJob } from "./job.js";
-import type { JobRecovery } from "./job-recovery.js";
-import type { JobRows } from "./job-rows.js";
-import type { JobRunner, Prepare } from "./job-runner.js";
+import type { JobRows } from "./rows.js";
+import type { JobRecovery, JobRunner, Prepare } from "./runner.js";
 
 const LOOKING_FAILED = "looking after generation jobs failed; it is repeated";
 

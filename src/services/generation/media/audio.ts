@@ -7,8 +7,7 @@ import type { Model } from "../../catalog/model.js";
 import { parseInput } from "../../requests/input.js";
 import type { AskedAnswer, CacheableAnswer, CacheQuery, ContentCache } from "../content-cache/content-cache.js";
 import type { Music } from "./music.js";
-import type { Speech } from "./speech.js";
-import { type AudioQuery, audioPath, chooseVoice, musicInput, speechInput } from "./speech-input.js";
+import { type AudioQuery, audioPath, chooseVoice, musicInput, type Speech, speechInput } from "./speech.js";
 
 export interface AudioDependencies {
   readonly catalog: Catalog;

@@ -4,12 +4,16 @@
  * generation answered is good for the next one wherever the gateway runs. Whatever is wrong is BAD_REQUEST and names the parameter.
  */
 import { buffer } from "node:stream/consumers";
+import { deriveContext, type RequestContext } from "../../../context.js";
 import { AppError, invalidInput } from "../../../errors.js";
 import { measurePicture, pictureTypeOf } from "../../../lib/content-types.js";
 import { OutboundError, type OutboundGuard } from "../../../lib/outbound-guard.js";
 import { IMAGE_FETCH_TIMEOUT_MS, IMAGE_INPUT_BYTES_MAX, IMAGE_INPUT_PIXELS_MAX, IMAGE_INPUTS_BYTES_MAX } from "../../../limits.js";
 import type { InputFile } from "../../../providers/media.js";
 import type { Media } from "../../files/media.js";
+import { plainText } from "../chat/answer.js";
+import type { ChatCompletions } from "../chat/chat.js";
+import { chatCompletionInput } from "../chat/plan.js";
 
 /** Fetched at the same time: few enough for their bytes together to stay within the bound. */
 const FETCHED_AT_ONCE = 3;
@@ -119,4 +123,26 @@ function assertTotal(files: readonly InputFile[], param: string): void {
 
 function tooLarge(param: string): Error {
   return invalidInput(`A picture may have at most ${IMAGE_INPUT_BYTES_MAX} bytes.`, param);
+}
+
+// `enhance` (docs/spec/images.md#enhance): the default text model writes the prompt anew. It is a chat of the
+// caller's own, charged and recorded as one.
+
+const INSTRUCTION = [
+  "You write prompts for a model that makes pictures.",
+  "Rewrite the user's text as one such prompt: keep everything that it asks for, and add what it leaves open",
+  "(composition, light, style, materials, mood) in at most 120 words, in the user's language.",
+  "Answer with the prompt alone.",
+].join(" ");
+
+/** A model that says nothing leaves the prompt as it is. */
+export async function enhancePrompt(chat: ChatCompletions, ctx: RequestContext, prompt: string, signal: AbortSignal): Promise<string> {
+  const input = chatCompletionInput.parse({
+    messages: [
+      { role: "system", content: INSTRUCTION },
+      { role: "user", content: prompt },
+    ],
+  });
+  const { completion } = await chat.create(deriveContext(ctx, { signal }), input);
+  return plainText(completion.choices?.[0]?.message?.content).trim() || prompt;
 }

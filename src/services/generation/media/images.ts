@@ -25,12 +25,18 @@ import type { Generations } from "../generations.js";
 import type { AskedFields } from "../plan.js";
 import type { Receipt } from "../receipt.js";
 import type { Upstreams } from "../upstreams.js";
-import { qualityFor } from "./image-qualities.js";
-import type { ImageEditInput, ImageGenerationInput, ImageQuery } from "./images-input.js";
-import { enhancePrompt } from "./images-prompt.js";
-import type { ImageReferences } from "./images-references.js";
-import { fromEditInput, fromGenerationInput, fromQuery, type ImageFiles, type ImageRequest, NO_FILES } from "./images-request.js";
-import { estimateImages, meterImages } from "./images-usage.js";
+import { type ImageEditInput, type ImageGenerationInput, type ImageQuery, qualityFor } from "./images-input.js";
+import { enhancePrompt, type ImageReferences } from "./images-references.js";
+import {
+  estimateImages,
+  fromEditInput,
+  fromGenerationInput,
+  fromQuery,
+  type ImageFiles,
+  type ImageRequest,
+  meterImages,
+  NO_FILES,
+} from "./images-request.js";
 import { fromVideoQuery, type Videos } from "./videos.js";
 
 export interface ImagesDependencies {

@@ -1,8 +1,7 @@
 /** Reads sound and video files in a thread of its own (see media-inspector.ts), one after the other as they are sent. */
 import { parentPort } from "node:worker_threads";
 import type { InspectionRequest } from "./media-inspector.js";
-import { readAudio } from "./read-audio.js";
-import { readVideo } from "./read-video.js";
+import { readAudio, readVideo } from "./read-media.js";
 
 const port = parentPort;
 port?.on("message", ({ kind, bytes }: InspectionRequest) => {

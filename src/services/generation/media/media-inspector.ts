@@ -15,8 +15,7 @@ import {
   MEDIA_INSPECTIONS_WAITING_MAX,
   MEDIA_INSPECTIONS_WAITING_PER_ACCOUNT_MAX,
 } from "../../../limits.js";
-import type { AudioFacts } from "./read-audio.js";
-import type { VideoFacts } from "./read-video.js";
+import type { AudioFacts, VideoFacts } from "./read-media.js";
 
 export interface InspectionRequest {
   readonly kind: "audio" | "video";

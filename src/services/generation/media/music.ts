@@ -12,12 +12,12 @@ import { ProviderError } from "../../../providers/provider.js";
 import type { Generations, GenerationWork } from "../generations.js";
 import type { GenerationJob } from "../jobs/job.js";
 import type { GenerationJobs } from "../jobs/jobs.js";
-import type { PreparedGeneration } from "../jobs/prepared.js";
+import type { PreparedGeneration } from "../jobs/runner.js";
 import type { Receipt } from "../receipt.js";
 import type { Metered } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
 import type { MediaInspector } from "./media-inspector.js";
-import type { MusicInput } from "./speech-input.js";
+import type { MusicInput } from "./speech.js";
 
 /** Seeds that every upstream takes. */
 const RANDOM_SEED_BELOW = 2 ** 31;

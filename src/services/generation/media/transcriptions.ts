@@ -3,20 +3,62 @@
  * before it is held for, so that the hold is what it will cost. Measuring is work: the limits come before it, and whoever could not pay
  * for the shortest recording is refused before it, too.
  */
+
+import * as z from "zod";
 import type { RequestContext } from "../../../context.js";
 import { AppError, invalidInput, wrongField } from "../../../errors.js";
 import { NO_USAGE } from "../../../lib/usage.js";
 import { TRANSCRIPTION_FILE_BYTES_MAX } from "../../../limits.js";
-import type { InputFile, TranscriptionAnswer } from "../../../providers/media.js";
+import type { InputFile, SegmentDecoding, TranscriptionAnswer, TranscriptSegment } from "../../../providers/media.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { BillableQuantities } from "../../catalog/pricing.js";
+import { queryFlag, queryNumber } from "../../requests/query-values.js";
+import { SAFE_PATTERN } from "../../safety/features.js";
 import { expecting, type Generations } from "../generations.js";
 import type { Receipt } from "../receipt.js";
 import type { Metered } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
 import type { InspectedFile, MediaInspector } from "./media-inspector.js";
-import { type Transcript, toSrt, toVerboseJson, toVtt } from "./transcript-formats.js";
-import type { TranscriptFormat, TranscriptionInput } from "./transcriptions-input.js";
+
+// What a transcription is asked with (docs/spec/audio.md#transcriptions): as GraphQL states it, and as the texts of a form.
+
+export const TRANSCRIPT_FORMATS = ["json", "text", "verbose_json", "srt", "vtt"] as const;
+export type TranscriptFormat = (typeof TRANSCRIPT_FORMATS)[number];
+export const TIMESTAMP_GRANULARITIES = ["segment", "word"] as const;
+
+const temperature = z.number().min(0).max(1);
+
+const fields = {
+  model: z.string().min(1).max(253).nullish(),
+  /** ISO 639-1; longer tags such as `pt-BR` are left to the upstream. */
+  language: z
+    .string()
+    .regex(/^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$/, "must be a tag such as en or pt-BR")
+    .nullish(),
+  prompt: z.string().nullish(),
+  temperature: temperature.nullish(),
+  response_format: z.enum(TRANSCRIPT_FORMATS).nullish(),
+  timestamp_granularities: z.array(z.enum(TIMESTAMP_GRANULARITIES)).max(TIMESTAMP_GRANULARITIES.length).nullish(),
+  safe: z.string().meta({ pattern: SAFE_PATTERN }).nullish(),
+};
+
+type Stated = Pick<z.output<z.ZodObject<typeof fields>>, "response_format" | "timestamp_granularities">;
+
+const areTimesShown = (input: Stated) => !input.timestamp_granularities?.length || input.response_format === "verbose_json";
+const TIMES_ARE_SHOWN = { message: "needs response_format verbose_json", path: ["timestamp_granularities"] };
+
+/** What is not named here travels on to the upstream untouched. */
+export const transcriptionInput = z.looseObject(fields).refine(areTimesShown, TIMES_ARE_SHOWN);
+type TranscriptionInput = z.output<typeof transcriptionInput>;
+
+/** POST /v1/audio/transcriptions, beside the file. */
+export const transcriptionForm = z
+  .looseObject({ ...fields, temperature: queryNumber(temperature).optional(), stream: queryFlag.default(false) })
+  .refine(areTimesShown, TIMES_ARE_SHOWN)
+  .refine(({ stream, response_format }) => !stream || (response_format ?? "json") === "json", {
+    message: "needs response_format json",
+    path: ["stream"],
+  });
 
 export interface TranscriptionResult {
   readonly transcript: Transcript;
@@ -134,4 +176,79 @@ function meter({ durationMs: heardMs }: TranscriptionAnswer, measuredMs: number)
   const isMore = heardMs !== null && heardMs > measuredMs * BELIEVED_FACTOR + BELIEVED_MARGIN_MS;
   const inputAudioMilliseconds = isMore ? heardMs : measuredMs;
   return { quantities: { ...NO_USAGE, inputAudioMilliseconds }, source: isMore ? "provider" : "estimated" };
+}
+
+// A transcript as each `response_format` has it.
+
+type Transcript = Pick<TranscriptionAnswer, "text" | "language" | "segments" | "words"> & {
+  /** Length of the recording. */
+  readonly durationMs: number;
+};
+
+/**
+ * Unspecified: what a segment's upstream did not tell of its decoding. Strict clients read no segment that lacks a field, so each has a
+ * value that none of OpenAI's own tests for a bad transcript takes offence at.
+ */
+const UNTOLD: Omit<SegmentDecoding, "id"> = {
+  seek: 0,
+  tokens: [],
+  temperature: 0,
+  avg_logprob: 0,
+  compression_ratio: 1,
+  no_speech_prob: 0,
+};
+
+/** OpenAI's `verbose_json`, with every field that its description requires. */
+function toVerboseJson(transcript: Transcript): Record<string, unknown> {
+  const { text, language, durationMs, segments, words } = transcript;
+  return {
+    task: "transcribe",
+    language: language ?? "unknown",
+    duration: durationMs / 1000,
+    text,
+    ...(segments !== null && { segments: segments.map(toVerboseSegment) }),
+    ...(words !== null && { words: words.map(({ start, end, text: word }) => ({ word, start, end })) }),
+    usage: { type: "duration", seconds: durationMs / 1000 },
+  };
+}
+
+function toVerboseSegment({ start, end, text, decoding }: TranscriptSegment, index: number): Record<string, unknown> {
+  const { id = index, seek, tokens, temperature, avg_logprob, compression_ratio, no_speech_prob } = { ...UNTOLD, ...decoding };
+  return { id, seek, start, end, text, tokens, temperature, avg_logprob, compression_ratio, no_speech_prob };
+}
+
+export function toSrt(transcript: Transcript): string {
+  return captions(transcript)
+    .map(({ start, end, text }, index) => `${index + 1}\n${timeOf(start, ",")} --> ${timeOf(end, ",")}\n${text}\n\n`)
+    .join("");
+}
+
+function toVtt(transcript: Transcript): string {
+  const cues = captions(transcript).map(({ start, end, text }) => `${timeOf(start, ".")} --> ${timeOf(end, ".")}\n${escapeCue(text)}\n\n`);
+  return `WEBVTT\n\n${cues.join("")}`;
+}
+
+/** One caption for the whole when the upstream told no times. A blank line within a caption would end it. */
+function captions({ text, segments, durationMs }: Transcript): readonly TranscriptSegment[] {
+  const timed = segments !== null && segments.length > 0 ? segments : [{ start: 0, end: durationMs / 1000, text }];
+  return timed
+    .map((segment) => ({ ...segment, end: Math.max(segment.start, segment.end), text: withoutBlankLines(segment.text) }))
+    .filter((segment) => segment.text !== "");
+}
+
+function withoutBlankLines(text: string): string {
+  return text.trim().replace(/\s+/g, (space) => (space.includes("\n") ? "\n" : space));
+}
+
+/** WebVTT gives a meaning to these. */
+function escapeCue(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
+
+/** 3661.5 to `01:01:01,500`. */
+function timeOf(seconds: number, separator: "," | "."): string {
+  const milliseconds = Math.round(seconds * 1000);
+  const two = (value: number) => String(Math.floor(value)).padStart(2, "0");
+  const clock = `${two(milliseconds / 3_600_000)}:${two((milliseconds / 60_000) % 60)}:${two((milliseconds / 1000) % 60)}`;
+  return `${clock}${separator}${String(milliseconds % 1000).padStart(3, "0")}`;
 }

@@ -18,14 +18,13 @@ import type { AskedAnswer, ContentCache } from "../content-cache/content-cache.j
 import type { Generations, GenerationWork } from "../generations.js";
 import type { GenerationJob } from "../jobs/job.js";
 import type { GenerationJobs } from "../jobs/jobs.js";
-import type { PreparedGeneration } from "../jobs/prepared.js";
+import type { PreparedGeneration } from "../jobs/runner.js";
 import type { AskedFields } from "../plan.js";
 import type { Receipt } from "../receipt.js";
 import type { Metered } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
 import type { ImageQuery } from "./images-input.js";
-import { enhancePrompt } from "./images-prompt.js";
-import type { ImageReferences } from "./images-references.js";
+import { enhancePrompt, type ImageReferences } from "./images-references.js";
 import type { MediaInspector } from "./media-inspector.js";
 import { toSize, type VideoInput, videoInput } from "./videos-input.js";
 

@@ -15,7 +15,7 @@ import { REALTIME_TOKENS_HELD } from "../../../limits.js";
 import type { Model } from "../../catalog/model.js";
 import type { BillableQuantities } from "../../catalog/pricing.js";
 import { CallerGone } from "../cancellation.js";
-import { type RealtimeDependencies, RealtimeRun, type RealtimeSession, timesOf } from "./realtime-run.js";
+import { type RealtimeDependencies, RealtimeRun, type RealtimeSession, timesOf } from "./run.js";
 
 export interface RealtimeInput {
   readonly model: string | undefined;

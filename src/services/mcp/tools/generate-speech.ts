@@ -2,8 +2,7 @@
 import * as z from "zod";
 import type { MediaFile } from "../../../providers/media.js";
 import type { MediaLinks } from "../../files/media-links.js";
-import type { Speech } from "../../generation/media/speech.js";
-import { speechInput } from "../../generation/media/speech-input.js";
+import { type Speech, speechInput } from "../../generation/media/speech.js";
 import { deliver, linked } from "./delivery.js";
 import { DELIVERIES, type GatewayTool, model, optional, toReceiptJson } from "./tool.js";
 

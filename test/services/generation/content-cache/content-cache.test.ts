@@ -10,8 +10,13 @@ import type { Model } from "../../../../src/services/catalog/model.js";
 import { BlobGc } from "../../../../src/services/files/blob-gc.js";
 import { ORPHAN_AGE_MS } from "../../../../src/services/files/limits.js";
 import { CachedAnswers, CONTENT_CACHE_FOLDER } from "../../../../src/services/generation/content-cache/cached-answers.js";
-import { type CacheableAnswer, type CacheQuery, ContentCache } from "../../../../src/services/generation/content-cache/content-cache.js";
-import { CONTENT_CACHE_ANSWER_BYTES_MAX, CONTENT_CACHE_HOURS } from "../../../../src/services/generation/content-cache/limits.js";
+import {
+  type CacheableAnswer,
+  type CacheQuery,
+  CONTENT_CACHE_ANSWER_BYTES_MAX,
+  CONTENT_CACHE_HOURS,
+  ContentCache,
+} from "../../../../src/services/generation/content-cache/content-cache.js";
 import type { Receipt } from "../../../../src/services/generation/receipt.js";
 import type { BlobStore } from "../../../../src/store/blobs.js";
 import { openDirectoryBlobs } from "../../../../src/store/directory-blobs.js";

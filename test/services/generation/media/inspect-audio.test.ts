@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { MEDIA_INSPECTIONS_WAITING_PER_ACCOUNT_MAX } from "../../../../src/limits.js";
 import { MediaInspector } from "../../../../src/services/generation/media/media-inspector.js";
-import { claimsTooMuch } from "../../../../src/services/generation/media/mp4-claims.js";
+import { claimsTooMuch } from "../../../../src/services/generation/media/read-media.js";
 import { box, type Claims, mp4Claiming, numbers } from "../../../support/hostile-recordings.js";
 import { recording, streamedRecording } from "../../../support/recordings.js";
 

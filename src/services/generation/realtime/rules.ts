@@ -10,6 +10,7 @@ import { ownValue } from "../../../lib/own-values.js";
 import { isRecord } from "../../../providers/openai/json.js";
 import { BILLED_FIELDS, canonicalName } from "../../catalog/billed-fields.js";
 import type { Model } from "../../catalog/model.js";
+import { inCallersWords, type Served } from "../attempts.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -38,7 +39,7 @@ const REFUSED: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Where a session's transcription is set up, in the general and the beta form. */
-export const TRANSCRIPTION_PATHS = [["audio", "input", "transcription"], ["input_audio_transcription"]] as const;
+const TRANSCRIPTION_PATHS = [["audio", "input", "transcription"], ["input_audio_transcription"]] as const;
 
 export interface RealtimeRules {
   readonly model: Model;
@@ -129,13 +130,49 @@ function isStated(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
-export function valueAt(holder: Fields, path: readonly string[]): unknown {
+function valueAt(holder: Fields, path: readonly string[]): unknown {
   return path.reduce<unknown>((value, name) => (isRecord(value) ? ownValue(value, name) : undefined), holder);
 }
 
 /** A copy with what is at the path replaced; it is there. */
-export function replacedAt(holder: Fields, [name, ...rest]: readonly string[], value: unknown): Fields {
+function replacedAt(holder: Fields, [name, ...rest]: readonly string[], value: unknown): Fields {
   if (name === undefined) return holder;
   const inner = ownValue(holder, name);
   return { ...holder, [name]: rest.length > 0 && isRecord(inner) ? replacedAt(inner, rest, value) : value };
+}
+
+// An upstream's realtime event as its caller is told it: models bear the catalog's ids, whatever they are called there.
+
+interface RealtimeNames {
+  /** Whose upstream it is. */
+  readonly served: Served;
+  /** The id that the session was opened with. */
+  readonly modelId: string;
+  /** Of what transcribes the caller's audio; null: nothing that they asked for. */
+  readonly transcriberId: string | null;
+}
+
+/** Without the vendor's credential, too. */
+export function presentedEvent(event: Fields, names: RealtimeNames): Fields {
+  let told = event;
+  if (isRecord(event.session)) told = { ...told, session: presentedSession(event.session, names) };
+  if (isRecord(event.response)) told = { ...told, response: renamed(event.response, ["model"], names.modelId) };
+  if (isRecord(event.error)) told = { ...told, error: presentedError(event.error, names.served) };
+  return renamed(told, ["model"], names.modelId);
+}
+
+function presentedSession(session: Fields, { modelId, transcriberId }: RealtimeNames): Fields {
+  const { client_secret: _, ...rest } = session;
+  let own = renamed(rest, ["model"], modelId);
+  for (const path of TRANSCRIPTION_PATHS) own = renamed(own, [...path, "model"], transcriberId);
+  return own;
+}
+
+function presentedError(error: Fields, served: Served): Fields {
+  return typeof error.message === "string" ? { ...error, message: inCallersWords(error.message, served) } : error;
+}
+
+/** What is named there is named so; what is not stays as it is. */
+function renamed(holder: Fields, path: readonly string[], name: string | null): Fields {
+  return typeof valueAt(holder, path) === "string" ? replacedAt(holder, path, name) : holder;
 }

@@ -130,8 +130,7 @@ function withoutNul(_name: string, value: unknown): unknown {
   return typeof value === "string" ? value.replaceAll("\0", "") : value;
 }
 
-// Which blobs are results of generation jobs: what the search for orphans asks.
-
+/** Which blobs are results of generation jobs: what the search for orphans asks. */
 export async function findJobBlobs(database: Database, keys: readonly string[]): Promise<ReadonlySet<string>> {
   const ids = keys.map((key) => key.slice(JOB_BLOB_FOLDER.length + 1)).filter((id) => isUuid(id));
   const jobs = await database.prisma.generationJob.findMany({ where: { id: { in: ids } }, select: { id: true } });

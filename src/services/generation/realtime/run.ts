@@ -17,20 +17,18 @@ import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
 import { isChecked } from "../../safety/features.js";
-import type { Admission } from "../admission.js";
-import { addressesInEvent } from "../admission.js";
+import { type Admission, addressesInEvent } from "../admission.js";
 import { toCallerError } from "../attempts.js";
 import { CallerGone } from "../cancellation.js";
 import type { Generations } from "../generations.js";
 import type { Receipt } from "../receipt.js";
 import type { GenerationRun } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
-import { RealtimeLeaving } from "./realtime-leaving.js";
-import { RealtimeMeter } from "./realtime-meter.js";
-import { presentedEvent } from "./realtime-presented.js";
-import { permitted, type RealtimeRules } from "./realtime-rules.js";
-import { RealtimeSafety } from "./realtime-safety.js";
-import { RealtimeTranscription } from "./realtime-transcription.js";
+import { RealtimeLeaving } from "./leaving.js";
+import { RealtimeMeter } from "./meter.js";
+import { permitted, presentedEvent, type RealtimeRules } from "./rules.js";
+import { RealtimeSafety } from "./safety.js";
+import { RealtimeTranscription } from "./transcription.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -69,7 +67,7 @@ export interface RealtimeDependencies {
   readonly times?: Partial<RealtimeTimes>;
 }
 
-export interface OpenedSession {
+interface OpenedSession {
   readonly run: GenerationRun;
   /** The one that answers. */
   readonly model: Model;
