@@ -20,7 +20,7 @@ import { countChatTokens, countTextTokens } from "../../src/lib/tokenizer.js";
 import { parseBaseUrl, withoutTrailing } from "../../src/lib/urls.js";
 import { SAFETY_OVERLAP_CHARS, SAFETY_WINDOW_CHARS } from "../../src/limits.js";
 import { parseDirectives } from "../../src/providers/sandbox/directives.js";
-import { toCsvRows } from "../../src/rest/presenters/usage.js";
+import { toCsvRows } from "../../src/rest/routes/usage.js";
 import { readBearer } from "../../src/services/access/bearer.js";
 import { budget, termsQuery } from "../../src/services/api-keys/grant-terms.js";
 import { addressesIn } from "../../src/services/generation/admission.js";

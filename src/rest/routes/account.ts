@@ -1,10 +1,12 @@
-/** The account behind the caller: profile and balance (docs/spec/accounts.md). */
+/** The account behind the caller: profile, balance, and the balance below which it wants to be told (docs/spec/accounts.md). */
 
-import { requireSession } from "../../services/access/permissions.js";
+import { toCreditsNumber } from "../../lib/money.js";
+import { requireKeyManager, requireSession } from "../../services/access/permissions.js";
+import type { AccountRow } from "../../services/accounts/accounts.js";
 import { updateProfileInput } from "../../services/accounts/profiles.js";
+import { type LowBalanceRow, setLowBalanceThresholdInput } from "../../services/credits/low-balance.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
-import { toBalance, toProfile } from "../presenters/account.js";
 import type { Route } from "../route.js";
 
 export function addAccountRoutes(route: Route, endpoint: Endpoint, { accounts, profiles }: Pick<Services, "accounts" | "profiles">): void {
@@ -21,4 +23,28 @@ export function addAccountRoutes(route: Route, endpoint: Endpoint, { accounts, p
     }),
   });
   route("/balance", { GET: endpoint({ handler: async (ctx) => toBalance(await accounts.balance(ctx)) }) });
+}
+
+export function addLowBalanceRoutes(route: Route, endpoint: Endpoint, { lowBalance }: Pick<Services, "lowBalance">): void {
+  route("/balance/threshold", {
+    GET: endpoint({ handler: async (ctx) => toLowBalance(await lowBalance.get(ctx)) }),
+    PATCH: endpoint({
+      requires: requireKeyManager,
+      body: setLowBalanceThresholdInput,
+      handler: async (ctx, { body }) => toLowBalance(await lowBalance.setThreshold(ctx, body)),
+    }),
+  });
+}
+
+function toLowBalance({ threshold, since }: LowBalanceRow) {
+  return { threshold: threshold === null ? null : toCreditsNumber(threshold), since };
+}
+
+function toProfile({ name, email, githubUsername, image, tier, createdAt, nextResetAt }: AccountRow) {
+  return { name, email, githubUsername, image, tier, createdAt, nextResetAt };
+}
+
+/** In credits. */
+function toBalance({ balance }: { readonly balance: bigint }) {
+  return { balance: toCreditsNumber(balance) };
 }

@@ -1,10 +1,13 @@
 /** API keys of the account, and what the calling key is (docs/spec/keys.md#operations). */
+
+import { toCreditsNumber } from "../../lib/money.js";
 import { API_KEYS_PER_ACCOUNT_MAX } from "../../limits.js";
 import { requireKeyManager } from "../../services/access/permissions.js";
+import type { ApiKeyRow } from "../../services/api-keys/api-key-rows.js";
+import type { CurrentApiKey } from "../../services/api-keys/api-keys.js";
 import { createApiKeyInput, updateApiKeyInput } from "../../services/api-keys/api-keys-input.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
-import { toApiKey, toCreatedApiKey, toCurrentApiKey } from "../presenters/api-keys.js";
 import type { Route } from "../route.js";
 
 export function addApiKeyRoutes(route: Route, endpoint: Endpoint, { apiKeys }: Pick<Services, "apiKeys">): void {
@@ -41,4 +44,30 @@ export function addApiKeyRoutes(route: Route, endpoint: Endpoint, { apiKeys }: P
   route("/key", {
     GET: endpoint({ handler: async (ctx) => toCurrentApiKey(await apiKeys.current(ctx)) }),
   });
+}
+
+/** The answer of POST /keys, the one time that the key's value is shown (docs/spec/keys.md#operations). */
+function toCreatedApiKey(row: ApiKeyRow, key: string) {
+  const { id, name, type, prefix, start, expiresAt, permissions } = row;
+  return { id, key, name, type, prefix, start, expiresAt, permissions, creditBudget: toCreditBudget(row) };
+}
+
+function toApiKey(row: ApiKeyRow) {
+  const { id, name, type, prefix, start, expiresAt, permissions, allowedModels, createdAt, lastUsedAt } = row;
+  const { parentId, origin, app, redirectUrls } = row;
+  const creditBudget = toCreditBudget(row);
+  return {
+    ...{ id, name, type, prefix, start, expiresAt, permissions, creditBudget, allowedModels },
+    ...{ createdAt, lastUsedAt, parentId, origin, app, redirectUrls },
+  };
+}
+
+function toCurrentApiKey(row: CurrentApiKey) {
+  const { valid, type, name, expiresAt, expiresIn, permissions, rateLimitEnabled } = row;
+  return { valid, type, name, expiresAt, expiresIn, permissions, creditBudget: toCreditBudget(row), rateLimitEnabled };
+}
+
+/** Credits that remain; null means unlimited. */
+function toCreditBudget({ creditBudget }: ApiKeyRow): number | null {
+  return creditBudget === null ? null : toCreditsNumber(creditBudget);
 }

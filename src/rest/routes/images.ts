@@ -2,13 +2,14 @@
 import { wrongField } from "../../errors.js";
 import type { Exchange } from "../../http/exchange.js";
 import type { UploadedFiles } from "../../http/uploads.js";
+import type { UsageQuantities } from "../../lib/usage.js";
 import { IMAGE_INPUT_BYTES_MAX, IMAGE_INPUTS_BYTES_MAX, IMAGE_INPUTS_MAX } from "../../limits.js";
+import type { GeneratedImage, GeneratedImages } from "../../services/generation/media/images.js";
 import { imageEditForm, imageEditInput, imageGenerationInput, imageQuery } from "../../services/generation/media/images-input.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { sendGenerated } from "../generated-file.js";
 import { receiptHeaders } from "../headers.js";
-import { toImagesJson } from "../presenters/images.js";
 import type { Route } from "../route.js";
 
 /** What a form takes beside its files: texts, and the boundaries between them. */
@@ -59,4 +60,34 @@ function promptOf(exchange: Exchange): string {
   const prompt = exchange.parameter("prompt");
   if (prompt.trim() === "") throw wrongField("prompt", "must not be empty");
   return prompt;
+}
+
+/** OpenAI's images object, in pieces. Pictures are large, so their text is laid into the document as it is, and not read again. */
+function toImagesJson({ createdAt, images, usage }: GeneratedImages): readonly Uint8Array[] {
+  const rest = JSON.stringify({ ...(usage && { usage: toUsageJson(usage) }), created: Math.floor(createdAt.getTime() / 1000) });
+  const items = images.flatMap((image, index) => [Buffer.from(index === 0 ? "" : ","), ...toItem(image)]);
+  return [Buffer.from('{"data":['), ...items, Buffer.from(`],${rest.slice(1)}`)];
+}
+
+/** Base64 holds nothing that JSON escapes. */
+function toItem({ file, url, revisedPrompt }: GeneratedImage): Uint8Array[] {
+  const revised = revisedPrompt === null ? "" : `,"revised_prompt":${JSON.stringify(revisedPrompt)}`;
+  if (url !== null) return [Buffer.from(`{"url":${JSON.stringify(url)}${revised}}`)];
+  return [Buffer.from('{"b64_json":"'), file.base64 ?? toBase64(file.bytes), Buffer.from(`"${revised}}`)];
+}
+
+function toBase64({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(Buffer.from(buffer, byteOffset, byteLength).toString("base64"), "latin1");
+}
+
+function toUsageJson(usage: UsageQuantities) {
+  const { inputImageTokens: imageTokens } = usage;
+  const textTokens = usage.inputTextTokens + usage.inputCachedTokens + usage.inputCacheWriteTokens + usage.inputAudioTokens;
+  const outputTokens = usage.outputTextTokens + usage.outputReasoningTokens + usage.outputAudioTokens + usage.outputImageTokens;
+  return {
+    input_tokens: textTokens + imageTokens,
+    output_tokens: outputTokens,
+    total_tokens: textTokens + imageTokens + outputTokens,
+    input_tokens_details: { text_tokens: textTokens, image_tokens: imageTokens },
+  };
 }

@@ -1,10 +1,9 @@
 /** Connected apps of the account (docs/spec/connected-apps.md#operations). */
-
 import { requireKeyManager } from "../../services/access/permissions.js";
+import type { ConnectedApp, Toolkit } from "../../services/integrations/broker.js";
 import { connectIntegrationInput, listToolkitsInput } from "../../services/integrations/integrations.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
-import { toConnectedApp, toToolkit } from "../presenters/integrations.js";
 import type { Route } from "../route.js";
 
 export function addIntegrationRoutes(route: Route, endpoint: Endpoint, { integrations }: Pick<Services, "integrations">): void {
@@ -36,4 +35,12 @@ export function addIntegrationRoutes(route: Route, endpoint: Endpoint, { integra
       },
     }),
   });
+}
+
+function toConnectedApp({ id, toolkit, name, description, logo, alias, status }: ConnectedApp) {
+  return { id, toolkit, name, description, logo, alias, status };
+}
+
+function toToolkit({ slug, name, description, logo }: Toolkit) {
+  return { slug, name, description, logo };
 }

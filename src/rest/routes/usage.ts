@@ -1,15 +1,31 @@
 /** Usage of the account and of the calling key, as JSON and as CSV (docs/spec/usage.md). */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
+import type { Exchange } from "../../http/exchange.js";
+import { drained } from "../../lib/back-pressure.js";
+import { formatNanocredits, toCreditsNumber } from "../../lib/money.js";
 import type { Page, PagePosition } from "../../lib/pagination.js";
-import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT, USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../../limits.js";
+import {
+  SLOW_READER_TIMEOUT_MS,
+  USAGE_DAILY_DAYS_DEFAULT,
+  USAGE_DAYS_DEFAULT,
+  USAGE_LIMIT_DEFAULT,
+  USAGE_LIMIT_MAX,
+} from "../../limits.js";
 import { permissionOf, requireAccount } from "../../services/access/permissions.js";
 import { queryInteger, queryUsageDays } from "../../services/requests/query-values.js";
 import type { Services } from "../../services/services.js";
-import { toJsonRow, USAGE_COLUMNS, type UsageRow } from "../../services/usage/usage.js";
-import { sendCsv } from "../csv.js";
+import {
+  type AppUsage,
+  type AppUsageDay,
+  type Cell,
+  type Columns,
+  toJsonRow,
+  USAGE_COLUMNS,
+  type UsageDailyRow,
+  type UsageRow,
+} from "../../services/usage/usage.js";
 import type { Endpoint } from "../endpoint.js";
-import { toCsvHeader, toCsvRows, USAGE_DAILY_COLUMNS } from "../presenters/usage.js";
 import type { Route } from "../route.js";
 
 /** Before every id: a page after it begins with the first row older than the time alone. */
@@ -84,4 +100,87 @@ async function* usagePages(usage: Services["usage"], ctx: RequestContext, query:
     if (!page.hasNextPage || last === undefined) return;
     after = { timestamp: last.timestamp, id: last.id };
   }
+}
+
+// What an app has its users spend, for the app's owner (docs/spec/usage.md#app-usage).
+
+const appUsageQuery = z.object({
+  format: z.enum(["json", "csv"]).default("json"),
+  days: queryUsageDays().default(USAGE_DAILY_DAYS_DEFAULT),
+});
+
+export function addAppUsageRoutes(route: Route, endpoint: Endpoint, { appUsage }: Pick<Services, "appUsage">): void {
+  route("/apps/:id/usage/daily", {
+    GET: endpoint({
+      requires: permissionOf("usage"),
+      query: appUsageQuery,
+      handler: async (ctx, { query, exchange }) => {
+        const usage = await appUsage.daily(ctx, exchange.parameter("id"), { days: query.days });
+        if (query.format === "json") return toAppUsage(usage);
+        const table = toCsvHeader(APP_USAGE_DAILY_COLUMNS) + toCsvRows(APP_USAGE_DAILY_COLUMNS, usage.days);
+        return sendCsv(exchange, "app-usage-daily.csv", [table]);
+      },
+    }),
+  });
+}
+
+const USAGE_DAILY_COLUMNS: Columns<UsageDailyRow> = {
+  date: (row) => row.date,
+  model: (row) => row.model,
+  meter_source: (row) => row.meterSource,
+  requests: (row) => row.requests,
+  cost_usd: (row) => row.costNanocredits,
+};
+
+function toCsvHeader<Row>(columns: Columns<Row>): string {
+  return `${Object.keys(columns).join(",")}\r\n`;
+}
+
+export function toCsvRows<Row>(columns: Columns<Row>, rows: readonly Row[]): string {
+  const cells = Object.values(columns);
+  return rows.map((row) => `${cells.map((cell) => toCsvCell(cell(row))).join(",")}\r\n`).join("");
+}
+
+/** RFC 4180. A text that a spreadsheet would run as a formula gets an apostrophe before it. */
+function toCsvCell(cell: Cell): string {
+  if (cell === null) return "";
+  if (typeof cell === "bigint") return formatNanocredits(cell);
+  if (typeof cell === "number") return String(cell);
+  const text = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+const APP_USAGE_DAILY_COLUMNS: Columns<AppUsageDay> = {
+  date: (row) => row.date,
+  model: (row) => row.model,
+  requests: (row) => row.requests,
+  cost_usd: (row) => row.costNanocredits,
+};
+
+function toAppUsage({ days, totalRequests, totalCostNanocredits, asOf }: AppUsage) {
+  return {
+    usage: days.map((day) => toJsonRow(APP_USAGE_DAILY_COLUMNS, day)),
+    count: days.length,
+    total: { requests: totalRequests, cost_usd: toCreditsNumber(totalCostNanocredits) },
+    as_of: asOf,
+  };
+}
+
+/**
+ * CSV, written piece by piece (RFC 4180, RFC 7111). Rejects before anything is sent when the first piece fails. A later failure breaks the connection off: a table that
+ * merely ended early would look complete.
+ */
+async function sendCsv(exchange: Exchange, fileName: string, pieces: Iterable<string> | AsyncIterable<string>): Promise<void> {
+  const { res } = exchange;
+  for await (const piece of pieces) {
+    if (!res.headersSent) {
+      exchange.writeHead(200, {
+        "Content-Type": "text/csv; charset=utf-8; header=present",
+        "Content-Disposition": `attachment; filename="${fileName}"`,
+      });
+    }
+    if (!res.write(piece)) await drained(res, SLOW_READER_TIMEOUT_MS);
+    if (res.destroyed) return;
+  }
+  res.end();
 }

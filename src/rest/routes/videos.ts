@@ -1,11 +1,19 @@
-/** GET /video/{prompt} (docs/spec/video.md): GET /image/{prompt}, whose model is one of video unless it is named. */
+/** Videos (docs/spec/video.md): GET /video/{prompt} as bytes, and /v1/videos, generation jobs in OpenAI's format, for its clients. */
+
+import { notFound, wrongField } from "../../errors.js";
+import { IMAGE_INPUT_BYTES_MAX } from "../../limits.js";
+import type { GenerationJob } from "../../services/generation/jobs/job.js";
 import { imageQuery } from "../../services/generation/media/images-input.js";
 import { fromVideoQuery } from "../../services/generation/media/videos.js";
+import { fromVideoBody, videoBody, videoForm } from "../../services/generation/media/videos-body.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { sendGenerated } from "../generated-file.js";
+import { startedHeaders } from "../headers.js";
 import type { Route } from "../route.js";
+import { sendJobContent } from "./generations.js";
 
+/** GET /image/{prompt}, whose model is one of video unless it is named. */
 export function addVideoRoutes(route: Route, endpoint: Endpoint, { images, videos }: Pick<Services, "images" | "videos">): void {
   route("/video/*prompt", {
     GET: endpoint({
@@ -17,4 +25,79 @@ export function addVideoRoutes(route: Route, endpoint: Endpoint, { images, video
       },
     }),
   });
+}
+
+/** What a form takes beside its file: texts, and the boundaries between them. */
+const FORM_FIELDS_BYTES_MAX = 1024 * 1024;
+
+export function addOpenAiVideoRoutes(route: Route, endpoint: Endpoint, { jobs, videos }: Pick<Services, "jobs" | "videos">): void {
+  route("/v1/videos", {
+    POST: endpoint({
+      isGeneration: true,
+      body: videoBody,
+      form: {
+        fields: videoForm,
+        files: { input_reference: { countMax: 1 } },
+        fileBytesMax: IMAGE_INPUT_BYTES_MAX,
+        bytesMax: IMAGE_INPUT_BYTES_MAX + FORM_FIELDS_BYTES_MAX,
+      },
+      handler: async (ctx, { body, files, exchange }) => {
+        const { input, extra } = fromVideoBody(body);
+        const job = await videos.start(ctx, input, { extra, files: files.input_reference ?? [] });
+        exchange.setHeaders(startedHeaders(job.id));
+        return toVideoJson(job);
+      },
+    }),
+  });
+  route("/v1/videos/:generation", {
+    GET: endpoint({ handler: async (ctx, { exchange }) => toVideoJson(onlyVideo(await jobs.get(ctx, exchange.parameter("generation")))) }),
+    DELETE: endpoint({
+      handler: async (ctx, { exchange }) => {
+        const { id } = onlyVideo(await jobs.get(ctx, exchange.parameter("generation")));
+        await jobs.remove(ctx, id);
+        return { id, object: "video.deleted", deleted: true };
+      },
+    }),
+  });
+  route("/v1/videos/:generation/content", {
+    GET: endpoint({
+      handler: async (ctx, { exchange }) => {
+        const { variant = "video" } = exchange.query.parameters;
+        if (variant !== "video") throw wrongField("variant", "must be video: nothing else is kept");
+        onlyVideo(await jobs.get(ctx, exchange.parameter("generation")));
+        await sendJobContent(jobs, ctx, exchange);
+      },
+    }),
+  });
+}
+
+function onlyVideo(job: GenerationJob): GenerationJob {
+  if (job.modality !== "video") throw notFound("video");
+  return job;
+}
+
+const STATUSES = { running: "in_progress", succeeded: "completed", failed: "failed", cancelled: "failed" } as const;
+
+/** OpenAI's `video` object. */
+function toVideoJson({ id, model, status, progress, input, error, createdAt, finishedAt, expiresAt }: GenerationJob) {
+  const { prompt = null, duration, width, height } = input as Readonly<Record<string, unknown>>;
+  return {
+    id,
+    object: "video",
+    model,
+    status: STATUSES[status],
+    progress,
+    prompt,
+    seconds: duration == null ? null : String(duration),
+    size: width == null || height == null ? null : `${width}x${height}`,
+    created_at: toSeconds(createdAt),
+    completed_at: status === "succeeded" && finishedAt ? toSeconds(finishedAt) : null,
+    expires_at: toSeconds(expiresAt),
+    remixed_from_video_id: null,
+    error: status === "cancelled" ? { code: "CANCELLED", message: "It was cancelled." } : error,
+  };
+}
+
+function toSeconds(date: Date): number {
+  return Math.floor(date.getTime() / 1000);
 }

@@ -13,7 +13,6 @@ import {
   type WebhookEndpointRow,
 } from "../../services/webhooks/webhooks.js";
 import type { Endpoint } from "../endpoint.js";
-import { toWebhookDelivery, toWebhookEndpoint } from "../presenters/webhooks.js";
 import { queryCursor } from "../query.js";
 import type { Route } from "../route.js";
 
@@ -77,4 +76,13 @@ function toList({ items, hasNextPage }: Page<WebhookDeliveryRow>) {
   const last = hasNextPage ? items.at(-1) : undefined;
   const nextCursor = last === undefined ? null : encodeCursor({ timestamp: last.createdAt, id: last.id });
   return { data: items.map(toWebhookDelivery), nextCursor, hasMore: hasNextPage };
+}
+
+function toWebhookEndpoint({ id, url, events, isEnabled, disabledReason, failingSince, createdAt }: WebhookEndpointRow) {
+  return { id, url, events, isEnabled, disabledReason, failingSince, createdAt };
+}
+
+function toWebhookDelivery(row: WebhookDeliveryRow) {
+  const { id, event, status, attempts, nextAttemptAt, lastStatus, lastError, message, createdAt, finishedAt } = row;
+  return { id, event, status, attempts, nextAttemptAt, lastStatus, lastError, message, createdAt, finishedAt };
 }
