@@ -22,7 +22,7 @@ export interface Shape {
 /** Opens or ends what somebody is charged. */
 const CHARGE = /\b(?:credits|\w*charge)\??\.(?:open|settle|release)\(/gi;
 /** A table that says a number for each code of an error. */
-const STATUS_TABLE = /\bRecord<ErrorCode, number>/g;
+const STATUS_TABLE = /\bRecord<ErrorCode, (?:number\b|\{[^}]*\bstatus: number\b)/g;
 /** Makes a request's context from its parts. */
 const CONTEXT =
   /\bimplements RequestContext\b|\b(?:const|let) \w+: RequestContext = \{|\breturn \{[^}]*\brequestId\b[^}]*\bclientAddress\b/g;

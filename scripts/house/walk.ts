@@ -4,12 +4,14 @@
  * file. What is read from the context and what is made of it can be followed as if it were the context.
  */
 import { join, relative } from "node:path";
-import { type FunctionLikeDeclaration, type Node, type NodeArray, SyntaxKind } from "typescript/unstable/ast";
+import { type FunctionLikeDeclaration, type Node, SyntaxKind } from "typescript/unstable/ast";
 import {
   isAsExpression,
   isAwaitExpression,
   isBinaryExpression,
+  isBlock,
   isCallExpression,
+  isConditionalExpression,
   isConstructorDeclaration,
   isFunctionLikeDeclaration,
   isIdentifier,
@@ -19,6 +21,7 @@ import {
   isParenthesizedExpression,
   isPropertyAccessExpression,
   isPropertyAssignment,
+  isReturnStatement,
   isShorthandPropertyAssignment,
   isSpreadAssignment,
   isStringLiteral,
@@ -63,7 +66,10 @@ export function followContext({ root, path, called, api: options }: WayOptions):
 
 class Walk {
   private readonly entered: string[] = [];
-  private readonly passed = new Set<string>();
+  /** By function and what it was handed: where in what it returns the context is. */
+  private readonly passed = new Map<string, Places>();
+  /** The same of each call, as it was followed last. */
+  private readonly results = new Map<Node, Places>();
   private readonly methods = new Map<string, FunctionLikeDeclaration[]>();
 
   constructor(
@@ -99,7 +105,7 @@ class Walk {
   }
 
   /** `given`: what each argument holds; `own`: what the object holds whose method it is. */
-  private enter(callee: FunctionLikeDeclaration, given: readonly Places[], own: Places): void {
+  private enter(callee: FunctionLikeDeclaration, given: readonly Places[], own: Places): Places {
     const held = new Map<string, Places>();
     if (own.length > 0) held.set("this", own);
     callee.parameters.forEach((parameter, index) => {
@@ -107,13 +113,30 @@ class Walk {
       this.bind(parameter.name, places, held);
       if (places.length > 0 && parameter.modifiers?.length) hold(held, "this", under(textOf(parameter.name), places));
     });
-    if (held.size === 0) return;
+    if (held.size === 0) return [];
     const file = this.fileOf(callee);
     this.entered.push(file);
     const key = `${file}:${callee.getStart()}:${JSON.stringify([...held])}`;
-    if (this.passed.has(key)) return;
-    this.passed.add(key);
+    const known = this.passed.get(key);
+    if (known) return known;
+    this.passed.set(key, []);
     if (callee.body) this.visit(callee.body, held);
+    const returned = isConstructorDeclaration(callee) ? (held.get("this") ?? []) : this.placesReturned(callee, held);
+    this.passed.set(key, returned);
+    return returned;
+  }
+
+  private placesReturned({ body }: FunctionLikeDeclaration, held: ReadonlyMap<string, Places>): Places {
+    if (!body) return [];
+    if (!isBlock(body)) return this.placesIn(body, held);
+    const places: string[] = [];
+    const collect = (node: Node): void => {
+      if (isFunctionLikeDeclaration(node)) return;
+      if (isReturnStatement(node) && node.expression) places.push(...this.placesIn(node.expression, held));
+      node.forEachChild(collect);
+    };
+    body.forEachChild(collect);
+    return [...new Set(places)];
   }
 
   private visit(node: Node, held: Map<string, Places>): void {
@@ -132,7 +155,7 @@ class Walk {
     const isOwn = own.length > 0 && !own.includes("");
     if (!isOwn && given.every((places) => places.length === 0)) return;
     const callee = this.calleeOf(call);
-    if (callee && this.isTaken(callee)) this.enter(callee, given, isOwn ? own : []);
+    if (callee && this.isTaken(callee)) this.results.set(call, this.enter(callee, given, isOwn ? own : []));
   }
 
   /** The function itself, or the one method that fulfils the interface and was called. */
@@ -161,9 +184,8 @@ class Walk {
     if (isIdentifier(node)) return held.get(node.text) ?? [];
     if (isThisExpression(node)) return held.get("this") ?? [];
     if (isPropertyAccessExpression(node)) return this.inside(node.name.text, this.placesIn(node.expression, held));
-    if (isNewExpression(node)) return this.placesInNew(node, held);
-    if (isCallExpression(node))
-      return this.isDerivedToo && node.arguments.some((value) => this.placesIn(value, held).length > 0) ? [""] : [];
+    if (isConditionalExpression(node)) return [...this.placesIn(node.whenTrue, held), ...this.placesIn(node.whenFalse, held)];
+    if (isNewExpression(node) || (isCallExpression(node) && this.isDerivedToo)) return this.results.get(node) ?? [];
     if (!isObjectLiteralExpression(node)) return [];
     return node.properties.flatMap((property) => {
       if (isSpreadAssignment(property)) return this.placesIn(property.expression, held);
@@ -171,19 +193,6 @@ class Walk {
       if (isPropertyAssignment(property)) return under(textOf(property.name), this.placesIn(property.initializer, held));
       return [];
     });
-  }
-
-  /** What the constructor puts into the fields that its parameters are. */
-  private placesInNew(
-    node: Node & { readonly expression: Node; readonly arguments?: NodeArray<Node> },
-    held: ReadonlyMap<string, Places>,
-  ): Places {
-    const given = (node.arguments ?? []).map((value) => this.placesIn(value, held));
-    if (given.every((places) => places.length === 0)) return [];
-    const callee = this.calleeOf(node);
-    return (callee?.parameters ?? []).flatMap(({ name, modifiers }, index) =>
-      modifiers?.length ? under(textOf(name), given[index] ?? []) : [],
-    );
   }
 
   private bind(name: Node, places: Places, held: Map<string, Places>): void {
