@@ -1,6 +1,6 @@
 /** Yoga with this schema, its limits and its error mapping: one instance behind HTTP, SSE and WebSocket. */
 import { useCSRFPrevention } from "@graphql-yoga/plugin-csrf-prevention";
-import { GraphQLError } from "graphql";
+import { type ExecutionArgs, GraphQLError, getOperationAST } from "graphql";
 import { createYoga, type Plugin, type YogaServerInstance } from "graphql-yoga";
 import type { Logger } from "pino";
 import { statusOf } from "../http/errors.js";
@@ -11,7 +11,6 @@ import type { GraphQLContext } from "./context.js";
 import { maskRequestError, useAppErrors } from "./plugins/use-app-errors.js";
 import { useIdempotency } from "./plugins/use-idempotency.js";
 import { documentLimits } from "./plugins/use-limits.js";
-import { useRequestNote } from "./plugins/use-request-note.js";
 import { useUploads } from "./plugins/use-uploads.js";
 import { createSchema } from "./schema.js";
 
@@ -104,4 +103,22 @@ function useRequestRules(): Plugin<GraphQLContext, GraphQLContext> {
 
 function refusal(message: string, status: number): GraphQLError {
   return new GraphQLError(message, { extensions: { code: "BAD_REQUEST", http: { status } } });
+}
+
+// Writes down what an operation is called, for the access log. Its document, and what stands in it, are its caller's alone.
+
+/** Clients choose the name: of a long one the beginning is told. GraphQL's grammar leaves it letters, digits and underscores. */
+const NAME_CHARS_MAX = 64;
+
+export function useRequestNote(): Plugin<GraphQLContext, GraphQLContext> {
+  const note = ({
+    args,
+  }: {
+    readonly args: Pick<ExecutionArgs, "document" | "operationName"> & { readonly contextValue: GraphQLContext };
+  }) => {
+    const operation = getOperationAST(args.document, args.operationName);
+    if (!operation || !args.contextValue.note) return;
+    args.contextValue.note.operation = operation.name?.value.slice(0, NAME_CHARS_MAX) ?? operation.operation;
+  };
+  return { onExecute: note, onSubscribe: note };
 }
