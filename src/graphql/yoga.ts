@@ -105,12 +105,11 @@ function refusal(message: string, status: number): GraphQLError {
   return new GraphQLError(message, { extensions: { code: "BAD_REQUEST", http: { status } } });
 }
 
-// Writes down what an operation is called, for the access log. Its document, and what stands in it, are its caller's alone.
-
 /** Clients choose the name: of a long one the beginning is told. GraphQL's grammar leaves it letters, digits and underscores. */
 const NAME_CHARS_MAX = 64;
 
-export function useRequestNote(): Plugin<GraphQLContext, GraphQLContext> {
+/** Writes down what an operation is called, for the access log. Its document, and what stands in it, are its caller's alone. */
+function useRequestNote(): Plugin<GraphQLContext, GraphQLContext> {
   const note = ({
     args,
   }: {

@@ -1,14 +1,37 @@
-/** Agents of the account (docs/spec/agents.md). */
-
+/** Agents of the account, and bringing a code agent to its repository's latest commit (docs/spec/agents.md). */
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
 import type { AgentRow, CodeAgentRow, PromptAgentRow } from "../../services/agents/agent-row.js";
+import { type SyncedAgent, syncAgentInput } from "../../services/agents/agent-sync.js";
 import { createCodeAgentInput, createPromptAgentInput, updateAgentInput } from "../../services/agents/agents-input.js";
 import { MCP_SERVER_IDS, type McpServerId } from "../../services/mcp/mcp-tools.js";
+import { parseInput } from "../../services/requests/input.js";
 import { builder, enumValues } from "../builder.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { Account } from "./accounts.js";
-import { VisibilityEnum } from "./community-enums.js";
-import { SafetyFeature } from "./models.js";
+import { SafetyFeature, VisibilityEnum } from "./models.js";
+
+const SyncAgentPayload = builder.objectRef<SyncedAgent>("SyncAgentPayload").implement({
+  fields: (t) => ({
+    updated: t.exposeBoolean("updated", { description: "False: the latest commit was deployed already." }),
+    deployedCommitSha: t.exposeString("deployedCommitSha", { description: "40 hexadecimal digits." }),
+  }),
+});
+
+builder.mutationField("syncAgent", (t) =>
+  t.field({
+    type: SyncAgentPayload,
+    nullable: true,
+    description: "Deploys the latest commit of a code agent's repository; once in 30 seconds. Open to all.",
+    extensions: { isOnePerOperation: true },
+    args: {
+      input: t.arg({
+        type: builder.inputType("SyncAgentInput", { fields: (f) => ({ id: f.id({ required: true }) }) }),
+        required: true,
+      }),
+    },
+    resolve: (_root, { input }, ctx) => ctx.services.agentSync.sync(ctx, parseInput(syncAgentInput, input).id),
+  }),
+);
 
 const NEEDS_KEYS = "Needs a secret key with the permission KEYS.";
 

@@ -1,8 +1,10 @@
 /** Community models of the account (docs/spec/community-models.md). */
 import { formatPicocredits } from "../../lib/money.js";
-import { PRICE_FIELDS } from "../../services/catalog/pricing.js";
+import { UPSTREAM_APIS } from "../../services/catalog/model.js";
+import { PRICE_FIELDS, type PriceField } from "../../services/catalog/pricing.js";
 import type { ModelProvider, OwnModelChange } from "../../services/community-models/community-models.js";
 import { FALLBACK_CANDIDATES_MAX } from "../../services/community-models/limits.js";
+import { ADVERTISED_CAPABILITIES } from "../../services/community-models/models-input.js";
 import { MODEL_CHANGES } from "../../services/community-models/repository.js";
 import type {
   CommunityModelView,
@@ -16,9 +18,37 @@ import { builder, enumValues } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { Account } from "./accounts.js";
-import { VisibilityEnum } from "./community-enums.js";
-import { AdvertisedCapabilityEnum, NEEDS_KEYS, PriceFieldEnum, perPriceField, RPM, UpstreamApiEnum } from "./community-model-terms.js";
-import { ContentKind, ImagePricing, Modality, SafetyFeature } from "./models.js";
+import { ContentKind, ImagePricing, Modality, SafetyFeature, VisibilityEnum } from "./models.js";
+
+export const NEEDS_KEYS = "Needs a secret key with the permission KEYS.";
+export const RPM = "Requests a minute of one account; 0.5 is one in two minutes. Null: no limit.";
+
+export const UpstreamApiEnum = builder.enumType("UpstreamApi", {
+  description: "The chat format of OpenAI's that an upstream speaks. The gateway serves both of its own from either.",
+  values: enumValues(UPSTREAM_APIS),
+});
+
+export const AdvertisedCapabilityEnum = builder.enumType("AdvertisedCapability", {
+  description: "What an owner may say that a text model can do.",
+  values: enumValues(ADVERTISED_CAPABILITIES),
+});
+
+const PriceFieldEnum = builder.enumType("PriceField", {
+  description: "The price fields of a model, by their names.",
+  values: Object.fromEntries(PRICE_FIELDS.map((field) => [toUpperSnake(field), { value: field }])) as Record<
+    string,
+    { readonly value: PriceField }
+  >,
+});
+
+/** One field for each price, in the order of docs/spec/credits.md#prices. */
+export function perPriceField<Field>(create: (field: PriceField) => Field): Record<PriceField, Field> {
+  return Object.fromEntries(PRICE_FIELDS.map((field) => [field, create(field)])) as Record<PriceField, Field>;
+}
+
+function toUpperSnake(name: string): string {
+  return name.replace(/[A-Z]/g, "_$&").toUpperCase();
+}
 
 const PendingModelChange = builder.objectRef<PendingView>("CommunityModelPendingChange").implement({
   description: "What a model will be from a moment on. Null: stays as it is.",

@@ -19,8 +19,14 @@ import {
   SAFETY_FEATURES,
 } from "../../services/catalog/model.js";
 import { type BilledKind, billedKinds } from "../../services/catalog/pricing.js";
+import type { ModelVisibility } from "../../services/community-models/common-input.js";
 import { builder, enumValues } from "../builder.js";
-import { VisibilityEnum } from "./community-enums.js";
+
+/** Said of registered models and of agents alike (docs/spec/agents.md#record, docs/spec/community-models.md#record). */
+export const VisibilityEnum = builder.enumType("Visibility", {
+  description: "PRIVATE: its owner alone may call it. PUBLIC: everybody may.",
+  values: enumValues<ModelVisibility>(["private", "public"]),
+});
 
 export const Modality = builder.enumType("Modality", {
   description: "What a model does.",
