@@ -3,17 +3,69 @@
  * so may later versions. `test/contract/openapi.test.ts` holds real answers against them.
  */
 import * as z from "zod";
-import { AGENT_ANSWERS } from "./agent-answers.js";
-import { CATALOG_ANSWERS } from "./catalog-answers.js";
-import { MY_MODEL_ANSWERS } from "./community-model-answers.js";
-import { INTEGRATION_ANSWERS } from "./integration-answers.js";
-import { WEBHOOK_ANSWERS } from "./webhook-answers.js";
+import { AGENT_ANSWERS, INTEGRATION_ANSWERS, MY_MODEL_ANSWERS, WEBHOOK_ANSWERS } from "./account-answers.js";
 
 const credits = z.number().describe("Credits; one is worth one US dollar.");
 const seconds = z.int().describe("Unix time in seconds.");
 const nullableText = z.string().nullable();
 const amount = z.int().min(0);
 const calledModel = z.string().describe("The id of the model that was called. Who served is in `X-Model-Used`.");
+
+// The catalog.
+
+const openAiModel = z.looseObject({
+  id: z.string(),
+  object: z.literal("model"),
+  created: z.int().describe("Unix time in seconds."),
+  owned_by: z.string(),
+  aliases: z.array(z.string()),
+  context_length: amount.nullable(),
+  capabilities: z.array(z.string()),
+  pricing: z.looseObject({ currency: z.literal("credits") }),
+  input_modalities: z.array(z.string()),
+  output_modalities: z.array(z.string()),
+});
+
+const catalogEntry = z.looseObject({
+  name: z.string().describe("The canonical id."),
+  aliases: z.array(z.string()),
+  publisher: z.string(),
+  brand_url: nullableText,
+  title: z.string(),
+  description: nullableText,
+  category: z.enum(["text", "image", "video", "audio", "embedding", "realtime"]),
+  input_modalities: z.array(z.string()),
+  output_modalities: z.array(z.string()),
+  capabilities: z.array(z.string()),
+  flags: z.looseObject({ paid: z.boolean(), alpha: z.boolean() }),
+  pricing: z.looseObject({ currency: z.literal("credits") }),
+  context_length: amount.nullable(),
+  voices: z.array(z.string()),
+  community: z.boolean().describe("Registered by an account, whose handle is `owner`."),
+  agent: z.boolean(),
+  owner: nullableText,
+  per_user_rpm: z.number().nullable().describe("Requests a minute of one account."),
+  health: z
+    .object({ status: z.enum(["unknown", "healthy", "unreliable"]), success_rate: z.number().nullable(), requests: amount })
+    .describe("Of others' calls of a registered model in the last 24 hours."),
+  added_at: z.string(),
+  pending_change: z
+    .looseObject({
+      effective_at: z.string(),
+      visibility: z.literal("public").optional(),
+      paid_only: z.boolean().optional(),
+      image_pricing: z.enum(["request", "tokens"]).optional(),
+      pricing: z.looseObject({ currency: z.literal("credits") }).optional(),
+    })
+    .nullable()
+    .describe("What a registered model will be from a moment on. Only what changes is there."),
+});
+
+const CATALOG_ANSWERS = {
+  Model: openAiModel,
+  ModelList: z.object({ object: z.literal("list"), data: z.array(openAiModel) }),
+  Catalog: z.array(catalogEntry),
+} as const satisfies Record<string, z.ZodType>;
 
 const chatUsage = z.looseObject({
   prompt_tokens: amount,

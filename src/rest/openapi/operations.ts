@@ -1,11 +1,13 @@
 /** What each operation of the REST face is called and does, in the words of the specification. */
-import { AGENT_OPERATIONS } from "./agent-operations.js";
-import { AUTHORIZATION_OPERATIONS } from "./authorization-operations.js";
-import { MY_MODEL_OPERATIONS } from "./community-model-operations.js";
-import { INTEGRATION_OPERATIONS } from "./integration-operations.js";
+import {
+  AGENT_OPERATIONS,
+  AUTHORIZATION_OPERATIONS,
+  INTEGRATION_OPERATIONS,
+  MY_MODEL_OPERATIONS,
+  SESSION_OPERATIONS,
+  WEBHOOK_OPERATIONS,
+} from "./account-operations.js";
 import type { Operation } from "./operation.js";
-import { SESSION_OPERATIONS } from "./session-operations.js";
-import { WEBHOOK_OPERATIONS } from "./webhook-operations.js";
 
 const STREAM = "text/event-stream";
 const STREAMED = "With `stream: true` the answer is a stream of server-sent events.";

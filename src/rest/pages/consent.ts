@@ -1,15 +1,24 @@
 /** The consent page: who asks, for what, where the answer goes, and who is asked (docs/spec/authorization.md). */
+
+import * as z from "zod";
+import type { RequestContext } from "../../context.js";
 import type { AccountRow } from "../../services/accounts/accounts.js";
+import { grantFormFields, toGrantChoice } from "../../services/api-keys/grant-terms.js";
 import type { RedirectUrl } from "../../services/api-keys/redirect-url.js";
 import type { AuthorizationRequest } from "../../services/authorizations/authorizations.js";
+import { authorizationQuery } from "../../services/authorizations/request-input.js";
+import type { Services } from "../../services/services.js";
+import type { Route } from "../route.js";
 import { nameOf, whoAsks } from "./asking-app.js";
 import { decisionFields, type Refused } from "./decision-fields.js";
 import { type Html, html } from "./html.js";
 import type { ListedModel } from "./model-choice.js";
 import type { Page } from "./page.js";
+import { type PageEndpoint, toSignIn } from "./page-endpoint.js";
+import { returnToInput } from "./return-to.js";
 import { hiddenFields } from "./sign-in.js";
 
-export interface Consent {
+interface Consent {
   readonly request: AuthorizationRequest;
   readonly person: AccountRow;
   /** Nanocredits of the account. */
@@ -24,7 +33,7 @@ export interface Consent {
   readonly refused?: Refused;
 }
 
-export function consentPage({ request, person, balance, models, formToken, base, returnTo, refused }: Consent): Page {
+function consentPage({ request, person, balance, models, formToken, base, returnTo, refused }: Consent): Page {
   const { redirect, asked, creditBudgetMax } = request;
   const name = nameOf(request);
   const body = html`<h1>Let <bdi>${name}</bdi> spend your credits?</h1>
@@ -49,4 +58,59 @@ function formTargetsOf({ origin, isLoopback }: RedirectUrl): string[] {
 
 function whoIsAsked({ handle, email }: AccountRow): Html {
   return html`<strong>${handle}</strong>${email === null ? "" : html` <small>${email}</small>`}`;
+}
+
+// Its routes: the page, and the decision (docs/spec/authorization.md#redirect-flow).
+
+const requestFields = { request_id: z.uuid(), return_to: returnToInput };
+
+/** Whoever denies need not have filled in the rest. */
+const decisionForm = z.discriminatedUnion("decision", [
+  z.object({ decision: z.literal("approve"), ...requestFields, ...grantFormFields }),
+  z.object({ decision: z.literal("deny"), ...requestFields }),
+]);
+
+type Needed = Pick<Services, "authorizations" | "accounts" | "catalog">;
+
+export function addAuthorizeRoutes(route: Route, page: PageEndpoint, services: Needed): void {
+  const { authorizations } = services;
+  const show = async (
+    ctx: RequestContext,
+    request: AuthorizationRequest,
+    rest: Omit<Consent, "request" | "person" | "balance" | "models">,
+  ) => {
+    const { accounts, catalog } = services;
+    const [person, { balance }, models] = await Promise.all([accounts.me(ctx), accounts.balance(ctx), catalog.list(ctx, {})]);
+    return consentPage({ request, person, balance, models, ...rest });
+  };
+  route("/authorize", {
+    GET: page({
+      query: authorizationQuery,
+      handler: async (ctx, { query, session, exchange, formToken, base }) => {
+        if (session) return show(ctx, await authorizations.create(ctx, query), { formToken, base, returnTo: exchange.req.originalUrl });
+        // Before anybody signs in for it: a request that is not in order comes to nothing.
+        await authorizations.check(ctx, query);
+        return toSignIn(exchange);
+      },
+    }),
+    POST: page({
+      form: decisionForm,
+      handler: (ctx, { form }) => {
+        if (form.decision === "deny") return authorizations.deny(ctx, { id: form.request_id });
+        return authorizations.approve(ctx, { id: form.request_id, ...toGrantChoice(form) });
+      },
+      onRefused: async (ctx, { error, fields, request: { formToken, base } }) => {
+        if (error.code !== "BAD_REQUEST" && error.code !== "INSUFFICIENT_BALANCE") throw error;
+        const request = await authorizations.get(ctx, String(fields.request_id)).catch(() => {
+          throw error;
+        });
+        return show(ctx, request, {
+          formToken,
+          base,
+          returnTo: returnToInput.parse(fields.return_to),
+          refused: { error, fields },
+        });
+      },
+    }),
+  });
 }

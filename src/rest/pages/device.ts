@@ -1,25 +1,33 @@
 /** The device page: who it is that shows this code, and what it may spend (docs/spec/authorization.md#device-flow; RFC 8628 3.3, 5.4). */
+
+import * as z from "zod";
+import type { RequestContext } from "../../context.js";
 import type { AppError } from "../../errors.js";
 import type { AccountRow } from "../../services/accounts/accounts.js";
-import type { DeviceAuthorization } from "../../services/authorizations/device-authorizations.js";
+import { grantFormFields, toGrantChoice } from "../../services/api-keys/grant-terms.js";
+import { type DeviceAuthorization, userCodeText } from "../../services/authorizations/device-authorizations.js";
+import type { Services } from "../../services/services.js";
+import type { Route } from "../route.js";
 import { ownerOf, shownName } from "./asking-app.js";
 import { decisionFields, PERMISSION_WORDS, type Refused } from "./decision-fields.js";
+import type { FormFields } from "./form.js";
 import { errorSummary } from "./form-errors.js";
 import { type Html, html } from "./html.js";
 import type { ListedModel } from "./model-choice.js";
 import type { Page } from "./page.js";
+import type { PageEndpoint } from "./page-endpoint.js";
 import { hiddenFields } from "./sign-in.js";
 import { credits, days, moment } from "./words.js";
 
 /** What each of the pages needs. */
-export interface DevicePage {
+interface DevicePage {
   readonly person: AccountRow;
   readonly formToken: string;
   readonly base: string;
 }
 
 /** Where the code is typed. One that came with a link is there already, and is not taken for granted. */
-export function codePage(shown: DevicePage, userCode: string, error?: AppError): Page {
+function codePage(shown: DevicePage, userCode: string, error?: AppError): Page {
   const { formToken, base } = shown;
   const body = html`<h1>Connect a device</h1>
 ${whoIsAsked(shown)}
@@ -44,7 +52,7 @@ export interface Confirmation extends DevicePage {
   readonly refused?: Refused;
 }
 
-export function confirmationPage({ device, balance, models, refused, ...shown }: Confirmation): Page {
+function confirmationPage({ device, balance, models, refused, ...shown }: Confirmation): Page {
   const { formToken, base } = shown;
   const { app, userCode, asked, creditBudgetMax } = device;
   const body = html`<h1>${app ? html`Let <bdi>${shownName(app.name)}</bdi> spend your credits?` : "Let this device spend your credits?"}</h1>
@@ -62,7 +70,7 @@ ${decisionFields({ asked, creditBudgetMax, balance, person: shown.person, models
 }
 
 /** What has become of a device that this person has decided on. */
-export function donePage(device: DeviceAuthorization): Page {
+function donePage(device: DeviceAuthorization): Page {
   const [title, text] = outcomeOf(device);
   const body = html`<h1>${title}</h1>
 <p role="status">${text}</p>
@@ -107,4 +115,67 @@ function agoOf(seconds: number): string {
   const minutes = Math.floor(seconds / 60);
   if (minutes === 0) return "less than a minute ago";
   return minutes === 1 ? "a minute ago" : `${minutes} minutes ago`;
+}
+
+// Its routes: the code, what asks, and the decision.
+
+/** What the link that a device shows may hold; anything else is as good as nothing. */
+const linkQuery = z.object({ user_code: z.string().max(40).optional().catch(undefined) });
+const codeForm = z.object({ user_code: userCodeText });
+/** Whoever denies need not have filled in the rest. */
+const decisionForm = z.discriminatedUnion("decision", [
+  z.object({ decision: z.literal("approve"), ...codeForm.shape, ...grantFormFields }),
+  z.object({ decision: z.literal("deny"), ...codeForm.shape }),
+]);
+
+type Needed = Pick<Services, "accounts" | "catalog" | "deviceAuthorizations">;
+
+export function addDevicePages(route: Route, page: PageEndpoint, { accounts, catalog, deviceAuthorizations }: Needed): void {
+  const frame = async (ctx: RequestContext, { formToken, base }: Omit<DevicePage, "person">): Promise<DevicePage> => ({
+    person: await accounts.me(ctx),
+    formToken,
+    base,
+  });
+  const show = async (ctx: RequestContext, device: DeviceAuthorization, shown: DevicePage, refused?: Refused): Promise<Page> => {
+    if (device.status !== "pending") return donePage(device);
+    const [{ balance }, models] = await Promise.all([accounts.balance(ctx), catalog.list(ctx, {})]);
+    return confirmationPage({ ...shown, device, balance, models, ...(refused && { refused }) });
+  };
+  route("/device", {
+    GET: page({
+      query: linkQuery,
+      isSignedIn: true,
+      handler: async (ctx, { query, ...request }) => codePage(await frame(ctx, request), query.user_code ?? ""),
+    }),
+    POST: page({
+      form: codeForm,
+      isSignedIn: true,
+      handler: async (ctx, { form, ...request }) =>
+        show(ctx, await deviceAuthorizations.find(ctx, form.user_code), await frame(ctx, request)),
+      onRefused: async (ctx, { error, fields, request }) => codePage(await frame(ctx, request), entered(fields), error),
+    }),
+  });
+  route("/device/decision", {
+    POST: page({
+      form: decisionForm,
+      isSignedIn: true,
+      handler: async (ctx, { form }) => {
+        if (form.decision === "deny") return donePage(await deviceAuthorizations.deny(ctx, { userCode: form.user_code }));
+        return donePage(await deviceAuthorizations.approve(ctx, { userCode: form.user_code, ...toGrantChoice(form) }));
+      },
+      onRefused: async (ctx, { error, fields, request }) => {
+        const shown = await frame(ctx, request);
+        // What can be put right, and what this person has decided before: a page that is sent twice shows what came of it.
+        if (error.code === "BAD_REQUEST" || error.code === "CONFLICT" || error.code === "INSUFFICIENT_BALANCE") {
+          const device = await deviceAuthorizations.find(ctx, entered(fields)).catch(() => null);
+          if (device) return show(ctx, device, shown, { error, fields });
+        }
+        return codePage(shown, "", error);
+      },
+    }),
+  });
+}
+
+function entered({ user_code }: FormFields): string {
+  return typeof user_code === "string" ? user_code : "";
 }

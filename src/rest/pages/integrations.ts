@@ -3,18 +3,25 @@
  * (docs/spec/connected-apps.md#broker).
  */
 
+import * as z from "zod";
+import type { RequestContext } from "../../context.js";
+import { ownValue } from "../../lib/own-values.js";
 import type { AccountRow } from "../../services/accounts/accounts.js";
 import type { ConnectedApp, ConnectedAppStatus } from "../../services/integrations/broker.js";
-import type { ConnectionView } from "../../services/integrations/development-broker.js";
+import { type ConnectionView, connectionChoice } from "../../services/integrations/development-broker.js";
 import type { ConnectionOutcome } from "../../services/integrations/integrations.js";
-import { CONNECTION_ALIAS_CHARS_MAX } from "../../services/integrations/limits.js";
+import { CONNECTION_ALIAS_CHARS_MAX, SIGNED_LINK_CHARS_MAX } from "../../services/integrations/limits.js";
+import type { Services } from "../../services/services.js";
+import type { Route } from "../route.js";
 import { NO_DEFAULT } from "./decision-fields.js";
+import type { FormFields } from "./form.js";
 import { type Html, html } from "./html.js";
 import type { Page } from "./page.js";
+import type { PageEndpoint } from "./page-endpoint.js";
 import { hiddenFields } from "./sign-in.js";
 import { moment } from "./words.js";
 
-export interface ConnectionPage {
+interface ConnectionPage {
   readonly view: ConnectionView;
   /** The link that the page was opened with. */
   readonly token: string;
@@ -54,7 +61,7 @@ const UNKNOWN: Told = {
 
 const REMOVED: Told = { title: NOT_CONNECTED, text: "The account has no such connection, or no longer. To try again, begin anew." };
 
-export function connectionPage(shown: ConnectionPage): Page {
+function connectionPage(shown: ConnectionPage): Page {
   const { app, callbackUrl, isForeign } = shown.view;
   const name = app.name ?? app.toolkit;
   const title = app.status === "initiated" ? `Connect ${name}?` : STATES[app.status].title(name);
@@ -67,7 +74,7 @@ ${isForeign ? NOT_YOURS : ownConnection(shown)}`;
 const NOT_YOURS = html`<p class="note"><strong>This is not your connection.</strong> It belongs to another account than the one that you are signed in to. If somebody sent you here, close this page.</p>`;
 
 /** Where a broker sends people back to. It knows them by the link alone. */
-export function outcomePage({ app, apps, handle, isForeign, toolkit }: ConnectionOutcome, person: AccountRow | null): Page {
+function outcomePage({ app, apps, handle, isForeign, toolkit }: ConnectionOutcome, person: AccountRow | null): Page {
   const told = app ? STATES[app.status] : apps.length > 0 ? UNKNOWN : REMOVED;
   const title = told.title(app?.name ?? apps[0]?.name ?? toolkit);
   const body = html`<h1>${title}</h1>
@@ -140,4 +147,66 @@ function switches(status: ConnectedAppStatus): Html | "" {
     return html`<div class="buttons"><button type="submit" name="decision" value="switch-off">Switch off</button></div>`;
   if (status !== "inactive") return "";
   return html`<div class="buttons"><button type="submit" name="decision" value="switch-on" class="primary">Switch on</button></div>`;
+}
+
+// Their routes: where a connection of the development broker is approved, and where every broker sends people back to.
+
+/** What is no link is as good as a wrong one. */
+const link = z.string().max(SIGNED_LINK_CHARS_MAX).catch("");
+const connectQuery = z.object({ token: link });
+const callbackQuery = z.object({ state: link, connection: z.string().max(SIGNED_LINK_CHARS_MAX).optional().catch(undefined) });
+/** Whoever refuses need not have filled in the rest. */
+const decisionForm = z.discriminatedUnion("decision", [
+  z.object({ decision: z.literal("approve"), token: link, alias: connectionChoice.shape.alias }),
+  z.object({ decision: z.literal("refuse"), token: link }),
+  z.object({ decision: z.literal("switch-on"), token: link }),
+  z.object({ decision: z.literal("switch-off"), token: link }),
+]);
+
+type Needed = Pick<Services, "accounts" | "developmentBroker" | "integrations">;
+type Shown = Omit<ConnectionPage, "view">;
+
+export function addIntegrationPages(route: Route, page: PageEndpoint, { accounts, developmentBroker, integrations }: Needed): void {
+  const show = async (ctx: RequestContext, shown: Shown) =>
+    connectionPage({ ...shown, view: await developmentBroker.view(ctx, shown.token) });
+  const personOf = async (ctx: RequestContext) => (ctx.caller.kind === "session" ? await accounts.me(ctx) : null);
+
+  route("/integrations/connect", {
+    GET: page({
+      query: connectQuery,
+      handler: async (ctx, { query: { token }, formToken, base }) => show(ctx, { token, formToken, base, person: await personOf(ctx) }),
+    }),
+    POST: page({
+      form: decisionForm,
+      handler: async (ctx, { form, base }) => {
+        const { decision, token } = form;
+        if (decision === "switch-on" || decision === "switch-off") {
+          await developmentBroker.switchTo(ctx, token, decision === "switch-on" ? "active" : "inactive");
+          return { redirectTo: `${base}/integrations/connect?token=${token}` };
+        }
+        const choice = decision === "approve" ? { isApproved: true, alias: form.alias } : { isApproved: false };
+        return { redirectTo: await developmentBroker.decide(ctx, token, choice) };
+      },
+      onRefused: async (ctx, { error, fields, request: { formToken, base } }) => {
+        if (error.code === "NOT_FOUND") throw error;
+        const refused = { message: messageOf(error.param, error.message), alias: textOf(fields, "alias") };
+        return show(ctx, { token: textOf(fields, "token"), formToken, base, person: await personOf(ctx), refused });
+      },
+    }),
+  });
+  route("/integrations/callback", {
+    GET: page({
+      query: callbackQuery,
+      handler: async (ctx, { query }) => outcomePage(await integrations.outcome(ctx, query), await personOf(ctx)),
+    }),
+  });
+}
+
+function messageOf(param: string | undefined, message: string): string {
+  return param === "alias" ? `A name has at most ${CONNECTION_ALIAS_CHARS_MAX} characters.` : message;
+}
+
+function textOf(fields: FormFields, name: string): string {
+  const value = ownValue(fields, name);
+  return typeof value === "string" ? value : "";
 }

@@ -1,10 +1,30 @@
-/** GET /audio/{text}: speech, or music by the model (docs/spec/audio.md#get-audio). */
-import { audioQuery } from "../../services/generation/media/speech.js";
+/** Sound (docs/spec/audio.md): GET /audio/{text} as bytes, speech and transcriptions in OpenAI's format. */
+
+import type { RequestContext } from "../../context.js";
+import type { Exchange } from "../../http/exchange.js";
+import { drained } from "../../lib/back-pressure.js";
+import type { AnswerType } from "../../lib/content-types.js";
+import { toCreditsNumber } from "../../lib/money.js";
+import { formatSseEvent } from "../../lib/sse.js";
+import { countTextTokens } from "../../lib/tokenizer.js";
+import { SLOW_READER_TIMEOUT_MS, TRANSCRIPTION_FILE_BYTES_MAX, TRANSCRIPTION_FORM_BYTES_MAX } from "../../limits.js";
+import { audioQuery, countCharacters, speechInput } from "../../services/generation/media/speech.js";
+import type { SpokenStream } from "../../services/generation/media/speech-stream.js";
+import {
+  type TranscriptFormat,
+  type TranscriptionResult,
+  toTranscriptText,
+  transcriptionForm,
+} from "../../services/generation/media/transcriptions.js";
+import type { Receipt } from "../../services/generation/receipt.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
-import { sendGenerated } from "../generated-file.js";
+import { receiptHeaders } from "../headers.js";
 import type { Route } from "../route.js";
+import { sendGenerated } from "../stored-file.js";
+import { sendSpeechEvents } from "../streaming.js";
 
+/** GET /audio/{text}: speech, or music by the model (docs/spec/audio.md#get-audio). */
 export function addAudioRoutes(route: Route, endpoint: Endpoint, { audio }: Pick<Services, "audio">): void {
   route("/audio/*text", {
     GET: endpoint({
@@ -12,4 +32,135 @@ export function addAudioRoutes(route: Route, endpoint: Endpoint, { audio }: Pick
       handler: (ctx, { query, exchange }) => sendGenerated(exchange, audio.ask(ctx, exchange.parameter("text"), query)),
     }),
   });
+}
+
+/** POST /v1/audio/speech (docs/spec/audio.md#speech), answered as the speech is made. */
+export function addSpeechRoutes(route: Route, endpoint: Endpoint, { speech }: Pick<Services, "speech">): void {
+  route("/v1/audio/speech", {
+    POST: endpoint({
+      isGeneration: true,
+      body: speechInput,
+      handler: (ctx, { body, exchange }) => {
+        const stream = speech.stream(ctx, body);
+        exchange.setHeaders({ "X-Usage-Characters": String(countCharacters(body.input)) });
+        if (body.stream_format !== "sse") return sendSpeech(exchange, ctx, stream);
+        return sendSpeechEvents(exchange, ctx, stream, toSpeechEvents(stream, body.input));
+      },
+    }),
+  });
+}
+
+/**
+ * What it costs is known when it begins, so its headers carry that. Rejects while nothing has been sent; after that, a failure
+ * breaks the answer off, as there is no other way to say in a sound that it is not whole.
+ */
+async function sendSpeech(exchange: Exchange, ctx: RequestContext, { opened, chunks }: SpokenStream): Promise<void> {
+  const { res } = exchange;
+  const leave = () => void chunks.return?.().then(ignore, ignore);
+  ctx.signal.addEventListener("abort", leave, { once: true });
+  if (ctx.signal.aborted) leave();
+  try {
+    // With the first piece and not before it: until then a failure is answered like any other.
+    let next = await chunks.next();
+    const { contentType, quote } = await opened;
+    exchange.setHeaders(receiptHeaders(quote));
+    exchange.writeHead(200, { "Content-Type": contentType });
+    for (; !next.done; next = await chunks.next()) {
+      if (!res.write(next.value)) await drained(res, SLOW_READER_TIMEOUT_MS);
+    }
+    res.end();
+  } catch (error) {
+    await chunks.return?.();
+    throw error;
+  } finally {
+    ctx.signal.removeEventListener("abort", leave);
+  }
+}
+
+function ignore(): void {}
+
+// Speech as OpenAI's events (`stream_format: "sse"`): pieces of the sound in base64, then what it took.
+
+interface SpeechEvent {
+  readonly bytes: Uint8Array;
+}
+
+const END = { done: true, value: undefined } as const;
+
+/** `speech.audio.done` comes after the charge. A stream that was left, and one that failed, has none. */
+function toSpeechEvents(stream: SpokenStream, input: string): AsyncIterableIterator<SpeechEvent> {
+  let isDone = false;
+  return {
+    async next() {
+      if (isDone) return END;
+      const { done, value } = await stream.chunks.next();
+      if (!done) return { done: false, value: toEvent({ type: "speech.audio.delta", audio: toBase64(value) }) };
+      isDone = true;
+      const charged = stream.receipt();
+      if (charged?.status !== "ok") return END;
+      return { done: false, value: toEvent({ type: "speech.audio.done", usage: toUsage(input, charged) }) };
+    },
+    async return() {
+      await stream.chunks.return?.();
+      return END;
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
+/** Unspecified: the price is by the character, and nobody counts the tokens of a sound. */
+function toUsage(input: string, { costNanocredits }: Receipt): Record<string, number> {
+  const tokens = countTextTokens(input);
+  return { input_tokens: tokens, output_tokens: 0, total_tokens: tokens, cost: toCreditsNumber(costNanocredits) };
+}
+
+function toEvent(event: object): SpeechEvent {
+  return { bytes: formatSseEvent(JSON.stringify(event)) };
+}
+
+function toBase64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
+}
+
+// POST /v1/audio/transcriptions (docs/spec/audio.md#transcriptions).
+
+const CONTENT_TYPES: Readonly<Record<TranscriptFormat, AnswerType>> = {
+  json: "application/json; charset=utf-8",
+  verbose_json: "application/json; charset=utf-8",
+  text: "text/plain; charset=utf-8",
+  srt: "application/x-subrip; charset=utf-8",
+  vtt: "text/vtt; charset=utf-8",
+};
+
+export function addTranscriptionRoutes(route: Route, endpoint: Endpoint, { transcriptions }: Pick<Services, "transcriptions">): void {
+  route("/v1/audio/transcriptions", {
+    POST: endpoint({
+      isGeneration: true,
+      form: {
+        fields: transcriptionForm,
+        files: { file: { countMax: 1, isRequired: true } },
+        fileBytesMax: TRANSCRIPTION_FILE_BYTES_MAX,
+        bytesMax: TRANSCRIPTION_FORM_BYTES_MAX,
+      },
+      handler: async (ctx, { body: { stream, ...input }, files, exchange }) => {
+        const result = await transcriptions.create(ctx, files.file?.[0], input);
+        exchange.setHeaders({ ...receiptHeaders(result.receipt), "X-Usage-Input-Audio-Seconds": String(result.billedMs / 1000) });
+        if (stream) sendEvents(exchange, result);
+        else exchange.sendBytes(Buffer.from(toTranscriptText(result)), CONTENT_TYPES[result.format]);
+      },
+    }),
+  });
+}
+
+/** Unspecified: what is said is known as a whole, so `stream` is answered with one delta and the end. */
+function sendEvents(exchange: Exchange, { transcript: { text }, billedMs }: TranscriptionResult): void {
+  const usage = { type: "duration", seconds: billedMs / 1000 };
+  const events = [
+    { type: "transcript.text.delta", delta: text },
+    { type: "transcript.text.done", text, usage },
+  ];
+  const bytes = Buffer.concat(events.map((event) => formatSseEvent(JSON.stringify(event))));
+  exchange.sendBytes(bytes, "text/event-stream; charset=utf-8");
 }

@@ -2,18 +2,16 @@
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import type { OAuthEndpoint } from "../oauth-endpoint.js";
+import { addAuthorizeRoutes } from "../pages/consent.js";
+import { addDevicePages } from "../pages/device.js";
+import { addHomePages } from "../pages/home.js";
+import { addIntegrationPages } from "../pages/integrations.js";
 import type { PageEndpoint } from "../pages/page-endpoint.js";
 import { addSessionPages } from "../pages/sessions.js";
 import { addSignInPages } from "../pages/sign-in.js";
 import type { GatewayInfo } from "../pages/start.js";
 import type { Route } from "../route.js";
-import { addAuthorizeRoutes } from "./authorize.js";
-import { addDeviceRoutes } from "./device.js";
-import { addDevicePages } from "./device-page.js";
-import { addHomePages } from "./home-pages.js";
-import { addIntegrationPages } from "./integration-pages.js";
-import { addMetadataRoutes } from "./oauth-metadata.js";
-import { addTokenRoutes } from "./oauth-token.js";
+import { addDeviceRoutes, addMetadataRoutes, addTokenRoutes } from "./oauth.js";
 
 export interface AuthEndpoints {
   readonly endpoint: Endpoint;

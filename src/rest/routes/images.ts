@@ -8,9 +8,9 @@ import type { GeneratedImage, GeneratedImages } from "../../services/generation/
 import { imageEditForm, imageEditInput, imageGenerationInput, imageQuery } from "../../services/generation/media/images-input.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
-import { sendGenerated } from "../generated-file.js";
 import { receiptHeaders } from "../headers.js";
 import type { Route } from "../route.js";
+import { sendGenerated } from "../stored-file.js";
 
 /** What a form takes beside its files: texts, and the boundaries between them. */
 const FORM_FIELDS_BYTES_MAX = 1024 * 1024;

@@ -1,28 +1,32 @@
 /**
  * The media host (docs/spec/media.md): uploads need a key, reading needs none. Both variants share its addresses; what only
- * variant B has is in media-objects.ts.
+ * variant B has comes after them.
  */
 import type { OutgoingHttpHeaders } from "node:http";
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
-import type { JsonObject } from "../../http/body.js";
+import { type JsonObject, streamBody } from "../../http/body.js";
 import type { Exchange } from "../../http/exchange.js";
 import { toDisposition } from "../../lib/content-types.js";
+import { INERT_FILE_POLICY } from "../../lib/inert-answer.js";
+import { encodeCursor, type Page, type PageRequest } from "../../lib/pagination.js";
 import { requireAccount } from "../../services/access/permissions.js";
+import { MEDIA_PAGE_SIZE_DEFAULT, MEDIA_PAGE_SIZE_MAX } from "../../services/files/limits.js";
+import type { MediaMetadata } from "../../services/files/media.js";
 import type { ReceivedMedia, StoredMedia } from "../../services/files/media-links.js";
+import type { MediaObject } from "../../services/files/media-objects.js";
 import { createUploadInput } from "../../services/files/media-objects-input.js";
 import { servedAs } from "../../services/files/media-types.js";
 import { parseInput } from "../../services/requests/input.js";
-import { queryFlag } from "../../services/requests/query-values.js";
+import { queryFlag, queryInteger } from "../../services/requests/query-values.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
-import type { Route } from "../route.js";
-import { safeFileHeaders } from "../safe-file.js";
+import { sendErrorAsAsked } from "../pages/error-page.js";
+import { queryCursor } from "../query.js";
+import type { Route, RouteHandler } from "../route.js";
 import { sendStoredFile } from "../stored-file.js";
 import { readUploadBody, UPLOAD_BODIES, type UploadSink } from "../upload-body.js";
-import { addBlobTransferRoutes } from "./blob-transfers.js";
-import { addMediaObjectRoutes, openHandler, sendMediaObject } from "./media-objects.js";
 
 /** Of variant B, whose host is the same (docs/spec/README.md#versions). */
 const VERSION = "2.0.0";
@@ -82,5 +86,141 @@ async function toHeaders({ id, contentType: stored, name }: StoredMedia): Promis
   return {
     ...safeFileHeaders({ contentType, disposition, cacheControl: "public, max-age=31536000, immutable" }),
     "X-Content-Hash": id,
+  };
+}
+
+// Variant B alone (docs/spec/media.md#direct-uploads): completing uploads, metadata, the gallery, deletion.
+
+/** Of the redirect to a download: shorter than the download's address works, so that a kept one still leads somewhere. */
+const REDIRECT_MAX_AGE_SECONDS = 60;
+
+const listQuery = z.object({
+  /** Everybody's files with it; without it, the caller's own. */
+  tag: z.string().optional(),
+  limit: queryInteger(z.int().min(1).max(MEDIA_PAGE_SIZE_MAX)).default(MEDIA_PAGE_SIZE_DEFAULT),
+  cursor: queryCursor().optional(),
+});
+
+function addMediaObjectRoutes(route: Route, endpoint: Endpoint, { media, mediaObjects }: Pick<Services, "media" | "mediaObjects">): void {
+  route("/upload/:media/complete", {
+    POST: endpoint({
+      handler: async (ctx, { exchange }) => {
+        const { id, url, contentType, size, tags, createdAt } = await mediaObjects.complete(ctx, exchange.parameter("media"));
+        return { id, url, contentType, size, tags, createdAt };
+      },
+    }),
+  });
+  route("/media", {
+    GET: endpoint({
+      isPublic: true,
+      query: listQuery,
+      handler: async (ctx, { query: { tag, limit, cursor } }) => {
+        const page: PageRequest = { first: limit, after: cursor };
+        return toList(tag === undefined ? await mediaObjects.listOwn(ctx, page) : await mediaObjects.listTagged(tag, page));
+      },
+    }),
+  });
+  route("/media/:media", {
+    DELETE: endpoint({
+      handler: async (ctx, { exchange }) => {
+        const { id } = await mediaObjects.delete(ctx, exchange.parameter("media"));
+        return { id, deleted: true };
+      },
+    }),
+  });
+  route("/:media/metadata", {
+    GET: openHandler(async (exchange) => exchange.sendJson(toMetadata(await media.describe(exchange.parameter("media"))))),
+  });
+}
+
+/** Reading looks at no key. A browser is shown what is wrong on a page that leads to `home`. */
+function openHandler(answer: (exchange: Exchange) => Promise<void>, home: () => string = () => "/"): RouteHandler {
+  return async (exchange) => {
+    try {
+      await answer(exchange);
+    } catch (error) {
+      await sendErrorAsAsked(exchange, error, home());
+    }
+  };
+}
+
+/** Sends the reader on to the bytes. An address that is signed for GET is none for HEAD, which is therefore answered here. */
+async function sendMediaObject(exchange: Exchange, object: MediaObject, mediaObjects: Services["mediaObjects"]): Promise<void> {
+  if (exchange.req.method === "HEAD") {
+    const { contentType } = await servedAs(object.contentType);
+    exchange.writeHead(200, {
+      "Content-Type": contentType,
+      "Content-Length": object.size,
+      "Cache-Control": `public, max-age=${REDIRECT_MAX_AGE_SECONDS}`,
+    });
+  } else {
+    const location = await mediaObjects.linkTo(object);
+    exchange.writeHead(302, { Location: location, "Content-Length": 0, "Cache-Control": `public, max-age=${REDIRECT_MAX_AGE_SECONDS}` });
+  }
+  exchange.res.end();
+}
+
+function toList({ items, hasNextPage }: Page<MediaObject>) {
+  const last = hasNextPage ? items.at(-1) : undefined;
+  return {
+    items: items.map((item) => ({ ...toMetadata(item), url: item.url })),
+    nextCursor: last ? encodeCursor({ timestamp: last.createdAt, id: last.id }) : null,
+    hasMore: hasNextPage,
+  };
+}
+
+function toMetadata({ id, contentType, size, name, tags, createdAt, expiresAt }: Omit<MediaMetadata, "kind">) {
+  return { id, contentType, size, name, tags, createdAt, expiresAt };
+}
+
+// The addresses that the gateway signs for uploads and downloads of blobs on its own disk: no key, the signature says it all.
+
+function addBlobTransferRoutes(route: Route, { blobTransfers, bodies }: Pick<Services, "blobTransfers" | "bodies">): void {
+  route("/blobs/:folder/:name", {
+    PUT: openHandler(async (exchange) => {
+      const { headers } = exchange.req;
+      const length = headers["content-length"];
+      // What it takes of the disk is counted with its address.
+      const allowance = bodies.allowPassing();
+      const { sizeBytes } = await blobTransfers.upload(addressOf(exchange), {
+        contentType: headers["content-type"] ?? null,
+        sizeBytes: length === undefined ? null : Number(length),
+        content: streamBody(exchange.req, allowance),
+      });
+      exchange.sendJson({ size: sizeBytes });
+    }),
+    GET: openHandler(async (exchange) => {
+      const { sizeBytes, writtenAt, open, ...served } = await blobTransfers.get(addressOf(exchange));
+      // An address is for one upload: bytes of another time would be another file.
+      const etag = `"${sizeBytes.toString(16)}-${writtenAt.getTime().toString(16)}"`;
+      await sendStoredFile(exchange, { etag, sizeBytes, open }, safeFileHeaders(served));
+    }),
+  });
+}
+
+function addressOf(exchange: Exchange): { readonly key: string; readonly query: URLSearchParams } {
+  return {
+    key: `${exchange.parameter("folder")}/${exchange.parameter("name")}`,
+    query: new URLSearchParams(exchange.query.parameters),
+  };
+}
+
+/** What a stranger's file is served with beside what every answer carries, so that a browser runs nothing of it (docs/spec/media.md#reading). */
+interface ServedFile {
+  /** Without a charset. */
+  readonly contentType: string;
+  /** The whole header; null when a browser may show it. */
+  readonly disposition: string | null;
+  /** The whole header; null when nothing is said. */
+  readonly cacheControl: string | null;
+}
+
+function safeFileHeaders({ contentType, disposition, cacheControl }: ServedFile): OutgoingHttpHeaders {
+  return {
+    "Content-Type": /^text\/[^;]+$/.test(contentType) ? `${contentType}; charset=utf-8` : contentType,
+    ...(cacheControl !== null && { "Cache-Control": cacheControl }),
+    ...(disposition !== null && { "Content-Disposition": disposition }),
+    "Content-Security-Policy": INERT_FILE_POLICY,
+    "Cross-Origin-Resource-Policy": "cross-origin",
   };
 }

@@ -3,6 +3,8 @@
  * because a browser's WebSocket sets no headers, as OpenAI's subprotocol `openai-insecure-api-key.<key>`. Whatever can be
  * refused is refused before the upgrade, with its status and the envelope.
  */
+
+import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
@@ -14,18 +16,20 @@ import type { KeyCaller, RequestContext } from "../../context.js";
 import { AppError, invalidInput, permissionDenied, rateLimited, serviceUnavailable } from "../../errors.js";
 import { type ContextSource, HttpRequestContext, requestIdOf } from "../../http/context.js";
 import { readCounted, readToken } from "../../http/credentials.js";
-import { explain, statusOf } from "../../http/errors.js";
+import { explain, isServerError, statusOf, toErrorObject } from "../../http/errors.js";
 import { parseQuery, type Query } from "../../http/query.js";
-import { CLOSE_CODES, refuseUpgrade, WaitingSocket } from "../../http/websocket.js";
+import { CLOSE_CODES, deliver, refuseUpgrade, WaitingSocket } from "../../http/websocket.js";
 import { BoundedCounter } from "../../lib/bounded.js";
 import { addressGroupOf, clientAddressOf } from "../../lib/client-address.js";
-import type { KeepAlive } from "../../lib/keep-alive.js";
+import { type KeepAlive, keepAlive } from "../../lib/keep-alive.js";
 import { noteOf, type RequestEnd, type RequestNote } from "../../lib/request-note.js";
 import {
   DRAIN_TIMEOUT_MS,
+  REALTIME_CLOSE_MS,
   REALTIME_EVENT_BYTES_MAX,
   REALTIME_SESSIONS_PER_ADDRESS_MAX,
   REALTIME_SESSIONS_PER_KEY_MAX,
+  REALTIME_WAITING_BYTES_MAX,
 } from "../../limits.js";
 import { requireCaller } from "../../services/access/permissions.js";
 import { watchKey } from "../../services/access/revocation-watch.js";
@@ -33,7 +37,6 @@ import type { RealtimeSession } from "../../services/generation/realtime/run.js"
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { generationHeaders } from "../headers.js";
-import { relay } from "../realtime-relay.js";
 import type { Route } from "../route.js";
 
 export const REALTIME_PATH = "/v1/realtime";
@@ -249,4 +252,85 @@ function readAddress(req: IncomingMessage, protocols: readonly string[]): { read
   const query = parseQuery(req.url ?? "");
   const protocol = protocols.find((name) => name.startsWith(KEY_PROTOCOL));
   return { query, key: readToken(req, { query }) ?? protocol?.slice(KEY_PROTOCOL.length) ?? null };
+}
+
+// Between a caller's socket and a realtime session: each side is read at the pace of the other, until one of them ends it.
+
+/** Resolves when the session is over and charged; the socket is then closed or closing. */
+export async function relay(
+  socket: WebSocket,
+  connection: Socket,
+  session: RealtimeSession,
+  ctx: RequestContext,
+  liveness: KeepAlive,
+): Promise<void> {
+  // ws has closed the socket by itself then: a frame that is too large or malformed, or a broken connection.
+  socket.on("error", () => undefined);
+  socket.on("close", () => session.leave());
+  if (socket.readyState !== socket.OPEN) session.leave();
+  passOn(socket, session, ctx);
+  const stopPinging = keepAlive(socket, connection, liveness, () => socket.terminate());
+  try {
+    for await (const text of session.events) {
+      if (!(await deliver(socket, text))) session.leave();
+    }
+    hangUp(socket, CLOSE_CODES.normal, "");
+  } catch (error) {
+    const told = explain(error, ctx, "realtime session");
+    await deliver(socket, toErrorEvent(told, ctx.requestId));
+    hangUp(socket, isServerError(told.code) ? CLOSE_CODES.internalError : CLOSE_CODES.policyViolation, told.code);
+  } finally {
+    stopPinging();
+  }
+}
+
+/** The caller's events, in order. While too many wait for the upstream, no more are read. */
+function passOn(socket: WebSocket, session: RealtimeSession, ctx: RequestContext): void {
+  // An event that is refused does not make the session one that failed.
+  const { requestId, log, signal } = ctx;
+  let waiting = 0;
+  let last = Promise.resolve();
+  socket.on("message", (data, isBinary) => {
+    if (isBinary) return socket.close(CLOSE_CODES.unsupportedData, "Events are text");
+    const text = String(data);
+    waiting += text.length;
+    if (waiting > REALTIME_WAITING_BYTES_MAX) socket.pause();
+    last = last
+      .then(() => session.send(text))
+      .catch(async (error: unknown) => {
+        const told = explain(error, { requestId, log, signal }, "realtime event");
+        await deliver(socket, toErrorEvent(told, requestId, text));
+      })
+      .then(() => {
+        waiting -= text.length;
+        if (waiting <= REALTIME_WAITING_BYTES_MAX && socket.isPaused) socket.resume();
+      });
+  });
+}
+
+/** OpenAI's error event, with the object of every other route in it, and the id of the caller's event that is refused. */
+function toErrorEvent(error: AppError, requestId: string, refused?: string): string {
+  return JSON.stringify({
+    type: "error",
+    event_id: `event_${randomUUID()}`,
+    error: { ...toErrorObject(error, requestId), event_id: refused === undefined ? null : eventIdOf(refused) },
+  });
+}
+
+function eventIdOf(text: string): string | null {
+  try {
+    const event: unknown = JSON.parse(text);
+    if (typeof event !== "object" || event === null || !("event_id" in event)) return null;
+    return typeof event.event_id === "string" ? event.event_id : null;
+  } catch {
+    return null;
+  }
+}
+
+function hangUp(socket: WebSocket, code: number, reason: string): void {
+  if (socket.isPaused) socket.resume();
+  socket.close(code, reason);
+  const timer = setTimeout(() => socket.terminate(), REALTIME_CLOSE_MS);
+  socket.once("close", () => clearTimeout(timer));
+  if (socket.readyState === socket.CLOSED) clearTimeout(timer);
 }

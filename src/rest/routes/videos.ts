@@ -8,9 +8,9 @@ import { fromVideoQuery } from "../../services/generation/media/videos.js";
 import { fromVideoBody, videoBody, videoForm } from "../../services/generation/media/videos-body.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
-import { sendGenerated } from "../generated-file.js";
 import { startedHeaders } from "../headers.js";
 import type { Route } from "../route.js";
+import { sendGenerated } from "../stored-file.js";
 import { sendJobContent } from "./generations.js";
 
 /** GET /image/{prompt}, whose model is one of video unless it is named. */
