@@ -1,6 +1,13 @@
 /** What is said of a registered model by whoever makes or changes it (docs/spec/community-models.md). One schema each, for both faces. */
 import { z } from "zod";
-import { ADVERTISED_CONTEXT_LENGTH_MAX, FALLBACKS_MAX, MODEL_NAME_CHARS_MAX, MODEL_REFERENCE_CHARS_MAX } from "../../limits.js";
+import { parsePicocredits, toPlainDecimal } from "../../lib/money.js";
+import {
+  ADVERTISED_CONTEXT_LENGTH_MAX,
+  FALLBACKS_MAX,
+  MODEL_NAME_CHARS_MAX,
+  MODEL_REFERENCE_CHARS_MAX,
+  PRICE_CREDITS_MAX,
+} from "../../limits.js";
 import { COMMUNITY_PUBLISHER } from "../catalog/community.js";
 import { CONTENT_KINDS, IMAGE_PRICINGS } from "../catalog/modality.js";
 import { UPSTREAM_APIS } from "../catalog/model.js";
@@ -8,7 +15,32 @@ import { PRICE_FIELDS, type PriceField } from "../catalog/pricing.js";
 import { distinct, storableText } from "../requests/input.js";
 import { modelDescription, modelName, modelTitle, modelVisibility, requiredSafetyFeatures } from "./common-input.js";
 import { BEARER_TOKEN_CHARS_MAX } from "./limits.js";
-import { priceAmount } from "./price-input.js";
+
+const PICOCREDITS_MAX = BigInt(PRICE_CREDITS_MAX) * 10n ** 12n;
+
+/**
+ * The one way in which a price enters: a JSON number (REST), or picocredits that a face has read already (GraphQL's Price). Credits per
+ * unit, to picocredits; from 0 to PRICE_CREDITS_MAX.
+ */
+const priceAmount = z
+  .union([z.number(), z.bigint()])
+  .transform((value, issues) => {
+    const picocredits = typeof value === "bigint" ? value : parsePicocredits(toPlainDecimal(value) ?? "");
+    if (picocredits !== null && picocredits >= 0n && picocredits <= PICOCREDITS_MAX) return picocredits;
+    issues.addIssue({
+      code: "custom",
+      message: `must be 0 to ${PRICE_CREDITS_MAX} credits per unit (per token, not per million tokens) with at most 12 decimals`,
+    });
+    return z.NEVER;
+  })
+  // Described as what REST takes.
+  .meta({
+    anyOf: undefined,
+    type: "number",
+    minimum: 0,
+    maximum: PRICE_CREDITS_MAX,
+    description: "Credits per unit, with at most 12 decimals.",
+  });
 
 /** Of a proxy (docs/spec/community-models.md#record). */
 export const PROXY_MODALITIES = ["text", "image", "video", "transcription", "speech", "embedding"] as const;

@@ -13,6 +13,7 @@ import {
   type ConnectedAppStatus,
   type IntegrationsBroker,
   type NewConnection,
+  NO_BROKER,
   type Toolkit,
   tooManyConnections,
   unknownToolkit,
@@ -252,4 +253,16 @@ function explain(error: unknown): unknown {
 
 function isTimeout(error: unknown): boolean {
   return error instanceof Error && "code" in error && TIMEOUTS.has(String(error.code));
+}
+
+/** The broker that the configuration names. */
+export function brokerOf(settings: IntegrationsSettings, development: IntegrationsBroker): IntegrationsBroker {
+  switch (settings.kind) {
+    case "development":
+      return development;
+    case "off":
+      return NO_BROKER;
+    case "http":
+      return new HttpBroker(settings);
+  }
 }
