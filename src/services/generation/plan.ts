@@ -82,12 +82,10 @@ export interface Progress {
   readonly firstByteMs: number | null;
 }
 
-export const NOTHING_YET: Omit<Progress, "modelUsed"> = {
-  usage: NO_USAGE,
-  usageSource: "partial",
-  status: "cancelled",
-  firstByteMs: null,
-};
+/** Of a generation that is under way: what is charged should nobody be there to finish it. */
+export function underWay(modelUsed: string, usage: UsageQuantities = NO_USAGE, firstByteMs: number | null = null): Progress {
+  return { modelUsed, usage, usageSource: "partial", status: "cancelled", firstByteMs };
+}
 
 /** The usage row; `credit_flush` adds what was charged and by which bucket. */
 export function toLedgerRecord({ caller, model, startedAt }: GenerationTask, progress: Progress): LedgerRecord {

@@ -19,7 +19,7 @@ import { servable } from "../safety/features.js";
 import type { Admission } from "./admission.js";
 import { type Answered, attempt, type HealthReporter, noteFailure } from "./attempts.js";
 import { CallerGone, Cancellation, type RunningGenerations } from "./cancellation.js";
-import { type GenerationPlan, NOTHING_YET, type Progress, toLedgerRecord } from "./plan.js";
+import { type GenerationPlan, type Progress, toLedgerRecord, underWay } from "./plan.js";
 import type { Receipt, UsageSource } from "./receipt.js";
 import { joinWarnings } from "./warnings.js";
 
@@ -106,9 +106,10 @@ export class GenerationRun {
       const answered = await this.attempt(call);
       this.noteSuccess(answered.model);
       await this.committed();
-      const metered = await meter(answered);
+      const { quantities, source, warnings, isCut } = await meter(answered);
       const status = cancellation.isCallerGone ? "cancelled" : "ok";
-      const receipt = await this.settle({ ...metered, model: answered.model, status, cancelPolicy: plan.isFree ? "stop" : "finish" });
+      const cancelPolicy = plan.isFree ? "stop" : "finish";
+      const receipt = await this.settle({ quantities, source, warnings, isCut, model: answered.model, status, cancelPolicy });
       return { answer: answered.answer, receipt, charged: this.charged };
     } catch (error) {
       await this.release();
@@ -186,7 +187,7 @@ export class GenerationRun {
    * upstream is at work on. Resolves with why it must stop, or null.
    */
   meter(model: Model, costNanocredits: bigint, isCapped: boolean, soFar: () => BillableQuantities): Promise<AppError | null> {
-    const record = () => this.recordOf({ ...NOTHING_YET, modelUsed: model.id, usage: soFar(), firstByteMs: this.firstByteMs });
+    const record = () => this.recordOf(underWay(model.id, soFar(), this.firstByteMs));
     return this.openCharge.meter(costNanocredits, isCapped, record);
   }
 
@@ -281,7 +282,7 @@ function openCharge(credits: Credits, plan: GenerationPlan): OpenCharge {
     most: hold.most,
     paidOnly: model.paidOnly,
     isFree,
-    record: toLedgerRecord(plan, { ...NOTHING_YET, modelUsed: model.id }),
+    record: toLedgerRecord(plan, underWay(model.id)),
   });
 }
 

@@ -51,10 +51,14 @@ export class ChatCompletions {
     const admitted = admitChat(ctx, planned, input, this.deps.admission);
     const plan = admitted ? await admitted : planned;
     const run = new GenerationRun(ctx, plan, this.deps);
-    const capOf = () => plan.hold.capFor(run.heldNanocredits);
+    let cap: number | null | undefined;
+    const capOf = () => {
+      if (cap === undefined) cap = plan.hold.capFor(run.heldNanocredits);
+      return cap;
+    };
     let passed: ChatAnswer | null = null;
     const { answer, receipt } = await run.answer({
-      call: (model) => completionOf({ ...this.attemptOf(ctx, plan, run), outputTokensMax: capOf() }, model),
+      call: (model) => completionOf(this.attemptOf(ctx, plan, run, capOf()), model),
       meter: async (answered) => {
         const metered = await this.meter(plan, run, answered, capOf());
         passed = metered.passed;
@@ -84,7 +88,7 @@ export class ChatCompletions {
         openChat({
           ...{ run, plan },
           includesUsage: input.stream_options?.include_usage === true,
-          attempt: this.attemptOf(ctx, plan, run),
+          attempt: (outputTokensMax) => this.attemptOf(ctx, plan, run, outputTokensMax),
           learn: (outputTokens) => deps.estimates.learn(plan.caller.accountId, plan.model.id, outputTokens),
         }),
     });
@@ -92,11 +96,12 @@ export class ChatCompletions {
     return { generationId, notes, admitted, opened, events, receipt: () => stream.receipt(), timing: () => stream.timing() };
   }
 
-  private attemptOf(ctx: RequestContext, plan: ChatPlan, { cancellation }: GenerationRun): Omit<ChatAttempt, "outputTokensMax"> {
+  private attemptOf(ctx: RequestContext, plan: ChatPlan, { cancellation }: GenerationRun, outputTokensMax: number | null): ChatAttempt {
     return {
       plan,
       providerOf: this.chatProviderFor(ctx, plan.generationId),
       signal: cancellation.signal,
+      outputTokensMax,
       onLimit: (limit) => this.deps.estimates.learnLimit(plan.caller.accountId, plan.model.id, limit),
     };
   }
@@ -126,7 +131,9 @@ export class ChatCompletions {
     const cutAt = endsAtLength(passed) ? (tokensPassed ?? outputTokensMax) : null;
     const warnings = allInCallersWords(answer.warnings ?? [], model);
     return {
-      ...{ quantities: metered.usage, source: metered.source, passed },
+      quantities: metered.usage,
+      source: metered.source,
+      passed,
       warnings: cutAt === null ? warnings : [...warnings, cutWarning(cutAt)],
       isCut: cutAt !== null,
     };

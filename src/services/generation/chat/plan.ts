@@ -41,14 +41,24 @@ export function planChat(
   notes: readonly string[],
 ): ChatPlan {
   const task = toTask(ctx, catalog, { modality: "text", modelName: input.model, fields: input, notes }, generationId);
-  const { caller, model, candidates } = task;
+  const { caller, model, candidates, isFree, safety, startedAt } = task;
   const mean = estimates.meanOf(caller.accountId, model.id);
   const limit = estimates.limitOf(caller.accountId, model.id);
   const length = { model, candidates, isStreamed, statedCap: outputCapOf(input), mean, limit };
+  const { promptTokens, hold } = sizeChat(length, input);
+  // Field by field: an object that is spread costs every request several microseconds.
   return {
-    ...task,
+    generationId,
+    caller,
+    model,
+    candidates,
+    isFree,
+    notes,
+    safety,
+    startedAt,
     body: toBody(input),
-    ...sizeChat(length, input),
+    promptTokens,
+    hold,
     length,
     choices: input.n ?? 1,
     isCapped: length.statedCap !== null,

@@ -51,7 +51,7 @@ interface StreamedChat {
   readonly plan: ChatPlan;
   /** The caller would have the usage in a chunk of its own. */
   readonly includesUsage: boolean;
-  readonly attempt: Omit<ChatAttempt, "outputTokensMax">;
+  readonly attempt: (outputTokensMax: number | null) => ChatAttempt;
   /** Told how much was written in the end. */
   readonly learn: (outputTokens: number) => void;
 }
@@ -109,7 +109,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   async begin(): Promise<void> {
     const { run, attempt } = this.chat;
     let accepted: Model | null = null;
-    const bounded = { ...attempt, outputTokensMax: this.outputTokensMax };
+    const bounded = attempt(this.outputTokensMax);
     try {
       this.answered = await run.attempt((model) =>
         streamOf(bounded, model, () => {
