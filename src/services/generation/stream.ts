@@ -117,9 +117,7 @@ export class GenerationStream<Opened, Item> {
       return reader;
     } catch (error) {
       this.isEnded = true;
-      await run?.release();
-      run?.end();
-      const told = run ? run.told(error) : error;
+      const told = run ? await withdraw(run, error) : error;
       this.noteRefused(told);
       this.noteAdmitted();
       throw told;
@@ -212,5 +210,17 @@ export class GenerationStream<Opened, Item> {
       .catch(() => undefined)
       .finally(() => this.run?.end());
     return this.ending;
+  }
+}
+
+/** Ends a run of which nothing came, and answers what its reader is told: whoever waits is told something, whatever fails here. */
+async function withdraw(run: GenerationRun, error: unknown): Promise<unknown> {
+  try {
+    await run.release();
+    return run.told(error);
+  } catch (failure) {
+    return failure;
+  } finally {
+    run.end();
   }
 }

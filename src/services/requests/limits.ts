@@ -18,5 +18,3 @@ export const BODY_GRACE_MS = 10_000;
 export const BODY_BYTES_PER_SECOND_MIN = 16 * 1024;
 /** How often slow bodies are looked for. */
 export const BODY_PACE_LOOK_MS = 1_000;
-/** Unspecified: what a client of a WebSocket has sent of a message before that is counted. */
-export const SOCKET_MESSAGE_UNCOUNTED_BYTES = 64 * 1024;

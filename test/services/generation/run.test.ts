@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RequestContext } from "../../../src/context.js";
 import { NO_USAGE } from "../../../src/lib/usage.js";
 import { costOf, toRateCard } from "../../../src/services/catalog/pricing.js";
-import { capToHold } from "../../../src/services/generation/run.js";
+import { capToHold, type GenerationRun } from "../../../src/services/generation/run.js";
+import { GenerationStream } from "../../../src/services/generation/stream.js";
 import { CREDIT, closeBooks, createPayer, type Payer } from "../../e2e/money.js";
 import { createTestApp, type TestApp } from "../../support/app.js";
 import { readSources } from "../../support/boundaries.js";
@@ -79,6 +80,26 @@ describe.each(STREAMS)("a stream of $name", ({ begin, reply }) => {
     await stream.return?.();
     expect(await streamsRunning()).toBe(0);
   });
+});
+
+it("tells whoever waits for a stream when even its release fails", async () => {
+  const failure = new Error("The release failed.");
+  const ended: string[] = [];
+  const run = {
+    cancellation: { leave: () => undefined },
+    hold: () => Promise.reject(new Error("The hold was refused.")),
+    release: () => Promise.reject(failure),
+    end: () => ended.push("end"),
+  };
+  const stream = new GenerationStream({
+    admit: () => run as unknown as GenerationRun,
+    open: () => Promise.reject(new Error("Nobody is called.")),
+  });
+
+  await expect(stream.events.next()).rejects.toBe(failure);
+  await stream.admitted;
+  await expect(stream.opened).rejects.toBe(failure);
+  expect(ended).toEqual(["end"]);
 });
 
 async function streamsRunning(): Promise<number> {
