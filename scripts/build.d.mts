@@ -1,5 +1,11 @@
 export const projectRoot: string;
 
-export function build(options?: { readonly upTo?: "src/store/generated" | "dist"; readonly force?: boolean }): Promise<void>;
+/** The outputs that there are. */
+export const CLIENT: "src/store/generated";
+export const SERVER: "dist";
+export const DOCUMENTS: "test/operations/generated";
+type Output = typeof CLIENT | typeof SERVER | typeof DOCUMENTS;
+
+export function build(options?: { readonly outputs?: readonly Output[]; readonly force?: boolean }): Promise<void>;
 
 export function bundle(options: { readonly entries: Readonly<Record<string, string>>; readonly outdir: string }): Promise<void>;

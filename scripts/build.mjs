@@ -1,4 +1,7 @@
-/** The build: the Prisma client from the schema, then the bundles of `dist`. Each step is left out when its inputs are unchanged. */
+/**
+ * The build: the Prisma client from the schema, then the bundles of `dist`; for tests also the types of the documents that they send.
+ * Each step is left out when its inputs are unchanged.
+ */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -8,36 +11,46 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 export const projectRoot = dirname(dirname(fileURLToPath(import.meta.url)));
 const path = (...parts) => join(projectRoot, ...parts);
 
+export const CLIENT = "src/store/generated";
+export const SERVER = "dist";
+export const DOCUMENTS = "test/operations/generated";
+
 /** Every step in order: what it reads, what it makes, and how. An output is whole when its `.fingerprint` is there. */
 const steps = [
   {
     name: "the database client",
     inputs: ["prisma/schema.prisma", "prisma.config.ts", "node_modules/prisma/package.json"],
-    output: "src/store/generated",
+    output: CLIENT,
     run: generateClient,
   },
   {
     name: "the server",
     // npm writes down here what is installed: packages are in the bundle.
     inputs: ["src", "scripts/build.mjs", "node_modules/.package-lock.json"],
-    output: "dist",
+    output: SERVER,
     run: () => {
       rmSync(path("dist"), { recursive: true, force: true });
       return bundle({ entries: { main: path("src/main.ts") }, outdir: path("dist"), takesPackages: true });
     },
   },
+  {
+    name: "the documents' types",
+    inputs: ["codegen.ts", "schema/schema.graphql", "test/operations", "node_modules/@graphql-codegen/client-preset/package.json"],
+    output: DOCUMENTS,
+    run: () => runQuietly("node_modules/@graphql-codegen/cli/esm/bin.js", ["--config", "codegen.ts"]),
+  },
 ];
 
 /**
- * Runs the steps whose inputs changed. `upTo` names the last output wanted: tests need the client only.
- * @param {{ upTo?: string, force?: boolean }} options
+ * Runs the steps whose inputs changed and whose outputs are wanted: those of the server, if not told otherwise.
+ * @param {{ outputs?: readonly string[], force?: boolean }} options
  */
-export async function build({ upTo = "dist", force = false } = {}) {
+export async function build({ outputs = [CLIENT, SERVER], force = false } = {}) {
   if (!existsSync(path("node_modules"))) {
     console.error("The packages are not installed. Run: npm ci");
     process.exit(1);
   }
-  for (const { name, inputs, output, run } of steps) {
+  for (const { name, inputs, output, run } of steps.filter((step) => outputs.includes(step.output))) {
     const fingerprint = fingerprintOf(inputs);
     const stamp = path(output, ".fingerprint");
     if (force || readIfPresent(stamp) !== fingerprint) {
@@ -49,7 +62,6 @@ export async function build({ upTo = "dist", force = false } = {}) {
       // Standard output is that of the program which is built, such as a key that a script takes.
       console.error(`built ${name} in ${Math.round(performance.now() - startedAt)} ms`);
     }
-    if (output === upTo) return;
   }
 }
 
@@ -120,13 +132,14 @@ export async function bundle({ entries, outdir, takesPackages = false }) {
 }
 
 function generateClient() {
-  execFileSync(process.execPath, [path("node_modules/prisma/build/index.js"), "generate"], {
-    cwd: projectRoot,
-    // Prisma fetches its native schema engine unless it is told where one is. No generator uses it: any program will do.
-    env: { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: "1", PRISMA_HIDE_UPDATE_MESSAGE: "1" },
-    // What it says is shown only when it fails, with the error.
-    stdio: "pipe",
-  });
+  // Prisma fetches its native schema engine unless it is told where one is. No generator uses it: any program will do.
+  const env = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: "1", PRISMA_HIDE_UPDATE_MESSAGE: "1" };
+  runQuietly("node_modules/prisma/build/index.js", ["generate"], env);
+}
+
+/** Runs a package's program. What it says is shown only when it fails, with the error. */
+function runQuietly(program, args, env = {}) {
+  execFileSync(process.execPath, [path(program), ...args], { cwd: projectRoot, env: { ...process.env, ...env }, stdio: "pipe" });
 }
 
 /** A digest of the names and contents of files and folders; generated folders are left out, their inputs decide. */
@@ -170,5 +183,4 @@ function readIfPresent(file) {
 }
 
 const isMain = process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href;
-if (isMain)
-  await build({ force: process.argv.includes("--force"), upTo: process.argv.includes("--client") ? "src/store/generated" : "dist" });
+if (isMain) await build({ force: process.argv.includes("--force"), ...(process.argv.includes("--client") && { outputs: [CLIENT] }) });

@@ -2,18 +2,19 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { build, projectRoot } from "./build.mjs";
+import { build, CLIENT, DOCUMENTS, projectRoot } from "./build.mjs";
 
 const checks = [
   { name: "format and lint", command: ["node_modules/@biomejs/biome/bin/biome", "ci", "--error-on-warnings"] },
   { name: "types", command: ["node_modules/typescript/bin/tsc"] },
   { name: "printed contracts", command: ["scripts/print-schema.mjs", "--check"] },
+  { name: "persisted documents", command: ["scripts/codegen.mjs", "--check"] },
 ];
 
 const outdated = outdatedPackages();
 if (outdated.length > 0) console.error(`node_modules is not what package-lock.json says (${outdated.join(", ")}): run npm install`);
 
-await build({ upTo: "src/store/generated" });
+await build({ outputs: [CLIENT, DOCUMENTS] });
 const failed = checks.filter(({ name, command: [program, ...args] }) => {
   if (!existsSync(join(projectRoot, program))) return false;
   console.log(`check: ${name}`);

@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { build, bundle, projectRoot } from "./build.mjs";
+import { build, bundle, CLIENT, projectRoot } from "./build.mjs";
 
 const [file, ...rest] = process.argv.slice(2);
 if (!file) {
@@ -14,7 +14,7 @@ const parent = join(projectRoot, "node_modules/.cache/sluice");
 const outdir = join(parent, `run-${process.pid}`);
 mkdirSync(outdir, { recursive: true });
 process.on("exit", () => rmSync(outdir, { recursive: true, force: true }));
-await build({ upTo: "src/store/generated" });
+await build({ outputs: [CLIENT] });
 await bundle({ entries: { main: resolve(file) }, outdir });
 
 // The program sees the arguments that it would see if Node had run it itself.

@@ -1,6 +1,26 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  ChatReceiptDocument,
+  CreateApiKeyDocument,
+  type CreateApiKeyInput,
+  CurrentApiKeyDocument,
+  EveryPartOfMeDocument,
+  GrantCreditsDocument,
+  MeAndModelsDocument,
+  MeDocument,
+  ModelByIdDocument,
+  ModelsDocument,
+  MyApiKeysDocument,
+  MyBalanceDocument,
+  MyIdDocument,
+  MyUsageDailyDocument,
+  MyUsageDocument,
+  type MyUsageQuery,
+  RevokeApiKeyDocument,
+  UpdateApiKeyDocument,
+} from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
-import { codes, execute, field, type Loose } from "./client.js";
+import { type Answer, codes, execute, ok } from "./client.js";
 
 let app: TestApp;
 
@@ -17,32 +37,22 @@ interface NewKey {
   readonly key: string;
 }
 
-async function createKey(input: object): Promise<NewKey> {
-  const query = "mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key apiKey { id } } }";
-  const { key, apiKey } = field<{ key: string; apiKey: { id: string } }>(await execute(app, query, { input }), "createApiKey");
+async function createKey(input: CreateApiKeyInput): Promise<NewKey> {
+  const { key, apiKey } = ok(await execute(app, CreateApiKeyDocument, { input })).createApiKey;
   return { key, id: apiKey.id };
 }
 
-const CHAT = /* GraphQL */ `
-  mutation {
-    createChatCompletion(input: { model: "acme/chat", messages: [{ role: USER, content: "Hi" }] }) { receipt { generationId } }
-  }
-`;
+async function chat(): Promise<string> {
+  return ok(await execute(app, ChatReceiptDocument)).createChatCompletion.receipt.generationId;
+}
 
-async function chat(key = app.key): Promise<string> {
-  const answer = await execute({ ...app, key }, CHAT);
-  return field<{ receipt: { generationId: string } }>(answer, "createChatCompletion").receipt.generationId;
+async function ownId(): Promise<string> {
+  return ok(await execute(app, MyIdDocument)).me.id;
 }
 
 describe("me", () => {
   it("is the account behind the key, with its balance", async () => {
-    const answer = await execute(
-      app,
-      "{ me { id handle email name tier isOperator createdAt nextResetAt balance { available tier crypto pack held isKeyBudget } } }",
-    );
-
-    expect(codes(answer)).toEqual([]);
-    expect(field(answer, "me")).toMatchObject({
+    expect(ok(await execute(app, MeDocument)).me).toMatchObject({
       id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       handle: expect.any(String),
       isOperator: true,
@@ -56,20 +66,17 @@ describe("me", () => {
   it("shows the budget of a budgeted key as what is available", async () => {
     const { key } = await createKey({ name: "budget", creditBudget: "0.123456789", accountPermissions: ["BALANCE"] });
 
-    const answer = await execute({ ...app, key }, "{ me { balance { available isKeyBudget } } }");
+    const { me } = ok(await execute({ ...app, key }, MyBalanceDocument));
 
-    expect(field(answer, "me").balance).toEqual({ available: "0.123456789", isKeyBudget: true });
+    expect(me.balance).toMatchObject({ available: "0.123456789", isKeyBudget: true });
   });
 
   it("shows a key without permissions whose it is and refuses the rest part by part", async () => {
     const { key } = await createKey({ name: "bare" });
 
-    const answer = await execute(
-      { ...app, key },
-      "{ me { id handle image name email balance { available } usage { edges { cursor } } usageDaily { asOf } apiKeys { edges { cursor } } } }",
-    );
+    const answer = await execute({ ...app, key }, EveryPartOfMeDocument);
 
-    expect(field(answer, "me")).toMatchObject({
+    expect(answer.data?.me).toMatchObject({
       id: expect.any(String),
       name: null,
       email: null,
@@ -89,7 +96,7 @@ describe("me", () => {
   });
 
   it("is nobody without a key", async () => {
-    const answer = await execute({ ...app, key: null }, "{ me { id } models { id } }");
+    const answer = await execute({ ...app, key: null }, MeAndModelsDocument);
 
     expect(codes(answer)).toEqual(["UNAUTHORIZED"]);
     expect(answer.data).toMatchObject({ me: null, models: expect.arrayContaining([{ id: "acme/chat" }]) });
@@ -99,16 +106,15 @@ describe("me", () => {
 describe("usage", () => {
   it("pages through the rows, newest first, each once", async () => {
     const made = [await chat(), await chat(), await chat(), await chat(), await chat()].reverse();
-    const query =
-      "query ($first: Int, $after: String) { me { usage(first: $first, after: $after) { pageInfo { hasNextPage hasPreviousPage endCursor } edges { node { id model status cost } } } } }";
 
-    const seen: unknown[] = [];
-    let after: unknown = null;
+    const seen: string[] = [];
+    let after: string | null = null;
     while (seen.length < made.length) {
-      const page = field(await execute(app, query, { first: 2, after }), "me").usage as Loose;
-      expect(page.pageInfo?.hasPreviousPage).toBe(after !== null);
-      seen.push(...(page.edges as unknown as { node: Loose }[]).map(({ node }) => node.id));
-      after = page.pageInfo?.endCursor;
+      const answer: Answer<MyUsageQuery> = await execute(app, MyUsageDocument, { first: 2, after });
+      const page = answer.data?.me?.usage;
+      expect(page?.pageInfo.hasPreviousPage).toBe(after !== null);
+      seen.push(...(page?.edges.map(({ node }) => node.id) ?? []));
+      after = page?.pageInfo.endCursor ?? null;
     }
 
     expect(seen.slice(0, made.length)).toEqual(made);
@@ -117,12 +123,9 @@ describe("usage", () => {
   it("sums up the days", async () => {
     await chat();
 
-    const daily = field(
-      await execute(app, "{ me { usageDaily { asOf days { date model meterSource requests cost } } } }"),
-      "me",
-    ).usageDaily;
+    const { me } = ok(await execute(app, MyUsageDailyDocument));
 
-    expect(daily?.days?.[0]).toMatchObject({ date: new Date().toISOString().slice(0, 10), model: "acme/chat", meterSource: "PACK" });
+    expect(me.usageDaily?.days[0]).toMatchObject({ date: new Date().toISOString().slice(0, 10), model: "acme/chat", meterSource: "PACK" });
   });
 });
 
@@ -136,12 +139,7 @@ describe("apiKey", () => {
       creditBudget: "2",
     });
 
-    const answer = await execute(
-      { ...app, key },
-      "{ apiKey { id name type prefix start permissions allowedModels creditBudget expiresAt valid expiresIn rateLimitEnabled } }",
-    );
-
-    expect(field(answer, "apiKey")).toEqual({
+    expect(ok(await execute({ ...app, key }, CurrentApiKeyDocument)).apiKey).toEqual({
       id,
       name: "browser",
       type: "PUBLISHABLE",
@@ -164,35 +162,29 @@ describe("apiKey", () => {
       unknown
     >;
 
-    const own = field(
-      await execute({ ...app, key }, "{ apiKey { name type permissions creditBudget expiresAt rateLimitEnabled } }"),
-      "apiKey",
-    );
+    const own = ok(await execute({ ...app, key }, CurrentApiKeyDocument)).apiKey;
 
     expect(own).toMatchObject({ name: rest.name, expiresAt: rest.expiresAt, rateLimitEnabled: rest.rateLimitEnabled });
     expect(Number(own.creditBudget)).toBe(rest.creditBudget);
-    expect((own.permissions as unknown as string[]).map((name) => name.toLowerCase())).toEqual(rest.permissions);
+    expect(own.permissions.map((name) => name.toLowerCase())).toEqual(rest.permissions);
   });
 });
 
 describe("key management", () => {
   it("creates, changes, lists and revokes a key, which then no longer works", async () => {
     const { key, id } = await createKey({ name: "short-lived" });
-    const changed = await execute(
-      app,
-      'mutation ($id: ID!) { updateApiKey(input: { id: $id, name: "renamed", creditBudget: "3.25", allowedModels: [] }) { name creditBudget allowedModels } }',
-      { id },
-    );
-    const listed = field(await execute(app, "{ me { apiKeys(first: 100) { edges { node { id name } } } } }"), "me").apiKeys?.edges;
-    const before = await execute({ ...app, key }, "{ apiKey { name } }");
+    const changes = { name: "renamed", creditBudget: "3.25", allowedModels: [] };
+    const changed = ok(await execute(app, UpdateApiKeyDocument, { input: { id, ...changes } }));
+    const listed = ok(await execute(app, MyApiKeysDocument)).me.apiKeys?.edges;
+    const before = await execute({ ...app, key }, CurrentApiKeyDocument);
 
-    const revoked = await execute(app, "mutation ($id: ID!) { revokeApiKey(input: { id: $id }) { id revokedAt } }", { id });
-    const after = await execute({ ...app, key }, "{ apiKey { name } }");
+    const revoked = ok(await execute(app, RevokeApiKeyDocument, { id }));
+    const after = await execute({ ...app, key }, CurrentApiKeyDocument);
 
-    expect(field(changed, "updateApiKey")).toEqual({ name: "renamed", creditBudget: "3.25", allowedModels: [] });
+    expect(changed.updateApiKey).toEqual(changes);
     expect(listed).toContainEqual({ node: { id, name: "renamed" } });
     expect(codes(before)).toEqual([]);
-    expect(field(revoked, "revokeApiKey")).toEqual({ id, revokedAt: expect.any(String) });
+    expect(revoked.revokeApiKey).toEqual({ id, revokedAt: expect.any(String) });
     expect(codes(after)).toEqual(["UNAUTHORIZED"]);
   });
 
@@ -202,7 +194,7 @@ describe("key management", () => {
     ["a life of more than 365 days", { name: "a", expiresIn: 31_536_001 }, "expiresIn"],
     ["a negative budget", { name: "a", creditBudget: "-1" }, "creditBudget"],
   ])("refuses %s", async (_what, input, param) => {
-    const answer = await execute(app, "mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key } }", { input });
+    const answer = await execute(app, CreateApiKeyDocument, { input });
 
     expect(answer.errors?.map(({ extensions }) => extensions)).toEqual([expect.objectContaining({ code: "BAD_REQUEST", param })]);
   });
@@ -210,26 +202,24 @@ describe("key management", () => {
   it("drops the permission to manage keys from what a key asks for", async () => {
     const { key } = await createKey({ name: "greedy", accountPermissions: ["KEYS", "USAGE"] });
 
-    expect(field(await execute({ ...app, key }, "{ apiKey { permissions } }"), "apiKey").permissions).toEqual(["USAGE"]);
+    expect(ok(await execute({ ...app, key }, CurrentApiKeyDocument)).apiKey.permissions).toEqual(["USAGE"]);
   });
 
   it("answers NOT_FOUND for a key that is not the account's", async () => {
     const answers = await Promise.all(
-      ["00000000-0000-4000-8000-000000000000", "nonsense"].map((id) =>
-        execute(app, "mutation ($id: ID!) { revokeApiKey(input: { id: $id }) { id } }", { id }),
-      ),
+      ["00000000-0000-4000-8000-000000000000", "nonsense"].map((id) => execute(app, RevokeApiKeyDocument, { id })),
     );
 
     expect(answers.flatMap(codes)).toEqual(["NOT_FOUND", "NOT_FOUND"]);
   });
 
   it("refuses the key that asks to be revoked itself", async () => {
-    const { id } = field<{ id: string }>(await execute(app, "{ apiKey { id } }"), "apiKey");
+    const { id } = ok(await execute(app, CurrentApiKeyDocument)).apiKey;
 
-    expect(codes(await execute(app, "mutation ($id: ID!) { revokeApiKey(input: { id: $id }) { id } }", { id }))).toEqual(["BAD_REQUEST"]);
+    expect(codes(await execute(app, RevokeApiKeyDocument, { id }))).toEqual(["BAD_REQUEST"]);
   });
 
-  it.each([
+  it.each<[who: string, input: CreateApiKeyInput | null, code: string]>([
     ["nobody", null, "UNAUTHORIZED"],
     ["a key without the permission", { name: "plain" }, "FORBIDDEN"],
     ["a publishable key", { name: "public", type: "PUBLISHABLE" }, "FORBIDDEN"],
@@ -237,10 +227,10 @@ describe("key management", () => {
     const key = input === null ? null : (await createKey(input)).key;
 
     const answers = [
-      await execute({ ...app, key }, 'mutation { createApiKey(input: { name: "a" }) { key } }'),
-      await execute({ ...app, key }, 'mutation { updateApiKey(input: { id: "x", name: "a" }) { id } }'),
-      await execute({ ...app, key }, 'mutation { revokeApiKey(input: { id: "x" }) { id } }'),
-      await execute({ ...app, key }, "{ me { apiKeys { edges { cursor } } } }"),
+      await execute({ ...app, key }, CreateApiKeyDocument, { input: { name: "a" } }),
+      await execute({ ...app, key }, UpdateApiKeyDocument, { input: { id: "x", name: "a" } }),
+      await execute({ ...app, key }, RevokeApiKeyDocument, { id: "x" }),
+      await execute({ ...app, key }, MyApiKeysDocument),
     ];
 
     expect(new Set(answers.flatMap(codes))).toEqual(new Set([code]));
@@ -248,55 +238,49 @@ describe("key management", () => {
 });
 
 describe("grantCredits", () => {
-  const GRANT = "mutation ($input: GrantCreditsInput!) { grantCredits(input: $input) { account { id } balance } }";
-
   it("adds credits once, however often the same grant is sent", async () => {
-    const { id } = field<{ id: string }>(await execute(app, "{ me { id } }"), "me");
+    const id = await ownId();
     const input = {
       accountId: id,
-      bucket: "CRYPTO",
+      bucket: "CRYPTO" as const,
       credits: "1.000000001",
       note: "a gift",
       grantId: "7a1d1e6e-6f2c-4d5e-9d2b-0c6f6f6f6f6f",
     };
 
-    const first = field(await execute(app, GRANT, { input }), "grantCredits");
-    const second = field(await execute(app, GRANT, { input }), "grantCredits");
-    const { balance } = field(await execute(app, "{ me { balance { crypto } } }"), "me");
+    const first = ok(await execute(app, GrantCreditsDocument, { input })).grantCredits;
+    const second = ok(await execute(app, GrantCreditsDocument, { input })).grantCredits;
+    const { balance } = ok(await execute(app, MyBalanceDocument)).me;
 
     expect(first.account).toEqual({ id });
     expect(second.balance).toBe(first.balance);
-    expect(balance).toEqual({ crypto: "1.000000001" });
+    expect(balance?.crypto).toBe("1.000000001");
   });
 
   it.each([
     ["0", "BAD_REQUEST"],
     ["-1", "BAD_REQUEST"],
   ])("refuses %s credits", async (credits, code) => {
-    const { id } = field<{ id: string }>(await execute(app, "{ me { id } }"), "me");
+    const id = await ownId();
 
-    expect(codes(await execute(app, GRANT, { input: { accountId: id, bucket: "PACK", credits } }))).toEqual([code]);
+    expect(codes(await execute(app, GrantCreditsDocument, { input: { accountId: id, bucket: "PACK", credits } }))).toEqual([code]);
   });
 
   it("is for operators with the permission to manage keys", async () => {
     const { key } = await createKey({ name: "no operator" });
-    const input = { accountId: "00000000-0000-4000-8000-000000000000", bucket: "PACK", credits: "1" };
+    const input = { accountId: "00000000-0000-4000-8000-000000000000", bucket: "PACK" as const, credits: "1" };
 
-    expect(codes(await execute({ ...app, key }, GRANT, { input }))).toEqual(["FORBIDDEN"]);
-    expect(codes(await execute({ ...app, key: null }, GRANT, { input }))).toEqual(["UNAUTHORIZED"]);
-    expect(codes(await execute(app, GRANT, { input }))).toEqual(["NOT_FOUND"]);
+    expect(codes(await execute({ ...app, key }, GrantCreditsDocument, { input }))).toEqual(["FORBIDDEN"]);
+    expect(codes(await execute({ ...app, key: null }, GrantCreditsDocument, { input }))).toEqual(["UNAUTHORIZED"]);
+    expect(codes(await execute(app, GrantCreditsDocument, { input }))).toEqual(["NOT_FOUND"]);
   });
 });
 
 describe("the catalog", () => {
   it("shows a model with all that there is to know of it, by its alias too", async () => {
-    const answer = await execute(
-      { ...app, key: null },
-      `{ model(id: "chat") { id aliases publisher title modality category inputModalities outputModalities capabilities flags { paid alpha } contextLength isDefault
-          pricing { inputTextTokens inputCachedTokens inputCacheWriteTokens outputTextTokens outputReasoningTokens imageRequests } fallbacks isCommunity owner addedAt } }`,
-    );
+    const { model } = ok(await execute({ ...app, key: null }, ModelByIdDocument, { id: "chat" }));
 
-    expect(field(answer, "model")).toMatchObject({
+    expect(model).toMatchObject({
       id: "acme/chat",
       aliases: expect.arrayContaining(["chat"]),
       publisher: "acme",
@@ -322,26 +306,24 @@ describe("the catalog", () => {
   it("lists the models that REST lists", async () => {
     const rest = (await (await fetch(`${app.baseUrl}/text/models`)).json()) as { name: string }[];
 
-    const models = field<{ id: string }[]>(await execute({ ...app, key: null }, "{ models(modality: TEXT) { id } }"), "models");
+    const { models } = ok(await execute({ ...app, key: null }, ModelsDocument, { modality: "TEXT" }));
 
     expect(models.map(({ id }) => id)).toEqual(rest.map(({ name }) => name));
   });
 
   it("filters by capability and search", async () => {
-    const answer = await execute(
-      app,
-      '{ tools: models(capability: TOOLS, search: "acme") { id } none: models(search: "nothing like it") { id } }',
-    );
+    const tools = ok(await execute(app, ModelsDocument, { capability: "TOOLS", search: "acme" }));
+    const none = ok(await execute(app, ModelsDocument, { search: "nothing like it" }));
 
-    expect(answer.data).toEqual({ tools: [{ id: "acme/chat" }], none: [] });
+    expect([tools.models, none.models]).toEqual([[{ id: "acme/chat" }], []]);
   });
 
   it("answers NOT_FOUND for a model that does not exist and for one that the key may not call", async () => {
     const { key } = await createKey({ name: "narrow", allowedModels: ["acme/free"] });
 
     const answers = [
-      await execute(app, '{ model(id: "acme/nothing") { id } }'),
-      await execute({ ...app, key }, '{ model(id: "acme/chat") { id } }'),
+      await execute(app, ModelByIdDocument, { id: "acme/nothing" }),
+      await execute({ ...app, key }, ModelByIdDocument, { id: "acme/chat" }),
     ];
 
     expect(answers.flatMap(codes)).toEqual(["NOT_FOUND", "NOT_FOUND"]);
@@ -350,7 +332,7 @@ describe("the catalog", () => {
   it("cuts the list to what a key may call", async () => {
     const { key } = await createKey({ name: "narrow", allowedModels: ["acme/free", "chat"] });
 
-    const models = field<{ id: string }[]>(await execute({ ...app, key }, "{ models { id } }"), "models");
+    const { models } = ok(await execute({ ...app, key }, ModelsDocument));
 
     expect(models.map(({ id }) => id).sort()).toEqual(["acme/chat", "acme/free"]);
   });

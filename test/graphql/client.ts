@@ -1,4 +1,6 @@
 /** Clients of the GraphQL face: plain HTTP, the official graphql-ws client, and a reader of server-sent events over fetch. */
+import type { TypedDocumentNode } from "@graphql-typed-document-node/core";
+import { print } from "graphql";
 import { type Client, createClient } from "graphql-ws";
 import { WebSocket } from "ws";
 
@@ -21,11 +23,18 @@ export interface AnsweredError {
   };
 }
 
-export interface Answer {
-  readonly data?: Readonly<Record<string, unknown>> | null;
+/** What is known of the data of a text that nobody typed. */
+type Fields = Readonly<Record<string, unknown>>;
+
+export interface Answer<Data = Fields> {
+  readonly data?: Data | null;
   readonly errors?: readonly AnsweredError[];
 }
 
+/** What a document is given: nothing where all of its variables have defaults. */
+type Given<Variables> = Record<never, never> extends Variables ? readonly [variables?: Variables] : readonly [variables: Variables];
+
+/** A document as text, such as one that is wrong on purpose. */
 export interface Document {
   readonly query: string;
   readonly variables?: Record<string, unknown>;
@@ -48,10 +57,38 @@ export function post(target: Target, document: Document, headers: Record<string,
   });
 }
 
-export async function execute(target: Target, query: string, variables: Record<string, unknown> = {}): Promise<Answer> {
-  const response = await post(target, { query, variables });
+/** The answer to a document of test/operations; `ok` of it is the data. */
+export async function execute<Data, Variables>(
+  target: Target,
+  document: TypedDocumentNode<Data, Variables>,
+  ...given: Given<Variables>
+): Promise<Answer<Data>>;
+export async function execute(target: Target, query: string, variables?: Record<string, unknown>): Promise<Answer>;
+export async function execute(target: Target, document: TypedDocumentNode | string, variables: Record<string, unknown> = {}) {
+  return executeText(target, { query: typeof document === "string" ? document : textOf(document), variables });
+}
+
+/** The answer to a document that the schema does not allow, or to variables of the wrong kind. */
+export async function executeText(target: Target, document: Document): Promise<Answer> {
+  const response = await post(target, document);
   return (await response.json()) as Answer;
 }
+
+export function textOf<Data, Variables>(document: TypedDocumentNode<Data, Variables>): string {
+  const text = TEXTS.get(document) ?? print(document);
+  TEXTS.set(document, text);
+  return text;
+}
+const TEXTS = new WeakMap<object, string>();
+
+/** The data of an answer without errors, of which no field of the root is null. */
+export function ok<Data extends object>(answer: Answer<Data> | null): Present<Data> {
+  if (!answer?.data || answer.errors || Object.values(answer.data).includes(null)) {
+    throw new Error(`Not what was asked for: ${JSON.stringify(answer)}`);
+  }
+  return answer.data as Present<Data>;
+}
+type Present<Data> = { readonly [Field in keyof Data]-?: NonNullable<Data[Field]> };
 
 /** One field of an answer's data, as the test says it looks. */
 export function field<Shape = Loose>(answer: Answer | null | undefined, name: string): Shape {
@@ -61,7 +98,7 @@ export function field<Shape = Loose>(answer: Answer | null | undefined, name: st
 }
 
 /** The codes of an answer's errors, in order. */
-export function codes({ errors = [] }: Answer): string[] {
+export function codes({ errors = [] }: Answer<unknown>): string[] {
   return errors.map(({ extensions }) => extensions.code);
 }
 
@@ -70,23 +107,32 @@ export function authorization({ key }: Pick<Target, "key">): Record<string, stri
 }
 
 /** What a live operation answers, one at a time, and the way to leave it. */
-export interface Live {
+export interface Live<Data = Fields> {
   /** The next result; null when the operation is complete. Errors that end an operation come as a result with `errors`. */
-  next(): Promise<Answer | null>;
+  next(): Promise<Answer<Data> | null>;
   /** Every result until the end. */
-  rest(): Promise<Answer[]>;
+  rest(): Promise<Answer<Data>[]>;
   leave(): void;
 }
 
-export type Subscribe = (target: Target, document: Document) => Live;
-
-/** A subscription over server-sent events, distinct connections mode. */
-export function subscribeSse(target: Target, document: Document): Live {
-  const leaving = new AbortController();
-  return toLive(readEvents(post(target, document, { accept: "text/event-stream" }, leaving.signal)), () => leaving.abort());
+/** Begins a document of test/operations, or a text that is wrong on purpose. */
+export interface Subscribe {
+  <Data, Variables>(target: Target, document: TypedDocumentNode<Data, Variables>, ...given: Given<Variables>): Live<Data>;
+  (target: Target, document: Document): Live;
 }
 
-async function* readEvents(responding: Promise<Response>): AsyncGenerator<Answer> {
+/** A subscription over server-sent events, distinct connections mode. */
+export const subscribeSse: Subscribe = (target: Target, document: TypedDocumentNode | Document, variables?: Record<string, unknown>) => {
+  const leaving = new AbortController();
+  const responding = post(target, requestOf(document, variables), { accept: "text/event-stream" }, leaving.signal);
+  return toLive(readEvents<never>(responding), () => leaving.abort());
+};
+
+function requestOf(document: TypedDocumentNode | Document, variables: Record<string, unknown> = {}): Document {
+  return "query" in document ? document : { query: textOf(document), variables };
+}
+
+async function* readEvents<Data>(responding: Promise<Response>): AsyncGenerator<Answer<Data>> {
   const response = await responding;
   if (!response.headers.get("content-type")?.startsWith("text/event-stream") || response.body === null) {
     throw new Error(`Not an event stream: ${response.status} ${await response.text()}`);
@@ -99,7 +145,7 @@ async function* readEvents(responding: Promise<Response>): AsyncGenerator<Answer
       text = text.slice(end + 2);
       if (lines.includes("event: complete")) return;
       const data = lines.find((line) => line.startsWith("data: "));
-      if (data !== undefined) yield JSON.parse(data.slice("data: ".length)) as Answer;
+      if (data !== undefined) yield JSON.parse(data.slice("data: ".length)) as Answer<Data>;
     }
   }
   throw new Error("The event stream was cut.");
@@ -116,21 +162,26 @@ export function connect({ wsUrl, key }: Target): Client {
 }
 
 /** A subscription over a WebSocket of its own. */
-export function subscribeWebSocket(target: Target, document: Document): Live {
+export const subscribeWebSocket: Subscribe = (
+  target: Target,
+  document: TypedDocumentNode | Document,
+  variables?: Record<string, unknown>,
+) => {
   const client = connect(target);
-  return subscribeWith(client, document, () => void client.dispose());
-}
+  return subscribeWith<never>(client, requestOf(document, variables), () => void client.dispose());
+};
 
-export function subscribeWith(client: Client, document: Document, onEnd: () => void = () => undefined): Live {
-  const results: (Answer | null)[] = [];
+/** A subscription over a WebSocket that several share. */
+export function subscribeWith<Data = Fields>(client: Client, document: Document, onEnd: () => void = () => undefined): Live<Data> {
+  const results: (Answer<Data> | null)[] = [];
   let wake: (() => void) | undefined;
-  const push = (result: Answer | null) => {
+  const push = (result: Answer<Data> | null) => {
     results.push(result);
     if (result === null) onEnd();
     wake?.();
   };
   const leave = client.subscribe(document, {
-    next: (result) => push(result as Answer),
+    next: (result) => push(result as Answer<Data>),
     error: (error) => {
       push({ errors: Array.isArray(error) ? (error as AnsweredError[]) : [closed(error)] });
       push(null);
@@ -160,14 +211,14 @@ function closed(reason: unknown): AnsweredError {
   return { message: "The socket was closed.", extensions: { code, requestId: "", timestamp: "" } };
 }
 
-function toLive(results: AsyncGenerator<Answer>, leave: () => void): Live {
+function toLive<Data>(results: AsyncGenerator<Answer<Data>>, leave: () => void): Live<Data> {
   return {
     next: async () => {
       const { done, value } = await results.next();
       return done ? null : value;
     },
     rest: async () => {
-      const all: Answer[] = [];
+      const all: Answer<Data>[] = [];
       for await (const result of results) all.push(result);
       return all;
     },
