@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { v7 as uuidv7 } from "uuid";
 import { createApiKeyText, startOfApiKey } from "../../src/lib/api-key-format.js";
 import type { Database } from "../../src/store/database.js";
+import type { UsageRecordCreateManyInput } from "../../src/store/generated/prisma/models.js";
 import type { TestApp } from "../support/app.js";
 
 /** Another account with a secret key of every permission. */
@@ -30,7 +31,13 @@ export async function createStranger(app: TestApp): Promise<{ readonly key: stri
 }
 
 /** `count` usage rows of one key, a second apart, the newest at `newest`; answers their ids, newest first. */
-export async function createUsage(app: TestApp, apiKeyId: string, count: number, newest: Date): Promise<string[]> {
+export async function createUsage(
+  app: TestApp,
+  apiKeyId: string,
+  count: number,
+  newest: Date,
+  more: Partial<UsageRecordCreateManyInput> = {},
+): Promise<string[]> {
   const { prisma } = databaseOf(app);
   const { accountId, name } = await prisma.apiKey.findUniqueOrThrow({ where: { id: apiKeyId } });
   const rows = Array.from({ length: count }, (_, index) => ({
@@ -48,6 +55,7 @@ export async function createUsage(app: TestApp, apiKeyId: string, count: number,
     responseTimeMs: 5,
     status: "ok" as const,
     usageSource: "provider" as const,
+    ...more,
   }));
   await prisma.usageRecord.createMany({ data: rows });
   return rows.map(({ id }) => id);

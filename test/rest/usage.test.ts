@@ -180,6 +180,100 @@ describe("pages of usage", () => {
   });
 });
 
+describe("filters of usage", () => {
+  it("find the rows that answer to all of them, as JSON and as CSV", async () => {
+    const [key, other] = [await createKey(app, { name: "Filtered_100%" }), await createKey(app, { name: "other" })];
+    const at = new Date(Date.now() - 3_600_000);
+    const add = async (of: CreatedKey, seconds: number, more: Parameters<typeof createUsage>[4]) =>
+      (await createUsage(app, of.id, 1, new Date(at.getTime() + seconds * 1000), more))[0] as string;
+    const a = await add(key, 0, { costNanocredits: 5_000_000n, model: "filters/one" });
+    const b = await add(key, 1, { status: "cancelled", model: "filters/two" });
+    const c = await add(other, 2, { modality: "image", model: "filters/two" });
+    const { accountId } = await app.database.prisma.apiKey.findUniqueOrThrow({ where: { id: key.id } });
+    await app.database.prisma.usageDaily.createMany({
+      data: ["filters/one", "filters/two"].map((model) => ({
+        accountId,
+        day: new Date(at.getTime() - 20 * 86_400_000),
+        model,
+        meterSource: "pack" as const,
+        requests: 1,
+        costNanocredits: 1n,
+      })),
+    });
+    const both = `api_key_ids=${key.id},${other.id}`;
+    const time = (seconds: number) => encodeURIComponent(new Date(at.getTime() + seconds * 1000).toISOString());
+
+    for (const [query, found] of [
+      [both, [c, b, a]],
+      [`api_key_ids=${key.id}`, [b, a]],
+      [`api_key_ids=${key.id.toUpperCase()}, no-key`, [b, a]],
+      [`${both}&model_ids=filters/two,filters/none`, [c, b]],
+      [`${both}&modalities=image,video`, [c]],
+      [`${both}&statuses=cancelled`, [b]],
+      [`${both}&min_cost_usd=0.005`, [a]],
+      [`${both}&min_cost_usd=0.005000001`, []],
+      [`${both}&from=${time(1)}`, [c, b]],
+      [`${both}&to=${time(1)}`, [a]],
+      [`${both}&from=${time(1)}&to=${time(1)}`, []],
+      [`search=ilters/TWO`, [c, b]],
+      [`search=d_100%25`, [b, a]],
+      [`search=d_1_0`, []],
+      [`search=${c}`, [c]],
+      [`search=filters&statuses=ok&api_key_ids=${key.id}`, [a]],
+    ] as const) {
+      const json = await client.get(`/account/usage?${query}`);
+      expect(
+        json.json<UsageJson>().usage?.map(({ id }) => id),
+        query,
+      ).toEqual(found);
+      const csv = await client.get(`/account/usage?format=csv&${query}`);
+      expect(
+        csv.text
+          .split("\r\n")
+          .slice(1, -1)
+          .map((row) => row.split(",")[0]),
+        query,
+      ).toEqual(found);
+    }
+    const own = await client.get(`/account/key/usage?${both}&search=filters`, { key: other.key });
+    expect(own.json<UsageJson>().usage.map(({ id }) => id)).toEqual([c]);
+  });
+
+  it("take what is another account's as what is not there", async () => {
+    const stranger = await createStranger(app);
+    const key = await createKey(app);
+    const [row] = await createUsage(app, key.id, 1, new Date(Date.now() - 60_000));
+    const theirs = createClient(app.baseUrl, stranger.key);
+
+    for (const query of [`api_key_ids=${key.id}`, `search=${row}`]) {
+      expect((await theirs.get(`/account/usage?${query}`)).json(), query).toMatchObject({ usage: [], count: 0 });
+    }
+  });
+
+  it("say which of them cannot be", async () => {
+    const ids = (count: number) => Array.from({ length: count }, (_, index) => `m/${index}`).join(",");
+    expect((await client.get(`/account/usage?model_ids=${ids(100)}&search=${"s".repeat(200)}`)).status).toBe(200);
+
+    for (const [query, param] of [
+      ["from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "from"],
+      ["from=2026-01-02", "from"],
+      ["from=2026-01-02T00:00:00Z&days=3", "days"],
+      ["statuses=failed", "statuses.0"],
+      ["statuses=", "statuses"],
+      ["modalities=text,moderation", "modalities.1"],
+      ["min_cost_usd=-1", "min_cost_usd"],
+      ["min_cost_usd=1e3", "min_cost_usd"],
+      [`model_ids=${ids(101)}`, "model_ids"],
+      [`search=${"s".repeat(201)}`, "search"],
+      ["search=%20", "search"],
+    ] as const) {
+      const answer = await client.get(`/account/usage?${query}`);
+      expectEnvelope(answer, 400, "BAD_REQUEST");
+      expect(answer.json<{ error: { param: string } }>().error.param, query).toBe(param);
+    }
+  });
+});
+
 describe("usage as CSV", () => {
   it("has a header row and the same columns", async () => {
     const key = await createKey(app, { name: "spreadsheet" });

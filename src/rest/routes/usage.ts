@@ -5,15 +5,9 @@ import type { Exchange } from "../../http/exchange.js";
 import { drained } from "../../lib/back-pressure.js";
 import { formatNanocredits, toCreditsNumber } from "../../lib/money.js";
 import type { Page, PagePosition } from "../../lib/pagination.js";
-import {
-  SLOW_READER_TIMEOUT_MS,
-  USAGE_DAILY_DAYS_DEFAULT,
-  USAGE_DAYS_DEFAULT,
-  USAGE_LIMIT_DEFAULT,
-  USAGE_LIMIT_MAX,
-} from "../../limits.js";
+import { SLOW_READER_TIMEOUT_MS, USAGE_DAILY_DAYS_DEFAULT, USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../../limits.js";
 import { permissionOf, requireAccount } from "../../services/access/permissions.js";
-import { queryInteger, queryUsageDays } from "../../services/requests/query-values.js";
+import { queryCredits, queryInteger, queryList, queryTime, queryUsageDays } from "../../services/requests/query-values.js";
 import type { Services } from "../../services/services.js";
 import {
   type AppUsage,
@@ -23,8 +17,10 @@ import {
   toJsonRow,
   USAGE_COLUMNS,
   type UsageDailyRow,
+  type UsageQuery as UsageListQuery,
   type UsageRow,
 } from "../../services/usage/usage.js";
+import { type UsageFilter, usageFilterInput } from "../../services/usage/usage-filter.js";
 import type { Endpoint } from "../endpoint.js";
 import type { Route } from "../route.js";
 
@@ -37,15 +33,34 @@ const DAILY_MAX_AGE_SECONDS = 3_600;
 
 const formatQuery = z.enum(["json", "csv"]).default("json");
 
+const { shape } = usageFilterInput;
+
+/** The service's filter, as a query string has it. */
+const filterQuery = {
+  api_key_ids: queryList(shape.apiKeyIds.unwrap().unwrap()).optional(),
+  model_ids: queryList(shape.modelIds.unwrap().unwrap()).optional(),
+  modalities: queryList(shape.modalities.unwrap().unwrap()).optional(),
+  statuses: queryList(shape.statuses.unwrap().unwrap()).optional(),
+  from: queryTime().optional(),
+  to: queryTime().optional(),
+  min_cost_usd: queryCredits().optional(),
+  search: shape.search.unwrap().unwrap().optional(),
+};
+
 const usageQuery = z
   .object({
     format: formatQuery,
-    days: queryUsageDays().default(USAGE_DAYS_DEFAULT),
+    ...filterQuery,
+    days: queryUsageDays().optional(),
     limit: queryInteger(z.int().min(1).max(USAGE_LIMIT_MAX)).default(USAGE_LIMIT_DEFAULT),
-    before: z.iso.datetime({ offset: true, error: "must be an ISO 8601 time such as 2026-01-31T12:00:00.000Z" }).optional(),
+    before: queryTime().optional(),
     before_id: z.uuid("must be the id of a usage record").optional(),
   })
-  .refine((query) => query.before !== undefined || query.before_id === undefined, { path: ["before_id"], error: "needs `before` too" });
+  .refine((query) => query.before !== undefined || query.before_id === undefined, { path: ["before_id"], error: "needs `before` too" })
+  .refine((query) => query.from === undefined || query.days === undefined, {
+    path: ["days"],
+    error: "cannot be given together with `from`",
+  });
 
 const usageDailyQuery = z.object({ format: formatQuery, days: queryUsageDays().default(USAGE_DAILY_DAYS_DEFAULT) });
 
@@ -55,7 +70,7 @@ export function addUsageRoutes(route: Route, endpoint: Endpoint, { usage }: Pick
       requires: ownKeyOnly ? requireAccount : permissionOf("usage"),
       query: usageQuery,
       handler: async (ctx, { query, exchange }) => {
-        const scope = { days: query.days, ownKeyOnly };
+        const scope = { days: query.days, filter: filterOf(query), ownKeyOnly };
         if (query.format === "csv") return sendCsv(exchange, "usage.csv", usagePages(usage, ctx, query, scope));
         return toUsageList(await usage.list(ctx, { ...scope, page: { first: query.limit, after: positionOf(query) } }));
       },
@@ -80,7 +95,12 @@ export function addUsageRoutes(route: Route, endpoint: Endpoint, { usage }: Pick
 type UsageQuery = z.infer<typeof usageQuery>;
 
 function positionOf({ before, before_id }: UsageQuery): PagePosition | undefined {
-  return before === undefined ? undefined : { timestamp: new Date(before), id: before_id ?? LOWEST_ID };
+  return before === undefined ? undefined : { timestamp: before, id: before_id ?? LOWEST_ID };
+}
+
+function filterOf(query: UsageQuery): UsageFilter {
+  const { api_key_ids: apiKeyIds, model_ids: modelIds, min_cost_usd: minCost, modalities, statuses, from, to, search } = query;
+  return { apiKeyIds, modelIds, modalities, statuses, from, to, minCost, search };
 }
 
 function toUsageList({ items, hasNextPage }: Page<UsageRow>) {
@@ -90,7 +110,7 @@ function toUsageList({ items, hasNextPage }: Page<UsageRow>) {
 }
 
 /** The table in pieces: the header row and the first page, then page by page as the reader takes them. */
-async function* usagePages(usage: Services["usage"], ctx: RequestContext, query: UsageQuery, scope: { days: number; ownKeyOnly: boolean }) {
+async function* usagePages(usage: Services["usage"], ctx: RequestContext, query: UsageQuery, scope: Omit<UsageListQuery, "page">) {
   let after = positionOf(query);
   for (let left = query.limit; left > 0; left -= CSV_PAGE_ROWS) {
     const page = await usage.list(ctx, { ...scope, page: { first: Math.min(left, CSV_PAGE_ROWS), after } });

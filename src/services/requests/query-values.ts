@@ -1,8 +1,9 @@
 /** The values of a query string, which come as text: read strictly, so that nothing is guessed (docs/spec/http.md#bodies-and-query-values). */
 import * as z from "zod";
 import { inUnit } from "../../lib/issue-words.js";
+import { parseNanocredits } from "../../lib/money.js";
 import { ownValue } from "../../lib/own-values.js";
-import { USAGE_DAYS_MAX } from "../../limits.js";
+import { CREDITS_MAX, USAGE_DAYS_MAX } from "../../limits.js";
 
 /** true, false, 1 and 0 only; described as the boolean that it is. */
 export const queryFlag = z
@@ -31,6 +32,36 @@ export function queryNumber(number: z.ZodType<number, number>) {
     .transform(Number)
     .pipe(number)
     .meta(descriptionOf(number));
+}
+
+/** An ISO 8601 time with its zone. */
+export const queryTime = () =>
+  z.iso.datetime({ offset: true, error: "must be an ISO 8601 time such as 2026-01-31T12:00:00.000Z" }).transform((text) => new Date(text));
+
+/** An amount of credits, in nanocredits. */
+export const queryCredits = () =>
+  z
+    .string()
+    .transform((text, issues) => {
+      const nanocredits = parseNanocredits(text);
+      if (nanocredits !== null && nanocredits >= 0n && nanocredits <= BigInt(CREDITS_MAX) * 10n ** 9n) return nanocredits;
+      issues.addIssue(`must be an amount of credits from 0 to ${CREDITS_MAX}, such as 0.25`);
+      return z.NEVER;
+    })
+    .meta({ pattern: "^\\d+(?:\\.\\d{1,9})?$" });
+
+/** Several values in one, separated by commas; blanks around them are left out. */
+export function queryList<Item>(list: z.ZodType<Item[], Item[] | string[]>) {
+  return z
+    .string()
+    .transform((text) =>
+      text
+        .split(",")
+        .map((item) => item.trim())
+        .filter(Boolean),
+    )
+    .pipe(list as z.ZodType<Item[], string[]>)
+    .meta({ pattern: "^[^\\u0000]*$", allOf: [{ pattern: "[^\\s,]" }] });
 }
 
 function descriptionOf(number: z.ZodType<number, number>) {

@@ -11,6 +11,7 @@ import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { UsageRecordModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, requireAccount, requirePermission } from "../access/permissions.js";
+import { scopeOf, toWhere, type UsageFilter } from "./usage-filter.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -44,7 +45,8 @@ export interface UsageDailyRow {
 
 export interface UsageQuery {
   readonly page: PageRequest;
-  /** How far back, in days. */
+  readonly filter?: UsageFilter | undefined;
+  /** How far back from `filter.to` or now, in days, without `filter.from`. */
   readonly days?: number | undefined;
   /** The calling key's own rows, which need no permission. */
   readonly ownKeyOnly?: boolean | undefined;
@@ -57,14 +59,20 @@ export class UsageRecords {
   ) {}
 
   async list(ctx: RequestContext, query: UsageQuery): Promise<Page<UsageRow>> {
-    const owner = query.ownKeyOnly ? ownKey(ctx) : { accountId: requirePermission(ctx, "usage").accountId };
+    const owner = query.ownKeyOnly ? ownKey(ctx) : { accountId: requirePermission(ctx, "usage").accountId, apiKeyId: undefined };
+    const { accountId, apiKeyId } = owner;
+    const where = toWhere(await scopeOf(this.database, accountId, this.since(query), apiKeyId));
     const { where: older, ...page } = newestFirst(query.page, "timestamp");
-    const since = new Date(this.clock.now().getTime() - (query.days ?? USAGE_DAYS_DEFAULT) * DAY_MS);
     const rows = await this.database.prisma.usageRecord.findMany({
-      where: { ...owner, timestamp: { gte: since }, AND: older },
+      where: { ...where, AND: older },
       ...page,
     });
     return toPage(rows, query.page.first);
+  }
+
+  private since({ filter, days = USAGE_DAYS_DEFAULT }: Pick<UsageQuery, "filter" | "days">): UsageFilter {
+    const to = filter?.to ?? this.clock.now();
+    return { ...filter, from: filter?.from ?? new Date(to.getTime() - days * DAY_MS) };
   }
 
   async get(ctx: RequestContext, id: string): Promise<UsageRow> {
