@@ -28,11 +28,10 @@ import "./types/usage.js";
 import "./types/user-info.js";
 import "./types/webhooks.js";
 
-export function createSchema(): GraphQLSchema {
-  return builder.toSchema({ sortSchema: false });
-}
+/** The same for every server of a process: what belongs to one is in the context of its requests. */
+export const schema: GraphQLSchema = builder.toSchema({ sortSchema: false });
 
 /** The contract as it is kept in schema/schema.graphql. */
 export function printSdl(): string {
-  return `${printSchema(createSchema())}\n`;
+  return `${printSchema(schema)}\n`;
 }

@@ -12,7 +12,7 @@ import { maskRequestError, useAppErrors } from "./plugins/use-app-errors.js";
 import { useIdempotency } from "./plugins/use-idempotency.js";
 import { documentLimits } from "./plugins/use-limits.js";
 import { useUploads } from "./plugins/use-uploads.js";
-import { createSchema } from "./schema.js";
+import { schema } from "./schema.js";
 
 export const GRAPHQL_PATH = "/graphql";
 
@@ -42,7 +42,7 @@ export interface Face {
 
 export function createYogaServer({ introspection, graphiql }: YogaOptions): Yoga {
   return createYoga<GraphQLContext>({
-    schema: createSchema(),
+    schema,
     graphqlEndpoint: GRAPHQL_PATH,
     // What there is to log is logged by the error mapping, once and with its request id.
     logging: false,

@@ -1,8 +1,7 @@
 import { getNamedType, isEnumType, isInputObjectType, isInterfaceType, isNonNullType, isObjectType, isScalarType } from "graphql";
 import { describe, expect, it } from "vitest";
-import { createSchema } from "../../src/graphql/schema.js";
+import { schema } from "../../src/graphql/schema.js";
 
-const schema = createSchema();
 const types = Object.values(schema.getTypeMap()).filter(({ name }) => !name.startsWith("__"));
 const outputTypes = types.filter((type) => isObjectType(type) || isInterfaceType(type));
 const inputTypes = types.filter(isInputObjectType);

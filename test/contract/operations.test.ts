@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { type GraphQLObjectType, getNamedType, isInterfaceType, isObjectType } from "graphql";
 import { describe, expect, it } from "vitest";
 import { GENERATION_MUTATIONS } from "../../src/graphql/plugins/use-idempotency.js";
-import { createSchema } from "../../src/graphql/schema.js";
+import { schema } from "../../src/graphql/schema.js";
 import { recordRoutes } from "../../src/rest/router.js";
 import { KINDS, OPERATIONS } from "../support/operations.js";
 
@@ -41,7 +41,6 @@ describe("the table of operations", () => {
   });
 
   it("holds every field that answers a receipt", () => {
-    const schema = createSchema();
     const fieldsOf = (root: GraphQLObjectType | null | undefined) =>
       Object.values(root?.getFields() ?? {}).flatMap(({ name, type }) => {
         const payload = getNamedType(type);

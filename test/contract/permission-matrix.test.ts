@@ -8,7 +8,7 @@ import { getNamedType, getNullableType, isInputObjectType, isListType, isObjectT
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { createSchema } from "../../src/graphql/schema.js";
+import { schema } from "../../src/graphql/schema.js";
 import { systemClock } from "../../src/lib/clock.js";
 import { recordRoutes } from "../../src/rest/router.js";
 import { EndpointSecrets } from "../../src/services/webhooks/sender.js";
@@ -162,8 +162,6 @@ describe("an account operation on GraphQL", () => {
     });
   }
 });
-
-const schema = createSchema();
 
 /** What no operation takes, and what no face may look at before it knows who asks. */
 const RUBBISH_QUERY = `format=%22&days=x&limit=x&first=x&cursor=%22&before=x&strip=x&search=${"x".repeat(1_000)}`;

@@ -1,9 +1,8 @@
 import { readFileSync } from "node:fs";
 import { getIntrospectionQuery, isInputObjectType, isInterfaceType, isObjectType, parse, validate } from "graphql";
 import { describe, expect, it } from "vitest";
-import { createSchema, printSdl } from "../../src/graphql/schema.js";
+import { printSdl, schema } from "../../src/graphql/schema.js";
 
-const schema = createSchema();
 const types = Object.values(schema.getTypeMap()).filter(({ name }) => !name.startsWith("__"));
 
 describe("the GraphQL contract", () => {
