@@ -1,3 +1,11 @@
+/**
+ * The bound of an `LRUCache` of so many entries. The library's own `max` lays out room for all of them when the cache is made: of large
+ * ones that is tens of milliseconds and megabytes of every start. This takes it as they come.
+ */
+export function entriesMax(count: number): { readonly maxSize: number; readonly sizeCalculation: () => number } {
+  return { maxSize: count, sizeCalculation: () => 1 };
+}
+
 /** How many of each there are, up to a bound. */
 export class BoundedCounter {
   readonly #counts = new Map<string, number>();

@@ -4,6 +4,7 @@
  */
 import { LRUCache } from "lru-cache";
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
+import { entriesMax } from "../lib/bounded.js";
 import type { Clock } from "../lib/clock.js";
 import { COUNTERS_MAX } from "../limits.js";
 
@@ -78,7 +79,7 @@ export function take(bucket: Bucket, rule: BucketRule, units: number, needed: nu
 
 export class MemoryCounters implements Counters {
   private readonly windows = new Map<string, MemoryWindow>();
-  private readonly buckets = new LRUCache<string, Bucket>({ max: COUNTERS_MAX });
+  private readonly buckets = new LRUCache<string, Bucket>(entriesMax(COUNTERS_MAX));
 
   constructor(private readonly clock: Clock) {}
 
@@ -117,7 +118,7 @@ export class MemoryCounters implements Counters {
 class MemoryWindow {
   private readonly limiter: RateLimiterMemory;
   private readonly names = new LRUCache<string, true>({
-    max: COUNTERS_MAX,
+    ...entriesMax(COUNTERS_MAX),
     dispose: (_, name, reason) => {
       if (reason !== "set") void this.limiter.delete(name);
     },

@@ -3,6 +3,7 @@
  * credentials are kept alike; the number is bounded, and a change drops what is known at once.
  */
 import { LRUCache } from "lru-cache";
+import { entriesMax } from "../../lib/bounded.js";
 
 interface CredentialCacheOptions<Entry> {
   readonly entriesMax: number;
@@ -21,8 +22,8 @@ export class CredentialCache<Entry extends object | symbol> {
   private generation = 0;
 
   constructor(private readonly options: CredentialCacheOptions<Entry>) {
-    this.entries = new LRUCache({ max: options.entriesMax });
-    this.cacheKeys = new LRUCache({ max: options.entriesMax });
+    this.entries = new LRUCache(entriesMax(options.entriesMax));
+    this.cacheKeys = new LRUCache(entriesMax(options.entriesMax));
   }
 
   get(digest: string): Entry | undefined {

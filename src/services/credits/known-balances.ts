@@ -6,6 +6,7 @@
  * a change, and is believed for a second where that is not heard. This process's own commits renew it.
  */
 import { LRUCache } from "lru-cache";
+import { entriesMax } from "../../lib/bounded.js";
 import { COMFORT_FACTOR, KNOWN_BALANCE_MS } from "../../limits.js";
 
 const ENTRIES_MAX = 100_000;
@@ -25,8 +26,8 @@ export class KnownBalances {
   private turn = 0;
 
   constructor(believedMs = KNOWN_BALANCE_MS) {
-    this.funds = new LRUCache({ max: ENTRIES_MAX, ttl: believedMs });
-    this.drops = new LRUCache({ max: ENTRIES_MAX, ttl: believedMs });
+    this.funds = new LRUCache({ ...entriesMax(ENTRIES_MAX), ttl: believedMs });
+    this.drops = new LRUCache({ ...entriesMax(ENTRIES_MAX), ttl: believedMs });
   }
 
   /** True while the owner of every id can hold ten times the amount. An unknown one cannot. */

@@ -6,6 +6,7 @@
  * answers, every account as one voice, and within bounds, so that nobody's answers decide what is held for somebody else.
  */
 import { LRUCache } from "lru-cache";
+import { entriesMax } from "../../lib/bounded.js";
 import { OUTPUT_TOKENS_ASSUMED } from "../../limits.js";
 
 const MODELS_MAX = 10_000;
@@ -29,9 +30,9 @@ interface OwnMean {
 }
 
 export class OutputEstimates {
-  private readonly own = new LRUCache<string, OwnMean>({ max: ACCOUNT_MODELS_MAX });
-  private readonly voices = new LRUCache<string, LRUCache<string, number>>({ max: MODELS_MAX });
-  private readonly limits = new LRUCache<string, number>({ max: ACCOUNT_MODELS_MAX, ttl: LIMIT_MS });
+  private readonly own = new LRUCache<string, OwnMean>(entriesMax(ACCOUNT_MODELS_MAX));
+  private readonly voices = new LRUCache<string, LRUCache<string, number>>(entriesMax(MODELS_MAX));
+  private readonly limits = new LRUCache<string, number>({ ...entriesMax(ACCOUNT_MODELS_MAX), ttl: LIMIT_MS });
 
   /** Output tokens of one answer, rounded up. */
   meanOf(accountId: string, model: string): number {

@@ -6,13 +6,14 @@
 import { LRUCache } from "lru-cache";
 import type { AgentRun } from "../../context.js";
 import { AppError } from "../../errors.js";
+import { entriesMax } from "../../lib/bounded.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { CONTENDED_HOLD_WAIT_MS, RUN_BUDGETS_MAX, RUN_TOKEN_MS } from "../../limits.js";
 import type { SpendingBound } from "./refusals.js";
 
 export class RunBudgets {
   /** By the agent's generation, as long as its run token is good. */
-  private readonly budgets = new LRUCache<string, RunBudget>({ max: RUN_BUDGETS_MAX, ttl: RUN_TOKEN_MS, updateAgeOnGet: true });
+  private readonly budgets = new LRUCache<string, RunBudget>({ ...entriesMax(RUN_BUDGETS_MAX), ttl: RUN_TOKEN_MS, updateAgeOnGet: true });
 
   /** Null: the run has no bound. */
   of({ parentRequestId, maxCost }: AgentRun): RunBudget | null {

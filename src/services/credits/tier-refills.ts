@@ -10,6 +10,7 @@
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { serviceUnavailable } from "../../errors.js";
+import { entriesMax } from "../../lib/bounded.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import { TIER_STANDING_CACHE_MS, TIER_STANDINGS_MAX } from "../../limits.js";
@@ -45,7 +46,7 @@ export interface TierRefillDependencies {
 const TIER_CHANGES_MAX = 3;
 
 export class TierRefills {
-  private readonly standings = new LRUCache<string, TierStanding>({ max: TIER_STANDINGS_MAX, ttl: TIER_STANDING_CACHE_MS });
+  private readonly standings = new LRUCache<string, TierStanding>({ ...entriesMax(TIER_STANDINGS_MAX), ttl: TIER_STANDING_CACHE_MS });
   /** By account: a burst of requests after a boundary asks once. */
   private readonly pending = new Map<string, Promise<void>>();
 

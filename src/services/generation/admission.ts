@@ -6,6 +6,7 @@
 import { LRUCache } from "lru-cache";
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import { invalidInput } from "../../errors.js";
+import { entriesMax } from "../../lib/bounded.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
 import { ownValue } from "../../lib/own-values.js";
 import { AGENT_RUNS_NOTED_MAX, NAMED_HOSTS_MAX, RUN_TOKEN_MS } from "../../limits.js";
@@ -23,7 +24,7 @@ import type { Receipt } from "./receipt.js";
  */
 class ChildCosts {
   /** By the agent's generation, in nanocredits. */
-  private readonly sums = new LRUCache<string, bigint>({ max: AGENT_RUNS_NOTED_MAX, ttl: RUN_TOKEN_MS });
+  private readonly sums = new LRUCache<string, bigint>({ ...entriesMax(AGENT_RUNS_NOTED_MAX), ttl: RUN_TOKEN_MS });
 
   add({ run }: KeyCaller | SessionCaller, nanocredits: bigint): void {
     if (run && nanocredits > 0n) this.sums.set(run.parentRequestId, (this.sums.get(run.parentRequestId) ?? 0n) + nanocredits);

@@ -4,6 +4,7 @@
  * process's answers and uploads are seen that much later.
  */
 import { LRUCache } from "lru-cache";
+import { entriesMax } from "../../lib/bounded.js";
 import type { Clock } from "../../lib/clock.js";
 import type { MediaQuotas } from "../files/media-quotas.js";
 import { ANSWER_ROOM_READ_MS, IDEMPOTENT_ANSWER_OVERHEAD_BYTES } from "./limits.js";
@@ -27,7 +28,7 @@ export interface TakenRoom {
 }
 
 export class AnswerRoom {
-  private readonly tallies = new LRUCache<string, Tally>({ max: ACCOUNTS_MAX });
+  private readonly tallies = new LRUCache<string, Tally>(entriesMax(ACCOUNTS_MAX));
   /** Let in and not in the database yet, by account. */
   private readonly pending = new Map<string, number>();
 
