@@ -1,6 +1,7 @@
 /** The schema: every domain, once. */
-import { type GraphQLSchema, printSchema } from "graphql";
+import { type GraphQLSchema, printSchema, specifiedDirectives } from "graphql";
 import { builder } from "./builder.js";
+import { INCREMENTAL_DIRECTIVES } from "./plugins/use-incremental-delivery.js";
 import "./types/account-administration.js";
 import "./types/accounts.js";
 import "./types/agents.js";
@@ -29,7 +30,10 @@ import "./types/user-info.js";
 import "./types/webhooks.js";
 
 /** The same for every server of a process: what belongs to one is in the context of its requests. */
-export const schema: GraphQLSchema = builder.toSchema({ sortSchema: false });
+export const schema: GraphQLSchema = builder.toSchema({
+  sortSchema: false,
+  directives: [...specifiedDirectives, ...INCREMENTAL_DIRECTIVES],
+});
 
 /** The contract as it is kept in schema/schema.graphql. */
 export function printSdl(): string {

@@ -30,6 +30,7 @@ import { type Credential, watchCaller } from "../services/access/revocation-watc
 import type { BodyAllowance } from "../services/requests/body-budget.js";
 import type { Services } from "../services/services.js";
 import { type GraphQLContext, toGraphQLContext } from "./context.js";
+import { NOT_ACCEPTABLE } from "./plugins/use-request-rules.js";
 import { toExtensions, toPublicError } from "./public-errors.js";
 import { createWebSocketFace } from "./websocket.js";
 import { createYogaServer, type Face, GRAPHQL_PATH, type YogaOptions } from "./yoga.js";
@@ -141,7 +142,14 @@ class HttpFace {
   private async send(exchange: Exchange, response: Response, context: GraphQLContext, credential: Credential): Promise<void> {
     if (exchange.isGone) return;
     const headers = toHeaders(response);
-    if (!isEventStream(response) || response.body === null) {
+    if (response.status === 406 && response.body === null) {
+      return sendOneError(exchange, 406, { code: "BAD_REQUEST", message: NOT_ACCEPTABLE }, {});
+    }
+    if (response.body !== null && isOfType(response, "multipart/mixed")) {
+      exchange.writeHead(response.status, headers);
+      return pipeBody(exchange.res, response.body);
+    }
+    if (!isOfType(response, "text/event-stream") || response.body === null) {
       return sendRefusal(exchange, response.status, headers, Buffer.from(await response.arrayBuffer()));
     }
     // What Yoga says about compression is not a coding that HTTP knows.
@@ -171,12 +179,8 @@ class HttpFace {
   }
 }
 
-function isEventStream({ headers }: Response): boolean {
-  return headers.get("content-type")?.startsWith("text/event-stream") ?? false;
-}
-
-function isPage({ headers }: Response): boolean {
-  return headers.get("content-type")?.startsWith("text/html") ?? false;
+function isOfType({ headers }: Response, type: string): boolean {
+  return headers.get("content-type")?.startsWith(type) ?? false;
 }
 
 /** Without a slash at its end. */
@@ -202,7 +206,7 @@ function toHeaders(response: Response): OutgoingHttpHeaders {
       name.replace(/(?<![a-z])[a-z]/g, (letter) => letter.toUpperCase()),
       value,
     );
-  if (isPage(response)) headers["Content-Security-Policy"] ??= EXPLORER_POLICY;
+  if (isOfType(response, "text/html")) headers["Content-Security-Policy"] ??= EXPLORER_POLICY;
   return headers;
 }
 
@@ -219,7 +223,11 @@ function sendFailure(exchange: Exchange, error: unknown): void {
     exchange.res.destroy();
     return;
   }
+  sendOneError(exchange, statusOf(told.code), told, headersOf(told));
+}
+
+function sendOneError(exchange: Exchange, status: number, told: Pick<AppError, "code" | "message">, headers: OutgoingHttpHeaders): void {
   const errors = [{ message: told.message, extensions: toExtensions(told, exchange.requestId) }];
-  const headers = { ...headersOf(told), "Content-Type": "application/json; charset=utf-8" };
-  sendRefusal(exchange, statusOf(told.code), headers, Buffer.from(JSON.stringify({ errors })));
+  const all = { ...headers, "Content-Type": "application/json; charset=utf-8" };
+  sendRefusal(exchange, status, all, Buffer.from(JSON.stringify({ errors })));
 }

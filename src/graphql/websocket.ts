@@ -86,8 +86,8 @@ function createProtocol({ services }: Face, perKey: BoundedCounter): Server<Extr
     onSubscribe: ({ extra }, id, payload) => extra.connection.operations.prepare(id, payload),
     execute: (args) => (args as PreparedOperation).run(),
     subscribe: (args) => (args as PreparedOperation).run(),
-    onNext: (_ctx, _id, _payload, _args, { data, errors }) =>
-      errors && { ...(data !== undefined && { data }), errors: errors.map(toMessageError) },
+    onNext: (_ctx, _id, _payload, _args, { errors, data, extensions, ...parts }) =>
+      errors && { ...parts, ...(data !== undefined && { data }), ...(extensions && { extensions }), errors: errors.map(toMessageError) },
     onError: (_ctx, _id, _payload, errors) => errors.map(toMessageError),
     onComplete: ({ extra }, _id, payload) => extra.connection.operations.finish(payload),
   });

@@ -1,23 +1,20 @@
 /** Yoga with this schema, its limits and its error mapping: one instance behind HTTP, SSE and WebSocket. */
-import { useCSRFPrevention } from "@graphql-yoga/plugin-csrf-prevention";
-import { type ExecutionArgs, GraphQLError, getOperationAST } from "graphql";
+import { type ExecutionArgs, getOperationAST } from "graphql";
 import { createYoga, type Plugin, type YogaServerInstance } from "graphql-yoga";
 import type { Logger } from "pino";
-import { statusOf } from "../http/errors.js";
 import type { KeepAlive } from "../lib/keep-alive.js";
 import type { RequestEnd, RequestNote } from "../lib/request-note.js";
 import type { Services } from "../services/services.js";
 import type { GraphQLContext } from "./context.js";
 import { maskRequestError, useAppErrors } from "./plugins/use-app-errors.js";
 import { useIdempotency } from "./plugins/use-idempotency.js";
+import { useIncrementalDelivery } from "./plugins/use-incremental-delivery.js";
 import { documentLimits } from "./plugins/use-limits.js";
+import { useCsrfRule, useRequestRules } from "./plugins/use-request-rules.js";
 import { useUploads } from "./plugins/use-uploads.js";
 import { schema } from "./schema.js";
 
 export const GRAPHQL_PATH = "/graphql";
-
-/** Any of these makes a browser ask first, which a form or an image on somebody else's page cannot. */
-const CSRF_HEADERS = ["x-graphql-yoga-csrf", "apollo-require-preflight", "x-apollo-operation-name", "graphql-preflight"];
 
 export interface YogaOptions {
   /** Whether the schema may be asked for. */
@@ -57,10 +54,11 @@ export function createYogaServer({ introspection, graphiql }: YogaOptions): Yoga
     multipart: false,
     batching: false,
     plugins: [
-      useCSRFPrevention({ requestHeaders: CSRF_HEADERS }),
+      useCsrfRule(),
       useUploads(),
       useRequestRules(),
       ...documentLimits({ introspection }),
+      ...useIncrementalDelivery(),
       useAppErrors(),
       useRequestNote(),
       useIdempotency(),
@@ -74,36 +72,6 @@ query {
   models { id title }
 }
 `;
-
-/** Refusals that Yoga makes without a body, or late. */
-function useRequestRules(): Plugin<GraphQLContext, GraphQLContext> {
-  return {
-    onRequestParse: ({ request, requestParser }) => {
-      if (request.method === "POST" && !requestParser) {
-        throw refusal("Send the operation as application/json.", statusOf("UNSUPPORTED_MEDIA_TYPE"));
-      }
-    },
-    onParams: ({ params: { operationName } }) => {
-      if (operationName !== undefined && operationName !== null && typeof operationName !== "string") {
-        throw refusal("operationName must be text.", statusOf("BAD_REQUEST"));
-      }
-    },
-    onSubscribe: ({ args, setResultAndStopExecution }) => {
-      // On a WebSocket there is no request.
-      const accept = args.contextValue.request?.headers.get("accept") ?? "*/*";
-      if (/text\/event-stream|text\/\*|\*\/\*/.test(accept)) return;
-      const error = refusal(
-        "A subscription is answered as text/event-stream: send it with Accept: text/event-stream, or over a WebSocket.",
-        406,
-      );
-      setResultAndStopExecution({ errors: [error] });
-    },
-  };
-}
-
-function refusal(message: string, status: number): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: "BAD_REQUEST", http: { status } } });
-}
 
 /** Clients choose the name: of a long one the beginning is told. GraphQL's grammar leaves it letters, digits and underscores. */
 const NAME_CHARS_MAX = 64;

@@ -54,7 +54,7 @@ describe("an Idempotency-Key on GraphQL", () => {
     const [first, replayed] = result;
     expect(first?.data).toMatchObject({ createChatCompletion: { completion: { choices: [{ message: { content: "Once." } }] } } });
     expect(first?.extensions?.idempotentReplay).toBeUndefined();
-    expect(replayed).toEqual({ data: first?.data, extensions: { idempotentReplay: true } });
+    expect(replayed).toMatchObject({ data: first?.data, extensions: { idempotentReplay: true } });
     expect(charges).toBe(1);
   });
 
@@ -101,6 +101,16 @@ describe("an Idempotency-Key on GraphQL", () => {
       expect(codes(await ask())).toEqual(["BAD_REQUEST"]);
     });
     expect(charges).toBe(0);
+  });
+
+  it("takes a generation that several fragments lead to for the one that it is", async () => {
+    const chat = 'createChatCompletion(input: { messages: [{ role: USER, content: "Hi" }] }) { receipt { generationId } }';
+    app.upstream.replyNext(json(chatCompletion()));
+
+    const { result, charges } = await counted(() => ask(`mutation { ...One ...One ${chat} } fragment One on Mutation { ${chat} }`, {}));
+
+    expect(result.errors).toBeUndefined();
+    expect(charges).toBe(1);
   });
 
   it("means nothing to other operations", async () => {

@@ -1,6 +1,8 @@
 import { getIntrospectionQuery } from "graphql";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { chatCompletion } from "../support/openai-bodies.js";
+import { json } from "../support/upstream-replies.js";
 import { type Answer, codes, type Document, execute, field, post, subscribeWebSocket, type Target } from "./client.js";
 
 let app: TestApp;
@@ -16,6 +18,10 @@ afterAll(async () => {
   await closedApp.close();
 });
 
+function costOf(answer: Answer): { readonly requested: number; readonly maximum: number } {
+  return (answer as { readonly extensions: { readonly cost: { readonly requested: number; readonly maximum: number } } }).extensions.cost;
+}
+
 /** One operation on each transport; what one refuses, the other must. */
 const WAYS: readonly (readonly [string, (target: Target, document: Document) => Promise<Answer>])[] = [
   ["HTTP", async (target, document) => (await (await post(target, document)).json()) as Answer],
@@ -25,13 +31,18 @@ const WAYS: readonly (readonly [string, (target: Target, document: Document) => 
 const repeat = (count: number, text: (index: number) => string) => Array.from({ length: count }, (_, index) => text(index)).join(" ");
 const nested = (levels: number) => `{ me { ${"a: __typename ... on Account { ".repeat(levels)} id ${"}".repeat(levels)} } }`;
 
+const aliases = (count: number) => `{ me { ${repeat(count, (index) => `a${index}: handle`)} } }`;
+const directives = (count: number) => `{ ${repeat(count, (index) => `d${index}: __typename @skip(if: false)`)} }`;
+/** Names of `__typename` are not counted. */
+const names = (count: number) => repeat(count, (index) => `n${index}: __typename`);
+const tokens = (count: number) => `{ ${names(Math.floor((count - 2) / 3))} ${repeat((count - 2) % 3, () => "__typename")} }`;
 const HOSTILE: readonly (readonly [string, Document, RegExp])[] = [
   ["11 levels", { query: nested(9) }, /depth limit of 10/],
   ["1,000 levels", { query: `{ ${"me { ".repeat(900)} id ${"} ".repeat(900)} }` }, /Token limit|depth limit/],
-  ["16 aliases", { query: `{ ${repeat(16, (index) => `a${index}: __type(name: "Query") { name }`)} }` }, /Aliases limit of 15/],
+  ["201 aliases", { query: aliases(201) }, /Aliases limit of 200/],
   ["1,000 aliases", { query: `{ ${repeat(1_000, (index) => `a${index}: apiKey { name }`)} }` }, /limit/],
-  ["21 directives", { query: `{ me { id ${repeat(21, () => "@skip(if: false)")} } }` }, /Directives limit of 20/],
-  ["2,001 tokens", { query: `{ ${repeat(2_000, () => "me")} }` }, /Token limit of 2000/],
+  ["21 directives", { query: directives(21) }, /Directives limit of 20/],
+  ["2,001 tokens", { query: tokens(2_001) }, /Token limit of 2000/],
   [
     "fragments that double at each of 30 levels",
     {
@@ -174,6 +185,56 @@ describe.each(WAYS)("hostile documents over %s", (_name, ask) => {
     const { errors = [] } = await ask(app, { query: "{ nonsense }" });
 
     expect(errors[0]?.extensions).toEqual({ code: "BAD_REQUEST", requestId: expect.any(String), timestamp: expect.any(String) });
+  });
+});
+
+describe.each(WAYS)("documents at a limit over %s", (_name, ask) => {
+  it.each([
+    ["10 levels", nested(8)],
+    ["200 aliases", aliases(200)],
+    ["20 directives", directives(20)],
+    ["2,000 tokens", tokens(2_000)],
+  ])("answers %s", async (_what, query) => {
+    const answer = await ask(app, { query });
+
+    expect(answer.errors).toBeUndefined();
+  });
+
+  it("answers a cost of 5,000, tells it, and refuses one more", async () => {
+    const pages = (count: number) => repeat(count, (index) => `p${index}: usage(first: 100) { edges { cursor } }`);
+    const query = (more: number) => `{ me { ${pages(24)} ${names(more)} } }`;
+    const { requested } = costOf(await ask(app, { query: query(0) }));
+    const more = 5_000 - requested;
+
+    const [most, tooMuch] = [await ask(app, { query: query(more) }), await ask(app, { query: query(more + 1) })];
+
+    expect(most.errors).toBeUndefined();
+    expect(costOf(most)).toEqual({ requested: 5_000, maximum: 5_000 });
+    expect(tooMuch.errors?.[0]?.message).toMatch(/costs 5001, and at most 5000/);
+    expect(costOf(tooMuch)).toEqual({ requested: 5_001, maximum: 5_000 });
+  });
+
+  it("answers 16 generations, and refuses one more, before anything runs", async () => {
+    const asked = app.upstream.requests.length;
+    const chat = 'createChatCompletion(input: { model: "acme/free", messages: [{ role: USER, content: "Hi" }] }) { receipt { cost } }';
+    const query = (count: number) => `mutation { ${repeat(count, (index) => `c${index}: ${chat}`)} }`;
+    app.upstream.replyAlways(json(chatCompletion()));
+
+    const tooMany = await ask(app, { query: query(17) });
+    const askedThen = app.upstream.requests.length;
+    const most = await ask(app, { query: query(16) });
+    app.upstream.replyAlways(null);
+
+    expect(tooMany.errors?.[0]?.message).toMatch(/at most 5000 is allowed: .* fewer generations/);
+    expect(askedThen).toBe(asked);
+    expect(most.errors).toBeUndefined();
+  });
+
+  it("tells the cost with errors", async () => {
+    const failed = await ask(app, { query: '{ agent(id: "nobody") { modelId } }' });
+
+    expect(codes(failed)).toHaveLength(1);
+    expect(costOf(failed)).toEqual({ requested: 2, maximum: 5_000 });
   });
 });
 

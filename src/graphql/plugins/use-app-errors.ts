@@ -12,7 +12,8 @@ export function useAppErrors(): Plugin<GraphQLContext, GraphQLContext> {
   return {
     onExecute: ({ args }) => ({
       onExecuteDone: ({ result, setResult }) => {
-        if (!isStream(result)) setResult(withPublicErrors(result, args.contextValue));
+        if (isStream(result)) return { onNext: (part) => part.setResult(withPublicErrors(part.result, args.contextValue)) };
+        setResult(withPublicErrors(result, args.contextValue));
         return undefined;
       },
     }),
@@ -43,10 +44,22 @@ export function maskRequestError(error: unknown): Error {
   return new GraphQLError("Unexpected error.", { originalError: error instanceof Error ? error : new Error(String(error)) });
 }
 
-function withPublicErrors<Document extends ExecutionResult>(result: Document, scope: ErrorScope): Document {
-  return result.errors === undefined ? result : { ...result, errors: toPublicErrors(result.errors, scope) };
+/** Of an answer in parts each part has errors of its own. */
+interface Answered {
+  readonly errors?: readonly unknown[] | undefined;
+  readonly incremental?: readonly Answered[];
 }
 
-function isStream<Result>(result: Result): result is Extract<Result, AsyncIterable<unknown>> {
+function withPublicErrors<Answer extends Answered>(answer: Answer, scope: ErrorScope): Answer {
+  const { errors, incremental } = answer;
+  if (errors === undefined && incremental === undefined) return answer;
+  return {
+    ...answer,
+    ...(errors && { errors: toPublicErrors(errors, scope) }),
+    ...(incremental && { incremental: incremental.map((part) => withPublicErrors(part, scope)) }),
+  };
+}
+
+export function isStream<Result>(result: Result): result is Extract<Result, AsyncIterable<unknown>> {
   return typeof result === "object" && result !== null && Symbol.asyncIterator in result;
 }

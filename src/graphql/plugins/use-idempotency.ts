@@ -3,7 +3,16 @@
  * that generates. Its result is stored before it is answered. On any other operation the header has no meaning, as on other REST
  * routes; beside further root fields a generation is refused, because a replay would have to repeat those, too.
  */
-import { type DocumentNode, type ExecutionResult, getOperationAST, Kind, OperationTypeNode, print, type SelectionSetNode } from "graphql";
+import {
+  type DocumentNode,
+  type ExecutionResult,
+  getOperationAST,
+  Kind,
+  type OperationDefinitionNode,
+  OperationTypeNode,
+  print,
+  type SelectionSetNode,
+} from "graphql";
 import type { Plugin } from "graphql-yoga";
 import { AppError, invalidInput } from "../../errors.js";
 import type { IdempotentRun, StoredAnswer } from "../../services/idempotency/idempotency.js";
@@ -26,6 +35,7 @@ export const GENERATION_MUTATIONS: ReadonlySet<string> = new Set([
 ]);
 
 const OPERATION = "POST /graphql";
+export const IDEMPOTENCY_HEADER = "idempotency-key";
 
 interface Operation {
   readonly document: DocumentNode;
@@ -43,7 +53,7 @@ export function useIdempotency(): Plugin<GraphQLContext, GraphQLContext> {
       const operation: Operation = args;
       const { contextValue: ctx } = operation;
       // On a WebSocket there is no request.
-      const key = ctx.request?.headers.get("idempotency-key") ?? null;
+      const key = ctx.request?.headers.get(IDEMPOTENCY_HEADER) ?? null;
       if (key === null) return;
       try {
         if (!generates(operation)) return;
@@ -83,23 +93,36 @@ function toReplay({ body }: StoredAnswer): ExecutionResult {
   return { data: result.data ?? null, extensions: { idempotentReplay: true } };
 }
 
+/** How many generations an operation makes. */
+export function countGenerations(document: DocumentNode, { operation, selectionSet }: OperationDefinitionNode): number {
+  if (operation !== OperationTypeNode.MUTATION) return 0;
+  return [...rootFields(document, selectionSet).values()].filter((name) => GENERATION_MUTATIONS.has(name)).length;
+}
+
 /** True for a generation alone. Throws BAD_REQUEST for one that is not alone. */
 function generates({ document, operationName }: Operation): boolean {
   const operation = getOperationAST(document, operationName);
-  if (operation?.operation !== OperationTypeNode.MUTATION) return false;
-  const names = rootFields(document, operation.selectionSet);
-  if (!names.some((name) => GENERATION_MUTATIONS.has(name))) return false;
-  if (names.length === 1) return true;
+  if (!operation || countGenerations(document, operation) === 0) return false;
+  if (rootFields(document, operation.selectionSet).size === 1) return true;
   throw invalidInput("With an Idempotency-Key a generation must be the operation's only field.", "Idempotency-Key");
 }
 
-/** One name for each time that a field is asked for; validation has seen to it that fragments lead nowhere in a circle. */
-function rootFields(document: DocumentNode, { selections }: SelectionSetNode): string[] {
-  return selections.flatMap((selection) => {
-    if (selection.kind === Kind.FIELD) return [selection.name.value];
-    if (selection.kind === Kind.INLINE_FRAGMENT) return rootFields(document, selection.selectionSet);
-    const { value } = selection.name;
-    const fragment = document.definitions.find((one) => one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === value);
-    return fragment?.kind === Kind.FRAGMENT_DEFINITION ? rootFields(document, fragment.selectionSet) : [];
-  });
+/** The fields' names by the keys that they answer under: what is asked for twice under one key is done once. Each fragment is entered once, however often it is spread. */
+function rootFields(
+  document: DocumentNode,
+  { selections }: SelectionSetNode,
+  found = new Map<string, string>(),
+  entered = new Set<string>(),
+): Map<string, string> {
+  for (const selection of selections) {
+    if (selection.kind === Kind.FIELD) found.set((selection.alias ?? selection.name).value, selection.name.value);
+    else if (selection.kind === Kind.INLINE_FRAGMENT) rootFields(document, selection.selectionSet, found, entered);
+    else if (!entered.has(selection.name.value)) {
+      const { value } = selection.name;
+      entered.add(value);
+      const fragment = document.definitions.find((one) => one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === value);
+      if (fragment?.kind === Kind.FRAGMENT_DEFINITION) rootFields(document, fragment.selectionSet, found, entered);
+    }
+  }
+  return found;
 }

@@ -3,14 +3,10 @@
  * Armor; cost with the page sizes that were really asked for, variables included; one account-changing field per operation.
  */
 import { EnvelopArmor } from "@escape.tech/graphql-armor";
-import { complexityFromQuery } from "@pothos/plugin-complexity";
 import {
   type ASTVisitor,
-  type DocumentNode,
   GraphQLError,
   type GraphQLObjectType,
-  type GraphQLSchema,
-  getOperationAST,
   Kind,
   NoSchemaIntrospectionCustomRule,
   type SelectionSetNode,
@@ -18,9 +14,9 @@ import {
 } from "graphql";
 import type { Plugin, YogaInitialContext } from "graphql-yoga";
 import { ownValue } from "../../lib/own-values.js";
-import { GRAPHQL_ALIASES_MAX, GRAPHQL_COST_MAX, GRAPHQL_DEPTH_MAX, GRAPHQL_DIRECTIVES_MAX, GRAPHQL_TOKENS_MAX } from "../../limits.js";
+import { GRAPHQL_ALIASES_MAX, GRAPHQL_DEPTH_MAX, GRAPHQL_DIRECTIVES_MAX, GRAPHQL_TOKENS_MAX } from "../../limits.js";
 import type { GraphQLContext } from "../context.js";
-import { toPublicError } from "../public-errors.js";
+import { useCost } from "./use-cost.js";
 
 export interface DocumentLimits {
   /** False: the schema cannot be asked for. */
@@ -33,12 +29,12 @@ export function documentLimits({ introspection }: DocumentLimits): Plugin<GraphQ
     maxAliases: { n: GRAPHQL_ALIASES_MAX },
     maxDirectives: { n: GRAPHQL_DIRECTIVES_MAX },
     maxTokens: { n: GRAPHQL_TOKENS_MAX },
-    // It cannot see page sizes that come as variables or defaults; useCostLimit can.
+    // It cannot see page sizes that come as variables or defaults; useCost can.
     costLimit: { enabled: false },
     // Suggestions also come from variables, which are no matter of validation; toPublicError drops them all.
     blockFieldSuggestion: { enabled: false },
   });
-  return [...armor.protect().plugins, useValidationRules(introspection), useCostLimit()];
+  return [...armor.protect().plugins, useValidationRules(introspection), useCost()];
 }
 
 function useValidationRules(introspection: boolean): Plugin<GraphQLContext> {
@@ -82,49 +78,4 @@ function rootFieldNames(context: ValidationContext, selectionSet: SelectionSetNo
     const fragment = context.getFragment(name);
     return fragment ? rootFieldNames(context, fragment.selectionSet, entered) : [];
   });
-}
-
-/** Judged when the variables are known, before anything runs. */
-function useCostLimit(): Plugin<GraphQLContext> {
-  return {
-    onExecute: ({ args, setResultAndStopExecution }) => {
-      const error = costError(args);
-      if (error) setResultAndStopExecution({ errors: [error] });
-    },
-    onSubscribe: ({ args, setResultAndStopExecution }) => {
-      const error = costError(args);
-      if (error) setResultAndStopExecution({ errors: [error] });
-    },
-  };
-}
-
-interface Operation {
-  readonly document: DocumentNode;
-  readonly operationName?: string | null | undefined;
-  readonly schema: GraphQLSchema;
-  readonly variableValues?: Readonly<Record<string, unknown>> | null | undefined;
-  readonly contextValue: GraphQLContext;
-}
-
-function costError(args: Operation): GraphQLError | null {
-  const operation = getOperationAST(args.document, args.operationName);
-  // No such operation, or variables of wrong types: execution refuses them in its own words.
-  if (!operation) return null;
-  const definitions = [operation, ...args.document.definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION)];
-  const document: DocumentNode = { kind: Kind.DOCUMENT, definitions };
-  const complexity = costOf(document, args);
-  if (complexity === null || complexity <= GRAPHQL_COST_MAX) return null;
-  const error = new GraphQLError(
-    `The operation costs ${complexity}, and at most ${GRAPHQL_COST_MAX} is allowed: ask for smaller pages or fewer fields.`,
-  );
-  return toPublicError(error, args.contextValue);
-}
-
-function costOf(document: DocumentNode, { schema, variableValues, contextValue }: Operation): number | null {
-  try {
-    return complexityFromQuery(document, { ctx: contextValue, schema, variables: variableValues ?? {} }).complexity;
-  } catch (error) {
-    if (error instanceof GraphQLError) return null;
-    throw error;
-  }
 }

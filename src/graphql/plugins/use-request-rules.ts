@@ -1,0 +1,101 @@
+/**
+ * What a request over HTTP must bring beside its document, refused before anything runs and with the name of the header that is missing:
+ * a mutation that is charged and answered with nothing would be paid for by nobody's fault but ours.
+ */
+import { useCSRFPrevention } from "@graphql-yoga/plugin-csrf-prevention";
+import { GraphQLError, getOperationAST, OperationTypeNode } from "graphql";
+import type { Plugin } from "graphql-yoga";
+import { statusOf } from "../../http/errors.js";
+import type { GraphQLContext } from "../context.js";
+
+/** Any of these makes a browser ask first, which a form or an image on somebody else's page cannot. */
+const CSRF_HEADERS = ["x-graphql-yoga-csrf", "apollo-require-preflight", "x-apollo-operation-name", "graphql-preflight"];
+
+const EVENT_STREAM = "text/event-stream";
+/** In what an answer can be given. */
+const ANSWER_TYPES = ["application/json", "application/graphql-response+json", EVENT_STREAM, "multipart/mixed"];
+
+/** Yoga answers without a body where nothing that it could write is accepted. */
+export const NOT_ACCEPTABLE = `Send an Accept header with ${ANSWER_TYPES.slice(0, -1).join(", ")} or ${ANSWER_TYPES.at(-1)}, in UTF-8.`;
+
+/**
+ * Cross-site request forgery lives on what a browser adds by itself: the cookie of a session, and an address inside of a network. It never
+ * adds `Authorization: Bearer`, so a GET that brings a key there (which has been read and believed by now) need prove nothing else.
+ */
+export function useCsrfRule(): Plugin {
+  const { onRequestParse } = useCSRFPrevention({ requestHeaders: CSRF_HEADERS });
+  return {
+    onRequestParse: (payload) => {
+      const { method, headers } = payload.request;
+      if (method === "GET" && headers.has("authorization")) return;
+      try {
+        onRequestParse?.(payload);
+      } catch {
+        const key = method === "GET" ? ", or the key as Authorization: Bearer" : "";
+        throw refusal(
+          `Send one of the headers ${CSRF_HEADERS.join(", ")} with any value${key}. Without them a page of another site could send this request.`,
+          statusOf("FORBIDDEN"),
+        );
+      }
+    },
+  };
+}
+
+export function useRequestRules(): Plugin<GraphQLContext, GraphQLContext> {
+  return {
+    onRequestParse: ({ request, requestParser }) => {
+      if (request.method === "POST" && !requestParser) {
+        throw refusal(
+          "Send the operation with the header Content-Type: application/json, or with files as multipart/form-data.",
+          statusOf("UNSUPPORTED_MEDIA_TYPE"),
+        );
+      }
+      if (!ANSWER_TYPES.some((type) => accepts(request, type))) throw refusal(NOT_ACCEPTABLE, 406);
+    },
+    onParams: ({ params: { operationName } }) => {
+      if (operationName !== undefined && operationName !== null && typeof operationName !== "string") {
+        throw refusal("operationName must be text.", statusOf("BAD_REQUEST"));
+      }
+    },
+    onParse: () => {
+      return ({ result, context: { request, params } }) => {
+        if (request?.method !== "GET" || result === null || result instanceof Error) return;
+        if (getOperationAST(result, params.operationName)?.operation !== OperationTypeNode.MUTATION) return;
+        throw refusal("Send a mutation with POST: with GET only queries are asked.", statusOf("METHOD_NOT_ALLOWED"), { Allow: "POST" });
+      };
+    },
+    onSubscribe: ({ args, setResultAndStopExecution }) => {
+      // On a WebSocket there is no request.
+      const { request } = args.contextValue;
+      if (!request || accepts(request, EVENT_STREAM)) return;
+      const error = refusal(
+        `A subscription is answered as ${EVENT_STREAM}: send it with Accept: ${EVENT_STREAM}, or over a WebSocket.`,
+        406,
+      );
+      setResultAndStopExecution({ errors: [error] });
+    },
+  };
+}
+
+/** Whether an answer of this type may be given. As Yoga reads the header: in any order, without regard to preferences, and in UTF-8. */
+function accepts(request: Pick<Request, "headers">, type: string): boolean {
+  const [family] = type.split("/", 1);
+  return rangesOf(request).some((range) => range === type || range === "*/*" || range === `${family}/*`);
+}
+
+/** Whether an answer of this type is asked for in so many words. */
+export function names(request: Pick<Request, "headers">, type: string): boolean {
+  return rangesOf(request).includes(type);
+}
+
+function rangesOf({ headers }: Pick<Request, "headers">): string[] {
+  const ranges = (headers.get("accept") || "*/*").toLowerCase().split(",");
+  return ranges.flatMap((range) => {
+    const [type = "", ...parameters] = range.split(";").map((part) => part.trim());
+    return parameters.every((parameter) => !parameter.startsWith("charset=") || parameter === "charset=utf-8") ? [type] : [];
+  });
+}
+
+function refusal(message: string, status: number, headers: Readonly<Record<string, string>> = {}): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: "BAD_REQUEST", http: { status, headers } } });
+}
