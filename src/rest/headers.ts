@@ -4,8 +4,7 @@ import { formatNanocredits } from "../lib/money.js";
 import { setOwnValue } from "../lib/own-values.js";
 import { USAGE_KINDS, type UsageKind } from "../lib/usage.js";
 import type { ChatCompletionStream } from "../services/generation/chat/stream.js";
-import type { Receipt } from "../services/generation/receipt.js";
-import { joinWarnings } from "../services/generation/warnings.js";
+import { joinWarnings, type Receipt } from "../services/generation/receipt.js";
 
 const MILLISECONDS = "Milliseconds";
 
@@ -80,7 +79,7 @@ function setWarnings(headers: OutgoingHttpHeaders, warnings: readonly string[] =
   if (warnings.length > 0) headers["X-Warnings"] = toWarningsHeader(warnings);
 }
 
-/** What comes of a receipt is bounded already (services/generation/warnings.ts). Headers are Latin-1, on one line. */
+/** What comes of a receipt is bounded already (`joinWarnings`). Headers are Latin-1, on one line. */
 export function toWarningsHeader(warnings: readonly string[]): string {
   return warnings.join("; ").replace(/[^\x20-\x7e]/g, "?");
 }

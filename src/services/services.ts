@@ -45,7 +45,6 @@ import { MEDIA_FOLDER, MediaLinks } from "./files/media-links.js";
 import { MEDIA_OBJECT_FOLDER, MediaObjects } from "./files/media-objects.js";
 import { MediaQuotas } from "./files/media-quotas.js";
 import { Admission, NamedAddresses } from "./generation/admission.js";
-import { type HealthReporter, RefusedCredentials } from "./generation/attempts.js";
 import { RunningGenerations } from "./generation/cancellation.js";
 import { ChatCompletions } from "./generation/chat/chat.js";
 import { Responses } from "./generation/chat/responses.js";
@@ -53,6 +52,7 @@ import { TextGeneration } from "./generation/chat/text.js";
 import { CachedAnswers, CONTENT_CACHE_FOLDER } from "./generation/content-cache/cached-answers.js";
 import { ContentCache } from "./generation/content-cache/content-cache.js";
 import { Embeddings } from "./generation/embeddings.js";
+import { type HealthReporter, RefusedCredentials } from "./generation/failures.js";
 import { Generations } from "./generation/generations.js";
 import { JOB_BLOB_FOLDER } from "./generation/jobs/job.js";
 import { GenerationJobs } from "./generation/jobs/jobs.js";
@@ -141,27 +141,18 @@ export function createServices(
   const estimates = new OutputEstimates();
   const limits = new RateLimits(counters, settings.rateLimits);
   const moderation = new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel));
-  const admission = new Admission(limits, new Safety(moderation), new NamedAddresses(outbound, media), metrics);
+  const admission = new Admission(catalog, limits, new Safety(moderation), new NamedAddresses(outbound, media), metrics);
   if (settings.moderationModel !== null && catalog.find(settings.moderationModel)?.modality !== "moderation") {
     log.warn({ model: settings.moderationModel }, "MODERATION_MODEL names no moderation model: the checks that need one answer 503");
   }
   const cachedAnswers = new CachedAnswers(database, blobs, clock, log);
   const contentCache = new ContentCache(cachedAnswers);
   const running = new RunningGenerations();
-  const generations = new Generations({ catalog, credits, admission, healthReporter, running, totalMs });
+  const generations = new Generations({ credits, admission, healthReporter, running, totalMs });
   const agentRuns = new AgentRuns();
   const mcpServers = new McpServers({ urls: settings.mcpServers, keys: settings.mcpServerKeys, loopback, clock });
-  const chat = new ChatCompletions({
-    catalog,
-    credits,
-    estimates,
-    upstreams,
-    agents: agentRuns,
-    admission,
-    healthReporter,
-    running,
-    totalMs,
-  });
+  upstreams.includeAgents(agentRuns);
+  const chat = new ChatCompletions({ estimates, upstreams, credits, admission, healthReporter, running, totalMs });
   const sessionCookie = new SessionCookie(() => {
     const { baseUrl, authUrl } = addresses();
     return settings.sessionHost === null ? [baseUrl, authUrl] : [authUrl];

@@ -24,7 +24,7 @@ import { toCsvRows } from "../../src/rest/routes/usage.js";
 import { readBearer } from "../../src/services/access/bearer.js";
 import { budget, termsQuery } from "../../src/services/api-keys/grant-terms.js";
 import { addressesIn } from "../../src/services/generation/admission.js";
-import { inCallersWords } from "../../src/services/generation/attempts.js";
+import { inCallersWords } from "../../src/services/generation/failures.js";
 import { toSrt } from "../../src/services/generation/media/transcriptions.js";
 import { findPersonalData } from "../../src/services/safety/personal-data.js";
 import { quoteMarksInJson } from "../../src/services/safety/redaction.js";

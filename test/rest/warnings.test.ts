@@ -1,6 +1,7 @@
 /** X-Warnings: what had no effect, of a request whose answer is good all the same. Bounded, whatever the caller has written. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
+import { FIELD_NAMES, misspeltChatFields, RESPONSE_NAMES } from "../../src/services/catalog/field-names.js";
 import { chatCompletionInput } from "../../src/services/generation/chat/plan.js";
 import { responseInput } from "../../src/services/generation/chat/responses-input.js";
 import { embeddingsInput } from "../../src/services/generation/embeddings.js";
@@ -9,7 +10,7 @@ import { musicInput, speechInput } from "../../src/services/generation/media/spe
 import { transcriptionForm, transcriptionInput } from "../../src/services/generation/media/transcriptions.js";
 import { videoBody } from "../../src/services/generation/media/videos-body.js";
 import { moderationsInput } from "../../src/services/generation/moderations.js";
-import { FIELD_NAMES, joinWarnings, misspeltChatFields, RESPONSE_NAMES } from "../../src/services/generation/warnings.js";
+import { joinWarnings } from "../../src/services/generation/receipt.js";
 import { execute, field } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunks, wireUsage } from "../support/openai-bodies.js";

@@ -205,7 +205,7 @@ class PromptWriter {
       this.warnings.add("cache_control: this upstream decides by itself what it caches.");
       return {};
     }
-    // An hour comes this far only where it has a price (services/generation/plan.ts).
+    // An hour comes this far only where it has a price (services/catalog/billed-fields.ts).
     const { ttl } = value.cache_control;
     const cacheControl = { type: "ephemeral", ...(typeof ttl === "string" && { ttl }) };
     return { providerOptions: { [this.traits.optionsName]: { cacheControl } } };

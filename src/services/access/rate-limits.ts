@@ -50,28 +50,31 @@ export class RateLimits {
     if (wait > 0) throw refusal("Too many requests without a valid API key from this address.", wait);
   }
 
-  /** Counts a generation. Null when nothing limits this one; rejects with RATE_LIMITED. */
-  admit(ctx: RequestContext, caller: KeyCaller | SessionCaller, model: Model): Promise<void> | null {
-    const isPublishable = isPublishableKey(caller);
-    if (!isPublishable && model.perUserRpm === null) return null;
-    return this.count(isPublishable ? bucketName(ctx, caller) : null, caller, model);
+  /** By what the generations of a publishable key are counted at an address; null for every other caller. */
+  nameOf(caller: KeyCaller | SessionCaller, clientAddress: string): string | null {
+    return caller.kind === "key" && caller.apiKeyType === "publishable" ? nameAt(caller, clientAddress) : null;
   }
 
-  /** A generation has been charged. Free ones, and answers that were kept from before, cost nothing here either. */
-  charged(ctx: RequestContext, caller: KeyCaller | SessionCaller, nanocredits: bigint): void {
-    if (nanocredits <= 0n || !isPublishableKey(caller)) return;
+  /** Counts a generation, by the name that `nameOf` says. Null when nothing limits this one; rejects with RATE_LIMITED. */
+  admit(limitedAs: string | null, caller: KeyCaller | SessionCaller, model: Model): Promise<void> | null {
+    return limitedAs === null && model.perUserRpm === null ? null : this.count(limitedAs, caller, model);
+  }
+
+  /** A generation that was counted by that name has been charged. Free ones, and answers that were kept from before, cost nothing here either. */
+  charged(limitedAs: string, nanocredits: bigint, ctx: Pick<RequestContext, "log">): void {
+    if (nanocredits <= 0n) return;
     const units = bounded(Number(nanocredits), BUCKET_UNITS_MAX);
     // Nobody waits for it. Counters do not fail; if they did, what was charged stays charged.
-    this.counters.take(this.publishableCredits, bucketName(ctx, caller), units, null).catch((error: unknown) => {
+    this.counters.take(this.publishableCredits, limitedAs, units, null).catch((error: unknown) => {
       ctx.log.warn({ err: error }, "a charge was not counted against its key's hourly credits");
     });
   }
 
-  private async count(publishableName: string | null, { accountId, run }: KeyCaller | SessionCaller, model: Model): Promise<void> {
-    if (publishableName !== null) {
-      const window = run ? 0 : await this.counters.count(this.publishable, publishableName);
+  private async count(limitedAs: string | null, { accountId, run }: KeyCaller | SessionCaller, model: Model): Promise<void> {
+    if (limitedAs !== null) {
+      const window = run ? 0 : await this.counters.count(this.publishable, limitedAs);
       if (window > 0) throw refusal("Too many requests with this publishable key from this address.", window);
-      const bucket = await this.counters.take(this.publishableCredits, publishableName, 0, 1);
+      const bucket = await this.counters.take(this.publishableCredits, limitedAs, 0, 1);
       if (bucket > 0) throw refusal("This publishable key has spent its hourly credits at this address.", bucket);
     }
     if (model.perUserRpm === null) return;
@@ -81,12 +84,8 @@ export class RateLimits {
   }
 }
 
-function isPublishableKey(caller: KeyCaller | SessionCaller): caller is KeyCaller {
-  return caller.kind === "key" && caller.apiKeyType === "publishable";
-}
-
-function bucketName(ctx: RequestContext, caller: KeyCaller): string {
-  return `${caller.apiKeyId}:${addressGroupOf(ctx.clientAddress)}`;
+function nameAt({ apiKeyId }: KeyCaller, clientAddress: string): string {
+  return `${apiKeyId}:${addressGroupOf(clientAddress)}`;
 }
 
 /** The capacity is the requests of a minute, and at least one (docs/spec/rate-limits.md#requests-per-user). */

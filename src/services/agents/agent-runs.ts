@@ -1,7 +1,7 @@
 /** Agents at work: the runtime for each type of agent that the gateway runs. */
 import type { ChatProvider } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
-import type { AgentCall, AgentProviders } from "../generation/chat/chat.js";
+import type { AgentCall, AgentProviders } from "../generation/upstreams.js";
 
 export interface AgentRuntimes {
   readonly promptAgent: AgentProviders;

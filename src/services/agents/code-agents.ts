@@ -10,7 +10,7 @@ import { OpenAiClient } from "../../providers/openai/client.js";
 import { ResponsesChatProvider } from "../../providers/openai-endpoint/chat.js";
 import type { ChatProvider, UpstreamTimeouts } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
-import type { AgentCall, AgentProviders } from "../generation/chat/chat.js";
+import type { AgentCall, AgentProviders } from "../generation/upstreams.js";
 import type { LoopbackClient } from "../mcp/loopback-client.js";
 import { MCP_SERVER_IDS, type McpServerId, type McpToolServers } from "../mcp/mcp-tools.js";
 import type { CodeScripts } from "./code-scripts.js";

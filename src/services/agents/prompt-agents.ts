@@ -13,7 +13,8 @@ import type { ChatAnswer, ChatCall, ChatChunk, ChatChunkBatch, ChatProvider } fr
 import { requireCaller } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Model } from "../catalog/model.js";
-import type { AgentCall, AgentProviders, ChatCompletions } from "../generation/chat/chat.js";
+import type { ChatCompletions } from "../generation/chat/chat.js";
+import type { AgentCall, AgentProviders } from "../generation/upstreams.js";
 import type { McpToolServers } from "../mcp/mcp-tools.js";
 import { AgentTools } from "./agent-tools.js";
 import { type AskModel, askStreamed, askWhole } from "./model-steps.js";

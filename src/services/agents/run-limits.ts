@@ -2,7 +2,7 @@
 import type { AgentRun, RequestContext } from "../../context.js";
 import { requireCaller } from "../access/permissions.js";
 import type { Accounts } from "../accounts/accounts.js";
-import type { AgentCall } from "../generation/chat/chat.js";
+import type { AgentCall } from "../generation/upstreams.js";
 import { RUN_SHARE } from "./limits.js";
 
 export interface BoundedRun extends AgentRun {

@@ -277,6 +277,19 @@ function promptTokensOf(usage: BillableQuantities): number {
   return tokens;
 }
 
+/** The same amounts when they cost no more than that many nanocredits; else each cut in one proportion. */
+export function cutToCost(quantities: BillableQuantities, card: RateCard, nanocredits: bigint): BillableQuantities {
+  const cost = costOf(quantities, card);
+  if (cost <= nanocredits) return quantities;
+  const cut: { -readonly [Kind in keyof BillableQuantities]: BillableQuantities[Kind] } = { ...quantities };
+  // Rounded down, so that the parts never cost more than the whole may.
+  for (const kind of BILLED_KINDS) {
+    const amount = quantities[kind];
+    if (amount) cut[kind] = Number((BigInt(amount) * nanocredits) / cost);
+  }
+  return cut;
+}
+
 /** True when nothing that the model can do costs anything: it is let in at balance 0. */
 export function isFree(card: RateCard): boolean {
   if (card.perRequest) return false;

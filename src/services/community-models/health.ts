@@ -13,7 +13,7 @@ import type { Events } from "../../store/events.js";
 import type { CommunityModelHealthModel } from "../../store/generated/prisma/models.js";
 import { type ModelHealth, UNKNOWN_HEALTH } from "../catalog/community.js";
 import type { Model } from "../catalog/model.js";
-import type { HealthReporter } from "../generation/attempts.js";
+import type { HealthReporter } from "../generation/failures.js";
 import { HEALTH_FLUSH_MS, HEALTH_PAGE, HEALTH_REQUESTS_MIN, HEALTH_SUCCESS_PERCENT_MIN, HEALTH_WINDOW_HOURS } from "./limits.js";
 import { RereadQueue } from "./reread-queue.js";
 

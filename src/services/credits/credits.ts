@@ -160,7 +160,7 @@ export class OpenCharge {
   /** Charges the cost and writes the usage row; resolves once that is committed, or spooled. */
   async settle(costNanocredits: bigint, record: LedgerRecord): Promise<Settlement> {
     this.conclude();
-    await this.extension;
+    if (this.extension) await this.extension;
     const { paidOnly } = this.request;
     const amount = smaller(costNanocredits, AMOUNT_MAX);
     let charged = amount;
@@ -169,7 +169,7 @@ export class OpenCharge {
       charged = outcome.charged;
       return { chargedNanocredits: charged, meterSource: outcome.meterSource ?? "pack" };
     } finally {
-      this.leaveBound(charged);
+      if (this.bound) this.leaveBound(charged);
     }
   }
 
@@ -186,7 +186,7 @@ export class OpenCharge {
       );
       if (isHeld) await this.settler.submit({ kind: "release", ...this.identity });
     } finally {
-      this.leaveBound(0n);
+      if (this.bound) this.leaveBound(0n);
     }
   }
 
@@ -221,9 +221,9 @@ export class OpenCharge {
     try {
       const outcome = await this.settler.submit(hold);
       if (isRefused(outcome)) throw await this.refusalOf(outcome, estimate, false);
-      if (!this.isComfortable) await this.growTo(this.sizeFor(leftOf(outcome) + estimate));
+      if (!this.isComfortable) await this.growWithin(leftOf(outcome) + estimate);
     } catch (error) {
-      this.leaveBound(0n);
+      if (this.bound) this.leaveBound(0n);
       throw error;
     } finally {
       this.known.forgetHold(this.fundIds, estimate);
@@ -253,7 +253,8 @@ export class OpenCharge {
   }
 
   /** Now that it is known what is free. Whoever is refused goes on with what is held. */
-  private async growTo(size: bigint): Promise<void> {
+  private async growWithin(free: bigint): Promise<void> {
+    const size = this.sizeFor(free);
     if (size <= this.heldNanocredits) return;
     const { paidOnly, record } = this.request;
     const wanted = size - this.heldNanocredits;

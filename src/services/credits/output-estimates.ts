@@ -29,48 +29,61 @@ interface OwnMean {
   readonly answers: number;
 }
 
+const UNHEARD: OwnMean = { mean: 0, answers: 0 };
+
 export class OutputEstimates {
   private readonly own = new LRUCache<string, OwnMean>(entriesMax(ACCOUNT_MODELS_MAX));
+  /** By model, then by account. */
   private readonly voices = new LRUCache<string, LRUCache<string, number>>(entriesMax(MODELS_MAX));
   private readonly limits = new LRUCache<string, number>({ ...entriesMax(ACCOUNT_MODELS_MAX), ttl: LIMIT_MS });
 
-  /** Output tokens of one answer, rounded up. */
-  meanOf(accountId: string, model: string): number {
-    const { mean, answers } = this.own.get(keyOf(accountId, model)) ?? { mean: 0, answers: 0 };
-    if (answers === PRIOR_ANSWERS) return Math.ceil(mean);
-    return Math.ceil((mean * answers + this.priorOf(model) * (PRIOR_ANSWERS - answers)) / PRIOR_ANSWERS);
+  /** What the account is answered by the model. No id of an account holds a space. */
+  of(accountId: string, model: string): OutputEstimate {
+    return new OutputEstimate(`${accountId} ${model}`, model, this.own, this.voices, this.limits);
   }
+}
 
-  learn(accountId: string, model: string, outputTokens: number): void {
-    const key = keyOf(accountId, model);
-    const known = this.own.get(key) ?? { mean: 0, answers: 0 };
-    const weight = known.answers < PRIOR_ANSWERS ? 1 / (known.answers + 1) : SMOOTHING;
-    const mean = known.mean + weight * (outputTokens - known.mean);
-    this.own.set(key, { mean, answers: Math.min(known.answers + 1, PRIOR_ANSWERS) });
-    const voices = this.voices.get(model) ?? new LRUCache<string, number>({ max: VOICES_MAX });
-    voices.set(accountId, mean);
-    this.voices.set(model, voices);
+/** How much one model writes for one account. */
+export class OutputEstimate {
+  constructor(
+    private readonly key: string,
+    private readonly model: string,
+    private readonly own: LRUCache<string, OwnMean>,
+    private readonly voices: LRUCache<string, LRUCache<string, number>>,
+    private readonly limits: LRUCache<string, number>,
+  ) {}
+
+  /** Output tokens of one answer, rounded up. */
+  get mean(): number {
+    const { mean, answers } = this.own.get(this.key) ?? UNHEARD;
+    if (answers === PRIOR_ANSWERS) return Math.ceil(mean);
+    return Math.ceil((mean * answers + this.prior() * (PRIOR_ANSWERS - answers)) / PRIOR_ANSWERS);
   }
 
   /** The most output tokens that the model's upstream was found to take as a cap from this account; null: none was refused. */
-  limitOf(accountId: string, model: string): number | null {
-    return this.limits.get(keyOf(accountId, model)) ?? null;
+  get limit(): number | null {
+    return this.limits.get(this.key) ?? null;
   }
 
-  learnLimit(accountId: string, model: string, outputTokens: number): void {
-    this.limits.set(keyOf(accountId, model), outputTokens);
+  learn(outputTokens: number): void {
+    const known = this.own.get(this.key) ?? UNHEARD;
+    const weight = known.answers < PRIOR_ANSWERS ? 1 / (known.answers + 1) : SMOOTHING;
+    const mean = known.mean + weight * (outputTokens - known.mean);
+    this.own.set(this.key, { mean, answers: Math.min(known.answers + 1, PRIOR_ANSWERS) });
+    const voices = this.voices.get(this.model) ?? new LRUCache<string, number>({ max: VOICES_MAX });
+    voices.set(this.key, mean);
+    this.voices.set(this.model, voices);
   }
 
-  private priorOf(model: string): number {
-    const voices = this.voices.get(model);
+  learnLimit(outputTokens: number): void {
+    this.limits.set(this.key, outputTokens);
+  }
+
+  private prior(): number {
+    const voices = this.voices.get(this.model);
     if (!voices || voices.size === 0) return OUTPUT_TOKENS_ASSUMED;
     let sum = 0;
     for (const mean of voices.values()) sum += mean;
     return Math.min(PRIOR_MAX, Math.max(PRIOR_MIN, sum / voices.size));
   }
-}
-
-/** No id of an account holds a space. */
-function keyOf(accountId: string, model: string): string {
-  return `${accountId} ${model}`;
 }

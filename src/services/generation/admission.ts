@@ -1,22 +1,84 @@
 /**
- * What stands between a caller and a model beside money: limits, and the safety features that the model requires or the
- * caller asks for (docs/spec/rate-limits.md, docs/spec/safety.md). Looked at before anything is held.
+ * What a generation passes before anything is held for it: who asks, which model at which rates they may use, limits, addresses, and the
+ * safety features that the model requires or the caller asks for (docs/spec/rate-limits.md, docs/spec/safety.md). What comes of it is a
+ * task: all that later steps want to know of the request.
  */
 
 import { LRUCache } from "lru-cache";
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import { entriesMax } from "../../lib/bounded.js";
+import { createId } from "../../lib/ids.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
 import { ownValue } from "../../lib/own-values.js";
 import { AGENT_RUNS_NOTED_MAX, NAMED_HOSTS_MAX, RUN_TOKEN_MS } from "../../limits.js";
+import { requireCaller } from "../access/permissions.js";
 import type { RateLimits } from "../access/rate-limits.js";
+import { type AskedFields, withAskedRates } from "../catalog/billed-fields.js";
+import type { Catalog } from "../catalog/catalog.js";
+import type { Modality } from "../catalog/modality.js";
 import type { Model } from "../catalog/model.js";
+import { isFree } from "../catalog/pricing.js";
 import { SANDBOX_UPSTREAM } from "../catalog/sandbox.js";
 import type { Media } from "../files/media.js";
-import { featuresOf } from "../safety/features.js";
+import { featuresOf, isChecked, type SafeInput } from "../safety/features.js";
 import type { Safety, SafetyReport } from "../safety/safety.js";
 import type { Receipt } from "./receipt.js";
+
+/** A generation that somebody may ask for. */
+export interface GenerationTask {
+  readonly generationId: string;
+  /** Whose signal ends it, and whose note is told what came of it. */
+  readonly request: RequestContext;
+  readonly caller: KeyCaller | SessionCaller;
+  /** The name by which a publishable key is counted where its caller is; null: no key's limits count. */
+  readonly limitedAs: string | null;
+  /** The one that was asked for, whose prices apply. */
+  readonly model: Model;
+  /** The model itself, then its fallbacks, in the order in which they are tried. */
+  readonly candidates: readonly Model[];
+  readonly isFree: boolean;
+  /** What the request itself is warned of, before anybody has answered it. */
+  readonly notes: readonly string[];
+  /** Null when no safety feature applies, or none has been applied yet. */
+  readonly safety: SafetyReport | null;
+  /** Monotonic milliseconds. */
+  readonly startedAt: number;
+}
+
+export interface Asked {
+  readonly modality: Modality;
+  /** An id or alias; nothing asks for the modality's default. */
+  readonly modelName: string | null | undefined;
+  /** Those of the request that reach the upstream as they are, and those that may have prices of their own. */
+  readonly fields: AskedFields;
+  readonly notes: readonly string[];
+  /** Absent: one is made. */
+  readonly generationId?: string | undefined;
+}
+
+/** What is looked at of a request: asked for only where there is something to look for. */
+export interface Content {
+  /** The caller's `safe` parameter. */
+  readonly safe: SafeInput;
+  /** What the caller names for an upstream to fetch. */
+  addresses(): readonly NamedAddress[];
+  /** Everything that the caller wrote and the model will read. */
+  texts(): readonly string[];
+}
+
+export interface Admitted {
+  /** As many as were given, rewritten where something was redacted: only these may go to an upstream. */
+  readonly texts: readonly string[];
+  /** Null when no feature applies. */
+  readonly safety: SafetyReport | null;
+}
+
+export interface AdmittedTask {
+  readonly task: GenerationTask;
+  /** Of its content, rewritten where something was redacted; null when no feature has read them. */
+  readonly texts: readonly string[] | null;
+}
 
 /**
  * What callers are charged for the generations that an agent asks for while it answers: told beside the agent's own cost, which is
@@ -36,22 +98,6 @@ class ChildCosts {
   }
 }
 
-export interface AdmissionRequest {
-  readonly caller: KeyCaller | SessionCaller;
-  readonly model: Model;
-  /** Everything that the caller wrote and the model will read. */
-  readonly texts: readonly string[];
-  /** The caller's `safe` parameter: `true`, or features separated by commas. */
-  readonly safe: string | null;
-}
-
-export interface Admitted {
-  /** As many as were given, rewritten where something was redacted: only these may go to an upstream. */
-  readonly texts: readonly string[];
-  /** Null when no feature applies. */
-  readonly safety: SafetyReport | null;
-}
-
 /** Is told of each generation that is over. */
 export interface GenerationCounter {
   generationOver(asked: Pick<Model, "id" | "isCommunity">, receipt: Receipt): void;
@@ -61,6 +107,7 @@ export class Admission {
   readonly childCosts = new ChildCosts();
 
   constructor(
+    private readonly catalog: Catalog,
     private readonly limits: RateLimits,
     private readonly safety: Safety,
     /** What is named for an upstream to fetch passes it. */
@@ -68,36 +115,94 @@ export class Admission {
     private readonly metrics: GenerationCounter,
   ) {}
 
-  /** Throws RATE_LIMITED, CONTENT_BLOCKED, BAD_REQUEST (an unknown feature) or SERVICE_UNAVAILABLE (a check that does not answer). */
-  async admit(ctx: RequestContext, request: AdmissionRequest): Promise<Admitted> {
-    const features = featuresOf(request.model, request.safe);
-    await this.limit(ctx, request.caller, request.model);
-    if (features.length === 0) return { texts: request.texts, safety: null };
-    return this.check(ctx, request);
+  /**
+   * All of it, for whoever has its content at hand: at once where nothing limits the caller and nothing is looked at, else a promise.
+   * Throws as `task` does; rejects as `pass` does, and with BAD_REQUEST for an address that nobody may be asked to fetch.
+   */
+  admit(ctx: RequestContext, asked: Asked, content: Content): AdmittedTask | Promise<AdmittedTask> {
+    const task = this.task(ctx, asked);
+    const limited = this.limits.admit(task.limitedAs, task.caller, task.model);
+    const addresses = task.candidates.every(fetchesNothing) ? [] : content.addresses();
+    const isRead = isChecked(task.model, content.safe);
+    if (limited === null && addresses.length === 0 && !isRead) return { task, texts: null };
+    return (async () => {
+      await limited;
+      if (addresses.length > 0) await this.addresses.check(addresses, ctx.signal);
+      if (!isRead) return { task, texts: null };
+      const { texts, safety } = await this.check(ctx, task.model, content.texts(), content.safe);
+      return { task: { ...task, safety }, texts };
+    })();
   }
 
-  /** The safety features alone, for who asks for the limits by itself. */
-  async check(ctx: RequestContext, { model, texts, safe }: Omit<AdmissionRequest, "caller">): Promise<Admitted> {
+  /** Who asks, and for what. Throws UNAUTHORIZED, BAD_REQUEST, NOT_FOUND or FORBIDDEN. */
+  task(ctx: RequestContext, { modality, modelName, fields, notes, generationId = takeGenerationId(ctx) }: Asked): GenerationTask {
+    const startedAt = performance.now();
+    const { catalog } = this;
+    const caller = requireCaller(ctx);
+    const model = withAskedRates(catalog.resolve(caller, modelName ?? undefined, modality), fields);
+    ctx.note?.began(generationId, model.id);
+    const fallbacks = catalog.fallbacksOf(model);
+    // A key that may not use a model is not served by it either.
+    const candidates = fallbacks.length === 0 ? [model] : [model, ...fallbacks.filter((fallback) => catalog.isAllowed(caller, fallback))];
+    return {
+      generationId,
+      request: ctx,
+      caller,
+      limitedAs: this.limits.nameOf(caller, ctx.clientAddress),
+      model,
+      candidates,
+      isFree: isFree(model.rates),
+      notes,
+      safety: null,
+      startedAt,
+    };
+  }
+
+  /** Limits and safety of a task. Throws RATE_LIMITED, CONTENT_BLOCKED, BAD_REQUEST (an unknown feature) or SERVICE_UNAVAILABLE (a check that does not answer). */
+  async pass(
+    ctx: RequestContext,
+    { limitedAs, caller, model }: GenerationTask,
+    texts: readonly string[],
+    safe: SafeInput,
+  ): Promise<Admitted> {
     const features = featuresOf(model, safe);
-    const checked = await this.safety.check(texts, features, ctx.signal, ctx.log);
-    return { texts: checked.texts, safety: checked.report };
+    await this.limits.admit(limitedAs, caller, model);
+    return features.length === 0 ? { texts, safety: null } : this.check(ctx, model, texts, safe);
   }
 
-  /** Counts the generation, which `admit` does by itself. Null when nothing limits it; rejects with RATE_LIMITED. */
-  limit(ctx: RequestContext, caller: KeyCaller | SessionCaller, model: Model): Promise<void> | null {
-    return this.limits.admit(ctx, caller, model);
+  /** The safety features alone. */
+  async check(ctx: RequestContext, model: Model, texts: readonly string[], safe: SafeInput): Promise<Admitted> {
+    const checked = await this.safety.check(texts, featuresOf(model, safe), ctx.signal, ctx.log);
+    return { texts: checked.texts, safety: checked.report };
   }
 
   /**
    * A generation was charged: limits by cost take it, so does the run that it is part of, and what is told of the gateway's work. Each
    * that is delivered comes here, once.
    */
-  concluded(ctx: RequestContext, { caller, model }: Pick<AdmissionRequest, "caller" | "model">, receipt: Receipt): void {
+  concluded({ request, caller, limitedAs, model }: GenerationTask, receipt: Receipt): void {
     this.childCosts.add(caller, receipt.costNanocredits);
-    this.limits.charged(ctx, caller, receipt.costNanocredits);
+    if (limitedAs !== null) this.limits.charged(limitedAs, receipt.costNanocredits, request);
     this.metrics.generationOver(model, receipt);
-    ctx.note?.finished(receipt);
+    request.note?.finished(receipt);
   }
+}
+
+/** An id that was written down before the request began (see `Idempotency`), for the first generation of a request; every further one has an id of its own. */
+export class ReservedId {
+  private isTaken = false;
+
+  constructor(readonly id: string) {}
+
+  take(): string | null {
+    if (this.isTaken) return null;
+    this.isTaken = true;
+    return this.id;
+  }
+}
+
+export function takeGenerationId(ctx: RequestContext): string {
+  return ctx.reservedId?.take() ?? createId();
 }
 
 // What a caller names by its address for an upstream to fetch: pictures, films, recordings and documents of a chat. An upstream of the
@@ -106,7 +211,7 @@ export class Admission {
 // links name nothing elsewhere.
 // What an upstream resolves a moment later is its own affair: an address whose name changes in between is held up by its network alone.
 
-interface NamedAddress {
+export interface NamedAddress {
   readonly text: string;
   /** Where it stands in the request, dotted. */
   readonly param: string;

@@ -1,15 +1,22 @@
 /** Generations of everything but chats: planned, let in, and run alike (`GenerationRun`), whatever they make. */
 import type { RequestContext } from "../../context.js";
-import type { Catalog } from "../catalog/catalog.js";
+import type { AskedFields } from "../catalog/billed-fields.js";
+import { misspeltFields } from "../catalog/field-names.js";
 import type { Modality } from "../catalog/modality.js";
 import type { Model } from "../catalog/model.js";
 import { type BillableQuantities, costOf } from "../catalog/pricing.js";
-import type { Admitted } from "./admission.js";
-import { allInCallersWords } from "./attempts.js";
+import type { Admitted, GenerationTask } from "./admission.js";
 import type { Cancellation } from "./cancellation.js";
-import { type AskedFields, type GenerationPlan, type GenerationTask, toTask } from "./plan.js";
-import { assertPayable, GenerationRun, type Metered, type RunDependencies, type RunOptions, type WholeResult } from "./run.js";
-import { misspeltFields } from "./warnings.js";
+import { allInCallersWords } from "./failures.js";
+import {
+  assertPayable,
+  type GenerationPlan,
+  GenerationRun,
+  type Metered,
+  type RunDependencies,
+  type RunOptions,
+  type WholeResult,
+} from "./run.js";
 
 /** A generation whose amounts are known before it begins, as far as can be told. */
 export interface PricedPlan extends GenerationPlan {
@@ -34,7 +41,7 @@ export interface GenerationWork<Answer> {
 }
 
 export class Generations {
-  constructor(private readonly deps: RunDependencies & { readonly catalog: Catalog }) {}
+  constructor(private readonly deps: RunDependencies) {}
 
   /** Throws UNAUTHORIZED, BAD_REQUEST or FORBIDDEN. `expect` says what the model will be charged for at most, as far as can be told. */
   plan(
@@ -46,7 +53,7 @@ export class Generations {
     generationId?: string,
   ): PricedPlan {
     const notes = misspeltFields(modality, fields);
-    const task = toTask(ctx, this.deps.catalog, { modality, modelName, fields, notes }, generationId);
+    const task = this.deps.admission.task(ctx, { modality, modelName, fields, notes, generationId });
     return expecting(task, expect(task.model));
   }
 
@@ -66,13 +73,13 @@ export class Generations {
   }
 
   /** Limits and safety: to be passed before anything is held. */
-  admit(ctx: RequestContext, { caller, model }: GenerationPlan, work: Pick<GenerationWork<unknown>, "texts" | "safe">): Promise<Admitted> {
-    return this.deps.admission.admit(ctx, { caller, model, texts: work.texts, safe: work.safe ?? null });
+  admit(ctx: RequestContext, plan: GenerationPlan, { texts, safe }: Pick<GenerationWork<unknown>, "texts" | "safe">): Promise<Admitted> {
+    return this.deps.admission.pass(ctx, plan, texts, safe);
   }
 
-  /** See GenerationRun, whose `end` is its owner's to call. */
+  /** See GenerationRun, whose `end` is its owner's to call. `ctx` ends it, be it not the one that it was planned with. */
   begin(ctx: RequestContext, plan: GenerationPlan, options?: RunOptions): GenerationRun {
-    return new GenerationRun(ctx, plan, this.deps, options);
+    return new GenerationRun({ ...plan, request: ctx }, this.deps, options);
   }
 
   /** See `assertPayable` of run.ts. */

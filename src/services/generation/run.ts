@@ -8,20 +8,29 @@
  * 4. `settle` charges what was metered, or `release` nothing. Whichever comes first counts, whatever fails in between.
  * 5. `end`, always.
  */
-import type { RequestContext } from "../../context.js";
 import { type AppError, upstreamFailed } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
-import { NO_USAGE, USAGE_KINDS } from "../../lib/usage.js";
+import { NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
+import type { LedgerRecord } from "../../store/ledger.js";
 import type { Model } from "../catalog/model.js";
-import { type BillableQuantities, type BilledKind, costOf, type RateCard } from "../catalog/pricing.js";
-import { type Credits, type OpenCharge, payerOf } from "../credits/credits.js";
+import { type BillableQuantities, costOf, cutToCost, type RateCard } from "../catalog/pricing.js";
+import { type ChargeRequest, type Credits, type OpenCharge, payerOf } from "../credits/credits.js";
 import { servable } from "../safety/features.js";
-import type { Admission } from "./admission.js";
-import { type Answered, attempt, type HealthReporter, noteFailure } from "./attempts.js";
+import type { Admission, GenerationTask } from "./admission.js";
 import { CallerGone, Cancellation, type RunningGenerations } from "./cancellation.js";
-import { type GenerationPlan, type Progress, toLedgerRecord, underWay } from "./plan.js";
-import type { Receipt, UsageSource } from "./receipt.js";
-import { joinWarnings } from "./warnings.js";
+import { type HealthReporter, mayFallBack, noteFailure, toCallerError } from "./failures.js";
+import { joinWarnings, NO_WARNINGS, type Receipt, type UsageSource, type UsageStatus } from "./receipt.js";
+
+export interface GenerationPlan extends GenerationTask {
+  /** In nanocredits; see ChargeRequest. */
+  readonly hold: Pick<ChargeRequest, "estimate" | "least" | "most">;
+}
+
+export interface Answered<Answer> {
+  /** The one that answered. */
+  readonly model: Model;
+  readonly answer: Answer;
+}
 
 export interface RunDependencies {
   readonly credits: Credits;
@@ -55,9 +64,9 @@ export interface Outcome extends Metered, Pick<Receipt, "status" | "warnings" | 
 
 /** A generation that is answered whole. */
 export interface WholeWork<Answer> {
-  readonly call: (model: Model) => Promise<Answer>;
+  readonly call: (model: Model, run: GenerationRun) => Promise<Answer>;
   /** The hold is committed. What this throws is the caller's, and nothing is charged. */
-  readonly meter: (answered: Answered<Answer>) => WholeMetered | Promise<WholeMetered>;
+  readonly meter: (answered: Answered<Answer>, run: GenerationRun) => WholeMetered | Promise<WholeMetered>;
   /** The hold is committed; the upstream is called when this resolves. Without it, a caller with plenty does not wait for the hold. */
   readonly onHeld?: ((cancellation: Cancellation) => Promise<void>) | undefined;
 }
@@ -83,10 +92,9 @@ export class GenerationRun {
   private upstreamMs = 0;
 
   constructor(
-    private readonly ctx: RequestContext,
     readonly plan: GenerationPlan,
     private readonly deps: RunDependencies,
-    { signal = ctx.signal, totalMs = deps.totalMs, isStreamed = false }: RunOptions = {},
+    { signal = plan.request.signal, totalMs = deps.totalMs, isStreamed = false }: RunOptions = {},
   ) {
     this.cancellation = new Cancellation(signal, totalMs);
     deps.running.begin(this.cancellation, isStreamed);
@@ -96,17 +104,19 @@ export class GenerationRun {
   async answer<Answer>({ call, meter, onHeld }: WholeWork<Answer>): Promise<WholeResult<Answer>> {
     const { cancellation, plan } = this;
     try {
-      await this.hold();
+      const waiting = this.hold();
+      if (waiting) await waiting;
       if (onHeld) {
         await this.committed();
         await onHeld(cancellation);
       }
       // What an upstream has begun is paid for, so it is finished whoever waits. Nobody pays for what is free.
       if (!plan.isFree) cancellation.outlast(Number.POSITIVE_INFINITY);
-      const answered = await this.attempt(call);
+      const answered = await this.attempt((model) => call(model, this));
       this.noteSuccess(answered.model);
-      await this.committed();
-      const { quantities, source, warnings, isCut } = await meter(answered);
+      await this.openCharge.held;
+      const metering = meter(answered, this);
+      const { quantities, source, warnings, isCut } = metering instanceof Promise ? await metering : metering;
       const status = cancellation.isCallerGone ? "cancelled" : "ok";
       const cancelPolicy = plan.isFree ? "stop" : "finish";
       const receipt = await this.settle({ quantities, source, warnings, isCut, model: answered.model, status, cancelPolicy });
@@ -119,12 +129,13 @@ export class GenerationRun {
     }
   }
 
-  /** Resolves when an upstream may be called. Rejects with INSUFFICIENT_BALANCE, KEY_BUDGET_EXHAUSTED or SERVICE_UNAVAILABLE. */
-  async hold(): Promise<void> {
+  /** Null: an upstream may be called; else resolves when it may. Rejects with INSUFFICIENT_BALANCE, KEY_BUDGET_EXHAUSTED or SERVICE_UNAVAILABLE. */
+  hold(): Promise<void> | null {
     const charge = openCharge(this.deps.credits, this.plan);
     this.charge = charge;
-    if (!charge.isComfortable) await charge.held;
+    if (!charge.isComfortable) return charge.held;
     this.cancellation.followHold(charge.held);
+    return null;
   }
 
   /** Resolves when what is set aside is committed; rejects as `hold` does. */
@@ -146,15 +157,28 @@ export class GenerationRun {
     return this.openCharge.isNoteDue;
   }
 
-  /** Rejects with what the caller is told of the first failure; see `attempt` of attempts.ts. */
+  /**
+   * Rejects with what the caller is told of the first failure, which is that of the model that was asked for: it is what a repetition
+   * meets first, and a fallback that finds the request wanting says nothing about that model. What ends all of it from here, such as the
+   * time that is up, is told instead. A fallback's own fallbacks are not followed, and nobody else is asked for a caller who has gone.
+   */
   async attempt<Answer>(call: (model: Model) => Promise<Answer>): Promise<Answered<Answer>> {
-    const { candidates, safety } = this.plan;
+    const { plan, cancellation } = this;
+    const { signal } = cancellation;
+    const failures: unknown[] = [];
     this.noteCalled();
-    const answered = await attempt(servable(candidates, safety?.applied), this.cancellation, call, (model, error) =>
-      this.noteFailure(model, error),
-    );
-    this.noteUpstream();
-    return answered;
+    for (const model of servable(plan.candidates, plan.safety?.applied)) {
+      try {
+        const answer = await call(model);
+        this.noteUpstream();
+        return { model, answer };
+      } catch (error) {
+        failures.push(toCallerError(error, model));
+        this.noteFailure(model, error);
+        if (signal.aborted || cancellation.isCallerGone || !mayFallBack(error)) break;
+      }
+    }
+    throw signal.aborted ? failures.at(-1) : failures[0];
   }
 
   /** An upstream is at work from now on. */
@@ -174,7 +198,7 @@ export class GenerationRun {
 
   /** One of the candidates has given its whole answer. */
   noteSuccess(model: Model): void {
-    this.deps.healthReporter.succeeded(this.plan.caller, model);
+    if (model.isCommunity) this.deps.healthReporter.succeeded(this.plan.caller, model);
   }
 
   /** One of them has not. */
@@ -218,12 +242,12 @@ export class GenerationRun {
       upstreamMs: this.upstreamMs,
       responseMs: record.responseTimeMs,
       firstTokenMs: firstByteMs,
-      warnings: joinWarnings(plan.notes, warnings),
+      warnings: plan.notes.length + warnings.length === 0 ? NO_WARNINGS : joinWarnings(plan.notes, warnings),
       isCut,
       cancelPolicy,
       safety: plan.safety,
     };
-    deps.admission.concluded(this.ctx, plan, this.receipt);
+    deps.admission.concluded(plan, this.receipt);
     return this.receipt;
   }
 
@@ -274,6 +298,7 @@ export async function assertPayable(credits: Credits, plan: GenerationPlan): Pro
 
 function openCharge(credits: Credits, plan: GenerationPlan): OpenCharge {
   const { generationId, caller, model, hold, isFree } = plan;
+  const record = toLedgerRecord(plan, underWay(model.id));
   return credits.open({
     generationId,
     payer: payerOf(caller),
@@ -282,24 +307,68 @@ function openCharge(credits: Credits, plan: GenerationPlan): OpenCharge {
     most: hold.most,
     paidOnly: model.paidOnly,
     isFree,
-    record: toLedgerRecord(plan, underWay(model.id)),
+    record,
   });
 }
-
-const KINDS: readonly BilledKind[] = [...USAGE_KINDS, "inputCacheWriteHourTokens", "imageRequests", "characters", "inputAudioMilliseconds"];
 
 /**
  * The same when it costs no more than `heldNanocredits`. Else every amount is cut in one proportion, and is the gateway's estimate: a usage
  * row shows what was charged for, so what was reported is cut and not only its price.
  */
 export function capToHold({ quantities, source }: Metered, rates: RateCard, heldNanocredits: bigint): Metered {
-  const cost = costOf(quantities, rates);
-  if (cost <= heldNanocredits) return { quantities, source };
-  const cut = KINDS.filter((kind) => quantities[kind]).map((kind) => [kind, share(quantities[kind] ?? 0, heldNanocredits, cost)]);
-  return { quantities: { ...quantities, ...Object.fromEntries(cut) }, source: source === "provider" ? "estimated" : source };
+  const cut = cutToCost(quantities, rates, heldNanocredits);
+  return { quantities: cut, source: cut !== quantities && source === "provider" ? "estimated" : source };
 }
 
-/** Rounded down, so that the parts never cost more than the whole may. */
-function share(amount: number, held: bigint, cost: bigint): number {
-  return Number((BigInt(amount) * held) / cost);
+/** How far a generation has come, as its usage row tells it. */
+interface Progress {
+  readonly modelUsed: string;
+  readonly usage: UsageQuantities;
+  readonly usageSource: UsageSource;
+  readonly status: UsageStatus;
+  /** From the request to the first byte; null when there was none, or the answer came whole. */
+  readonly firstByteMs: number | null;
+}
+
+/** Of a generation that is under way: what is charged should nobody be there to finish it. */
+function underWay(modelUsed: string, usage: UsageQuantities = NO_USAGE, firstByteMs: number | null = null): Progress {
+  return { modelUsed, usage, usageSource: "partial", status: "cancelled", firstByteMs };
+}
+
+/** The usage row; `credit_flush` adds what was charged and by which bucket. */
+function toLedgerRecord({ caller, model, startedAt }: GenerationTask, progress: Progress): LedgerRecord {
+  const isKey = caller.kind === "key";
+  const { modelUsed, usage, usageSource, status, firstByteMs } = progress;
+  return {
+    timestamp: new Date().toISOString(),
+    apiKeyName: isKey ? caller.apiKeyName : null,
+    apiKeyType: isKey ? caller.apiKeyType : null,
+    // Usage knows no kind for it: a moderation model reads text (docs/spec/usage.md#rows).
+    modality: model.modality === "moderation" ? "text" : model.modality,
+    model: model.id,
+    modelUsed,
+    usage: toColumns(usage),
+    responseTimeMs: Math.round(performance.now() - startedAt),
+    timeToFirstTokenMs: firstByteMs === null ? null : Math.round(firstByteMs),
+    status,
+    usageSource,
+    parentRequestId: caller.run?.parentRequestId ?? null,
+  };
+}
+
+/** What of it the usage row has columns for. */
+function toColumns(usage: UsageQuantities): UsageQuantities {
+  return {
+    inputTextTokens: usage.inputTextTokens,
+    inputCachedTokens: usage.inputCachedTokens,
+    inputCacheWriteTokens: usage.inputCacheWriteTokens,
+    inputAudioTokens: usage.inputAudioTokens,
+    inputImageTokens: usage.inputImageTokens,
+    outputTextTokens: usage.outputTextTokens,
+    outputReasoningTokens: usage.outputReasoningTokens,
+    outputAudioTokens: usage.outputAudioTokens,
+    outputImageTokens: usage.outputImageTokens,
+    outputVideoMilliseconds: usage.outputVideoMilliseconds,
+    outputAudioMilliseconds: usage.outputAudioMilliseconds,
+  };
 }

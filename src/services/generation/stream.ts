@@ -9,7 +9,7 @@
  */
 import { upstreamFailed } from "../../errors.js";
 import type { Model } from "../catalog/model.js";
-import { toCallerError } from "./attempts.js";
+import { toCallerError } from "./failures.js";
 import type { Receipt } from "./receipt.js";
 import type { GenerationRun } from "./run.js";
 

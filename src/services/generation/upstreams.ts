@@ -14,6 +14,7 @@ import type { ChatProvider, Provider, UpstreamTimeouts } from "../../providers/p
 import { createSandboxProvider } from "../../providers/sandbox/sandbox.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Model, Upstream } from "../catalog/model.js";
+import type { GenerationTask } from "./admission.js";
 
 /** Unspecified: gateways that a request may come through; one that comes back more often goes in circles. */
 export const HOPS_MAX = 3;
@@ -117,6 +118,21 @@ function tellingHops(
   };
 }
 
+/** The generation that the agent answers. */
+export interface AgentCall {
+  readonly ctx: RequestContext;
+  readonly generationId: string;
+}
+
+/**
+ * What answers a chat when its model is an agent that the gateway runs: in the place of an upstream, so that an agent's answer is
+ * held, streamed, metered and recorded like any other. Only the models that the agent asks cost something.
+ */
+export interface AgentProviders {
+  /** The agent `model` at work on this call. Its `complete` and `stream` throw AppErrors and ProviderErrors. */
+  chat(model: Model, call: AgentCall): ChatProvider;
+}
+
 /** What a provider may offer. */
 export type Ability = Exclude<keyof Provider, "close">;
 
@@ -132,6 +148,7 @@ export class Upstreams {
     dispose: (upstream) => this.letGo(upstream),
   });
   private readonly closing = new Set<Promise<void>>();
+  private agents: AgentProviders | null = null;
 
   constructor(
     private readonly catalog: Catalog,
@@ -139,8 +156,15 @@ export class Upstreams {
     private readonly outbound: OutboundGuard,
   ) {}
 
-  chat(ctx: Pick<RequestContext, "hops">, model: Model): ChatProvider {
-    return this.serving(ctx, model, "chat");
+  /** From now on agents that the gateway runs are asked of them. */
+  includeAgents(agents: AgentProviders): void {
+    this.agents = agents;
+  }
+
+  /** Who answers a chat of that model: its upstream, or the agent that it is. Throws as `serving` does. */
+  chat({ request, generationId }: GenerationTask, model: Model): ChatProvider {
+    const isRunHere = model.agentType === "prompt_agent" || model.agentType === "code_agent";
+    return isRunHere && this.agents ? this.agents.chat(model, { ctx: request, generationId }) : this.serving(request, model, "chat");
   }
 
   /**

@@ -22,7 +22,7 @@ import { HEARTBEAT_DEAD_MS } from "../../limits.js";
 import type { BlobStore } from "../../store/blobs.js";
 import type { Database } from "../../store/database.js";
 import { requireCaller } from "../access/permissions.js";
-import { ReservedId } from "../generation/plan.js";
+import { ReservedId } from "../generation/admission.js";
 import { parseInput, storableText } from "../requests/input.js";
 import type { AnswerRoom } from "./answer-room.js";
 import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX, IDEMPOTENT_ANSWER_BYTES_MAX } from "./limits.js";

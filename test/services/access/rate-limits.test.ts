@@ -51,6 +51,17 @@ function modelWith(perUserRpm: number | null, id = "acme/chat"): Model {
 
 const PLAIN = modelWith(null);
 
+/** As a generation is let in that is asked for in that context. */
+function admit(limits: RateLimits, { clientAddress }: RequestContext, caller: KeyCaller, model: Model): Promise<void> | null {
+  return limits.admit(limits.nameOf(caller, clientAddress), caller, model);
+}
+
+/** As it is charged in the end: what no key's limits count is not told of. */
+function charge(limits: RateLimits, ctx: RequestContext, caller: KeyCaller, nanocredits: bigint): void {
+  const name = limits.nameOf(caller, ctx.clientAddress);
+  if (name !== null) limits.charged(name, nanocredits, ctx);
+}
+
 /** Seconds to wait when it was refused, else 0. */
 async function attempt(admitted: Promise<void> | null): Promise<number> {
   try {
@@ -143,12 +154,12 @@ describe("limits by a moved clock", () => {
       const limits = await createLimits();
       const key = keyOf("pk");
 
-      expect(await countAdmitted(60, () => limits.admit(HERE, key, PLAIN))).toBe(60);
-      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(60);
-      expect(await attempt(limits.admit(contextAt("203.0.113.2"), key, PLAIN))).toBe(0);
-      expect(await attempt(limits.admit(HERE, keyOf("other"), PLAIN))).toBe(0);
+      expect(await countAdmitted(60, () => admit(limits, HERE, key, PLAIN))).toBe(60);
+      expect(await attempt(admit(limits, HERE, key, PLAIN))).toBe(60);
+      expect(await attempt(admit(limits, contextAt("203.0.113.2"), key, PLAIN))).toBe(0);
+      expect(await attempt(admit(limits, HERE, keyOf("other"), PLAIN))).toBe(0);
       vi.advanceTimersByTime(60_000);
-      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(0);
+      expect(await attempt(admit(limits, HERE, key, PLAIN))).toBe(0);
     });
 
     it("counts no request of an agent at work for it, but what that costs", async () => {
@@ -156,60 +167,60 @@ describe("limits by a moved clock", () => {
       const key = keyOf("pk");
       const agent = { ...key, run: { parentRequestId: "0199f000-0000-7000-8000-000000000001", maxCost: 0n } };
 
-      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(0);
-      expect(await attempt(limits.admit(HERE, agent, PLAIN))).toBe(0);
-      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBeGreaterThan(0);
-      limits.charged(HERE, agent, 10n * CREDIT);
-      expect(await attempt(limits.admit(HERE, agent, PLAIN))).toBeGreaterThan(0);
+      expect(await attempt(admit(limits, HERE, key, PLAIN))).toBe(0);
+      expect(await attempt(admit(limits, HERE, agent, PLAIN))).toBe(0);
+      expect(await attempt(admit(limits, HERE, key, PLAIN))).toBeGreaterThan(0);
+      charge(limits, HERE, agent, 10n * CREDIT);
+      expect(await attempt(admit(limits, HERE, agent, PLAIN))).toBeGreaterThan(0);
     });
 
     it("is let in while a nanocredit is left of ten hours' worth, and pays what it cost although that is more", async () => {
       const limits = await createLimits();
       const key = keyOf("pk");
 
-      limits.charged(HERE, key, 10n * CREDIT - 1n);
-      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(0);
-      limits.charged(HERE, key, CREDIT + 1n);
+      charge(limits, HERE, key, 10n * CREDIT - 1n);
+      expect(await attempt(admit(limits, HERE, key, PLAIN))).toBe(0);
+      charge(limits, HERE, key, CREDIT + 1n);
 
       // One credit below zero: above it in an hour and one nanocredit's time.
-      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(3601);
+      expect(await attempt(admit(limits, HERE, key, PLAIN))).toBe(3601);
       vi.advanceTimersByTime(HOUR_MS);
-      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(1);
+      expect(await attempt(admit(limits, HERE, key, PLAIN))).toBe(1);
       vi.advanceTimersByTime(1);
-      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(0);
+      expect(await attempt(admit(limits, HERE, key, PLAIN))).toBe(0);
     });
 
     it("refills to ten hours' worth and no further", async () => {
       const limits = await createLimits({ publishableRequestsPerMinute: 1_000_000 });
       const key = keyOf("pk");
-      limits.charged(HERE, key, 10n * CREDIT);
+      charge(limits, HERE, key, 10n * CREDIT);
       vi.advanceTimersByTime(1_000 * HOUR_MS);
 
-      limits.charged(HERE, key, 10n * CREDIT - 1n);
-      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(0);
-      limits.charged(HERE, key, 1n);
+      charge(limits, HERE, key, 10n * CREDIT - 1n);
+      expect(await attempt(admit(limits, HERE, key, PLAIN))).toBe(0);
+      charge(limits, HERE, key, 1n);
 
-      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBe(1);
+      expect(await attempt(admit(limits, HERE, key, PLAIN))).toBe(1);
     });
 
     it("has a bucket for each address, and pays nothing for what is free", async () => {
       const limits = await createLimits();
       const key = keyOf("pk");
 
-      limits.charged(HERE, key, 0n);
-      limits.charged(HERE, key, 11n * CREDIT);
+      charge(limits, HERE, key, 0n);
+      charge(limits, HERE, key, 11n * CREDIT);
 
-      expect(await attempt(limits.admit(HERE, key, PLAIN))).toBeGreaterThan(0);
-      expect(await attempt(limits.admit(contextAt("203.0.113.2"), key, PLAIN))).toBe(0);
+      expect(await attempt(admit(limits, HERE, key, PLAIN))).toBeGreaterThan(0);
+      expect(await attempt(admit(limits, contextAt("203.0.113.2"), key, PLAIN))).toBe(0);
     });
 
     it("is never let in when it is given no credits, and always with more than there can be", async () => {
       const none = await createLimits({ publishableCreditsPerHour: 0n });
       const plenty = await createLimits({ publishableCreditsPerHour: 2n ** 62n });
 
-      expect(await attempt(none.admit(HERE, keyOf("pk"), PLAIN))).toBe(3600);
-      plenty.charged(HERE, keyOf("pk"), 1_000_000n * CREDIT);
-      expect(await attempt(plenty.admit(HERE, keyOf("pk"), PLAIN))).toBe(0);
+      expect(await attempt(admit(none, HERE, keyOf("pk"), PLAIN))).toBe(3600);
+      charge(plenty, HERE, keyOf("pk"), 1_000_000n * CREDIT);
+      expect(await attempt(admit(plenty, HERE, keyOf("pk"), PLAIN))).toBe(0);
     });
   });
 
@@ -218,9 +229,9 @@ describe("limits by a moved clock", () => {
       const limits = await createLimits({ publishableRequestsPerMinute: 1 });
       const key = keyOf("sk", "secret");
 
-      limits.charged(HERE, key, 1_000n * CREDIT);
+      charge(limits, HERE, key, 1_000n * CREDIT);
 
-      for (let index = 0; index < 100; index += 1) expect(limits.admit(HERE, key, PLAIN)).toBeNull();
+      for (let index = 0; index < 100; index += 1) expect(admit(limits, HERE, key, PLAIN)).toBeNull();
     });
   });
 
@@ -237,20 +248,20 @@ describe("limits by a moved clock", () => {
       const key = keyOf("sk", "secret");
       const model = modelWith(rpm);
 
-      expect(await countAdmitted(burst, () => limits.admit(HERE, key, model))).toBe(burst);
-      expect(await attempt(limits.admit(HERE, key, model))).toBe(waitSeconds);
+      expect(await countAdmitted(burst, () => admit(limits, HERE, key, model))).toBe(burst);
+      expect(await attempt(admit(limits, HERE, key, model))).toBe(waitSeconds);
       vi.advanceTimersByTime(Math.ceil(60_000 / rpm) - (rpm === 2.5 ? 12_000 : 0) - 1);
-      if (rpm < 600) expect(await attempt(limits.admit(HERE, key, model))).toBe(1);
+      if (rpm < 600) expect(await attempt(admit(limits, HERE, key, model))).toBe(1);
       vi.advanceTimersByTime(1);
-      expect(await attempt(limits.admit(HERE, key, model))).toBe(0);
-      expect(await attempt(limits.admit(HERE, key, model))).toBeGreaterThan(0);
+      expect(await attempt(admit(limits, HERE, key, model))).toBe(0);
+      expect(await attempt(admit(limits, HERE, key, model))).toBeGreaterThan(0);
     });
 
     it("holds over any length of time: no more than the rate and one burst", async () => {
       const limits = await createLimits();
       let admitted = 0;
       for (let step = 0; step < 60; step += 1) {
-        if ((await attempt(limits.admit(HERE, keyOf("sk", "secret"), modelWith(1.7)))) === 0) admitted += 1;
+        if ((await attempt(admit(limits, HERE, keyOf("sk", "secret"), modelWith(1.7)))) === 0) admitted += 1;
         vi.advanceTimersByTime(10_000);
       }
 
@@ -261,10 +272,10 @@ describe("limits by a moved clock", () => {
     it("counts each account and each model apart, keys of one account together", async () => {
       const limits = await createLimits();
 
-      expect(await attempt(limits.admit(HERE, keyOf("a", "secret"), modelWith(1)))).toBe(0);
-      expect(await attempt(limits.admit(HERE, keyOf("b", "secret"), modelWith(1)))).toBe(60);
-      expect(await attempt(limits.admit(HERE, keyOf("c", "secret", "another account"), modelWith(1)))).toBe(0);
-      expect(await attempt(limits.admit(HERE, keyOf("a", "secret"), modelWith(1, "acme/other")))).toBe(0);
+      expect(await attempt(admit(limits, HERE, keyOf("a", "secret"), modelWith(1)))).toBe(0);
+      expect(await attempt(admit(limits, HERE, keyOf("b", "secret"), modelWith(1)))).toBe(60);
+      expect(await attempt(admit(limits, HERE, keyOf("c", "secret", "another account"), modelWith(1)))).toBe(0);
+      expect(await attempt(admit(limits, HERE, keyOf("a", "secret"), modelWith(1, "acme/other")))).toBe(0);
     });
   });
 });
@@ -349,8 +360,8 @@ describe.skipIf(!isRedisInstalled)(`shared through Redis (${isRedisInstalled ? "
       );
 
     expect(await both((limits) => limits.countAnonymous("198.51.100.1"), 110)).toBe(100);
-    expect(await both((limits) => limits.admit(HERE, keyOf("shared"), PLAIN), 70)).toBe(60);
-    expect(await both((limits) => limits.admit(HERE, keyOf("sk", "secret"), modelWith(5, "acme/shared")), 10)).toBe(5);
+    expect(await both((limits) => admit(limits, HERE, keyOf("shared"), PLAIN), 70)).toBe(60);
+    expect(await both((limits) => admit(limits, HERE, keyOf("sk", "secret"), modelWith(5, "acme/shared")), 10)).toBe(5);
     expect(await attempt(a.countAnonymous("198.51.100.1"))).toBeGreaterThanOrEqual(9);
   });
 
@@ -358,13 +369,13 @@ describe.skipIf(!isRedisInstalled)(`shared through Redis (${isRedisInstalled ? "
     const [a, b] = [await open(), await open()];
     const key = keyOf("credits");
 
-    a.charged(HERE, key, 10n * CREDIT - 1n);
-    expect(await attempt(a.admit(HERE, key, PLAIN))).toBe(0);
-    expect(await attempt(b.admit(HERE, key, PLAIN))).toBe(0);
-    a.charged(HERE, key, 3n * CREDIT);
-    await attempt(a.admit(HERE, key, PLAIN));
+    charge(a, HERE, key, 10n * CREDIT - 1n);
+    expect(await attempt(admit(a, HERE, key, PLAIN))).toBe(0);
+    expect(await attempt(admit(b, HERE, key, PLAIN))).toBe(0);
+    charge(a, HERE, key, 3n * CREDIT);
+    await attempt(admit(a, HERE, key, PLAIN));
 
-    const wait = await attempt(b.admit(HERE, key, PLAIN));
+    const wait = await attempt(admit(b, HERE, key, PLAIN));
     expect(wait).toBeGreaterThanOrEqual(3 * 3600 - 2);
     expect(wait).toBeLessThanOrEqual(3 * 3600);
   });
@@ -372,7 +383,7 @@ describe.skipIf(!isRedisInstalled)(`shared through Redis (${isRedisInstalled ? "
   it("refills by Redis's clock", async () => {
     const limits = await open();
     const model = modelWith(600, "acme/fast");
-    const once = () => limits.admit(HERE, keyOf("sk", "secret"), model);
+    const once = () => admit(limits, HERE, keyOf("sk", "secret"), model);
     const started = Date.now();
     const first = await Promise.all(Array.from({ length: 700 }, () => attempt(once())));
     const elapsed = Date.now() - started;
@@ -390,8 +401,8 @@ describe.skipIf(!isRedisInstalled)(`shared through Redis (${isRedisInstalled ? "
 
     await redis.kill9();
     expect(await countAdmitted(5, () => limits.countAnonymous("198.51.100.9"))).toBe(3);
-    expect(await attempt(limits.admit(HERE, keyOf("pk-away"), modelWith(1, "acme/away")))).toBe(0);
-    limits.charged(HERE, keyOf("pk-away"), CREDIT);
+    expect(await attempt(admit(limits, HERE, keyOf("pk-away"), modelWith(1, "acme/away")))).toBe(0);
+    charge(limits, HERE, keyOf("pk-away"), CREDIT);
 
     const warning = "rate limits are counted by each process alone, because Redis does not answer";
     await eventually(() => expect(warnings).toEqual(opened.map(() => warning)));

@@ -591,28 +591,28 @@ describe("What is committed", () => {
 describe("The estimate of a request that states no limit", () => {
   it("is assumed at first, then the mean of what the account was answered, the newest counting most", () => {
     const estimates = new OutputEstimates();
-    expect(estimates.meanOf("me", "acme/chat")).toBe(OUTPUT_TOKENS_ASSUMED);
+    expect(estimates.of("me", "acme/chat").mean).toBe(OUTPUT_TOKENS_ASSUMED);
 
-    for (let answer = 0; answer < 3; answer += 1) estimates.learn("me", "acme/chat", 100);
-    expect(estimates.meanOf("me", "acme/chat")).toBe(100);
-    estimates.learn("me", "acme/chat", 205);
-    expect(estimates.meanOf("me", "acme/chat")).toBe(111);
-    estimates.learn("me", "acme/chat", 0);
-    expect(estimates.meanOf("me", "acme/chat")).toBe(100);
-    expect(estimates.meanOf("me", "acme/other")).toBe(OUTPUT_TOKENS_ASSUMED);
+    for (let answer = 0; answer < 3; answer += 1) estimates.of("me", "acme/chat").learn(100);
+    expect(estimates.of("me", "acme/chat").mean).toBe(100);
+    estimates.of("me", "acme/chat").learn(205);
+    expect(estimates.of("me", "acme/chat").mean).toBe(111);
+    estimates.of("me", "acme/chat").learn(0);
+    expect(estimates.of("me", "acme/chat").mean).toBe(100);
+    expect(estimates.of("me", "acme/other").mean).toBe(OUTPUT_TOKENS_ASSUMED);
   });
 
   it("begins where others are, each of them one voice, and within bounds", () => {
     const estimates = new OutputEstimates();
-    for (let answer = 0; answer < 1_000; answer += 1) estimates.learn("steering", "acme/chat", 1);
-    expect(estimates.meanOf("me", "acme/chat")).toBe(OUTPUT_TOKENS_ASSUMED / 4);
+    for (let answer = 0; answer < 1_000; answer += 1) estimates.of("steering", "acme/chat").learn(1);
+    expect(estimates.of("me", "acme/chat").mean).toBe(OUTPUT_TOKENS_ASSUMED / 4);
 
-    estimates.learn("honest", "acme/chat", 2_000);
-    expect(estimates.meanOf("me", "acme/chat")).toBe(1_001);
-    for (let answer = 0; answer < 3; answer += 1) estimates.learn("me", "acme/chat", 700);
-    expect(estimates.meanOf("me", "acme/chat")).toBe(700);
-    for (let account = 0; account < 100; account += 1) estimates.learn(`inflating ${account}`, "acme/chat", 1_000_000);
-    expect(estimates.meanOf("another", "acme/chat")).toBe(OUTPUT_TOKENS_ASSUMED * 4);
-    expect(estimates.meanOf("me", "acme/chat")).toBe(700);
+    estimates.of("honest", "acme/chat").learn(2_000);
+    expect(estimates.of("me", "acme/chat").mean).toBe(1_001);
+    for (let answer = 0; answer < 3; answer += 1) estimates.of("me", "acme/chat").learn(700);
+    expect(estimates.of("me", "acme/chat").mean).toBe(700);
+    for (let account = 0; account < 100; account += 1) estimates.of(`inflating ${account}`, "acme/chat").learn(1_000_000);
+    expect(estimates.of("another", "acme/chat").mean).toBe(OUTPUT_TOKENS_ASSUMED * 4);
+    expect(estimates.of("me", "acme/chat").mean).toBe(700);
   });
 });

@@ -9,7 +9,7 @@ import { OutboundGuard, type OutboundGuardOptions } from "../../../src/lib/outbo
 import { ProviderError } from "../../../src/providers/provider.js";
 import type { Catalog } from "../../../src/services/catalog/catalog.js";
 import type { Model, Upstream } from "../../../src/services/catalog/model.js";
-import { toCallerError } from "../../../src/services/generation/attempts.js";
+import { toCallerError } from "../../../src/services/generation/failures.js";
 import { COMMUNITY_UPSTREAMS_MAX, COMMUNITY_WAITING_MAX, HOPS_MAX, Upstreams } from "../../../src/services/generation/upstreams.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
 import { chatChunk } from "../../support/openai-bodies.js";
@@ -78,7 +78,7 @@ describe("an address", () => {
 
     for (const text of PRIVATE_URLS) {
       const model = modelAt(text.replace("PORT", String(server.port)));
-      const failure = await failureOf(() => Promise.resolve().then(() => upstreams.chat({}, model).complete(call())));
+      const failure = await failureOf(() => Promise.resolve().then(() => upstreams.serving({}, model, "chat").complete(call())));
       expect(failure, text).toBeInstanceOf(ProviderError);
       expect(toCallerError(failure, model), text).toMatchObject({ code: "UPSTREAM_ERROR", message: "The upstream could not be reached." });
     }
@@ -94,7 +94,7 @@ describe("an address", () => {
     const seen = server.connectionsSeen();
     await opened.at(-1)?.guard.check(address);
 
-    const failure = await failureOf(() => upstreams.chat({}, modelAt(address)).complete(call()));
+    const failure = await failureOf(() => upstreams.serving({}, modelAt(address), "chat").complete(call()));
 
     expect(toCallerError(failure, modelAt(address))).toMatchObject({ code: "UPSTREAM_ERROR" });
     expect(server.connectionsSeen()).toBe(seen);
@@ -106,7 +106,7 @@ describe("an address", () => {
     for (const status of [301, 302, 307, 308]) {
       server.replyNext(raw("", { status, headers: { location: `http://127.0.0.1:${target.port}/` } }));
 
-      const failure = await failureOf(() => upstreams.chat({}, modelAt(url())).complete(call()));
+      const failure = await failureOf(() => upstreams.serving({}, modelAt(url()), "chat").complete(call()));
 
       expect(toCallerError(failure, modelAt(url()))).toMatchObject({ code: "UPSTREAM_ERROR" });
     }
@@ -123,7 +123,7 @@ describe("an answer", () => {
     ["nested a thousand deep", json(`{"choices":${"[".repeat(1_000)}${"]".repeat(1_000)}}`)],
   ])("%s is no answer", async (_, reply) => {
     server.replyNext(reply);
-    const failure = await failureOf(() => open().chat({}, modelAt(url())).complete(call()));
+    const failure = await failureOf(() => open().serving({}, modelAt(url()), "chat").complete(call()));
     expect(failure).toMatchObject({ kind: "invalid-response" });
   });
 });
@@ -134,14 +134,14 @@ describe("gateways on the way", () => {
     [0, "1"],
     [HOPS_MAX, String(HOPS_MAX + 1)],
   ])("are counted: after %s the next is told %s", async (hops, told) => {
-    await open().chat({ hops }, modelAt(url())).complete(call());
+    await open().serving({ hops }, modelAt(url()), "chat").complete(call());
     expect(server.requests.at(-1)?.headers["x-sluice-hops"]).toBe(told);
   });
 
   it.each([HOPS_MAX + 1, Number.POSITIVE_INFINITY])("may not be %s", async (hops) => {
     const seen = server.requests.length;
 
-    const failure = await failureOf(async () => open().chat({ hops }, modelAt(url())));
+    const failure = await failureOf(async () => open().serving({ hops }, modelAt(url()), "chat"));
 
     expect(failure).toBeInstanceOf(AppError);
     expect(failure).toMatchObject({ code: "BAD_REQUEST", param: "model" });
@@ -151,9 +151,9 @@ describe("gateways on the way", () => {
   it("are told to an operator's upstream when there were some", async () => {
     const own = open({}, { wireFormat: "openai", endpoint: undefined, isTrusted: true, baseUrl: server.baseUrl });
 
-    await own.chat({}, modelAt("acme")).complete(call());
+    await own.serving({}, modelAt("acme"), "chat").complete(call());
     expect(server.requests.at(-1)?.headers).not.toHaveProperty("x-sluice-hops");
-    await own.chat({ hops: 1 }, modelAt("acme")).complete(call());
+    await own.serving({ hops: 1 }, modelAt("acme"), "chat").complete(call());
     expect(server.requests.at(-1)?.headers["x-sluice-hops"]).toBe("2");
   });
 });
@@ -166,15 +166,15 @@ describe("what is kept of them", () => {
     });
     const upstreams = open();
     server.replyNext(sse([chatChunk({ content: "a" }), waitFor(finished), chatChunk({ content: "b" }, "stop")]));
-    const stream = await upstreams.chat({}, modelAt(url("/first"))).stream(call());
+    const stream = await upstreams.serving({}, modelAt(url("/first")), "chat").stream(call());
     const connection = server.requests.at(-1)?.connection;
 
-    for (let index = 0; index < COMMUNITY_UPSTREAMS_MAX; index += 1) upstreams.chat({}, modelAt(url(`/${index}`)));
+    for (let index = 0; index < COMMUNITY_UPSTREAMS_MAX; index += 1) upstreams.serving({}, modelAt(url(`/${index}`)), "chat");
     finish();
     const pieces: unknown[] = [];
     for await (const batch of stream) pieces.push(...batch.map(({ object }) => object.choices?.[0]?.delta?.content));
     expect(pieces).toEqual(["a", "b"]);
-    await upstreams.chat({}, modelAt(url("/v1/chat/completions?first"))).complete(call());
+    await upstreams.serving({}, modelAt(url("/v1/chat/completions?first")), "chat").complete(call());
 
     expect(server.requests.at(-1)?.connection).not.toBe(connection);
   });
@@ -183,7 +183,7 @@ describe("what is kept of them", () => {
     const upstreams = open();
     const connections = new Set<number | undefined>();
     for (const hops of [0, 1, 2]) {
-      await upstreams.chat({ hops }, modelAt(url())).complete(call());
+      await upstreams.serving({ hops }, modelAt(url()), "chat").complete(call());
       connections.add(server.requests.at(-1)?.connection);
     }
     // A request that follows at once may find the connection still busy.
@@ -196,10 +196,10 @@ describe("what is kept of them", () => {
     const leaving = new AbortController();
     setMaxListeners(0, leaving.signal);
     const many = Array.from({ length: 64 + COMMUNITY_WAITING_MAX }, () =>
-      failureOf(() => upstreams.chat({}, modelAt(url())).complete({ ...call(), signal: leaving.signal })),
+      failureOf(() => upstreams.serving({}, modelAt(url()), "chat").complete({ ...call(), signal: leaving.signal })),
     );
 
-    const failure = await failureOf(() => upstreams.chat({}, modelAt(url())).complete(call()));
+    const failure = await failureOf(() => upstreams.serving({}, modelAt(url()), "chat").complete(call()));
 
     expect(failure).toMatchObject({ kind: "network", message: "Too many requests wait for a connection to the upstream." });
     leaving.abort(new Error("done"));

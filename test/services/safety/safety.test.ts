@@ -2,13 +2,14 @@
 import { describe, expect, it } from "vitest";
 import type { RequestContext } from "../../../src/context.js";
 import { createApiKeyText } from "../../../src/lib/api-key-format.js";
+import type { RateLimits } from "../../../src/services/access/rate-limits.js";
+import type { Catalog } from "../../../src/services/catalog/catalog.js";
 import type { Model, SafetyFeature } from "../../../src/services/catalog/model.js";
-import type { Admission } from "../../../src/services/generation/admission.js";
-import { admitChat } from "../../../src/services/generation/chat/chat.js";
-import type { ChatCompletionInput, ChatPlan } from "../../../src/services/generation/chat/plan.js";
+import { Admission, type Asked, type GenerationCounter, type NamedAddresses } from "../../../src/services/generation/admission.js";
 import { featuresOf, isChecked, servable } from "../../../src/services/safety/features.js";
 import { findPersonalData } from "../../../src/services/safety/personal-data.js";
 import { type Detect, quoteMarksInJson, redactAll } from "../../../src/services/safety/redaction.js";
+import type { Safety } from "../../../src/services/safety/safety.js";
 import { findSecrets } from "../../../src/services/safety/secrets.js";
 import { processorMsSoFar } from "../../support/growth.js";
 
@@ -43,11 +44,16 @@ describe("the features of a request", () => {
   });
 
   it("cost a chat that has none no further step", () => {
-    const admission = { limit: () => null } as unknown as Admission;
-    const input = { messages: [] } as unknown as ChatCompletionInput;
-    const plan = { model: model(), candidates: [] } as unknown as ChatPlan;
+    const plain = { ...model(), rates: {}, capabilities: [], modality: "text", upstreamId: "acme" } as unknown as Model;
+    const catalog = { resolve: () => plain, fallbacksOf: () => [] } as unknown as Catalog;
+    const limits = { nameOf: () => null, admit: () => null } as unknown as RateLimits;
+    const admission = new Admission(catalog, limits, ...([] as unknown as [Safety, NamedAddresses, GenerationCounter]));
+    const ctx = { caller: { kind: "session" } } as unknown as RequestContext;
+    const asked: Asked = { modality: "text", modelName: null, fields: {}, notes: [] };
 
-    expect(admitChat({} as RequestContext, plan, input, admission)).toBeNull();
+    const admitted = admission.admit(ctx, asked, { safe: undefined, addresses: () => [], texts: () => ["Hello"] });
+
+    expect(admitted).toMatchObject({ task: { model: plain, safety: null }, texts: null });
   });
 });
 

@@ -3,7 +3,7 @@
  * asked for, cut to what is held, with its usage.
  */
 import { AnswerName } from "../../../lib/answer-name.js";
-import type { ChatChunkObject, ChatCompletion, ChatDelta } from "../../../lib/chat-format.js";
+import type { ChatBody, ChatChunkObject, ChatCompletion, ChatDelta } from "../../../lib/chat-format.js";
 import { toCreditsNumber } from "../../../lib/money.js";
 import { formatSseEvent } from "../../../lib/sse.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
@@ -17,11 +17,8 @@ import {
   ProviderError,
 } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";
+import type { OutputEstimate } from "../../credits/output-estimates.js";
 import type { Receipt } from "../receipt.js";
-import type { ChatPlan } from "./plan.js";
-
-/** Who answers for a model: its upstream, or the agent that it is. */
-export type ProviderOf = (model: Model) => ChatProvider;
 
 /** A stream that has begun: its first batch has come, so nobody else may answer from here on. */
 export interface BegunStream {
@@ -29,25 +26,24 @@ export interface BegunStream {
   readonly rest: AsyncIterator<ChatChunkBatch>;
 }
 
+/** What every candidate is asked. */
 export interface ChatAttempt {
-  readonly plan: ChatPlan;
-  readonly providerOf: ProviderOf;
+  readonly body: ChatBody;
   readonly signal: AbortSignal;
   /** Output tokens that the hold affords; null: the upstream needs no bound. */
   readonly outputTokensMax: number | null;
   /** Told of the bound that an upstream took after it had refused a larger one. */
-  readonly onLimit: (outputTokensMax: number) => void;
+  readonly output: OutputEstimate;
 }
 
-/** The answer bears the id of the model that was asked for, whoever gave it. */
-export async function completionOf(asked: ChatAttempt, model: Model): Promise<ChatAnswer> {
-  const answer = await withinLimit(asked, model, (bounded) => asked.providerOf(model).complete(bounded));
-  return namedAnswer(answer, new AnswerName(asked.plan.model.id));
+/** The answer bears `name`, the id of the model that was asked for, whoever gave it. */
+export async function completionOf(provider: ChatProvider, asked: ChatAttempt, model: Model, name: string): Promise<ChatAnswer> {
+  return namedAnswer(await withinLimit(asked, model, (bounded) => provider.complete(bounded)), new AnswerName(name));
 }
 
 /** `onAccepted` is told when the upstream has taken the request on, whatever comes of it. */
-export async function streamOf(asked: ChatAttempt, model: Model, onAccepted: () => void): Promise<BegunStream> {
-  const batches = await withinLimit(asked, model, (bounded) => asked.providerOf(model).stream(bounded));
+export async function streamOf(provider: ChatProvider, asked: ChatAttempt, model: Model, onAccepted: () => void): Promise<BegunStream> {
+  const batches = await withinLimit(asked, model, (bounded) => provider.stream(bounded));
   onAccepted();
   const rest = batches[Symbol.asyncIterator]();
   return { first: await rest.next(), rest };
@@ -58,19 +54,20 @@ const USUAL_LIMITS = [32_768, 16_384, 8_192, 4_096, 1_024];
 
 /** Not every catalog entry says how much its model writes: where an upstream refuses our bound as too large, it is asked for less. */
 async function withinLimit<Answer>(
-  { plan, signal, outputTokensMax, onLimit }: ChatAttempt,
+  { body, signal, outputTokensMax, output }: ChatAttempt,
   { upstreamModel }: Model,
   ask: (call: ChatCall) => Promise<Answer>,
 ): Promise<Answer> {
-  const { body } = plan;
-  const smaller = outputTokensMax === null ? [] : USUAL_LIMITS.filter((limit) => limit < outputTokensMax);
+  let smaller: number[] | null = null;
   for (let bound = outputTokensMax; ; ) {
     try {
       const answer = await ask({ upstreamModel, body, outputTokensMax: bound, signal });
-      if (bound !== null && bound !== outputTokensMax) onLimit(bound);
+      if (bound !== null && bound !== outputTokensMax) output.learnLimit(bound);
       return answer;
     } catch (error) {
-      const next = isBoundRefused(error) ? smaller.shift() : undefined;
+      if (bound === null || !isBoundRefused(error)) throw error;
+      smaller ??= USUAL_LIMITS.filter((limit) => limit < (outputTokensMax ?? 0));
+      const next = smaller.shift();
       if (next === undefined) throw error;
       bound = next;
     }

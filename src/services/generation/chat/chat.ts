@@ -5,30 +5,26 @@
 import type { RequestContext } from "../../../context.js";
 import type { ChatCompletion } from "../../../lib/chat-format.js";
 import { ownValue } from "../../../lib/own-values.js";
-import type { ChatAnswer, ChatProvider } from "../../../providers/provider.js";
-import type { Catalog } from "../../catalog/catalog.js";
+import type { ChatAnswer } from "../../../providers/provider.js";
+import { misspeltChatFields } from "../../catalog/field-names.js";
 import type { Model } from "../../catalog/model.js";
+import { costOf } from "../../catalog/pricing.js";
 import type { OutputEstimates } from "../../credits/output-estimates.js";
-import { isChecked, toSafeText } from "../../safety/features.js";
 import { quoteMarksInJson } from "../../safety/redaction.js";
-import { type Admission, addressesIn, fetchesNothing } from "../admission.js";
-import { type Answered, allInCallersWords } from "../attempts.js";
-import { takeGenerationId } from "../plan.js";
-import type { Receipt } from "../receipt.js";
-import { GenerationRun, type RunDependencies, type RunOptions, type WholeMetered } from "../run.js";
+import { type AdmittedTask, type Asked, addressesIn, type Content, type NamedAddress, takeGenerationId } from "../admission.js";
+import { allInCallersWords } from "../failures.js";
+import { NO_WARNINGS, type Receipt } from "../receipt.js";
+import { GenerationRun, type RunDependencies, type RunOptions, type WholeMetered, type WholeWork } from "../run.js";
 import { GenerationStream } from "../stream.js";
 import type { Upstreams } from "../upstreams.js";
-import { misspeltChatFields } from "../warnings.js";
-import { type ChatAttempt, completionOf, cutCompletion, cutWarning, type ProviderOf, toReportedUsage } from "./answer.js";
-import { ChatMeter, holdDelivered, outputTokensOf } from "./meter.js";
-import { type ChatCompletionInput, type ChatPlan, planChat, withMessages } from "./plan.js";
+import { completionOf, cutCompletion, cutWarning, toReportedUsage } from "./answer.js";
+import { ChatMeter, holdDelivered, type MeteredUsage, outputTokensOf } from "./meter.js";
+import { type ChatCompletionInput, type ChatPlan, planChat } from "./plan.js";
 import { type ChatCompletionStream, openChat } from "./stream.js";
 
 export interface ChatDependencies extends RunDependencies {
-  readonly catalog: Catalog;
   readonly estimates: OutputEstimates;
   readonly upstreams: Upstreams;
-  readonly agents: AgentProviders;
 }
 
 export interface ChatCompletionResult {
@@ -46,98 +42,74 @@ export class ChatCompletions {
    * format is warned of.
    */
   async create(ctx: RequestContext, input: ChatCompletionInput, notes = misspeltChatFields(input)): Promise<ChatCompletionResult> {
-    const planned = planChat(ctx, takeGenerationId(ctx), input, this.deps, false, notes);
+    const { admission, estimates, upstreams } = this.deps;
+    const admitting = admission.admit(ctx, toAsked(input, notes), new ChatContent(input));
     // No asynchronous step where nothing limits and nothing is checked: callers with secret keys are on the fast path.
-    const admitted = admitChat(ctx, planned, input, this.deps.admission);
-    const plan = admitted ? await admitted : planned;
-    const run = new GenerationRun(ctx, plan, this.deps);
-    let cap: number | null | undefined;
-    const capOf = () => {
-      if (cap === undefined) cap = plan.hold.capFor(run.heldNanocredits);
-      return cap;
-    };
+    const admitted = admitting instanceof Promise ? await admitting : admitting;
+    const plan = planChat(admitted.task, rewritten(input, admitted), estimates, false);
+    let bound: number | null | undefined;
     let passed: ChatAnswer | null = null;
-    const { answer, receipt } = await run.answer({
-      call: (model) => completionOf(this.attemptOf(ctx, plan, run, capOf()), model),
-      meter: async (answered) => {
-        const metered = await this.meter(plan, run, answered, capOf());
-        passed = metered.passed;
-        return metered;
+    const work: WholeWork<ChatAnswer> = {
+      call: (model, { cancellation, heldNanocredits }) => {
+        if (bound === undefined) bound = plan.hold.capFor(heldNanocredits);
+        const { body, output } = plan;
+        const asked = { body, outputTokensMax: bound, signal: cancellation.signal, output };
+        return completionOf(upstreams.chat(plan, model), asked, model, plan.model.id);
       },
-    });
-    return { ...withUsage(passed ?? answer, receipt), receipt };
+      meter: ({ model, answer }, run) => {
+        const { promptTokens, body, output } = plan;
+        const meter = new ChatMeter(promptTokens, body);
+        meter.readCompletion(answer.completion, answer.usage, model.isCommunity);
+        const metered = meter.complete();
+        output.learn(outputTokensOf(model, meter, metered.usage));
+        const pass = (tokens: number | null) => {
+          if (tokens !== null) passed = cutAnswer(answer, tokens);
+          return toWhole(passed ?? answer, model, metered, tokens ?? bound ?? null);
+        };
+        const isCovered = !model.isCommunity && costOf(metered.usage, plan.model.rates) <= run.heldNanocredits;
+        return isCovered || plan.isFree ? pass(null) : holdDelivered(plan, run, model, answer, metered).then(pass);
+      },
+    };
+    const { answer, receipt } = await new GenerationRun(plan, this.deps).answer(work);
+    return withUsage(passed ?? answer, receipt);
   }
 
   /** See ChatCompletionStream. Nothing is thrown here: a refusal is the rejection of `opened`. */
   stream(ctx: RequestContext, input: ChatCompletionInput, notes = misspeltChatFields(input)): ChatCompletionStream {
     const { deps } = this;
     const generationId = takeGenerationId(ctx);
+    const options: RunOptions = { isStreamed: true };
     let plan: ChatPlan;
-    const begin = (admitted: ChatPlan, options: RunOptions) => {
-      plan = admitted;
-      return new GenerationRun(ctx, admitted, deps, options);
+    const begin = (admitted: AdmittedTask) => {
+      plan = planChat(admitted.task, rewritten(input, admitted), deps.estimates, true);
+      return new GenerationRun(plan, deps, options);
     };
     const stream = new GenerationStream({
       admit: () => {
-        const planned = planChat(ctx, generationId, input, deps, true, notes);
-        const admitting = admitChat(ctx, planned, input, deps.admission);
-        const options = { isStreamed: true };
-        return admitting ? admitting.then((admitted) => begin(admitted, options)) : begin(planned, options);
+        const admitting = deps.admission.admit(ctx, { ...toAsked(input, notes), generationId }, new ChatContent(input));
+        return admitting instanceof Promise ? admitting.then(begin) : begin(admitting);
       },
       open: (run) =>
         openChat({
           ...{ run, plan },
           includesUsage: input.stream_options?.include_usage === true,
-          attempt: (outputTokensMax) => this.attemptOf(ctx, plan, run, outputTokensMax),
-          learn: (outputTokens) => deps.estimates.learn(plan.caller.accountId, plan.model.id, outputTokens),
+          providerOf: (model) => deps.upstreams.chat(plan, model),
         }),
     });
     const { admitted, opened, events } = stream;
     return { generationId, notes, admitted, opened, events, receipt: () => stream.receipt(), timing: () => stream.timing() };
   }
+}
 
-  private attemptOf(ctx: RequestContext, plan: ChatPlan, { cancellation }: GenerationRun, outputTokensMax: number | null): ChatAttempt {
-    return {
-      plan,
-      providerOf: this.chatProviderFor(ctx, plan.generationId),
-      signal: cancellation.signal,
-      outputTokensMax,
-      onLimit: (limit) => this.deps.estimates.learnLimit(plan.caller.accountId, plan.model.id, limit),
-    };
-  }
+function toAsked(input: ChatCompletionInput, notes: readonly string[]): Asked {
+  return { modality: "text", modelName: input.model, fields: input, notes };
+}
 
-  /** An agent that the gateway runs answers by itself; every other model has an upstream. */
-  private chatProviderFor(ctx: RequestContext, generationId: string): ProviderOf {
-    const { agents, upstreams } = this.deps;
-    return (model) => {
-      const isRunHere = model.agentType === "prompt_agent" || model.agentType === "code_agent";
-      return isRunHere ? agents.chat(model, { ctx, generationId }) : upstreams.chat(ctx, model);
-    };
-  }
-
-  /** What a whole answer is charged for, and what of it may be passed on for that. */
-  private async meter(
-    plan: ChatPlan,
-    run: GenerationRun,
-    { model, answer }: Answered<ChatAnswer>,
-    outputTokensMax: number | null,
-  ): Promise<WholeMetered & { readonly passed: ChatAnswer }> {
-    const meter = new ChatMeter(plan.promptTokens, plan.body);
-    meter.readCompletion(answer.completion, answer.usage, model.isCommunity);
-    const metered = meter.complete();
-    this.deps.estimates.learn(plan.caller.accountId, plan.model.id, outputTokensOf(model, meter, metered.usage));
-    const tokensPassed = await holdDelivered(plan, run, model, answer, metered);
-    const passed = tokensPassed === null ? answer : cutAnswer(answer, tokensPassed);
-    const cutAt = endsAtLength(passed) ? (tokensPassed ?? outputTokensMax) : null;
-    const warnings = allInCallersWords(answer.warnings ?? [], model);
-    return {
-      quantities: metered.usage,
-      source: metered.source,
-      passed,
-      warnings: cutAt === null ? warnings : [...warnings, cutWarning(cutAt)],
-      isCut: cutAt !== null,
-    };
-  }
+/** What a whole answer is charged for; `tokens` is what it was bound or cut to, null for neither. */
+function toWhole(passed: ChatAnswer, model: Model, { usage, source }: MeteredUsage, tokens: number | null): WholeMetered {
+  const warnings = passed.warnings ? allInCallersWords(passed.warnings, model) : NO_WARNINGS;
+  const isCut = tokens !== null && endsAtLength(passed);
+  return { quantities: usage, source, warnings: isCut ? [...warnings, cutWarning(tokens)] : warnings, isCut };
 }
 
 function cutAnswer(answer: ChatAnswer, tokens: number): ChatAnswer {
@@ -150,63 +122,46 @@ function endsAtLength({ completion }: ChatAnswer): boolean {
 }
 
 /** Clients read `usage`: where none was reported that was believed, it is what was charged for. Otherwise the bytes pass as they came. */
-function withUsage(answer: ChatAnswer, { usage, usageSource }: Receipt): { bytes: Uint8Array; completion: ChatCompletion } {
-  if (usageSource === "provider") return { bytes: answer.bytes, completion: answer.completion };
-  const completion = { ...answer.completion, usage: toReportedUsage(usage) };
-  return { bytes: Buffer.from(JSON.stringify(completion)), completion };
+function withUsage({ bytes, completion }: ChatAnswer, receipt: Receipt): ChatCompletionResult {
+  if (receipt.usageSource === "provider") return { bytes, completion, receipt };
+  const told = { ...completion, usage: toReportedUsage(receipt.usage) };
+  return { bytes: Buffer.from(JSON.stringify(told)), completion: told, receipt };
 }
 
-/** The generation that the agent answers. */
-export interface AgentCall {
-  readonly ctx: RequestContext;
-  readonly generationId: string;
-}
-
-/**
- * What answers a chat when its model is an agent that the gateway runs: in the place of an upstream, so that an agent's answer is
- * held, streamed, metered and recorded like any other. Only the models that the agent asks cost something.
- */
-export interface AgentProviders {
-  /** The agent `model` at work on this call. Its `complete` and `stream` throw AppErrors and ProviderErrors. */
-  chat(model: Model, call: AgentCall): ChatProvider;
-}
-
-// What a chat must pass before anything is held: limits, the outbound guard with every address that an upstream would fetch, and the
-// safety features, which read and may rewrite every text that the caller wrote in its messages.
+// What a chat is looked at for before anything is held: the addresses in its messages, and every text that the caller wrote there, which
+// safety features may rewrite.
 
 type Message = ChatCompletionInput["messages"][number];
 type Rewrite = (text: string) => string;
 
-/** The plan as it may go on; null when nothing stands in its way: callers with secret keys are on the fast path. */
-export function admitChat(ctx: RequestContext, plan: ChatPlan, input: ChatCompletionInput, admission: Admission): Promise<ChatPlan> | null {
-  const limited = admission.limit(ctx, plan.caller, plan.model);
-  const addresses = plan.candidates.every(fetchesNothing) ? [] : addressesIn(input.messages, "messages");
-  const isRead = isChecked(plan.model, input.safe);
-  if (!isRead && addresses.length === 0) return limited?.then(() => plan) ?? null;
-  return (async () => {
-    if (limited) await limited;
-    if (addresses.length > 0) await admission.addresses.check(addresses, ctx.signal);
-    return isRead ? screen(ctx, plan, input, admission) : plan;
-  })();
+class ChatContent implements Content {
+  constructor(private readonly input: ChatCompletionInput) {}
+
+  get safe(): ChatCompletionInput["safe"] {
+    return this.input.safe;
+  }
+
+  addresses(): readonly NamedAddress[] {
+    return addressesIn(this.input.messages, "messages");
+  }
+
+  texts(): readonly string[] {
+    const written: string[] = [];
+    const note: Rewrite = (text) => {
+      written.push(text);
+      return text;
+    };
+    for (const message of this.input.messages) rewriteMessage(message, note);
+    return written;
+  }
 }
 
-async function screen(ctx: RequestContext, plan: ChatPlan, input: ChatCompletionInput, admission: Admission): Promise<ChatPlan> {
-  const written: string[] = [];
-  const note: Rewrite = (text) => {
-    written.push(text);
-    return text;
-  };
-  for (const message of input.messages) rewriteMessage(message, note);
-  const { texts, safety } = await admission.check(ctx, { model: plan.model, texts: written, safe: toSafeText(input.safe) });
-  if (texts.every((text, index) => text === written[index])) return { ...plan, safety };
+/** The chat with what its safety features have made of its texts. */
+function rewritten(input: ChatCompletionInput, { texts }: AdmittedTask): ChatCompletionInput {
+  if (texts === null) return input;
   let next = 0;
-  const replace: Rewrite = () => {
-    const text = texts[next] ?? "";
-    next += 1;
-    return text;
-  };
-  const messages = input.messages.map((message) => rewriteMessage(message, replace));
-  return withMessages(plan, input, messages, safety);
+  const replace: Rewrite = () => texts[next++] ?? "";
+  return { ...input, messages: input.messages.map((message) => rewriteMessage(message, replace)) };
 }
 
 /** Fields of a message, and of a part of its content, that are text; an assistant's thoughts have two names. */

@@ -1,22 +1,19 @@
 /**
- * What must be known before an upstream is called: what was asked for, who pays, which model, which body, what it may cost
+ * What must be known of a chat before an upstream is called: what was asked for, which body, what it may cost
  * (docs/architecture.md#a-generation-end-to-end).
  */
 import { randomInt } from "node:crypto";
 import { z } from "zod";
-import type { RequestContext } from "../../../context.js";
 import type { ChatBody } from "../../../lib/chat-format.js";
 import { inUnit } from "../../../lib/issue-words.js";
 import { countChatTokens } from "../../../lib/tokenizer.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";
 import { CHAT_MESSAGES_MAX, EXTEND_AT_PERCENT, TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../../limits.js";
-import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
 import { holdFor, isFree } from "../../catalog/pricing.js";
-import type { OutputEstimates } from "../../credits/output-estimates.js";
+import type { OutputEstimate, OutputEstimates } from "../../credits/output-estimates.js";
 import { safeInput } from "../../safety/features.js";
-import type { SafetyReport } from "../../safety/safety.js";
-import { type GenerationTask, toTask } from "../plan.js";
+import type { GenerationTask } from "../admission.js";
 
 /** Seeds are drawn below 2^31, which every upstream takes. */
 const RANDOM_SEED_MAX = 2 ** 31 - 1;
@@ -24,7 +21,10 @@ const RANDOM_SEED_MAX = 2 ** 31 - 1;
 export interface ChatPlan extends GenerationTask {
   readonly body: ChatBody;
   readonly promptTokens: number;
-  readonly length: ChatLength;
+  /** What is known of the model's answers to the caller's account. */
+  readonly output: OutputEstimate;
+  /** Output tokens of one choice that were expected. */
+  readonly mean: number;
   /** How many answers were asked for. */
   readonly choices: number;
   /** The caller stated how long the answer may be, so the hold covers all of it. */
@@ -32,52 +32,34 @@ export interface ChatPlan extends GenerationTask {
   readonly hold: ChatHold;
 }
 
-export function planChat(
-  ctx: RequestContext,
-  generationId: string,
-  input: ChatCompletionInput,
-  { catalog, estimates }: { readonly catalog: Catalog; readonly estimates: OutputEstimates },
-  isStreamed: boolean,
-  notes: readonly string[],
-): ChatPlan {
-  const task = toTask(ctx, catalog, { modality: "text", modelName: input.model, fields: input, notes }, generationId);
-  const { caller, model, candidates, isFree, safety, startedAt } = task;
-  const mean = estimates.meanOf(caller.accountId, model.id);
-  const limit = estimates.limitOf(caller.accountId, model.id);
-  const length = { model, candidates, isStreamed, statedCap: outputCapOf(input), mean, limit };
-  const { promptTokens, hold } = sizeChat(length, input);
+/** `input` is the chat as its safety features have left it. */
+export function planChat(task: GenerationTask, input: ChatCompletionInput, estimates: OutputEstimates, isStreamed: boolean): ChatPlan {
+  const { caller, model, candidates } = task;
+  const output = estimates.of(caller.accountId, model.id);
+  const { mean, limit } = output;
+  const statedCap = outputCapOf(input);
+  const promptTokens = countChatTokens(input.messages, input);
+  const length = { model, candidates, isStreamed, statedCap, mean, limit };
   // Field by field: an object that is spread costs every request several microseconds.
   return {
-    generationId,
+    generationId: task.generationId,
+    request: task.request,
     caller,
+    limitedAs: task.limitedAs,
     model,
     candidates,
-    isFree,
-    notes,
-    safety,
-    startedAt,
+    isFree: task.isFree,
+    notes: task.notes,
+    safety: task.safety,
+    startedAt: task.startedAt,
     body: toBody(input),
     promptTokens,
-    hold,
-    length,
+    output,
+    mean,
     choices: input.n ?? 1,
-    isCapped: length.statedCap !== null,
+    isCapped: statedCap !== null,
+    hold: sizeHold(length, promptToHold(input, promptTokens), input),
   };
-}
-
-/** The same chat with the messages that its safety features made of it. */
-export function withMessages(
-  plan: ChatPlan,
-  input: ChatCompletionInput,
-  messages: ChatCompletionInput["messages"],
-  safety: SafetyReport | null,
-): ChatPlan {
-  return { ...plan, body: { ...plan.body, messages }, ...sizeChat(plan.length, { ...input, messages }), safety };
-}
-
-function sizeChat(length: ChatLength, input: ChatCompletionInput): Pick<ChatPlan, "promptTokens" | "hold"> {
-  const promptTokens = countChatTokens(input.messages, input);
-  return { promptTokens, hold: sizeHold(length, promptToHold(input, promptTokens), input) };
 }
 
 /** -1 asks for a random seed; one that was not sent is not forwarded (docs/spec/generation.md#seeds). */

@@ -1,8 +1,9 @@
 /** From a Responses request to the chat that it stands for: every text model then serves it, whatever its upstream speaks. */
 import { invalidInput } from "../../../errors.js";
+import { misspeltResponseFields } from "../../catalog/field-names.js";
 import type { Model } from "../../catalog/model.js";
 import { parseInput } from "../../requests/input.js";
-import { misspeltResponseFields, quoteStart } from "../warnings.js";
+import { quoteStart } from "../receipt.js";
 import { type ChatCompletionInput, chatCompletionInput } from "./plan.js";
 import { type ResponseContentPart, type ResponseInput, type ResponseInputItem, wantsSummary } from "./responses-input.js";
 import { type OfferedTools, offerTools, withoutNulls, wrapInput } from "./responses-tools.js";

@@ -7,7 +7,7 @@
 import { invalidInput } from "../../../errors.js";
 import { TOOL_TYPE_FIELD } from "../../catalog/billed-fields.js";
 import type { Model } from "../../catalog/model.js";
-import { quoteStart } from "../warnings.js";
+import { quoteStart } from "../receipt.js";
 import type { ResponseCustomTool, ResponseFunctionTool, ResponseInput, ResponseTool } from "./responses-input.js";
 
 type Fields = Readonly<Record<string, unknown>>;

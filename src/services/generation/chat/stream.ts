@@ -8,15 +8,14 @@
  */
 import type { AppError } from "../../../errors.js";
 import { EXTEND_AT_PERCENT, STREAM_REST_MS } from "../../../limits.js";
-import type { ChatChunkBatch } from "../../../providers/provider.js";
+import type { ChatChunkBatch, ChatProvider } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
-import { type Answered, allInCallersWords } from "../attempts.js";
-import type { CancelPolicy, Receipt, UsageStatus } from "../receipt.js";
-import type { GenerationRun, Outcome } from "../run.js";
+import { allInCallersWords } from "../failures.js";
+import { type CancelPolicy, joinWarnings, type Receipt, type UsageStatus } from "../receipt.js";
+import type { Answered, GenerationRun, Outcome } from "../run.js";
 import type { Delivery, StreamReader } from "../stream.js";
-import { joinWarnings } from "../warnings.js";
-import { type BegunStream, type ChatAttempt, cutWarning, streamOf } from "./answer.js";
+import { type BegunStream, cutWarning, streamOf } from "./answer.js";
 import { ChatMeter, isFarBeyond, type MeteredUsage, outputTokens, outputTokensOf, tokensBeyond } from "./meter.js";
 import { type ChatPlan, isHidden, nextCheck } from "./plan.js";
 import { type ChatStreamBatch, ChatTail } from "./stream-tail.js";
@@ -51,9 +50,8 @@ interface StreamedChat {
   readonly plan: ChatPlan;
   /** The caller would have the usage in a chunk of its own. */
   readonly includesUsage: boolean;
-  readonly attempt: (outputTokensMax: number | null) => ChatAttempt;
-  /** Told how much was written in the end. */
-  readonly learn: (outputTokens: number) => void;
+  /** Who answers for a model: its upstream, or the agent that it is. */
+  readonly providerOf: (model: Model) => ChatProvider;
 }
 
 /** Calls the candidates until one sends its first batch. The run holds what is expected. */
@@ -107,12 +105,13 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
 
   /** A caller who leaves while an upstream works on its first token has had it read the prompt, and pays for that. */
   async begin(): Promise<void> {
-    const { run, attempt } = this.chat;
+    const { run, plan, providerOf } = this.chat;
     let accepted: Model | null = null;
-    const bounded = attempt(this.outputTokensMax);
+    const { outputTokensMax } = this;
+    const asked = { body: plan.body, outputTokensMax, signal: run.cancellation.signal, output: plan.output };
     try {
       this.answered = await run.attempt((model) =>
-        streamOf(bounded, model, () => {
+        streamOf(providerOf(model), asked, model, () => {
           accepted = model;
         }),
       );
@@ -177,12 +176,12 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   }
 
   private async finish(): Promise<ChatStreamBatch> {
-    const { run, learn } = this.chat;
+    const { run, plan } = this.chat;
     const { model } = this.begun;
     run.noteSuccess(model);
     const { isCallerGone } = run.cancellation;
     const metered = isCallerGone ? this.unfinished() : toMetered(this.meter.complete());
-    learn(outputTokensOf(model, this.meter, metered.quantities));
+    plan.output.learn(outputTokensOf(model, this.meter, metered.quantities));
     return this.tail.close(await this.settle(model, metered, isCallerGone ? "cancelled" : "ok"));
   }
 
@@ -215,7 +214,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     const { plan } = this.chat;
     const metered = this.meter.partial();
     if (!this.isReadToItsEnd || metered.source === "provider") return toMetered(metered);
-    const usual = plan.length.mean * plan.choices;
+    const usual = plan.mean * plan.choices;
     const unseen = Math.max(0, usual - outputTokens(metered.usage));
     const quantities = { ...metered.usage, outputReasoningTokens: metered.usage.outputReasoningTokens + unseen };
     return { quantities, source: "partial", isCappedToHold: true };

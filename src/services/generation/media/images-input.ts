@@ -8,7 +8,6 @@ import {
   IMAGE_SIDE_MIN,
   IMAGES_PER_REQUEST_MAX,
 } from "../../../limits.js";
-import type { Model } from "../../catalog/model.js";
 import { nonBlankText } from "../../requests/input.js";
 import { formFlag, formInteger, queryFlag, queryInteger } from "../../requests/query-values.js";
 import { SAFE_PATTERN, safeInput } from "../../safety/features.js";
@@ -22,24 +21,6 @@ import { imageSide, splitImageUrls, VIDEO_ASPECT_RATIOS, videoSeconds } from "./
 const IMAGE_QUALITIES = ["low", "medium", "high", "hd"] as const;
 /** Bodies of `/v1`, and GraphQL, which takes the same (docs/spec/images.md#quality). */
 export const BODY_IMAGE_QUALITIES = [...IMAGE_QUALITIES, "standard", "auto"] as const;
-
-const OTHER_WORDS: ReadonlyMap<string, string> = new Map([
-  ["medium", "standard"],
-  ["standard", "medium"],
-  ["high", "hd"],
-  ["hd", "high"],
-]);
-
-/**
- * The word that the model's entry prices the quality by, which is the one that its upstream is sent: as it was stated, or the other word
- * for the same. Where the entry prices neither, it stays as it was stated.
- */
-export function qualityFor({ pricedFields }: Pick<Model, "pricedFields">, stated: string | null): string | null {
-  const prices = pricedFields.get("quality");
-  if (stated === null || !prices || prices.has(stated)) return stated;
-  const other = OTHER_WORDS.get(stated);
-  return other !== undefined && prices.has(other) ? other : stated;
-}
 
 export const IMAGE_FORMATS = ["png", "jpeg", "webp"] as const;
 export const IMAGE_RESPONSE_FORMATS = ["b64_json", "url"] as const;

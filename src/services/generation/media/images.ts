@@ -15,6 +15,7 @@ import { IMAGE_INPUT_PIXELS_MAX, IMAGE_INPUTS_MAX } from "../../../limits.js";
 import type { ImageAnswer, InputFile } from "../../../providers/media.js";
 import { ProviderError } from "../../../providers/provider.js";
 import { requireCaller } from "../../access/permissions.js";
+import { type AskedFields, qualityFor } from "../../catalog/billed-fields.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
 import type { MediaLinks } from "../../files/media-links.js";
@@ -22,10 +23,9 @@ import type { MediaQuotas } from "../../files/media-quotas.js";
 import type { ChatCompletions } from "../chat/chat.js";
 import type { AskedAnswer, ContentCache } from "../content-cache/content-cache.js";
 import type { Generations } from "../generations.js";
-import type { AskedFields } from "../plan.js";
 import type { Receipt } from "../receipt.js";
 import type { Upstreams } from "../upstreams.js";
-import { type ImageEditInput, type ImageGenerationInput, type ImageQuery, qualityFor } from "./images-input.js";
+import type { ImageEditInput, ImageGenerationInput, ImageQuery } from "./images-input.js";
 import { enhancePrompt, type ImageReferences } from "./images-references.js";
 import {
   estimateImages,

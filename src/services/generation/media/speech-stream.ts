@@ -12,12 +12,11 @@ import type { SpeechStream } from "../../../providers/media.js";
 import { ProviderError } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
-import { type Answered, allInCallersWords } from "../attempts.js";
+import { allInCallersWords } from "../failures.js";
 import type { GenerationWork, PricedPlan } from "../generations.js";
-import type { Receipt, UsageStatus } from "../receipt.js";
-import type { GenerationRun } from "../run.js";
+import { joinWarnings, type Receipt, type UsageStatus } from "../receipt.js";
+import type { Answered, GenerationRun } from "../run.js";
 import type { Delivery, ReaderPatience, StreamReader } from "../stream.js";
-import { joinWarnings } from "../warnings.js";
 
 /** What an answer that has begun will cost. Only which bucket pays is not known yet. */
 export type Quote = Omit<Receipt, "meterSource">;

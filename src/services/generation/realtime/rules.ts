@@ -10,7 +10,7 @@ import { ownValue } from "../../../lib/own-values.js";
 import { isRecord } from "../../../providers/openai/json.js";
 import { BILLED_FIELDS, canonicalName } from "../../catalog/billed-fields.js";
 import type { Model } from "../../catalog/model.js";
-import { inCallersWords, type Served } from "../attempts.js";
+import { inCallersWords, type Served } from "../failures.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -38,7 +38,7 @@ export class RealtimeSafety {
     }
     const written = writtenTexts(event);
     if (written.length === 0) return event;
-    const { texts } = await this.admission.check(this.ctx, { model: this.model, texts: written, safe: this.safe });
+    const { texts } = await this.admission.check(this.ctx, this.model, written, this.safe);
     let next = 0;
     return rewriteFields(event, () => texts[next++] ?? "", JSON_DEPTH_MAX);
   }

@@ -16,9 +16,8 @@ import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
 import type { Generations } from "../generations.js";
-import type { GenerationPlan } from "../plan.js";
 import type { UsageStatus } from "../receipt.js";
-import type { GenerationRun, Metered } from "../run.js";
+import type { GenerationPlan, GenerationRun, Metered } from "../run.js";
 import { INPUT_MS_PER_TOKEN, REPORTS_REMEMBERED, type RealtimeAudioBuffer } from "./meter.js";
 
 // The meter of what a realtime session's upstream writes down of the caller's audio, by the items of the conversation.

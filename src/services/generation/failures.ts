@@ -1,7 +1,4 @@
-/**
- * Attempts: the model that was asked for, then its fallbacks, until one answers (docs/spec/generation.md#fallbacks); and what is told of an
- * upstream that does not: to the caller, to the model's health, to the operator.
- */
+/** Upstreams that do not answer: whether another one may be asked, and what is told of it to the caller, to the model's health, to the operator. */
 
 import type { Logger } from "pino";
 import type { KeyCaller, SessionCaller } from "../../context.js";
@@ -10,41 +7,6 @@ import type { Clock } from "../../lib/clock.js";
 import { REFUSED_CREDENTIAL_LOG_MS } from "../../limits.js";
 import { ProviderError } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
-import type { Cancellation } from "./cancellation.js";
-
-export interface Answered<Answer> {
-  /** The one that answered. */
-  readonly model: Model;
-  readonly answer: Answer;
-}
-
-/** Whether anybody still waits for the answer. */
-export type Waiting = Pick<Cancellation, "signal" | "isCallerGone">;
-
-/**
- * Rejects with what the caller is told of the first failure, which is that of the model that was asked for: it is what a repetition
- * meets first, and a fallback that finds the request wanting says nothing about that model. What ends all of it from here, such as the
- * time that is up, is told instead. A fallback's own fallbacks are not followed, and nobody else is asked for a caller who has gone.
- * `onFailure` is told of each.
- */
-export async function attempt<Answer>(
-  candidates: readonly Model[],
-  waiting: Waiting,
-  call: (model: Model) => Promise<Answer>,
-  onFailure?: (model: Model, error: unknown) => void,
-): Promise<Answered<Answer>> {
-  const failures: unknown[] = [];
-  for (const model of candidates) {
-    try {
-      return { model, answer: await call(model) };
-    } catch (error) {
-      failures.push(toCallerError(error, model));
-      onFailure?.(model, error);
-      if (waiting.signal.aborted || waiting.isCallerGone || !mayFallBack(error)) break;
-    }
-  }
-  throw waiting.signal.aborted ? failures.at(-1) : failures[0];
-}
 
 /**
  * The failures that speak against a model. What the caller did wrong, a refusal and a limit do not, nor what is not known to be the
@@ -69,7 +31,7 @@ export function noteFailure(
 
 /** What generations tell of the models that they call, each candidate for itself. */
 export interface HealthReporter {
-  /** The whole answer came. */
+  /** The whole answer came, of a model that an account has registered. */
   succeeded(caller: KeyCaller | SessionCaller, model: Model): void;
   /** It was not answered, or not to the end, by no fault of the caller's. */
   failed(caller: KeyCaller | SessionCaller, model: Model): void;
@@ -149,7 +111,7 @@ function isCredentialRefused(error: unknown): error is ProviderError {
 }
 
 /** Only before the first byte, and never for a request that every upstream would refuse. */
-function mayFallBack(error: unknown): boolean {
+export function mayFallBack(error: unknown): boolean {
   if (!(error instanceof ProviderError)) return false;
   if (error.kind !== "status") return true;
   const status = error.status ?? 500;

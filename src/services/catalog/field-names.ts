@@ -1,42 +1,12 @@
 /**
- * What had no effect, or had another one than was asked for, in sentences to the caller: `X-Warnings` over REST, `receipt.warnings` over
- * GraphQL. Whoever makes a receipt joins its warnings here, where they are bounded: some repeat what a caller or an upstream wrote, and
- * proxies on the way refuse an answer whose headers are too long.
+ * Fields that nobody here knows travel on to the upstream, which as a rule ignores them: a `temprature` then changes nothing, and nobody
+ * says so. A name that is a letter off from a known one still travels on, and its caller is told which one may have been meant.
+ * One list of names for each format: what the gateway reads, what OpenAI's own format has beside that, and names of other vendors that
+ * would pass for a slip. A field that a schema gains belongs in its list (test/rest/warnings.test.ts).
  */
 import { distance } from "fastest-levenshtein";
-import { BILLED_FIELDS, canonicalName } from "../catalog/billed-fields.js";
-import type { Modality } from "../catalog/modality.js";
-
-/** Unspecified: how many warnings one answer has, and how long each and all of them together may be. */
-const WARNINGS_MAX = 16;
-const WARNING_CHARS_MAX = 400;
-const ALL_CHARS_MAX = 2_000;
-const NONE: readonly string[] = [];
-
-/** Each once, in order. */
-export function joinWarnings(...lists: readonly (readonly string[])[]): readonly string[] {
-  if (lists.every(({ length }) => length === 0)) return NONE;
-  const all = new Set(lists.flat());
-  const told: string[] = [];
-  let chars = 0;
-  for (const warning of all) {
-    const text = quoteStart(warning, WARNING_CHARS_MAX);
-    chars += text.length;
-    if (told.length >= WARNINGS_MAX || chars > ALL_CHARS_MAX) break;
-    told.push(text);
-  }
-  return told.length < all.size ? [...told, `There are ${all.size - told.length} more warnings.`] : told;
-}
-
-/** The beginning of what somebody else wrote. */
-export function quoteStart(text: string, charsMax: number): string {
-  return text.length > charsMax ? `${text.slice(0, charsMax - 1)}…` : text;
-}
-
-// Fields that nobody here knows travel on to the upstream, which as a rule ignores them: a `temprature` then changes nothing, and nobody
-// says so. A name that is a letter off from a known one still travels on, and its caller is told which one may have been meant.
-// One list of names for each format: what the gateway reads, what OpenAI's own format has beside that, and names of other vendors that
-// would pass for a slip. A field that a schema gains belongs in its list (test/rest/warnings.test.ts).
+import { BILLED_FIELDS, canonicalName } from "./billed-fields.js";
+import type { Modality } from "./modality.js";
 
 /** Unspecified: how many unknown fields of a body are compared, how long their names may be, and how short a name is too short to tell. */
 const COMPARED_MAX = 32;
@@ -45,6 +15,8 @@ const NAME_CHARS_MIN = 4;
 const TOLD_MAX = 8;
 
 type Fields = Readonly<Record<string, unknown>>;
+
+const NONE: readonly string[] = [];
 
 /** The names of a format, and each by what is left of it without case and dashes. */
 interface Names {
