@@ -7,8 +7,11 @@
  */
 import SchemaBuilder from "@pothos/core";
 import ComplexityPlugin from "@pothos/plugin-complexity";
+import PrismaPlugin from "@pothos/plugin-prisma";
 import RelayPlugin from "@pothos/plugin-relay";
 import type { UploadedFile } from "../http/uploads.js";
+import type PrismaTypes from "../store/generated/pothos/types.js";
+import { getDatamodel } from "../store/generated/pothos/types.js";
 import type { GraphQLContext } from "./context.js";
 import {
   parseCredits,
@@ -26,6 +29,9 @@ export interface SchemaTypes {
   DefaultFieldNullability: false;
   DefaultEdgesNullability: false;
   DefaultNodeNullability: false;
+  PrismaTypes: PrismaTypes;
+  /** What every connection has beside its edges. */
+  Connection: { readonly count: () => Promise<number> };
   Scalars: {
     ID: { Input: string; Output: string };
     DateTime: { Input: Date; Output: Date };
@@ -39,13 +45,22 @@ export interface SchemaTypes {
 }
 
 export const builder = new SchemaBuilder<SchemaTypes>({
-  plugins: [RelayPlugin, ComplexityPlugin],
+  plugins: [PrismaPlugin, RelayPlugin, ComplexityPlugin],
   defaultFieldNullability: false,
+  prisma: {
+    dmmf: getDatamodel(),
+    // Services read, with the selection that a resolver hands them. What would be read beside them is a defect.
+    client: () => {
+      throw new Error("A field of a row was not selected: its resolver has not asked for the selection.");
+    },
+    onUnusedQuery: "error",
+  },
   relay: {
     cursorType: "String",
     // A page's size is counted once, where it is asked for (pages.ts).
     edgesFieldOptions: { nullable: false, complexity: { field: 1, multiplier: 1 } },
     nodeFieldOptions: { nullable: false },
+    nodesOnConnection: { complexity: { field: 1, multiplier: 1 } },
     nodeQueryOptions: false,
     nodesQueryOptions: false,
   },

@@ -1,43 +1,62 @@
-/** Relay connections over the services' keyset pages: forward only, newest first. */
+/** Relay connections over the services' keyset pages, newest first, read forwards and backwards. */
 import { wrongField } from "../errors.js";
-import { decodeCursor, encodeCursor, type Page, type PagePosition, type PageRequest } from "../lib/pagination.js";
+import { COUNTED_MAX, decodeCursor, encodeCursor, type Page, type PagePosition, type PageRequest } from "../lib/pagination.js";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../limits.js";
 import { builder } from "./builder.js";
 
 export const pageArgs = builder.args((t) => ({
-  first: t.int({ defaultValue: PAGE_SIZE_DEFAULT, description: `How many at most: 1 to ${PAGE_SIZE_MAX}.` }),
+  first: t.int({ description: `How many from the beginning, 1 to ${PAGE_SIZE_MAX}: ${PAGE_SIZE_DEFAULT} unless stated.` }),
   after: t.string({ description: "The `endCursor` of the page before." }),
+  last: t.int({ description: `How many from the end, 1 to ${PAGE_SIZE_MAX}, instead of \`first\`.` }),
+  before: t.string({ description: "The `startCursor` of the page behind." }),
 }));
 
-interface PageArgs {
+export interface PageArgs {
   readonly first?: number | null | undefined;
   readonly after?: string | null | undefined;
+  readonly last?: number | null | undefined;
+  readonly before?: string | null | undefined;
 }
 
-/** BAD_REQUEST with param `first` or `after` when they are out of bounds or made by hand. */
-export function toPageRequest({ first, after }: PageArgs): PageRequest {
-  const size = first ?? PAGE_SIZE_DEFAULT;
-  if (size < 1 || size > PAGE_SIZE_MAX) throw wrongField("first", `must be from 1 to ${PAGE_SIZE_MAX}`);
-  if (after === undefined || after === null) return { first: size };
-  const position = decodeCursor(after);
-  if (position === null) throw wrongField("after", "must be a cursor that this list has answered");
-  return { first: size, after: position };
+builder.globalConnectionField("totalCount", (t) =>
+  t.int({
+    description: `How many there are in all. Counted up to ${COUNTED_MAX}: ${COUNTED_MAX + 1} says that there are more.`,
+    resolve: (connection) => connection.count(),
+  }),
+);
+
+/** BAD_REQUEST with the argument as param when one is out of bounds, made by hand, or of another list. */
+export function toPageRequest({ first, after, last, before }: PageArgs, list: string): PageRequest {
+  const isFromEnd = last !== undefined && last !== null;
+  if (isFromEnd && first !== undefined && first !== null) throw wrongField("last", "cannot be asked for together with `first`");
+  const size = last ?? first ?? PAGE_SIZE_DEFAULT;
+  if (size < 1 || size > PAGE_SIZE_MAX) throw wrongField(isFromEnd ? "last" : "first", `must be from 1 to ${PAGE_SIZE_MAX}`);
+  return { first: size, after: positionOf(after, "after", list), before: positionOf(before, "before", list), isFromEnd };
 }
 
-export function toConnection<Item>(page: Page<Item>, args: PageArgs, positionOf: (item: Item) => PagePosition) {
-  const edges = page.items.map((item) => ({ cursor: encodeCursor(positionOf(item)), node: item }));
+function positionOf(cursor: string | null | undefined, param: string, list: string): PagePosition | undefined {
+  if (cursor === undefined || cursor === null) return undefined;
+  const position = decodeCursor(cursor, list);
+  if (position === null) throw wrongField(param, "must be a cursor that this list has answered");
+  return position;
+}
+
+/** `list` is the one that `toPageRequest` was given. */
+export function toConnection<Item>({ items, count, ...page }: Page<Item>, list: string, positionOf: (item: Item) => PagePosition) {
+  const edges = items.map((item) => ({ cursor: encodeCursor(positionOf(item), list), node: item }));
   return {
     edges,
-    pageInfo: {
-      hasNextPage: page.hasNextPage,
-      hasPreviousPage: args.after !== undefined && args.after !== null,
-      startCursor: edges.at(0)?.cursor ?? null,
-      endCursor: edges.at(-1)?.cursor ?? null,
-    },
+    count,
+    pageInfo: { ...page, startCursor: edges.at(0)?.cursor ?? null, endCursor: edges.at(-1)?.cursor ?? null },
   };
 }
 
+/** The place of a row in a list that is sorted by when its rows were made. */
+export function createdPosition({ id, createdAt }: { readonly id: string; readonly createdAt: Date }): PagePosition {
+  return { id, timestamp: createdAt };
+}
+
 /** What a page costs: each of its fields as often as the page can be long. An invalid size is refused by the resolver. */
-export function pageCost({ first }: PageArgs): { field: number; multiplier: number } {
-  return { field: 1, multiplier: Math.max(1, first ?? PAGE_SIZE_DEFAULT) };
+export function pageCost({ first, last }: PageArgs): { field: number; multiplier: number } {
+  return { field: 1, multiplier: Math.max(1, last ?? first ?? PAGE_SIZE_DEFAULT) };
 }

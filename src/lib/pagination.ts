@@ -5,6 +5,10 @@ export interface PageRequest {
   readonly first: number;
   /** Exclusive: the position after which the page begins. */
   readonly after?: PagePosition | undefined;
+  /** Exclusive: the position before which the page ends. */
+  readonly before?: PagePosition | undefined;
+  /** The page is the last that lies between the two, and not the first. */
+  readonly isFromEnd?: boolean | undefined;
 }
 
 /** A place in a newest-first list: the time, and the id that breaks ties. */
@@ -16,44 +20,66 @@ export interface PagePosition {
 export interface Page<Item> {
   readonly items: readonly Item[];
   readonly hasNextPage: boolean;
+  readonly hasPreviousPage: boolean;
+  /** How many items the whole list has, up to COUNTED_MAX and one more. Asked for when somebody wants to know. */
+  readonly count: () => Promise<number>;
 }
 
-const CURSOR_PATTERN = /^(\d{1,15})\.([0-9a-f-]{36})$/;
+/** Lists are counted exactly up to here. A count is read through, row by row. */
+export const COUNTED_MAX = 10_000;
+/** How many rows a count takes of a list at most. */
+export const COUNT_TAKE = COUNTED_MAX + 1;
+
+const CURSOR_PATTERN = /^([A-Za-z]{1,32})\.(\d{1,15})\.([0-9a-f-]{36})$/;
 /** The last moment that every database writes as a date. */
 const TIMESTAMP_MAX = Date.UTC(9999, 11, 31);
 
-export function encodeCursor(position: PagePosition): string {
-  return Buffer.from(`${position.timestamp.getTime()}.${position.id}`).toString("base64url");
+/** `list` says which list the position is one of, in letters: no other takes it. */
+export function encodeCursor(position: PagePosition, list: string): string {
+  return Buffer.from(`${list}.${position.timestamp.getTime()}.${position.id}`).toString("base64url");
 }
 
-/** Null when the cursor was not made by `encodeCursor`. */
-export function decodeCursor(cursor: string): PagePosition | null {
+/** Null when the cursor was not made by `encodeCursor` for this list. */
+export function decodeCursor(cursor: string, list: string): PagePosition | null {
   const match = CURSOR_PATTERN.exec(Buffer.from(cursor, "base64url").toString("latin1"));
-  if (!match || Number(match[1]) > TIMESTAMP_MAX) return null;
-  const position = { timestamp: new Date(Number(match[1])), id: match[2] as string };
+  if (match?.[1] !== list || Number(match[2]) > TIMESTAMP_MAX) return null;
+  const position = { timestamp: new Date(Number(match[2])), id: match[3] as string };
   // Node reads over what is not base64url.
-  return encodeCursor(position) === cursor ? position : null;
+  return encodeCursor(position, list) === cursor ? position : null;
 }
 
 type TimeColumn = "createdAt" | "timestamp";
-type Older<By extends TimeColumn> = Partial<Record<By, { readonly lte: Date }>> & {
-  readonly OR?: [Record<By, { readonly lt: Date }>, { readonly id: { readonly lt: string } }];
+type Bound<By extends TimeColumn> = Partial<Record<By, { readonly lte: Date } | { readonly gte: Date }>> & {
+  readonly OR: (
+    | Record<By, { readonly lt: Date } | { readonly gt: Date }>
+    | { readonly id: { readonly lt: string } | { readonly gt: string } }
+  )[];
 };
 
 /**
- * What a list query asks of Prisma for one page: `where` belongs into the query's own, `take` is one row more than the page holds. The
+ * What a list query asks of Prisma for one page: `where` belongs into the query's own, `take` is one row more than the page holds. Each
  * clause is `(time, id) < (timestamp, id)` as Prisma can write it; its first half alone bounds the time, so that an index on the two
- * columns is entered where the page begins. An OR of both halves alone would be read through from the newest row on.
+ * columns is entered where the page begins. An OR of both halves alone would be read through from the newest row on. A page from the
+ * end is read backwards, and turned around by `toPage`.
  */
-export function newestFirst<By extends TimeColumn = "createdAt">({ first, after }: PageRequest, by = "createdAt" as By) {
+export function newestFirst<By extends TimeColumn = "createdAt">(
+  { first, after, before, isFromEnd = false }: PageRequest,
+  by = "createdAt" as By,
+) {
   const column = <Value>(value: Value) => ({ [by]: value }) as Record<By, Value>;
-  const where = (
-    after ? { ...column({ lte: after.timestamp }), OR: [column({ lt: after.timestamp }), { id: { lt: after.id } }] } : {}
-  ) as Older<By>;
-  return { where, orderBy: [column("desc" as const), { id: "desc" as const }], take: first + 1 };
+  const bounds: Bound<By>[] = [];
+  if (after) bounds.push({ ...column({ lte: after.timestamp }), OR: [column({ lt: after.timestamp }), { id: { lt: after.id } }] });
+  if (before) bounds.push({ ...column({ gte: before.timestamp }), OR: [column({ gt: before.timestamp }), { id: { gt: before.id } }] });
+  const direction = isFromEnd ? ("asc" as const) : ("desc" as const);
+  return { where: { AND: bounds }, orderBy: [column(direction), { id: direction }], take: first + 1 };
 }
 
-/** Cuts the one row too many that a list query asks for to learn whether there is a next page. */
-export function toPage<Item>(rows: readonly Item[], first: number): Page<Item> {
-  return { items: rows.slice(0, first), hasNextPage: rows.length > first };
+/** Cuts the one row too many that a list query asks for to learn whether the list goes on, and puts the page in the list's order. */
+export function toPage<Item>(rows: readonly Item[], page: PageRequest, count: () => Promise<number>): Page<Item> {
+  const { first, after, before, isFromEnd = false } = page;
+  const items = rows.slice(0, first);
+  const goesOn = rows.length > first;
+  return isFromEnd
+    ? { items: items.reverse(), hasPreviousPage: goesOn, hasNextPage: before !== undefined, count }
+    : { items, hasPreviousPage: after !== undefined, hasNextPage: goesOn, count };
 }

@@ -287,7 +287,7 @@ export function createServices(
     idempotency,
     integrations,
     keyReveals: new KeyReveals(apiKeys, new SecretBox(deriveSecret("new keys")), clock),
-    live: new LiveAccount(events, accounts, usage),
+    live: new LiveAccount(events, usage),
     liveModelHealth: new LiveModelHealth(events, communityModels, modelHealth),
     lowBalance,
     mcp: new McpGateway({

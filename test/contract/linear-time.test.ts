@@ -94,7 +94,7 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   "query strings": (text) => parseQuery(`/?a=${text}`),
   "bearer keys": (text) => readBearer(`Bearer ${text}`),
   addresses: parseBaseUrl,
-  cursors: decodeCursor,
+  cursors: (text) => decodeCursor(text, "usage"),
   "file names": (text) => toDisposition("attachment", text),
   "ends of texts": (text) => withoutTrailing(text, " /.0"),
   "the depth of JSON": (text) => jsonDepthExceeds(Buffer.from(text), 100),

@@ -4,13 +4,8 @@
  */
 import { formatNanocredits } from "../../lib/money.js";
 import { parsePermitted, requireOperator } from "../../services/access/permissions.js";
-import {
-  accountSearch,
-  grantCreditsInput,
-  type ManagedAccount as ManagedAccountRow,
-  setPublisherInput,
-  setTierInput,
-} from "../../services/accounts/account-administration.js";
+import { accountSearch, grantCreditsInput, setPublisherInput, setTierInput } from "../../services/accounts/account-administration.js";
+import type { SelectedAccount } from "../../services/accounts/accounts.js";
 import { REFUSED_SETTLEMENTS_SHOWN_MAX } from "../../services/accounts/limits.js";
 import {
   type RefusedSettlementRow,
@@ -20,79 +15,60 @@ import {
 import { parseInput } from "../../services/requests/input.js";
 import { createAccountInput } from "../../services/sessions/sign-in.js";
 import { builder } from "../builder.js";
-import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
-import { Balance } from "./accounts.js";
+import { readId } from "../global-ids.js";
+import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
+import { connectionSelectionOf, selectionOf } from "../selection.js";
+import { Account } from "./accounts.js";
 import { MeterSourceEnum } from "./usage.js";
-
-const ManagedAccount = builder.objectRef<ManagedAccountRow>("ManagedAccount").implement({
-  description: "Any account, as operators see it.",
-  fields: (t) => ({
-    id: t.exposeID("id"),
-    handle: t.exposeString("handle"),
-    name: t.exposeString("name", { nullable: true }),
-    email: t.exposeString("email", { nullable: true }),
-    githubUsername: t.exposeString("githubUsername", { nullable: true }),
-    tier: t.exposeString("tier", { nullable: true, description: "Null: no tier, nothing is refilled." }),
-    nextResetAt: t.expose("nextResetAt", {
-      type: "DateTime",
-      nullable: true,
-      description: "When the tier's credits are next refilled; null: never, or not before the account is next used.",
-    }),
-    isOperator: t.exposeBoolean("isOperator"),
-    isPublisher: t.exposeBoolean("isPublisher", { description: "May publish community models and agents. Operators may." }),
-    createdAt: t.expose("createdAt", { type: "DateTime" }),
-    balance: t.expose("balance", { type: Balance }),
-  }),
-});
 
 builder.queryField("accounts", (t) =>
   t.field({
-    type: builder.connectionObject({ type: ManagedAccount, name: "ManagedAccountConnection" }, { name: "ManagedAccountEdge" }),
+    type: builder.connectionObject(
+      { type: Account, name: "AccountConnection", description: "Accounts, page by page." },
+      { name: "AccountEdge", description: "An account, and its place in the list." },
+    ),
     nullable: true,
     description: "Accounts, newest first. Operators only.",
     args: { ...pageArgs, search: t.arg.string({ description: "Part of a handle, name, e-mail address or GitHub user name; or an id." }) },
     complexity: pageCost,
-    resolve: async (_root, args, ctx) => {
+    resolve: async (_root, args, ctx, info) => {
       const { search = null } = parsePermitted(ctx, requireOperator, accountSearch, { search: args.search });
-      const page = await ctx.services.accountAdministration.list(ctx, toPageRequest(args), search);
-      return toConnection(page, args, ({ id, createdAt }) => ({ id, timestamp: createdAt }));
+      const selection = connectionSelectionOf(ctx, info);
+      const page = await ctx.services.accountAdministration.list(ctx, toPageRequest(args, "accounts"), search, selection);
+      return toConnection(page, "accounts", createdPosition);
     },
   }),
 );
 
 builder.queryField("account", (t) =>
   t.field({
-    type: ManagedAccount,
+    type: Account,
     nullable: true,
     description: "One account. Operators only.",
-    args: { id: t.arg.id({ required: true }) },
-    resolve: (_root, { id }, ctx) => ctx.services.accountAdministration.get(ctx, id),
+    args: { id: t.arg.id({ required: true, description: "Whose." }) },
+    resolve: (_root, { id }, ctx, info) => ctx.services.accounts.get(ctx, readId(id, "Account", "id"), selectionOf(ctx, info)),
   }),
 );
 
 const GrantCreditsInput = builder.inputType("GrantCreditsInput", {
+  description: "Credits for an account.",
   fields: (t) => ({
-    accountId: t.id({ required: true }),
-    bucket: t.field({ type: MeterSourceEnum, required: true }),
-    credits: t.field({ type: "Credits", required: true }),
+    accountId: t.id({ required: true, description: "Whose." }),
+    bucket: t.field({ type: MeterSourceEnum, required: true, description: "Where they go." }),
+    credits: t.field({ type: "Credits", required: true, description: "How many, more than 0." }),
     note: t.string({ description: "Kept in the ledger." }),
     grantId: t.id({ description: "A UUID of your own: the same grant sent twice is granted once." }),
   }),
 });
 
-interface GrantedCredits {
-  readonly account: ManagedAccountRow;
-  readonly balance: bigint;
+interface ManagedAccount {
+  readonly account: SelectedAccount;
 }
 
-const GrantCreditsPayload = builder.objectRef<GrantedCredits>("GrantCreditsPayload").implement({
+const GrantCreditsPayload = builder.objectRef<ManagedAccount>("GrantCreditsPayload").implement({
+  description: "An account that was given credits.",
   fields: (t) => ({
-    account: t.field({ type: ManagedAccount, resolve: ({ account }) => account }),
-    balance: t.field({
-      type: "Credits",
-      description: "The sum of its buckets after the grant.",
-      resolve: ({ balance }) => formatNanocredits(balance),
-    }),
+    account: t.field({ type: Account, description: "As it now is, its balance included.", resolve: ({ account }) => account }),
   }),
 });
 
@@ -102,24 +78,27 @@ builder.mutationField("grantCredits", (t) =>
     nullable: true,
     description: "Gives credits to an account. Operators only.",
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: GrantCreditsInput, required: true }) },
-    resolve: (_root, { input }, ctx) =>
-      ctx.services.accountAdministration.grantCredits(ctx, parsePermitted(ctx, requireOperator, grantCreditsInput, input)),
+    args: { input: t.arg({ type: GrantCreditsInput, required: true, description: "How many, and to whom." }) },
+    resolve: async (_root, { input }, ctx, info) => {
+      const grant = parsePermitted(ctx, requireOperator, grantCreditsInput, () => withAccountId(input));
+      await ctx.services.accountAdministration.grantCredits(ctx, grant);
+      return { account: await ctx.services.accounts.get(ctx, grant.accountId, selectionOf(ctx, info, ["account"])) };
+    },
   }),
 );
 
 const CreateAccountInput = builder.inputType("CreateAccountInput", {
-  fields: (t) => ({ email: t.string({ required: true }), name: t.string() }),
+  description: "Whose account to make.",
+  fields: (t) => ({
+    email: t.string({ required: true, description: "To sign in with. Nobody else may have it." }),
+    name: t.string({ description: "What its owner is called." }),
+  }),
 });
 
-interface CreatedAccount {
-  readonly account: ManagedAccountRow;
-  readonly password: string;
-}
-
-const CreateAccountPayload = builder.objectRef<CreatedAccount>("CreateAccountPayload").implement({
+const CreateAccountPayload = builder.objectRef<ManagedAccount & { readonly password: string }>("CreateAccountPayload").implement({
+  description: "A new account.",
   fields: (t) => ({
-    account: t.field({ type: ManagedAccount, resolve: ({ account }) => account }),
+    account: t.field({ type: Account, description: "The account.", resolve: ({ account }) => account }),
     password: t.exposeString("password", { description: "To sign in with, and to be changed then. Shown this once." }),
   }),
 });
@@ -130,52 +109,77 @@ builder.mutationField("createAccount", (t) =>
     nullable: true,
     description: "Makes an account for somebody, also where sign-up is closed. Operators only.",
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: CreateAccountInput, required: true }) },
-    resolve: async (_root, { input }, ctx) => {
+    args: { input: t.arg({ type: CreateAccountInput, required: true, description: "Whose." }) },
+    resolve: async (_root, { input }, ctx, info) => {
       const { accountId, password } = await ctx.services.signIn.createFor(
         ctx,
         parsePermitted(ctx, requireOperator, createAccountInput, input),
       );
-      return { account: await ctx.services.accountAdministration.get(ctx, accountId), password };
+      return { account: await ctx.services.accounts.get(ctx, accountId, selectionOf(ctx, info, ["account"])), password };
     },
   }),
 );
 
 const SetTierInput = builder.inputType("SetTierInput", {
+  description: "A tier for an account.",
   fields: (t) => ({
-    accountId: t.id({ required: true }),
+    accountId: t.id({ required: true, description: "Whose." }),
     tier: t.string({ description: "The name of a configured tier, or null for none. Must be stated." }),
   }),
 });
 
+const SetTierPayload = builder.objectRef<ManagedAccount>("SetTierPayload").implement({
+  description: "An account whose tier was set.",
+  fields: (t) => ({ account: t.field({ type: Account, description: "As it now is.", resolve: ({ account }) => account }) }),
+});
+
 builder.mutationField("setTier", (t) =>
   t.field({
-    type: ManagedAccount,
+    type: SetTierPayload,
     nullable: true,
     description:
       "Gives an account another tier. Its bucket is filled up to what the tier gives at once, and is never emptied before its next boundary. Operators only.",
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: SetTierInput, required: true }) },
-    resolve: (_root, { input }, ctx) =>
-      ctx.services.accountAdministration.setTier(ctx, parsePermitted(ctx, requireOperator, setTierInput, input)),
+    args: { input: t.arg({ type: SetTierInput, required: true, description: "Which tier, and whose." }) },
+    resolve: async (_root, { input }, ctx, info) => {
+      const change = parsePermitted(ctx, requireOperator, setTierInput, () => withAccountId(input));
+      await ctx.services.accountAdministration.setTier(ctx, change);
+      return { account: await ctx.services.accounts.get(ctx, change.accountId, selectionOf(ctx, info, ["account"])) };
+    },
   }),
 );
 
 const SetPublisherInput = builder.inputType("SetPublisherInput", {
-  fields: (t) => ({ accountId: t.id({ required: true }), allowed: t.boolean({ required: true }) }),
+  description: "Whether an account may publish.",
+  fields: (t) => ({
+    accountId: t.id({ required: true, description: "Whose." }),
+    isPublisher: t.boolean({ required: true, description: "Whether it may publish community models and agents." }),
+  }),
+});
+
+const SetPublisherPayload = builder.objectRef<ManagedAccount>("SetPublisherPayload").implement({
+  description: "An account that may publish, or no longer.",
+  fields: (t) => ({ account: t.field({ type: Account, description: "As it now is.", resolve: ({ account }) => account }) }),
 });
 
 builder.mutationField("setPublisher", (t) =>
   t.field({
-    type: ManagedAccount,
+    type: SetPublisherPayload,
     nullable: true,
     description: "Says whether an account may publish community models and agents. Operators only.",
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: SetPublisherInput, required: true }) },
-    resolve: (_root, { input }, ctx) =>
-      ctx.services.accountAdministration.setPublisher(ctx, parsePermitted(ctx, requireOperator, setPublisherInput, input)),
+    args: { input: t.arg({ type: SetPublisherInput, required: true, description: "Whether it may, and which account." }) },
+    resolve: async (_root, { input }, ctx, info) => {
+      const change = parsePermitted(ctx, requireOperator, setPublisherInput, () => withAccountId(input));
+      await ctx.services.accountAdministration.setPublisher(ctx, change);
+      return { account: await ctx.services.accounts.get(ctx, change.accountId, selectionOf(ctx, info, ["account"])) };
+    },
   }),
 );
+
+function withAccountId<Input extends { readonly accountId: string }>(input: Input): Input {
+  return { ...input, accountId: readId(input.accountId, "Account", "accountId") };
+}
 
 const RefusedSettlement = builder.objectRef<RefusedSettlementRow>("RefusedSettlement").implement({
   description: "A charge that the database refuses. Its generation was answered; it is tried again until it is booked.",

@@ -1,15 +1,15 @@
-/** The caller's account: who it is, what it can spend, its keys and its usage (docs/spec/accounts.md). */
+/** Accounts: who the caller is, what it can spend, its keys and its usage (docs/spec/accounts.md). */
 import { formatNanocredits } from "../../lib/money.js";
-import type { Balance as AccountBalance, AccountRow } from "../../services/accounts/accounts.js";
+import { type Balance as AccountBalance, BALANCE_COLUMNS } from "../../services/accounts/accounts.js";
 import { builder } from "../builder.js";
-import type { GraphQLContext } from "../context.js";
-import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
+import { byId, Node, nodesReadBy } from "../nodes.js";
+import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
+import { connectionSelectionOf, selectionOf } from "../selection.js";
 import { ApiKey } from "./api-keys.js";
 import { LowBalance } from "./low-balance.js";
-import { toDays, UsageDaily, UsageRecord, usageDailyDaysArg, usageDaysArg } from "./usage.js";
 
 export const Balance = builder.objectRef<AccountBalance>("Balance").implement({
-  description: "What the caller can spend.",
+  description: "What can be spent.",
   fields: (t) => ({
     available: t.field({
       type: "Credits",
@@ -17,7 +17,7 @@ export const Balance = builder.objectRef<AccountBalance>("Balance").implement({
       resolve: ({ balance }) => formatNanocredits(balance),
     }),
     tier: t.field({ type: "Credits", description: "Refilled by the tier.", resolve: ({ tier }) => formatNanocredits(tier) }),
-    crypto: t.field({ type: "Credits", resolve: ({ crypto }) => formatNanocredits(crypto) }),
+    crypto: t.field({ type: "Credits", description: "Paid in with crypto.", resolve: ({ crypto }) => formatNanocredits(crypto) }),
     pack: t.field({ type: "Credits", description: "Bought.", resolve: ({ pack }) => formatNanocredits(pack) }),
     held: t.field({
       type: "Credits",
@@ -28,96 +28,102 @@ export const Balance = builder.objectRef<AccountBalance>("Balance").implement({
   }),
 });
 
-/** One read of the profile per operation, however many of its fields are asked for. */
-const profiles = new WeakMap<GraphQLContext, Promise<AccountRow>>();
-
-function profileOf(ctx: GraphQLContext): Promise<AccountRow> {
-  const known = profiles.get(ctx);
-  if (known !== undefined) return known;
-  const profile = ctx.services.accounts.profile(ctx);
-  profiles.set(ctx, profile);
-  return profile;
-}
-
-export const Account = builder.objectRef<AccountRow>("Account").implement({
+export const Account = builder.prismaObject("Account", {
   description:
-    "The caller's account. A key needs the matching permission for each part of it; a part that is refused is null and named in `errors`.",
+    "An account: the caller's own, or for operators any. A key needs the matching permission for each part of it; a part that is refused is null and named in `errors`.",
+  interfaces: [Node],
+  select: { id: true, createdAt: true },
+  extensions: nodesReadBy(async (ctx, ids, info) =>
+    byId(await ctx.services.accounts.getMany(ctx, ids, selectionOf(ctx, info, [], "Account"))),
+  ),
   fields: (t) => ({
-    id: t.exposeID("id"),
     handle: t.exposeString("handle", { description: "Names the account in community model ids: `community/<handle>/<name>`." }),
-    image: t.exposeString("image", { nullable: true }),
-    isOperator: t.exposeBoolean("isOperator"),
+    image: t.exposeString("image", { nullable: true, description: "The address of its picture." }),
+    isOperator: t.exposeBoolean("isOperator", { description: "Operates this gateway." }),
+    isPublisher: t.boolean({
+      description: "May publish community models and agents. Operators may.",
+      select: { isPublisher: true, isOperator: true },
+      resolve: ({ isPublisher, isOperator }) => isPublisher || isOperator,
+    }),
     name: t.string({
       nullable: true,
-      description: "Permission PROFILE.",
-      resolve: async (_row, _args, ctx) => (await profileOf(ctx)).name,
+      description: "What its owner is called. Permission PROFILE.",
+      select: { name: true },
+      resolve: ({ id, name }, _args, ctx) => ctx.services.accounts.viewable(ctx, id, "profile", name),
     }),
     email: t.string({
       nullable: true,
-      description: "Permission PROFILE.",
-      resolve: async (_row, _args, ctx) => (await profileOf(ctx)).email,
+      description: "Where its owner is reached. Permission PROFILE.",
+      select: { email: true },
+      resolve: ({ id, email }, _args, ctx) => ctx.services.accounts.viewable(ctx, id, "profile", email),
     }),
     githubUsername: t.string({
       nullable: true,
-      description: "Permission PROFILE.",
-      resolve: async (_row, _args, ctx) => (await profileOf(ctx)).githubUsername,
+      description: "Its owner's name at GitHub, when they have signed in there. Permission PROFILE.",
+      select: { githubUsername: true },
+      resolve: ({ id, githubUsername }, _args, ctx) => ctx.services.accounts.viewable(ctx, id, "profile", githubUsername),
     }),
     tier: t.string({
       nullable: true,
       description: "Null: no tier, nothing is refilled. Permission PROFILE.",
-      resolve: async (_row, _args, ctx) => (await profileOf(ctx)).tier,
+      select: { tier: true },
+      resolve: ({ id, tier }, _args, ctx) => ctx.services.accounts.viewable(ctx, id, "profile", tier),
     }),
     createdAt: t.field({
       type: "DateTime",
       nullable: true,
-      description: "Permission PROFILE.",
-      resolve: async (_row, _args, ctx) => (await profileOf(ctx)).createdAt,
+      description: "When it was made. Permission PROFILE.",
+      resolve: ({ id, createdAt }, _args, ctx) => ctx.services.accounts.viewable(ctx, id, "profile", createdAt),
     }),
     nextResetAt: t.field({
       type: "DateTime",
       nullable: true,
-      description: "When the tier's credits are next refilled. Permission PROFILE.",
-      resolve: async (_row, _args, ctx) => (await profileOf(ctx)).nextResetAt,
+      description: "When the tier's credits are next refilled; null: never, or not before the account is next used. Permission PROFILE.",
+      select: { tier: true, tierResetsAt: true },
+      resolve: (row, _args, ctx) => {
+        const { accounts } = ctx.services;
+        return accounts.viewable(ctx, row.id, "profile", accounts.nextResetOf(row));
+      },
     }),
     balance: t.field({
       type: Balance,
       nullable: true,
       description: "Permission BALANCE.",
-      resolve: (_row, _args, ctx) => ctx.services.accounts.balance(ctx),
+      select: BALANCE_COLUMNS,
+      resolve: (row, _args, ctx) => ctx.services.accounts.balanceFrom(ctx, row),
     }),
     lowBalance: t.field({
       type: LowBalance,
       nullable: true,
       description: "The balance below which the account wants to be told. Permission BALANCE.",
-      resolve: (_row, _args, ctx) => ctx.services.lowBalance.get(ctx),
+      select: { lowBalanceNanocredits: true, lowBalanceSince: true },
+      resolve: ({ id, lowBalanceNanocredits: threshold, lowBalanceSince: since }, _args, ctx) =>
+        ctx.services.accounts.viewable(ctx, id, "balance", { threshold, since }),
+    }),
+    currentApiKey: t.field({
+      type: ApiKey,
+      nullable: true,
+      description: "The key that this request was made with. Works with any key. Null: a session asks.",
+      resolve: ({ id }, _args, ctx, info) => {
+        ctx.services.accounts.assertOwn(ctx, id);
+        const selection = selectionOf(ctx, info);
+        return ctx.caller.kind === "key" ? ctx.services.apiKeys.currentSelected(ctx, selection) : null;
+      },
     }),
     apiKeys: t.field({
-      type: builder.connectionObject({ type: ApiKey, name: "ApiKeyConnection" }, { name: "ApiKeyEdge" }),
+      type: builder.connectionObject(
+        { type: ApiKey, name: "ApiKeyConnection", description: "API keys, page by page." },
+        { name: "ApiKeyEdge", description: "An API key, and its place in the list." },
+      ),
       nullable: true,
-      description: "Newest first. Needs a secret key with the permission KEYS.",
+      description: "Those that are not revoked, newest first. Needs a secret key with the permission KEYS.",
       args: pageArgs,
       complexity: pageCost,
-      resolve: async (_row, args, ctx) =>
-        toConnection(await ctx.services.apiKeys.list(ctx, toPageRequest(args)), args, ({ id, createdAt }) => ({
-          id,
-          timestamp: createdAt,
-        })),
-    }),
-    usage: t.field({
-      type: builder.connectionObject({ type: UsageRecord, name: "UsageRecordConnection" }, { name: "UsageRecordEdge" }),
-      nullable: true,
-      description: "Newest first. Permission USAGE.",
-      args: { ...pageArgs, ...usageDaysArg },
-      complexity: pageCost,
-      resolve: async (_row, args, ctx) =>
-        toConnection(await ctx.services.usage.list(ctx, { page: toPageRequest(args), days: toDays(args) }), args, (row) => row),
-    }),
-    usageDaily: t.field({
-      type: UsageDaily,
-      nullable: true,
-      description: "Permission USAGE.",
-      args: usageDailyDaysArg,
-      resolve: (_row, args, ctx) => ctx.services.usage.daily(ctx, { days: toDays(args) }),
+      resolve: async ({ id }, args, ctx, info) => {
+        ctx.services.accounts.assertOwn(ctx, id);
+        const page = await ctx.services.apiKeys.listSelected(ctx, toPageRequest(args, "apiKeys"), connectionSelectionOf(ctx, info));
+        return toConnection(page, "apiKeys", createdPosition);
+      },
     }),
   }),
 });
@@ -127,6 +133,6 @@ builder.queryField("me", (t) =>
     type: Account,
     nullable: true,
     description: "The account behind this request.",
-    resolve: (_root, _args, ctx) => ctx.services.accounts.me(ctx),
+    resolve: (_root, _args, ctx, info) => ctx.services.accounts.own(ctx, selectionOf(ctx, info)),
   }),
 );

@@ -6,7 +6,7 @@ import { createCodeAgentInput, createPromptAgentInput, updateAgentInput } from "
 import { MCP_SERVER_IDS, type McpServerId } from "../../services/mcp/mcp-tools.js";
 import { parseInput } from "../../services/requests/input.js";
 import { builder, enumValues } from "../builder.js";
-import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
+import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { Account } from "./accounts.js";
 import { SafetyFeature, VisibilityEnum } from "./models.js";
 
@@ -83,7 +83,7 @@ builder.objectField(Account, "agents", (t) =>
     args: pageArgs,
     complexity: pageCost,
     resolve: async (_row, args, ctx) =>
-      toConnection(await ctx.services.agents.list(ctx, toPageRequest(args)), args, ({ id, createdAt }) => ({ id, timestamp: createdAt })),
+      toConnection(await ctx.services.agents.list(ctx, toPageRequest(args, "agents")), "agents", createdPosition),
   }),
 );
 

@@ -16,7 +16,7 @@ import type {
 } from "../../services/community-models/view.js";
 import { builder, enumValues } from "../builder.js";
 import { cancellable } from "../cancellable.js";
-import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
+import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { Account } from "./accounts.js";
 import { ContentKind, ImagePricing, Modality, SafetyFeature, VisibilityEnum } from "./models.js";
 
@@ -180,10 +180,11 @@ builder.objectField(Account, "communityModels", (t) =>
     args: pageArgs,
     complexity: pageCost,
     resolve: async (_row, args, ctx) =>
-      toConnection(await ctx.services.communityModels.listPage(ctx, toPageRequest(args)), args, ({ id, createdAt }) => ({
-        id,
-        timestamp: createdAt,
-      })),
+      toConnection(
+        await ctx.services.communityModels.listPage(ctx, toPageRequest(args, "communityModels")),
+        "communityModels",
+        createdPosition,
+      ),
   }),
 );
 

@@ -6,7 +6,7 @@ import { musicInput } from "../../services/generation/media/speech.js";
 import { type VideoAspectRatio, videoInput } from "../../services/generation/media/videos-input.js";
 import { builder, enumValues } from "../builder.js";
 import { cancellable } from "../cancellable.js";
-import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
+import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { Account } from "./accounts.js";
 import { StartMusicInput, toWire } from "./audio-input.js";
 import { Receipt } from "./chat.js";
@@ -144,7 +144,7 @@ builder.objectField(Account, "generations", (t) =>
     args: pageArgs,
     complexity: pageCost,
     resolve: async (_row, args, ctx) =>
-      toConnection(await ctx.services.jobs.list(ctx, toPageRequest(args)), args, ({ id, createdAt }) => ({ id, timestamp: createdAt })),
+      toConnection(await ctx.services.jobs.list(ctx, toPageRequest(args, "generations")), "generations", createdPosition),
   }),
 );
 

@@ -11,7 +11,7 @@ import type { CreatedUpload, MediaObject as MediaObjectRow } from "../../service
 import { createUploadInput } from "../../services/files/media-objects-input.js";
 import type { MediaQuota as Quota } from "../../services/files/media-quotas.js";
 import { builder } from "../builder.js";
-import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
+import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { Account } from "./accounts.js";
 
 const UploadMediaInput = builder.inputType("UploadMediaInput", {
@@ -98,7 +98,6 @@ builder.queryField("media", (t) =>
 );
 
 const MediaObjectConnection = builder.connectionObject({ type: MediaObject, name: "MediaObjectConnection" }, { name: "MediaObjectEdge" });
-const positionOf = ({ id, createdAt }: MediaObjectRow) => ({ id, timestamp: createdAt });
 
 builder.queryField("myMedia", (t) =>
   t.field({
@@ -107,7 +106,8 @@ builder.queryField("myMedia", (t) =>
     description: "The account's tagged files, newest first. Any key may ask.",
     args: pageArgs,
     complexity: pageCost,
-    resolve: async (_root, args, ctx) => toConnection(await ctx.services.mediaObjects.listOwn(ctx, toPageRequest(args)), args, positionOf),
+    resolve: async (_root, args, ctx) =>
+      toConnection(await ctx.services.mediaObjects.listOwn(ctx, toPageRequest(args, "media")), "media", createdPosition),
   }),
 );
 
@@ -119,7 +119,7 @@ builder.queryField("publicMedia", (t) =>
     args: { ...pageArgs, tag: t.arg.string({ required: true }) },
     complexity: pageCost,
     resolve: async (_root, { tag, ...args }, ctx) =>
-      toConnection(await ctx.services.mediaObjects.listTagged(tag, toPageRequest(args)), args, positionOf),
+      toConnection(await ctx.services.mediaObjects.listTagged(tag, toPageRequest(args, "media")), "media", createdPosition),
   }),
 );
 

@@ -21,6 +21,8 @@ import {
 import { type BilledKind, billedKinds } from "../../services/catalog/pricing.js";
 import type { ModelVisibility } from "../../services/community-models/common-input.js";
 import { builder, enumValues } from "../builder.js";
+import { readId } from "../global-ids.js";
+import { byId, Node, nodesReadBy } from "../nodes.js";
 
 /** Said of registered models and of agents alike (docs/spec/agents.md#record, docs/spec/community-models.md#record). */
 export const VisibilityEnum = builder.enumType("Visibility", {
@@ -123,10 +125,11 @@ const ModelPendingChange = builder.objectRef<PendingModelChange>("ModelPendingCh
   }),
 });
 
-const Model = builder.objectRef<ModelRow>("Model").implement({
-  description: "A model that can be called.",
+export const Model = builder.objectRef<ModelRow>("Model").implement({
+  description: "A model that can be called. Its `restId` is the canonical id, `publisher/name`, that requests name it by.",
+  interfaces: [Node],
+  extensions: nodesReadBy((ctx, ids) => byId(ids.flatMap((id) => ctx.services.catalog.shown(ctx, id) ?? []))),
   fields: (t) => ({
-    id: t.exposeID("id", { description: "Canonical: `publisher/name`." }),
     aliases: t.field({ type: ["String"], description: "Other names that requests may use.", resolve: (model) => [...model.aliases] }),
     publisher: t.exposeString("publisher", { description: "Who made it, not who runs it." }),
     brandUrl: t.exposeString("brandUrl", { nullable: true }),
@@ -215,7 +218,7 @@ builder.queryField("model", (t) =>
     type: Model,
     nullable: true,
     description: "One model by its id or an alias. Needs no key.",
-    args: { id: t.arg.id({ required: true }) },
-    resolve: (_root, { id }, ctx) => ctx.services.catalog.get(ctx, id),
+    args: { id: t.arg.id({ required: true, description: "Which one, by either id or by an alias." }) },
+    resolve: (_root, { id }, ctx) => ctx.services.catalog.get(ctx, readId(id, "Model", "id")),
   }),
 );

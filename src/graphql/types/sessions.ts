@@ -1,13 +1,14 @@
 /** Signing in, and the sessions and profile of whoever is signed in. The cookie goes with the HTTP answer (docs/spec/sessions.md#sign-in). */
 import { invalidInput } from "../../errors.js";
 import { parsePermitted, requireSession } from "../../services/access/permissions.js";
-import type { AccountRow } from "../../services/accounts/accounts.js";
+import type { SelectedAccount } from "../../services/accounts/accounts.js";
 import { updateProfileInput } from "../../services/accounts/profiles.js";
 import { parseInput } from "../../services/requests/input.js";
 import type { SessionRow } from "../../services/sessions/sessions.js";
 import { changePasswordInput, type SignedIn, signInInput, signUpInput } from "../../services/sessions/sign-in.js";
 import { builder } from "../builder.js";
 import type { BrowserAnswer, GraphQLContext } from "../context.js";
+import { selectionOf } from "../selection.js";
 import { Account } from "./accounts.js";
 
 const Session = builder.objectRef<SessionRow>("Session").implement({
@@ -177,7 +178,7 @@ const UpdateProfileInput = builder.inputType("UpdateProfileInput", {
   }),
 });
 
-const UpdateProfilePayload = builder.objectRef<{ readonly account: AccountRow }>("UpdateProfilePayload").implement({
+const UpdateProfilePayload = builder.objectRef<{ readonly account: SelectedAccount }>("UpdateProfilePayload").implement({
   fields: (t) => ({ account: t.field({ type: Account, resolve: ({ account }) => account }) }),
 });
 
@@ -188,9 +189,9 @@ builder.mutationField("updateProfile", (t) =>
     description: "Changes how the account and its owner are called. Sessions only.",
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: UpdateProfileInput, required: true }) },
-    resolve: async (_root, { input }, ctx) => {
+    resolve: async (_root, { input }, ctx, info) => {
       await ctx.services.profiles.update(ctx, parsePermitted(ctx, requireSession, updateProfileInput, input));
-      return { account: await ctx.services.accounts.me(ctx) };
+      return { account: await ctx.services.accounts.own(ctx, selectionOf(ctx, info, ["account"])) };
     },
   }),
 );

@@ -1,13 +1,20 @@
 /** Usage: what each generation consumed and cost, and the daily roll-up (docs/spec/usage.md). */
+import type { GraphQLResolveInfo } from "graphql";
 import { wrongField } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT, USAGE_DAYS_MAX } from "../../limits.js";
+import type { SelectedApiKey } from "../../services/api-keys/api-keys.js";
 import type { MeterSource, UsageSource, UsageStatus } from "../../services/generation/receipt.js";
-import type { UsageDailyRow, UsageRow } from "../../services/usage/usage.js";
+import type { UsageDailyRow } from "../../services/usage/usage.js";
 import { builder, enumValues } from "../builder.js";
-import { ApiKeyType } from "./api-keys.js";
-import { Modality } from "./models.js";
+import { batchedBy } from "../loaders.js";
+import { byId, Node, nodesReadBy } from "../nodes.js";
+import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
+import { connectionSelectionOf, selectionOf } from "../selection.js";
+import { Account } from "./accounts.js";
+import { ApiKey, ApiKeyType } from "./api-keys.js";
+import { Modality, Model } from "./models.js";
 
 const MILLISECONDS_PER_SECOND = 1000;
 
@@ -43,27 +50,102 @@ export const UsageAmounts = builder.objectRef<UsageQuantities>("UsageAmounts").i
   }),
 });
 
-export const UsageRecord = builder.objectRef<UsageRow>("UsageRecord").implement({
+const AMOUNT_COLUMNS = {
+  inputTextTokens: true,
+  inputCachedTokens: true,
+  inputCacheWriteTokens: true,
+  inputAudioTokens: true,
+  inputImageTokens: true,
+  outputTextTokens: true,
+  outputReasoningTokens: true,
+  outputAudioTokens: true,
+  outputImageTokens: true,
+  outputVideoMilliseconds: true,
+  outputAudioMilliseconds: true,
+} as const;
+
+const apiKeyOf = batchedBy<{ readonly id: string; readonly info: GraphQLResolveInfo }, SelectedApiKey | null>(async (ctx, keys) => {
+  const ids = [...new Set(keys.map(({ id }) => id))];
+  // The fields of one path select alike: whatever the first of them wants, all of them want.
+  const select = Object.assign({}, ...keys.map(({ info }) => selectionOf(ctx, info)));
+  const found = byId(await ctx.services.apiKeys.getMany(ctx, ids, select));
+  return keys.map(({ id }) => found.get(id) ?? null);
+});
+
+export const UsageRecord = builder.prismaObject("UsageRecord", {
   description: "One finished generation.",
+  interfaces: [Node],
+  select: { id: true, timestamp: true },
+  extensions: nodesReadBy(async (ctx, ids, info) =>
+    byId(await ctx.services.usage.getMany(ctx, ids, selectionOf(ctx, info, [], "UsageRecord"))),
+  ),
   fields: (t) => ({
-    id: t.exposeID("id", { description: "The generation's id: `X-Generation-Id`, and `request_id` on REST." }),
-    timestamp: t.expose("timestamp", { type: "DateTime" }),
-    modality: t.expose("modality", { type: Modality }),
-    model: t.exposeString("model", { description: "The canonical id of the model asked for; its prices applied." }),
-    modelUsed: t.exposeString("modelUsed", {
+    timestamp: t.expose("timestamp", { type: "DateTime", description: "When it ended." }),
+    modality: t.field({ type: Modality, description: "What was made.", select: { modality: true }, resolve: ({ modality }) => modality }),
+    modelId: t.exposeID("model", { description: "The canonical id of the model asked for; its prices applied." }),
+    model: t.field({
+      type: Model,
+      nullable: true,
+      description: "The model asked for. Null: it is no longer offered to the caller.",
+      select: { model: true },
+      resolve: ({ model }, _args, ctx) => ctx.services.catalog.shown(ctx, model),
+    }),
+    modelUsedId: t.exposeID("modelUsed", {
       description: "The canonical id of the model that answered; another one when a fallback served.",
     }),
-    apiKeyId: t.exposeID("apiKeyId", { nullable: true }),
-    apiKeyName: t.exposeString("apiKeyName", { nullable: true }),
-    apiKeyType: t.expose("apiKeyType", { type: ApiKeyType, nullable: true }),
-    meterSource: t.expose("meterSource", { type: MeterSourceEnum, description: "The bucket that paid the most of it." }),
-    usage: t.field({ type: UsageAmounts, resolve: (row) => row }),
-    cost: t.field({ type: "Credits", description: "What was charged.", resolve: (row) => formatNanocredits(row.costNanocredits) }),
-    responseTimeMs: t.exposeInt("responseTimeMs"),
-    timeToFirstTokenMs: t.exposeInt("timeToFirstTokenMs", { nullable: true }),
-    status: t.expose("status", { type: UsageStatusEnum }),
-    usageSource: t.expose("usageSource", { type: UsageSourceEnum }),
-    parentRequestId: t.exposeID("parentRequestId", { nullable: true, description: "The agent's generation that this one was part of." }),
+    modelUsed: t.field({
+      type: Model,
+      nullable: true,
+      description: "The model that answered. Null: it is no longer offered to the caller.",
+      select: { modelUsed: true },
+      resolve: ({ modelUsed }, _args, ctx) => ctx.services.catalog.shown(ctx, modelUsed),
+    }),
+    apiKeyId: t.exposeID("apiKeyId", { nullable: true, description: "The REST id of the key that paid. Null: a session asked." }),
+    apiKey: t.field({
+      type: ApiKey,
+      nullable: true,
+      description:
+        "The key that paid. Null: a session asked. Of other keys than the calling one it needs a secret key with the permission KEYS.",
+      select: { apiKeyId: true },
+      resolve: ({ apiKeyId }, _args, ctx, info) => (apiKeyId === null ? null : apiKeyOf(ctx, { id: apiKeyId, info })),
+    }),
+    apiKeyName: t.exposeString("apiKeyName", { nullable: true, description: "What the key was called then." }),
+    apiKeyType: t.field({
+      type: ApiKeyType,
+      nullable: true,
+      description: "What the key was for.",
+      select: { apiKeyType: true },
+      resolve: ({ apiKeyType }) => apiKeyType,
+    }),
+    meterSource: t.field({
+      type: MeterSourceEnum,
+      description: "The bucket that paid the most of it.",
+      select: { meterSource: true },
+      resolve: ({ meterSource }) => meterSource,
+    }),
+    usage: t.field({ type: UsageAmounts, description: "What was consumed and made.", select: AMOUNT_COLUMNS, resolve: (row) => row }),
+    cost: t.field({
+      type: "Credits",
+      description: "What was charged.",
+      select: { costNanocredits: true },
+      resolve: ({ costNanocredits }) => formatNanocredits(costNanocredits),
+    }),
+    responseTimeMs: t.exposeInt("responseTimeMs", { description: "Milliseconds from the request to the end of its answer." }),
+    timeToFirstTokenMs: t.exposeInt("timeToFirstTokenMs", {
+      nullable: true,
+      description: "Milliseconds from the request to the first piece of a streamed answer.",
+    }),
+    status: t.field({ type: UsageStatusEnum, description: "How it ended.", select: { status: true }, resolve: ({ status }) => status }),
+    usageSource: t.field({
+      type: UsageSourceEnum,
+      description: "Who counted.",
+      select: { usageSource: true },
+      resolve: ({ usageSource }) => usageSource,
+    }),
+    parentRequestId: t.exposeID("parentRequestId", {
+      nullable: true,
+      description: "The REST id of the agent's generation that this one was part of.",
+    }),
   }),
 });
 
@@ -100,3 +182,34 @@ export function toDays({ days }: { readonly days?: number | null | undefined }):
   if (days < 1 || days > USAGE_DAYS_MAX) throw wrongField("days", `must be from 1 to ${USAGE_DAYS_MAX} days`);
   return days;
 }
+
+builder.prismaObjectField(Account, "usage", (t) =>
+  t.field({
+    type: builder.connectionObject(
+      { type: UsageRecord, name: "UsageRecordConnection", description: "Usage, page by page." },
+      { name: "UsageRecordEdge", description: "A finished generation, and its place in the list." },
+    ),
+    nullable: true,
+    description: "Newest first. Permission USAGE.",
+    args: { ...pageArgs, ...usageDaysArg },
+    complexity: pageCost,
+    resolve: async ({ id }, args, ctx, info) => {
+      ctx.services.accounts.assertOwn(ctx, id);
+      const query = { page: toPageRequest(args, "usage"), days: toDays(args) };
+      return toConnection(await ctx.services.usage.listSelected(ctx, query, connectionSelectionOf(ctx, info)), "usage", (row) => row);
+    },
+  }),
+);
+
+builder.prismaObjectField(Account, "usageDaily", (t) =>
+  t.field({
+    type: UsageDaily,
+    nullable: true,
+    description: "The account's use by day, model and bucket. Permission USAGE.",
+    args: usageDailyDaysArg,
+    resolve: ({ id }, args, ctx) => {
+      ctx.services.accounts.assertOwn(ctx, id);
+      return ctx.services.usage.daily(ctx, { days: toDays(args) });
+    },
+  }),
+);

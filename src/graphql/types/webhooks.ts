@@ -10,7 +10,7 @@ import {
   type WebhookEndpointRow,
 } from "../../services/webhooks/webhooks.js";
 import { builder, enumValues } from "../builder.js";
-import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
+import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 
 const NEEDS_KEYS = "Needs a secret key with the permission KEYS.";
 
@@ -101,10 +101,11 @@ builder.queryField("webhookDeliveries", (t) =>
     args: { ...pageArgs, endpointId: t.arg.id({ required: true }) },
     complexity: pageCost,
     resolve: async (_root, { endpointId, ...args }, ctx) =>
-      toConnection(await ctx.services.webhooks.listDeliveries(ctx, endpointId, toPageRequest(args)), args, ({ id, createdAt }) => ({
-        id,
-        timestamp: createdAt,
-      })),
+      toConnection(
+        await ctx.services.webhooks.listDeliveries(ctx, endpointId, toPageRequest(args, "webhookDeliveries")),
+        "webhookDeliveries",
+        createdPosition,
+      ),
   }),
 );
 

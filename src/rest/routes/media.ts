@@ -98,7 +98,7 @@ const listQuery = z.object({
   /** Everybody's files with it; without it, the caller's own. */
   tag: z.string().optional(),
   limit: queryInteger(z.int().min(1).max(MEDIA_PAGE_SIZE_MAX)).default(MEDIA_PAGE_SIZE_DEFAULT),
-  cursor: queryCursor().optional(),
+  cursor: queryCursor("media").optional(),
 });
 
 function addMediaObjectRoutes(route: Route, endpoint: Endpoint, { media, mediaObjects }: Pick<Services, "media" | "mediaObjects">): void {
@@ -164,7 +164,7 @@ function toList({ items, hasNextPage }: Page<MediaObject>) {
   const last = hasNextPage ? items.at(-1) : undefined;
   return {
     items: items.map((item) => ({ ...toMetadata(item), url: item.url })),
-    nextCursor: last ? encodeCursor({ timestamp: last.createdAt, id: last.id }) : null,
+    nextCursor: last ? encodeCursor({ timestamp: last.createdAt, id: last.id }, "media") : null,
     hasMore: hasNextPage,
   };
 }

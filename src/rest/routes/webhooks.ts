@@ -18,7 +18,7 @@ import type { Route } from "../route.js";
 
 const deliveriesQuery = z.object({
   limit: queryInteger(z.int().min(1).max(PAGE_SIZE_MAX)).default(PAGE_SIZE_DEFAULT),
-  cursor: queryCursor().optional(),
+  cursor: queryCursor("webhookDeliveries").optional(),
 });
 
 export function addWebhookRoutes(route: Route, endpoint: Endpoint, { webhooks }: Pick<Services, "webhooks">): void {
@@ -74,7 +74,7 @@ function withSecret(exchange: Exchange, { endpoint, secret }: { endpoint: Webhoo
 
 function toList({ items, hasNextPage }: Page<WebhookDeliveryRow>) {
   const last = hasNextPage ? items.at(-1) : undefined;
-  const nextCursor = last === undefined ? null : encodeCursor({ timestamp: last.createdAt, id: last.id });
+  const nextCursor = last === undefined ? null : encodeCursor({ timestamp: last.createdAt, id: last.id }, "webhookDeliveries");
   return { data: items.map(toWebhookDelivery), nextCursor, hasMore: hasNextPage };
 }
 

@@ -81,6 +81,12 @@ export function requireOperator(ctx: RequestContext): KeyCaller | SessionCaller 
   return caller;
 }
 
+/** Whether `requireOperator` would let the caller pass. */
+export function isOperator({ caller }: RequestContext): boolean {
+  if (caller.kind === "anonymous" || caller.run || !caller.isOperator) return false;
+  return caller.kind === "session" || (caller.apiKeyType === "secret" && caller.permissions.has("keys"));
+}
+
 export function isKeyCaller(caller: Caller): caller is KeyCaller {
   return caller.kind === "key";
 }

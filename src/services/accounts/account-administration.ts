@@ -3,9 +3,10 @@ import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { notFound } from "../../errors.js";
 import { createId, isUuid } from "../../lib/ids.js";
-import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
+import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { AccountModel } from "../../store/generated/prisma/models.js";
 import type { Ledger } from "../../store/ledger.js";
 import { requireOperator } from "../access/permissions.js";
@@ -13,13 +14,14 @@ import { creditsAmount } from "../credits/credits-amount.js";
 import type { TierRefills } from "../credits/tier-refills.js";
 import type { Tiers } from "../credits/tiers.js";
 import { storableText } from "../requests/input.js";
-import { type AccountRow, type Balance, toAccountRow, toBalance } from "./accounts.js";
+import { STANDING } from "./accounts.js";
 import { ACCOUNT_SEARCH_CHARS_MAX, GRANT_NOTE_CHARS_MAX, TIER_NAME_CHARS_MAX } from "./limits.js";
 
-export interface ManagedAccount extends AccountRow {
-  readonly isPublisher: boolean;
-  readonly balance: Balance;
-}
+/** What says whether the tier is due, and what it will leave: a list shows it so. */
+const LISTED = { ...STANDING, tierNanocredits: true, tierHeldNanocredits: true } as const;
+
+/** An account with what was selected of it. */
+export type ListedAccount = Pick<AccountModel, keyof typeof LISTED>;
 
 export const grantCreditsInput = z.strictObject({
   accountId: z.uuid(),
@@ -35,7 +37,7 @@ export type GrantCreditsInput = z.output<typeof grantCreditsInput>;
 export const setTierInput = z.strictObject({ accountId: z.uuid(), tier: storableText.min(1).max(TIER_NAME_CHARS_MAX).nullable() });
 export type SetTierInput = z.output<typeof setTierInput>;
 
-export const setPublisherInput = z.strictObject({ accountId: z.uuid(), allowed: z.boolean() });
+export const setPublisherInput = z.strictObject({ accountId: z.uuid(), isPublisher: z.boolean() });
 export type SetPublisherInput = z.output<typeof setPublisherInput>;
 
 /** Of a handle, name, e-mail address or GitHub user name; or a whole id. */
@@ -51,54 +53,43 @@ export class AccountAdministration {
   ) {}
 
   /** Newest first. Reading a list refills nothing: what is due is shown as it will be. */
-  async list(ctx: RequestContext, page: PageRequest, search: string | null): Promise<Page<ManagedAccount>> {
+  async list(ctx: RequestContext, page: PageRequest, search: string | null, select: Prisma.AccountSelect): Promise<Page<ListedAccount>> {
     requireOperator(ctx);
+    const { account } = this.database.prisma;
     const { where: older, ...query } = newestFirst(page);
-    const rows = await this.database.prisma.account.findMany({
-      where: {
-        AND: [older, search ? { OR: matchesOf(search) } : {}],
-      },
-      ...query,
-    });
+    const where = search ? { OR: matchesOf(search) } : {};
+    const rows = await account.findMany({ where: { AND: [older, where] }, select: { ...select, ...LISTED }, ...query });
     return toPage(
-      rows.map((row) => this.present(this.refills.preview(row))),
-      page.first,
+      rows.map((row) => this.refills.preview(row)),
+      page,
+      () => account.count({ where, take: COUNT_TAKE }),
     );
   }
 
-  async get(ctx: RequestContext, id: string): Promise<ManagedAccount> {
-    requireOperator(ctx);
-    return this.present(await this.load(id));
-  }
-
   /** Adds bought or given credits to an account. */
-  async grantCredits(ctx: RequestContext, input: GrantCreditsInput): Promise<{ account: ManagedAccount; balance: bigint }> {
+  async grantCredits(ctx: RequestContext, input: GrantCreditsInput): Promise<void> {
     requireOperator(ctx);
     const { accountId, bucket, credits, note, grantId } = input;
     // What is due comes first: a refill sets the bucket, and would take what is granted to it now.
     await this.load(accountId);
     await this.ledger.grant({ id: grantId ?? createId(), accountId, bucket, amount: credits, note: note ?? null });
     this.events.publish("balance-changed", { accountId });
-    const account = this.present(await this.load(accountId));
-    return { account, balance: account.balance.balance };
   }
 
   /** Null takes the tier away. */
-  async setTier(ctx: RequestContext, { accountId, tier }: SetTierInput): Promise<ManagedAccount> {
+  async setTier(ctx: RequestContext, { accountId, tier }: SetTierInput): Promise<void> {
     requireOperator(ctx);
     if (tier !== null) this.tiers.assertKnown(tier);
     const before = await this.load(accountId);
     if (!(await this.refills.setTier(before, tier))) throw notFound("account");
     ctx.log.info({ accountId, tier, previousTier: before.tier }, "an operator set a tier");
-    return this.present(await this.load(accountId));
   }
 
-  async setPublisher(ctx: RequestContext, { accountId, allowed }: SetPublisherInput): Promise<ManagedAccount> {
+  async setPublisher(ctx: RequestContext, { accountId, isPublisher }: SetPublisherInput): Promise<void> {
     requireOperator(ctx);
     await this.load(accountId);
-    await this.database.prisma.account.update({ where: { id: accountId }, data: { isPublisher: allowed } });
-    ctx.log.info({ accountId, allowed }, "an operator said who may publish");
-    return this.present(await this.load(accountId));
+    await this.database.prisma.account.update({ where: { id: accountId }, data: { isPublisher } });
+    ctx.log.info({ accountId, isPublisher }, "an operator said who may publish");
   }
 
   /** Refilled when that is due. */
@@ -111,12 +102,6 @@ export class AccountAdministration {
     const account = isUuid(id) ? await this.database.prisma.account.findUnique({ where: { id } }) : null;
     if (!account) throw notFound("account");
     return account;
-  }
-
-  private present(account: AccountModel): ManagedAccount {
-    const { isOperator, isPublisher } = account;
-    // Operators are publishers (docs/spec/accounts.md#operators).
-    return { ...toAccountRow(account, this.refills), isPublisher: isPublisher || isOperator, balance: toBalance(account) };
   }
 }
 

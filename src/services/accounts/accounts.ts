@@ -1,8 +1,11 @@
 /** The caller's own account: profile and balance (docs/spec/accounts.md). Reading it refills its tier when that is due. */
-import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
+import type { AccountPermission, KeyCaller, RequestContext, SessionCaller } from "../../context.js";
+import { notFound, permissionDenied } from "../../errors.js";
+import { isUuid } from "../../lib/ids.js";
 import type { Database } from "../../store/database.js";
+import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { AccountModel } from "../../store/generated/prisma/models.js";
-import { isKeyCaller, requireAccount, requirePermission } from "../access/permissions.js";
+import { isKeyCaller, isOperator, requireAccount, requireOperator, requirePermission } from "../access/permissions.js";
 import { ancestorsOf, worthOf } from "../api-keys/api-key-tree.js";
 import type { TierRefills } from "../credits/tier-refills.js";
 
@@ -32,6 +35,24 @@ export interface Balance {
   readonly isKeyBudget: boolean;
 }
 
+/** As much of an account as says what it has. */
+export type BalanceColumns = Pick<AccountModel, keyof typeof BALANCE_COLUMNS>;
+
+export const BALANCE_COLUMNS = {
+  tierNanocredits: true,
+  cryptoNanocredits: true,
+  packNanocredits: true,
+  tierHeldNanocredits: true,
+  cryptoHeldNanocredits: true,
+  packHeldNanocredits: true,
+} as const;
+
+/** As much of an account as says whether its tier is due. */
+export const STANDING = { id: true, tier: true, tierResetsAt: true, createdAt: true } as const;
+
+/** An account with what was selected of it. */
+export type SelectedAccount = Pick<AccountModel, keyof typeof STANDING>;
+
 export class Accounts {
   constructor(
     private readonly database: Database,
@@ -42,6 +63,60 @@ export class Accounts {
   async me(ctx: RequestContext): Promise<AccountRow> {
     const { accountId } = requireAccount(ctx);
     return toAccountRow(await this.load(accountId), this.refills);
+  }
+
+  /** As much of it as is selected, in one read. Its parts are shown by the methods below. */
+  async own(ctx: RequestContext, select: Prisma.AccountSelect): Promise<SelectedAccount> {
+    const { accountId } = requireAccount(ctx);
+    const read = () => this.database.prisma.account.findUniqueOrThrow({ where: { id: accountId }, select: { ...select, ...STANDING } });
+    const account = await read();
+    return (await this.refills.bringUpToDate(account)) ? read() : account;
+  }
+
+  /** Those of these accounts that the caller may see: its own, and for operators any. */
+  async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.AccountSelect): Promise<SelectedAccount[]> {
+    const { accountId } = requireAccount(ctx);
+    if (ids.every((id) => id === accountId)) return ids.length === 0 ? [] : [await this.own(ctx, select)];
+    if (!isOperator(ctx)) return ids.includes(accountId) ? [await this.own(ctx, select)] : [];
+    const read = () =>
+      this.database.prisma.account.findMany({ where: { id: { in: ids.filter(isUuid) } }, select: { ...select, ...STANDING } });
+    const accounts = await read();
+    const refilled = await Promise.all(accounts.map((account) => this.refills.bringUpToDate(account)));
+    return refilled.includes(true) ? read() : accounts;
+  }
+
+  /** The caller's own, or for operators any. NOT_FOUND. */
+  async get(ctx: RequestContext, id: string, select: Prisma.AccountSelect): Promise<SelectedAccount> {
+    if (requireAccount(ctx).accountId !== id) requireOperator(ctx);
+    const [account] = await this.getMany(ctx, [id], select);
+    if (!account) throw notFound("account");
+    return account;
+  }
+
+  /** `part` of an account, refused to whoever lacks the permission for it. Of other accounts operators see each part. */
+  viewable<Part>(ctx: RequestContext, accountId: string, permission: AccountPermission, part: Part): Part {
+    if (requireAccount(ctx).accountId === accountId) requirePermission(ctx, permission);
+    else requireOperator(ctx);
+    return part;
+  }
+
+  /** Refuses what only an account itself is shown, operators of the gateway included. */
+  assertOwn(ctx: RequestContext, accountId: string): void {
+    if (requireAccount(ctx).accountId !== accountId) throw permissionDenied("This is shown to the account itself only.");
+  }
+
+  /** What can be spent of an account that has been read. */
+  async balanceFrom(ctx: RequestContext, account: BalanceColumns & { readonly id: string }): Promise<Balance> {
+    const balance = this.viewable(ctx, account.id, "balance", toBalance(account));
+    const { caller } = ctx;
+    if (!isKeyCaller(caller) || caller.accountId !== account.id || !caller.hasBudget) return balance;
+    const keyBudget = await this.remainingBudget(caller.apiKeyId);
+    return keyBudget === null ? balance : { ...balance, balance: keyBudget, isKeyBudget: true };
+  }
+
+  /** When the tier's bucket is next filled; null when it never is. */
+  nextResetOf(account: Pick<AccountModel, "tier" | "tierResetsAt">): Date | null {
+    return this.refills.nextResetOf(account);
   }
 
   async profile(ctx: RequestContext): Promise<AccountRow> {
@@ -94,7 +169,7 @@ export function toAccountRow(row: AccountModel, refills: Pick<TierRefills, "next
 }
 
 /** The account's own, whichever key asks. */
-export function toBalance(account: AccountModel): Balance {
+export function toBalance(account: BalanceColumns): Balance {
   const buckets = { tier: account.tierNanocredits, crypto: account.cryptoNanocredits, pack: account.packNanocredits };
   const held = account.tierHeldNanocredits + account.cryptoHeldNanocredits + account.packHeldNanocredits;
   return { balance: buckets.tier + buckets.crypto + buckets.pack, ...buckets, held, isKeyBudget: false };

@@ -4,7 +4,6 @@ import type { AccountChannel, EventChannels, Events } from "../../store/events.j
 import { requirePermission } from "../access/permissions.js";
 import type { LowBalanceNotice } from "../credits/low-balance.js";
 import type { UsageRecords, UsageRow } from "../usage/usage.js";
-import type { Accounts, Balance } from "./accounts.js";
 
 /** Events that a slow subscriber may fall behind by; of more the oldest are dropped. */
 const BACKLOG_MAX = 1_000;
@@ -12,7 +11,6 @@ const BACKLOG_MAX = 1_000;
 export class LiveAccount {
   constructor(
     private readonly events: Events,
-    private readonly accounts: Accounts,
     private readonly usage: UsageRecords,
   ) {}
 
@@ -23,13 +21,13 @@ export class LiveAccount {
     return mapEvents(source, ({ usageId }) => this.usage.get(ctx, usageId));
   }
 
-  /** The balance after each change. A burst of changes is one event: only the newest balance is of interest. */
-  balanceChanged(ctx: RequestContext): AsyncIterableIterator<Balance> {
+  /** Each change of the balance. A burst of changes is one event: only the newest balance is of interest. */
+  balanceChanged(ctx: RequestContext): AsyncIterableIterator<{ readonly accountId: string }> {
     const { accountId } = requirePermission(ctx, "balance");
     const source = queueOf(this.events, ctx, "balance-changed", accountId, 1);
     // What was missed may have been a change.
     source.onClose(this.events.onGap(() => source.push({ accountId })));
-    return mapEvents(source, () => this.accounts.balance(ctx));
+    return mapEvents(source, async () => ({ accountId }));
   }
 
   /** Each fall of the balance below what the account wants to be told of, once. */

@@ -6,7 +6,7 @@ import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js"
 import { AppError, invalidInput, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
-import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import { requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
@@ -38,19 +38,18 @@ export class Agents {
   async list(ctx: RequestContext, page: PageRequest): Promise<Page<AgentRow>> {
     const { accountId } = requireKeyManager(ctx);
     const { where: older, ...query } = newestFirst(page);
-    const rows = await this.deps.database.prisma.communityModel.findMany({
-      where: {
-        accountId,
-        type: { in: [...AGENT_ROW_TYPES] },
-        ...older,
-      },
+    const { communityModel } = this.deps.database.prisma;
+    const where = { accountId, type: { in: [...AGENT_ROW_TYPES] } };
+    const rows = await communityModel.findMany({
+      where: { ...where, ...older },
       ...query,
       include: WITH_AGENT,
     });
     const now = this.deps.clock.now();
     return toPage(
       rows.map((row) => toAgentRow(row, now)),
-      page.first,
+      page,
+      () => communityModel.count({ where, take: COUNT_TAKE }),
     );
   }
 

@@ -21,6 +21,20 @@ export type KeyTerms = Pick<
   | "heldNanocredits"
 >;
 
+/** The columns of `KeyTerms`, and of what the key descends from. */
+export const WORTH_COLUMNS = {
+  id: true,
+  ancestorIds: true,
+  permissions: true,
+  restrictsModels: true,
+  allowedModels: true,
+  expiresAt: true,
+  revokedAt: true,
+  budgetNanocredits: true,
+  spentNanocredits: true,
+  heldNanocredits: true,
+} as const;
+
 export interface KeyWorth {
   readonly permissions: readonly AccountPermission[];
   /** A model must be in each of them; none: every model. Ids and aliases, as they were written; the key's own list first. */

@@ -5,17 +5,18 @@ import { conflict, credentialRefused, invalidInput, notFound } from "../../error
 import { createApiKeyText, isRunToken, startOfApiKey } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
-import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import { API_KEY_LEVELS_MAX, API_KEYS_PER_ACCOUNT_MAX } from "../../limits.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
 import { type Events, listenOrDoubt } from "../../store/events.js";
+import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, requireAccount, requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { ApiKeyCache } from "./api-key-cache.js";
 import { assertMayChange, assertMayMake, assertMayRevoke, type KeyInTree } from "./api-key-limits.js";
 import { type ApiKeyRow, ApiKeyRows } from "./api-key-rows.js";
-import { ancestorsOf, worthOf } from "./api-key-tree.js";
+import { allowedByAll, ancestorsOf, type KeyTerms, type KeyWorth, worthOf } from "./api-key-tree.js";
 import type { CreateApiKeyInput, UpdateApiKeyInput } from "./api-keys-input.js";
 import type { GrantTerms } from "./grant-terms.js";
 import { describeRevocation } from "./key-refusals.js";
@@ -59,6 +60,20 @@ export interface KeyGrant {
 /** As much of a database client, or of a transaction, as making a key takes. */
 export type KeyWriter = Pick<DatabaseClient, "apiKey" | "$queryRaw">;
 
+const KEY_IDENTITY = { id: true, createdAt: true } as const;
+
+/** A key with what was selected of it. */
+export type SelectedApiKey = Pick<ApiKeyModel, keyof typeof KEY_IDENTITY>;
+
+/** What a key may do and spend, as it is shown. */
+export interface ShownWorth extends Omit<KeyWorth, "modelLists"> {
+  /** Null: all models. */
+  readonly allowedModels: readonly string[] | null;
+  /** Whole seconds left; null: does not expire. */
+  readonly expiresIn: number | null;
+  readonly isValid: boolean;
+}
+
 const SECONDS_PER_DAY = 24 * 60 * 60;
 
 export class ApiKeys {
@@ -88,15 +103,77 @@ export class ApiKeys {
   async list(ctx: RequestContext, page: PageRequest): Promise<Page<ApiKeyRow>> {
     const { accountId } = requireKeyManager(ctx);
     const { where: older, ...query } = newestFirst(page);
+    const where = { accountId, revokedAt: null };
+    const rows = await this.database.prisma.apiKey.findMany({ where: { ...where, ...older }, ...query });
+    return toPage(await this.rows.all(this.database.prisma, rows), page, () => this.countOf(where));
+  }
+
+  /** Those of the list, with what is selected of them. */
+  async listSelected(ctx: RequestContext, page: PageRequest, select: Prisma.ApiKeySelect): Promise<Page<SelectedApiKey>> {
+    const { accountId } = requireKeyManager(ctx);
+    const { where: older, ...query } = newestFirst(page);
+    const where = { accountId, revokedAt: null };
     const rows = await this.database.prisma.apiKey.findMany({
-      where: {
-        accountId,
-        revokedAt: null,
-        ...older,
-      },
+      where: { ...where, ...older },
+      select: { ...select, ...KEY_IDENTITY },
       ...query,
     });
-    return toPage(await this.rows.all(this.database.prisma, rows), page.first);
+    return toPage(rows, page, () => this.countOf(where));
+  }
+
+  /** Those of the account with these ids, revoked ones too. A key may ask for itself without permission. */
+  async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.ApiKeySelect): Promise<SelectedApiKey[]> {
+    const caller = requireAccount(ctx);
+    if (ids.some((id) => !isKeyCaller(caller) || id !== caller.apiKeyId)) requireKeyManager(ctx);
+    return this.database.prisma.apiKey.findMany({
+      where: { id: { in: ids.filter(isUuid) }, accountId: caller.accountId },
+      select: { ...select, ...KEY_IDENTITY },
+    });
+  }
+
+  /** The calling key, with what is selected of it; any type, no permission. */
+  async currentSelected(ctx: RequestContext, select: Prisma.ApiKeySelect): Promise<SelectedApiKey> {
+    return this.get(ctx, callingKeyOf(ctx).apiKeyId, select);
+  }
+
+  /** NOT_FOUND. */
+  async get(ctx: RequestContext, id: string, select: Prisma.ApiKeySelect): Promise<SelectedApiKey> {
+    const [key] = await this.getMany(ctx, [id], select);
+    if (!key) throw notFound("API key");
+    return key;
+  }
+
+  /** What each of these keys of the account is worth, with everything that it descends from, in their order. */
+  async worthsOf(ctx: RequestContext, keys: readonly (KeyTerms & Pick<ApiKeyModel, "id" | "ancestorIds">)[]): Promise<ShownWorth[]> {
+    requireAccount(ctx);
+    const ancestors = await ancestorsOf(this.database.prisma, keys);
+    return keys.map((key) => {
+      const { modelLists, ...worth } = worthOf(key, ancestors.get(key.id) ?? []);
+      const secondsLeft = this.secondsUntil(worth.expiresAt);
+      return {
+        ...worth,
+        allowedModels: allowedByAll(modelLists, this.idOf),
+        expiresIn: secondsLeft,
+        isValid: !worth.isRevoked && secondsLeft !== 0,
+      };
+    });
+  }
+
+  /** What apps are called, by the id of their app key. Apps show their names to whoever they ask. */
+  async namesOfApps(ctx: RequestContext, appKeyIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    requireAccount(ctx);
+    const where = { id: { in: [...appKeyIds] }, type: "publishable" as const };
+    const apps = await this.database.prisma.apiKey.findMany({ where, select: { id: true, name: true } });
+    return new Map(apps.map(({ id, name }) => [id, name]));
+  }
+
+  private countOf(where: Prisma.ApiKeyWhereInput): Promise<number> {
+    return this.database.prisma.apiKey.count({ where, take: COUNT_TAKE });
+  }
+
+  /** Whole seconds; null: for ever. */
+  private secondsUntil(end: Date | null): number | null {
+    return end === null ? null : Math.max(0, Math.floor((end.getTime() - this.clock.now().getTime()) / 1000));
   }
 
   /**
@@ -199,13 +276,10 @@ export class ApiKeys {
 
   /** The calling key itself; any type, no permission (docs/spec/keys.md#fields). */
   async current(ctx: RequestContext): Promise<CurrentApiKey> {
-    const caller = requireAccount(ctx);
-    if (!isKeyCaller(caller)) throw invalidInput("This request is authenticated by a session, not by a key.");
+    const caller = callingKeyOf(ctx);
     const { prisma } = this.database;
     const row = await this.rows.one(prisma, await findOwned(prisma, caller.accountId, caller.apiKeyId));
-    const millisecondsLeft = row.expiresAt === null ? null : row.expiresAt.getTime() - this.clock.now().getTime();
-    const expiresIn = millisecondsLeft === null ? null : Math.max(0, Math.floor(millisecondsLeft / 1000));
-    return { ...row, valid: true, expiresIn, rateLimitEnabled: row.type === "publishable" };
+    return { ...row, valid: true, expiresIn: this.secondsUntil(row.expiresAt), rateLimitEnabled: row.type === "publishable" };
   }
 
   /** In a transaction that has locked the account, so that there are never more than there may be, and none of a parent that is ending. */
@@ -263,6 +337,12 @@ export class ApiKeys {
   private expiry(expiresIn: number | null): Date | null {
     return expiresIn === null ? null : new Date(this.clock.now().getTime() + expiresIn * 1000);
   }
+}
+
+function callingKeyOf(ctx: RequestContext): KeyCaller {
+  const caller = requireAccount(ctx);
+  if (!isKeyCaller(caller)) throw invalidInput("This request is authenticated by a session, not by a key.");
+  return caller;
 }
 
 function newText({ type }: Pick<NewKey, "type">): string {

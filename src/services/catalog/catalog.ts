@@ -229,9 +229,15 @@ export class Catalog {
 
   /** One model, by canonical id or alias. Public. NOT_FOUND when it is unknown or not the key's to use. */
   async get(ctx: RequestContext, name: string): Promise<Model> {
-    const model = this.findFor(ctx.caller, name);
-    if (!model || !this.mayCall(ctx.caller, model)) throw notFound("model");
+    const model = this.shown(ctx, name);
+    if (!model) throw notFound("model");
     return model;
+  }
+
+  /** As `get`; null where that throws. */
+  shown(ctx: RequestContext, name: string): Model | null {
+    const model = this.findFor(ctx.caller, name);
+    return model && this.mayCall(ctx.caller, model) ? model : null;
   }
 
   private idsOf(list: readonly string[]): ReadonlySet<string> {

@@ -6,7 +6,7 @@ import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
-import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { requireKeyManager } from "../access/permissions.js";
@@ -222,7 +222,8 @@ export class CommunityModels {
 
   private async page(accountId: string, page: PageRequest): Promise<Page<CommunityModelView>> {
     const { where: older, ...query } = newestFirst(page);
-    const rows = await this.deps.database.prisma.communityModel.findMany({
+    const { communityModel } = this.deps.database.prisma;
+    const rows = await communityModel.findMany({
       where: { accountId, ...older },
       include: { account: { select: { handle: true } } },
       ...query,
@@ -230,7 +231,8 @@ export class CommunityModels {
     const now = this.deps.clock.now();
     return toPage(
       rows.map((row) => toView(row, row.account.handle, now)),
-      page.first,
+      page,
+      () => communityModel.count({ where: { accountId }, take: COUNT_TAKE }),
     );
   }
 

@@ -15,9 +15,10 @@ import type { RequestContext } from "../../context.js";
 import { conflict, invalidInput, notFound, permissionDenied, unauthenticated } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { toDisposition } from "../../lib/content-types.js";
-import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { BlobStore } from "../../store/blobs.js";
 import type { Database } from "../../store/database.js";
+import { Prisma } from "../../store/generated/prisma/client.js";
 import type { MediaObjectModel } from "../../store/generated/prisma/models.js";
 import { requireAccount } from "../access/permissions.js";
 import { parseInput } from "../requests/input.js";
@@ -36,6 +37,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const SWEPT_AT_ONCE_MAX = 100;
 /** Before every file: no list begins later, and no id is greater. */
 const LIST_START = { timestamp: new Date("9999-12-31T23:59:59.999Z"), id: "~" };
+/** Behind every file. */
+const LIST_END = { timestamp: new Date(0), id: "" };
 /** A UUID of version 4, in lower case: nobody guesses the address of a file that is not listed. */
 const ID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -145,34 +148,33 @@ export class MediaObjects {
     if (ctx.caller.kind === "anonymous") throw unauthenticated("Your own files need an API key; everybody's are listed by `tag`.");
     const { accountId } = requireAccount(ctx);
     const { where: older, ...query } = newestFirst(page);
-    const rows = await this.deps.database.prisma.mediaObject.findMany({
-      where: {
-        accountId,
-        status: "complete",
-        NOT: { tags: { isEmpty: true } },
-        ...older,
-      },
-      ...query,
-    });
+    const { mediaObject } = this.deps.database.prisma;
+    const where = { accountId, status: "complete", NOT: { tags: { isEmpty: true } } } as const;
+    const rows = await mediaObject.findMany({ where: { ...where, ...older }, ...query });
     return toPage(
       rows.map((row) => this.toObject(row)),
-      page.first,
+      page,
+      () => mediaObject.count({ where, take: COUNT_TAKE }),
     );
   }
 
   /** Everybody's files with a tag, newest first. Open to all. */
-  async listTagged(tag: string, { first, after: position }: PageRequest): Promise<Page<MediaObject>> {
+  async listTagged(tag: string, page: PageRequest): Promise<Page<MediaObject>> {
     const wanted = parseInput(listTaggedInput, { tag }).tag;
-    const { timestamp, id } = position ?? LIST_START;
-    const rows = await this.deps.database.prisma.$queryRaw<Row[]>`
+    const { first, after = LIST_START, before = LIST_END, isFromEnd = false } = page;
+    const { prisma } = this.deps.database;
+    const direction = isFromEnd ? Prisma.sql`ASC` : Prisma.sql`DESC`;
+    const rows = await prisma.$queryRaw<Row[]>`
       SELECT o.id, o.account_id AS "accountId", o.content_type AS "contentType", o.size_bytes AS "sizeBytes", o.name, o.tags,
              o.status::text AS status, o.created_at AS "createdAt", o.completed_at AS "completedAt", o.expires_at AS "expiresAt"
       FROM media_tag t JOIN media_object o ON o.id = t.media_id
-      WHERE t.tag = ${wanted} AND (t.created_at, t.media_id) < (${timestamp}, ${id})
-      ORDER BY t.created_at DESC, t.media_id DESC LIMIT ${first + 1}`;
+      WHERE t.tag = ${wanted} AND (t.created_at, t.media_id) < (${after.timestamp}, ${after.id})
+        AND (t.created_at, t.media_id) > (${before.timestamp}, ${before.id})
+      ORDER BY t.created_at ${direction}, t.media_id ${direction} LIMIT ${first + 1}`;
     return toPage(
       rows.map((row) => this.toObject(row)),
-      first,
+      page,
+      () => prisma.mediaTag.count({ where: { tag: wanted }, take: COUNT_TAKE }),
     );
   }
 

@@ -5,10 +5,11 @@ import type { Clock } from "../../lib/clock.js";
 import { isUuid } from "../../lib/ids.js";
 import { toCreditsNumber } from "../../lib/money.js";
 import { setOwnValue } from "../../lib/own-values.js";
-import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT } from "../../limits.js";
 import type { Database } from "../../store/database.js";
+import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { UsageRecordModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, requireAccount, requirePermission } from "../access/permissions.js";
 import { scopeOf, toWhere, type UsageFilter } from "./usage-filter.js";
@@ -52,6 +53,11 @@ export interface UsageQuery {
   readonly ownKeyOnly?: boolean | undefined;
 }
 
+const USAGE_IDENTITY = { id: true, timestamp: true } as const;
+
+/** A usage row with what was selected of it. */
+export type SelectedUsage = Pick<UsageRecordModel, keyof typeof USAGE_IDENTITY>;
+
 export class UsageRecords {
   constructor(
     private readonly database: Database,
@@ -59,15 +65,34 @@ export class UsageRecords {
   ) {}
 
   async list(ctx: RequestContext, query: UsageQuery): Promise<Page<UsageRow>> {
-    const owner = query.ownKeyOnly ? ownKey(ctx) : { accountId: requirePermission(ctx, "usage").accountId, apiKeyId: undefined };
-    const { accountId, apiKeyId } = owner;
-    const where = toWhere(await scopeOf(this.database, accountId, this.since(query), apiKeyId));
     const { where: older, ...page } = newestFirst(query.page, "timestamp");
-    const rows = await this.database.prisma.usageRecord.findMany({
-      where: { ...where, AND: older },
-      ...page,
+    const { usageRecord } = this.database.prisma;
+    const where = await this.matching(ctx, query);
+    const rows = await usageRecord.findMany({ where: { ...where, AND: older }, ...page });
+    return toPage(rows, query.page, () => usageRecord.count({ where, take: COUNT_TAKE }));
+  }
+
+  /** Those of the list, with what is selected of them. */
+  async listSelected(ctx: RequestContext, query: UsageQuery, select: Prisma.UsageRecordSelect): Promise<Page<SelectedUsage>> {
+    const { where: older, ...page } = newestFirst(query.page, "timestamp");
+    const { usageRecord } = this.database.prisma;
+    const where = await this.matching(ctx, query);
+    const rows = await usageRecord.findMany({ where: { ...where, AND: older }, select: { ...select, ...USAGE_IDENTITY }, ...page });
+    return toPage(rows, query.page, () => usageRecord.count({ where, take: COUNT_TAKE }));
+  }
+
+  /** Those of the account with these ids, with what is selected of them. */
+  async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.UsageRecordSelect): Promise<SelectedUsage[]> {
+    const { accountId } = requirePermission(ctx, "usage");
+    return this.database.prisma.usageRecord.findMany({
+      where: { id: { in: ids.filter(isUuid) }, accountId },
+      select: { ...select, ...USAGE_IDENTITY },
     });
-    return toPage(rows, query.page.first);
+  }
+
+  private async matching(ctx: RequestContext, query: UsageQuery): Promise<Prisma.UsageRecordWhereInput> {
+    const owner = query.ownKeyOnly ? ownKey(ctx) : { accountId: requirePermission(ctx, "usage").accountId, apiKeyId: undefined };
+    return toWhere(await scopeOf(this.database, owner.accountId, this.since(query), owner.apiKeyId));
   }
 
   private since({ filter, days = USAGE_DAYS_DEFAULT }: Pick<UsageQuery, "filter" | "days">): UsageFilter {

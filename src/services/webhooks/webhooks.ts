@@ -8,7 +8,7 @@ import type { RequestContext } from "../../context.js";
 import { conflict, notFound, rateLimited } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
-import { newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { WebhookDeliveryModel, WebhookEndpointModel } from "../../store/generated/prisma/models.js";
@@ -172,7 +172,7 @@ export class Webhooks {
     await this.findOwned(accountId, endpointId);
     const { where: older, ...query } = newestFirst(page);
     const rows = await this.deliveries.findMany({ where: { endpointId, ...older }, ...query });
-    return toPage(rows.map(toDeliveryRow), page.first);
+    return toPage(rows.map(toDeliveryRow), page, () => this.deliveries.count({ where: { endpointId }, take: COUNT_TAKE }));
   }
 
   /** Sends it anew, at once and with every try that a new message has; the id stays. */

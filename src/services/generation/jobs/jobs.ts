@@ -96,8 +96,12 @@ export class GenerationJobs {
   /** Those of the account, newest first. */
   async list(ctx: RequestContext, page: PageRequest): Promise<Page<GenerationJob>> {
     const { accountId } = requirePermission(ctx, "usage");
-    const { items, hasNextPage } = toPage(await this.deps.rows.list(accountId, page), page.first);
-    return { items: items.map((row) => toJob(row, this.deps.baseUrl())), hasNextPage };
+    const rows = await this.deps.rows.list(accountId, page);
+    return toPage(
+      rows.map((row) => toJob(row, this.deps.baseUrl())),
+      page,
+      () => this.deps.rows.count(accountId),
+    );
   }
 
   /** The job as it then is: a finished one stays as it is, and so does one whose answer is being charged. */

@@ -4,7 +4,7 @@
  */
 import type { Clock } from "../../../lib/clock.js";
 import { isUuid } from "../../../lib/ids.js";
-import { newestFirst, type PageRequest } from "../../../lib/pagination.js";
+import { COUNT_TAKE, newestFirst, type PageRequest } from "../../../lib/pagination.js";
 import { JOB_RESULT_HOURS, JOBS_PER_ACCOUNT_MAX } from "../../../limits.js";
 import type { Database } from "../../../store/database.js";
 import type { GenerationJobModel } from "../../../store/generated/prisma/models.js";
@@ -117,6 +117,10 @@ export class JobRows {
       },
       ...query,
     });
+  }
+
+  count(accountId: string): Promise<number> {
+    return this.database.prisma.generationJob.count({ where: { accountId, expiresAt: { gt: this.clock.now() } }, take: COUNT_TAKE });
   }
 
   private finishTimes(): { now: Date; expiresAt: Date } {

@@ -1,0 +1,98 @@
+/**
+ * `Node`: whatever has an id of its own, and is found again by it. An object type joins by naming the interface, and says in its
+ * extensions how its things are read, each with the permission that it takes anywhere else.
+ */
+import { brandWithType } from "@pothos/core";
+import type { GraphQLResolveInfo, GraphQLSchema } from "graphql";
+import { wrongField } from "../errors.js";
+import { builder } from "./builder.js";
+import type { GraphQLContext } from "./context.js";
+import { parseGlobalId, toGlobalId } from "./global-ids.js";
+
+const NODES_MAX = 100;
+
+/** The things with these ids (those that REST shows) that there are and that the caller may see, by id. */
+export type ReadNodes = (
+  ctx: GraphQLContext,
+  ids: readonly string[],
+  info: GraphQLResolveInfo,
+) => Promise<ReadonlyMap<string, object>> | ReadonlyMap<string, object>;
+
+/** The extensions of an object type that is a Node. */
+export function nodesReadBy(readNodes: ReadNodes): { readonly readNodes: ReadNodes } {
+  return { readNodes };
+}
+
+/** The rows by their ids, as `ReadNodes` answers them. */
+export function byId<Row extends { readonly id: string }>(rows: readonly Row[]): ReadonlyMap<string, Row> {
+  return new Map(rows.map((row) => [row.id, row]));
+}
+
+export const Node = builder.interfaceRef<{ readonly id: string }>("Node").implement({
+  description: "Whatever has an id of its own: `node` and `nodes` find it again.",
+  fields: (t) => ({
+    id: t.id({
+      description: "Opaque, and unlike that of any other thing. Clients' caches go by it.",
+      resolve: ({ id }, _args, _ctx, info) => toGlobalId(info.parentType.name, id),
+    }),
+    restId: t.exposeID("id", { description: "The id that REST, headers and webhooks show. Arguments take either." }),
+  }),
+});
+
+builder.queryField("node", (t) =>
+  t.field({
+    type: Node,
+    nullable: true,
+    description:
+      "The thing with this id. Null: there is none, or none for the caller. It takes the permission that the thing takes elsewhere.",
+    args: { id: t.arg.id({ required: true, description: "What a field `id` has answered." }) },
+    resolve: async (_root, { id }, ctx, info) => (await readAll(ctx, [id], info, () => "id"))[0] ?? null,
+  }),
+);
+
+builder.queryField("nodes", (t) =>
+  t.field({
+    type: [Node],
+    nullable: { list: true, items: true },
+    description: `The things with these ids, in their order, at most ${NODES_MAX}. Null where there is none, or none for the caller.`,
+    args: { ids: t.arg.idList({ required: true, description: "What fields `id` have answered." }) },
+    complexity: ({ ids }) => ({ field: 1, multiplier: Math.max(1, ids.length) }),
+    resolve: (_root, { ids }, ctx, info) => {
+      if (ids.length > NODES_MAX) throw wrongField("ids", `must be at most ${NODES_MAX} ids`);
+      return readAll(ctx, ids, info, (index) => `ids.${index}`);
+    },
+  }),
+);
+
+/** Each type's are read together. */
+async function readAll(
+  ctx: GraphQLContext,
+  texts: readonly string[],
+  info: GraphQLResolveInfo,
+  paramOf: (index: number) => string,
+): Promise<({ readonly id: string } | null)[]> {
+  const ids = texts.map((text, index) => {
+    const globalId = parseGlobalId(text);
+    if (globalId !== null && readerOf(info.schema, globalId.typeName)) return globalId;
+    throw wrongField(paramOf(index), "must be what a field `id` has answered");
+  });
+  const typeNames = [...new Set(ids.map(({ typeName }) => typeName))];
+  const found = new Map(
+    await Promise.all(
+      typeNames.map(async (typeName) => {
+        const wanted = new Set(ids.flatMap((id) => (id.typeName === typeName ? [id.id] : [])));
+        return [typeName, (await readerOf(info.schema, typeName)?.(ctx, [...wanted], info)) ?? new Map<string, object>()] as const;
+      }),
+    ),
+  );
+  return ids.map(({ typeName, id }) => {
+    const thing = found.get(typeName)?.get(id);
+    if (!thing) return null;
+    brandWithType(thing, typeName as never);
+    return thing as { readonly id: string };
+  });
+}
+
+function readerOf(schema: GraphQLSchema, typeName: string): ReadNodes | undefined {
+  return schema.getType(typeName)?.extensions.readNodes as ReadNodes | undefined;
+}
