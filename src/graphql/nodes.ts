@@ -86,8 +86,10 @@ async function readAll(
     ),
   );
   return ids.map(({ typeName, id }) => {
-    const thing = found.get(typeName)?.get(id);
-    if (!thing) return null;
+    const shown = found.get(typeName)?.get(id);
+    if (!shown) return null;
+    // The catalog's own are frozen, and everybody's.
+    const thing = Object.isExtensible(shown) ? shown : { ...shown };
     brandWithType(thing, typeName as never);
     return thing as { readonly id: string };
   });
