@@ -10,9 +10,9 @@ import ComplexityPlugin from "@pothos/plugin-complexity";
 import PrismaPlugin from "@pothos/plugin-prisma";
 import RelayPlugin from "@pothos/plugin-relay";
 import type { UploadedFile } from "../http/uploads.js";
-import type PrismaTypes from "../store/generated/pothos/types.js";
-import { getDatamodel } from "../store/generated/pothos/types.js";
 import type { GraphQLContext } from "./context.js";
+import type PrismaTypes from "./generated/rows.js";
+import { getDatamodel } from "./generated/rows.js";
 import {
   parseCredits,
   parseDateTime,
