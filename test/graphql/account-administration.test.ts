@@ -1,10 +1,26 @@
 /** What operators do with accounts, and that nobody else does. */
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { parseGlobalId } from "../../src/graphql/global-ids.js";
 import { CREDIT, closeBooks, databaseOf, type Payer } from "../e2e/money.js";
+import {
+  AccountsDocument,
+  type AccountsQueryVariables,
+  AnyAccountDocument,
+  BalanceChangedDocument,
+  type BalanceChangedSubscription,
+  CreateAccountDocument,
+  GrantAnyCreditsDocument,
+  type GrantCreditsInput,
+  MyIdDocument,
+  SetPublisherDocument,
+  type SetPublisherInput,
+  SetTierDocument,
+  type SetTierInput,
+} from "../operations/generated/graphql.js";
 import { createClient, createKey } from "../rest/client.js";
 import { createTierAccount, createTierApp, type TierApp } from "../support/tiers.js";
-import { codes, execute, field, subscribeSse } from "./client.js";
+import { codes, execute, type Live, ok, subscribeSse } from "./client.js";
 
 let app: TierApp;
 
@@ -16,27 +32,13 @@ afterEach(() => {
 });
 afterAll(() => app.close());
 
-const ACCOUNT = "{ id handle name email tier nextResetAt isOperator isPublisher balance { available tier crypto pack held isKeyBudget } }";
-const show = (id: string, key: string | null = app.key) =>
-  execute({ ...app, key }, `query ($id: ID!) { account(id: $id) ${ACCOUNT} }`, { id });
-const setTier = (input: object, key: string | null = app.key) =>
-  execute({ ...app, key }, `mutation ($input: SetTierInput!) { setTier(input: $input) ${ACCOUNT} }`, { input });
-const setPublisher = (input: object, key: string | null = app.key) =>
-  execute({ ...app, key }, `mutation ($input: SetPublisherInput!) { setPublisher(input: $input) ${ACCOUNT} }`, { input });
-const grant = (input: object, key: string | null = app.key) =>
-  execute({ ...app, key }, `mutation ($input: GrantCreditsInput!) { grantCredits(input: $input) { account ${ACCOUNT} balance } }`, {
-    input,
-  });
-
-const LIST = `query ($first: Int, $after: String, $search: String) {
-  accounts(first: $first, after: $after, search: $search) { edges { node { id handle balance { available } } } pageInfo { hasNextPage endCursor } }
-}`;
-interface Listed {
-  readonly edges: readonly { readonly node: { readonly id: string; readonly handle: string; readonly balance: { available: string } } }[];
-  readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string | null };
-}
-const list = async (variables: Record<string, unknown>): Promise<Listed> => field(await execute(app, LIST, variables), "accounts");
-const find = async (search: string) => (await list({ search })).edges.map(({ node }) => node.id);
+const show = (id: string, key: string | null = app.key) => execute({ ...app, key }, AnyAccountDocument, { id });
+const setTier = (input: SetTierInput, key: string | null = app.key) => execute({ ...app, key }, SetTierDocument, { input });
+const setPublisher = (input: SetPublisherInput, key: string | null = app.key) => execute({ ...app, key }, SetPublisherDocument, { input });
+const grant = (input: GrantCreditsInput, key: string | null = app.key) => execute({ ...app, key }, GrantAnyCreditsDocument, { input });
+const list = async (variables: AccountsQueryVariables) => ok(await execute(app, AccountsDocument, variables)).accounts;
+const find = async (search: string) => (await list({ search })).nodes.map(({ restId }) => restId);
+const shown = async (id: string) => ok(await show(id)).account;
 
 async function nameAccount({ accountId }: Payer, data: { handle?: string; name?: string; email?: string; githubUsername?: string }) {
   await databaseOf(app).prisma.account.update({ where: { id: accountId }, data });
@@ -46,8 +48,8 @@ describe("an operator", () => {
   it("sees any account, refilled", async () => {
     const payer = await createTierAccount(app, { crypto: CREDIT, pack: 2n * CREDIT });
 
-    expect(field(await show(payer.accountId), "account")).toEqual({
-      id: payer.accountId,
+    expect(await shown(payer.accountId)).toEqual({
+      restId: payer.accountId,
       handle: `payer-${payer.accountId}`,
       name: null,
       email: null,
@@ -71,12 +73,13 @@ describe("an operator", () => {
     const seen: string[] = [];
     let after: string | null = null;
     for (let more = true; more; ) {
-      const page: Listed = await list({ first: 2, after });
-      seen.push(...page.edges.map(({ node }) => node.id));
+      const page: Awaited<ReturnType<typeof list>> = await list({ first: 2, after });
+      seen.push(...page.nodes.map(({ restId }) => restId));
       after = page.pageInfo.endCursor;
       more = page.pageInfo.hasNextPage;
     }
 
+    expect((await list({ first: 1 })).totalCount).toBe(total);
     expect(seen).toHaveLength(total);
     expect(new Set(seen).size).toBe(total);
     expect(seen.slice(0, 3)).toEqual(made.toSorted().reverse());
@@ -113,9 +116,9 @@ describe("an operator", () => {
   it("sees in a list what is due as it will be, and the list writes nothing", async () => {
     const payer = await createTierAccount(app, { tierName: "plus", pack: CREDIT });
 
-    const { edges } = await list({ search: payer.accountId });
+    const { nodes } = await list({ search: payer.accountId });
 
-    expect(edges.map(({ node }) => node.balance.available)).toEqual(["6"]);
+    expect(nodes.map(({ balance }) => balance?.available)).toEqual(["6"]);
     expect((await closeBooks(app, payer)).account.buckets.tier).toBe(0n);
   });
 
@@ -126,13 +129,13 @@ describe("an operator", () => {
     [{ search: "x".repeat(254) }, "search"],
     [{ search: "a\0b" }, "search"],
   ])("is refused a list of %j", async (variables, param) => {
-    const answer = await execute(app, LIST, variables);
+    const answer = await execute(app, AccountsDocument, variables);
 
     expect(answer.errors?.map(({ extensions }) => extensions)).toEqual([expect.objectContaining({ code: "BAD_REQUEST", param })]);
   });
 
   it("may look for 253 characters", async () => {
-    expect((await list({ search: "x".repeat(253) })).edges).toEqual([]);
+    expect((await list({ search: "x".repeat(253) })).nodes).toEqual([]);
   });
 
   it.each([["00000000-0000-4000-8000-000000000000"], ["nonsense"]])("is told that there is no account %s", async (id) => {
@@ -144,11 +147,11 @@ describe("grantCredits", () => {
   it("adds to what the tier has just been filled with", async () => {
     const payer = await createTierAccount(app);
 
-    const granted = field(await grant({ accountId: payer.accountId, bucket: "TIER", credits: "2.5" }), "grantCredits");
+    const granted = ok(await grant({ accountId: payer.accountId, bucket: "TIER", credits: "2.5" })).grantCredits.account;
 
-    expect(granted).toMatchObject({ balance: "3.5", account: { balance: { tier: "3.5" } } });
+    expect(granted).toMatchObject({ balance: { available: "3.5", tier: "3.5" } });
     app.setClock(app.midnight);
-    expect(field(await show(payer.accountId), "account").balance).toMatchObject({ tier: "1" });
+    expect((await shown(payer.accountId)).balance).toMatchObject({ tier: "1" });
     await closeBooks(app, payer);
   });
 });
@@ -157,7 +160,7 @@ describe("setTier", () => {
   it("gives the new tier's credits at once, and the old one's never again", async () => {
     const payer = await createTierAccount(app, { pack: CREDIT });
 
-    expect(field(await setTier({ accountId: payer.accountId, tier: "plus" }), "setTier")).toMatchObject({
+    expect(ok(await setTier({ accountId: payer.accountId, tier: "plus" })).setTier.account).toMatchObject({
       tier: "plus",
       nextResetAt: app.midnight.toISOString(),
       balance: { tier: "5", available: "6" },
@@ -173,26 +176,26 @@ describe("setTier", () => {
   it("to a smaller one leaves what is there until the next boundary", async () => {
     const payer = await createTierAccount(app, { tierName: "plus" });
 
-    expect(field(await setTier({ accountId: payer.accountId, tier: "free" }), "setTier")).toMatchObject({
+    expect(ok(await setTier({ accountId: payer.accountId, tier: "free" })).setTier.account).toMatchObject({
       tier: "free",
       balance: { tier: "5" },
     });
 
     app.setClock(app.midnight);
-    expect(field(await show(payer.accountId), "account").balance).toMatchObject({ tier: "1" });
+    expect((await shown(payer.accountId)).balance).toMatchObject({ tier: "1" });
     await closeBooks(app, payer);
   });
 
   it("to none ends refills; the rest lapses at the boundary that it would have had", async () => {
     const payer = await createTierAccount(app);
 
-    expect(field(await setTier({ accountId: payer.accountId, tier: null }), "setTier")).toMatchObject({
+    expect(ok(await setTier({ accountId: payer.accountId, tier: null })).setTier.account).toMatchObject({
       tier: null,
       nextResetAt: null,
       balance: { tier: "1" },
     });
     app.setClock(app.midnight);
-    expect(field(await show(payer.accountId), "account")).toMatchObject({ nextResetAt: null, balance: { tier: "0" } });
+    expect(await shown(payer.accountId)).toMatchObject({ nextResetAt: null, balance: { tier: "0" } });
     await closeBooks(app, payer);
   });
 
@@ -220,7 +223,7 @@ describe("setTier", () => {
         extensions: expect.objectContaining({ code: "BAD_REQUEST", param: "tier" }),
       }),
     ]);
-    expect(field(await show(payer.accountId), "account").tier).toBe("free");
+    expect((await shown(payer.accountId)).tier).toBe("free");
   });
 
   it.each([
@@ -238,24 +241,24 @@ describe("setPublisher", () => {
   it("lets an account publish, and stops it", async () => {
     const payer = await createTierAccount(app);
 
-    expect(field(await setPublisher({ accountId: payer.accountId, allowed: true }), "setPublisher").isPublisher).toBe(true);
-    expect(field(await setPublisher({ accountId: payer.accountId, allowed: true }), "setPublisher").isPublisher).toBe(true);
-    expect(field(await show(payer.accountId), "account").isPublisher).toBe(true);
-    expect(field(await setPublisher({ accountId: payer.accountId, allowed: false }), "setPublisher").isPublisher).toBe(false);
+    expect(ok(await setPublisher({ accountId: payer.accountId, isPublisher: true })).setPublisher.account.isPublisher).toBe(true);
+    expect(ok(await setPublisher({ accountId: payer.accountId, isPublisher: true })).setPublisher.account.isPublisher).toBe(true);
+    expect((await shown(payer.accountId)).isPublisher).toBe(true);
+    expect(ok(await setPublisher({ accountId: payer.accountId, isPublisher: false })).setPublisher.account.isPublisher).toBe(false);
   });
 
   it("changes nothing for an operator, who publishes anyway", async () => {
-    const { id } = field<{ id: string }>(await execute(app, "{ me { id } }"), "me");
+    const { id } = ok(await execute(app, MyIdDocument)).me;
 
-    expect(field(await setPublisher({ accountId: id, allowed: false }), "setPublisher")).toMatchObject({
+    expect(ok(await setPublisher({ accountId: id, isPublisher: false })).setPublisher.account).toMatchObject({
       isOperator: true,
       isPublisher: true,
     });
   });
 
   it.each([
-    ["an id that is none", { accountId: "nonsense", allowed: true }, "BAD_REQUEST"],
-    ["an account that is none", { accountId: randomUUID(), allowed: true }, "NOT_FOUND"],
+    ["an id that is none", { accountId: "nonsense", isPublisher: true }, "BAD_REQUEST"],
+    ["an account that is none", { accountId: randomUUID(), isPublisher: true }, "NOT_FOUND"],
   ])("refuses %s", async (_what, input, code) => {
     expect(codes(await setPublisher(input))).toEqual([code]);
   });
@@ -265,12 +268,12 @@ describe("who is no operator", () => {
   const everything = async (key: string | null, accountId: string) =>
     (
       await Promise.all([
-        execute({ ...app, key }, LIST, {}),
+        execute({ ...app, key }, AccountsDocument),
         show(accountId, key),
         grant({ accountId, bucket: "PACK", credits: "1" }, key),
         setTier({ accountId, tier: "plus" }, key),
-        setPublisher({ accountId, allowed: true }, key),
-        execute({ ...app, key }, 'mutation { createAccount(input: { email: "new@example.com" }) { password } }', {}),
+        setPublisher({ accountId, isPublisher: true }, key),
+        execute({ ...app, key }, CreateAccountDocument, { input: { email: "new@example.com" } }),
       ])
     ).map(codes);
 
@@ -288,7 +291,7 @@ describe("who is no operator", () => {
     const key = await keyOf();
 
     expect(await everything(key, victim.accountId)).toEqual(Array(6).fill([code]));
-    expect(field(await show(victim.accountId), "account")).toMatchObject({ tier: "free", isPublisher: false, balance: { available: "1" } });
+    expect(await shown(victim.accountId)).toMatchObject({ tier: "free", isPublisher: false, balance: { available: "1" } });
   });
 
   it("is refused the own account's too", async () => {
@@ -303,7 +306,7 @@ describe("balanceChanged", () => {
     const payer = await createTierAccount(app, { pack: CREDIT });
     const { key } = payer;
     await show(payer.accountId);
-    const live = subscribeSse({ ...app, key }, { query: "subscription { balanceChanged { tier available } }" });
+    const live = subscribeSse({ ...app, key }, BalanceChangedDocument);
     // The first event shows that the subscription is there.
     const first = live.next();
     await expect
@@ -316,27 +319,23 @@ describe("balanceChanged", () => {
       )
       .toBe(true);
 
-    const next = until(live, ({ tier }) => tier === "5");
+    const next = until(live, "5");
     await setTier({ accountId: payer.accountId, tier: "plus" });
-    expect(await next).toMatchObject({ tier: "5" });
+    expect(await next).toBe(payer.accountId);
 
-    const refilled = until(live, ({ tier }) => tier === "1");
+    const refilled = until(live, "1");
     await setTier({ accountId: payer.accountId, tier: "free" });
     app.setClock(app.midnight);
     await createClient(app.baseUrl, key).get("/account/profile");
-    expect(await refilled).toMatchObject({ tier: "1" });
+    expect(await refilled).toBe(payer.accountId);
     live.leave();
   });
 });
 
-interface LiveBalance {
-  readonly tier: string;
-}
-
-/** The first event that is so. */
-async function until(live: ReturnType<typeof subscribeSse>, isIt: (balance: LiveBalance) => boolean): Promise<LiveBalance> {
+/** Whose balance it is, once the tier's bucket holds so much. */
+async function until(live: Live<BalanceChangedSubscription>, tier: string): Promise<string> {
   for (;;) {
-    const balance = field<LiveBalance>(await live.next(), "balanceChanged");
-    if (isIt(balance)) return balance;
+    const { account } = ok(await live.next()).balanceChanged;
+    if (account.balance?.tier === tier) return parseGlobalId(account.id)?.id ?? "";
   }
 }

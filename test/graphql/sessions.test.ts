@@ -14,7 +14,7 @@ const CHANGE_PASSWORD = "mutation ($input: ChangePasswordInput!) { changePasswor
 const REVOKE = "mutation ($input: RevokeSessionInput!) { revokeSession(input: $input) { id } }";
 const REVOKE_OTHERS = "mutation ($input: RevokeOtherSessionsInput!) { revokeOtherSessions(input: $input) { ended clientMutationId } }";
 const UPDATE = "mutation ($input: UpdateProfileInput!) { updateProfile(input: $input) { account { handle name image } } }";
-const SESSIONS = "{ me { id email sessions { id isCurrent userAgent ipAddress createdAt expiresAt } } }";
+const SESSIONS = "{ me { restId email sessions { id isCurrent userAgent ipAddress createdAt expiresAt } } }";
 const LIVE: Document = { query: "subscription { usageRecorded { id } }" };
 
 let app: TestApp;
@@ -90,7 +90,7 @@ describe("signUp and signIn", () => {
     expect(up.cookies).toEqual([expect.stringMatching(/^sluice_session=[A-Za-z0-9]{32}; Max-Age=\d+; Path=\/; HttpOnly; SameSite=Lax$/)]);
     expect(JSON.stringify([up.answer, into.answer, seen.answer])).not.toContain(signedInAgain.cookie.slice("sluice_session=".length));
     expect(field(seen.answer, "me")).toEqual({
-      id: field(up.answer, "signUp").accountId,
+      restId: field(up.answer, "signUp").accountId,
       email,
       sessions: [into, up].map(({ answer }, index) => ({
         id: field(answer, index === 0 ? "signIn" : "signUp").sessionId,
@@ -245,14 +245,14 @@ describe("Sessions", () => {
 });
 
 describe("A WebSocket", () => {
-  const ME: Document = { query: "{ me { id } }" };
+  const ME: Document = { query: "{ me { restId } }" };
 
   it("of our own page is the account's", async () => {
     const person = await signUp(app);
 
     const answer = await askSocket(person, app.baseUrl, ME);
 
-    expect(answer?.data).toEqual({ me: { id: person.accountId } });
+    expect(answer?.data).toEqual({ me: { restId: person.accountId } });
   });
 
   it.each([

@@ -313,7 +313,7 @@ describe("failures that are nobody's to read", () => {
   it("tells a failing resolver as INTERNAL_ERROR on both transports, and logs it once", async () => {
     const broken = await createTestApp({ upstream: app.upstream });
     const secret = "a detail of the database";
-    broken.services.accounts.me = () => Promise.reject(new Error(secret));
+    broken.services.accounts.own = () => Promise.reject(new Error(secret));
     broken.services.live.usageRecorded = () => failingStream(secret);
     const client = connect(broken);
     const subscription = { query: "subscription { usageRecorded { id } }" };
@@ -395,9 +395,9 @@ describe("a WebSocket", () => {
   it("answers the public catalog without a key", async () => {
     const client = connect({ ...app, key: null });
 
-    const answers = await subscribeWith(client, { query: '{ model(id: "chat") { id } }' }).rest();
+    const answers = await subscribeWith(client, { query: '{ model(id: "chat") { restId } }' }).rest();
 
-    expect(answers).toMatchObject([{ data: { model: { id: "acme/chat" } } }]);
+    expect(answers).toMatchObject([{ data: { model: { restId: "acme/chat" } } }]);
     await client.dispose();
   });
 
@@ -664,9 +664,13 @@ describe("closing the gateway", () => {
       isSettled = true;
     });
     while (!isSettled) {
-      await execute(target, 'mutation ($id: ID!) { grantCredits(input: { accountId: $id, bucket: PACK, credits: "1" }) { balance } }', {
-        id,
-      });
+      await execute(
+        target,
+        'mutation ($id: ID!) { grantCredits(input: { accountId: $id, bucket: PACK, credits: "1" }) { account { id } } }',
+        {
+          id,
+        },
+      );
     }
   }
 });

@@ -46,7 +46,7 @@ builder.queryField("account", (t) =>
     nullable: true,
     description: "One account. Operators only.",
     args: { id: t.arg.id({ required: true, description: "Whose." }) },
-    resolve: (_root, { id }, ctx, info) => ctx.services.accounts.get(ctx, readId(id, "Account", "id"), selectionOf(ctx, info)),
+    resolve: (_root, { id }, ctx, info) => ctx.services.accounts.getAny(ctx, readId(id, "Account", "id"), selectionOf(ctx, info)),
   }),
 );
 
