@@ -127,6 +127,7 @@ export const OPERATIONS: readonly Operation[] = [
   },
   { needs: "usage", graphql: { field: "Account.generations", document: me("generations(first: 1) { edges { node { id } } }") } },
   { needs: "key", rest: { method: "GET", path: "/key" }, graphql: { field: "Query.apiKey", document: "{ apiKey { id } }" } },
+  { needs: "any", graphql: { field: "Account.currentApiKey", document: me("currentApiKey { id name permissions }") } },
   { needs: "key", rest: { method: "GET", path: "/key/usage" } },
   {
     needs: "manager",
@@ -142,13 +143,13 @@ export const OPERATIONS: readonly Operation[] = [
     needs: "manager",
     target: "key",
     rest: { method: "PATCH", path: "/keys/:id", body: { name: "renamed" } },
-    graphql: { field: "Mutation.updateApiKey", document: mutation("updateApiKey", "id"), input: { id: "$id", name: "renamed" } },
+    graphql: { field: "Mutation.updateApiKey", document: mutation("updateApiKey", "apiKey { id }"), input: { id: "$id", name: "renamed" } },
   },
   {
     needs: "manager",
     target: "key",
     rest: { method: "DELETE", path: "/keys/:id" },
-    graphql: { field: "Mutation.revokeApiKey", document: mutation("revokeApiKey", "id"), input: { id: "$id" } },
+    graphql: { field: "Mutation.revokeApiKey", document: mutation("revokeApiKey", "apiKey { id }"), input: { id: "$id" } },
   },
   {
     needs: "manager",
@@ -368,7 +369,7 @@ export const OPERATIONS: readonly Operation[] = [
   { needs: "operator", graphql: { field: "Query.account", document: `{ account(id: "${NOBODY}") { id } }` } },
   {
     needs: "operator",
-    graphql: { field: "Mutation.setTier", document: mutation("setTier", "id"), input: { accountId: NOBODY, tier: "pro" } },
+    graphql: { field: "Mutation.setTier", document: mutation("setTier", "account { id }"), input: { accountId: NOBODY, tier: "pro" } },
   },
   {
     needs: "operator",
@@ -376,7 +377,11 @@ export const OPERATIONS: readonly Operation[] = [
   },
   {
     needs: "operator",
-    graphql: { field: "Mutation.setPublisher", document: mutation("setPublisher", "id"), input: { accountId: NOBODY, allowed: true } },
+    graphql: {
+      field: "Mutation.setPublisher",
+      document: mutation("setPublisher", "account { id }"),
+      input: { accountId: NOBODY, isPublisher: true },
+    },
   },
   { needs: "operator", graphql: { field: "Query.refusedSettlements", document: "{ refusedSettlements { count } }" } },
   {
@@ -387,7 +392,7 @@ export const OPERATIONS: readonly Operation[] = [
     needs: "operator",
     graphql: {
       field: "Mutation.grantCredits",
-      document: mutation("grantCredits", "balance"),
+      document: mutation("grantCredits", "account { id }"),
       input: { accountId: NOBODY, bucket: "PACK", credits: "1" },
     },
   },
@@ -398,6 +403,8 @@ export const OPERATIONS: readonly Operation[] = [
  * (guesses of device codes are counted, passwords are slow by intent, media have permissions of their own).
  */
 export const ELSEWHERE: readonly string[] = [
+  // With each type that they find.
+  ...["node", "nodes"].map((name) => `Query.${name}`),
   ...["models", "model", "generation", "media", "myMedia", "publicMedia", "userInfo", "deviceAuthorization"].map((name) => `Query.${name}`),
   ...[
     "createChatCompletion",
@@ -416,7 +423,18 @@ export const ELSEWHERE: readonly string[] = [
   // With `communityModels`.
   "Account.communityModelProvider",
   // With `email` and with `me` itself.
-  ...["id", "handle", "image", "isOperator", "name", "githubUsername", "tier", "createdAt", "nextResetAt", "mediaQuota"].map(
-    (name) => `Account.${name}`,
-  ),
+  ...[
+    "id",
+    "restId",
+    "handle",
+    "image",
+    "isOperator",
+    "isPublisher",
+    "name",
+    "githubUsername",
+    "tier",
+    "createdAt",
+    "nextResetAt",
+    "mediaQuota",
+  ].map((name) => `Account.${name}`),
 ];
