@@ -11,11 +11,10 @@ import type { Logger } from "pino";
 import { addressesOf, type Config } from "./config/config.js";
 import { authMountOf, mediaMountOf } from "./config/hosts.js";
 import { notFound } from "./errors.js";
-import { createMessageClasses } from "./http/message-classes.js";
+import { createMessageClasses, listenAt, trackRequests } from "./http/server.js";
 import { answerWhileStarting } from "./http/starting.js";
 import type { UpgradeHandler } from "./http/websocket.js";
 import { type Clock, systemClock } from "./lib/clock.js";
-import { listenAt, trackRequests } from "./lib/http-server.js";
 import { type RequestEnd, type RequestNote, watchRequests } from "./lib/request-note.js";
 import { type Addresses, loopbackUrl } from "./lib/urls.js";
 import { DRAIN_TIMEOUT_MS, HTTP_HEADERS_TIMEOUT_MS, HTTP_KEEP_ALIVE_MS, HTTP_REQUEST_TIMEOUT_MS } from "./limits.js";
@@ -71,10 +70,9 @@ async function serve(
   const auth = authMountOf(config);
   const settings = { ...config, sessionHost: auth.host };
   const metrics = new Metrics();
-  const accessLog = new AccessLog(log, config.accessLog);
+  const observers = [metrics, new AccessLog(log, config.accessLog)];
   const onOver = (note: RequestNote, end: RequestEnd) => {
-    metrics.requestOver(note, end);
-    accessLog.requestOver(note, end);
+    for (const observer of observers) observer.requestOver(note, end);
   };
   const [platform, faces] = await Promise.all([openPlatform(settings, clock, log, addresses, ownUrl, metrics), loadFaces()]);
   const { express, GRAPHQL_PATH, createGraphQLServer, refuseUpgrade, requestIdOf, routeUpgrades } = faces;
@@ -111,7 +109,7 @@ async function serve(
 
   http.on("clientError", answerClientError);
   const drain = trackRequests(http);
-  const requestsUnderWay = watchRequests(http, onOver);
+  const requestsUnderWay = watchRequests(http, observers);
   metrics.watch({ name: "sluice_http_requests_in_flight", help: "Requests over HTTP that are being answered." }, requestsUnderWay);
   metrics.watch(
     { name: "sluice_websockets_open", help: "WebSockets that are open, by what is spoken on them.", labels: ["protocol"] },

@@ -39,6 +39,8 @@ export const SLOW_READER_TIMEOUT_MS = 60_000;
 /** Unspecified: upstream connections of one upstream; more than this wait. */
 export const UPSTREAM_CONNECTIONS_MAX = 2_048;
 
+/** How many gateways a request has come through: each tells the next, so that a model whose upstream is a gateway cannot go in circles. */
+export const HOPS_HEADER = "x-sluice-hops";
 /** The caller's own request id (docs/spec/http.md#request-ids). */
 export const REQUEST_ID_PATTERN = /^[A-Za-z0-9._-]{1,128}$/;
 

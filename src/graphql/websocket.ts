@@ -9,9 +9,7 @@ import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols, makeServer, type Server } from "graphql-ws";
 import { type WebSocket, WebSocketServer } from "ws";
 import { AppError, type ErrorCode, rateLimited } from "../errors.js";
-import { requestIdOf } from "../http/context.js";
-import { authenticate, readCounted, readToken } from "../http/credentials.js";
-import { parseQuery } from "../http/query.js";
+import { authenticate, parseQuery, readCounted, readToken, requestIdOf } from "../http/context.js";
 import { CLOSE_CODES, closeReason, deliver, refuseUpgrade, type UpgradeHandler } from "../http/websocket.js";
 import { BoundedCounter } from "../lib/bounded.js";
 import { addressGroupOf, clientAddressOf } from "../lib/client-address.js";
@@ -25,7 +23,7 @@ import {
   WEBSOCKETS_PER_ADDRESS_MAX,
   WEBSOCKETS_PER_KEY_MAX,
 } from "../limits.js";
-import { readBearer } from "../services/access/bearer.js";
+import { readBearer } from "../services/access/access.js";
 import { watchCaller } from "../services/access/revocation-watch.js";
 import type { Services } from "../services/services.js";
 import { type PreparedOperation, SocketOperations, toMessageError } from "./websocket-operations.js";

@@ -1,14 +1,20 @@
-/** The request context of whatever comes over HTTP: a request on either face, an operation on a WebSocket, a realtime session. */
+/**
+ * What whatever comes over HTTP says of itself, a request on either face, an operation on a WebSocket, a realtime session: its credential,
+ * its query, and the request context that is made of it.
+ */
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
 import type { Caller, RequestContext } from "../context.js";
+import { invalidInput, wrongField } from "../errors.js";
 import { isRunToken, isWellFormedApiKey } from "../lib/api-key-format.js";
-import { HOPS_HEADER, readHops } from "../lib/hops.js";
-import { ownValue } from "../lib/own-values.js";
+import { setOwnValue } from "../lib/own-values.js";
 import type { RequestNote } from "../lib/request-note.js";
-import { REQUEST_ID_PATTERN } from "../limits.js";
-import { MAX_COST_HEADER, readMaxCost } from "../services/credits/max-cost.js";
+import { HOPS_HEADER, REQUEST_ID_PATTERN } from "../limits.js";
+import type { Access, BrowserRequest } from "../services/access/access.js";
+import { assertOneAuthorization, readBearer } from "../services/access/access.js";
+import type { Credential } from "../services/access/revocation-watch.js";
+import { readMaxCost } from "../services/credits/max-cost.js";
 
 /** What a context is made of. Its signal and its log are asked for when they are first used. */
 export interface ContextSource {
@@ -39,12 +45,14 @@ export class HttpRequestContext implements RequestContext {
   ) {
     this.requestId = source.requestId;
     this.note = source.note;
-    this.maxCost = readMaxCost(ownValue(source.req.headers, MAX_COST_HEADER.toLowerCase()));
+    const maxCost = source.req.headers["x-max-cost"];
+    this.maxCost = maxCost === undefined ? undefined : readMaxCost(maxCost);
     if (caller.kind === "key") source.note.apiKeyId = caller.apiKeyId;
   }
 
   get hops(): number | undefined {
-    return readHops(this.source.req.headers[HOPS_HEADER]);
+    const header = this.source.req.headers[HOPS_HEADER];
+    return header === undefined ? undefined : readHops(header);
   }
 
   get signal(): AbortSignal {
@@ -62,4 +70,78 @@ export function requestIdOf({ headers }: Pick<IncomingMessage, "headers">): stri
   const asked = headers["x-request-id"];
   if (typeof asked !== "string" || !REQUEST_ID_PATTERN.test(asked)) return randomUUID();
   return isWellFormedApiKey(asked) || isRunToken(asked) ? randomUUID() : asked;
+}
+
+const WHOLE_NUMBER = /^\d{1,9}$/;
+
+/** Infinite when it says no number: whoever meddles with it has no claim to go further. */
+function readHops(header: string | string[]): number {
+  return typeof header === "string" && WHOLE_NUMBER.test(header) ? Number(header) : Number.POSITIVE_INFINITY;
+}
+
+// What requests and sockets come with: `Authorization: Bearer <key>` or `?key=<key>`, of which the header wins, or, without either, the
+// cookie of a signed-in browser (docs/spec/http.md#credentials).
+
+/** Who a credential stands for; null is whoever is signed in in the browser that asks, or nobody. Throws UNAUTHORIZED for one that is not good, RATE_LIMITED when there were too many. */
+export interface Authenticator {
+  authenticate(token: string | null, clientAddress: string, request?: BrowserRequest): Caller | Promise<Caller>;
+}
+
+/** Null when there is none. Throws BAD_REQUEST when the header came twice, UNAUTHORIZED for what is no key; the query is looked at only without it. */
+export function readToken(req: IncomingMessage, source: { readonly query: Query }): string | null {
+  const header = req.headers.authorization;
+  if (header === undefined) return source.query.key === "" ? null : source.query.key;
+  assertOneAuthorization(req.rawHeaders);
+  return readBearer(header);
+}
+
+/** What `read` finds of a credential. Whoever sends one that cannot be read is counted like one who sends none. */
+export function readCounted<Found>(authenticator: Authenticator, clientAddress: string, read: () => Found): Found | Promise<never> {
+  try {
+    return read();
+  } catch (error) {
+    return refuseUnread(authenticator, clientAddress, error);
+  }
+}
+
+async function refuseUnread(authenticator: Authenticator, clientAddress: string, error: unknown): Promise<never> {
+  await authenticator.authenticate(null, clientAddress);
+  throw error;
+}
+
+/** Who that is. A session that is not good is nobody. */
+export function authenticate(access: Access, { key, sessionToken }: Credential, clientAddress: string): Caller | Promise<Caller> {
+  return sessionToken === null ? access.authenticate(key, clientAddress) : access.authenticateSession(sessionToken, clientAddress);
+}
+
+// Query strings: each name once, well-formed, and the `key` credential apart from the parameters.
+
+export interface Query {
+  /** The `key` parameter (docs/spec/http.md#credentials). Never logged. */
+  readonly key: string | null;
+  /** Every other parameter, decoded; without a prototype. */
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+const NO_QUERY: Query = Object.freeze({ key: null, parameters: Object.freeze(Object.create(null)) });
+const MALFORMED_ESCAPE = /%(?![0-9A-Fa-f]{2})/;
+
+/** Takes a request target. Throws BAD_REQUEST for a broken escape, a NUL or a name that appears twice. */
+export function parseQuery(url: string): Query {
+  const mark = url.indexOf("?");
+  if (mark === -1 || mark === url.length - 1) return NO_QUERY;
+  const text = url.slice(mark + 1);
+  if (MALFORMED_ESCAPE.test(text)) throw invalidInput("The query string holds a malformed percent escape.");
+  let key: string | null = null;
+  const parameters: Record<string, string> = Object.create(null);
+  for (const [name, value] of new URLSearchParams(text)) {
+    if (Object.hasOwn(parameters, name) || (name === "key" && key !== null)) throw wrongField(name, "may be given only once");
+    if (name === "key") {
+      key = value;
+      continue;
+    }
+    if (value.includes("\0")) throw wrongField(name, "must not hold a NUL character");
+    setOwnValue(parameters, name, value);
+  }
+  return { key, parameters };
 }

@@ -8,7 +8,7 @@ import { AppError, type ErrorCode } from "../errors.js";
 import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { ownValue } from "../lib/own-values.js";
 import type { RequestNote } from "../lib/request-note.js";
-import { challengeOf } from "../services/access/bearer.js";
+import { challengeOf } from "../services/access/access.js";
 import { BodyAborted } from "./body.js";
 import type { Exchange } from "./exchange.js";
 

@@ -9,9 +9,8 @@ import type { AnswerType } from "../lib/content-types.js";
 import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { ownValue } from "../lib/own-values.js";
 import { noteOf, type RequestNote } from "../lib/request-note.js";
-import { type ContextSource, requestIdOf } from "./context.js";
+import { type ContextSource, parseQuery, type Query, requestIdOf } from "./context.js";
 import { READABLE_BY_ANY_PAGE } from "./cors.js";
-import { parseQuery, type Query } from "./query.js";
 
 export class Exchange implements ContextSource {
   /** The caller's own id when it is well-formed, else made (docs/spec/http.md#request-ids). */

@@ -83,8 +83,13 @@ export interface RequestEnd {
 /** What proxies write down for a caller who left before there was an answer. */
 const CLIENT_CLOSED_REQUEST = 499;
 
-/** Calls `onOver` once for each request of the server, when its answer is out or its caller is gone. Returns how many are under way. */
-export function watchRequests(http: Server, onOver: (note: RequestNote, end: RequestEnd) => void): () => number {
+export interface RequestObserver {
+  /** Any request, once: its answer is out, or its caller is gone. */
+  requestOver(note: RequestNote, end: RequestEnd): void;
+}
+
+/** Tells the observers of each request of the server. Returns how many are under way. */
+export function watchRequests(http: Server, observers: readonly RequestObserver[]): () => number {
   let underWay = 0;
   // First of all listeners, so that the time of the others counts.
   http.prependListener("request", (req: IncomingMessage, res: ServerResponse) => {
@@ -93,7 +98,8 @@ export function watchRequests(http: Server, onOver: (note: RequestNote, end: Req
     res.once("close", () => {
       underWay -= 1;
       const status = res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST;
-      onOver(note, { method: req.method ?? "", status, isLeft: !res.writableFinished });
+      const end = { method: req.method ?? "", status, isLeft: !res.writableFinished };
+      for (const observer of observers) observer.requestOver(note, end);
     });
   });
   return () => underWay;

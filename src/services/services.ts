@@ -175,6 +175,7 @@ export function createServices(
   });
   const gitHubSignIn = new GitHubSignIn({ signIn, limits: signInLimits, library, webUrl: settings.github?.webUrl ?? null });
   const runTokens = new RunTokens(deriveSecret("run tokens"), keyCache, sessionDirectory, clock);
+  keyCache.acceptRunTokens(runTokens);
   const runLimits = new RunLimits(accounts);
   const sandboxRunner = new SandboxRunner(log);
   const scripts = new CodeScripts(database, events);
@@ -192,7 +193,7 @@ export function createServices(
   const promptAgent = new PromptAgents({ chat, catalog, definitions, servers: mcpServers, runTokens, runLimits, clock });
   // An agent's answer is a chat, and what the agent asks for are chats, too.
   agentRuns.runBy({ promptAgent, codeAgent });
-  const apiKeys = new ApiKeys(database, keyCache, runTokens, catalog, events, clock);
+  const apiKeys = new ApiKeys(database, keyCache, catalog, events, clock);
   const jobRows = new JobRows(database, clock, processId);
   const jobRunner = new JobRunner({ generations, rows: jobRows, blobs, events });
   const jobRecovery = new JobRecovery({ database, rows: jobRows, blobs, clock, processId, log, events, running: () => jobRunner.ids });
@@ -251,7 +252,7 @@ export function createServices(
   const upToDate = () => communityModels.upToDate();
   const images = new Images({ catalog, generations, upstreams, contentCache, references, chat, mediaLinks, mediaQuotas, videos });
   const text = new TextGeneration(chat, catalog, contentCache);
-  const access = new Access(apiKeys, sessions, sessionCookie, limits);
+  const access = new Access(keyCache, sessions, sessionCookie, limits);
   const services = {
     access,
     accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills),

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import type { Caller } from "../../src/context.js";
 import { AppError, rateLimited, unauthenticated } from "../../src/errors.js";
-import type { Authenticator } from "../../src/http/credentials.js";
+import type { Authenticator } from "../../src/http/context.js";
 import { queryFlag, queryInteger } from "../../src/services/requests/query-values.js";
 import { bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
 

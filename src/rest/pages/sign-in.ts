@@ -2,8 +2,8 @@
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { AppError } from "../../errors.js";
+import { parseQuery } from "../../http/context.js";
 import type { Exchange } from "../../http/exchange.js";
-import { parseQuery } from "../../http/query.js";
 import { PROFILE_NAME_CHARS_MAX } from "../../services/accounts/limits.js";
 import { authorizationQuery } from "../../services/authorizations/request-input.js";
 import { parseInput } from "../../services/requests/input.js";

@@ -7,7 +7,7 @@ import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { AccountModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, isOperator, requireAccount, requireOperator, requirePermission } from "../access/permissions.js";
 import { ancestorsOf, worthOf } from "../api-keys/api-key-tree.js";
-import type { TierRefills } from "../credits/tier-refills.js";
+import type { TierRefills } from "../credits/tiers.js";
 
 export interface AccountRow {
   readonly id: string;

@@ -4,7 +4,7 @@
  * the request goes into a process of its own, and the answer comes out of it.
  */
 import { serviceUnavailable, unauthenticated } from "../../errors.js";
-import { HOPS_HEADER } from "../../lib/hops.js";
+import { HOPS_HEADER } from "../../limits.js";
 import type { UpstreamPool, UpstreamRequest, UpstreamResponse } from "../../providers/http.js";
 import { OpenAiClient } from "../../providers/openai/client.js";
 import { ResponsesChatProvider } from "../../providers/openai-endpoint/chat.js";

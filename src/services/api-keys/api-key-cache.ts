@@ -4,15 +4,15 @@
  * it descends from, changes: whoever changes a key tells of all that descend from it.
  */
 import { hash as digest } from "node:crypto";
-import type { Caller, KeyCaller } from "../../context.js";
+import type { Caller, KeyCaller, SessionCaller } from "../../context.js";
 import { credentialRefused } from "../../errors.js";
-import { isWellFormedApiKey } from "../../lib/api-key-format.js";
+import { isRunToken, isWellFormedApiKey } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
 import { API_KEY_CACHE_ENTRIES_MAX, API_KEY_CACHE_MS, API_KEY_UNKNOWN_CACHE_MS } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { CredentialCache } from "../access/credential-cache.js";
-import type { TierStanding } from "../credits/tier-refills.js";
+import type { TierStanding } from "../credits/tiers.js";
 import { hashApiKey } from "../secrets/deployment-secrets.js";
 import { ancestorsOf, worthOf } from "./api-key-tree.js";
 import { describeExpiry, describeRevocation, malformedKey, unknownKey } from "./key-refusals.js";
@@ -35,12 +35,18 @@ interface RevokedKey {
 type CacheEntry = GoodKey | RevokedKey | typeof UNKNOWN;
 type Which = { readonly hash: Uint8Array<ArrayBuffer> } | { readonly id: string };
 
+/** Knows who stands behind the token of an agent at work. Throws or rejects with UNAUTHORIZED for one that is not good. */
+export interface RunTokenResolver {
+  resolve(token: string): KeyCaller | SessionCaller | Promise<KeyCaller | SessionCaller>;
+}
+
 export class ApiKeyCache {
   private readonly cache = new CredentialCache<CacheEntry>({
     entriesMax: API_KEY_CACHE_ENTRIES_MAX,
     ttlMs: (entry) => (entry === UNKNOWN ? API_KEY_UNKNOWN_CACHE_MS : API_KEY_CACHE_MS),
     idOf: (entry) => (entry === UNKNOWN ? null : entry.apiKeyId),
   });
+  private runTokens: RunTokenResolver | null = null;
 
   constructor(
     private readonly database: Database,
@@ -56,16 +62,22 @@ export class ApiKeyCache {
     events.onDoubt(() => this.cache.dropAll());
   }
 
+  /** A run token is accepted wherever a key is, from now on. */
+  acceptRunTokens(runTokens: RunTokenResolver): void {
+    this.runTokens = runTokens;
+  }
+
   hash(key: string): Buffer {
     return hashApiKey(this.pepper, key);
   }
 
   /**
-   * The caller behind a key; null is nobody. At once when the cache knows, else a promise. Throws or rejects with
+   * The caller behind a key, or behind the token of an agent at work; null is nobody. At once when the cache knows, else a promise. Throws or rejects with
    * UNAUTHORIZED, saying whether the key is mistyped, unknown, expired or revoked.
    */
   authenticate(key: string | null): Caller | Promise<Caller> {
     if (key === null) return ANONYMOUS;
+    if (this.runTokens && isRunToken(key)) return this.runTokens.resolve(key);
     if (!isWellFormedApiKey(key)) throw malformedKey(key);
     // A plain digest is several times cheaper than the HMAC, and in memory it gives nothing away.
     const cacheKey = digest("sha256", key, "base64");

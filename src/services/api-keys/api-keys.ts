@@ -1,8 +1,8 @@
 /** API keys: created, listed, changed and revoked by their account (docs/spec/keys.md). */
 
-import type { AccountPermission, Caller, KeyCaller, RequestContext, SessionCaller } from "../../context.js";
+import type { AccountPermission, Caller, KeyCaller, RequestContext } from "../../context.js";
 import { conflict, credentialRefused, invalidInput, notFound } from "../../errors.js";
-import { createApiKeyText, isRunToken, startOfApiKey } from "../../lib/api-key-format.js";
+import { createApiKeyText, startOfApiKey } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
@@ -41,11 +41,6 @@ export interface CurrentApiKey extends ApiKeyRow {
   readonly rateLimitEnabled: boolean;
 }
 
-/** Knows who stands behind the token of an agent at work. Throws or rejects with UNAUTHORIZED for one that is not good. */
-export interface RunTokenResolver {
-  resolve(token: string): KeyCaller | SessionCaller | Promise<KeyCaller | SessionCaller>;
-}
-
 /** What a person has granted to an app. */
 export interface KeyGrant {
   readonly accountId: string;
@@ -82,7 +77,6 @@ export class ApiKeys {
   constructor(
     private readonly database: Database,
     private readonly keyCache: ApiKeyCache,
-    private readonly runTokens: RunTokenResolver,
     private readonly catalog: Pick<Catalog, "idOf" | "known">,
     private readonly events: Events,
     private readonly clock: Clock,
@@ -90,9 +84,9 @@ export class ApiKeys {
     this.rows = new ApiKeyRows(catalog);
   }
 
-  /** See ApiKeyCache.authenticate. A run token is accepted wherever a key is. */
+  /** See ApiKeyCache.authenticate. */
   authenticate(key: string | null): Caller | Promise<Caller> {
-    return key !== null && isRunToken(key) ? this.runTokens.resolve(key) : this.keyCache.authenticate(key);
+    return this.keyCache.authenticate(key);
   }
 
   /** Calls `listener` whenever this key is changed or revoked, or may have been unheard, until the returned function is called. */

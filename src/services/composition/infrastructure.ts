@@ -19,7 +19,7 @@ import { type DataDir, freeBytesOf, openDataDir } from "../../store/data-dir.js"
 import { type Database, openDatabase } from "../../store/database.js";
 import { openEvents } from "../../store/events/open.js";
 import { createMemoryEvents, type Events } from "../../store/events.js";
-import { createLedger, isSettlement, type Ledger } from "../../store/ledger.js";
+import { createLedger, type Ledger } from "../../store/ledger.js";
 import { migrate } from "../../store/migrations.js";
 import { type OpenedBlobs, openBlobs } from "../../store/open-blobs.js";
 import { openSettlementSpool, type SettlementSpool } from "../../store/settlement-spool.js";
@@ -33,8 +33,7 @@ import { createCommitListener } from "../credits/credits.js";
 import { KnownBalances } from "../credits/known-balances.js";
 import { HoldRecovery } from "../credits/recovery.js";
 import { Settler } from "../credits/settler.js";
-import { TierRefills } from "../credits/tier-refills.js";
-import { Tiers } from "../credits/tiers.js";
+import { TierRefills, Tiers } from "../credits/tiers.js";
 import type { MediaQuotaSettings } from "../files/media-quotas.js";
 import type { RealtimeTimes } from "../generation/realtime/run.js";
 import { Upstreams } from "../generation/upstreams.js";
@@ -157,18 +156,10 @@ export async function openInfrastructure(
   });
   const known = new KnownBalances();
   const spool = await openSettlementSpool(dataDir.path);
-  const learn = createCommitListener(known, events, ownEvents);
   const settler = new Settler({
-    ...{ ledger, spool, log, contendedHoldWaitMs: settings.contendedHoldWaitMs },
-    onCommitted: (operation, outcome) => {
-      if (outcome.writtenOff > 0n && isSettlement(operation)) metrics.writtenOff(outcome.writtenOff);
-      learn(operation, outcome);
-    },
-    onFlushed: (operations, milliseconds) => metrics.flushed(operations, milliseconds),
+    ...{ ledger, spool, log, events, meters: metrics, contendedHoldWaitMs: settings.contendedHoldWaitMs },
+    onCommitted: createCommitListener(known, events, ownEvents),
   });
-  events.listenToOthers("balance-changed", ({ accountId }) => known.drop(accountId));
-  // Grants and refills, and what other processes have settled or released; its own flushes the settler sees itself.
-  events.listen("balance-changed", ({ accountId }) => settler.wake(accountId));
   const recovery = new HoldRecovery(database, settler, { processId, instanceId: dataDir.instanceId }, log);
   const tiers = new Tiers(settings.tiers);
   const refills = new TierRefills({ tiers, ledger, database, known, events, clock, log });

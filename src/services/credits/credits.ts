@@ -13,13 +13,20 @@ import type { AgentRun, KeyCaller, SessionCaller } from "../../context.js";
 import { type AppError, serviceUnavailable } from "../../errors.js";
 import { EXTEND_AT_PERCENT, METER_NOTE_MS } from "../../limits.js";
 import type { Events } from "../../store/events.js";
-import { type BucketName, isSettlement, type LedgerOperation, type LedgerOutcome, type LedgerRecord } from "../../store/ledger.js";
+import {
+  type BucketName,
+  isSettlement,
+  type LedgerOperation,
+  type LedgerOutcome,
+  type LedgerOutcomeName,
+  type LedgerRecord,
+} from "../../store/ledger.js";
 import type { KnownBalances } from "./known-balances.js";
-import { isRefused, toRefusal } from "./refusals.js";
+import { toRefusal } from "./refusals.js";
 import type { RefusedFunds } from "./refused-funds.js";
 import { type RunBudget, RunBudgets } from "./run-budgets.js";
 import type { Settler } from "./settler.js";
-import type { TierRefills } from "./tier-refills.js";
+import type { TierRefills } from "./tiers.js";
 
 /** The ledger's columns end at 2^63; no honest charge comes near. A hold of this much is refused by any balance. */
 const AMOUNT_MAX = 2n ** 62n;
@@ -323,12 +330,16 @@ export class OpenCharge {
   }
 }
 
-/** Keeps what is known of balances up to date, and tells listeners what was charged; `ownEvents` are told to this process alone. */
+/**
+ * Keeps what is known of balances up to date, by what is committed here and what other processes tell of, and tells listeners what was
+ * charged; `ownEvents` are told to this process alone.
+ */
 export function createCommitListener(
   known: KnownBalances,
   events: Events,
   ownEvents?: Events,
 ): (operation: LedgerOperation, outcome: LedgerOutcome) => void {
+  events.listenToOthers("balance-changed", ({ accountId }) => known.drop(accountId));
   return (operation, outcome) => {
     known.learn(operation.accountId, outcome.available);
     if (operation.apiKeyId && outcome.keyAvailable !== null) known.learn(operation.apiKeyId, outcome.keyAvailable);
@@ -344,6 +355,17 @@ export function createCommitListener(
     const isMoved = operation.kind === "release" || outcome.charged > 0n || outcome.outcome === "corrected";
     if (isMoved) events.publish("balance-changed", { accountId });
   };
+}
+
+const REFUSALS: ReadonlySet<LedgerOutcomeName> = new Set([
+  "insufficient_balance",
+  "free_spend_exhausted",
+  "key_budget_exhausted",
+  "duplicate",
+] satisfies LedgerOutcomeName[]);
+
+function isRefused({ outcome }: LedgerOutcome): boolean {
+  return REFUSALS.has(outcome);
 }
 
 /** What the account, and the key where it has a budget, can still hold. */

@@ -10,9 +10,8 @@ import { creditsAmount } from "./credits-amount.js";
 export const MAX_COST_HEADER = "X-Max-Cost";
 const input = z.object({ maxCost: creditsAmount });
 
-/** Undefined without the header. Throws BAD_REQUEST. */
-export function readMaxCost(header: string | string[] | undefined): bigint | undefined {
-  if (header === undefined) return undefined;
+/** Throws BAD_REQUEST for what is no amount. */
+export function readMaxCost(header: string | string[]): bigint {
   const amount = typeof header === "string" ? parseNanocredits(header.trim()) : null;
   const parsed = input.safeParse({ maxCost: amount });
   if (parsed.success) return parsed.data.maxCost;

@@ -9,7 +9,7 @@
 import type { AgentRun } from "../../context.js";
 import { AppError, type ErrorCode } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
-import type { LedgerOutcome, LedgerOutcomeName, LedgerRecord } from "../../store/ledger.js";
+import type { LedgerOutcome, LedgerRecord } from "../../store/ledger.js";
 import type { RefusedFunds } from "./refused-funds.js";
 
 /** `details.bound` of a 402. */
@@ -33,17 +33,6 @@ export interface RefusedRequest {
   readonly most?: bigint | undefined;
   readonly paidOnly: boolean;
   readonly record: Pick<LedgerRecord, "modality">;
-}
-
-const REFUSALS: ReadonlySet<LedgerOutcomeName> = new Set([
-  "insufficient_balance",
-  "free_spend_exhausted",
-  "key_budget_exhausted",
-  "duplicate",
-] satisfies LedgerOutcomeName[]);
-
-export function isRefused({ outcome }: LedgerOutcome): boolean {
-  return REFUSALS.has(outcome);
 }
 
 /** Of an outcome that is one. Never rejects. */

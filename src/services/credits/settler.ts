@@ -11,12 +11,20 @@
  */
 import type { Logger } from "pino";
 import { type AppError, serviceUnavailable } from "../../errors.js";
-import { FLUSH_OPERATIONS_MAX, FLUSH_QUEUE_MAX } from "../../limits.js";
+import { CONTENDED_HOLD_RETRY_MS, CONTENDED_HOLD_WAIT_MS, FLUSH_OPERATIONS_MAX, FLUSH_QUEUE_MAX } from "../../limits.js";
+import type { Events } from "../../store/events.js";
 import { isSettlement, type Ledger, type LedgerOperation, type LedgerOutcome, LedgerUnavailable } from "../../store/ledger.js";
 import type { SettlementSpool } from "../../store/settlement-spool.js";
-import { ContendedHolds, type PendingOperation } from "./contended-holds.js";
 import { DeferredOperations } from "./deferred-operations.js";
 import { RefusedSettlements } from "./refused-settlements.js";
+
+/** Is told what becomes of it. */
+export interface FlushMeters {
+  /** Every batch, when the database has answered or has not: how many operations, and how long it took. */
+  flushed(operations: number, milliseconds: number): void;
+  /** What of a delivered answer nobody can pay. */
+  writtenOff(nanocredits: bigint): void;
+}
 
 export interface SettlerDependencies {
   readonly ledger: Ledger;
@@ -24,10 +32,20 @@ export interface SettlerDependencies {
   readonly log: Logger;
   /** Told of every outcome as it is committed, in commit order. */
   readonly onCommitted?: (operation: LedgerOperation, outcome: LedgerOutcome) => void;
-  /** Told of every batch, when the database has answered or has not: how many operations, and how long it took. */
-  readonly onFlushed?: (operations: number, milliseconds: number) => void;
+  readonly meters?: FlushMeters;
+  /** Where grants and refills are told of, and what other processes have settled or released: what waits for it is tried again. */
+  readonly events?: Events;
   /** CONTENDED_HOLD_WAIT_MS unless stated. */
   readonly contendedHoldWaitMs?: number;
+}
+
+/** An operation that somebody waits for. */
+interface PendingOperation {
+  readonly operation: LedgerOperation;
+  readonly resolve: (outcome: LedgerOutcome) => void;
+  readonly reject: (error: unknown) => void;
+  /** Of a contended hold: how its waiting stands. */
+  patience: "fresh" | "waiting" | "spent";
 }
 
 export class Settler {
@@ -45,11 +63,13 @@ export class Settler {
 
   constructor(private readonly deps: SettlerDependencies) {
     this.contended = new ContendedHolds((holds) => this.enqueue(holds), deps.contendedHoldWaitMs);
-    this.refused = new RefusedSettlements(deps);
-    this.deferred = new DeferredOperations({ ...deps, refused: this.refused }, (isAway) => {
+    const tell = { ...deps, onCommitted: (operation: LedgerOperation, outcome: LedgerOutcome) => this.committed(operation, outcome) };
+    this.refused = new RefusedSettlements(tell);
+    this.deferred = new DeferredOperations({ ...tell, refused: this.refused }, (isAway) => {
       if (isAway) this.stayAway();
       else if (this.isAway) this.markAvailable();
     });
+    deps.events?.listen("balance-changed", ({ accountId }) => this.wake(accountId));
   }
 
   /** True while the database does not answer: nothing new may begin. */
@@ -196,7 +216,7 @@ export class Settler {
     try {
       return await this.deps.ledger.flush(operations);
     } finally {
-      this.deps.onFlushed?.(operations.length, performance.now() - startedAt);
+      this.deps.meters?.flushed(operations.length, performance.now() - startedAt);
     }
   }
 
@@ -206,8 +226,13 @@ export class Settler {
     if (mayWait && this.contended.add(pending)) return;
     const isOpen = operation.kind === "extend" || (operation.kind === "hold" && outcome.outcome === "ok");
     if (!isOpen) this.open.delete(operation.id);
-    this.deps.onCommitted?.(operation, outcome);
+    this.committed(operation, outcome);
     pending.resolve(outcome);
+  }
+
+  private committed(operation: LedgerOperation, outcome: LedgerOutcome): void {
+    if (outcome.writtenOff > 0n && isSettlement(operation)) this.deps.meters?.writtenOff(outcome.writtenOff);
+    this.deps.onCommitted?.(operation, outcome);
   }
 
   /** The database refused the batch itself: each operation alone, so that only the one at fault fails. */
@@ -290,4 +315,64 @@ function uncommittedOutcome(operation: LedgerOperation): LedgerOutcome {
   const charged = isSettlement(operation) ? operation.amount : 0n;
   const nothingKnown = { isContended: false, writtenOff: 0n, available: 0n, keyAvailable: null };
   return { ...nothingKnown, outcome: "ok", charged, meterSource: isSettlement(operation) ? "pack" : null, isUncommitted: true };
+}
+
+/**
+ * Holds that are refused only because others hold the money. They wait for a settlement or release on their account, for a
+ * bounded time, and are then tried again. Settlements of other processes wake them as well, by an event; what no event tells of (a hold
+ * that expires, a larger budget, a process that is not heard) is found by trying all that wait every so often.
+ */
+class ContendedHolds {
+  private readonly waiting = new Map<string, Set<PendingOperation>>();
+  private retryTimer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly retry: (holds: readonly PendingOperation[]) => void,
+    private readonly waitMs = CONTENDED_HOLD_WAIT_MS,
+  ) {}
+
+  /** False when it has waited long enough: it stays refused. */
+  add(pending: PendingOperation): boolean {
+    if (pending.patience === "spent") return false;
+    const { accountId } = pending.operation;
+    const waiting = this.waiting.get(accountId) ?? new Set();
+    this.waiting.set(accountId, waiting.add(pending));
+    if (pending.patience === "fresh") {
+      pending.patience = "waiting";
+      setTimeout(() => this.expire(pending), this.waitMs).unref();
+    }
+    this.retryTimer ??= setTimeout(() => this.retryAll(), CONTENDED_HOLD_RETRY_MS).unref();
+    return true;
+  }
+
+  /** Something that was held of the account is free. */
+  wake(accountId: string): void {
+    const waiting = this.waiting.get(accountId);
+    if (!waiting) return;
+    this.waiting.delete(accountId);
+    this.retry([...waiting]);
+  }
+
+  /** All of them; none waits any more. */
+  takeAll(): PendingOperation[] {
+    const all = [...this.waiting.values()].flatMap((waiting) => [...waiting]);
+    this.waiting.clear();
+    return all;
+  }
+
+  private retryAll(): void {
+    this.retryTimer = undefined;
+    const all = this.takeAll();
+    if (all.length > 0) this.retry(all);
+  }
+
+  /** One last try, unless it is being tried already. */
+  private expire(pending: PendingOperation): void {
+    pending.patience = "spent";
+    const { accountId } = pending.operation;
+    const waiting = this.waiting.get(accountId);
+    if (!waiting?.delete(pending)) return;
+    if (waiting.size === 0) this.waiting.delete(accountId);
+    this.retry([pending]);
+  }
 }

@@ -1,6 +1,16 @@
-/** Tiers: what an account is given, and when (docs/spec/credits.md#tiers). Boundaries are in UTC. */
-import { invalidInput } from "../../errors.js";
+/** Tiers: what an account is given, when, and how that reaches its bucket (docs/spec/credits.md#tiers). Boundaries are in UTC. */
+import { LRUCache } from "lru-cache";
+import type { Logger } from "pino";
+import { invalidInput, serviceUnavailable } from "../../errors.js";
+import { entriesMax } from "../../lib/bounded.js";
+import type { Clock } from "../../lib/clock.js";
+import { createId } from "../../lib/ids.js";
 import type { Tier } from "../../lib/settings.js";
+import { TIER_STANDING_CACHE_MS, TIER_STANDINGS_MAX } from "../../limits.js";
+import type { Database } from "../../store/database.js";
+import type { Events } from "../../store/events.js";
+import type { Ledger, TierOutcome } from "../../store/ledger.js";
+import type { KnownBalances } from "./known-balances.js";
 
 /** What an account's tier gives it from now on; a null boundary gives nothing. */
 export interface TierGift {
@@ -53,4 +63,139 @@ export function nextBoundary(period: NonNullable<Tier["period"]>, now: Date): Da
 /** From 1 to 7. Sunday is day 0. */
 function daysToMonday(day: number): number {
   return ((7 - day) % 7) + 1;
+}
+
+// Refills: a tier's bucket is filled when its account is next read, and before a generation holds of it; there is no clockwork
+// (docs/spec/credits.md#tiers).
+//
+// 1. An account is due when its boundary has passed, or when it has none yet and its tier refills.
+// 2. The ledger decides under the account's lock, once for each boundary, whatever this process believes.
+// 3. What is known of an account's boundary is kept for a few seconds, told by whoever has just read the account (each look-up
+//    of a key does), so that a generation need not ask.
+
+/** As much of an account as says whether it is due. */
+export interface TierStanding {
+  readonly id: string;
+  readonly tier: string | null;
+  readonly tierResetsAt: Date | null;
+}
+
+export interface TierBuckets extends TierStanding {
+  readonly tierNanocredits: bigint;
+  readonly tierHeldNanocredits: bigint;
+}
+
+export interface TierRefillDependencies {
+  readonly tiers: Tiers;
+  readonly ledger: Ledger;
+  readonly database: Database;
+  readonly known: KnownBalances;
+  readonly events: Events;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** How often a refill begins anew because the account was given another tier meanwhile. */
+const TIER_CHANGES_MAX = 3;
+
+export class TierRefills {
+  private readonly standings = new LRUCache<string, TierStanding>({ ...entriesMax(TIER_STANDINGS_MAX), ttl: TIER_STANDING_CACHE_MS });
+  /** By account: a burst of requests after a boundary asks once. */
+  private readonly pending = new Map<string, Promise<void>>();
+
+  constructor(private readonly deps: TierRefillDependencies) {}
+
+  /** Told by whoever has just read the account. */
+  learn({ id, tier, tierResetsAt }: TierStanding): void {
+    this.standings.set(id, { id, tier, tierResetsAt });
+  }
+
+  /** Before a generation holds anything. Null when nothing is due, as nearly always; rejects with SERVICE_UNAVAILABLE. */
+  refillIfDue(accountId: string): Promise<void> | null {
+    const standing = this.standings.get(accountId);
+    if (standing && !this.isDue(standing)) return null;
+    return this.once(accountId, () => this.catchUp(accountId, standing));
+  }
+
+  /** For whoever has just read the account: true when a refill was due and what was read is no longer so. Rejects as above. */
+  async bringUpToDate(account: TierStanding): Promise<boolean> {
+    if (!this.isDue(account)) {
+      this.learn(account);
+      return false;
+    }
+    await this.once(account.id, () => this.refill(account));
+    return true;
+  }
+
+  /** The account as a refill that is due will leave it; nothing is written. */
+  preview<Account extends TierBuckets>(account: Account): Account {
+    if (!this.isDue(account)) return account;
+    const { amount, nextReset } = this.deps.tiers.giftOf(account.tier, this.deps.clock.now());
+    const { tierHeldNanocredits: held } = account;
+    return { ...account, tierNanocredits: amount > held ? amount : held, tierResetsAt: nextReset };
+  }
+
+  /** When the bucket is next filled; null for an account without a tier that refills. */
+  nextResetOf({ tier, tierResetsAt }: Omit<TierStanding, "id">): Date | null {
+    return this.deps.tiers.isRefilled(tier) ? tierResetsAt : null;
+  }
+
+  /** Gives the account another tier. False when there is no such account. */
+  async setTier(account: TierStanding, tier: string | null): Promise<boolean> {
+    // What is left of a period that is over does not count as what the account has.
+    await this.bringUpToDate(account);
+    const gift = this.deps.tiers.giftOf(tier, this.deps.clock.now());
+    const outcome = await this.deps.ledger.setTier({ id: createId(), accountId: account.id, tier, ...gift });
+    this.conclude(account.id, outcome);
+    return outcome.outcome !== "missing";
+  }
+
+  private isDue({ tier, tierResetsAt }: TierStanding): boolean {
+    // Without a boundary, a tier that refills has never done so.
+    if (tierResetsAt === null) return this.deps.tiers.isRefilled(tier);
+    return tierResetsAt <= this.deps.clock.now();
+  }
+
+  private once(accountId: string, work: () => Promise<void>): Promise<void> {
+    const running = this.pending.get(accountId);
+    if (running) return running;
+    const started = work()
+      .catch((error: unknown) => {
+        this.deps.log.error({ err: error, accountId }, "an account could not be refilled");
+        throw serviceUnavailable("The account's credits could not be refilled. Nothing was charged. Try again in a moment.", {
+          cause: error,
+        });
+      })
+      .finally(() => this.pending.delete(accountId));
+    this.pending.set(accountId, started);
+    return started;
+  }
+
+  private async catchUp(accountId: string, standing: TierStanding | undefined): Promise<void> {
+    if (standing) return this.refill(standing);
+    const select = { id: true, tier: true, tierResetsAt: true };
+    const account = await this.deps.database.prisma.account.findUnique({ where: { id: accountId }, select });
+    if (!account) return;
+    if (this.isDue(account)) await this.refill(account);
+    else this.learn(account);
+  }
+
+  private async refill(account: TierStanding): Promise<void> {
+    let { tier } = account;
+    for (let attempt = 0; attempt < TIER_CHANGES_MAX; attempt += 1) {
+      const asOf = this.deps.clock.now();
+      const gift = this.deps.tiers.giftOf(tier, asOf);
+      const outcome = await this.deps.ledger.refill({ id: createId(), accountId: account.id, tier, ...gift, asOf });
+      this.conclude(account.id, outcome);
+      if (outcome.outcome !== "tier_changed") return;
+      tier = outcome.tier;
+    }
+  }
+
+  private conclude(accountId: string, { outcome, change, tier, resetsAt, available }: TierOutcome): void {
+    if (outcome === "missing") return;
+    this.learn({ id: accountId, tier, tierResetsAt: resetsAt });
+    this.deps.known.learn(accountId, available);
+    if (change !== 0n) this.deps.events.publish("balance-changed", { accountId });
+  }
 }

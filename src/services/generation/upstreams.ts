@@ -2,8 +2,8 @@
 import { LRUCache } from "lru-cache";
 import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
-import { HOPS_HEADER } from "../../lib/hops.js";
 import type { OutboundGuard } from "../../lib/outbound-guard.js";
+import { HOPS_HEADER } from "../../limits.js";
 import { createAiSdkProvider } from "../../providers/ai-sdk/ai-sdk.js";
 import { findVendor } from "../../providers/ai-sdk/vendors.js";
 import { unreachable } from "../../providers/http.js";

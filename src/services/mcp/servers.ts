@@ -6,8 +6,7 @@ import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { Agent, fetch } from "undici";
 import { AppError, serviceUnavailable, upstreamFailed } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { HOPS_HEADER } from "../../lib/hops.js";
-import { GENERATION_TIMEOUT_MS } from "../../limits.js";
+import { GENERATION_TIMEOUT_MS, HOPS_HEADER } from "../../limits.js";
 import { endSession, inSession, type McpRequestOptions, type McpServerAddress, type McpSession, openSession } from "./connection.js";
 import {
   MCP_CALL_TIMEOUT_MS,

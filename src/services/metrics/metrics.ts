@@ -13,7 +13,7 @@ import type { RequestEnd, RequestNote } from "../../lib/request-note.js";
 import { USAGE_KINDS, type UsageKind } from "../../lib/usage.js";
 import { ProviderError } from "../../providers/provider.js";
 import type { Access } from "../access/access.js";
-import { readBearer } from "../access/bearer.js";
+import { readBearer } from "../access/access.js";
 import type { Model } from "../catalog/model.js";
 import type { Receipt } from "../generation/receipt.js";
 import { Counter, type Description, Gauge, Histogram, type Instrument, type Reading, type Sum } from "./instruments.js";

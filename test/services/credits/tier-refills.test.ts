@@ -2,8 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { KnownBalances } from "../../../src/services/credits/known-balances.js";
-import { TierRefills } from "../../../src/services/credits/tier-refills.js";
-import { Tiers } from "../../../src/services/credits/tiers.js";
+import { TierRefills, Tiers } from "../../../src/services/credits/tiers.js";
 import { createMemoryEvents, type Events } from "../../../src/store/events.js";
 import { type Ledger, LedgerUnavailable } from "../../../src/store/ledger.js";
 import { createTestDatabase, silentLog, type TestDatabase } from "../../support/database.js";
