@@ -108,3 +108,11 @@ builder.subscriptionType({});
 export function enumValues<Value extends string>(values: readonly Value[]): Record<string, { readonly value: Value }> {
   return Object.fromEntries(values.map((value) => [value.toUpperCase(), { value }]));
 }
+
+/** `{ ok: "It went well." }` as the values of a GraphQL enum, each with its description. */
+export function describedValues<Value extends string>(
+  descriptions: Readonly<Record<Value, string>>,
+): Record<string, { readonly value: Value; readonly description: string }> {
+  const entries = Object.entries<string>(descriptions) as [Value, string][];
+  return Object.fromEntries(entries.map(([value, description]) => [value.toUpperCase(), { value, description }]));
+}

@@ -1,6 +1,6 @@
-/** Relay connections over the services' keyset pages, newest first, read forwards and backwards. */
+/** Relay connections over the services' keyset pages, read forwards and backwards; newest first, unless their cursors say otherwise. */
 import { wrongField } from "../errors.js";
-import { COUNTED_MAX, decodeCursor, encodeCursor, type Page, type PagePosition, type PageRequest } from "../lib/pagination.js";
+import { COUNTED_MAX, type Cursors, NEWEST_FIRST, type Page, type PagePosition, type PageRequest } from "../lib/pagination.js";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../limits.js";
 import { builder } from "./builder.js";
 
@@ -25,25 +25,61 @@ builder.globalConnectionField("totalCount", (t) =>
   }),
 );
 
+export const OrderDirection = builder.enumType("OrderDirection", {
+  description: "Which end of a list comes first.",
+  values: {
+    ASC: { value: "asc", description: "The smallest, the earliest, the first of the alphabet." },
+    DESC: { value: "desc", description: "The largest, the latest, the last of the alphabet." },
+  } as const,
+});
+
 /** BAD_REQUEST with the argument as param when one is out of bounds, made by hand, or of another list. */
-export function toPageRequest({ first, after, last, before }: PageArgs, list: string): PageRequest {
+export function toPageRequest(args: PageArgs, list: string): PageRequest;
+export function toPageRequest<Position>(args: PageArgs, list: string, cursors: Cursors<Position>): PageRequest<Position>;
+export function toPageRequest(
+  { first, after, last, before }: PageArgs,
+  list: string,
+  cursors: Cursors<unknown> = NEWEST_FIRST,
+): PageRequest<unknown> {
   const isFromEnd = last !== undefined && last !== null;
   if (isFromEnd && first !== undefined && first !== null) throw wrongField("last", "cannot be asked for together with `first`");
   const size = last ?? first ?? PAGE_SIZE_DEFAULT;
   if (size < 1 || size > PAGE_SIZE_MAX) throw wrongField(isFromEnd ? "last" : "first", `must be from 1 to ${PAGE_SIZE_MAX}`);
-  return { first: size, after: positionOf(after, "after", list), before: positionOf(before, "before", list), isFromEnd };
+  const positionOf = (cursor: string | null | undefined, param: string) => {
+    if (cursor === undefined || cursor === null) return undefined;
+    const position = cursors.decode(cursor, list);
+    if (position === null) throw wrongField(param, "must be a cursor that this list has answered");
+    return position;
+  };
+  return { first: size, after: positionOf(after, "after"), before: positionOf(before, "before"), isFromEnd };
 }
 
-function positionOf(cursor: string | null | undefined, param: string, list: string): PagePosition | undefined {
-  if (cursor === undefined || cursor === null) return undefined;
-  const position = decodeCursor(cursor, list);
-  if (position === null) throw wrongField(param, "must be a cursor that this list has answered");
-  return position;
+interface Connection<Item> {
+  readonly edges: { readonly cursor: string; readonly node: Item }[];
+  readonly count: () => Promise<number>;
+  readonly pageInfo: {
+    readonly hasNextPage: boolean;
+    readonly hasPreviousPage: boolean;
+    readonly startCursor: string | null;
+    readonly endCursor: string | null;
+  };
 }
 
-/** `list` is the one that `toPageRequest` was given. */
-export function toConnection<Item>({ items, count, ...page }: Page<Item>, list: string, positionOf: (item: Item) => PagePosition) {
-  const edges = items.map((item) => ({ cursor: encodeCursor(positionOf(item), list), node: item }));
+/** `list` and `cursors` are those that `toPageRequest` was given. */
+export function toConnection<Item>(page: Page<Item>, list: string, positionOf: (item: Item) => PagePosition): Connection<Item>;
+export function toConnection<Item, Position>(
+  page: Page<Item>,
+  list: string,
+  positionOf: (item: Item) => Position,
+  cursors: Cursors<Position>,
+): Connection<Item>;
+export function toConnection<Item>(
+  { items, count, ...page }: Page<Item>,
+  list: string,
+  positionOf: (item: Item) => unknown,
+  cursors: Cursors<unknown> = NEWEST_FIRST,
+): Connection<Item> {
+  const edges = items.map((item) => ({ cursor: cursors.encode(positionOf(item), list), node: item }));
   return {
     edges,
     count,

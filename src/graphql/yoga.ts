@@ -69,7 +69,7 @@ export function createYogaServer({ introspection, graphiql }: YogaOptions): Yoga
 const DEFAULT_QUERY = `# Your key goes in the Headers tab: { "Authorization": "Bearer sk_..." }
 query {
   me { handle balance { available } }
-  models { id title }
+  models(first: 10) { nodes { restId title } }
 }
 `;
 

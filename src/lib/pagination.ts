@@ -1,12 +1,12 @@
 /** Keyset pages, newest first: the shape that every list service answers and both faces present. */
 
-export interface PageRequest {
+export interface PageRequest<Position = PagePosition> {
   /** How many items at most. */
   readonly first: number;
   /** Exclusive: the position after which the page begins. */
-  readonly after?: PagePosition | undefined;
+  readonly after?: Position | undefined;
   /** Exclusive: the position before which the page ends. */
-  readonly before?: PagePosition | undefined;
+  readonly before?: Position | undefined;
   /** The page is the last that lies between the two, and not the first. */
   readonly isFromEnd?: boolean | undefined;
 }
@@ -14,6 +14,12 @@ export interface PageRequest {
 /** A place in a newest-first list: the time, and the id that breaks ties. */
 export interface PagePosition {
   readonly timestamp: Date;
+  readonly id: string;
+}
+
+/** A place in a list in another order: a text that stands for it there, and the id that breaks ties. */
+export interface RankedPosition {
+  readonly rank: string;
   readonly id: string;
 }
 
@@ -46,6 +52,40 @@ export function decodeCursor(cursor: string, list: string): PagePosition | null 
   const position = { timestamp: new Date(Number(match[2])), id: match[3] as string };
   // Node reads over what is not base64url.
   return encodeCursor(position, list) === cursor ? position : null;
+}
+
+/** How places are written as cursors. */
+export interface Cursors<Position> {
+  /** `list` says which list the position is one of: no other takes it. */
+  encode(position: Position, list: string): string;
+  /** Null for what `encode` has not made for this list. */
+  decode(cursor: string, list: string): Position | null;
+}
+
+export const NEWEST_FIRST: Cursors<PagePosition> = { encode: encodeCursor, decode: decodeCursor };
+
+/** Base64url of the longest that a list's name, a rank and an id can be. */
+const RANKED_CURSOR_CHARS_MAX = 10_000;
+
+export const RANKED: Cursors<RankedPosition> = {
+  encode: ({ rank, id }, list) => Buffer.from(JSON.stringify([list, rank, id])).toString("base64url"),
+  decode: (cursor, list) => {
+    if (cursor.length > RANKED_CURSOR_CHARS_MAX) return null;
+    const [ofList, rank, id] = readTexts(Buffer.from(cursor, "base64url").toString("utf8"));
+    if (ofList !== list || rank === undefined || id === undefined) return null;
+    const position = { rank, id };
+    return RANKED.encode(position, list) === cursor ? position : null;
+  },
+};
+
+/** Empty for what is no JSON array of texts. */
+function readTexts(json: string): readonly string[] {
+  try {
+    const value: unknown = JSON.parse(json);
+    return Array.isArray(value) && value.every((item) => typeof item === "string") ? value : [];
+  } catch {
+    return [];
+  }
 }
 
 type TimeColumn = "createdAt" | "timestamp";

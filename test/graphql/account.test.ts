@@ -9,7 +9,10 @@ import {
   MeAndModelsDocument,
   MeDocument,
   ModelByIdDocument,
+  ModelPricesDocument,
+  type ModelPricesQueryVariables,
   ModelsDocument,
+  type ModelsQueryVariables,
   MyApiKeysDocument,
   MyBalanceDocument,
   MyIdDocument,
@@ -105,7 +108,7 @@ describe("me", () => {
     const answer = await execute({ ...app, key: null }, MeAndModelsDocument);
 
     expect(codes(answer)).toEqual(["UNAUTHORIZED"]);
-    expect(answer.data).toMatchObject({ me: null, models: expect.arrayContaining([{ restId: "acme/chat" }]) });
+    expect(answer.data).toMatchObject({ me: null, models: { nodes: expect.arrayContaining([{ restId: "acme/chat" }]) } });
   });
 });
 
@@ -295,7 +298,7 @@ describe("the catalog", () => {
       category: "TEXT",
       inputModalities: ["TEXT"],
       capabilities: ["TOOLS"],
-      flags: { paid: true, alpha: false },
+      flags: { isPaid: true, isAlpha: false },
       contextLength: 128_000,
       pricing: {
         inputTextTokens: "0.000001",
@@ -305,24 +308,95 @@ describe("the catalog", () => {
         outputReasoningTokens: "0.000004",
         imageRequests: null,
       },
+      fallbacks: model.fallbackIds.map((restId) => ({ restId })),
       isCommunity: false,
-      owner: null,
+      ownerHandle: null,
     });
   });
 
-  it("lists the models that REST lists", async () => {
-    const rest = (await (await fetch(`${app.baseUrl}/text/models`)).json()) as { name: string }[];
+  const idsOf = (connection: { readonly nodes: readonly { readonly restId: string }[] }) => connection.nodes.map(({ restId }) => restId);
+  const list = async (variables: ModelsQueryVariables) => ok(await execute({ ...app, key: null }, ModelsDocument, variables)).models;
+  const prices = async (variables: ModelPricesQueryVariables) =>
+    ok(await execute({ ...app, key: null }, ModelPricesDocument, variables)).models.nodes;
 
-    const { models } = ok(await execute({ ...app, key: null }, ModelsDocument, { modality: "TEXT" }));
+  it("lists the models that REST lists, a page at a time from either end, and counts them", async () => {
+    const rest = (await (await fetch(`${app.baseUrl}/models`)).json()) as { name: string }[];
+    const names = rest.map(({ name }) => name);
 
-    expect(models.map(({ restId }) => restId)).toEqual(rest.map(({ name }) => name));
+    const first = await list({ first: 2 });
+    const second = await list({ first: 2, after: first.pageInfo.endCursor });
+    const back = await list({ last: 1, before: second.pageInfo.startCursor });
+    const end = await list({ last: 3 });
+
+    expect([first, second, back, end].map(idsOf)).toEqual([names.slice(0, 2), names.slice(2, 4), names.slice(1, 2), names.slice(-3)]);
+    expect(first).toMatchObject({ totalCount: names.length, pageInfo: { hasPreviousPage: false, hasNextPage: true } });
+    expect(end.pageInfo).toMatchObject({ hasPreviousPage: true, hasNextPage: false });
+  });
+
+  it("goes on from the place of a model that is gone, and not with the cursor of another order", async () => {
+    const orderBy = { field: "TITLE", direction: "DESC" } as const;
+    const all = await list({ first: 100, orderBy });
+    const gone = Buffer.from(JSON.stringify(["models.title.desc", "zzzz", "acme/gone"])).toString("base64url");
+
+    const after = await list({ first: 1, after: gone, orderBy });
+    const refused = [
+      await execute(app, ModelsDocument, { after: gone }),
+      await execute(app, ModelsDocument, { after: all.pageInfo.endCursor, orderBy: { field: "TITLE" } }),
+      await execute(app, ModelsDocument, { before: "x".repeat(20_000), orderBy }),
+      await execute(app, ModelsDocument, { first: 101 }),
+    ];
+
+    expect(idsOf(after)).toEqual(idsOf(all).slice(0, 1));
+    expect(refused.map(({ errors }) => errors?.[0]?.extensions)).toMatchObject(
+      ["after", "after", "before", "first"].map((param) => ({ code: "BAD_REQUEST", param })),
+    );
   });
 
   it("filters by capability and search", async () => {
-    const tools = ok(await execute(app, ModelsDocument, { capability: "TOOLS", search: "acme" }));
-    const none = ok(await execute(app, ModelsDocument, { search: "nothing like it" }));
+    const tools = await list({ filter: { capabilities: ["TOOLS"], search: "acme" } });
+    const both = await list({ filter: { capabilities: ["TOOLS", "CODE_EXEC"], search: "acme" } });
+    const none = await list({ filter: { search: "nothing like it" } });
 
-    expect([tools.models, none.models]).toEqual([[{ restId: "acme/chat" }], []]);
+    expect([tools, both, none].map(idsOf)).toEqual([["acme/chat"], [], []]);
+  });
+
+  it("filters by modality, publisher, price and whether there is one", async () => {
+    const chat = { publishers: ["acme"], modalities: ["TEXT"] } as const;
+    const all = await prices({ filter: chat });
+    const cheap = await prices({ filter: { ...chat, maxInputPrice: "0.000001", maxOutputPrice: "0.000002" } });
+    const cheaper = await prices({ filter: { ...chat, maxOutputPrice: "0.0000019" } });
+    const free = await prices({ filter: { ...chat, isFree: true } });
+
+    expect(new Set(all.map(({ modality, publisher }) => `${publisher} ${modality}`))).toEqual(new Set(["acme TEXT"]));
+    expect(cheap).toContainEqual(expect.objectContaining({ restId: "acme/chat" }));
+    expect(cheaper).not.toContainEqual(expect.objectContaining({ restId: "acme/chat" }));
+    expect(free.map(({ restId }) => restId)).toEqual(all.filter(({ flags }) => !flags.isPaid).map(({ restId }) => restId));
+    expect(await prices({ filter: { ...chat, isCommunity: true } })).toEqual([]);
+  });
+
+  it("sorts by title, price and when a model was added", async () => {
+    const filter = { modalities: ["TEXT"] } as const;
+    const byTitle = (await prices({ filter, orderBy: { field: "TITLE" } })).map(({ title }) => title.toLowerCase());
+    const byPrice = (await prices({ filter, orderBy: { field: "PRICE", direction: "DESC" } })).map(({ pricing }) =>
+      Number(pricing.outputTextTokens),
+    );
+    const byAge = (await prices({ filter, orderBy: { field: "ADDED_AT" } })).map(({ addedAt }) => addedAt);
+
+    expect(byTitle).toEqual([...byTitle].sort());
+    expect(byPrice).toEqual([...byPrice].sort((one, other) => other - one));
+    expect(byAge).toEqual([...byAge].sort());
+  });
+
+  it.each([
+    ["a search that is too long", { search: "s".repeat(254) }, "search"],
+    ["no modality", { modalities: [] }, "modalities"],
+    ["no capability", { capabilities: [] }, "capabilities"],
+    ["a publisher without a name", { publishers: [""] }, "publishers.0"],
+    ["too many publishers", { publishers: Array.from({ length: 101 }, () => "acme") }, "publishers"],
+  ])("refuses %s", async (_what, filter, param) => {
+    const { errors } = await execute(app, ModelsDocument, { filter });
+
+    expect(errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param });
   });
 
   it("answers NOT_FOUND for a model that does not exist and for one that the key may not call", async () => {
@@ -341,6 +415,7 @@ describe("the catalog", () => {
 
     const { models } = ok(await execute({ ...app, key }, ModelsDocument));
 
-    expect(models.map(({ restId }) => restId).sort()).toEqual(["acme/chat", "acme/free"]);
+    expect(idsOf(models).sort()).toEqual(["acme/chat", "acme/free"]);
+    expect(models.totalCount).toBe(2);
   });
 });

@@ -157,7 +157,7 @@ describe.each(WAYS)("hostile documents over %s", (_name, ask) => {
   it("does not help a guesser with suggestions", async () => {
     const answers = [
       await ask(app, { query: "{ mee { id } }" }),
-      await ask(app, { query: "{ models(modalit: TEXT) { id } }" }),
+      await ask(app, { query: "{ models(firs: 1) { totalCount } }" }),
       await ask(app, { query: "query ($i: CreateApiKeyInput!) { me { id } }", variables: { i: { name: "a", expiresI: 1 } } }),
     ];
 
@@ -254,8 +254,8 @@ describe("honest documents", () => {
           usageDaily { asOf days { date model meterSource requests cost } }
           usage(first: 20) { ...page } }
         apiKey { ...key valid expiresIn rateLimitEnabled }
-        models { id aliases publisher brandUrl title description modality category inputModalities outputModalities capabilities flags { paid alpha }
-          pricing { inputTextTokens inputCachedTokens outputTextTokens } contextLength voices paidOnly perUserRpm isDefault fallbacks addedAt } }
+        models(first: 100) { nodes { id aliases publisher brandUrl title description modality category inputModalities outputModalities capabilities flags { isPaid isAlpha }
+          pricing { inputTextTokens inputCachedTokens outputTextTokens } contextLength voices isPaidOnly perUserRpm isDefault fallbackIds addedAt } } }
         fragment key on ApiKeyDetails { id name type prefix start permissions allowedModels creditBudget expiresAt createdAt lastUsedAt revokedAt }
         ${pageOfUsage()}`,
     );

@@ -1,12 +1,20 @@
 /** Registered models in the catalog's GraphQL face, and their health as their owners watch it. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { toGlobalId } from "../../src/graphql/global-ids.js";
 import { PENDING_CHANGE_MS } from "../../src/services/community-models/limits.js";
+import {
+  HealthOfModelsDocument,
+  type HealthOfModelsQueryVariables,
+  ModelFallbacksDocument,
+  ModelHealthChangedDocument,
+  type ModelHealthChangedSubscriptionVariables,
+  RegisteredModelDocument,
+} from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMember, deleteModel, healthOf, type Member, registerModel } from "../support/community-models.js";
 import { errorReply } from "../support/upstream-replies.js";
-import { codes, execute, field, type Loose, subscribeSse, TRANSPORTS } from "./client.js";
+import { codes, execute, field, type Loose, ok, subscribeSse, TRANSPORTS } from "./client.js";
 
-const CHANGED = "subscription ($id: ID) { modelHealthChanged(id: $id) { id modelId health { status successRate requests } } }";
 const CALL = /* GraphQL */ `
   mutation ($model: String!) {
     createChatCompletion(input: { model: $model, messages: [{ role: USER, content: "Hi" }] }) { receipt { modelUsed } }
@@ -31,7 +39,9 @@ describe.each(TRANSPORTS)("modelHealthChanged over %s", (_name, subscribe) => {
       await registerModel(app, owner, { visibility: "public" }),
       await registerModel(app, owner, { visibility: "public" }),
     ];
-    const [all, one] = [{}, { id: watched.id }].map((variables) => subscribe({ ...app, key: owner.key }, { query: CHANGED, variables }));
+    const [all, one] = [{}, { id: watched.id }].map((variables) =>
+      subscribe({ ...app, key: owner.key }, ModelHealthChangedDocument, variables),
+    );
     const [nextOfAll, nextOfOne] = [all?.next(), one?.next()];
     let isTold = false;
     void nextOfOne?.then(() => {
@@ -46,18 +56,20 @@ describe.each(TRANSPORTS)("modelHealthChanged over %s", (_name, subscribe) => {
       await healthOf(app).flush();
     }
 
-    const told = (await nextOfOne)?.data?.modelHealthChanged as Loose;
-    expect(told).toMatchObject({ id: watched.id, modelId: watched.modelId, health: { successRate: 0 } });
-    expect(Number(told.health?.requests)).toBeLessThanOrEqual(failed);
-    expect(await nextOfAll).toMatchObject({ data: { modelHealthChanged: { id: watched.id } } });
+    const told = (await nextOfOne)?.data?.modelHealthChanged;
+    expect(told).toMatchObject({
+      ...{ communityModelId: watched.id, modelId: watched.modelId },
+      model: { id: toGlobalId("Model", watched.modelId), restId: watched.modelId, health: { successRate: 0 } },
+    });
+    expect(told?.model?.health.requests).toBeLessThanOrEqual(failed);
+    expect(await nextOfAll).toMatchObject({ data: { modelHealthChanged: { communityModelId: watched.id } } });
     await call(beside.modelId);
     await healthOf(app).flush();
-    let later: unknown;
-    do later = (await all?.next())?.data?.modelHealthChanged;
-    while ((later as Loose | undefined)?.id === (watched.id as unknown));
-    expect(later).toEqual({
-      ...{ id: beside.id, modelId: beside.modelId },
-      health: { status: "UNKNOWN", successRate: 1, requests: 1 },
+    let later = (await all?.next())?.data?.modelHealthChanged;
+    while (later?.communityModelId === watched.id) later = (await all?.next())?.data?.modelHealthChanged;
+    expect(later).toMatchObject({
+      ...{ communityModelId: beside.id, modelId: beside.modelId },
+      model: { health: { status: "UNKNOWN", successRate: 1, requests: 1 } },
     });
     all?.leave();
     one?.leave();
@@ -70,8 +82,8 @@ describe("modelHealthChanged", () => {
     const gone = await registerModel(app, other);
     await deleteModel(app, other, gone.id);
     const plain = field<{ key: string }>(await execute(app, 'mutation { createApiKey(input: { name: "k" }) { key } }'), "createApiKey").key;
-    const refusal = async (key: string | null, variables: Record<string, unknown>) => {
-      const live = subscribeSse({ ...app, key }, { query: CHANGED, variables });
+    const refusal = async (key: string | null, variables: ModelHealthChangedSubscriptionVariables) => {
+      const live = subscribeSse({ ...app, key }, ModelHealthChangedDocument, variables);
       const answer = await live.next();
       live.leave();
       return codes(answer ?? {});
@@ -106,34 +118,28 @@ describe("chatCompletion", () => {
 });
 
 describe("models", () => {
-  const MODEL = /* GraphQL */ `
-    id isCommunity isPrivate owner perUserRpm health { status successRate requests }
-    pendingChange { effectiveAt visibility paidOnly imagePricing pricing { inputTextTokens outputTextTokens } }
-  `;
-
   it("show what is scheduled, each caller the registered ones that they may call", async () => {
     const pendingEffectiveAt = new Date(Date.now() + PENDING_CHANGE_MS);
     const { modelId } = await registerModel(app, owner, {
       ...{ promptTextPrice: 2_000_000n, perUserRpm: 0.5, title: "Scheduled", pending: { visibility: "public" }, pendingEffectiveAt },
     });
-    const query = `query ($id: ID!) { model(id: $id) { ${MODEL} } models(search: "scheduled", community: true) { id } }`;
 
-    const shown = await execute({ ...app, key: owner.key }, query, { id: modelId });
+    const shown = await execute({ ...app, key: owner.key }, RegisteredModelDocument, { id: modelId });
 
     expect(shown.data).toEqual({
       model: {
-        ...{ id: modelId, isCommunity: true, isPrivate: true, owner: owner.handle, perUserRpm: 0.5 },
+        ...{ restId: modelId, isCommunity: true, isPrivate: true, ownerHandle: owner.handle, perUserRpm: 0.5 },
         health: { status: "UNKNOWN", successRate: null, requests: 0 },
         pendingChange: {
-          ...{ effectiveAt: pendingEffectiveAt.toISOString(), visibility: "PUBLIC", paidOnly: null, imagePricing: null },
+          ...{ effectiveAt: pendingEffectiveAt.toISOString(), visibility: "PUBLIC", isPaidOnly: null, imagePricing: null },
           pricing: { inputTextTokens: "0.000002", outputTextTokens: "0" },
         },
       },
-      models: [{ id: modelId }],
+      models: { nodes: [{ restId: modelId }] },
     });
-    const hidden = await execute({ ...app, key: other.key }, query, { id: modelId });
+    const hidden = await execute({ ...app, key: other.key }, RegisteredModelDocument, { id: modelId });
     expect(codes(hidden)).toEqual(["NOT_FOUND"]);
-    expect(hidden.data).toEqual({ model: null, models: [] });
+    expect(hidden.data).toEqual({ model: null, models: { nodes: [] } });
   });
 
   it("name no fallbacks that the caller may not know of", async () => {
@@ -141,8 +147,9 @@ describe("models", () => {
     const gone = `community/${owner.handle}/gone`;
     const { modelId } = await registerModel(app, owner, { visibility: "public", fallbacks: [hidden.modelId, open.modelId, gone] });
     const fallbacks = async (key: string | null) => {
-      const answer = await execute({ ...app, key }, "query ($id: ID!) { model(id: $id) { fallbacks } }", { id: modelId });
-      return field(answer, "model").fallbacks;
+      const { model } = ok(await execute({ ...app, key }, ModelFallbacksDocument, { id: modelId }));
+      expect(model.fallbacks.map(({ restId }) => restId)).toEqual(model.fallbackIds);
+      return model.fallbackIds;
     };
 
     expect(await fallbacks(owner.key)).toEqual([hidden.modelId, open.modelId]);
@@ -152,8 +159,6 @@ describe("models", () => {
 
   it("leave out what mostly fails, unless they are asked for all", async () => {
     const { modelId } = await registerModel(app, owner, { visibility: "public", modality: "embedding" });
-    const model = field(await execute(app, `query ($id: ID!) { model(id: $id) { id } }`, { id: modelId }), "model");
-    expect(model.id).toBe(modelId);
     const row = app.services.catalog.findFor({ kind: "anonymous" }, modelId);
     if (!row) throw new Error("not there");
     const caller = { kind: "session", accountId: other.accountId, isOperator: false, sessionId: "" } as const;
@@ -161,11 +166,14 @@ describe("models", () => {
     await healthOf(app).flush();
     await healthOf(app).upToDate();
 
-    const list = (args: string) => execute({ ...app, key: null }, `{ models(modality: EMBEDDING, ${args}) { id health { status } } }`);
-    const entry = { id: modelId, health: { status: "UNRELIABLE" } };
-    expect((await list("community: true")).data).toEqual({ models: [] });
-    expect((await list("community: true, reliability: ALL")).data).toEqual({ models: [entry] });
-    expect((await list("reliability: ALL")).data?.models).toContainEqual(entry);
-    expect((await list("community: false, reliability: ALL")).data?.models).not.toContainEqual(entry);
+    const all = ["HEALTHY", "UNKNOWN", "UNRELIABLE"] as const;
+    const list = async (filter: HealthOfModelsQueryVariables["filter"]) =>
+      ok(await execute({ ...app, key: null }, HealthOfModelsDocument, { filter: { modalities: ["EMBEDDING"], ...filter } })).models.nodes;
+    const entry = { restId: modelId, health: { status: "UNRELIABLE" } };
+    expect(await list({ isCommunity: true })).toEqual([]);
+    expect(await list({ isCommunity: true, healthStatuses: all })).toEqual([entry]);
+    expect(await list({ healthStatuses: ["UNRELIABLE"] })).toEqual([entry]);
+    expect(await list({ healthStatuses: all })).toContainEqual(entry);
+    expect(await list({ isCommunity: false, healthStatuses: all })).not.toContainEqual(entry);
   });
 });

@@ -70,6 +70,9 @@ const PendingModelChange = builder.objectRef<PendingView>("CommunityModelPending
   }),
 });
 
+/** What a registered model may be. */
+export const COMMUNITY_MODEL_TYPES = ["ProxyModel", "EndpointAgentModel", "PromptAgent", "CodeAgent"] as const;
+
 export const CommunityModel = builder.interfaceRef<CommunityModelView>("CommunityModel").implement({
   description: "A model that the account has registered; agents are among them.",
   resolveType: ({ type }) => TYPE_NAMES[type],

@@ -3,11 +3,24 @@ import type { Caller, RequestContext } from "../../context.js";
 import { type AppError, invalidInput, notFound, permissionDenied, upstreamFailed } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { closest } from "../../lib/issue-words.js";
+import type { Page, PageRequest, RankedPosition } from "../../lib/pagination.js";
+import { parseInput } from "../requests/input.js";
 import { loadBundledSource, type VendorsSettings } from "./bundled.js";
 import { type CommunityCatalog, isCommunityId, type ModelHealth, NO_COMMUNITY } from "./community.js";
 import { toLocalSource } from "./local.js";
 import { MODALITIES, MODALITY_TRAITS, type Modality } from "./modality.js";
 import { CAPABILITIES, type CatalogSource, type DormantModel, type Model, type ModelDefinition, toModel, type Upstream } from "./model.js";
+import {
+  type CatalogFilter,
+  compareListed,
+  inOrder,
+  type ModelFilter,
+  type ModelOrder,
+  modelFilterInput,
+  pageOf,
+  toCatalogFilter,
+  toTest,
+} from "./model-list.js";
 import { ModelsFileError, type ReadEnv, readModelsFile } from "./models-file.js";
 import { SANDBOX_SOURCE } from "./sandbox.js";
 
@@ -73,19 +86,6 @@ function hintOf({ name, served, dormant, isAnyThere, callable, isToldSetup }: Mi
 
 /** Of registered models, those that are compared with a name that is unknown: a request must not cost more the more there are. */
 const COMPARED_MAX = 1_000;
-
-export interface CatalogFilter {
-  /** Absent: every modality. */
-  readonly modalities?: readonly Modality[] | undefined;
-  /** Words that must all occur in the id, an alias, the title, the description or the publisher, in any case. */
-  readonly search?: string | undefined;
-  /** One of `CAPABILITIES`. */
-  readonly capability?: string | undefined;
-  /** True: only models that accounts have registered; false: none of those. */
-  readonly community?: boolean | undefined;
-  /** Unreliable ones of others' too. */
-  readonly reliability?: "all" | undefined;
-}
 
 export interface CatalogSettings {
   /** The path of `MODELS_FILE`. */
@@ -210,21 +210,28 @@ export class Catalog {
     return this.community.healthOf(model);
   }
 
+  /** The account that has registered it; null: none has, or it was deleted meanwhile. */
+  ownerOf(model: Model): string | null {
+    return this.community.ownerOf(model);
+  }
+
   /** What the caller may call. Public: anybody may look, a restricted key sees its own models. */
   async list(ctx: RequestContext, filter: CatalogFilter): Promise<readonly Model[]> {
-    const { modalities, capability, community, reliability } = filter;
+    const { capability, community, reliability, healthStatuses } = filter;
     if (capability !== undefined && !CAPABILITIES.some((known) => known === capability)) {
       throw invalidInput(`There is no capability ${quote(capability)}: it is one of ${CAPABILITIES.join(", ")}.`, "capability");
     }
-    const words = (filter.search ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-    const registered = community === false ? [] : this.community.list(ctx.caller, { reliableOnly: reliability !== "all" });
+    const reliableOnly = healthStatuses === undefined ? reliability !== "all" : !healthStatuses.includes("unreliable");
+    const registered = community === false ? [] : this.community.list(ctx.caller, { reliableOnly });
+    const isWanted = toTest(filter, (model) => this.healthOf(model));
     return inOrder(community === true ? [] : this.listing.models, registered).filter(
-      (model) =>
-        (modalities === undefined || modalities.includes(model.modality)) &&
-        (capability === undefined || model.capabilities.some((own) => own === capability)) &&
-        matches(model, words) &&
-        this.mayCall(ctx.caller, model),
+      (model) => isWanted(model) && this.mayCall(ctx.caller, model),
     );
+  }
+
+  /** A page of `list`. */
+  async page(ctx: RequestContext, filter: ModelFilter, order: ModelOrder, page: PageRequest<RankedPosition>): Promise<Page<Model>> {
+    return pageOf(await this.list(ctx, toCatalogFilter(parseInput(modelFilterInput, filter))), order, page);
   }
 
   /** One model, by canonical id or alias. Public. NOT_FOUND when it is unknown or not the key's to use. */
@@ -296,29 +303,8 @@ function isOperatorHimself(caller: Caller): boolean {
   return caller.isOperator && !(caller.kind === "key" && caller.apiKeyType === "publishable");
 }
 
-/** By modality; of one, the registered ones come after the others. */
-function inOrder(builtIn: readonly Model[], registered: readonly Model[]): readonly Model[] {
-  if (registered.length === 0) return builtIn;
-  return MODALITIES.flatMap((modality) => [builtIn, registered].flatMap((models) => models.filter((model) => model.modality === modality)));
-}
-
 function isAgentAtWork(caller: Caller): boolean {
   return caller.kind !== "anonymous" && caller.run !== undefined;
-}
-
-function compareListed(one: Model, other: Model): number {
-  return (
-    MODALITIES.indexOf(one.modality) - MODALITIES.indexOf(other.modality) ||
-    Number(other.isDefault) - Number(one.isDefault) ||
-    Number(one.flags.alpha) - Number(other.flags.alpha) ||
-    (one.id < other.id ? -1 : 1)
-  );
-}
-
-function matches(model: Model, words: readonly string[]): boolean {
-  if (words.length === 0) return true;
-  const text = [model.id, ...model.aliases, model.title, model.description ?? "", model.publisher].join("\n").toLowerCase();
-  return words.every((word) => text.includes(word));
 }
 
 // From the catalog's sources to its models: which entry keeps a contested name, and which model is each modality's default.

@@ -16,6 +16,8 @@ export interface CommunityCatalog {
   upstream(id: string): Upstream | null;
   /** How others' calls of a model went. */
   healthOf(model: Model): ModelHealth;
+  /** The account that has registered it; null when none has, and when it was deleted meanwhile. */
+  ownerOf(model: Model): string | null;
 }
 
 export const HEALTH_STATUSES = ["unknown", "healthy", "unreliable"] as const;
@@ -41,6 +43,7 @@ export const NO_COMMUNITY: CommunityCatalog = {
   fallbacksOf: () => [],
   upstream: () => null,
   healthOf: () => UNKNOWN_HEALTH,
+  ownerOf: () => null,
 };
 
 export function isCommunityId(id: string): boolean {

@@ -290,6 +290,29 @@ export function cutToCost(quantities: BillableQuantities, card: RateCard, nanocr
   return cut;
 }
 
+/** By which people compare models, of those kinds that a model bills: the first there is. */
+const HEADLINE_INPUTS = ["inputTextTokens", "inputAudioMilliseconds"] as const;
+const HEADLINE_OUTPUTS = [
+  "imageRequests",
+  "outputVideoMilliseconds",
+  "outputAudioMilliseconds",
+  "characters",
+  "outputTextTokens",
+] as const satisfies readonly BilledKind[];
+
+/** Picocredits for a unit of what goes in and of what comes out; null: that is not billed. */
+export function headlinePrices({ rates, ...basis }: PricingBasis & { readonly rates: RateCard }): {
+  readonly input: bigint | null;
+  readonly output: bigint | null;
+} {
+  const billed = billedKinds(basis);
+  const first = (kinds: readonly BilledKind[]) => {
+    const kind = kinds.find((each) => billed.includes(each));
+    return kind === undefined ? null : rates[kind];
+  };
+  return { input: first(HEADLINE_INPUTS), output: first(HEADLINE_OUTPUTS) };
+}
+
 /** True when nothing that the model can do costs anything: it is let in at balance 0. */
 export function isFree(card: RateCard): boolean {
   if (card.perRequest) return false;

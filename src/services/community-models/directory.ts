@@ -129,7 +129,6 @@ export class CommunityDirectory implements CommunityCatalog {
     return this.deps.health.healthOf(communityModelId ?? "");
   }
 
-  /** The account that has registered it; null when it was deleted meanwhile. */
   ownerOf({ communityModelId }: Pick<Model, "communityModelId">): string | null {
     return this.byRowId.get(communityModelId ?? "")?.row.accountId ?? null;
   }

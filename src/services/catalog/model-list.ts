@@ -1,0 +1,141 @@
+/** Lists of the catalog: which models somebody asks for, in which order, and a page of them. */
+import * as z from "zod";
+import { COUNT_TAKE, type Page, type PageRequest, type RankedPosition } from "../../lib/pagination.js";
+import { CATALOG_SEARCH_CHARS_MAX, MODEL_REFERENCE_CHARS_MAX } from "../../limits.js";
+import { HEALTH_STATUSES, type ModelHealth } from "./community.js";
+import { MODALITIES, type Modality } from "./modality.js";
+import { CAPABILITIES, type Capability, type Model } from "./model.js";
+import { headlinePrices } from "./pricing.js";
+
+/** Absent: whatever it is. */
+export interface CatalogFilter {
+  readonly modalities?: readonly Modality[] | undefined;
+  /** Words that must all occur in the id, an alias, the title, the description or the publisher, in any case. */
+  readonly search?: string | undefined;
+  /** One of `CAPABILITIES`. */
+  readonly capability?: string | undefined;
+  /** All of them. */
+  readonly capabilities?: readonly Capability[] | undefined;
+  readonly publishers?: readonly string[] | undefined;
+  /** True: only models that accounts have registered; false: none of those. */
+  readonly community?: boolean | undefined;
+  /** Unreliable ones of others' too. */
+  readonly reliability?: "all" | undefined;
+  /** Takes the place of `reliability`. */
+  readonly healthStatuses?: readonly ModelHealth["status"][] | undefined;
+  readonly isFree?: boolean | undefined;
+  /** Picocredits per unit; what a model does not bill is 0. */
+  readonly maxInputPrice?: bigint | undefined;
+  readonly maxOutputPrice?: bigint | undefined;
+}
+
+const publisher = z.string().min(1).max(MODEL_REFERENCE_CHARS_MAX);
+/** Unspecified: the publishers of one filter. */
+const PUBLISHERS_MAX = 100;
+
+/** What is asked for by whoever pages through the catalog. */
+export const modelFilterInput = z.strictObject({
+  search: z.string().max(CATALOG_SEARCH_CHARS_MAX).nullish(),
+  modalities: z.array(z.enum(MODALITIES)).min(1).max(MODALITIES.length).nullish(),
+  capabilities: z.array(z.enum(CAPABILITIES)).min(1).max(CAPABILITIES.length).nullish(),
+  publishers: z.array(publisher).min(1).max(PUBLISHERS_MAX).nullish(),
+  healthStatuses: z.array(z.enum(HEALTH_STATUSES)).min(1).max(HEALTH_STATUSES.length).nullish(),
+  isCommunity: z.boolean().nullish(),
+  isFree: z.boolean().nullish(),
+  maxInputPrice: z.bigint().nullish(),
+  maxOutputPrice: z.bigint().nullish(),
+});
+export type ModelFilter = z.input<typeof modelFilterInput>;
+
+export function toCatalogFilter({ isCommunity, ...filter }: z.output<typeof modelFilterInput>): CatalogFilter {
+  const stated = Object.entries({ ...filter, community: isCommunity }).filter(([, value]) => value !== null);
+  return Object.fromEntries(stated) as CatalogFilter;
+}
+
+/** Whether a model is what the filter asks for, as far as the model itself says. */
+export function toTest(filter: CatalogFilter, healthOf: (model: Model) => ModelHealth): (model: Model) => boolean {
+  const { modalities, capability, capabilities, publishers, healthStatuses, isFree, maxInputPrice, maxOutputPrice } = filter;
+  const words = (filter.search ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  return (model) =>
+    (modalities === undefined || modalities.includes(model.modality)) &&
+    (capability === undefined || model.capabilities.some((own) => own === capability)) &&
+    (capabilities === undefined || capabilities.every((wanted) => model.capabilities.includes(wanted))) &&
+    (publishers === undefined || publishers.includes(model.publisher)) &&
+    (isFree === undefined || isFree !== model.flags.paid) &&
+    (maxInputPrice === undefined || (headlinePrices(model).input ?? 0n) <= maxInputPrice) &&
+    (maxOutputPrice === undefined || (headlinePrices(model).output ?? 0n) <= maxOutputPrice) &&
+    (healthStatuses === undefined || healthStatuses.includes(healthOf(model).status)) &&
+    hasWords(model, words);
+}
+
+function hasWords(model: Model, words: readonly string[]): boolean {
+  if (words.length === 0) return true;
+  const text = [model.id, ...model.aliases, model.title, model.description ?? "", model.publisher].join("\n").toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+/** How lists show the built-in models, unless another order is asked for. */
+export function compareListed(one: Model, other: Model): number {
+  return (
+    MODALITIES.indexOf(one.modality) - MODALITIES.indexOf(other.modality) ||
+    Number(other.isDefault) - Number(one.isDefault) ||
+    Number(one.flags.alpha) - Number(other.flags.alpha) ||
+    (one.id < other.id ? -1 : 1)
+  );
+}
+
+/** By modality; of one, the registered ones come after the others. */
+export function inOrder(builtIn: readonly Model[], registered: readonly Model[]): readonly Model[] {
+  if (registered.length === 0) return builtIn;
+  return MODALITIES.flatMap((modality) => [builtIn, registered].flatMap((models) => models.filter((model) => model.modality === modality)));
+}
+
+export const MODEL_ORDER_FIELDS = ["default", "title", "price", "added_at"] as const;
+
+export interface ModelOrder {
+  readonly field: (typeof MODEL_ORDER_FIELDS)[number];
+  readonly direction: "asc" | "desc";
+}
+
+/** Prices are below PRICE_CREDITS_MAX, in picocredits. */
+const PRICE_DIGITS = 20;
+
+/** What stands for a model in an order: texts that compare as the models do. Ids break ties. */
+const RANKS: Readonly<Record<ModelOrder["field"], (model: Model) => string>> = {
+  default: ({ modality, isCommunity, isDefault, flags }) =>
+    [String(MODALITIES.indexOf(modality)).padStart(2, "0"), Number(isCommunity), Number(!isDefault), Number(flags.alpha)].join("."),
+  title: ({ title }) => title.toLowerCase(),
+  price: (model) => {
+    const { output, input } = headlinePrices(model);
+    return (output ?? input ?? 0n).toString().padStart(PRICE_DIGITS, "0");
+  },
+  added_at: ({ addedAt }) => addedAt.toISOString(),
+};
+
+export function modelPosition(model: Model, { field }: ModelOrder): RankedPosition {
+  return { rank: RANKS[field](model), id: model.id };
+}
+
+/** A model that is gone leaves its place: pages go on from there. */
+export function pageOf(models: readonly Model[], order: ModelOrder, page: PageRequest<RankedPosition>): Page<Model> {
+  const sign = order.direction === "asc" ? 1 : -1;
+  const compare = (one: RankedPosition, other: RankedPosition) => sign * compareRanked(one, other);
+  const { first, after, before, isFromEnd = false } = page;
+  const all = models.map((model) => ({ model, position: modelPosition(model, order) }));
+  all.sort((one, other) => compare(one.position, other.position));
+  const between = all.filter(({ position }) => (!after || compare(position, after) > 0) && (!before || compare(position, before) < 0));
+  const items = (isFromEnd ? between.slice(-first) : between.slice(0, first)).map(({ model }) => model);
+  const goesOn = between.length > first;
+  return {
+    items,
+    hasPreviousPage: isFromEnd ? goesOn : after !== undefined,
+    hasNextPage: isFromEnd ? before !== undefined : goesOn,
+    count: async () => Math.min(all.length, COUNT_TAKE),
+  };
+}
+
+function compareRanked(one: RankedPosition, other: RankedPosition): number {
+  if (one.rank !== other.rank) return one.rank < other.rank ? -1 : 1;
+  if (one.id === other.id) return 0;
+  return one.id < other.id ? -1 : 1;
+}
