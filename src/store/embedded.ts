@@ -21,10 +21,11 @@ import type { WorkerReply, WorkerRequest } from "./embedded-worker.js";
 import { syncToDisk } from "./sync-to-disk.js";
 
 /**
- * How much a WebAssembly function runs before V8 optimises it. At its default, a fifth of this, V8 spends the start on functions
- * that run at no other time: a second of processor time.
+ * How much a WebAssembly function runs before V8 optimises it. At its default, a fiftieth of this, V8 spends the start on functions
+ * that run at no other time: more than a second of processor time, and 80 MB for what it makes of them. What a load asks for again
+ * and again has run so much after some hundred statements.
  */
-const WASM_TIERING_BUDGET = 10_000_000;
+const WASM_TIERING = "--wasm-tiering-budget=100000000";
 /** Deep recursion in a statement should meet PostgreSQL's own limit before it meets the thread's. */
 const WORKER_STACK_MEGABYTES = 64;
 /** A statement that runs for longer hangs: nothing else ends it, because the embedded PostgreSQL has no timers. */
@@ -50,7 +51,7 @@ interface RunningWorker {
 
 /** Opens the database in `directory`, making it when absent (some seconds). Resolves when it answers. */
 export async function startEmbedded(directory: string, log: Logger, hangTimeoutMs = HANG_TIMEOUT_MS): Promise<EmbeddedServer> {
-  setFlagsFromString(`--wasm-tiering-budget=${WASM_TIERING_BUDGET}`);
+  setFlagsFromString(WASM_TIERING);
   await initialize(directory, log);
   const file = await resolveWorkerFile("embedded-worker");
   let isClosing = false;
@@ -126,7 +127,7 @@ async function initialize(directory: string, log: Logger): Promise<void> {
 
   log.info({ directory }, "making the embedded database; this takes some seconds, once");
   const draft = join(parent, `${draftPrefix}${randomUUID()}`);
-  await promisify(execFile)(process.execPath, [await resolveWorkerFile("embedded-initialize"), draft]);
+  await promisify(execFile)(process.execPath, [WASM_TIERING, await resolveWorkerFile("embedded-initialize"), draft]);
   renameSync(draft, directory);
   syncToDisk(parent);
 }
