@@ -8,13 +8,22 @@ import { type Syntax, syntaxOf, visit } from "../support/syntax.js";
 const root = fileURLToPath(new URL("../", import.meta.url));
 const files = readdirSync(root, { recursive: true, encoding: "utf8" })
   .filter((file) => file.endsWith(".ts"))
-  .map((file) => ({ file: file.replaceAll("\\", "/"), text: readFileSync(join(root, file), "utf8") }));
+  .map((file) => ({ file: file.replaceAll("\\", "/"), source: toSource(readFileSync(join(root, file), "utf8")) }));
 
 const ASSERTIONS = /^(?:expect|assert)/;
 
+/** What is read off a test, or off what tests share. */
+interface Source {
+  readonly text: string;
+  readonly program: Syntax;
+}
+
+function toSource(text: string): Source {
+  return { text, program: syntaxOf(text) };
+}
+
 /** The tests of a file that assert nothing, neither themselves nor in a function of the same file that they call. */
-function findSilentTests(text: string): string[] {
-  const program = syntaxOf(text);
+function findSilentTests({ program }: Source): string[] {
   const functions = new Map<string, Syntax>();
   visit(program, (node) => {
     if (node.type === "FunctionDeclaration") functions.set(nameOf(node.id), node);
@@ -74,9 +83,8 @@ function asserts(body: Syntax, functions: ReadonlyMap<string, Syntax>, seen: Set
 }
 
 /** What looks a private field up behind the compiler's back: by reflection, or by a cast of a part of the gateway to a shape of one's own. */
-function findPryings(text: string): string[] {
+function findPryings({ text, program }: Source): string[] {
   const found: string[] = [];
-  const program = syntaxOf(text);
   visit(program, (node) => {
     if (isReflected(node) || isRecast(node, text)) found.push(sourceOf(node, text));
   });
@@ -104,7 +112,7 @@ const nameOf = (node: unknown) => String((node as Syntax | null)?.name ?? "");
 describe("every test", () => {
   it("asserts something", () => {
     const tests = files.filter(({ file }) => file.endsWith(".test.ts"));
-    const silent = tests.flatMap(({ file, text }) => findSilentTests(text).map((name) => `${file}: ${name}`));
+    const silent = tests.flatMap(({ file, source }) => findSilentTests(source).map((name) => `${file}: ${name}`));
 
     expect(tests.length).toBeGreaterThan(200);
     expect(silent).toEqual([]);
@@ -112,7 +120,7 @@ describe("every test", () => {
 });
 
 it("looks at its subject from outside, and so does what tests share", () => {
-  expect(files.flatMap(({ file, text }) => findPryings(text).map((found) => `${file}: ${found}`))).toEqual([]);
+  expect(files.flatMap(({ file, source }) => findPryings(source).map((found) => `${file}: ${found}`))).toEqual([]);
 });
 
 describe("a look at a private field", () => {
@@ -123,7 +131,7 @@ describe("a look at a private field", () => {
     "(app.services.jobs as unknown as Jobs).runner.stop();",
     "const events = app.infrastructure.events as { emitter: Emitter };",
   ])("is found: %s", (text) => {
-    expect(findPryings(text)).toHaveLength(1);
+    expect(findPryings(toSource(text))).toHaveLength(1);
   });
 
   it.each([
@@ -133,7 +141,7 @@ describe("a look at a private field", () => {
     "const body = (await response.json()) as { error: { code: string } };",
     "const names = Reflect.ownKeys(target);",
   ])("is told apart from: %s", (text) => {
-    expect(findPryings(text)).toEqual([]);
+    expect(findPryings(toSource(text))).toEqual([]);
   });
 });
 
@@ -146,7 +154,7 @@ describe("a test that asserts nothing", () => {
     "it('only says so', () => { tell('expect(1)'); });",
     "it('hangs', { timeout: 1 }, async () => { await left; });",
   ])("is found: %s", (text) => {
-    expect(findSilentTests(text)).toHaveLength(1);
+    expect(findSilentTests(toSource(text))).toHaveLength(1);
   });
 
   it.each([
@@ -155,6 +163,6 @@ describe("a test that asserts nothing", () => {
     "function check() { expect(1).toBe(1); } const all = () => check(); it('asserts', () => { all(); });",
     "it.each([1])('asserts', async (a) => { await expect.poll(() => a).toBe(1); });",
   ])("is told apart from: %s", (text) => {
-    expect(findSilentTests(text)).toEqual([]);
+    expect(findSilentTests(toSource(text))).toEqual([]);
   });
 });

@@ -24,13 +24,11 @@ const KILLS = 3;
 const JSON_CALLERS = 8;
 const STREAM_CALLERS = 8;
 const LONG_STREAMS = 3;
-/** A kill comes when so many answers have been received whole, and what every long stream has used has been noted at least once. */
-const ANSWERS_BEFORE_KILL = 60;
+/** A kill comes when what every long stream has used has been noted at least once, and then so many answers were received whole. */
+const ANSWERS_BEFORE_KILL = 120;
 const LONG_STREAM_PACE_MS = 10;
 /** So many words take longer than a stream goes on before it is noted, on any engine. */
 const WORDS_BEFORE_KILL = (1.5 * METER_NOTE_MS) / LONG_STREAM_PACE_MS;
-/** One of so many further answers was asked for after the note, so it was written behind it. */
-const ANSWERS_AFTER_NOTE = JSON_CALLERS + STREAM_CALLERS + 1;
 
 interface Gateway {
   readonly baseUrl: string;
@@ -74,7 +72,7 @@ async function startGateway(): Promise<Gateway> {
     OWNER_API_KEY: OWNER_KEY,
     ACME_KEY: "acme-secret-key",
   };
-  const child = spawn(process.execPath, ["--enable-source-maps", SERVER_PROGRAM], {
+  const child = spawn(process.execPath, [SERVER_PROGRAM], {
     env: { PATH: process.env.PATH, LOG_LEVEL: "error", ...env },
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -208,9 +206,10 @@ it(`loses no charge and makes none twice when it is killed ${KILLS} times under 
     const long: LongStream[] = [];
     // One after the other, so that each gets its own reply; the load comes after them.
     while (long.length < LONG_STREAMS) long.push(await startLongStream(running));
+    await Promise.all(long.map((stream) => stream.received(WORDS_BEFORE_KILL)));
+    // Its charges are written behind the notes.
     const load = new Load(running);
-    await Promise.all([load.hasAnswers(ANSWERS_BEFORE_KILL), ...long.map((stream) => stream.received(WORDS_BEFORE_KILL))]);
-    await load.hasAnswers(load.answers.length + ANSWERS_AFTER_NOTE);
+    await load.hasAnswers(ANSWERS_BEFORE_KILL);
     await end(running, "SIGKILL");
     await load.end();
     answers.push(...load.answers);

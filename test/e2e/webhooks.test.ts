@@ -42,7 +42,7 @@ async function startGateway(dataDir: string): Promise<Gateway> {
     ...{ PATH: process.env.PATH, LOG_LEVEL: "error", PORT: "0", DATA_DIR: dataDir, MODELS_FILE: join(dataDir, "models.json") },
     ...{ OWNER_API_KEY: OWNER_KEY, ACME_KEY: "acme-secret-key", UPSTREAM_ALLOW_HOSTS: "127.0.0.1" },
   };
-  const child = spawn(process.execPath, ["--enable-source-maps", SERVER_PROGRAM], { env, stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [SERVER_PROGRAM], { env, stdio: ["ignore", "pipe", "inherit"] });
   onTestFinished(() => void child.kill("SIGKILL"));
   const baseUrl = await lineOf(child, /ready at\s+(\S+)/);
   return { baseUrl, child };
