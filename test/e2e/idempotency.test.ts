@@ -14,7 +14,8 @@ import { createEmptyDir } from "../support/database.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { chatCompletion } from "../support/openai-bodies.js";
-import { isPostgresInstalled, POSTGRES_ABSENT, startPostgres, type TestPostgres } from "../support/postgres.js";
+import { isPostgresInstalled, POSTGRES_ABSENT } from "../support/postgres.js";
+import { createPostgresDatabase, type SuiteDatabase } from "../support/suite-server.js";
 import { json } from "../support/upstream-replies.js";
 
 if (!isPostgresInstalled) console.warn(`skipped: ${POSTGRES_ABSENT}`);
@@ -25,17 +26,15 @@ interface Gateway {
 }
 
 describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", () => {
-  let postgres: TestPostgres;
+  let shared: SuiteDatabase;
   let upstream: FakeUpstream;
   let home: string;
   let pool: pg.Pool;
   const gateways: Gateway[] = [];
 
   beforeAll(async () => {
-    const [server, fake, directory] = await Promise.all([startPostgres(), startFakeUpstream(), createEmptyDir()]);
-    if (!server) throw new Error(POSTGRES_ABSENT);
-    [postgres, upstream, home] = [server, fake, directory];
-    pool = new pg.Pool({ connectionString: postgres.url });
+    [shared, upstream, home] = await Promise.all([createPostgresDatabase(), startFakeUpstream(), createEmptyDir()]);
+    pool = new pg.Pool({ connectionString: shared.url });
     const models = {
       upstreams: [{ id: "acme", wireFormat: "openai", baseUrl: upstream.baseUrl, apiKey: "env:ACME_KEY" }],
       models: testModels(),
@@ -50,7 +49,7 @@ describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", () => {
       if (gateway.process.exitCode === null && gateway.process.signalCode === null) await end(gateway, "SIGTERM");
     await pool.end();
     await upstream.close();
-    await postgres.stop();
+    await shared.drop();
     await rm(home, { recursive: true });
   });
 
@@ -60,7 +59,7 @@ describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", () => {
     const env = {
       PORT: "0",
       DATA_DIR: dataDir,
-      DATABASE_URL: postgres.url,
+      DATABASE_URL: shared.url,
       ENCRYPTION_KEY: "the same for every process of a deployment",
       MODELS_FILE: join(home, "models.json"),
       OWNER_API_KEY: OWNER_KEY,
@@ -144,7 +143,9 @@ describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", () => {
     const [killed] = gateways;
     if (killed) await end(killed, "SIGKILL");
     // What a dead process has sent, the server would still do.
-    await lock.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND pid <> pg_backend_pid()");
+    await lock.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database() AND pid <> pg_backend_pid()",
+    );
     await lock.query("ROLLBACK");
     lock.release();
     expect(await lost).toBe("lost");

@@ -2,23 +2,23 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, OWNER_KEY, type TestApp } from "../support/app.js";
 import { createEmptyDir } from "../support/database.js";
-import { isPostgresInstalled, POSTGRES_ABSENT, startPostgres, type TestPostgres } from "../support/postgres.js";
+import { isPostgresInstalled, POSTGRES_ABSENT } from "../support/postgres.js";
 import { isS3Installed, S3_ABSENT, startS3, type TestS3 } from "../support/s3.js";
+import { createPostgresDatabase, type SuiteDatabase } from "../support/suite-server.js";
 
 const absent = !isPostgresInstalled ? POSTGRES_ABSENT : !isS3Installed ? S3_ABSENT : null;
 if (absent !== null) console.warn(`skipped, two processes on one bucket: ${absent}`);
 
 describe.skipIf(absent !== null)("two processes with one bucket", () => {
-  let postgres: TestPostgres | null;
+  let shared: SuiteDatabase;
   let s3: TestS3 | null;
   let a: TestApp;
   let b: TestApp;
 
   beforeAll(async () => {
-    [postgres, s3] = await Promise.all([startPostgres(), startS3()]);
-    const databaseUrl = (await postgres?.createDatabase()) ?? "";
+    [shared, s3] = await Promise.all([createPostgresDatabase(), startS3()]);
     const bucket = (await s3?.createBucket()) ?? null;
-    const config = { databaseUrl, s3: bucket, encryptionKey: "the-same-key-for-both-processes" };
+    const config = { databaseUrl: shared.url, s3: bucket, encryptionKey: "the-same-key-for-both-processes" };
     a = await createTestApp({ config, dataDir: await createEmptyDir() });
     b = await createTestApp({ config, dataDir: await createEmptyDir(), upstream: a.upstream });
   });
@@ -26,7 +26,7 @@ describe.skipIf(absent !== null)("two processes with one bucket", () => {
     await b?.close();
     await a?.close();
     await s3?.stop();
-    await postgres?.stop();
+    await shared?.drop();
   });
 
   const authorization = { Authorization: `Bearer ${OWNER_KEY}` };

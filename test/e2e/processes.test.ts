@@ -12,28 +12,35 @@ import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.j
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { chatCompletion, wireUsage } from "../support/openai-bodies.js";
-import { isPostgresInstalled, POSTGRES_ABSENT, startPostgres, type TestPostgres } from "../support/postgres.js";
+import { isPostgresInstalled, POSTGRES_ABSENT } from "../support/postgres.js";
 import { isRedisInstalled, REDIS_ABSENT, startRedis, type TestRedis } from "../support/redis.js";
+import { createPostgresDatabase, type SuiteDatabase } from "../support/suite-server.js";
 
 import { databaseOf } from "./money.js";
 
 const ENCRYPTION_KEY = "the same for every process of a deployment";
 const CREDIT = 10n ** 9n;
 
-let postgres: TestPostgres | null = null;
+const shared: SuiteDatabase[] = [];
 let redis: TestRedis | null = null;
 let upstream: FakeUpstream;
 
 beforeAll(async () => {
-  [postgres, redis, upstream] = await Promise.all([startPostgres(), startRedis(), startFakeUpstream()]);
+  [redis, upstream] = await Promise.all([startRedis(), startFakeUpstream()]);
 });
 
 afterAll(async () => {
   await upstream.close();
-  await Promise.all([postgres?.stop(), redis?.stop()]);
+  await Promise.all([...shared.map((each) => each.drop()), redis?.stop()]);
 });
 
-/** A process on the database; the first of them migrates it and makes the owner. */
+async function createDatabase(): Promise<string> {
+  const created = await createPostgresDatabase();
+  shared.push(created);
+  return created.url;
+}
+
+/** A process on the database; the first of them makes the owner. */
 async function startProcess(databaseUrl: string, config: TestAppOptions["config"] = {}): Promise<TestApp> {
   const dataDir = await createEmptyDir();
   const app = await createTestApp({ upstream, dataDir, config: { databaseUrl, encryptionKey: ENCRYPTION_KEY, ...config } });
@@ -90,7 +97,7 @@ describe.each(ways)("two processes that hear each other through $title", ({ isIn
 
   if (isInstalled) {
     beforeAll(async () => {
-      const databaseUrl = (await postgres?.createDatabase()) ?? "";
+      const databaseUrl = await createDatabase();
       pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
       a = await startProcess(databaseUrl, config());
       b = await startProcess(databaseUrl, config());
@@ -208,7 +215,7 @@ describe.skipIf(!isPostgresInstalled || !isRedisInstalled)("a process that has l
   let a: TestApp;
   let b: TestApp;
   beforeAll(async () => {
-    const databaseUrl = (await postgres?.createDatabase()) ?? "";
+    const databaseUrl = await createDatabase();
     proxy = await startFaultProxy({ port: redis?.port ?? 0 });
     a = await startProcess(databaseUrl, { redisUrl: redis?.url ?? null });
     b = await startProcess(databaseUrl, { redisUrl: `redis://127.0.0.1:${proxy.port}` });
@@ -253,7 +260,7 @@ function warningsOf(app: TestApp): unknown[] {
 describe.skipIf(!isPostgresInstalled)("three processes that serve one account", () => {
   it("let it spend what it has, and no more", async () => {
     upstream.answer.usage = wireUsage(10, 1);
-    const databaseUrl = (await postgres?.createDatabase()) ?? "";
+    const databaseUrl = await createDatabase();
     const first = await startProcess(databaseUrl);
     const processes = [first, ...(await Promise.all([startProcess(databaseUrl), startProcess(databaseUrl)]))];
     const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });

@@ -4,11 +4,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createEmptyDir } from "../support/database.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
-import { isPostgresInstalled, POSTGRES_ABSENT, startPostgres, type TestPostgres } from "../support/postgres.js";
+import { isPostgresInstalled, POSTGRES_ABSENT } from "../support/postgres.js";
 import { type Person, signedIn, signIn, signUp } from "../support/sign-in.js";
+import { createPostgresDatabase, type SuiteDatabase } from "../support/suite-server.js";
 
 describe.skipIf(!isPostgresInstalled)(isPostgresInstalled ? "Two processes" : `Two processes (${POSTGRES_ABSENT})`, () => {
-  let postgres: TestPostgres | null = null;
+  let shared: SuiteDatabase;
   let upstream: FakeUpstream;
   let one: TestApp;
   let two: TestApp;
@@ -17,18 +18,18 @@ describe.skipIf(!isPostgresInstalled)(isPostgresInstalled ? "Two processes" : `T
   async function startProcess(): Promise<TestApp> {
     const dataDir = await createEmptyDir();
     dataDirs.push(dataDir);
-    const config = { databaseUrl: postgres?.url ?? "", encryptionKey: "the same for every process of a deployment" };
+    const config = { databaseUrl: shared.url, encryptionKey: "the same for every process of a deployment" };
     return createTestApp({ upstream, dataDir, config });
   }
 
   beforeAll(async () => {
-    [postgres, upstream] = await Promise.all([startPostgres(), startFakeUpstream()]);
+    [shared, upstream] = await Promise.all([createPostgresDatabase(), startFakeUpstream()]);
     one = await startProcess();
     two = await startProcess();
   }, 60_000);
   afterAll(async () => {
     await Promise.all([one.close(), two.close()]);
-    await Promise.all([upstream.close(), postgres?.stop(), ...dataDirs.map((path) => rm(path, { recursive: true }))]);
+    await Promise.all([upstream.close(), shared.drop(), ...dataDirs.map((path) => rm(path, { recursive: true }))]);
   });
 
   async function statusOf(app: TestApp, person: Person): Promise<number> {

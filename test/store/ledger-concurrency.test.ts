@@ -18,8 +18,9 @@ import {
   settle,
   type TestPayer,
 } from "../support/ledger.js";
-import { isPostgresInstalled, type TestPostgres } from "../support/postgres.js";
-import { openSharedTestDatabase, requirePostgres } from "../support/shared-database.js";
+import { isPostgresInstalled } from "../support/postgres.js";
+import { openSharedTestDatabase } from "../support/shared-database.js";
+import { createPostgresDatabase, type SuiteDatabase } from "../support/suite-server.js";
 
 const PROCESSES = 4;
 const FLUSHES_EACH = 40;
@@ -27,23 +28,22 @@ const OPERATIONS_MAX = 30;
 const FLUSHES_BESIDE_WRITERS = 25;
 
 describe.skipIf(!isPostgresInstalled)("Ledgers of several processes on one PostgreSQL", () => {
-  let postgres: TestPostgres;
+  let shared: SuiteDatabase;
   let processes: TestDatabase[];
   let ledgers: Ledger[];
   let first: { pool: TestDatabase["database"]["pool"]; ledger: Ledger };
 
   beforeAll(async () => {
-    postgres = await requirePostgres();
+    shared = await createPostgresDatabase();
     processes = [];
-    // One after the other: the first one migrates.
-    for (let index = 0; index < PROCESSES; index++) processes.push(await openSharedTestDatabase(postgres.url));
+    for (let index = 0; index < PROCESSES; index++) processes.push(await openSharedTestDatabase(shared.url));
     ledgers = processes.map(({ database }) => createTestLedger(database));
     first = { pool: (processes[0] as TestDatabase).database.pool, ledger: ledgers[0] as Ledger };
   });
   afterAll(async () => {
     const broken = await findBrokenInvariants(first.pool);
     await Promise.all(processes.map((process) => process.close()));
-    await postgres.stop();
+    await shared.drop();
     expect(broken).toEqual({});
   });
 

@@ -4,6 +4,7 @@ import { openDatabase } from "../../src/store/database.js";
 import { migrate } from "../../src/store/migrations.js";
 import { createEmptyDir, createTestDatabase, silentLog, type TestDatabase } from "./database.js";
 import { isPostgresInstalled, POSTGRES_ABSENT, startPostgres, type TestPostgres } from "./postgres.js";
+import { createPostgresDatabase, createSuiteDatabase, type SuiteDatabase } from "./suite-server.js";
 
 export interface DatabaseKind {
   readonly name: string;
@@ -17,23 +18,28 @@ export const DATABASE_KINDS: readonly DatabaseKind[] = [
   {
     name: isPostgresInstalled ? "PostgreSQL" : `PostgreSQL (${POSTGRES_ABSENT})`,
     isAbsent: !isPostgresInstalled,
-    open: createPostgresTestDatabase,
+    open: async () => openSuiteDatabase(await createPostgresDatabase()),
   },
 ];
 
-/** A migrated, empty database on a PostgreSQL server of its own. */
-async function createPostgresTestDatabase(): Promise<TestDatabase> {
-  const postgres = await requirePostgres();
-  const test = await openSharedTestDatabase(postgres.url);
+/** A migrated, empty database for what is not about its kind: on the suite's server where there is one, else an embedded one. */
+export async function createAnyTestDatabase(): Promise<TestDatabase> {
+  const suite = await createSuiteDatabase();
+  return suite ? openSuiteDatabase(suite) : createTestDatabase();
+}
+
+async function openSuiteDatabase({ url, drop }: SuiteDatabase): Promise<TestDatabase> {
+  const test = await openSharedTestDatabase(url);
   return {
     ...test,
     close: async () => {
       await test.close();
-      await postgres.stop();
+      await drop();
     },
   };
 }
 
+/** A server of a test's own, which it may stop. */
 export async function requirePostgres(): Promise<TestPostgres> {
   const postgres = await startPostgres();
   if (!postgres) throw new Error(POSTGRES_ABSENT);

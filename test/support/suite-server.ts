@@ -1,7 +1,7 @@
 /**
  * One PostgreSQL server for all test files, where it is installed: a gateway of a test then starts in half the time that one on the
  * embedded database takes, and asks its database in half the processor time. Its databases are copies of a migrated one.
- * `SUITE_DATABASE=embedded npm test` does without it (docs/decisions/tests-share-one-postgresql.md).
+ * `SUITE_DATABASE=embedded npm test` uses it only for what is about PostgreSQL (docs/decisions/tests-share-one-postgresql.md).
  */
 import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
@@ -10,7 +10,7 @@ import { inject } from "vitest";
 import { openDatabase } from "../../src/store/database.js";
 import { migrate } from "../../src/store/migrations.js";
 import { createEmptyDir, silentLog } from "./database.js";
-import { startPostgres } from "./postgres.js";
+import { POSTGRES_ABSENT, startPostgres } from "./postgres.js";
 
 /** Of all gateways that tests run at the same time. */
 const CONNECTIONS_MAX = 600;
@@ -27,9 +27,9 @@ declare module "vitest" {
   }
 }
 
-/** Null where PostgreSQL is not installed, or not wanted. */
+/** Null where PostgreSQL is not installed. */
 export async function startSuiteServer(): Promise<{ readonly place: SuiteServerPlace; stop(): Promise<void> } | null> {
-  const server = process.env.SUITE_DATABASE === "embedded" ? null : await startPostgres({ connectionsMax: CONNECTIONS_MAX });
+  const server = await startPostgres({ connectionsMax: CONNECTIONS_MAX });
   if (!server) return null;
   const dataDir = await createEmptyDir();
   const database = await openDatabase({ databaseUrl: server.url, dataDir, log: silentLog });
@@ -41,10 +41,21 @@ export async function startSuiteServer(): Promise<{ readonly place: SuiteServerP
   return { place, stop: server.stop };
 }
 
-/** A migrated, empty database that nobody else has; null without a server. */
-export async function createSuiteDatabase(): Promise<{ readonly url: string; drop(): Promise<void> } | null> {
+/** A migrated, empty database of a test's own. */
+export interface SuiteDatabase {
+  readonly url: string;
+  drop(): Promise<void>;
+}
+
+/** For what is not about the kind of database. Null without a server, and where it is not wanted: the embedded one is to be used. */
+export async function createSuiteDatabase(): Promise<SuiteDatabase | null> {
+  return process.env.SUITE_DATABASE === "embedded" || !inject("suiteServer") ? null : createPostgresDatabase();
+}
+
+/** For what is about PostgreSQL. */
+export async function createPostgresDatabase(): Promise<SuiteDatabase> {
   const place = inject("suiteServer");
-  if (!place) return null;
+  if (!place) throw new Error(POSTGRES_ABSENT);
   const name = `test_${randomUUID().replaceAll("-", "")}`;
   const administer = async (sql: string) => {
     const client = new pg.Client({ connectionString: place.administration });

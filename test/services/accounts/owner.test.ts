@@ -10,8 +10,9 @@ import { OWNER_KEY } from "../../support/app.js";
 import { createTestDatabase, silentLog, type TestDatabase } from "../../support/database.js";
 import { findBrokenInvariants } from "../../support/invariants.js";
 import { createTestLedger, emptyBooks } from "../../support/ledger.js";
-import { isPostgresInstalled, type TestPostgres } from "../../support/postgres.js";
-import { openSharedTestDatabase, requirePostgres } from "../../support/shared-database.js";
+import { isPostgresInstalled } from "../../support/postgres.js";
+import { openSharedTestDatabase } from "../../support/shared-database.js";
+import { createPostgresDatabase, type SuiteDatabase } from "../../support/suite-server.js";
 
 const HUNDRED_CREDITS = 100_000_000_000n;
 const PEPPER = Buffer.alloc(32, 7);
@@ -126,19 +127,18 @@ describe("The owner", () => {
 });
 
 describe.skipIf(!isPostgresInstalled)("The owner of a database that several processes start on at once", () => {
-  let postgres: TestPostgres;
+  let shared: SuiteDatabase;
   let processes: TestDatabase[];
 
   beforeAll(async () => {
-    postgres = await requirePostgres();
-    // One after the other: the first one migrates.
+    shared = await createPostgresDatabase();
     processes = [];
-    while (processes.length < 4) processes.push(await openSharedTestDatabase(postgres.url));
+    while (processes.length < 4) processes.push(await openSharedTestDatabase(shared.url));
   });
   beforeEach(() => emptyBooks(first().pool));
   afterAll(async () => {
     await Promise.all(processes.map((process) => process.close()));
-    await postgres.stop();
+    await shared.drop();
   });
 
   const first = () => (processes[0] as TestDatabase).database;

@@ -23,7 +23,8 @@ import { createMovableClock, type MovableClock } from "../../support/clock.js";
 import { createEmptyDir } from "../../support/database.js";
 import { startFakeUpstream } from "../../support/fake-upstream.js";
 import { countListeners } from "../../support/listeners.js";
-import { isPostgresInstalled, POSTGRES_ABSENT, startPostgres } from "../../support/postgres.js";
+import { isPostgresInstalled, POSTGRES_ABSENT } from "../../support/postgres.js";
+import { createPostgresDatabase } from "../../support/suite-server.js";
 
 const CREDIT = 1_000_000_000n;
 
@@ -620,10 +621,9 @@ describe("watching", () => {
 
 describe.skipIf(!isPostgresInstalled)(`two processes on one database${isPostgresInstalled ? "" : ` (skipped: ${POSTGRES_ABSENT})`}`, () => {
   it("make at most twenty codes for an address, and one key of a code, between them", async () => {
-    const postgres = await startPostgres();
-    if (!postgres) throw new Error(POSTGRES_ABSENT);
+    const shared = await createPostgresDatabase();
     const dirs = [await createEmptyDir(), await createEmptyDir()];
-    const config = { databaseUrl: postgres.url, encryptionKey: "the same for both processes of this test" };
+    const config = { databaseUrl: shared.url, encryptionKey: "the same for both processes of this test" };
     const upstream = await startFakeUpstream();
     const [one, other] = [
       await createTestApp({ upstream, dataDir: dirs[0] as string, config }),
@@ -632,7 +632,7 @@ describe.skipIf(!isPostgresInstalled)(`two processes on one database${isPostgres
     onTestFinished(async () => {
       await Promise.all([one.close(), other.close()]);
       await upstream.close();
-      await postgres.stop();
+      await shared.drop();
       await Promise.all(dirs.map((dir) => rm(dir, { recursive: true })));
     });
     const both = [one.services.deviceAuthorizations, other.services.deviceAuthorizations];

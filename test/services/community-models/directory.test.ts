@@ -17,7 +17,8 @@ import type { Prisma } from "../../../src/store/generated/prisma/client.js";
 import { createMovableClock } from "../../support/clock.js";
 import { createTestDatabase, silentLog, type TestDatabase } from "../../support/database.js";
 import { isPostgresInstalled } from "../../support/postgres.js";
-import { openSharedTestDatabase, requirePostgres } from "../../support/shared-database.js";
+import { openSharedTestDatabase } from "../../support/shared-database.js";
+import { createPostgresDatabase } from "../../support/suite-server.js";
 
 const ANONYMOUS: Caller = { kind: "anonymous" };
 const HOUR_SECONDS = 3600;
@@ -430,8 +431,8 @@ describe("health", () => {
 
 describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", () => {
   it("agree on what is registered and how it does", async () => {
-    const postgres = await requirePostgres();
-    const databases = await Promise.all([openSharedTestDatabase(postgres.url), openSharedTestDatabase(postgres.url)]);
+    const shared = await createPostgresDatabase();
+    const databases = await Promise.all([openSharedTestDatabase(shared.url), openSharedTestDatabase(shared.url)]);
     const events = await Promise.all(databases.map(({ database }) => openEvents({ redisUrl: null, database, log: silentLog })));
     const [one, two] = (await Promise.all(databases.map(({ database }, index) => openProcess(database, events[index])))) as [
       Process,
@@ -458,7 +459,7 @@ describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", () => {
     for (const { directory, health } of [one, two]) await Promise.all([directory.close(), health.close()]);
     await Promise.all(events.map((each) => each.close()));
     await Promise.all(databases.map((each) => each.close()));
-    await postgres.stop();
+    await shared.drop();
   });
 });
 

@@ -15,8 +15,9 @@ import { BlobUrls } from "../../../src/store/blob-urls.js";
 import type { BlobStore } from "../../../src/store/blobs.js";
 import { openDirectoryBlobs } from "../../../src/store/directory-blobs.js";
 import { openS3Blobs } from "../../../src/store/s3-blobs.js";
-import { createTestDatabase, silentLog, type TestDatabase } from "../../support/database.js";
+import { silentLog, type TestDatabase } from "../../support/database.js";
 import { isS3Installed, startS3, type TestS3 } from "../../support/s3.js";
+import { createAnyTestDatabase } from "../../support/shared-database.js";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -29,7 +30,7 @@ let now: Date;
 const clock = { now: () => now };
 
 beforeAll(async () => {
-  test = await createTestDatabase();
+  test = await createAnyTestDatabase();
   blobs = await openDirectory();
   objects = open();
 });

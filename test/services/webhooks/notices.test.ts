@@ -6,8 +6,9 @@ import {
   WEBHOOK_CATCH_UP_OVERLAP_MS,
   WEBHOOK_QUEUED_AT_ONCE_MAX,
 } from "../../../src/services/webhooks/limits.js";
-import { createTestDatabase, type TestDatabase } from "../../support/database.js";
+import type { TestDatabase } from "../../support/database.js";
 import { createKey, createPayer, createTestLedger, settle, type TestPayer, usageRecord } from "../../support/ledger.js";
+import { createAnyTestDatabase } from "../../support/shared-database.js";
 import { startWebhookReceiver, type WebhookReceiver } from "../../support/webhook-receiver.js";
 import { createEndpoint, openWebhookProcess, signedIn, type WebhookProcess } from "../../support/webhooks.js";
 
@@ -20,7 +21,7 @@ let payer: TestPayer;
 let closers: (() => Promise<void>)[];
 
 beforeAll(async () => {
-  test = await createTestDatabase();
+  test = await createAnyTestDatabase();
   receiver = await startWebhookReceiver();
 });
 beforeEach(async () => {

@@ -10,8 +10,9 @@ import {
   WEBHOOK_TRIES_PER_HOST_MAX,
 } from "../../../src/services/webhooks/limits.js";
 import type { WebhookMessage } from "../../../src/services/webhooks/messages.js";
-import { createTestDatabase, type TestDatabase } from "../../support/database.js";
+import type { TestDatabase } from "../../support/database.js";
 import { createAccount, createTestLedger } from "../../support/ledger.js";
+import { createAnyTestDatabase } from "../../support/shared-database.js";
 import { startWebhookReceiver, verifyWebhook, type WebhookReceiver } from "../../support/webhook-receiver.js";
 import { createEndpoint, openWebhookProcess, signedIn, type WebhookProcess } from "../../support/webhooks.js";
 
@@ -24,7 +25,7 @@ let accountId: string;
 let closers: (() => Promise<void>)[];
 
 beforeAll(async () => {
-  test = await createTestDatabase();
+  test = await createAnyTestDatabase();
 });
 beforeEach(async () => {
   closers = [];

@@ -20,7 +20,8 @@ import {
 import type { Receipt } from "../../../../src/services/generation/receipt.js";
 import type { BlobStore } from "../../../../src/store/blobs.js";
 import { openDirectoryBlobs } from "../../../../src/store/directory-blobs.js";
-import { createTestDatabase, silentLog, type TestDatabase } from "../../../support/database.js";
+import { silentLog, type TestDatabase } from "../../../support/database.js";
+import { createAnyTestDatabase } from "../../../support/shared-database.js";
 
 const HOUR_MS = 60 * 60 * 1000;
 
@@ -30,7 +31,7 @@ let now: Date;
 const clock = { now: () => now };
 
 beforeAll(async () => {
-  test = await createTestDatabase();
+  test = await createAnyTestDatabase();
   blobs = await openDirectoryBlobs(test.dataDir);
 });
 afterAll(() => test.close());

@@ -24,7 +24,8 @@ import { eventually } from "../../../support/eventually.js";
 import { startFakeUpstream } from "../../../support/fake-upstream.js";
 import { createFakeVideos, type FakeVideos, type FakeVideosOptions, readClip } from "../../../support/fake-videos.js";
 import { findBrokenInvariants } from "../../../support/invariants.js";
-import { isPostgresInstalled, POSTGRES_ABSENT, startPostgres } from "../../../support/postgres.js";
+import { isPostgresInstalled, POSTGRES_ABSENT } from "../../../support/postgres.js";
+import { createPostgresDatabase } from "../../../support/suite-server.js";
 
 const HERON: VideoInput = { prompt: "A heron", duration: 4 };
 
@@ -269,17 +270,16 @@ describe("a gateway that stops", () => {
 
 describe.skipIf(!isPostgresInstalled)(`two processes on one database${isPostgresInstalled ? "" : ` (skipped: ${POSTGRES_ABSENT})`}`, () => {
   it("watch and cancel each other's jobs, and only the one that has a file gives it", async () => {
-    const postgres = await startPostgres();
-    if (!postgres) throw new Error(POSTGRES_ABSENT);
+    const shared = await createPostgresDatabase();
     const upstream = await startFakeUpstream();
     const dirs = [await createEmptyDir(), await createEmptyDir()];
-    const config = { databaseUrl: postgres.url, encryptionKey: "the same for both processes of this test" };
+    const config = { databaseUrl: shared.url, encryptionKey: "the same for both processes of this test" };
     const one = await createTestApp({ upstream, dataDir: dirs[0] as string, config });
     const other = await createTestApp({ upstream, dataDir: dirs[1] as string, config });
     onTestFinished(async () => {
       await Promise.all([one.close(), other.close()]);
       await upstream.close();
-      await postgres.stop();
+      await shared.drop();
       await Promise.all(dirs.map((dir) => rm(dir, { recursive: true })));
     });
     const { gate, open } = gated();
