@@ -48,6 +48,12 @@ export interface SessionCaller {
 
 export type Caller = AnonymousCaller | KeyCaller | SessionCaller;
 
+/** Tells when a caller has gone. */
+export interface Leaving {
+  /** Calls the listener once, at once where they have gone already. */
+  onGone(listener: () => void): void;
+}
+
 export interface RequestContext {
   readonly caller: Caller;
   /** Echoed as X-Request-Id; chosen by the caller or made. Never a key to money: generations have ids of their own. */
@@ -56,6 +62,8 @@ export interface RequestContext {
   readonly clientAddress: string;
   /** Aborted when the caller has gone. */
   readonly signal: AbortSignal;
+  /** Tells the same without a signal, which may be made only for who asks for it. Absent: the signal alone tells. */
+  readonly leaving?: Leaving | undefined;
   readonly log: Logger;
   /** Where is written down what the access log and the metrics tell of the request. Absent: nobody tells of it, as of what an agent asks within the process. */
   readonly note?: RequestNote | undefined;
@@ -72,5 +80,6 @@ export interface RequestContext {
  * for its first generation: only whoever goes on with that very generation names it.
  */
 export function deriveContext(ctx: RequestContext, changes: Partial<RequestContext>): RequestContext {
-  return Object.create(ctx, Object.getOwnPropertyDescriptors({ reservedId: undefined, ...changes }));
+  const inherited = changes.signal ? { leaving: undefined } : {};
+  return Object.create(ctx, Object.getOwnPropertyDescriptors({ reservedId: undefined, ...inherited, ...changes }));
 }

@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
-import type { Caller, RequestContext } from "../context.js";
+import type { Caller, Leaving, RequestContext } from "../context.js";
 import { invalidInput, wrongField } from "../errors.js";
 import { isRunToken, isWellFormedApiKey } from "../lib/api-key-format.js";
 import { setOwnValue } from "../lib/own-values.js";
@@ -24,6 +24,7 @@ export interface ContextSource {
   readonly note: RequestNote;
   readonly log: Logger;
   readonly signal: AbortSignal;
+  readonly leaving?: Leaving;
 }
 
 /**
@@ -57,6 +58,10 @@ export class HttpRequestContext implements RequestContext {
 
   get signal(): AbortSignal {
     return this.source.signal;
+  }
+
+  get leaving(): Leaving | undefined {
+    return this.source.leaving;
   }
 
   get log(): Logger {

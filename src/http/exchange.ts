@@ -5,6 +5,7 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { Request, Response } from "express";
 import type { Logger } from "pino";
+import type { Leaving } from "../context.js";
 import type { AnswerType } from "../lib/content-types.js";
 import { INERT_POLICY, NO_SNIFFING } from "../lib/inert-answer.js";
 import { ownValue } from "../lib/own-values.js";
@@ -12,7 +13,7 @@ import { noteOf, type RequestNote } from "../lib/request-note.js";
 import { type ContextSource, parseQuery, type Query, requestIdOf } from "./context.js";
 import { READABLE_BY_ANY_PAGE } from "./cors.js";
 
-export class Exchange implements ContextSource {
+export class Exchange implements ContextSource, Leaving {
   /** The caller's own id when it is well-formed, else made (docs/spec/http.md#request-ids). */
   readonly requestId: string;
   /** What is told of it when it is over. */
@@ -23,6 +24,7 @@ export class Exchange implements ContextSource {
   #cookies: string[] | undefined;
   #isHiddenFromScripts = false;
   #signal: AbortSignal | undefined;
+  #leavers: (() => void)[] | undefined;
 
   constructor(
     readonly req: Request,
@@ -44,6 +46,20 @@ export class Exchange implements ContextSource {
   get signal(): AbortSignal {
     this.#signal ??= signalOf(this);
     return this.#signal;
+  }
+
+  get leaving(): Leaving {
+    return this;
+  }
+
+  /** Calls the listener when the connection closes before the answer has been written in full. */
+  onGone(listener: () => void): void {
+    if (this.isGone) {
+      listener();
+      return;
+    }
+    this.#leavers ??= this.followClose();
+    this.#leavers.push(listener);
   }
 
   get method(): string {
@@ -122,6 +138,15 @@ export class Exchange implements ContextSource {
     this.res.uncork();
   }
 
+  /** One listener of the answer's, whatever number of generations it is of. */
+  private followClose(): (() => void)[] {
+    const leavers: (() => void)[] = [];
+    this.res.once("close", () => {
+      if (!this.res.writableFinished) for (const leave of leavers) leave();
+    });
+    return leavers;
+  }
+
   /** One call with every header: Node then writes them in a single pass. A page of ours states its own policy. */
   writeHead(status: number, headers: OutgoingHttpHeaders): void {
     const all: OutgoingHttpHeaders = {
@@ -146,11 +171,6 @@ function mentionsKey(url: string): boolean {
 
 function signalOf(exchange: Exchange): AbortSignal {
   const controller = new AbortController();
-  if (exchange.isGone) controller.abort();
-  else {
-    exchange.res.once("close", () => {
-      if (!exchange.res.writableFinished) controller.abort();
-    });
-  }
+  exchange.onGone(() => controller.abort());
   return controller.signal;
 }

@@ -67,8 +67,10 @@ export function createEndpoint(
       let allowance: BodyAllowance | null = null;
       try {
         const clientAddress = clientAddressOf(exchange.req, trustProxyHops);
-        const token = await readCounted(authenticator, clientAddress, () => readToken(exchange.req, exchange));
-        const caller = await authenticator.authenticate(token, clientAddress, exchange.req);
+        const read = readCounted(authenticator, clientAddress, () => readToken(exchange.req, exchange));
+        const known = authenticator.authenticate(read instanceof Promise ? await read : read, clientAddress, exchange.req);
+        // Of a key that is known at once there is no asynchronous step.
+        const caller = known instanceof Promise ? await known : known;
         const ctx = new HttpRequestContext(caller, exchange, clientAddress);
         // A cache in between knows that an answer to a key is private, not that one to a cookie is.
         if (caller.kind === "session") exchange.setHeaders(PRIVATE);
@@ -76,21 +78,18 @@ export function createEndpoint(
         if (!isPublic) requires(ctx);
         const { parameters } = exchange.query;
         allowance = bodies.allow(caller, clientAddress);
-        const request = {
-          query: parseOptional(query, parameters),
-          ...(form && (!body || isForm(exchange.req.headers["content-type"]))
+        const parsedQuery = parseOptional(query, parameters);
+        const sent =
+          form && (!body || isForm(exchange.req.headers["content-type"]))
             ? await readFormInput(exchange, form, allowance)
-            : await readJsonInput(exchange, body, allowance)),
-          exchange,
-          allowance,
-        };
-        const work = async () => {
-          const answer = await handler(ctx, request);
-          if (answer !== undefined) exchange.sendJson(answer);
-        };
+            : { body: parseOptional(body, body && (await readJsonBody(exchange.req, allowance))), files: NO_FILES };
+        const request = { query: parsedQuery, body: sent.body, files: sent.files, exchange, allowance };
         const key = isGeneration ? exchange.req.headers["idempotency-key"] : undefined;
-        if (key === undefined || !idempotency) await work();
-        else await answerOnce(idempotency, { ctx, exchange, key: String(key), input: toInput(request) }, work);
+        if (key === undefined || !idempotency) sendAnswer(exchange, await handler(ctx, request));
+        else {
+          const once = { ctx, exchange, key: String(key), input: toInput(request) };
+          await answerOnce(idempotency, once, async () => sendAnswer(exchange, await handler(ctx, request)));
+        }
       } catch (error) {
         sendError(exchange, error);
       } finally {
@@ -106,17 +105,14 @@ function toInput<Body, Query>({ query, body, files }: EndpointRequest<Body, Quer
   return { query, body, files };
 }
 
+/** What the handler has answered by itself is undefined. */
+function sendAnswer(exchange: Exchange, answer: unknown): void {
+  if (answer !== undefined) exchange.sendJson(answer);
+}
+
 type BodyInput<Body> = Pick<EndpointRequest<Body, unknown>, "body" | "files">;
 
 const NO_FILES: UploadedFiles = {};
-
-async function readJsonInput<Body>(
-  { req }: Exchange,
-  body: z.ZodType<Body> | undefined,
-  allowance: BodyAllowance,
-): Promise<BodyInput<Body>> {
-  return { body: parseOptional(body, body && (await readJsonBody(req, allowance))), files: NO_FILES };
-}
 
 async function readFormInput<Body>({ req }: Exchange, form: FormOptions<Body>, allowance: BodyAllowance): Promise<BodyInput<Body>> {
   const { fields, files } = await readForm(req, form, allowance);

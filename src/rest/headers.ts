@@ -1,20 +1,24 @@
 /** Headers of generation answers (docs/spec/generation.md#headers): what was used, what it cost, where the time went. */
 import type { OutgoingHttpHeaders } from "node:http";
 import { formatNanocredits } from "../lib/money.js";
-import { setOwnValue } from "../lib/own-values.js";
 import { USAGE_KINDS, type UsageKind } from "../lib/usage.js";
 import type { ChatCompletionStream } from "../services/generation/chat/stream.js";
 import { joinWarnings, type Receipt } from "../services/generation/receipt.js";
 
-const MILLISECONDS = "Milliseconds";
-
-/** `inputTextTokens` is `X-Usage-Input-Text-Tokens`; milliseconds are told in seconds. */
-const USAGE_HEADERS: readonly { readonly kind: UsageKind; readonly name: string; readonly divisor: number }[] = USAGE_KINDS.map((kind) => {
-  const isTime = kind.endsWith(MILLISECONDS);
-  const words = isTime ? `${kind.slice(0, -MILLISECONDS.length)}Seconds` : kind;
-  const name = words.replace(/^./, (letter) => letter.toUpperCase()).replace(/(?<=[a-z])(?=[A-Z])/g, "-");
-  return { kind, name: `X-Usage-${name}`, divisor: isTime ? 1000 : 1 };
-});
+/** Lengths of time are told in seconds. */
+const USAGE_HEADERS = {
+  inputTextTokens: "X-Usage-Input-Text-Tokens",
+  inputCachedTokens: "X-Usage-Input-Cached-Tokens",
+  inputCacheWriteTokens: "X-Usage-Input-Cache-Write-Tokens",
+  inputAudioTokens: "X-Usage-Input-Audio-Tokens",
+  inputImageTokens: "X-Usage-Input-Image-Tokens",
+  outputTextTokens: "X-Usage-Output-Text-Tokens",
+  outputReasoningTokens: "X-Usage-Output-Reasoning-Tokens",
+  outputAudioTokens: "X-Usage-Output-Audio-Tokens",
+  outputImageTokens: "X-Usage-Output-Image-Tokens",
+  outputVideoMilliseconds: "X-Usage-Output-Video-Seconds",
+  outputAudioMilliseconds: "X-Usage-Output-Audio-Seconds",
+} as const satisfies Record<UsageKind, string>;
 
 /**
  * Of an answer whose cost is known: the one place where these headers are made, for every route. Amounts are credits as plain decimals.
@@ -25,9 +29,9 @@ export function receiptHeaders(receipt: Omit<Receipt, "meterSource">, isHit = fa
   headers["X-Cost"] = formatNanocredits(receipt.costNanocredits);
   if (receipt.childCostNanocredits !== undefined) headers["X-Child-Cost"] = formatNanocredits(receipt.childCostNanocredits);
   headers["X-Held"] = formatNanocredits(receipt.heldNanocredits);
-  for (const { kind, name, divisor } of USAGE_HEADERS) {
+  for (const kind of USAGE_KINDS) {
     const amount = receipt.usage[kind];
-    if (amount !== 0) setOwnValue(headers, name, String(amount / divisor));
+    if (amount !== 0) headers[USAGE_HEADERS[kind]] = String(kind.endsWith("Milliseconds") ? amount / 1000 : amount);
   }
   headers["Server-Timing"] = toServerTiming(receipt);
   return headers;

@@ -5,6 +5,7 @@
  * What an upstream has accepted is paid for (docs/spec/credits.md#callers-who-leave), so a caller who leaves may not end it: `outlast`
  * says for how long the upstream goes on without them.
  */
+import type { Leaving } from "../../context.js";
 import { type AppError, serviceUnavailable, upstreamTimedOut } from "../../errors.js";
 
 /** The reason of the abort when the caller has gone: nobody will read an answer. */
@@ -19,18 +20,19 @@ export class Cancellation {
   private graceMs = 0;
   private hasLeft = false;
   private isOver = false;
+  private isDisposed = false;
+  private readonly callerSignal: AbortSignal | null;
   private readonly onCallerGone = () => this.leave();
 
-  constructor(
-    private readonly callerSignal: AbortSignal,
-    totalMs: number,
-  ) {
+  constructor(caller: AbortSignal | Leaving, totalMs: number) {
     this.timer = setTimeout(() => {
       this.isOver = true;
       this.controller.abort(upstreamTimedOut("The generation took too long.", { isFinal: true }));
     }, totalMs);
-    if (callerSignal.aborted) this.leave();
-    else callerSignal.addEventListener("abort", this.onCallerGone, { once: true });
+    this.callerSignal = caller instanceof AbortSignal ? caller : null;
+    if (!(caller instanceof AbortSignal)) caller.onGone(this.onCallerGone);
+    else if (caller.aborted) this.leave();
+    else caller.addEventListener("abort", this.onCallerGone, { once: true });
   }
 
   get signal(): AbortSignal {
@@ -67,14 +69,15 @@ export class Cancellation {
     this.hasLeft = true;
     const end = () => this.controller.abort(new CallerGone("The caller has gone"));
     if (this.graceMs === 0) end();
-    else if (Number.isFinite(this.graceMs)) this.graceTimer = setTimeout(end, this.graceMs);
+    else if (Number.isFinite(this.graceMs) && !this.isDisposed) this.graceTimer = setTimeout(end, this.graceMs);
   }
 
   /** Call when the upstream has answered or failed. */
   dispose(): void {
     clearTimeout(this.timer);
     clearTimeout(this.graceTimer);
-    this.callerSignal.removeEventListener("abort", this.onCallerGone);
+    this.isDisposed = true;
+    this.callerSignal?.removeEventListener("abort", this.onCallerGone);
   }
 }
 

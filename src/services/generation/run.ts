@@ -94,9 +94,10 @@ export class GenerationRun {
   constructor(
     readonly plan: GenerationPlan,
     private readonly deps: RunDependencies,
-    { signal = plan.request.signal, totalMs = deps.totalMs, isStreamed = false }: RunOptions = {},
+    { signal, totalMs = deps.totalMs, isStreamed = false }: RunOptions = {},
   ) {
-    this.cancellation = new Cancellation(signal, totalMs);
+    const { request } = plan;
+    this.cancellation = new Cancellation(signal ?? request.leaving ?? request.signal, totalMs);
     deps.running.begin(this.cancellation, isStreamed);
   }
 

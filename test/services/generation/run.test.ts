@@ -2,9 +2,10 @@
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { RequestContext } from "../../../src/context.js";
+import { deriveContext, type RequestContext } from "../../../src/context.js";
 import { NO_USAGE } from "../../../src/lib/usage.js";
 import { costOf, toRateCard } from "../../../src/services/catalog/pricing.js";
+import { CallerGone, Cancellation } from "../../../src/services/generation/cancellation.js";
 import { capToHold, type GenerationRun } from "../../../src/services/generation/run.js";
 import { GenerationStream } from "../../../src/services/generation/stream.js";
 import { CREDIT, closeBooks, createPayer, type Payer } from "../../e2e/money.js";
@@ -100,6 +101,28 @@ it("tells whoever waits for a stream when even its release fails", async () => {
   await stream.admitted;
   await expect(stream.opened).rejects.toBe(failure);
   expect(ended).toEqual(["end"]);
+});
+
+describe("a caller who leaves", () => {
+  it("is told of by the connection, without a signal", () => {
+    let leave = () => {};
+    const cancellation = new Cancellation({ onGone: (listener) => (leave = listener) }, TOTAL_MS);
+
+    expect(cancellation.signal.aborted).toBe(false);
+    leave();
+
+    expect(cancellation.isCallerGone).toBe(true);
+    expect(cancellation.signal.reason).toBeInstanceOf(CallerGone);
+    cancellation.dispose();
+  });
+
+  it("does not end what has a signal of its own", () => {
+    const { signal } = new AbortController();
+    const ctx = { caller: { kind: "anonymous" }, signal, leaving: { onGone: () => {} } } as unknown as RequestContext;
+
+    expect(deriveContext(ctx, { signal }).leaving).toBeUndefined();
+    expect(deriveContext(ctx, { note: undefined }).leaving).toBe(ctx.leaving);
+  });
 });
 
 async function streamsRunning(): Promise<number> {
