@@ -1,7 +1,10 @@
 /** Reads that fields of many rows need are made together: one statement for what a tick has asked for. */
 import { createContextCache } from "@pothos/core";
 import DataLoader from "dataloader";
+import type { GraphQLResolveInfo } from "graphql";
 import type { GraphQLContext } from "./context.js";
+import { byId } from "./nodes.js";
+import { type Select, selectionOf } from "./selection.js";
 
 /**
  * `batch` answers the values in the order of the keys; an Error in a value's place is that key's own. Nothing is remembered: a
@@ -22,4 +25,16 @@ export function batchedByMap<Value>(
     const found = await batch(ctx, [...new Set(keys)]);
     return keys.map((key) => found.get(key) ?? null);
   });
+}
+
+/** Rows that other rows refer to, by their ids, with what the document selects of them. What is not there is null. */
+export function rowsBatchedBy<Row extends { readonly id: string }>(
+  read: (ctx: GraphQLContext, ids: readonly string[], select: Select) => Promise<readonly Row[]>,
+): (ctx: GraphQLContext, id: string, info: GraphQLResolveInfo) => Promise<Row | null> {
+  const load = batchedBy<{ readonly id: string; readonly info: GraphQLResolveInfo }, Row | null>(async (ctx, keys) => {
+    const select: Select = Object.assign({}, ...keys.map(({ info }) => selectionOf(ctx, info)));
+    const rows = byId(await read(ctx, [...new Set(keys.map(({ id }) => id))], select));
+    return keys.map(({ id }) => rows.get(id) ?? null);
+  });
+  return (ctx, id, info) => load(ctx, { id, info });
 }

@@ -6,7 +6,7 @@ import { queryFromInfo } from "@pothos/plugin-prisma";
 import type { GraphQLResolveInfo } from "graphql";
 import type { GraphQLContext } from "./context.js";
 
-type Select = Readonly<Record<string, unknown>>;
+export type Select = Readonly<Record<string, unknown>>;
 
 /** Where the rows of a connection are. */
 const CONNECTION_PATHS = [["nodes"], ["edges", "node"]];

@@ -24,19 +24,29 @@ export const LowBalance = builder.objectRef<LowBalanceRow>("LowBalance").impleme
 });
 
 const SetLowBalanceThresholdInput = builder.inputType("SetLowBalanceThresholdInput", {
-  fields: (t) => ({ threshold: t.field({ type: "Credits", description: "Null: not to be told." }) }),
+  description: "The balance below which to tell.",
+  fields: (t) => ({ threshold: t.field({ type: "Credits", description: "Null: not to be told. Must be stated." }) }),
+});
+
+const SetLowBalanceThresholdPayload = builder.objectRef<{ readonly lowBalance: LowBalanceRow }>("SetLowBalanceThresholdPayload").implement({
+  description: "The balance below which the account is told from now on.",
+  fields: (t) => ({
+    lowBalance: t.field({ type: LowBalance, description: "As it now is.", resolve: ({ lowBalance }) => lowBalance }),
+  }),
 });
 
 builder.mutationField("setLowBalanceThreshold", (t) =>
   t.field({
-    type: LowBalance,
+    type: SetLowBalanceThresholdPayload,
     nullable: true,
     description:
       "Changes the balance below which the account is told. One above the balance is told of after the next fall below it. Needs a secret key with the permission KEYS.",
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: SetLowBalanceThresholdInput, required: true }) },
-    resolve: (_root, { input }, ctx) =>
-      ctx.services.lowBalance.setThreshold(ctx, parsePermitted(ctx, requireKeyManager, setLowBalanceThresholdInput, input)),
+    args: { input: t.arg({ type: SetLowBalanceThresholdInput, required: true, description: "The balance below which to tell." }) },
+    resolve: async (_root, { input }, ctx) => {
+      const threshold = parsePermitted(ctx, requireKeyManager, setLowBalanceThresholdInput, input);
+      return { lowBalance: await ctx.services.lowBalance.setThreshold(ctx, threshold) };
+    },
   }),
 );
 
@@ -44,7 +54,11 @@ const BalanceFall = builder.objectRef<LowBalanceNotice>("BalanceFall").implement
   description: "The balance fell below the threshold.",
   fields: (t) => ({
     balance: t.field({ type: "Credits", description: "The sum of the buckets.", resolve: ({ balance }) => formatNanocredits(balance) }),
-    threshold: t.field({ type: "Credits", resolve: ({ threshold }) => formatNanocredits(threshold) }),
+    threshold: t.field({
+      type: "Credits",
+      description: "What it is below.",
+      resolve: ({ threshold }) => formatNanocredits(threshold),
+    }),
     since: t.expose("since", { type: "DateTime", description: "When it fell." }),
   }),
 });

@@ -1,14 +1,12 @@
 /** Usage: what each generation consumed and cost, and the daily roll-up (docs/spec/usage.md). */
-import type { GraphQLResolveInfo } from "graphql";
 import { wrongField } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT, USAGE_DAYS_MAX } from "../../limits.js";
-import type { SelectedApiKey } from "../../services/api-keys/api-keys.js";
 import type { MeterSource, UsageSource, UsageStatus } from "../../services/generation/receipt.js";
 import type { UsageDailyRow } from "../../services/usage/usage.js";
 import { builder, enumValues } from "../builder.js";
-import { batchedBy } from "../loaders.js";
+import { rowsBatchedBy } from "../loaders.js";
 import { byId, Node, nodesReadBy } from "../nodes.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { connectionSelectionOf, selectionOf } from "../selection.js";
@@ -64,13 +62,7 @@ const AMOUNT_COLUMNS = {
   outputAudioMilliseconds: true,
 } as const;
 
-const apiKeyOf = batchedBy<{ readonly id: string; readonly info: GraphQLResolveInfo }, SelectedApiKey | null>(async (ctx, keys) => {
-  const ids = [...new Set(keys.map(({ id }) => id))];
-  // The fields of one path select alike: whatever the first of them wants, all of them want.
-  const select = Object.assign({}, ...keys.map(({ info }) => selectionOf(ctx, info)));
-  const found = byId(await ctx.services.apiKeys.getMany(ctx, ids, select));
-  return keys.map(({ id }) => found.get(id) ?? null);
-});
+const apiKeyOf = rowsBatchedBy((ctx, ids, select) => ctx.services.apiKeys.getMany(ctx, ids, select));
 
 export const UsageRecord = builder.prismaObject("UsageRecord", {
   description: "One finished generation.",
@@ -107,7 +99,7 @@ export const UsageRecord = builder.prismaObject("UsageRecord", {
       description:
         "The key that paid. Null: a session asked. Of other keys than the calling one it needs a secret key with the permission KEYS.",
       select: { apiKeyId: true },
-      resolve: ({ apiKeyId }, _args, ctx, info) => (apiKeyId === null ? null : apiKeyOf(ctx, { id: apiKeyId, info })),
+      resolve: ({ apiKeyId }, _args, ctx, info) => (apiKeyId === null ? null : apiKeyOf(ctx, apiKeyId, info)),
     }),
     apiKeyName: t.exposeString("apiKeyName", { nullable: true, description: "What the key was called then." }),
     apiKeyType: t.field({

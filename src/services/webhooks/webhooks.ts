@@ -11,6 +11,7 @@ import { createId, isUuid } from "../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
+import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { WebhookDeliveryModel, WebhookEndpointModel } from "../../store/generated/prisma/models.js";
 import { requireKeyManager } from "../access/permissions.js";
 import { distinct, storableText } from "../requests/input.js";
@@ -73,6 +74,14 @@ export interface WebhooksDependencies {
   readonly onQueued: () => void;
 }
 
+const IDENTITY = { id: true, createdAt: true } as const;
+
+/** An endpoint with what was selected of it. */
+export type SelectedEndpoint = Pick<WebhookEndpointModel, keyof typeof IDENTITY>;
+
+/** A delivery with what was selected of it. */
+export type SelectedDelivery = Pick<WebhookDeliveryModel, keyof typeof IDENTITY>;
+
 export class Webhooks {
   constructor(private readonly deps: WebhooksDependencies) {}
 
@@ -81,6 +90,55 @@ export class Webhooks {
     const { accountId } = requireKeyManager(ctx);
     const rows = await this.endpoints.findMany({ where: { accountId }, orderBy: [{ createdAt: "asc" }, { id: "asc" }] });
     return rows.map(toEndpointRow);
+  }
+
+  /** Newest first, with what is selected of them. */
+  async listSelected(ctx: RequestContext, page: PageRequest, select: Prisma.WebhookEndpointSelect): Promise<Page<SelectedEndpoint>> {
+    const { accountId } = requireKeyManager(ctx);
+    const { where: older, ...query } = newestFirst(page);
+    const rows = await this.endpoints.findMany({ where: { accountId, ...older }, select: { ...select, ...IDENTITY }, ...query });
+    return toPage(rows, page, () => this.endpoints.count({ where: { accountId }, take: COUNT_TAKE }));
+  }
+
+  /** Those of the account with these ids. */
+  async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.WebhookEndpointSelect): Promise<SelectedEndpoint[]> {
+    const { accountId } = requireKeyManager(ctx);
+    return this.endpoints.findMany({ where: { id: { in: ids.filter(isUuid) }, accountId }, select: { ...select, ...IDENTITY } });
+  }
+
+  /** NOT_FOUND. */
+  async get(ctx: RequestContext, id: string, select: Prisma.WebhookEndpointSelect): Promise<SelectedEndpoint> {
+    const [endpoint] = await this.getMany(ctx, [id], select);
+    if (!endpoint) throw notFound("webhook endpoint");
+    return endpoint;
+  }
+
+  /** What an endpoint of the account was sent, newest first, with what is selected of it. */
+  async listDeliveriesSelected(
+    ctx: RequestContext,
+    endpointId: string,
+    page: PageRequest,
+    select: Prisma.WebhookDeliverySelect,
+  ): Promise<Page<SelectedDelivery>> {
+    const { accountId } = requireKeyManager(ctx);
+    await this.findOwned(accountId, endpointId);
+    const { where: older, ...query } = newestFirst(page);
+    const rows = await this.deliveries.findMany({ where: { endpointId, ...older }, select: { ...select, ...IDENTITY }, ...query });
+    return toPage(rows, page, () => this.deliveries.count({ where: { endpointId }, take: COUNT_TAKE }));
+  }
+
+  /** Those of the account's endpoints with these ids. */
+  async getDeliveries(ctx: RequestContext, ids: readonly string[], select: Prisma.WebhookDeliverySelect): Promise<SelectedDelivery[]> {
+    const { accountId } = requireKeyManager(ctx);
+    const where = { id: { in: ids.filter(isUuid) }, endpoint: { accountId } };
+    return this.deliveries.findMany({ where, select: { ...select, ...IDENTITY } });
+  }
+
+  /** NOT_FOUND. */
+  async getDelivery(ctx: RequestContext, id: string, select: Prisma.WebhookDeliverySelect): Promise<SelectedDelivery> {
+    const [delivery] = await this.getDeliveries(ctx, [id], select);
+    if (!delivery) throw notFound("webhook delivery");
+    return delivery;
   }
 
   /** The secret is in this answer and in that of a rotation, and nowhere else. */
@@ -225,10 +283,15 @@ function toEndpointRow(row: WebhookEndpointModel): WebhookEndpointRow {
 
 function toDeliveryRow(row: WebhookDeliveryModel): WebhookDeliveryRow {
   const { id, event, status, attempts, nextAttemptAt, lastStatus, lastError, payload, createdAt, finishedAt } = row;
-  const { type, timestamp, data } = payload as unknown as WebhookBody;
   return {
     ...{ id, event, status, attempts, lastStatus, lastError, createdAt, finishedAt },
     nextAttemptAt: status === "pending" ? nextAttemptAt : null,
-    message: { type, timestamp, data },
+    message: toMessage(payload),
   };
+}
+
+/** The message of a delivery, as its endpoint is sent it. */
+export function toMessage(payload: WebhookDeliveryModel["payload"]): WebhookBody {
+  const { type, timestamp, data } = payload as unknown as WebhookBody;
+  return { type, timestamp, data };
 }

@@ -104,7 +104,7 @@ export const OPERATIONS: readonly Operation[] = [
     rest: { method: "PATCH", path: "/balance/threshold", body: { threshold: 1 } },
     graphql: {
       field: "Mutation.setLowBalanceThreshold",
-      document: mutation("setLowBalanceThreshold", "threshold"),
+      document: mutation("setLowBalanceThreshold", "lowBalance { threshold }"),
       input: { threshold: "1" },
     },
   },
@@ -156,6 +156,13 @@ export const OPERATIONS: readonly Operation[] = [
     rest: { method: "GET", path: "/webhooks" },
     graphql: { field: "Query.webhookEndpoints", document: "{ webhookEndpoints { id } }" },
   },
+  {
+    needs: "manager",
+    graphql: {
+      field: "Account.webhookEndpoints",
+      document: me("webhookEndpoints(first: 1) { nodes { id deliveries(first: 1) { nodes { id } } } }"),
+    },
+  },
   // The host is refused after the caller has been let in.
   {
     needs: "manager",
@@ -187,7 +194,7 @@ export const OPERATIONS: readonly Operation[] = [
     rest: { method: "PATCH", path: "/webhooks/:id", body: { isEnabled: false } },
     graphql: {
       field: "Mutation.updateWebhookEndpoint",
-      document: mutation("updateWebhookEndpoint", "id"),
+      document: mutation("updateWebhookEndpoint", "webhookEndpoint { id }"),
       input: { id: "$id", isEnabled: false },
     },
   },
@@ -195,7 +202,7 @@ export const OPERATIONS: readonly Operation[] = [
     needs: "manager",
     target: "webhook",
     rest: { method: "DELETE", path: "/webhooks/:id" },
-    graphql: { field: "Mutation.deleteWebhookEndpoint", document: mutation("deleteWebhookEndpoint", "id"), input: { id: "$id" } },
+    graphql: { field: "Mutation.deleteWebhookEndpoint", document: mutation("deleteWebhookEndpoint", "deletedId"), input: { id: "$id" } },
   },
   {
     needs: "manager",
@@ -207,7 +214,11 @@ export const OPERATIONS: readonly Operation[] = [
     needs: "manager",
     target: "webhook",
     rest: { method: "POST", path: "/webhooks/:id/test" },
-    graphql: { field: "Mutation.sendTestWebhook", document: mutation("sendTestWebhook", "id"), input: { endpointId: "$id" } },
+    graphql: {
+      field: "Mutation.sendTestWebhook",
+      document: mutation("sendTestWebhook", "webhookDelivery { id }"),
+      input: { endpointId: "$id" },
+    },
   },
   {
     needs: "manager",
@@ -224,7 +235,7 @@ export const OPERATIONS: readonly Operation[] = [
     rest: { method: "POST", path: "/webhooks/:id/deliveries/:id/redeliver" },
     graphql: {
       field: "Mutation.redeliverWebhook",
-      document: mutation("redeliverWebhook", "id"),
+      document: mutation("redeliverWebhook", "webhookDelivery { id }"),
       input: { endpointId: "$id", deliveryId: "$id" },
     },
   },
