@@ -2,10 +2,12 @@
  * Prompt agents at work: a real MCP server from npm, an upstream that calls its tools, and the books that a run
  * leaves. docs/spec/agents.md#prompt-agents.
  */
+
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AGENT_MODEL_STEPS_MAX, AGENT_TOOL_CALLS_MAX } from "../../src/services/agents/limits.js";
-import { field, subscribeSse } from "../graphql/client.js";
+import { ok, subscribeSse } from "../graphql/client.js";
+import { type ChatCompletionInput, StreamChatDocument } from "../operations/generated/graphql.js";
 import { type Client, createClient, expectEnvelope } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { changeModel, createMember, deleteModel, type Member, registerModel } from "../support/community-models.js";
@@ -185,15 +187,15 @@ describe("a prompt agent", () => {
     app.upstream.replyNext(calling(sum(2, 3)), saying("It is 5."), sse(chatChunks(["Six", "."])));
 
     const response = await client.post("/v1/responses", { model, input: "What is 2 + 3?" });
-    const query = `subscription ($model: String!) { chatCompletion(input: { model: $model, messages: [{ role: USER, content: "Hi" }] }) { ... on ChatCompletionDelta { content } } }`;
-    const live = await subscribeSse({ ...app, key: member.key }, { query, variables: { model } }).rest();
+    const input: ChatCompletionInput = { model, messages: [{ role: "USER", content: "Hi" }] };
+    const live = await subscribeSse({ ...app, key: member.key }, StreamChatDocument, { input }).rest();
 
     expect(response.json()).toMatchObject({
       status: "completed",
       usage: { child_cost: 0.000036 },
       output: [{ content: [{ text: "It is 5." }] }],
     });
-    const texts = live.map((result) => field<{ content?: string }>(result, "chatCompletion").content ?? "");
+    const texts = live.map((answer) => ok(answer).chatCompletion).map((event) => ("content" in event ? event.content : ""));
     expect(texts.join("")).toBe("Six.");
   });
 

@@ -41,35 +41,65 @@ export interface Document {
   readonly operationName?: string;
 }
 
-/** Where an app is reached, and with which key; null is nobody. */
-export interface Target {
+/** Where an app is reached over HTTP, with which key, where null is nobody, and with which headers beside it. */
+export interface HttpTarget {
   readonly baseUrl: string;
-  readonly wsUrl: string;
   readonly key: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
-export function post(target: Target, document: Document, headers: Record<string, string> = {}, signal?: AbortSignal): Promise<Response> {
+export interface Target extends HttpTarget {
+  readonly wsUrl: string;
+}
+
+export function post(
+  target: HttpTarget,
+  document: Document,
+  headers: Record<string, string> = {},
+  signal?: AbortSignal,
+): Promise<Response> {
+  const { contentType, body } = toBody(document);
   return fetch(`${target.baseUrl}/graphql`, {
     method: "POST",
-    headers: { "content-type": "application/json", ...authorization(target), ...headers },
-    body: JSON.stringify(document),
+    headers: { ...contentType, ...authorization(target), ...target.headers, ...headers },
+    body,
     ...(signal && { signal }),
   });
 }
 
+/** JSON; or, where there are files among the variables, the form of the GraphQL multipart request specification. */
+function toBody(document: Document): { readonly contentType: Readonly<Record<string, string>>; readonly body: string | FormData } {
+  const files = filesIn(document.variables ?? {}, "variables");
+  if (files.length === 0) return { contentType: { "content-type": "application/json" }, body: JSON.stringify(document) };
+  const body = new FormData();
+  body.set(
+    "operations",
+    JSON.stringify(document, (_name, value) => (value instanceof Blob ? null : value)),
+  );
+  body.set("map", JSON.stringify(Object.fromEntries(files.map(({ path }, index) => [index, [path]]))));
+  files.forEach(({ file }, index) => void body.set(String(index), file, "file"));
+  return { contentType: { "graphql-preflight": "1" }, body };
+}
+
+function filesIn(value: unknown, path: string): { readonly path: string; readonly file: Blob }[] {
+  if (value instanceof Blob) return [{ path, file: value }];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([name, part]) => filesIn(part, `${path}.${name}`));
+}
+
 /** The answer to a document of test/operations; `ok` of it is the data. */
 export async function execute<Data, Variables>(
-  target: Target,
+  target: HttpTarget,
   document: TypedDocumentNode<Data, Variables>,
   ...given: Given<Variables>
 ): Promise<Answer<Data>>;
-export async function execute(target: Target, query: string, variables?: Record<string, unknown>): Promise<Answer>;
-export async function execute(target: Target, document: TypedDocumentNode | string, variables: Record<string, unknown> = {}) {
+export async function execute(target: HttpTarget, query: string, variables?: Record<string, unknown>): Promise<Answer>;
+export async function execute(target: HttpTarget, document: TypedDocumentNode | string, variables: Record<string, unknown> = {}) {
   return executeText(target, { query: typeof document === "string" ? document : textOf(document), variables });
 }
 
 /** The answer to a document that the schema does not allow, or to variables of the wrong kind. */
-export async function executeText(target: Target, document: Document): Promise<Answer> {
+export async function executeText(target: HttpTarget, document: Document): Promise<Answer> {
   const response = await post(target, document);
   return (await response.json()) as Answer;
 }
@@ -168,11 +198,21 @@ export const subscribeWebSocket: Subscribe = (
   variables?: Record<string, unknown>,
 ) => {
   const client = connect(target);
-  return subscribeWith<never>(client, requestOf(document, variables), () => void client.dispose());
+  return follow<never>(client, requestOf(document, variables), () => void client.dispose());
 };
 
-/** A subscription over a WebSocket that several share. */
-export function subscribeWith<Data = Fields>(client: Client, document: Document, onEnd: () => void = () => undefined): Live<Data> {
+/** An operation over a WebSocket that several share. */
+export function subscribeWith<Data, Variables>(
+  client: Client,
+  document: TypedDocumentNode<Data, Variables>,
+  ...given: Given<Variables>
+): Live<Data>;
+export function subscribeWith(client: Client, document: Document): Live;
+export function subscribeWith(client: Client, document: TypedDocumentNode | Document, variables?: Record<string, unknown>) {
+  return follow<never>(client, requestOf(document, variables), () => undefined);
+}
+
+function follow<Data>(client: Client, document: Document, onEnd: () => void): Live<Data> {
   const results: (Answer<Data> | null)[] = [];
   let wake: (() => void) | undefined;
   const push = (result: Answer<Data> | null) => {

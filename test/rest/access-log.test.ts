@@ -1,9 +1,18 @@
 /** The access log: one line for each request when it is over, on every transport, and none that holds what callers wrote. */
+
 import { type Logger, pino } from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { RequestNote } from "../../src/lib/request-note.js";
 import { AccessLog } from "../../src/services/metrics/access-log.js";
-import { connect, execute, post, subscribeSse, subscribeWith } from "../graphql/client.js";
+import { connect, execute, executeText, subscribeSse, subscribeWith } from "../graphql/client.js";
+import {
+  type ChatCompletionInput,
+  ChatDocument,
+  GenerationByIdDocument,
+  SignInDocument,
+  StreamChatDocument,
+  WhoAmIDocument,
+} from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeRealtime, startFakeRealtime } from "../support/fake-realtime.js";
 import { chatChunks } from "../support/openai-bodies.js";
@@ -12,8 +21,6 @@ import { type Client, createClient, createKey } from "./client.js";
 import { connectRealtime, refuseRealtime } from "./realtime-client.js";
 
 const CHAT = { model: "acme/chat", messages: [{ role: "user", content: "Hello" }] };
-const SUBSCRIPTION =
-  'subscription Speak { chatCompletion(input: { model: "acme/free", messages: [{ role: USER, content: "Hi" }] }) { __typename } }';
 
 let app: TestApp;
 let live: FakeRealtime;
@@ -127,10 +134,10 @@ describe("A request's line", () => {
 describe("An operation of GraphQL", () => {
   it("is named as its caller named it, as far as that is a name", async () => {
     const next = following();
-    await post(app, { query: "query WhoAmI { me { id } }" });
-    await post(app, { query: `query ${"n".repeat(100)} { me { id } }` });
-    await post(app, { query: "{ me { id } }" });
-    await post(app, { query: "query hush { nothing }", operationName: "hush" });
+    await execute(app, WhoAmIDocument);
+    await executeText(app, { query: `query ${"n".repeat(100)} { me { id } }` });
+    await executeText(app, { query: "{ me { id } }" });
+    await executeText(app, { query: "query hush { nothing }", operationName: "hush" });
 
     expect((await next(4)).map(({ operation, status, code }) => [operation, status, code])).toEqual([
       ["WhoAmI", 200, undefined],
@@ -142,10 +149,7 @@ describe("An operation of GraphQL", () => {
 
   it("tells what it generated also when its caller bounds what that may cost", async () => {
     const next = following();
-    await execute(
-      app,
-      'mutation { createChatCompletion(input: { model: "acme/chat", messages: [{ role: USER, content: "Hi" }], maxCost: "1" }) { receipt { cost } } }',
-    );
+    await execute(app, ChatDocument, { input: { model: "acme/chat", messages: [{ role: "USER", content: "Hi" }], maxCost: "1" } });
 
     expect(await next(1)).toMatchObject([{ route: "/graphql", model: "acme/chat", cost: expect.stringMatching(/^0\.0000/) }]);
   });
@@ -153,17 +157,18 @@ describe("An operation of GraphQL", () => {
   it("has a line when it is over, over server-sent events and on a WebSocket alike", async () => {
     const next = following();
     const socket = connect(app);
-    await subscribeSse(app, { query: SUBSCRIPTION }).rest();
-    await subscribeWith(socket, { query: SUBSCRIPTION }).rest();
-    await subscribeWith(socket, { query: "query Me { me { id } }" }).rest();
+    const input: ChatCompletionInput = { model: "acme/free", messages: [{ role: "USER", content: "Hi" }] };
+    await subscribeSse(app, StreamChatDocument, { input }).rest();
+    await subscribeWith(socket, StreamChatDocument, { input }).rest();
+    await subscribeWith(socket, WhoAmIDocument).rest();
     await subscribeWith(socket, { query: "{ nothing }" }).rest();
     await socket.dispose();
 
-    const spoken = { route: "/graphql", operation: "Speak", model: "acme/free", cost: "0", status: 200 };
+    const spoken = { route: "/graphql", operation: "StreamChat", model: "acme/free", cost: "0", status: 200 };
     expect(await next(4)).toMatchObject([
       { method: "POST", ...spoken },
       { method: "WEBSOCKET", ...spoken },
-      { method: "WEBSOCKET", route: "/graphql", operation: "Me", status: 200 },
+      { method: "WEBSOCKET", route: "/graphql", operation: "WhoAmI", status: 200 },
       { method: "WEBSOCKET", route: "/graphql", code: "BAD_REQUEST", status: 400 },
     ]);
   });
@@ -238,8 +243,8 @@ describe("What a caller writes", () => {
       () => client.get("/media/hush-media?X-Amz-Signature=hush-signature", nobody),
       () => client.post("/media/upload", { contentType: "image/png", size: 4, name: "hush-file.png", tags: ["hush-tag"] }),
       () => client.get("/account/keys/hush-key-id"),
-      () => execute(app, "query ($id: ID!) { generation(id: $id) { id } }", { id: "hush-variable" }),
-      () => execute(app, 'mutation { signIn(input: { email: "hush@example.com", password: "hush-password" }) { accountId } }'),
+      () => execute(app, GenerationByIdDocument, { id: "hush-variable" }),
+      () => execute(app, SignInDocument, { input: { email: "hush@example.com", password: "hush-password" } }),
       () => fetch(`${app.baseUrl}/graphql?key=${key}&query=%7B%20me%20%7B%20id%20%7D%20%7D&hush-query=1`).then((answer) => answer.text()),
       () => refuseRealtime(app, `?model=hush-model&key=${key}`, { key: null }),
       () => refuseRealtime(app, "?model=hush-model", { key: null, protocols: ["realtime", `openai-insecure-api-key.${key}`] }),

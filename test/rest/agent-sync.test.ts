@@ -1,10 +1,13 @@
 /** Syncing code agents through the whole gateway, on both faces: who may, how often, and what becomes of what was deployed. */
+
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AgentSync, type AgentSyncDependencies } from "../../src/services/agents/agent-sync.js";
 import type { CodeRepositories, RefreshedCode } from "../../src/services/agents/repositories.js";
 import { Repositories } from "../../src/services/agents/repositories.js";
 import { createPayer, databaseOf, type Payer } from "../e2e/money.js";
+import { execute, ok } from "../graphql/client.js";
+import { SyncAgentDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
 import { type GitServer, startGitServer, type TestRepository } from "../support/git-server.js";
@@ -66,16 +69,8 @@ async function sync(agent = id, prefix = "/account", headers: Record<string, str
   return fetch(`${app.baseUrl}${prefix}/agents/${agent}/sync`, { method: "POST", headers });
 }
 
-async function syncByGraphQL(agent = id) {
-  const response = await fetch(`${app.baseUrl}/graphql`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({
-      query: "mutation($id: ID!) { syncAgent(input: { id: $id }) { updated deployedCommitSha } }",
-      variables: { id: agent },
-    }),
-  });
-  return (await response.json()) as { data?: { syncAgent: object | null }; errors?: { message: string; extensions: { code: string } }[] };
+function syncByGraphQL(agent = id) {
+  return execute({ ...app, key: null }, SyncAgentDocument, { id: agent });
 }
 
 function deployed() {
@@ -114,7 +109,7 @@ describe("a sync", () => {
   it("of a commit that is deployed refreshes the bundle", async () => {
     await databaseOf(app).prisma.agent.update({ where: { id }, data: { deployedCommitSha: latest } });
 
-    expect(await syncByGraphQL()).toEqual({ data: { syncAgent: { updated: false, deployedCommitSha: latest } } });
+    expect(ok(await syncByGraphQL()).syncAgent).toEqual({ updated: false, deployedCommitSha: latest });
     expect((await deployed())?.bundle).toContain('"first"');
   });
 

@@ -1,7 +1,10 @@
 /** Vendors with formats of their own, through the whole gateway: what they are asked, and what is charged to the billionth. */
+
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { parseConfig } from "../../src/config/config.js";
+import { ok, subscribeSse } from "../graphql/client.js";
+import { StreamChatDocument } from "../operations/generated/graphql.js";
 import { ANTHROPIC_USAGE, anthropicEvents, anthropicMessage, anthropicSse, geminiAnswer, VENDOR_KEY } from "../support/ai-sdk.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
@@ -125,13 +128,14 @@ describe("an Anthropic-format upstream", () => {
     vendor.replyNext(anthropicSse(anthropicEvents()), anthropicSse(anthropicEvents()));
     const body = { model: "claude-haiku-4-5", messages: HI, max_tokens: 50, logit_bias: { "1": 1 }, stream: true };
     const { text } = await client.post("/v1/chat/completions", body);
-    const query = `subscription { chatCompletion(input: { model: "claude-haiku-4-5", maxTokens: 50, seed: 3, messages: [{ role: USER, content: "Hi" }] }) { ... on ChatCompletionEnd { receipt { warnings } } } }`;
-    const streamed = await client.post("/graphql", { query }, { headers: { Accept: "text/event-stream" } });
+    const streamed = await subscribeSse(app, StreamChatDocument, {
+      input: { model: "claude-haiku-4-5", maxTokens: 50, seed: 3, messages: [{ role: "USER", content: "Hi" }] },
+    }).rest();
 
     expect(JSON.parse(text.split("\n\n")[0]?.slice("data: ".length) ?? "")).toMatchObject({
       warnings: ["logit_bias: this upstream has no such option."],
     });
-    expect(streamed.text).toMatch(/"receipt":\{"warnings":\["seed: /);
+    expect(ok(streamed.at(-1) ?? null).chatCompletion).toMatchObject({ receipt: { warnings: [expect.stringMatching(/^seed: /)] } });
   });
 
   it("gives way to a fallback of another format when it fails, and not when the request is at fault", async () => {

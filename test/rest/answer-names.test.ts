@@ -2,8 +2,10 @@
  * What generations answer, on every route that generates and every GraphQL field that does: the model's name is the id that was called,
  * whatever the upstream calls it, in answers and in errors; and the headers that tell of a generation are on all of them.
  */
+
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { execute } from "../graphql/client.js";
+import { execute, ok } from "../graphql/client.js";
+import { GenerateVideoDocument, GenerationByIdDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMember, type Member, registerModel } from "../support/community-models.js";
 import { startFakeRealtime } from "../support/fake-realtime.js";
@@ -242,16 +244,13 @@ describe("GraphQL", () => {
 
   it("names the model of a generation job", async () => {
     app.upstream.replyAlways(createFakeVideos({ clip: clip, pollAfterMs: 1 }).reply);
-    const started = JSON.stringify(
-      await execute(asking, 'mutation { generateVideo(input: { model: "by-alias-video", prompt: "A fox" }) { id model } }'),
-    );
-    const { id } = (JSON.parse(started) as { data: { generateVideo: { id: string } } }).data.generateVideo;
-    const look = async () =>
-      JSON.stringify(await execute(asking, `{ generation(id: "${id}") { status model receipt { model modelUsed } } }`));
+    const started = await execute(asking, GenerateVideoDocument, { input: { model: "by-alias-video", prompt: "A fox" } });
+    const { id } = ok(started).generateVideo;
+    const look = async () => JSON.stringify(await execute(asking, GenerationByIdDocument, { id }));
     await expect.poll(look).toContain("SUCCEEDED");
     app.upstream.replyAlways(null);
 
-    expect(started + (await look())).not.toContain(SECRET);
+    expect(JSON.stringify(started) + (await look())).not.toContain(SECRET);
     expect(await look()).toContain('"modelUsed":"acme/hidden-video"');
   });
 });

@@ -1,8 +1,10 @@
 /** What an app has its users spend, for its owner, through both faces. */
+
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CREDIT, chat, closeBooks, createPayer, databaseOf, type Payer } from "../e2e/money.js";
-import { codes, execute, field } from "../graphql/client.js";
+import { codes, execute, ok } from "../graphql/client.js";
+import { AppUsageDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { wireUsage } from "../support/openai-bodies.js";
 import { createTierAccount } from "../support/tiers.js";
@@ -38,8 +40,6 @@ async function spend(payer: Payer, tokens: number, model = "acme/dear"): Promise
 }
 
 const pathOf = (id: string, query = "") => `/account/apps/${id}/usage/daily${query}`;
-const QUERY =
-  "query ($id: ID!, $days: Int) { appUsage(appKeyId: $id, days: $days) { days { date model requests cost } totalRequests totalCost asOf } }";
 const today = () => new Date().toISOString().slice(0, 10);
 
 describe("an app's usage", () => {
@@ -51,7 +51,7 @@ describe("an app's usage", () => {
     await spend(bob, 1, "acme/free");
 
     const rest = (await createClient(app.baseUrl, key).get(pathOf(appKeyId))).json();
-    const graphql = field(await execute({ ...app, key }, QUERY, { id: appKeyId }), "appUsage");
+    const graphql = ok(await execute({ ...app, key }, AppUsageDocument, { id: appKeyId })).appUsage;
 
     expect(rest).toEqual({
       usage: [
@@ -133,7 +133,7 @@ describe("an app's usage", () => {
     const countOf = async (query: string) => (await owner.get(pathOf(appKeyId, query))).json<{ count: number }>().count;
 
     const counts = [await countOf("?days=1"), await countOf("?days=2"), await countOf("?days=90"), await countOf("")];
-    const graphql = field(await execute({ ...app, key }, QUERY, { id: appKeyId, days: 2 }), "appUsage");
+    const graphql = ok(await execute({ ...app, key }, AppUsageDocument, { id: appKeyId, days: 2 })).appUsage;
     await databaseOf(app).prisma.appUsageDaily.deleteMany({ where: { appKeyId } });
 
     expect(counts).toEqual([1, 2, 3, 3]);
@@ -149,7 +149,7 @@ describe("an app's usage", () => {
   it.each([0, 91])("refuses %i days on GraphQL", async (days) => {
     const { key, appKeyId } = await createAppOwner();
 
-    expect(codes(await execute({ ...app, key }, QUERY, { id: appKeyId, days }))).toEqual(["BAD_REQUEST"]);
+    expect(codes(await execute({ ...app, key }, AppUsageDocument, { id: appKeyId, days }))).toEqual(["BAD_REQUEST"]);
   });
 
   it("is there still when the app's key has been revoked", async () => {
@@ -165,7 +165,7 @@ describe("an app's usage", () => {
 describe("an app's usage is refused", () => {
   const refusalOf = async (key: string | null, id: string) => {
     const rest = await createClient(app.baseUrl, key).get(pathOf(id));
-    const graphql = await execute({ ...app, key }, QUERY, { id });
+    const graphql = await execute({ ...app, key }, AppUsageDocument, { id });
     return [rest.status, rest.json<{ error: { code: string } }>().error.code, ...codes(graphql)];
   };
 

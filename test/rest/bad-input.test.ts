@@ -1,4 +1,5 @@
 /** Bad input on REST routes: what is refused, with which code, and that nothing is charged or asked of an upstream for it. */
+
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -11,6 +12,8 @@ import {
   JSON_BODY_BYTES_MAX,
   JSON_DEPTH_MAX,
 } from "../../src/limits.js";
+import { execute } from "../graphql/client.js";
+import { ChatDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
@@ -389,16 +392,12 @@ describe("addresses that an upstream would fetch", () => {
   });
 
   it("may not be such through GraphQL either", async () => {
-    const query = "mutation($input: CreateChatCompletionInput!) { createChatCompletion(input: $input) { __typename } }";
     const parts = [{ type: "image_url", image_url: { url: "http://169.254.169.254/" } }];
     const calls = app.upstream.requests.length;
 
-    const answer = await client.post("/graphql", {
-      query,
-      variables: { input: { model: "acme/chat", messages: [{ role: "USER", parts }] } },
-    });
+    const answer = await execute(app, ChatDocument, { input: { model: "acme/chat", messages: [{ role: "USER", parts }] } });
 
-    expect(answer.json()).toMatchObject({ errors: [{ extensions: { code: "BAD_REQUEST", param: "messages.0.content.0.image_url.url" } }] });
+    expect(answer).toMatchObject({ errors: [{ extensions: { code: "BAD_REQUEST", param: "messages.0.content.0.image_url.url" } }] });
     expect(app.upstream.requests.length).toBe(calls);
   });
 

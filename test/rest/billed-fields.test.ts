@@ -2,11 +2,21 @@
  * Fields that change what a vendor bills, or which model answers: over each wire format every one of them is refused by name and costs
  * nothing, unless the model's entry prices it, and is charged as stated then. Realtime: realtime-billing.test.ts.
  */
+
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { BILLED_FIELDS } from "../../src/services/catalog/billed-fields.js";
 import type { Modality } from "../../src/services/catalog/modality.js";
 import { CREDIT, closeBooks, createPayer, type Payer } from "../e2e/money.js";
 import { execute } from "../graphql/client.js";
+import {
+  ChatDocument,
+  CreateEmbeddingsDocument,
+  CreateModerationDocument,
+  CreateSpeechDocument,
+  GenerateImageDocument,
+  GenerateMusicDocument,
+  GenerateVideoDocument,
+} from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { createFakeVideos, readClip } from "../support/fake-videos.js";
@@ -206,26 +216,21 @@ describe("every field that is billed", () => {
   it("is refused on the other face", async () => {
     const target = { ...app, key: payer.key };
     const extra = { service_tier: "priority" };
-    const calls: readonly [string, string, object][] = [
-      ["createChatCompletion", "CreateChatCompletionInput", { model: "acme/plain", messages: [{ role: "USER", content: "Hello" }] }],
-      ["createEmbeddings", "CreateEmbeddingsInput", { input: ["Hello"] }],
-      ["createModeration", "CreateModerationInput", { input: "Hello" }],
-      ["createSpeech", "CreateSpeechInput", { input: "Hello" }],
-      ["generateMusic", "GenerateMusicInput", { prompt: "Hello" }],
-      ["generateImage", "GenerateImageInput", { prompt: "Hello" }],
-    ];
 
     await expectUntouched(async () => {
-      const answers = await Promise.all(
-        calls.map(([name, type, input]) =>
-          execute(target, `mutation($input: ${type}!) { ${name}(input: $input) { __typename } }`, { input: { ...input, extra } }),
-        ),
-      );
+      const answers = await Promise.all([
+        execute(target, ChatDocument, { input: { model: "acme/plain", messages: [{ role: "USER", content: "Hello" }], extra } }),
+        execute(target, CreateEmbeddingsDocument, { input: { input: ["Hello"], extra } }),
+        execute(target, CreateModerationDocument, { input: { input: "Hello", extra } }),
+        execute(target, CreateSpeechDocument, { input: { input: "Hello", extra } }),
+        execute(target, GenerateMusicDocument, { input: { prompt: "Hello", extra } }),
+        execute(target, GenerateImageDocument, { input: { prompt: "Hello", extra } }),
+      ]);
       const size = { model: "acme/unsized", prompt: "A", width: 1920, height: 1080 };
-      const video = await execute(target, "mutation($input: GenerateVideoInput!) { generateVideo(input: $input) { id } }", { input: size });
+      const video = await execute(target, GenerateVideoDocument, { input: size });
 
       const refused = answers.map(({ errors }) => errors?.[0]?.extensions.param ?? errors?.[0]?.message);
-      expect(refused).toEqual(calls.map(() => "service_tier"));
+      expect(refused).toEqual(answers.map(() => "service_tier"));
       expect(video.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "size" });
     });
   });

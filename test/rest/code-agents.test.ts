@@ -1,10 +1,12 @@
 /** Code agents, called like any model: what they are asked, whom they ask in turn, who pays, and what becomes of those that fail. */
+
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { CODE_RUN_CALLS_MAX } from "../../src/services/agents/limits.js";
 import { databaseOf } from "../e2e/money.js";
 import { execute } from "../graphql/client.js";
+import { ChatDocument, type CreateChatCompletionInput } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { changeModel, createMember, type Member, type RegisteredRow, registerModel } from "../support/community-models.js";
 import { startMcpServer, type TestMcpServer } from "../support/mcp-server.js";
@@ -109,9 +111,7 @@ const ASK_AT_ONCE = `
   ${say("{ ok: answers.filter(({ status }) => status === 200).length, error: refused ? (await refused.json()).error : null }")}`;
 
 describe("what a run asks for", () => {
-  const query = (model: string, maxCost: string) => `mutation { createChatCompletion(
-    input: { model: "${model}", maxCost: "${maxCost}", messages: [{ role: USER, content: "Hello" }] }
-  ) { completion { choices { message { content } } } receipt { childCost } } }`;
+  const costing = (model: string, maxCost: string) => ({ ...greeting(model), maxCost });
 
   beforeAll(() => {
     app.upstream.replyAlways(json(chatCompletion({ usage: wireUsage(1, 1) })));
@@ -164,7 +164,7 @@ describe("what a run asks for", () => {
       agent: { create: { systemPrompt: "You help.", baseModel: "acme/tenth" } },
     });
 
-    const { data } = await execute({ ...app, key: caller.key }, query(agent.modelId, "0.3"));
+    const { data } = await execute({ ...app, key: caller.key }, ChatDocument, { input: costing(agent.modelId, "0.3") });
     const streamed = await client.request("POST", "/v1/chat/completions", {
       body: { ...toBody(agent.modelId), stream: true },
       headers: { "X-Max-Cost": "0.2" },
@@ -186,10 +186,14 @@ describe("what a run asks for", () => {
 
     expectEnvelope(answer, 400, "BAD_REQUEST");
     expect(answer.json<{ error: { param: string } }>().error.param).toBe("X-Max-Cost");
-    const { errors } = await execute({ ...app, key: caller.key }, query("acme/chat", value));
+    const { errors } = await execute({ ...app, key: caller.key }, ChatDocument, { input: costing("acme/chat", value) });
     expect(errors).toMatchObject([{ extensions: { code: "BAD_REQUEST" } }]);
   });
 });
+
+function greeting(model: string): CreateChatCompletionInput {
+  return { model, messages: [{ role: "USER", content: "Hello" }] };
+}
 
 function toBody(model: string): object {
   return { model, messages: [{ role: "user", content: "Hello" }] };
@@ -358,10 +362,7 @@ describe("a code agent that fails", () => {
   it("is told alike over GraphQL", async () => {
     const agent = await deploy(`throw new Error("a secret of the owner's")`);
 
-    const { errors } = await execute(
-      { ...app, key: caller.key },
-      `mutation { createChatCompletion(input: { model: "${agent.modelId}", messages: [{ role: USER, content: "Hello" }] }) { __typename } }`,
-    );
+    const { errors } = await execute({ ...app, key: caller.key }, ChatDocument, { input: greeting(agent.modelId) });
 
     expect(errors).toMatchObject([{ message: "The agent failed.", extensions: { code: "INTERNAL_ERROR" } }]);
   });

@@ -3,8 +3,11 @@
  * credential, and upstreams that lie, fail or lead in circles (docs/spec/credits.md,
  * docs/spec/errors.md#upstream-errors, docs/spec/generation.md).
  */
+
 import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { execute, ok, subscribeSse } from "../graphql/client.js";
+import { ChatDocument, type CreateChatCompletionInput, StreamChatDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMember, type Member, type RegisteredFields, registerModel } from "../support/community-models.js";
 import { type FakeUpstream, type RecordedRequest, startFakeUpstream } from "../support/fake-upstream.js";
@@ -230,24 +233,24 @@ describe("a text model", () => {
     app.upstream.replyAlways(json(responseObject(said)));
 
     const text = await client.get(`/text/hello?model=${encodeURIComponent(model)}`);
-    const query = `mutation { createChatCompletion(input: { model: "${model}", messages: [{ role: USER, content: "Hi" }] }) { completion { choices { message { content } } } } }`;
-    const answer = await client.post("/graphql", { query }, { headers: { "x-sluice-hops": "2" } });
+    const hopping = { ...app, key: other.key, headers: { "x-sluice-hops": "2" } };
+    const graph = ok(await execute(hopping, ChatDocument, { input: { model, messages: GREETING } })).createChatCompletion;
 
     expect(text.text).toBe("Hello, world.");
-    expect(answer.text).toContain("Hello, world.");
+    expect(graph.completion?.choices[0]?.message?.content).toBe("Hello, world.");
     expect(lastRequest().headers["x-sluice-hops"]).toBe("3");
   });
 
   it("is streamed by a GraphQL subscription, and billed", async () => {
     const model = await register({ api: "responses", url: `${origin()}/their/responses`, ...PRICES });
     app.upstream.replyNext(ANSWERS.responses("text", true));
-    const query = `subscription { chatCompletion(input: { model: "${model}", messages: [{ role: USER, content: "Hi" }] }) {
-      __typename ... on ChatCompletionDelta { content } ... on ChatCompletionEnd { receipt { cost } } } }`;
 
-    const answer = await client.post("/graphql", { query }, { headers: { accept: "text/event-stream" } });
+    const events = (
+      await subscribeSse({ ...app, key: other.key }, StreamChatDocument, { input: { model, messages: GREETING } }).rest()
+    ).map((answer) => ok(answer).chatCompletion);
 
-    expect(answer.text).toContain('"content":"world."');
-    expect(answer.text).toContain('"cost":"0.00004"');
+    expect(events).toContainEqual(expect.objectContaining({ content: "world." }));
+    expect(events.at(-1)).toMatchObject({ receipt: { cost: "0.00004" } });
     expectOnlyOwnCredential(lastRequest());
   });
 });
@@ -378,14 +381,13 @@ function chat(model: string, body: object = {}): Promise<Answer> {
   return client.post("/v1/chat/completions", { model, messages: [{ role: "user", content: "Hello" }], max_tokens: 100, ...body });
 }
 
-const HELD = `mutation Held($input: CreateChatCompletionInput!) { createChatCompletion(input: $input) { receipt { held cost } } }`;
+const GREETING: CreateChatCompletionInput["messages"] = [{ role: "USER", content: "Hi" }];
 
 /** What a question like `chat`'s has set aside for it, in credits. */
-async function heldFor(model: string, more: object = { maxTokens: 100 }): Promise<number> {
+async function heldFor(model: string, more: Partial<CreateChatCompletionInput> = { maxTokens: 100 }): Promise<number> {
   app.upstream.replyNext(json(chatCompletion({ usage: wireUsage(0, 0) })));
-  const input = { model, messages: [{ role: "USER", content: "Hello" }], ...more };
-  const answer = await client.post("/graphql", { query: HELD, variables: { input } });
-  return Number(answer.json<{ data: { createChatCompletion: { receipt: { held: string } } } }>().data.createChatCompletion.receipt.held);
+  const input: CreateChatCompletionInput = { model, messages: [{ role: "USER", content: "Hello" }], ...more };
+  return Number(ok(await execute({ ...app, key: other.key }, ChatDocument, { input })).createChatCompletion.receipt.held);
 }
 
 const pieces = ["Hello, ", "world."];
@@ -610,11 +612,11 @@ describe("a model that leads back to the gateway", () => {
       body: { model, messages: [{ role: "user", content: "Hello" }] },
       headers: { "x-sluice-hops": hops },
     });
-    const query = `mutation { createChatCompletion(input: { model: "${model}", messages: [{ role: USER, content: "Hi" }] }) { receipt { cost } } }`;
-    const graph = await client.post("/graphql", { query }, { headers: { "x-sluice-hops": hops } });
+    const hopping = { ...app, key: other.key, headers: { "x-sluice-hops": hops } };
+    const graph = await execute(hopping, ChatDocument, { input: { model, messages: GREETING } });
 
     expectEnvelope(rest, 400, "BAD_REQUEST");
-    expect(graph.text).toContain("more than 3 gateways");
+    expect(graph.errors?.[0]?.message).toContain("more than 3 gateways");
     expect(app.upstream.requests.length).toBe(seen);
   });
 });

@@ -1,6 +1,9 @@
 /** The probe of an upstream, over both prefixes and GraphQL (docs/spec/community-models.md#probe). */
+
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { PROBE_INTERVAL_MS } from "../../src/services/community-models/limits.js";
+import { codes, execute, ok } from "../graphql/client.js";
+import { TestCommunityModelDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
 import { createMember, type Member, registerModel } from "../support/community-models.js";
@@ -202,26 +205,24 @@ describe("input", () => {
 });
 
 describe("probes", () => {
-  const MUTATION = "mutation ($input: TestCommunityModelInput!) { testCommunityModel(input: $input) { ok status latencyMs message } }";
-
   it("are made once in 30 seconds by an account, over both faces together", async () => {
     const other = await createMember(app);
     app.upstream.replyAlways(json(chatCompletion()));
-    const input = { ...text(), api: "CHAT_COMPLETIONS" };
+    const input = { ...text(), api: "CHAT_COMPLETIONS" as const };
 
-    const first = await client.post("/graphql", { query: MUTATION, variables: { input } });
+    const first = await execute({ ...app, key: member.key }, TestCommunityModelDocument, { input });
     const second = await probe();
-    const third = await client.post("/graphql", { query: MUTATION, variables: { input } });
+    const third = await execute({ ...app, key: member.key }, TestCommunityModelDocument, { input });
     const others = await client.post("/account/my-models/test", text(), { key: other.key });
     clock.advance(PROBE_SECONDS - 2);
     const early = await probe();
     clock.advance(2);
     const again = await probe();
 
-    expect(first.json()).toMatchObject({ data: { testCommunityModel: { ok: true, status: 200 } } });
+    expect(ok(first).testCommunityModel).toMatchObject({ ok: true, status: 200 });
     expectEnvelope(second, 429, "RATE_LIMITED");
     expect(second.headers.get("retry-after")).toBe("30");
-    expect(third.text).toContain('"code":"RATE_LIMITED"');
+    expect(codes(third)).toEqual(["RATE_LIMITED"]);
     expect(others.status).toBe(200);
     expect(early.status).toBe(429);
     expect(again.status).toBe(200);

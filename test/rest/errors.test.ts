@@ -3,6 +3,7 @@ import { recordRoutes } from "../../src/rest/router.js";
 import { UnknownRoutes } from "../../src/rest/unknown-routes.js";
 import { CREDIT, createPayer } from "../e2e/money.js";
 import { execute, subscribeSse } from "../graphql/client.js";
+import { ChatDocument, type CreateChatCompletionInput, StreamChatDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunks, chatCompletion } from "../support/openai-bodies.js";
 import { errorReply, json, sse } from "../support/upstream-replies.js";
@@ -177,8 +178,6 @@ describe("a key in the URL", () => {
 
 describe("what an upstream's refusal was", () => {
   const messages = [{ role: "user", content: "Hi" }];
-  const CHAT = "mutation ($input: CreateChatCompletionInput!) { createChatCompletion(input: $input) { receipt { generationId } } }";
-  const LIVE = "subscription ($input: ChatCompletionInput!) { chatCompletion(input: $input) { __typename } }";
   const said = { error: { message: "Slow down.", type: "tokens", code: "rate_limit_exceeded" } };
   const details = { upstreamStatus: 429, upstreamCode: "rate_limit_exceeded", retryAfterSeconds: 17 };
   const busy = () => json(said, { status: 429, headers: { "retry-after": "17" } });
@@ -210,9 +209,9 @@ describe("what an upstream's refusal was", () => {
       sse(chatChunks(["a"], { finishReason: null, usage: null }).concat(said as never), { done: false }),
     );
 
-    const input = { model: "acme/chat", messages: [{ role: "USER", content: "Hi" }] };
-    const whole = await execute(app, CHAT, { input });
-    const live = await subscribeSse(app, { query: LIVE, variables: { input } }).rest();
+    const input: CreateChatCompletionInput = { model: "acme/chat", messages: [{ role: "USER", content: "Hi" }] };
+    const whole = await execute(app, ChatDocument, { input });
+    const live = await subscribeSse(app, StreamChatDocument, { input }).rest();
     const begun = await client.post("/v1/chat/completions", { model: "acme/chat", messages, stream: true });
 
     for (const errors of [whole.errors, live.at(-1)?.errors]) {
@@ -301,8 +300,7 @@ describe("what an upstream's refusal was", () => {
 
 describe("what a 402 tells", () => {
   const body = { model: "acme/dear", max_tokens: 5, messages: [{ role: "user", content: "Hi" }] };
-  const CHAT = "mutation ($input: CreateChatCompletionInput!) { createChatCompletion(input: $input) { receipt { generationId } } }";
-  const input = { model: "acme/dear", maxTokens: 5, messages: [{ role: "USER", content: "Hi" }] };
+  const input: CreateChatCompletionInput = { model: "acme/dear", maxTokens: 5, messages: [{ role: "USER", content: "Hi" }] };
   const refusalOf = async (key: string, path = "/v1/chat/completions", asked: object = body) => {
     const answer = await client.post(path, asked, { key });
     expect(answer.status).toBe(402);
@@ -313,7 +311,7 @@ describe("what a 402 tells", () => {
     const { key } = await createPayer(app, { pack: 2n * CREDIT });
 
     const error = await refusalOf(key);
-    const graphql = await execute({ ...app, key }, CHAT, { input });
+    const graphql = await execute({ ...app, key }, ChatDocument, { input });
 
     expect(error).toMatchObject({
       code: "INSUFFICIENT_BALANCE",

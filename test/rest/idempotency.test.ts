@@ -1,10 +1,13 @@
 /** Idempotency-Key over HTTP (docs/spec/generation.md#idempotency): asked twice, charged once. */
+
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { IDEMPOTENT_ANSWER_BYTES_MAX, IDEMPOTENT_ANSWER_OVERHEAD_BYTES } from "../../src/services/idempotency/limits.js";
 import type { Database } from "../../src/store/database.js";
+import { execute, ok } from "../graphql/client.js";
+import { MyMediaQuotaDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { eventually } from "../support/eventually.js";
 import { findBrokenInvariants } from "../support/invariants.js";
@@ -295,9 +298,8 @@ describe("kept answers", () => {
     }
   });
 
-  async function usedBy(stranger: string): Promise<number> {
-    const answer = await client.post("/graphql", { query: "{ me { mediaQuota { usedBytes } } }" }, { key: stranger });
-    return answer.json<{ data: { me: { mediaQuota: { usedBytes: number } } } }>().data.me.mediaQuota.usedBytes;
+  async function usedBy(stranger: string): Promise<number | undefined> {
+    return ok(await execute({ ...app, key: stranger }, MyMediaQuotaDocument)).me.mediaQuota?.usedBytes;
   }
 });
 

@@ -1,9 +1,12 @@
 /** What whoever presents a bad credential is told, in every place where one is presented, and what whoever lacks a permission or a model is. */
+
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { createApiKeyText } from "../../src/lib/api-key-format.js";
 import { databaseOf } from "../contract/support/matrix-callers.js";
+import { execute } from "../graphql/client.js";
+import { CreateApiKeyDocument, MyUsageDocument, UpdateApiKeyDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type Client, type CreatedKey, createClient, createKey, expectEnvelope } from "./client.js";
 
@@ -161,13 +164,12 @@ describe("A permission that is lacking", () => {
     const { key } = await createKey(app, { accountPermissions: ["balance"] });
     const words = /^This key was made without accountPermissions: \["usage"\]: .*POST \/account\/keys/;
     const rest = await client.get("/account/usage", { key });
-    const body = { query: "{ me { usage(first: 1) { edges { node { id } } } } }" };
-    const graphql = (await client.post("/graphql", body, { key })).json<{ errors: [{ message: string }] }>();
+    const { errors } = await execute({ ...app, key }, MyUsageDocument, { first: 1 });
     const keys = await client.get("/account/keys", { key });
 
     expectEnvelope(rest, 403, "FORBIDDEN");
     expect(rest.json<{ error: { message: string } }>().error.message).toMatch(words);
-    expect(graphql.errors[0].message).toMatch(words);
+    expect(errors?.[0]?.message).toMatch(words);
     expect(keys.json<{ error: { message: string } }>().error.message).toMatch(
       /signed-in person has made with accountPermissions: \["keys"\]/,
     );
@@ -191,15 +193,13 @@ describe("allowedModels", () => {
       expectEnvelope(answer, 400, "BAD_REQUEST");
       expect(answer.json<Refused>().error).toMatchObject({ param: "allowedModels.1", message: expect.stringMatching(closest) });
     }
-    const queries = [
-      ['mutation ($wrong: [String!]) { createApiKey(input: { name: "x", allowedModels: $wrong }) { key } }', {}],
-      ["mutation ($wrong: [String!], $id: ID!) { updateApiKey(input: { id: $id, allowedModels: $wrong }) { id } }", { id }],
-    ] as const;
-    for (const [query, variables] of queries) {
-      const answer = await client.post("/graphql", { query, variables: { wrong: wrong.allowedModels, ...variables } });
-      expect(answer.json()).toMatchObject({
-        errors: [{ message: expect.stringMatching(closest), extensions: { code: "BAD_REQUEST", param: "allowedModels.1" } }],
-      });
+    for (const { errors } of [
+      await execute(app, CreateApiKeyDocument, { input: { name: "x", ...wrong } }),
+      await execute(app, UpdateApiKeyDocument, { input: { id, ...wrong } }),
+    ]) {
+      expect(errors).toMatchObject([
+        { message: expect.stringMatching(closest), extensions: { code: "BAD_REQUEST", param: "allowedModels.1" } },
+      ]);
     }
     const { data } = (await client.get("/account/keys")).json<{ data: { id: string; allowedModels: string[] }[] }>();
     expect(data.find((key) => key.id === id)?.allowedModels).toEqual(["chat", "acme/free"]);

@@ -1,7 +1,10 @@
 /** Keys that keys have made (docs/spec/keys.md#key-tree): one tree, one budget, one end. */
+
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createApiKeyInput, updateApiKeyInput } from "../../src/services/api-keys/api-keys-input.js";
 import { databaseOf } from "../e2e/money.js";
+import { execute, ok } from "../graphql/client.js";
+import { CreateApiKeyDocument, GrantCreditsDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { chatCompletion, wireUsage } from "../support/openai-bodies.js";
@@ -28,10 +31,7 @@ beforeAll(async () => {
   const { accountId, ...somebody } = await signUp(app);
   const { request } = createClient(app.baseUrl, null);
   person = (method, path, options = {}) => request(method, path, { ...options, headers: signedIn(somebody) });
-  const query = 'mutation ($id: ID!) { grantCredits(input: { accountId: $id, bucket: PACK, credits: "100" }) { balance } }';
-  expect((await as(app.key).post("/graphql", { query, variables: { id: accountId } })).json()).toMatchObject({
-    data: { grantCredits: {} },
-  });
+  ok(await execute(app, GrantCreditsDocument, { input: { accountId, bucket: "PACK", credits: "100" } }));
 });
 afterAll(() => app.close());
 
@@ -142,8 +142,7 @@ describe("what a key states of another", () => {
       for (const value of values ?? []) {
         expectRefused(await as(root.key).post("/account/keys", { name: "child", [field]: value }), 403, "FORBIDDEN", field);
         const input = { name: "child", [field]: toGraphql(field, value) };
-        const query = "mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key } }";
-        const { errors } = (await as(root.key).post("/graphql", { query, variables: { input } })).json<{ errors: Fields[] }>();
+        const { errors } = await execute({ ...app, key: root.key }, CreateApiKeyDocument, { input });
         expect(errors, field).toMatchObject([{ extensions: { code: "FORBIDDEN", param: field } }]);
       }
     }

@@ -1,6 +1,9 @@
 /** Requests that are made to cost the gateway much: each takes about as long as another of its size, and nobody waits for it. */
+
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX } from "../../src/limits.js";
+import { textOf } from "../graphql/client.js";
+import { CreateApiKeyDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { NOISE_MS } from "../support/growth.js";
 import { type Client, createClient } from "./client.js";
@@ -31,7 +34,7 @@ async function expectOrdinary(hostile: () => Promise<unknown>, ordinary: () => P
 }
 
 const BODY_CHARS = GRAPHQL_ANONYMOUS_BODY_BYTES_MAX - 1_000;
-const MUTATION = "mutation Make($input: CreateApiKeyInput!) { createApiKey(input: $input) { key } }";
+const MUTATION = textOf(CreateApiKeyDocument);
 /** Of `first` as many as fit, with something at the end that does not belong there. */
 const run = (first: string, chars = BODY_CHARS) => `0.${first.repeat(chars)}1`;
 

@@ -1,10 +1,13 @@
 /** The media host over HTTP (docs/spec/media.md#content-addressed-files). */
+
 import { createHash, randomBytes } from "node:crypto";
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RequestContext } from "../../src/context.js";
 import type { GeneratedType } from "../../src/lib/content-types.js";
 import { MEDIA_UPLOAD_BYTES_MAX } from "../../src/services/files/limits.js";
+import { execute } from "../graphql/client.js";
+import { UploadMediaDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { silentLog } from "../support/database.js";
 import { type Client, createClient, createKey, expectEnvelope } from "./client.js";
@@ -135,19 +138,7 @@ describe("POST /media/upload", () => {
 });
 
 describe("uploadMedia on GraphQL", () => {
-  const query = "mutation ($file: File!) { uploadMedia(input: { file: $file }) { id url contentType size duplicate } }";
-  const send = async (file: Blob, key: string | null = app.key) => {
-    const body = new FormData();
-    body.set("operations", JSON.stringify({ query, variables: { file: null } }));
-    body.set("map", JSON.stringify({ 0: ["variables.file"] }));
-    body.set("0", file, "a.png");
-    const headers = { "graphql-preflight": "1", ...(key && { Authorization: `Bearer ${key}` }) };
-    const response = await fetch(`${app.baseUrl}/graphql`, { method: "POST", headers, body });
-    return (await response.json()) as {
-      data: { uploadMedia: unknown };
-      errors?: { extensions: { code: string; param?: string } }[];
-    };
-  };
+  const send = (file: Blob, key: string | null = app.key) => execute({ ...app, key }, UploadMediaDocument, { input: { file } });
 
   it("does what POST /media/upload does, and refuses what that refuses", async () => {
     const png = freshPng();
@@ -157,7 +148,7 @@ describe("uploadMedia on GraphQL", () => {
     const large = await send(new Blob([randomBytes(MEDIA_UPLOAD_BYTES_MAX + 1)]));
     const nobodys = await send(new Blob([png]), null);
 
-    expect(stored.data.uploadMedia).toMatchObject({ id: idOf(png), contentType: "image/png", size: png.length, duplicate: false });
+    expect(stored.data?.uploadMedia).toMatchObject({ id: idOf(png), contentType: "image/png", size: png.length, duplicate: false });
     expect((await fetch(`${media}/${idOf(png)}`)).status).toBe(200);
     expect(empty.errors?.map(({ extensions }) => [extensions.code, extensions.param])).toEqual([["BAD_REQUEST", "file"]]);
     expect(large.errors?.map(({ extensions }) => extensions.code)).toEqual(["PAYLOAD_TOO_LARGE"]);

@@ -1,21 +1,19 @@
 /** A gateway for others: operators alone make accounts, on the pages, over GraphQL and with GitHub alike, and there is no sandbox. */
+
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runSluice } from "../../scripts/sluice/run.js";
 import { parseConfig } from "../../src/config/config.js";
 import { loadCatalog } from "../../src/services/catalog/catalog.js";
 import { databaseOf } from "../e2e/money.js";
-import { codes, execute, field } from "../graphql/client.js";
+import { codes, execute, ok } from "../graphql/client.js";
+import { CreateAccountDocument, CreateEmbeddingsDocument, SignInDocument, SignUpDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeGitHub, startFakeGitHub } from "../support/fake-github.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { PageBrowser } from "../support/page-browser.js";
 import { createClient, expectEnvelope } from "./client.js";
 import { createStranger } from "./seed.js";
-
-const SIGN_UP = "mutation ($input: SignUpInput!) { signUp(input: $input) { accountId } }";
-const SIGN_IN = "mutation ($input: SignInInput!) { signIn(input: $input) { accountId } }";
-const CREATE = "mutation ($input: CreateAccountInput!) { createAccount(input: $input) { password account { id email name handle tier } } }";
 
 let github: FakeGitHub;
 let upstream: FakeUpstream;
@@ -81,7 +79,7 @@ describe("Whoever has no account", () => {
     const { back } = await comeBackFromGitHub({ id: 77, login: "octo-77", name: null, emails: [{ email, primary: true, verified: true }] });
 
     expect([page.status, page.text.includes("Sign-up is closed here.")]).toEqual([403, true]);
-    expect(codes(await execute(nobody(), SIGN_UP, { input: { email, password } }))).toEqual(["FORBIDDEN"]);
+    expect(codes(await execute(nobody(), SignUpDocument, { input: { email, password } }))).toEqual(["FORBIDDEN"]);
     expect([back.status, back.text.includes("Sign-up is closed here.")]).toEqual([403, true]);
     expect(await accounts()).toBe(before);
   });
@@ -118,16 +116,13 @@ describe("Whoever has one", () => {
   it("has it from an operator, with a password that signs in", async () => {
     const email = newEmail();
 
-    const { account, password } = field(await execute(app, CREATE, { input: { email, name: "Ada" } }), "createAccount") as {
-      account: { id: string };
-      password: string;
-    };
+    const { account, password } = ok(await execute(app, CreateAccountDocument, { input: { email, name: "Ada" } })).createAccount;
 
     expect(account).toMatchObject({ email, name: "Ada", tier: "free" });
-    const signedIn = await execute(nobody(), SIGN_IN, { input: { email, password } });
-    expect(field(signedIn, "signIn")).toEqual({ accountId: account.id });
-    expect(codes(await execute(app, CREATE, { input: { email } }))).toEqual(["CONFLICT"]);
-    expect(codes(await execute(app, CREATE, { input: { email: "no address" } }))).toEqual(["BAD_REQUEST"]);
+    const signedIn = await execute(nobody(), SignInDocument, { input: { email, password } });
+    expect(ok(signedIn).signIn).toEqual({ accountId: account.restId });
+    expect(codes(await execute(app, CreateAccountDocument, { input: { email } }))).toEqual(["CONFLICT"]);
+    expect(codes(await execute(app, CreateAccountDocument, { input: { email: "no address" } }))).toEqual(["BAD_REQUEST"]);
   });
 
   it("has it from the command line", async () => {
@@ -142,7 +137,7 @@ describe("Whoever has one", () => {
 
     const password = /^Password, shown this once: (\S+)$/m.exec(out.join("\n"))?.[1] ?? "";
     expect([code, out.join("\n").includes(email)]).toEqual([0, true]);
-    expect(codes(await execute(nobody(), SIGN_IN, { input: { email, password } }))).toEqual([]);
+    expect(codes(await execute(nobody(), SignInDocument, { input: { email, password } }))).toEqual([]);
   });
 });
 
@@ -195,14 +190,8 @@ describe("Without sandbox models", () => {
 
   it("suggests models of the kind that is asked for, over REST and GraphQL", async () => {
     const rest = await ask("/v1/embeddings", { model: "gpt-embedding", input: "Hi" });
-    const graphql = await execute(
-      app,
-      'mutation { createEmbeddings(input: { model: "gpt-embedding", input: ["Hi"] }) { receipt { generationId } } }',
-    );
-    const otherKind = await execute(
-      app,
-      'mutation { createEmbeddings(input: { model: "gpt-4o", input: ["Hi"] }) { receipt { generationId } } }',
-    );
+    const graphql = await execute(app, CreateEmbeddingsDocument, { input: { model: "gpt-embedding", input: ["Hi"] } });
+    const otherKind = await execute(app, CreateEmbeddingsDocument, { input: { model: "gpt-4o", input: ["Hi"] } });
 
     const { error } = JSON.parse(rest.text);
     expect([rest.status, error.param]).toEqual([400, "model"]);

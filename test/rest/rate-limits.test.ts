@@ -1,6 +1,8 @@
 import OpenAI, { RateLimitError } from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { toneOf } from "../../src/providers/sandbox/realtime.js";
+import { textOf } from "../graphql/client.js";
+import { ModelsDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
@@ -103,9 +105,9 @@ describe("an address without a good key", () => {
     expectLimited(await once("/v1/models", WRONG_KEY), 10);
     expectLimited(await client.get("/account/key", basic), 10);
     expectLimited(await refuseRealtime(app, "", basic), 10);
-    expectLimited(await client.post("/graphql", { query: "{ models { totalCount } }" }, basic).then(toEnvelopeless), 10);
+    expectLimited(await client.post("/graphql", { query: textOf(ModelsDocument) }, basic).then(toEnvelopeless), 10);
     expectLimited(await client.post("/v1/chat/completions", {}, { key: null, headers }), 10);
-    expectLimited(await client.post("/graphql", { query: "{ models { totalCount } }" }, { key: null, headers }).then(toEnvelopeless), 10);
+    expectLimited(await client.post("/graphql", { query: textOf(ModelsDocument) }, { key: null, headers }).then(toEnvelopeless), 10);
     expect((await client.get("/v1/models", { key: null, headers: somewhere() })).status).toBe(200);
   });
 

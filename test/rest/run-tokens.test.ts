@@ -1,4 +1,5 @@
 /** Run tokens (docs/spec/agents.md#run-tokens): what an agent at work may ask, on both faces, in whose name, and for how long. */
+
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { KeyCaller, SessionCaller } from "../../src/context.js";
@@ -6,6 +7,7 @@ import { RUN_TOKEN_MS } from "../../src/limits.js";
 import { findSecrets } from "../../src/services/safety/secrets.js";
 import { createPayer, databaseOf, type Payer } from "../e2e/money.js";
 import { codes, execute, TRANSPORTS } from "../graphql/client.js";
+import { type ChatCompletionInput, MyMediaDocument, StreamChatDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { runTokensOf } from "../support/secrets.js";
 import { MovedClock } from "../support/webhooks.js";
@@ -54,9 +56,9 @@ describe("an agent at work", () => {
   });
 
   it.each(TRANSPORTS)("generates over %s", async (_name, subscribe) => {
-    const query = `subscription { chatCompletion(input: { model: "acme/chat", messages: [{ role: USER, content: "Hi" }] }) { __typename } }`;
+    const input: ChatCompletionInput = { model: "acme/chat", messages: [{ role: "USER", content: "Hi" }] };
 
-    const results = await subscribe({ ...app, key: token }, { query }).rest();
+    const results = await subscribe({ ...app, key: token }, StreamChatDocument, { input }).rest();
 
     expect(results.flatMap(({ errors = [] }) => errors)).toEqual([]);
     const row = await databaseOf(app).prisma.usageRecord.findFirstOrThrow({ where: { accountId: payer.accountId } });
@@ -72,7 +74,7 @@ describe("an agent at work", () => {
     expectEnvelope(await agent.get("/media/media"), 403, "FORBIDDEN");
     expectEnvelope(await agent.get("/api/device/userinfo"), 403, "FORBIDDEN");
     expectEnvelope(await agent.request("DELETE", `/media/media/${uuidv7()}`), 403, "FORBIDDEN");
-    expect(codes(await execute({ ...app, key: token }, "{ myMedia(first: 1) { edges { node { id } } } }"))).toEqual(["FORBIDDEN"]);
+    expect(codes(await execute({ ...app, key: token }, MyMediaDocument, { first: 1 }))).toEqual(["FORBIDDEN"]);
   });
 
   it("sees the jobs of its own run, and not its caller's", async () => {

@@ -2,15 +2,18 @@
  * Where people sign in at a host of its own (docs/operating.md, "Hosts of their own"): a session counts there alone, and nothing that a
  * model made, or that a stranger uploaded, is answered there.
  */
+
 import { type IncomingHttpHeaders, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { recordRoutes } from "../../src/rest/router.js";
+import { textOf } from "../graphql/client.js";
+import { SignInDocument, WhoAmIDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type Person, signedIn, signUp } from "../support/sign-in.js";
 
 const [GATEWAY, LOGIN, MEDIA] = ["gateway.example", "login.example", "media.example"];
-const ME = JSON.stringify({ query: "{ me { handle } }" });
+const ME = { query: textOf(WhoAmIDocument) };
 /** Accounts, and the pages on which people sign in and decide. */
 const ANSWERED_WHERE_PEOPLE_SIGN_IN =
   /^\/(?:account|sign-in|sign-up|sign-out|home|sessions|password|authorize|device|integrations|api\/auth|api\/device|api\/oauth|\.well-known)(?:\/|$)/;
@@ -52,9 +55,8 @@ function ask(host: string, path: string, { method = "GET", headers = {}, body }:
 }
 
 function signInAt(host: string): Promise<Answered> {
-  const query = "mutation ($input: SignInInput!) { signIn(input: $input) { __typename } }";
   const variables = { input: { email: person.email, password: person.password } };
-  return ask(host, "/graphql", { method: "POST", body: JSON.stringify({ query, variables }) });
+  return ask(host, "/graphql", { method: "POST", body: JSON.stringify({ query: textOf(SignInDocument), variables }) });
 }
 
 describe("A session", () => {
@@ -62,7 +64,7 @@ describe("A session", () => {
     for (const path of ["/account/profile", "/api/account/profile", "/account/sessions"]) {
       expect([path, (await ask(LOGIN, path, { headers: signedIn(person) })).status]).toEqual([path, 200]);
     }
-    const me = await ask(LOGIN, "/graphql", { method: "POST", headers: signedIn(person), body: ME });
+    const me = await ask(LOGIN, "/graphql", { method: "POST", headers: signedIn(person), body: JSON.stringify(ME) });
 
     expect(JSON.parse(me.text)).toMatchObject({ data: { me: { handle: expect.any(String) } } });
     expect((await ask(LOGIN, "/sessions", { headers: signedIn(person) })).status).toBe(200);
@@ -72,7 +74,7 @@ describe("A session", () => {
     for (const path of ["/account/profile", "/text/hello?model=sandbox/text"]) {
       expect([path, (await ask(host, path, { headers: signedIn(person) })).status]).toEqual([path, 401]);
     }
-    const me = await ask(host, "/graphql", { method: "POST", headers: signedIn(person), body: ME });
+    const me = await ask(host, "/graphql", { method: "POST", headers: signedIn(person), body: JSON.stringify(ME) });
 
     expect(JSON.parse(me.text).errors[0].extensions.code).toBe("UNAUTHORIZED");
   });
@@ -84,7 +86,7 @@ describe("A session", () => {
       await new Promise((resolve) => socket.once("open", resolve));
       socket.send(JSON.stringify({ type: "connection_init" }));
       await next();
-      socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query: "{ me { handle } }" } }));
+      socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: ME }));
       const answer = await next();
       socket.terminate();
       return answer.includes('"handle"') ? "signed in" : "nobody";

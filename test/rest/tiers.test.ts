@@ -1,7 +1,15 @@
 /** Tiers, buckets and split charges, as callers of both faces see them (docs/spec/credits.md). */
+
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { CREDIT, chat, closeBooks, databaseOf, type Payer } from "../e2e/money.js";
-import { codes, execute, field } from "../graphql/client.js";
+import { codes, execute, ok } from "../graphql/client.js";
+import {
+  ChatDocument,
+  type CreateChatCompletionInput,
+  MeDocument,
+  MyUsageDailyDocument,
+  MyUsageDocument,
+} from "../operations/generated/graphql.js";
 import { chatCompletion, wireUsage } from "../support/openai-bodies.js";
 import { createTierAccount, createTierApp, type TierApp } from "../support/tiers.js";
 import { handler } from "../support/upstream-replies.js";
@@ -29,11 +37,8 @@ async function spendByRest(payer: Payer, tokens: number, model = "acme/dear") {
 
 async function spendByGraphQL({ key }: Payer, tokens: number, model = "acme/dear") {
   app.upstream.answer.usage = wireUsage(1, tokens);
-  const answer = await execute(
-    { ...app, key },
-    "mutation ($input: CreateChatCompletionInput!) { createChatCompletion(input: $input) { receipt { meterSource } } }",
-    { input: { model, maxTokens: tokens, messages: [{ role: "USER", content: "Hello" }] } },
-  );
+  const input: CreateChatCompletionInput = { model, maxTokens: tokens, messages: [{ role: "USER", content: "Hello" }] };
+  const answer = await execute({ ...app, key }, ChatDocument, { input });
   return { status: answer.errors ? 402 : 200, code: codes(answer)[0] ?? null };
 }
 
@@ -49,14 +54,13 @@ const meterSourcesOf = async ({ key }: Payer) => {
   const { usage } = (await createClient(app.baseUrl, key).get("/account/usage")).json<UsageJson>();
   return usage.map(({ meter_source, cost_usd }) => [meter_source, cost_usd]).reverse();
 };
-const bucketsOf = async ({ key }: Payer) =>
-  field(await execute({ ...app, key }, "{ me { nextResetAt balance { available tier crypto pack held } } }"), "me");
+const bucketsOf = async ({ key }: Payer) => ok(await execute({ ...app, key }, MeDocument)).me;
 
 describe("an account's tier", () => {
   it.each<[string, (payer: Payer) => Promise<unknown>, unknown]>([
     ["its balance", balanceOf, 1],
     ["its profile", nextResetOf, "midnight"],
-    ["me", async ({ key }) => field(await execute({ ...app, key }, "{ me { nextResetAt } }"), "me").nextResetAt, "midnight"],
+    ["me", async (payer) => (await bucketsOf(payer)).nextResetAt, "midnight"],
     ["its buckets", async (payer) => (await bucketsOf(payer)).balance?.tier, "1"],
   ])("is filled when the account is first read: %s", async (_what, read, expected) => {
     const payer = await createTierAccount(app);
@@ -240,22 +244,20 @@ describe("a usage row", () => {
     await spendByRest(payer, 2);
     await spendByGraphQL(payer, 7); // tier 3, pack 4
 
-    const me = field(
-      await execute(
-        { ...app, key: payer.key },
-        "{ me { usage { edges { node { meterSource cost } } } usageDaily { days { meterSource requests cost } } } }",
-      ),
-      "me",
-    );
+    const rows = ok(await execute({ ...app, key: payer.key }, MyUsageDocument)).me.usage?.edges;
+    const daily = ok(await execute({ ...app, key: payer.key }, MyUsageDailyDocument)).me.usageDaily?.days;
 
     expect(await meterSourcesOf(payer)).toEqual([
       ["tier", 2],
       ["pack", 7],
     ]);
-    expect(me.usage?.edges).toEqual([{ node: { meterSource: "PACK", cost: "7" } }, { node: { meterSource: "TIER", cost: "2" } }]);
-    expect(me.usageDaily?.days).toEqual([
-      { meterSource: "TIER", requests: 1, cost: "2" },
-      { meterSource: "PACK", requests: 1, cost: "7" },
+    expect(rows?.map(({ node }) => [node.meterSource, node.cost])).toEqual([
+      ["PACK", "7"],
+      ["TIER", "2"],
+    ]);
+    expect(daily?.map(({ meterSource, requests, cost }) => [meterSource, requests, cost])).toEqual([
+      ["TIER", 1, "2"],
+      ["PACK", 1, "7"],
     ]);
   });
 });

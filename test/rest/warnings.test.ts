@@ -1,4 +1,5 @@
 /** X-Warnings: what had no effect, of a request whose answer is good all the same. Bounded, whatever the caller has written. */
+
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
 import { FIELD_NAMES, misspeltChatFields, RESPONSE_NAMES } from "../../src/services/catalog/field-names.js";
@@ -11,7 +12,8 @@ import { transcriptionForm, transcriptionInput } from "../../src/services/genera
 import { videoBody } from "../../src/services/generation/media/videos-body.js";
 import { moderationsInput } from "../../src/services/generation/moderations.js";
 import { joinWarnings } from "../../src/services/generation/receipt.js";
-import { execute, field } from "../graphql/client.js";
+import { execute, ok } from "../graphql/client.js";
+import { ChatDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunks, wireUsage } from "../support/openai-bodies.js";
 import { recording } from "../support/recordings.js";
@@ -92,11 +94,11 @@ describe("a field that is one letter off", () => {
   });
 
   it("is told to callers of GraphQL in the receipt", async () => {
-    const query = `mutation($input: CreateChatCompletionInput!) { createChatCompletion(input: $input) { receipt { warnings } } }`;
-    const input = { model: "acme/chat", messages: [{ role: "USER", content: "Hi" }], extra: { temprature: 1 } };
-    const answer = await execute(app, query, { input });
+    const answer = await execute(app, ChatDocument, {
+      input: { model: "acme/chat", messages: [{ role: "USER", content: "Hi" }], extra: { temprature: 1 } },
+    });
 
-    expect(field(answer, "createChatCompletion")).toEqual({ receipt: { warnings: ["temprature: unknown; did you mean temperature?"] } });
+    expect(ok(answer).createChatCompletion.receipt.warnings).toEqual(["temprature: unknown; did you mean temperature?"]);
   });
 
   it("is nothing that a vendor reads, and nothing far from everything", async () => {

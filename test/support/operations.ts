@@ -2,8 +2,26 @@
  * Every operation that generates, on every face: how it is asked, and what its caller is told. A test that holds for all of them walks
  * this table; `test/contract/operations.test.ts` says that no route and no field is missing.
  */
+
+import type { TypedDocumentNode } from "@graphql-typed-document-node/core";
 import { WebSocket } from "ws";
-import { authorization } from "../graphql/client.js";
+import { authorization, textOf } from "../graphql/client.js";
+import {
+  ChatDocument,
+  CreateEmbeddingsDocument,
+  CreateModerationDocument,
+  CreateResponseDocument,
+  CreateSpeechDocument,
+  CreateTranscriptionDocument,
+  EditImageDocument,
+  GenerateImageDocument,
+  GenerateMusicDocument,
+  GenerateVideoDocument,
+  StartMusicDocument,
+  StreamChatDocument,
+  StreamResponseDocument,
+  StreamSpeechDocument,
+} from "../operations/generated/graphql.js";
 import { connectRealtime, RealtimeRefused } from "../rest/realtime-client.js";
 import { picture } from "./pictures.js";
 import { recording } from "./recordings.js";
@@ -101,19 +119,16 @@ function rest(contract: string, stated: Omit<Operation, "contract" | "face" | "s
   return { contract, face: "REST", ...stated, send, ask };
 }
 
-const RECEIPT = "receipt { generationId cost model modelUsed warnings }";
-
 /** A field of the GraphQL schema, asked for alone, with its receipt. Over server-sent events when it is a subscription. */
-function graphql(
+function graphql<Input extends object>(
   contract: `Mutation.${string}` | `Subscription.${string}`,
   { kind, delivery = "whole" }: RestShape,
-  selection: string,
-  input: () => Fields | Promise<Fields>,
+  document: TypedDocumentNode<unknown, { input: Input }>,
+  input: () => Input | Promise<Input>,
 ): Operation {
   const [root = "", name = ""] = contract.split(".");
   const isLive = root === "Subscription";
-  const typeName = `${(name[0] ?? "").toUpperCase()}${name.slice(1)}Input`;
-  const query = `${root.toLowerCase()}($input: ${typeName}!) { ${name}(input: $input) { ${selection} } }`;
+  const query = textOf(document);
   const send: Operation["send"] = async ({ baseUrl, key }, fields, headers) => {
     const { body, ...own } = toGraphQLBody({ query, variables: { input: { ...(await input()), ...fields } } });
     const accept = isLive ? { accept: "text/event-stream" } : {};
@@ -207,33 +222,25 @@ export const OPERATIONS: readonly Operation[] = [
   posted("/v1/embeddings", { kind: "embedding" }, () => ({ input: PROMPT })),
   posted("/v1/moderations", { kind: "moderation" }, () => ({ input: PROMPT })),
   session,
-  graphql("Mutation.createChatCompletion", { kind: "text" }, `completion { model } raw ${RECEIPT}`, () => ({
-    messages: [{ role: "USER", content: PROMPT }],
+  graphql("Mutation.createChatCompletion", { kind: "text" }, ChatDocument, () => ({
+    messages: [{ role: "USER" as const, content: PROMPT }],
   })),
-  graphql(
-    "Subscription.chatCompletion",
-    { kind: "text", delivery: stream },
-    `generationId ... on ChatCompletionDelta { content raw } ... on ChatCompletionEnd { ${RECEIPT} }`,
-    () => ({ messages: [{ role: "USER", content: PROMPT }] }),
-  ),
-  graphql("Mutation.createResponse", { kind: "text" }, `response { raw } ${RECEIPT}`, () => ({ input: PROMPT })),
-  graphql("Subscription.response", { kind: "text", delivery: stream }, `generationId event ${RECEIPT}`, () => ({ input: PROMPT })),
-  graphql("Mutation.generateImage", { kind: "image" }, `images { contentType } ${RECEIPT}`, () => ({ prompt: PROMPT })),
-  graphql("Mutation.editImage", { kind: "image" }, `images { contentType } ${RECEIPT}`, async () => ({
+  graphql("Subscription.chatCompletion", { kind: "text", delivery: stream }, StreamChatDocument, () => ({
+    messages: [{ role: "USER" as const, content: PROMPT }],
+  })),
+  graphql("Mutation.createResponse", { kind: "text" }, CreateResponseDocument, () => ({ input: PROMPT })),
+  graphql("Subscription.response", { kind: "text", delivery: stream }, StreamResponseDocument, () => ({ input: PROMPT })),
+  graphql("Mutation.generateImage", { kind: "image" }, GenerateImageDocument, () => ({ prompt: PROMPT })),
+  graphql("Mutation.editImage", { kind: "image" }, EditImageDocument, async () => ({
     prompt: PROMPT,
     images: [await dataUrl()],
   })),
-  graphql("Mutation.generateVideo", { kind: "video", delivery: "job" }, "id status", () => ({ prompt: PROMPT })),
-  graphql("Mutation.createSpeech", { kind: "speech" }, `contentType ${RECEIPT}`, () => ({ input: PROMPT })),
-  graphql(
-    "Subscription.speech",
-    { kind: "speech", delivery: stream },
-    `generationId ... on SpeechChunk { contentType } ... on SpeechEnd { ${RECEIPT} }`,
-    () => ({ input: PROMPT }),
-  ),
-  graphql("Mutation.generateMusic", { kind: "music" }, `contentType ${RECEIPT}`, () => ({ prompt: PROMPT })),
-  graphql("Mutation.startMusic", { kind: "music", delivery: "job" }, "id status", () => ({ prompt: PROMPT })),
-  graphql("Mutation.createTranscription", { kind: "transcription" }, `text formatted ${RECEIPT}`, () => ({ file: recording(1) })),
-  graphql("Mutation.createEmbeddings", { kind: "embedding" }, `embeddings { index } ${RECEIPT}`, () => ({ input: [PROMPT] })),
-  graphql("Mutation.createModeration", { kind: "moderation" }, `id ${RECEIPT}`, () => ({ input: PROMPT })),
+  graphql("Mutation.generateVideo", { kind: "video", delivery: "job" }, GenerateVideoDocument, () => ({ prompt: PROMPT })),
+  graphql("Mutation.createSpeech", { kind: "speech" }, CreateSpeechDocument, () => ({ input: PROMPT })),
+  graphql("Subscription.speech", { kind: "speech", delivery: stream }, StreamSpeechDocument, () => ({ input: PROMPT })),
+  graphql("Mutation.generateMusic", { kind: "music" }, GenerateMusicDocument, () => ({ prompt: PROMPT })),
+  graphql("Mutation.startMusic", { kind: "music", delivery: "job" }, StartMusicDocument, () => ({ prompt: PROMPT })),
+  graphql("Mutation.createTranscription", { kind: "transcription" }, CreateTranscriptionDocument, () => ({ file: recording(1) })),
+  graphql("Mutation.createEmbeddings", { kind: "embedding" }, CreateEmbeddingsDocument, () => ({ input: [PROMPT] })),
+  graphql("Mutation.createModeration", { kind: "moderation" }, CreateModerationDocument, () => ({ input: PROMPT })),
 ];

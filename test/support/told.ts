@@ -1,5 +1,7 @@
 /** What a caller is told of a generation, read from whatever the face answered: headers, a body, events, a job. */
-import { type Answer, subscribeSse, type Target } from "../graphql/client.js";
+
+import { type Answer, ok, subscribeSse, type Target } from "../graphql/client.js";
+import { GenerationProgressDocument } from "../operations/generated/graphql.js";
 import type { Answer as RestAnswer } from "../rest/client.js";
 
 export interface Told {
@@ -73,19 +75,11 @@ interface Payload {
   readonly receipt?: { readonly generationId: string; readonly cost: string } | null;
 }
 
-interface EndedJob {
-  readonly status: string;
-  readonly error: WireError | null;
-  readonly receipt: { readonly generationId: string; readonly cost: string } | null;
-}
-
 /** What became of a job that was started: it is watched to its end. */
 export async function tellJob(target: Target, started: Told): Promise<Told> {
   if (started.code !== null) return started;
-  const query = `subscription { generationProgress(id: "${started.generationId}") { status error { code message } receipt { generationId cost } } }`;
-  const last = (await subscribeSse(target, { query }).rest()).at(-1);
-  const job = last?.data?.generationProgress as EndedJob | undefined;
-  if (!job) throw new Error(`No job in ${JSON.stringify(last)}`);
+  const answers = await subscribeSse(target, GenerationProgressDocument, { id: String(started.generationId) }).rest();
+  const job = ok(answers.at(-1) ?? null).generationProgress;
   return { ...started, code: job.error?.code ?? null, message: job.error?.message ?? null, cost: job.receipt?.cost ?? null };
 }
 

@@ -1,4 +1,5 @@
 /** Generation jobs whatever happens to their process: concluded once, charged once or not at all, never for ever running. */
+
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -17,6 +18,8 @@ import { JobRecovery } from "../../../../src/services/generation/jobs/runner.js"
 import type { VideoInput } from "../../../../src/services/generation/media/videos-input.js";
 import type { BlobStore } from "../../../../src/store/blobs.js";
 import { booksWith, CREDIT, createPayer, databaseOf, type Payer, poolOf } from "../../../e2e/money.js";
+import { execute, ok } from "../../../graphql/client.js";
+import { GenerateVideoDocument } from "../../../operations/generated/graphql.js";
 import { createTestApp, OWNER_KEY, type TestApp, testModels } from "../../../support/app.js";
 import { SERVER_PROGRAM } from "../../../support/compile.js";
 import { createEmptyDir, createTestDataDir, silentLog } from "../../../support/database.js";
@@ -244,12 +247,8 @@ describe("a gateway that stops", () => {
     const acme = { id: "acme", wireFormat: "openai", baseUrl: upstream.baseUrl, apiKey: "env:ACME_KEY" };
     await writeFile(join(dataDir, "models.json"), JSON.stringify({ upstreams: [acme], models: testModels() }));
     const gateway = await startProgram(SERVER_PROGRAM, dataDir);
-    const answer = await fetch(`${gateway.baseUrl}/graphql`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${OWNER_KEY}`, "content-type": "application/json" },
-      body: JSON.stringify({ query: 'mutation { generateVideo(input: { prompt: "A heron", duration: 4 }) { id status } }' }),
-    });
-    const { data } = (await answer.json()) as { data: { generateVideo: { id: string; status: string } } };
+    const owner = { baseUrl: gateway.baseUrl, key: OWNER_KEY };
+    const started = ok(await execute(owner, GenerateVideoDocument, { input: { prompt: "A heron", duration: 4 } })).generateVideo;
     await gateway.kill();
     open();
 
@@ -260,8 +259,8 @@ describe("a gateway that stops", () => {
       await remove();
     });
 
-    expect(data.generateVideo.status).toBe("RUNNING");
-    const job = await ended(data.generateVideo.id, again, OWNER_KEY);
+    expect(started.status).toBe("RUNNING");
+    const job = await ended(started.id, again, OWNER_KEY);
     expect(job).toMatchObject({ status: "failed", error: { code: "SERVICE_UNAVAILABLE" }, receipt: null });
     expect(await databaseOf(again).prisma.usageRecord.count()).toBe(0);
     expect(await findBrokenInvariants(poolOf(again), { isIdle: true })).toEqual({});
