@@ -2,7 +2,7 @@
  * The build: the Prisma client from the schema, then the bundles of `dist`; for tests also the types of the documents that they send.
  * Each step is left out when its inputs are unchanged.
  */
-import { execFileSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -137,9 +137,16 @@ function generateClient() {
   runQuietly("node_modules/prisma/build/index.js", ["generate"], env);
 }
 
-/** Runs a package's program. What it says is shown only when it fails, with the error. */
+/** Runs a package's program. What it says is shown only when it fails, and is all that is worth reading then. */
 function runQuietly(program, args, env = {}) {
-  execFileSync(process.execPath, [path(program), ...args], { cwd: projectRoot, env: { ...process.env, ...env }, stdio: "pipe" });
+  const ran = spawnSync(process.execPath, [path(program), ...args], {
+    cwd: projectRoot,
+    env: { ...process.env, ...env },
+    encoding: "utf8",
+  });
+  if (ran.status === 0) return;
+  console.error(ran.error?.message ?? ran.stdout + ran.stderr);
+  process.exit(1);
 }
 
 /** A digest of the names and contents of files and folders; generated folders are left out, their inputs decide. */

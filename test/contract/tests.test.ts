@@ -2,13 +2,16 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parse } from "graphql";
 import { describe, expect, it } from "vitest";
 import { type Syntax, syntaxOf, visit } from "../support/syntax.js";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
-const files = readdirSync(root, { recursive: true, encoding: "utf8" })
-  .filter((file) => file.endsWith(".ts"))
-  .map((file) => ({ file: file.replaceAll("\\", "/"), source: toSource(readFileSync(join(root, file), "utf8")) }));
+const all = readdirSync(root, { recursive: true, encoding: "utf8" }).map((file) => file.replaceAll("\\", "/"));
+const read = (file: string) => readFileSync(join(root, file), "utf8");
+const files = all
+  .filter((file) => file.endsWith(".ts") && !file.startsWith("operations/generated/"))
+  .map((file) => ({ file, source: toSource(read(file)) }));
 
 const ASSERTIONS = /^(?:expect|assert)/;
 
@@ -105,6 +108,21 @@ function isRecast({ type, expression, typeAnnotation }: Syntax, text: string): b
 }
 const PARTS_OF_A_GATEWAY = /^\(?\w+\.(?:services|infrastructure)\.\w+(?! ?\()(?:\)| |$)/;
 
+/** Where the data of an answer is said to be of another type than its document's. */
+function findCastData({ text, program }: Source): string[] {
+  const found: string[] = [];
+  visit(program, (node) => {
+    if (node.type === "TSAsExpression" && isData(node.expression as Syntax)) found.push(sourceOf(node, text));
+  });
+  return found;
+}
+
+/** `answer.data`, or a part of it. */
+function isData({ type, expression, object, property }: Syntax): boolean {
+  if (type === "TSAsExpression" || type === "ChainExpression" || type === "TSNonNullExpression") return isData(expression as Syntax);
+  return type === "MemberExpression" && (nameOf(property) === "data" || isData(object as Syntax));
+}
+
 const sourceOf = ({ start, end }: Syntax, text: string) => text.slice(Number(start), Number(end));
 
 const nameOf = (node: unknown) => String((node as Syntax | null)?.name ?? "");
@@ -121,6 +139,52 @@ describe("every test", () => {
 
 it("looks at its subject from outside, and so does what tests share", () => {
   expect(files.flatMap(({ file, source }) => findPryings(source).map((found) => `${file}: ${found}`))).toEqual([]);
+});
+
+describe("a test that asks the graph", () => {
+  const documents = all.filter((file) => file.endsWith(".graphql")).map(read);
+  const definitions = documents.flatMap((text) => parse(text).definitions);
+
+  it("takes data for what its document says that it is", () => {
+    const graphs = files.filter(
+      ({ file, source }) => (file.startsWith("graphql/") && file !== "graphql/client.ts") || source.text.includes("graphql/client.js"),
+    );
+
+    expect(graphs.length).toBeGreaterThan(30);
+    expect(graphs.flatMap(({ file, source }) => findCastData(source).map((found) => `${file}: ${found}`))).toEqual([]);
+  });
+
+  it("is what each operation is for", () => {
+    const operations = definitions.flatMap((definition) => (definition.kind === "OperationDefinition" ? [definition.name?.value] : []));
+    const named = new Set(files.flatMap(({ source }) => source.text.match(/\b[A-Z]\w+Document\b/g) ?? []));
+
+    expect(operations.length).toBeGreaterThan(40);
+    expect(operations.filter((name) => !named.has(`${name}Document`))).toEqual([]);
+  });
+
+  it("spreads each fragment", () => {
+    const fragments = definitions.flatMap((definition) => (definition.kind === "FragmentDefinition" ? [definition.name.value] : []));
+    const spread = new Set(documents.flatMap((text) => text.match(/\.\.\.\w+/g) ?? []));
+
+    expect(fragments.filter((name) => !spread.has(`...${name}`))).toEqual([]);
+  });
+});
+
+describe("a cast of an answer's data", () => {
+  it.each([
+    "const { me } = answer.data as { me: object };",
+    "const usage = answer.data?.me as Usage | undefined;",
+    "const usage = (await ask()).data?.me?.usage as unknown as Usage;",
+  ])("is found: %s", (text) => {
+    expect(findCastData(toSource(text))).not.toEqual([]);
+  });
+
+  it.each(["const { me } = ok(answer);", "const answer = (await response.json()) as Answer;", "const id = answer.data?.me?.id;"])(
+    "is told apart from: %s",
+    (text) => {
+      expect(findCastData(toSource(text))).toEqual([]);
+    },
+  );
 });
 
 describe("a look at a private field", () => {

@@ -1,11 +1,26 @@
 /** The redirect flow for a consent page of somebody else's making. */
+
 import { createHash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { databaseOf } from "../e2e/money.js";
+import {
+  ApproveAuthorizationDocument,
+  type ApproveAuthorizationInput,
+  AuthorizationRequestByIdDocument,
+  type AuthorizationRequestShownFragment,
+  ChangeAppDocument,
+  type CreateApiKeyInput,
+  CreateAuthorizationRequestDocument,
+  type CreateAuthorizationRequestInput,
+  DenyAuthorizationDocument,
+  ExchangeAuthorizationCodeDocument,
+  MyNewestApiKeyDocument,
+  RegisterAppDocument,
+} from "../operations/generated/graphql.js";
 import { createClient, createKey } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type Person, signedIn, signIn, signUp } from "../support/sign-in.js";
-import { type Answer, codes, execute, field, type Loose, post, type Target } from "./client.js";
+import { codes, execute, ok, type Target } from "./client.js";
 
 const REDIRECT = "https://app.example/cb";
 
@@ -20,26 +35,22 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const REQUEST = `id redirectHost isRedirectRegistered expiresAt app { appKeyId name owner { handle githubUsername } }
-  asked { models creditBudget expiresInDays permissions } creditBudgetMax`;
-const CREATE = `mutation ($input: CreateAuthorizationRequestInput!) { createAuthorizationRequest(input: $input) { ${REQUEST} } }`;
-const GET = `query ($id: ID!) { authorizationRequest(id: $id) { ${REQUEST} } }`;
-const APPROVE = "mutation ($input: ApproveAuthorizationInput!) { approveAuthorization(input: $input) { redirectTo } }";
-const DENY = "mutation ($input: DenyAuthorizationInput!) { denyAuthorization(input: $input) { redirectTo } }";
-const EXCHANGE = `mutation ($input: ExchangeAuthorizationCodeInput!) {
-  exchangeAuthorizationCode(input: $input) { accessToken scope expiresIn }
-}`;
-
-async function as(who: Person, query: string, variables: Record<string, unknown>): Promise<Answer> {
-  return (await (await post(nobody, { query, variables }, signedIn(who))).json()) as Answer;
+/** A signed-in person's browser. */
+function browser(who: Person): Target {
+  return { ...nobody, headers: signedIn(who) };
 }
 
-async function ask(input: object = {}): Promise<Loose> {
-  return field(await as(person, CREATE, { input: { redirectUrl: REDIRECT, ...input } }), "createAuthorizationRequest");
+async function ask(input: Partial<CreateAuthorizationRequestInput> = {}): Promise<AuthorizationRequestShownFragment> {
+  const answer = await execute(browser(person), CreateAuthorizationRequestDocument, { input: { redirectUrl: REDIRECT, ...input } });
+  return ok(answer).createAuthorizationRequest;
 }
 
-function redirectOf(answer: Answer, mutation: string): URL {
-  return new URL(String(field(answer, mutation).redirectTo));
+function approve(who: Person, input: ApproveAuthorizationInput) {
+  return execute(browser(who), ApproveAuthorizationDocument, { input });
+}
+
+function deny(who: Person, id: string) {
+  return execute(browser(who), DenyAuthorizationDocument, { input: { id } });
 }
 
 it("is written down, shown again, narrowed, and approved once", async () => {
@@ -62,29 +73,30 @@ it("is written down, shown again, narrowed, and approved once", async () => {
     asked: { models: ["acme/chat"], creditBudget: "2.5", expiresInDays: 7, permissions: ["PROFILE", "USAGE"] },
     creditBudgetMax: "2.5",
   });
-  expect(field(await as(person, GET, { id: request.id }), "authorizationRequest")).toEqual(request);
-  const input = { id: request.id, creditBudget: "0.5", permissions: ["USAGE"], models: null };
-  const url = redirectOf(await as(person, APPROVE, { input }), "approveAuthorization");
+  const shown = await execute(browser(person), AuthorizationRequestByIdDocument, { id: request.id });
+  expect(ok(shown).authorizationRequest).toEqual(request);
+  const input: ApproveAuthorizationInput = { id: request.id, creditBudget: "0.5", permissions: ["USAGE"], models: null };
+  const url = new URL(ok(await approve(person, input)).approveAuthorization.redirectTo);
 
   const told = new URLSearchParams(url.hash.slice(1));
   expect([...told.keys()]).toEqual(["api_key", "state"]);
   const current = (await createClient(app.baseUrl, told.get("api_key")).get("/account/key")).json();
   expect(current).toMatchObject({ name: "Sketchpad", creditBudget: 0.5, permissions: ["usage"] });
-  expect(codes(await as(person, APPROVE, { input }))).toEqual(["CONFLICT"]);
-  expect(codes(await as(person, DENY, { input: { id: request.id } }))).toEqual(["CONFLICT"]);
+  expect(codes(await approve(person, input))).toEqual(["CONFLICT"]);
+  expect(codes(await deny(person, request.id))).toEqual(["CONFLICT"]);
 });
 
 it("is granted no more than the account has, as on the page", async () => {
   const poor = await signUp(app);
-  const create = async () =>
-    field(await as(poor, CREATE, { input: { redirectUrl: REDIRECT, creditBudget: "2" } }), "createAuthorizationRequest");
+  const asked = { input: { redirectUrl: REDIRECT, creditBudget: "2" } };
+  const create = async () => ok(await execute(browser(poor), CreateAuthorizationRequestDocument, asked)).createAuthorizationRequest;
   const request = await create();
 
-  const refused = await as(poor, APPROVE, { input: { id: request.id, creditBudget: "1.5" } });
-  const url = redirectOf(await as(poor, APPROVE, { input: { id: request.id } }), "approveAuthorization");
+  const refused = await approve(poor, { id: request.id, creditBudget: "1.5" });
+  const url = new URL(ok(await approve(poor, { id: request.id })).approveAuthorization.redirectTo);
   const again = await create();
   await databaseOf(app).prisma.account.update({ where: { id: poor.accountId }, data: { tierNanocredits: 0n } });
-  const broke = await as(poor, APPROVE, { input: { id: again.id } });
+  const broke = await approve(poor, { id: again.id });
 
   expect(request).toMatchObject({ asked: { creditBudget: "2" }, creditBudgetMax: "1" });
   expect(refused.errors?.[0]?.message).toBe("The budget can be at most the 1 credits that your account has.");
@@ -97,7 +109,7 @@ it("is granted no more than the account has, as on the page", async () => {
 it("is denied", async () => {
   const { id } = await ask({ state: "s" });
 
-  const url = redirectOf(await as(person, DENY, { input: { id } }), "denyAuthorization");
+  const url = new URL(ok(await deny(person, id)).denyAuthorization.redirectTo);
 
   expect(url.href).toBe("https://app.example/cb#error=access_denied&state=s");
 });
@@ -106,14 +118,17 @@ it("gives an app with a challenge a code, which is exchanged once", async () => 
   const codeVerifier = randomBytes(32).toString("base64url");
   const codeChallenge = createHash("sha256").update(codeVerifier).digest("base64url");
   const { id } = await ask({ codeChallenge, permissions: ["BALANCE"] });
-  const code = redirectOf(await as(person, APPROVE, { input: { id } }), "approveAuthorization").searchParams.get("code");
+  const { redirectTo } = ok(await approve(person, { id })).approveAuthorization;
+  const code = String(new URL(redirectTo).searchParams.get("code"));
+  const exchange = (verifier: string) =>
+    execute(nobody, ExchangeAuthorizationCodeDocument, { input: { code, redirectUrl: REDIRECT, codeVerifier: verifier } });
 
-  const wrong = await execute(nobody, EXCHANGE, { input: { code, redirectUrl: REDIRECT, codeVerifier: "w".repeat(43) } });
-  const right = await execute(nobody, EXCHANGE, { input: { code, redirectUrl: REDIRECT, codeVerifier } });
-  const again = await execute(nobody, EXCHANGE, { input: { code, redirectUrl: REDIRECT, codeVerifier } });
+  const wrong = await exchange("w".repeat(43));
+  const right = await exchange(codeVerifier);
+  const again = await exchange(codeVerifier);
 
   expect(codes(wrong)).toEqual(["BAD_REQUEST"]);
-  expect(field(right, "exchangeAuthorizationCode")).toEqual({
+  expect(ok(right).exchangeAuthorizationCode).toEqual({
     accessToken: expect.stringMatching(/^sk_\w{43}$/),
     scope: ["BALANCE"],
     expiresIn: 30 * 86_400,
@@ -125,17 +140,19 @@ describe("refuses", () => {
   it("keys, whatever they hold, and nobody at all", async () => {
     const { id } = await ask();
     const publishable = await createKey(app, { type: "publishable" });
-    const documents: [string, Record<string, unknown>][] = [
-      [CREATE, { input: { redirectUrl: REDIRECT } }],
-      [GET, { id }],
-      [APPROVE, { input: { id } }],
-      [DENY, { input: { id } }],
+    const askAs = async (target: Target) => [
+      await execute(target, CreateAuthorizationRequestDocument, { input: { redirectUrl: REDIRECT } }),
+      await execute(target, AuthorizationRequestByIdDocument, { id }),
+      await execute(target, ApproveAuthorizationDocument, { input: { id } }),
+      await execute(target, DenyAuthorizationDocument, { input: { id } }),
     ];
 
-    for (const [document, variables] of documents) {
-      expect(codes(await execute({ ...nobody, key: app.key }, document, variables))).toEqual(["FORBIDDEN"]);
-      expect(codes(await execute({ ...nobody, key: publishable.key }, document, variables))).toEqual(["FORBIDDEN"]);
-      expect(codes(await execute(nobody, document, variables))).toEqual(["UNAUTHORIZED"]);
+    for (const [key, code] of [
+      [app.key, "FORBIDDEN"],
+      [publishable.key, "FORBIDDEN"],
+      [null, "UNAUTHORIZED"],
+    ] as const) {
+      expect((await askAs({ ...nobody, key })).map(codes)).toEqual([[code], [code], [code], [code]]);
     }
   });
 
@@ -143,14 +160,14 @@ describe("refuses", () => {
     const { id } = await ask();
 
     for (const who of [await signIn(app, person), await signUp(app)]) {
-      expect(codes(await as(who, GET, { id }))).toEqual(["NOT_FOUND"]);
-      expect(codes(await as(who, APPROVE, { input: { id } }))).toEqual(["NOT_FOUND"]);
-      expect(codes(await as(who, DENY, { input: { id } }))).toEqual(["NOT_FOUND"]);
+      expect(codes(await execute(browser(who), AuthorizationRequestByIdDocument, { id }))).toEqual(["NOT_FOUND"]);
+      expect(codes(await approve(who, { id }))).toEqual(["NOT_FOUND"]);
+      expect(codes(await deny(who, id))).toEqual(["NOT_FOUND"]);
     }
-    expect(codes(await as(person, GET, { id: "no-id" }))).toEqual(["NOT_FOUND"]);
+    expect(codes(await execute(browser(person), AuthorizationRequestByIdDocument, { id: "no-id" }))).toEqual(["NOT_FOUND"]);
   });
 
-  it.each([
+  it.each<[what: string, input: Partial<CreateAuthorizationRequestInput>, param: string]>([
     ["javascript:", { redirectUrl: "javascript:alert(1)" }, "redirectUrl"],
     ["an unknown app", { appKey: "pk_0000000000000000000000" }, "appKey"],
     ["an unknown model", { models: ["acme/none"] }, "models"],
@@ -161,12 +178,14 @@ describe("refuses", () => {
     ["a short challenge", { codeChallenge: "a".repeat(42) }, "codeChallenge"],
     ["a long state", { state: "s".repeat(513) }, "state"],
   ])("a request that is not in order: %s", async (_what, input, param) => {
-    const answer = await as(person, CREATE, { input: { redirectUrl: REDIRECT, ...input } });
+    const answer = await execute(browser(person), CreateAuthorizationRequestDocument, {
+      input: { redirectUrl: REDIRECT, ...input },
+    });
 
     expect(answer.errors?.map(({ extensions }) => [extensions.code, extensions.param])).toEqual([["BAD_REQUEST", param]]);
   });
 
-  it.each([
+  it.each<[what: string, choice: Partial<ApproveAuthorizationInput>, param: string]>([
     ["a larger budget", { creditBudget: "2.500000001" }, "creditBudget"],
     ["more days", { expiresInDays: 8 }, "expiresInDays"],
     ["another permission", { permissions: ["BALANCE"] }, "permissions"],
@@ -175,33 +194,32 @@ describe("refuses", () => {
   ])("a grant of more than was asked for: %s", async (_what, choice, param) => {
     const { id } = await ask({ models: ["chat"], creditBudget: "2.5", expiresInDays: 7, permissions: ["PROFILE"] });
 
-    const answer = await as(person, APPROVE, { input: { id, ...choice } });
+    const answer = await approve(person, { id, ...choice });
 
     expect(answer.errors?.map(({ extensions }) => [extensions.code, extensions.param])).toEqual([["BAD_REQUEST", param]]);
-    expect(codes(await as(person, DENY, { input: { id } }))).toEqual([]);
+    expect(codes(await deny(person, id))).toEqual([]);
   });
 });
 
 it("leaves a key that is listed with its origin and its app, which has registered where it returns to", async () => {
   const owner = { ...nobody, key: app.key };
-  const create = "mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key apiKey { id redirectUrls } } }";
-  const update = "mutation ($input: UpdateApiKeyInput!) { updateApiKey(input: $input) { redirectUrls } }";
-  const input = { name: "Sketchpad", type: "PUBLISHABLE", redirectUrls: [REDIRECT] };
-  const created = field(await execute(owner, create, { input }), "createApiKey");
-  const appKeyId = created.apiKey?.id;
+  const input: CreateApiKeyInput = { name: "Sketchpad", type: "PUBLISHABLE", redirectUrls: [REDIRECT] };
+  const created = ok(await execute(owner, RegisterAppDocument, { input })).createApiKey;
   const { id } = await ask({ appKey: created.key });
-  await as(person, APPROVE, { input: { id } });
+  await approve(person, { id });
 
-  const keys = await as(person, "{ me { apiKeys(first: 1) { edges { node { name origin app { id name } redirectUrls } } } } }", {});
+  const { me } = ok(await execute(browser(person), MyNewestApiKeyDocument));
 
-  expect(created.apiKey?.redirectUrls).toEqual([REDIRECT]);
-  expect(field(keys, "me").apiKeys?.edges?.[0]?.node).toEqual({
+  expect(created.apiKey.redirectUrls).toEqual([REDIRECT]);
+  expect(me.apiKeys?.edges[0]?.node).toEqual({
     name: "Sketchpad",
     origin: "REDIRECT_FLOW",
-    app: { id: appKeyId, name: "Sketchpad" },
+    app: { id: created.apiKey.restId, name: "Sketchpad" },
     redirectUrls: [],
   });
-  const changed = await execute(owner, update, { input: { id: appKeyId, redirectUrls: ["https://app.example/new"] } });
-  expect(field(changed, "updateApiKey")).toEqual({ redirectUrls: ["https://app.example/new"] });
-  expect(codes(await execute(owner, update, { input: { id: appKeyId, redirectUrls: ["data:x"] } }))).toEqual(["BAD_REQUEST"]);
+  const change = (redirectUrls: readonly string[]) =>
+    execute(owner, ChangeAppDocument, { input: { id: created.apiKey.restId, redirectUrls } });
+  const moved = ok(await change(["https://app.example/new"])).updateApiKey;
+  expect(moved).toEqual({ apiKey: { redirectUrls: ["https://app.example/new"] } });
+  expect(codes(await change(["data:x"]))).toEqual(["BAD_REQUEST"]);
 });

@@ -32,7 +32,7 @@ export interface Answer<Data = Fields> {
 }
 
 /** What a document is given: nothing where all of its variables have defaults. */
-type Given<Variables> = Record<never, never> extends Variables ? readonly [variables?: Variables] : readonly [variables: Variables];
+export type Given<Variables> = Record<never, never> extends Variables ? readonly [variables?: Variables] : readonly [variables: Variables];
 
 /** A document as text, such as one that is wrong on purpose. */
 export interface Document {

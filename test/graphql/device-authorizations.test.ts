@@ -1,16 +1,32 @@
 /** The device flow over GraphQL: what a dashboard needs for a device page of its own, and what a device needs. */
+
 import { createClient } from "graphql-ws";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { createUserCode } from "../../src/services/authorizations/device-codes.js";
 import { USER_CODE_GUESSES_PER_MINUTE } from "../../src/services/authorizations/limits.js";
 import { databaseOf } from "../e2e/money.js";
+import {
+  ApproveDeviceAuthorizationDocument,
+  type ApproveDeviceAuthorizationInput,
+  CreateApiKeyDocument,
+  type CreateApiKeyInput,
+  CreateDeviceAuthorizationDocument,
+  type CreateDeviceAuthorizationInput,
+  type CreateDeviceAuthorizationMutation,
+  CurrentApiKeyDocument,
+  DenyDeviceAuthorizationDocument,
+  DeviceAuthorizationByCodeDocument,
+  DeviceAuthorizationChangedDocument,
+  RedeemDeviceCodeDocument,
+  UserInfoDocument,
+} from "../operations/generated/graphql.js";
 import { createKey } from "../rest/client.js";
 import { createStranger } from "../rest/seed.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { countListeners } from "../support/listeners.js";
 import { type Person, signedIn, signUp } from "../support/sign-in.js";
-import { type Answer, codes, execute, field, type Loose, post, subscribeWith, type Target, TRANSPORTS } from "./client.js";
+import { codes, execute, executeText, ok, subscribeWith, type Target, TRANSPORTS } from "./client.js";
 
 let app: TestApp;
 let listening: ReturnType<typeof countListeners>;
@@ -27,35 +43,31 @@ afterAll(() => app.close());
 // They all come from one address.
 beforeEach(() => databaseOf(app).prisma.deviceAuthorization.deleteMany());
 
-const CREATE = `mutation ($input: CreateDeviceAuthorizationInput!) {
-  createDeviceAuthorization(input: $input) { deviceCode userCode verificationUri verificationUriComplete expiresIn interval }
-}`;
-const REDEEM = `mutation ($input: RedeemDeviceCodeInput!) {
-  redeemDeviceCode(input: $input) {
-    __typename
-    ... on DeviceToken { accessToken scope expiresIn }
-    ... on DeviceTokenRefusal { error description interval }
-  }
-}`;
-const DEVICE = `userCode status clientAddress createdAt expiresAt decidedAt
-  app { appKeyId name owner { handle githubUsername } }
-  asked { models creditBudget expiresInDays permissions }
-  granted { models creditBudget expiresInDays permissions }`;
-const FIND = `query ($userCode: String!) { deviceAuthorization(userCode: $userCode) { ${DEVICE} } }`;
-const APPROVE = `mutation ($input: ApproveDeviceAuthorizationInput!) { approveDeviceAuthorization(input: $input) { ${DEVICE} } }`;
-const DENY = `mutation ($input: DenyDeviceAuthorizationInput!) { denyDeviceAuthorization(input: $input) { status } }`;
-const WATCH = `subscription ($userCode: String!) { deviceAuthorizationChanged(userCode: $userCode) { status granted { creditBudget } } }`;
+type Device = NonNullable<CreateDeviceAuthorizationMutation["createDeviceAuthorization"]>;
 
-async function as(who: Person, query: string, variables: Record<string, unknown>): Promise<Answer> {
-  return (await (await post(nobody, { query, variables }, signedIn(who))).json()) as Answer;
+/** A signed-in person's browser. */
+function browser(who: Person): Target {
+  return { ...nobody, headers: signedIn(who) };
 }
 
-async function ask(input: object = {}): Promise<Loose> {
-  return field(await execute(nobody, CREATE, { input }), "createDeviceAuthorization");
+async function ask(input: CreateDeviceAuthorizationInput = {}): Promise<Device> {
+  return ok(await execute(nobody, CreateDeviceAuthorizationDocument, { input })).createDeviceAuthorization;
 }
 
-async function redeem(deviceCode: unknown): Promise<Loose> {
-  return field(await execute(nobody, REDEEM, { input: { deviceCode } }), "redeemDeviceCode");
+async function redeem(deviceCode: string) {
+  return ok(await execute(nobody, RedeemDeviceCodeDocument, { input: { deviceCode } })).redeemDeviceCode;
+}
+
+function find(who: Person, userCode: string) {
+  return execute(browser(who), DeviceAuthorizationByCodeDocument, { userCode });
+}
+
+function approve(who: Person, input: ApproveDeviceAuthorizationInput) {
+  return execute(browser(who), ApproveDeviceAuthorizationDocument, { input });
+}
+
+function deny(who: Person, userCode: string) {
+  return execute(browser(who), DenyDeviceAuthorizationDocument, { input: { userCode } });
 }
 
 it("begins, shows, narrows, approves and hands the key over", async () => {
@@ -64,7 +76,7 @@ it("begins, shows, narrows, approves and hands the key over", async () => {
   expect(device).toMatchObject({
     expiresIn: 1_800,
     interval: 5,
-    verificationUriComplete: `${String(device.verificationUri)}?user_code=${String(device.userCode)}`,
+    verificationUriComplete: `${device.verificationUri}?user_code=${device.userCode}`,
   });
   expect(await redeem(device.deviceCode)).toEqual({
     __typename: "DeviceTokenRefusal",
@@ -74,10 +86,9 @@ it("begins, shows, narrows, approves and hands the key over", async () => {
   });
   expect(await redeem(device.deviceCode)).toMatchObject({ error: "SLOW_DOWN", interval: 10 });
 
-  const seen = field(await as(person, FIND, { userCode: device.userCode }), "deviceAuthorization");
-  const approved = await as(person, APPROVE, {
-    input: { userCode: device.userCode, models: ["chat"], creditBudget: "0.5", expiresInDays: 2, permissions: ["USAGE"] },
-  });
+  const seen = ok(await find(person, device.userCode)).deviceAuthorization;
+  const narrowed: Partial<ApproveDeviceAuthorizationInput> = { models: ["chat"], creditBudget: "0.5", expiresInDays: 2 };
+  const approved = await approve(person, { userCode: device.userCode, permissions: ["USAGE"], ...narrowed });
 
   expect(seen).toMatchObject({
     status: "PENDING",
@@ -87,23 +98,24 @@ it("begins, shows, narrows, approves and hands the key over", async () => {
     granted: null,
     decidedAt: null,
   });
-  expect(field(approved, "approveDeviceAuthorization")).toMatchObject({
+  expect(ok(approved).approveDeviceAuthorization).toMatchObject({
     status: "APPROVED",
     granted: { models: ["acme/chat"], creditBudget: "0.5", expiresInDays: 2, permissions: ["USAGE"] },
   });
   const token = await redeem(device.deviceCode);
   expect(token).toEqual({ __typename: "DeviceToken", accessToken: expect.stringMatching(/^sk_/), scope: ["USAGE"], expiresIn: 172_800 });
   expect(await redeem(device.deviceCode)).toMatchObject({ error: "INVALID_GRANT", interval: null });
-  const { data } = await execute({ ...app, key: String(token.accessToken) }, "{ apiKey { name creditBudget } }");
-  expect(data).toEqual({ apiKey: { name: "Notebook", creditBudget: "0.5" } });
+  const key = token.__typename === "DeviceToken" ? token.accessToken : null;
+  const { me } = ok(await execute({ ...app, key }, CurrentApiKeyDocument));
+  expect(me.currentApiKey).toMatchObject({ name: "Notebook", creditBudget: "0.5" });
 });
 
 it("denies, and takes null for what is left out", async () => {
   const [denied, approved] = [await ask(), await ask({ scope: null, clientId: null })];
 
-  expect(field(await as(person, DENY, { input: { userCode: denied.userCode } }), "denyDeviceAuthorization")).toEqual({ status: "DENIED" });
+  expect(ok(await deny(person, denied.userCode)).denyDeviceAuthorization).toEqual({ status: "DENIED" });
   const input = { userCode: approved.userCode, models: null, creditBudget: null, expiresInDays: null, permissions: null };
-  expect(field(await as(person, APPROVE, { input }), "approveDeviceAuthorization")).toMatchObject({
+  expect(ok(await approve(person, input)).approveDeviceAuthorization).toMatchObject({
     app: null,
     granted: { models: null, creditBudget: "5", expiresInDays: 30, permissions: [] },
   });
@@ -113,16 +125,16 @@ it("denies, and takes null for what is left out", async () => {
 it("refuses with the codes of the errors that REST has", async () => {
   const { userCode } = await ask({ scope: "usage" });
 
-  expect(codes(await execute(nobody, CREATE, { input: { clientId: "pk_unknown" } }))).toEqual(["BAD_REQUEST"]);
-  expect(codes(await execute(nobody, CREATE, { input: { scope: "keys" } }))).toEqual(["BAD_REQUEST"]);
+  expect(codes(await execute(nobody, CreateDeviceAuthorizationDocument, { input: { clientId: "pk_unknown" } }))).toEqual(["BAD_REQUEST"]);
+  expect(codes(await execute(nobody, CreateDeviceAuthorizationDocument, { input: { scope: "keys" } }))).toEqual(["BAD_REQUEST"]);
   expect(await redeem("unknown")).toMatchObject({ error: "INVALID_GRANT" });
-  expect(codes(await as(person, FIND, { userCode: "BCDF-GHJKL" }))).toEqual(["BAD_REQUEST"]);
-  expect(codes(await as(person, FIND, { userCode: createUserCode() }))).toEqual(["NOT_FOUND"]);
-  expect(codes(await as(person, APPROVE, { input: { userCode, creditBudget: "5.000000001" } }))).toEqual(["BAD_REQUEST"]);
-  expect(codes(await as(person, APPROVE, { input: { userCode, permissions: ["KEYS"] } }))).toEqual(["BAD_REQUEST"]);
-  expect(codes(await as(person, APPROVE, { input: { userCode, models: [] } }))).toEqual(["BAD_REQUEST"]);
-  expect(codes(await as(person, DENY, { input: { userCode } }))).toEqual([]);
-  expect(codes(await as(person, APPROVE, { input: { userCode } }))).toEqual(["CONFLICT"]);
+  expect(codes(await find(person, "BCDF-GHJKL"))).toEqual(["BAD_REQUEST"]);
+  expect(codes(await find(person, createUserCode()))).toEqual(["NOT_FOUND"]);
+  expect(codes(await approve(person, { userCode, creditBudget: "5.000000001" }))).toEqual(["BAD_REQUEST"]);
+  expect(codes(await approve(person, { userCode, permissions: ["KEYS"] }))).toEqual(["BAD_REQUEST"]);
+  expect(codes(await approve(person, { userCode, models: [] }))).toEqual(["BAD_REQUEST"]);
+  expect(codes(await deny(person, userCode))).toEqual([]);
+  expect(codes(await approve(person, { userCode }))).toEqual(["CONFLICT"]);
 });
 
 it("lets people decide and nobody else, and asks one thing at a time", async () => {
@@ -137,32 +149,30 @@ it("lets people decide and nobody else, and asks one thing at a time", async () 
     [publishable.key, "FORBIDDEN"],
   ] as const) {
     const target = { ...app, key };
-    expect(codes(await execute(target, FIND, { userCode }))).toEqual([code]);
-    expect(codes(await execute(target, APPROVE, { input: { userCode } }))).toEqual([code]);
-    expect(codes(await execute(target, DENY, { input: { userCode } }))).toEqual([code]);
+    expect(codes(await execute(target, DeviceAuthorizationByCodeDocument, { userCode }))).toEqual([code]);
+    expect(codes(await execute(target, ApproveDeviceAuthorizationDocument, { input: { userCode } }))).toEqual([code]);
+    expect(codes(await execute(target, DenyDeviceAuthorizationDocument, { input: { userCode } }))).toEqual([code]);
   }
-  const twice = await as(
-    person,
-    `{ a: deviceAuthorization(userCode: "${userCode}") { status } b: deviceAuthorization(userCode: "BCDFGHJK") { status } }`,
-    {},
-  );
+  const twice = await executeText(browser(person), {
+    query: `{ a: deviceAuthorization(userCode: "${userCode}") { status } b: deviceAuthorization(userCode: "BCDFGHJK") { status } }`,
+  });
   expect(twice.errors?.[0]?.message).toContain("only one of");
-  expect(field(await as(person, FIND, { userCode }), "deviceAuthorization").status).toBe("PENDING");
+  expect(ok(await find(person, userCode)).deviceAuthorization.status).toBe("PENDING");
 });
 
 it("counts wrong codes, whatever they are sent to, for that account alone", async () => {
   const [guesser, { userCode }] = [await signUp(app), await ask()];
   for (let index = 0; index < USER_CODE_GUESSES_PER_MINUTE - 2; index += 1) {
-    expect(codes(await as(guesser, FIND, { userCode: createUserCode() }))).toEqual(["NOT_FOUND"]);
+    expect(codes(await find(guesser, createUserCode()))).toEqual(["NOT_FOUND"]);
   }
-  expect(codes(await as(guesser, DENY, { input: { userCode: createUserCode() } }))).toEqual(["NOT_FOUND"]);
-  expect(codes(await as(guesser, APPROVE, { input: { userCode: createUserCode() } }))).toEqual(["NOT_FOUND"]);
+  expect(codes(await deny(guesser, createUserCode()))).toEqual(["NOT_FOUND"]);
+  expect(codes(await approve(guesser, { userCode: createUserCode() }))).toEqual(["NOT_FOUND"]);
 
-  const refused = await as(guesser, FIND, { userCode });
+  const refused = await find(guesser, userCode);
 
   expect(codes(refused)).toEqual(["RATE_LIMITED"]);
   expect(refused.errors?.[0]?.extensions.retryAfterSeconds).toBeGreaterThan(0);
-  expect(codes(await as(person, FIND, { userCode }))).toEqual([]);
+  expect(codes(await find(person, userCode))).toEqual([]);
 });
 
 describe("deviceAuthorizationChanged", () => {
@@ -179,15 +189,15 @@ describe("deviceAuthorizationChanged", () => {
   it("tells a signed-in person's page each change, until the device has its key", async () => {
     const device = await ask();
     const client = connectAs(person);
-    const live = subscribeWith(client, { query: WATCH, variables: { userCode: device.userCode } });
+    const live = subscribeWith(client, DeviceAuthorizationChangedDocument, { userCode: device.userCode });
     const first = live.next();
     await untilWatched(device.userCode);
 
-    await as(person, APPROVE, { input: { userCode: device.userCode, creditBudget: "1" } });
-    expect(field(await first, "deviceAuthorizationChanged")).toEqual({ status: "APPROVED", granted: { creditBudget: "1" } });
+    await approve(person, { userCode: device.userCode, creditBudget: "1" });
+    expect(ok(await first).deviceAuthorizationChanged).toEqual({ status: "APPROVED", granted: { creditBudget: "1" } });
     await redeem(device.deviceCode);
 
-    expect(field(await live.next(), "deviceAuthorizationChanged").status).toBe("USED");
+    expect(ok(await live.next()).deviceAuthorizationChanged.status).toBe("USED");
     expect(await live.next()).toBeNull();
     await client.dispose();
   });
@@ -197,28 +207,28 @@ describe("deviceAuthorizationChanged", () => {
     const { userCode } = await ask();
     const client = connectAs(guesser);
     const answer = async (code: string) =>
-      codes((await subscribeWith(client, { query: WATCH, variables: { userCode: code } }).next()) ?? {});
+      codes((await subscribeWith(client, DeviceAuthorizationChangedDocument, { userCode: code }).next()) ?? {});
 
     for (let index = 0; index < USER_CODE_GUESSES_PER_MINUTE; index += 1) expect(await answer(createUserCode())).toEqual(["NOT_FOUND"]);
     expect(await answer(createUserCode())).toEqual(["RATE_LIMITED"]);
-    expect(await answer(String(userCode))).toEqual(["RATE_LIMITED"]);
+    expect(await answer(userCode)).toEqual(["RATE_LIMITED"]);
     await client.dispose();
   });
 
   describe.each(TRANSPORTS)("over %s", (_name, subscribe) => {
     it("tells a key that manages keys of a denial, and of no grant of somebody else's", async () => {
       const [denied, approved] = [await ask(), await ask()];
-      const watch = (device: Loose) => subscribe(app, { query: WATCH, variables: { userCode: device.userCode } });
+      const watch = (device: Device) => subscribe(app, DeviceAuthorizationChangedDocument, { userCode: device.userCode });
       const [first, second] = [watch(denied), watch(approved)];
       const [next, other] = [first.next(), second.next()];
       await untilWatched(denied.userCode, 2);
 
-      await as(person, DENY, { input: { userCode: denied.userCode } });
-      await as(person, APPROVE, { input: { userCode: approved.userCode } });
+      await deny(person, denied.userCode);
+      await approve(person, { userCode: approved.userCode });
 
-      expect(field(await next, "deviceAuthorizationChanged")).toEqual({ status: "DENIED", granted: null });
+      expect(ok(await next).deviceAuthorizationChanged).toEqual({ status: "DENIED", granted: null });
       expect(await first.next()).toBeNull();
-      expect(field(await other, "deviceAuthorizationChanged")).toEqual({ status: "APPROVED", granted: null });
+      expect(ok(await other).deviceAuthorizationChanged).toEqual({ status: "APPROVED", granted: null });
       second.leave();
     });
 
@@ -232,7 +242,7 @@ describe("deviceAuthorizationChanged", () => {
         [weak.key, "FORBIDDEN"],
         [publishable.key, "FORBIDDEN"],
       ] as const) {
-        const answers = await subscribe({ ...app, key }, { query: WATCH, variables: { userCode } }).rest();
+        const answers = await subscribe({ ...app, key }, DeviceAuthorizationChangedDocument, { userCode }).rest();
         expect(answers.flatMap(codes)).toEqual([code]);
       }
     });
@@ -240,23 +250,20 @@ describe("deviceAuthorizationChanged", () => {
 });
 
 it("tells whose key it is, and more to those that may know", async () => {
-  const QUERY = "{ userInfo { sub preferredUsername picture name email emailVerified } }";
-  const keyOf = async (input: object) => {
-    const mutation = "mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key } }";
-    return String(field(await as(person, mutation, { input: { name: "info", ...input } }), "createApiKey").key);
-  };
+  const keyOf = async (input: Partial<CreateApiKeyInput>) =>
+    ok(await execute(browser(person), CreateApiKeyDocument, { input: { name: "info", ...input } })).createApiKey.key;
   const always = { sub: person.accountId, preferredUsername: expect.stringMatching(/\S/), picture: null };
 
-  const known = await execute({ ...app, key: await keyOf({ accountPermissions: ["PROFILE"] }) }, QUERY);
-  const unknown = await execute({ ...app, key: await keyOf({ type: "PUBLISHABLE" }) }, QUERY);
+  const known = await execute({ ...app, key: await keyOf({ accountPermissions: ["PROFILE"] }) }, UserInfoDocument);
+  const unknown = await execute({ ...app, key: await keyOf({ type: "PUBLISHABLE" }) }, UserInfoDocument);
 
   expect(known.data).toEqual({ userInfo: { ...always, name: "Ada", email: person.email, emailVerified: false } });
   expect(unknown.data).toEqual({ userInfo: { ...always, name: null, email: null, emailVerified: null } });
-  expect(codes(await execute(nobody, QUERY))).toEqual(["UNAUTHORIZED"]);
+  expect(codes(await execute(nobody, UserInfoDocument))).toEqual(["UNAUTHORIZED"]);
 });
 
 /** Until `count` subscriptions listen and have looked at how it stands. */
-async function untilWatched(userCode: unknown, count = 1): Promise<void> {
+async function untilWatched(userCode: string, count = 1): Promise<void> {
   await expect.poll(() => listening("device-authorization-changed")).toBe(count);
-  await as(person, FIND, { userCode });
+  await find(person, userCode);
 }

@@ -3,11 +3,12 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { IDEMPOTENT_ANSWER_BYTES_MAX } from "../../src/services/idempotency/limits.js";
 import type { Database } from "../../src/store/database.js";
+import { ChatDocument, type ChatMutation, CreateApiKeyDocument, WhoAmIDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { chatCompletion } from "../support/openai-bodies.js";
 import { errorReply, json } from "../support/upstream-replies.js";
-import { type Answer, codes, post } from "./client.js";
+import { type Answer, codes, execute, executeText, ok, type Target } from "./client.js";
 
 let app: TestApp;
 let database: Database;
@@ -26,17 +27,16 @@ beforeEach(() => {
   key = randomUUID();
 });
 
-const CHAT = `mutation ($content: String) {
-  createChatCompletion(input: { messages: [{ role: USER, content: $content }] }) { completion { choices { message { content } } } receipt { generationId cost } }
-}`;
-
-interface Replayed extends Answer {
+interface Replayed<Data> extends Answer<Data> {
   readonly extensions?: { readonly idempotentReplay?: boolean };
 }
 
-async function ask(query = CHAT, variables: Record<string, unknown> = { content: "Hello" }): Promise<Replayed> {
-  const response = await post(app, { query, variables }, { "Idempotency-Key": key });
-  return (await response.json()) as Replayed;
+function ask(content = "Hello"): Promise<Replayed<ChatMutation>> {
+  return execute(keyed(), ChatDocument, { input: { messages: [{ role: "USER", content }] } });
+}
+
+function keyed(): Target {
+  return { ...app, headers: { "Idempotency-Key": key } };
 }
 
 async function counted<Result>(work: () => Promise<Result>): Promise<{ result: Result; charges: number }> {
@@ -64,10 +64,10 @@ describe("an Idempotency-Key on GraphQL", () => {
     const { result, charges } = await counted(async () => [await ask(), await ask()]);
 
     const [first, refused] = result;
-    const answered = first?.data?.createChatCompletion as { readonly receipt: object } | undefined;
+    const { generationId, cost } = first?.data?.createChatCompletion?.receipt ?? {};
     expect(refused?.errors?.[0]).toMatchObject({
       message: expect.stringContaining("too large to keep"),
-      extensions: { code: "CONFLICT", details: answered?.receipt },
+      extensions: { code: "CONFLICT", details: { generationId, cost } },
     });
     expect(charges).toBe(1);
   });
@@ -86,15 +86,16 @@ describe("an Idempotency-Key on GraphQL", () => {
     app.upstream.replyNext(errorReply(500));
 
     expect(codes(await ask())).toEqual(["UPSTREAM_ERROR"]);
-    expect((await ask(CHAT, { content: "Other" })).errors).toBeUndefined();
+    expect((await ask("Other")).errors).toBeUndefined();
     expect(codes(await ask())).toEqual(["CONFLICT"]);
   });
 
   it("is refused with a second root field, whatever hides it, and with a key that is none", async () => {
+    const askText = (query: string) => executeText(keyed(), { query });
     const chat = 'createChatCompletion(input: { messages: [{ role: USER, content: "Hi" }] }) { receipt { generationId } }';
     const { charges } = await counted(async () => {
-      expect(codes(await ask(`mutation { one: ${chat} two: ${chat} }`, {}))).toEqual(["BAD_REQUEST"]);
-      expect(codes(await ask(`mutation { ...Two } fragment Two on Mutation { one: ${chat} ... { two: ${chat} } }`, {}))).toEqual([
+      expect(codes(await askText(`mutation { one: ${chat} two: ${chat} }`))).toEqual(["BAD_REQUEST"]);
+      expect(codes(await askText(`mutation { ...Two } fragment Two on Mutation { one: ${chat} ... { two: ${chat} } }`))).toEqual([
         "BAD_REQUEST",
       ]);
       key = "k".repeat(256);
@@ -107,21 +108,21 @@ describe("an Idempotency-Key on GraphQL", () => {
     const chat = 'createChatCompletion(input: { messages: [{ role: USER, content: "Hi" }] }) { receipt { generationId } }';
     app.upstream.replyNext(json(chatCompletion()));
 
-    const { result, charges } = await counted(() => ask(`mutation { ...One ...One ${chat} } fragment One on Mutation { ${chat} }`, {}));
+    const { result, charges } = await counted(() =>
+      executeText(keyed(), { query: `mutation { ...One ...One ${chat} } fragment One on Mutation { ${chat} }` }),
+    );
 
     expect(result.errors).toBeUndefined();
     expect(charges).toBe(1);
   });
 
   it("means nothing to other operations", async () => {
-    const create = 'mutation { createApiKey(input: { name: "a" }) { key } }';
+    const create = async () => ok(await execute(keyed(), CreateApiKeyDocument, { input: { name: "a" } })).createApiKey;
 
-    const [first, second] = [await ask(create, {}), await ask(create, {})];
-    const query = await ask("{ me { id } }", {});
+    const [first, second] = [await create(), await create()];
+    ok(await execute(keyed(), WhoAmIDocument));
 
-    expect(first.data?.createApiKey).toBeTruthy();
-    expect(second.data).not.toEqual(first.data);
-    expect(query.data?.me).toBeTruthy();
+    expect(second.key).not.toBe(first.key);
     expect(await database.prisma.idempotentRequest.count({ where: { key } })).toBe(0);
   });
 });

@@ -1,15 +1,18 @@
 /** Connected apps over GraphQL. */
+
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { TOOLKIT_CHARS_MAX, TOOLKIT_SEARCH_CHARS_MAX } from "../../src/services/integrations/limits.js";
 import { createPayer, databaseOf, type Payer } from "../e2e/money.js";
+import {
+  ConnectIntegrationDocument,
+  DeleteIntegrationDocument,
+  IntegrationToolkitsDocument,
+  type IntegrationToolkitsQueryVariables,
+  MyIntegrationsDocument,
+} from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { visit } from "../support/visitor.js";
-import { type Answer, codes, execute, field } from "./client.js";
-
-const CONNECT = "mutation($toolkit: String!) { connectIntegration(input: { toolkit: $toolkit }) { id url } }";
-const DELETE = "mutation($id: ID!) { deleteIntegration(input: { id: $id }) { id } }";
-const LIST = "{ me { integrations { id toolkit name description logo alias status } } }";
-const TOOLKITS = "query($search: String) { integrationToolkits(search: $search) { slug name description logo } }";
+import { codes, execute, executeText, ok } from "./client.js";
 
 let app: TestApp;
 let payer: Payer;
@@ -23,21 +26,22 @@ beforeEach(async () => {
 });
 afterAll(() => app.close());
 
-const ask = (query: string, variables: Record<string, unknown> = {}, key = payer.key): Promise<Answer> =>
-  execute({ ...app, key }, query, variables);
+const connect = (toolkit: string) => execute({ ...app, key: payer.key }, ConnectIntegrationDocument, { toolkit });
+const remove = (id: string, key = payer.key) => execute({ ...app, key }, DeleteIntegrationDocument, { id });
+const find = (variables: IntegrationToolkitsQueryVariables) => execute({ ...app, key: payer.key }, IntegrationToolkitsDocument, variables);
 
-async function listed(): Promise<unknown> {
-  return field<{ integrations: unknown }>(await ask(LIST), "me").integrations;
+async function listed() {
+  return ok(await execute({ ...app, key: payer.key }, MyIntegrationsDocument)).me.integrations;
 }
 
 describe("connected apps", () => {
   it("are begun, approved on the page, listed and ended", async () => {
-    const { id, url } = field<{ id: string; url: string }>(await ask(CONNECT, { toolkit: "calendar" }), "connectIntegration");
+    const { id, url } = ok(await connect("calendar")).connectIntegration;
     const { pathname, search } = new URL(url);
     const person = visit(app.baseUrl, { cookie: "sluice_form=AAAAAAAAAAAAAAAAAAAAAA" });
     await person.send(await person.open(pathname + search), pathname, { decision: "approve", alias: "Home" });
     const shown = await listed();
-    const removed = await ask(DELETE, { id });
+    const removed = await remove(id);
 
     expect(shown).toEqual([
       {
@@ -45,15 +49,15 @@ describe("connected apps", () => {
         ...{ logo: null, alias: "Home", status: "ACTIVE" },
       },
     ]);
-    expect(field(removed, "deleteIntegration")).toEqual({ id });
+    expect(ok(removed).deleteIntegration).toEqual({ id });
     expect(await listed()).toEqual([]);
-    expect(codes(await ask(DELETE, { id }))).toEqual(["NOT_FOUND"]);
+    expect(codes(await remove(id))).toEqual(["NOT_FOUND"]);
   });
 
   it("are nobody else's", async () => {
-    const { id } = field<{ id: string }>(await ask(CONNECT, { toolkit: "notes" }), "connectIntegration");
+    const { id } = ok(await connect("notes")).connectIntegration;
 
-    expect(codes(await ask(DELETE, { id }, app.key))).toEqual(["NOT_FOUND"]);
+    expect(codes(await remove(id, app.key))).toEqual(["NOT_FOUND"]);
     expect(await listed()).toHaveLength(1);
   });
 
@@ -64,7 +68,7 @@ describe("connected apps", () => {
     ["100 characters that name none", "a".repeat(TOOLKIT_CHARS_MAX)],
     ["one that there is not", "fax"],
   ])("are not begun with %s", async (_name, toolkit) => {
-    const answer = await ask(CONNECT, { toolkit });
+    const answer = await connect(toolkit);
 
     expect(codes(answer)).toEqual(["BAD_REQUEST"]);
     expect(answer.errors?.[0]?.extensions.param).toBe("toolkit");
@@ -72,8 +76,9 @@ describe("connected apps", () => {
   });
 
   it("are not begun with another field, nor twice in one document", async () => {
-    const more = await ask('mutation { connectIntegration(input: { toolkit: "notes", callbackUrl: "https://evil.example" }) { id } }');
-    const two = await ask(
+    const askText = (query: string) => executeText({ ...app, key: payer.key }, { query });
+    const more = await askText('mutation { connectIntegration(input: { toolkit: "notes", callbackUrl: "https://evil.example" }) { id } }');
+    const two = await askText(
       'mutation { a: connectIntegration(input: { toolkit: "notes" }) { id } b: connectIntegration(input: { toolkit: "mail" }) { id } }',
     );
 
@@ -84,19 +89,19 @@ describe("connected apps", () => {
 });
 
 describe("toolkits", () => {
-  it.each([
+  it.each<[IntegrationToolkitsQueryVariables, string[]]>([
     [{}, ["notes", "mail", "calendar"]],
     [{ search: null }, ["notes", "mail", "calendar"]],
     [{ search: "Mail" }, ["mail"]],
     [{ search: "a".repeat(TOOLKIT_SEARCH_CHARS_MAX) }, []],
   ])("are found with %o", async (variables, slugs) => {
-    const found = field<{ slug: string }[]>(await ask(TOOLKITS, variables), "integrationToolkits");
+    const { integrationToolkits } = ok(await find(variables));
 
-    expect(found.map(({ slug }) => slug)).toEqual(slugs);
+    expect(integrationToolkits.map(({ slug }) => slug)).toEqual(slugs);
   });
 
   it("are not searched with 101 characters", async () => {
-    const answer = await ask(TOOLKITS, { search: "a".repeat(TOOLKIT_SEARCH_CHARS_MAX + 1) });
+    const answer = await find({ search: "a".repeat(TOOLKIT_SEARCH_CHARS_MAX + 1) });
 
     expect(codes(answer)).toEqual(["BAD_REQUEST"]);
     expect(answer.errors?.[0]?.extensions.param).toBe("search");

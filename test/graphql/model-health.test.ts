@@ -1,25 +1,24 @@
 /** Registered models in the catalog's GraphQL face, and their health as their owners watch it. */
+
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { toGlobalId } from "../../src/graphql/global-ids.js";
 import { PENDING_CHANGE_MS } from "../../src/services/community-models/limits.js";
 import {
+  type ChatCompletionInput,
+  ChatDocument,
+  CreateApiKeyDocument,
   HealthOfModelsDocument,
   type HealthOfModelsQueryVariables,
   ModelFallbacksDocument,
   ModelHealthChangedDocument,
   type ModelHealthChangedSubscriptionVariables,
   RegisteredModelDocument,
+  StreamChatDocument,
 } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMember, deleteModel, healthOf, type Member, registerModel } from "../support/community-models.js";
 import { errorReply } from "../support/upstream-replies.js";
-import { codes, execute, field, type Loose, ok, subscribeSse, TRANSPORTS } from "./client.js";
-
-const CALL = /* GraphQL */ `
-  mutation ($model: String!) {
-    createChatCompletion(input: { model: $model, messages: [{ role: USER, content: "Hi" }] }) { receipt { modelUsed } }
-  }
-`;
+import { codes, execute, ok, subscribeSse, TRANSPORTS } from "./client.js";
 
 let app: TestApp;
 let owner: Member;
@@ -31,7 +30,8 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const call = (model: string) => execute({ ...app, key: other.key }, CALL, { model });
+const greeting = (model: string): ChatCompletionInput => ({ model, messages: [{ role: "USER", content: "Hi" }] });
+const call = (model: string) => execute({ ...app, key: other.key }, ChatDocument, { input: greeting(model) });
 
 describe.each(TRANSPORTS)("modelHealthChanged over %s", (_name, subscribe) => {
   it("tells an owner of each model that others called, and what of it they watch", async () => {
@@ -81,7 +81,7 @@ describe("modelHealthChanged", () => {
     const { id } = await registerModel(app, owner, { visibility: "public" });
     const gone = await registerModel(app, other);
     await deleteModel(app, other, gone.id);
-    const plain = field<{ key: string }>(await execute(app, 'mutation { createApiKey(input: { name: "k" }) { key } }'), "createApiKey").key;
+    const plain = ok(await execute(app, CreateApiKeyDocument, { input: { name: "k" } })).createApiKey.key;
     const refusal = async (key: string | null, variables: ModelHealthChangedSubscriptionVariables) => {
       const live = subscribeSse({ ...app, key }, ModelHealthChangedDocument, variables);
       const answer = await live.next();
@@ -99,21 +99,14 @@ describe("chatCompletion", () => {
   it("streams a registered model's answer at its owner's prices", async () => {
     const prices = { promptTextPrice: 2_000_000n, completionTextPrice: 5_000_000n };
     const { modelId } = await registerModel(app, owner, { visibility: "public", ...prices });
-    const query = /* GraphQL */ `
-      subscription ($input: ChatCompletionInput!) {
-        chatCompletion(input: $input) {
-          ... on ChatCompletionDelta { content }
-          ... on ChatCompletionEnd { receipt { modelUsed cost } }
-        }
-      }
-    `;
-    const input = { model: modelId, maxTokens: 100, messages: [{ role: "USER", content: "Hi" }] };
+    const input = { ...greeting(modelId), maxTokens: 100 };
 
-    const answers = await subscribeSse({ ...app, key: other.key }, { query, variables: { input } }).rest();
+    const answers = await subscribeSse({ ...app, key: other.key }, StreamChatDocument, { input }).rest();
 
-    const events = answers.map(({ data }) => data?.chatCompletion as Loose);
-    expect(events.map(({ content }) => content ?? "").join("")).toBe(app.upstream.answer.pieces.join(""));
-    expect(events.at(-1)).toEqual({ receipt: { modelUsed: modelId, cost: "0.00004" } });
+    const events = answers.map((answer) => ok(answer).chatCompletion);
+    const said = events.map((event) => ("content" in event ? event.content : ""));
+    expect(said.join("")).toBe(app.upstream.answer.pieces.join(""));
+    expect(events.at(-1)).toMatchObject({ receipt: { modelUsed: modelId, cost: "0.00004" } });
   });
 });
 

@@ -1,15 +1,16 @@
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { type ChatCompletionInput, ChatDocument, ModelsDocument, StreamChatDocument } from "../operations/generated/graphql.js";
 import { createKey, createClient as createRestClient } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunks } from "../support/openai-bodies.js";
 import { sse } from "../support/upstream-replies.js";
-import { type Answer, type AnsweredError, post } from "./client.js";
+import { type Answer, type AnsweredError, post, textOf } from "./client.js";
 
-const MODELS = "{ models { id } }";
-const CREATE = `mutation ($input: CreateChatCompletionInput!) { createChatCompletion(input: $input) { receipt { cost } } }`;
-const STREAM = `subscription ($input: ChatCompletionInput!) { chatCompletion(input: $input) { __typename } }`;
+const MODELS = textOf(ModelsDocument);
+const CREATE = textOf(ChatDocument);
+const STREAM = textOf(StreamChatDocument);
 
 let app: TestApp;
 let addresses = 0;
@@ -36,7 +37,7 @@ async function ask(
   key: string | null,
   address: string,
   query: string,
-  input?: object,
+  input?: ChatCompletionInput,
 ): Promise<{ answer: Answer; status: number; headers: Headers }> {
   const accept = query.startsWith("subscription") ? { accept: "text/event-stream" } : {};
   const response = await post(
@@ -53,7 +54,7 @@ function codeOf({ answer }: { answer: Answer }): string | undefined {
   return answer.errors?.[0]?.extensions.code;
 }
 
-function hello(model: string): object {
+function hello(model: string): ChatCompletionInput {
   return { model, messages: [{ role: "USER", content: "Hi" }] };
 }
 

@@ -3,6 +3,20 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { auditServer } from "graphql-http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ClientOptions, WebSocket } from "ws";
+import {
+  BalanceChangedDocument,
+  type ChatCompletionInput,
+  CurrentApiKeyDocument,
+  GrantCreditsDocument,
+  ModelByIdDocument,
+  MyLastChargeDocument,
+  RevokeApiKeyDocument,
+  SignUpDocument,
+  StreamChatDocument,
+  type StreamChatSubscription,
+  UsageRecordedDocument,
+  WhoAmIDocument,
+} from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { inTime } from "../support/eventually.js";
 import { chatChunk, chatChunks } from "../support/openai-bodies.js";
@@ -13,14 +27,16 @@ import {
   codes,
   connect,
   execute,
-  field,
+  ok,
   post,
   subscribeSse,
   subscribeWith,
   type Target,
   TRANSPORTS,
+  textOf,
 } from "./client.js";
 
+const GREETING: ChatCompletionInput = { model: "acme/chat", messages: [{ role: "USER", content: "Hi" }] };
 const TYPENAME = { query: "{ __typename }" };
 const PREFLIGHTED = { "apollo-require-preflight": "true" };
 
@@ -100,7 +116,7 @@ describe("the GraphQL endpoint", () => {
   });
 
   it("takes the key from the URL, and from the header when there are both", async () => {
-    const query = { query: "{ apiKey { name } }" };
+    const query = { query: textOf(CurrentApiKeyDocument) };
     const ask = (key: string, headers = {}) =>
       fetch(url(`?key=${key}`), {
         method: "POST",
@@ -184,10 +200,7 @@ describe("what a page of somebody else could send without asking", () => {
   it("is refused as GET with a cookie, signed in or not, and told which headers to send", async () => {
     const signedUp = await post(
       { ...app, key: null },
-      {
-        query: "mutation ($i: SignUpInput!) { signUp(input: $i) { __typename } }",
-        variables: { i: { email: "reader@example.com", password: "correct horse battery" } },
-      },
+      { query: textOf(SignUpDocument), variables: { input: { email: "reader@example.com", password: "correct horse battery" } } },
     );
     const session = signedUp.headers.getSetCookie().map((line) => line.split(";", 1)[0]);
     const ask = (cookie: string, headers = {}) => fetch(url("?query=%7Bme%7Bid%7D%7D"), { headers: { cookie, ...headers } });
@@ -200,13 +213,13 @@ describe("what a page of somebody else could send without asking", () => {
       const [error] = ((await response.json()) as Answer).errors ?? [];
       expect(error?.message).toMatch(/^Send one of the headers .*apollo-require-preflight.* or the key as Authorization: Bearer\./);
     }
-    expect(field(answered, "me").id).toEqual(expect.any(String));
+    expect(answered.data?.me).toEqual({ id: expect.any(String) });
   });
 });
 
 describe("requests that are not as they should be", () => {
   it("refuses a mutation over GET with 405", async () => {
-    const query = encodeURIComponent('mutation { revokeApiKey(input: { id: "x" }) { id } }');
+    const query = encodeURIComponent(textOf(RevokeApiKeyDocument));
 
     const response = await fetch(url(`?query=${query}`), { headers: authorization(app) });
     const answer = (await response.json()) as Answer;
@@ -272,7 +285,7 @@ describe("requests that are not as they should be", () => {
   });
 
   it("refuses a subscription that is asked for as JSON with 406", async () => {
-    const response = await post(app, { query: "subscription { usageRecorded { id } }" }, { accept: "application/json" });
+    const response = await post(app, { query: textOf(UsageRecordedDocument) }, { accept: "application/json" });
 
     expect(await refusal(response)).toEqual({ status: 406, codes: ["BAD_REQUEST"] });
   });
@@ -316,13 +329,11 @@ describe("failures that are nobody's to read", () => {
     broken.services.accounts.own = () => Promise.reject(new Error(secret));
     broken.services.live.usageRecorded = () => failingStream(secret);
     const client = connect(broken);
-    const subscription = { query: "subscription { usageRecorded { id } }" };
-
     const answers = [
-      await execute(broken, "{ me { id } }"),
-      ...(await subscribeWith(client, { query: "{ me { id } }" }).rest()),
-      ...(await subscribeSse(broken, subscription).rest()),
-      ...(await subscribeWith(client, subscription).rest()),
+      await execute(broken, WhoAmIDocument),
+      ...(await subscribeWith(client, WhoAmIDocument).rest()),
+      ...(await subscribeSse(broken, UsageRecordedDocument).rest()),
+      ...(await subscribeWith(client, UsageRecordedDocument).rest()),
     ];
 
     expect(answers.flatMap(codes)).toEqual(["INTERNAL_ERROR", "INTERNAL_ERROR", "INTERNAL_ERROR", "INTERNAL_ERROR"]);
@@ -361,7 +372,7 @@ describe("a WebSocket", () => {
   it("takes the key from its URL", async () => {
     const client = connect({ ...app, wsUrl: `${app.wsUrl}?key=${app.key}`, key: null });
 
-    const answers = await subscribeWith(client, { query: "{ apiKey { name } }" }).rest();
+    const answers = await subscribeWith(client, CurrentApiKeyDocument).rest();
 
     expect(answers.flatMap(codes)).toEqual([]);
     await client.dispose();
@@ -395,9 +406,9 @@ describe("a WebSocket", () => {
   it("answers the public catalog without a key", async () => {
     const client = connect({ ...app, key: null });
 
-    const answers = await subscribeWith(client, { query: '{ model(id: "chat") { restId } }' }).rest();
+    const answers = await subscribeWith(client, ModelByIdDocument, { id: "chat" }).rest();
 
-    expect(answers).toMatchObject([{ data: { model: { restId: "acme/chat" } } }]);
+    expect(ok(answers[0] ?? null).model.restId).toBe("acme/chat");
     await client.dispose();
   });
 
@@ -438,12 +449,9 @@ describe("a WebSocket", () => {
   it("runs ten operations at once and refuses the eleventh", async () => {
     app.upstream.replyAlways(hang());
     const client = connect(app);
-    const chat = {
-      query: 'subscription { chatCompletion(input: { model: "acme/chat", messages: [{ role: USER, content: "Hi" }] }) { generationId } }',
-    };
-    const running = Array.from({ length: 10 }, () => subscribeWith(client, chat));
+    const running = Array.from({ length: 10 }, () => subscribeWith(client, StreamChatDocument, { input: GREETING }));
 
-    const eleventh = await subscribeWith(client, chat).rest();
+    const eleventh = await subscribeWith(client, StreamChatDocument, { input: GREETING }).rest();
 
     expect(eleventh.flatMap(codes)).toEqual(["RATE_LIMITED"]);
     for (const live of running) live.leave();
@@ -479,9 +487,7 @@ describe("a WebSocket", () => {
     app.upstream.replyNext(sse([chatChunk({ content: "One" })], { end: "hang" }));
     const seen = app.upstream.requests.length;
     const client = connect(app);
-    const live = subscribeWith(client, {
-      query: 'subscription { chatCompletion(input: { model: "acme/chat", messages: [{ role: USER, content: "Hi" }] }) { generationId } }',
-    });
+    const live = subscribeWith(client, StreamChatDocument, { input: GREETING });
     await live.next();
 
     client.terminate();
@@ -505,10 +511,7 @@ describe("a WebSocket whose client takes nothing", () => {
   const subscribeTo = (model: string) => ({
     id: "1",
     type: "subscribe",
-    payload: {
-      query: `subscription { chatCompletion(input: { model: "${model}", messages: [{ role: USER, content: "Hi" }] }) {
-        ... on ChatCompletionDelta { content } ... on ChatCompletionEnd { receipt { status } } } }`,
-    },
+    payload: { query: textOf(StreamChatDocument), variables: { input: { ...GREETING, model } } },
   });
 
   it("is kept while what it was sent waits, however many pings that takes, and has all of it in order", async () => {
@@ -542,10 +545,11 @@ describe("a WebSocket whose client takes nothing", () => {
     reader.pause();
 
     await expect(app.upstream.requests[asked]?.closedByClient).resolves.toBeGreaterThan(0);
-    const charged = () => execute(impatient, "{ me { usage(first: 1) { edges { node { status } } } balance { held } } }");
-    await expect
-      .poll(charged)
-      .toMatchObject({ data: { me: { usage: { edges: [{ node: { status: "CANCELLED" } }] }, balance: { held: "0" } } } });
+    const charged = async () => {
+      const { usage, balance } = ok(await execute(impatient, MyLastChargeDocument)).me;
+      return [usage?.edges[0]?.node.status, balance?.held];
+    };
+    await expect.poll(charged).toEqual(["CANCELLED", "0"]);
     reader.resume();
     expect(await closeCode(reader)).toBe(1006);
     await impatient.close();
@@ -574,11 +578,11 @@ describe("a WebSocket whose client takes nothing", () => {
     return new Promise((resolve, reject) => {
       socket.on("close", (code) => reject(new Error(`closed with ${code}`)));
       socket.on("message", (data) => {
-        const { type, payload } = JSON.parse(String(data)) as { type: string; payload: Answer };
+        const { type, payload } = JSON.parse(String(data)) as { type: string; payload: Answer<StreamChatSubscription> };
         if (type !== "next") return;
-        const { content, receipt } = field<{ content: string | null; receipt?: { status: string } }>(payload, "chatCompletion");
-        if (receipt) resolve({ contents, status: receipt.status });
-        else contents.push(content);
+        const event = ok(payload).chatCompletion;
+        if (event.__typename === "ChatCompletionDelta") contents.push(event.content);
+        else resolve({ contents, status: event.receipt.status });
       });
     });
   }
@@ -591,7 +595,7 @@ describe.each(TRANSPORTS)("a source that never waits, over %s", (_name, subscrib
       endless.services.live.balanceChanged = () => endlessBalances(() => resolve("left"));
     });
 
-    const live = subscribe(endless, { query: "subscription { balanceChanged { __typename } }" });
+    const live = subscribe(endless, BalanceChangedDocument);
     await live.next();
     live.leave();
 
@@ -617,11 +621,10 @@ describe.each(TRANSPORTS)("a source that never waits, over %s", (_name, subscrib
 describe("closing the gateway", () => {
   it("completes what would go on for ever and closes sockets with 1001", async () => {
     const closing = await createTestApp({ upstream: app.upstream });
-    const subscription = { query: "subscription { balanceChanged { __typename } }" };
-    const streamed = subscribeSse(closing, subscription);
+    const streamed = subscribeSse(closing, BalanceChangedDocument);
     const client = connect(closing);
     const closed = new Promise((resolve) => client.on("closed", resolve));
-    const live = subscribeWith(client, subscription);
+    const live = subscribeWith(client, BalanceChangedDocument);
     await grantUntil(closing, Promise.all([streamed.next(), live.next()]));
 
     const ends = [streamed.rest(), live.rest()];
@@ -639,12 +642,11 @@ describe("closing the gateway", () => {
     });
     const reply = sse([chatChunk({ content: "One" }), waitFor(gate), chatChunk({ content: " two" }, "stop")]);
     app.upstream.replyNext(reply, reply);
-    const chat = {
-      query: `subscription { chatCompletion(input: { model: "acme/chat", messages: [{ role: USER, content: "Hi" }] }) {
-        __typename ... on ChatCompletionEnd { receipt { status } } } }`,
-    };
     const client = connect(closing);
-    const running = [subscribeSse(closing, chat), subscribeWith(client, chat)];
+    const running = [
+      subscribeSse(closing, StreamChatDocument, { input: GREETING }),
+      subscribeWith(client, StreamChatDocument, { input: GREETING }),
+    ];
     await Promise.all(running.map((live) => live.next()));
 
     const ends = Promise.all(running.map((live) => live.rest()));
@@ -652,25 +654,19 @@ describe("closing the gateway", () => {
     goOn();
 
     for (const answers of await ends) {
-      expect(field(answers.at(-1), "chatCompletion")).toEqual({ __typename: "ChatCompletionEnd", receipt: { status: "OK" } });
+      expect(ok(answers.at(-1) ?? null).chatCompletion).toMatchObject({ __typename: "ChatCompletionEnd", receipt: { status: "OK" } });
     }
     await isClosed;
   });
 
   async function grantUntil(target: Target, until: Promise<unknown>): Promise<void> {
-    const { id } = field(await execute(target, "{ me { id } }"), "me");
+    const { id } = ok(await execute(target, WhoAmIDocument)).me;
     let isSettled = false;
     void until.then(() => {
       isSettled = true;
     });
     while (!isSettled) {
-      await execute(
-        target,
-        'mutation ($id: ID!) { grantCredits(input: { accountId: $id, bucket: PACK, credits: "1" }) { account { id } } }',
-        {
-          id,
-        },
-      );
+      await execute(target, GrantCreditsDocument, { input: { accountId: id, bucket: "PACK", credits: "1" } });
     }
   }
 });
