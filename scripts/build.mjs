@@ -4,14 +4,17 @@
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { bundleExplorer } from "./explorer-assets.mjs";
 
 export const projectRoot = dirname(dirname(fileURLToPath(import.meta.url)));
 const path = (...parts) => join(projectRoot, ...parts);
 
 export const CLIENT = "src/store/generated";
+/** What browsers load of the explorer. */
+export const EXPLORER = "src/graphql/explorer/generated";
 export const SERVER = "dist";
 export const DOCUMENTS = "test/operations/generated";
 
@@ -24,13 +27,25 @@ const steps = [
     run: generateClient,
   },
   {
+    name: "the explorer",
+    inputs: [
+      "src/graphql/explorer",
+      "scripts/explorer-assets.mjs",
+      "node_modules/graphiql/package.json",
+      "node_modules/@graphiql/react/package.json",
+    ],
+    output: EXPLORER,
+    run: () => bundleExplorer(path("src/graphql/explorer"), path(EXPLORER)),
+  },
+  {
     name: "the server",
     // npm writes down here what is installed: packages are in the bundle.
-    inputs: ["src", "scripts/build.mjs", "node_modules/.package-lock.json"],
+    inputs: ["src", "scripts/build.mjs", "scripts/explorer-assets.mjs", "node_modules/.package-lock.json"],
     output: SERVER,
-    run: () => {
+    run: async () => {
       rmSync(path("dist"), { recursive: true, force: true });
-      return bundle({ entries: { main: path("src/main.ts") }, outdir: path("dist"), takesPackages: true });
+      await bundle({ entries: { main: path("src/main.ts") }, outdir: path("dist"), takesPackages: true });
+      cpSync(path(EXPLORER), path("dist/explorer"), { recursive: true });
     },
   },
   {
@@ -45,7 +60,7 @@ const steps = [
  * Runs the steps whose inputs changed and whose outputs are wanted: those of the server, if not told otherwise.
  * @param {{ outputs?: readonly string[], force?: boolean }} options
  */
-export async function build({ outputs = [CLIENT, SERVER], force = false } = {}) {
+export async function build({ outputs = [CLIENT, EXPLORER, SERVER], force = false } = {}) {
   if (!existsSync(path("node_modules"))) {
     console.error("The packages are not installed. Run: npm ci");
     process.exit(1);
@@ -69,7 +84,6 @@ export async function build({ outputs = [CLIENT, SERVER], force = false } = {}) 
 const packagesWithFiles = [
   "@echogarden/espeak-ng-emscripten",
   "@electric-sql/pglite",
-  "@graphql-yoga/render-graphiql",
   "@mediabunny/aac-encoder",
   "@mediabunny/flac-encoder",
   "@prisma/client",

@@ -29,8 +29,10 @@ import { type Credential, watchCaller } from "../services/access/revocation-watc
 import type { BodyAllowance } from "../services/requests/body-budget.js";
 import type { Services } from "../services/services.js";
 import { type GraphQLContext, toGraphQLContext } from "./context.js";
+import { Explorer } from "./explorer.js";
 import { NOT_ACCEPTABLE } from "./plugins/use-request-rules.js";
 import { toExtensions, toPublicError } from "./public-errors.js";
+import { schema } from "./schema.js";
 import { createWebSocketFace } from "./websocket.js";
 import { createYogaServer, type Face, GRAPHQL_PATH, type YogaOptions } from "./yoga.js";
 
@@ -38,7 +40,10 @@ export interface GraphQLServerOptions {
   readonly services: Services;
   readonly log: Logger;
   readonly config: {
-    readonly graphql: YogaOptions;
+    readonly graphql: YogaOptions & {
+      /** Whether a browser is shown GraphiQL. */
+      readonly graphiql: boolean;
+    };
     /** How many hops of X-Forwarded-For are our own. */
     readonly trustProxyHops: number;
     readonly webSockets: KeepAlive;
@@ -62,13 +67,20 @@ export function createGraphQLServer({ services, log, config, onOver }: GraphQLSe
   setMaxListeners(0, stopping.signal);
   const yoga = createYogaServer(config.graphql);
   const face: Face = { yoga, services, log, closing: stopping.signal, keepAlive: config.webSockets, onOver };
+  const explorer = config.graphql.graphiql
+    ? new Explorer({ path: GRAPHQL_PATH, schema: config.graphql.introspection ? schema : null })
+    : null;
   const http = new HttpFace(face, config.trustProxyHops);
   const webSocket = createWebSocketFace(face, config.trustProxyHops);
   return {
     handler: (req, res, next) => {
+      const path = pathOf(req.originalUrl);
+      const isForExplorer = explorer?.answers(req, path) ?? false;
       // Mounted with `use`, it is given everything below its path too.
-      if (pathOf(req.originalUrl) === GRAPHQL_PATH) void http.handle(new Exchange(req, res, log));
-      else next();
+      if (path !== GRAPHQL_PATH && !isForExplorer) return next();
+      const exchange = new Exchange(req, res, log);
+      if (!isForExplorer) return void http.handle(exchange);
+      explorer?.answer(exchange, path).catch((error: unknown) => sendFailure(exchange, error));
     },
     upgrade: webSocket.upgrade,
     socketCount: webSocket.socketCount,
@@ -85,9 +97,6 @@ const METHODS = ["GET", "POST", "OPTIONS"];
 const PRIVATE = { "Cache-Control": "private, no-store", "Referrer-Policy": "no-referrer" };
 /** `{ variables: { input: { extra: ... } } }` and a few more around what the scalar JSON allows. */
 const BODY_DEPTH_MAX = JSON_DEPTH_MAX + 10;
-
-/** The explorer is our own page: its scripts and styles stand in it. */
-const EXPLORER_POLICY = "base-uri 'none'; object-src 'none'; form-action 'none'; frame-ancestors 'none'";
 
 class HttpFace {
   constructor(
@@ -205,7 +214,6 @@ function toHeaders(response: Response): OutgoingHttpHeaders {
       name.replace(/(?<![a-z])[a-z]/g, (letter) => letter.toUpperCase()),
       value,
     );
-  if (isOfType(response, "text/html")) headers["Content-Security-Policy"] ??= EXPLORER_POLICY;
   return headers;
 }
 

@@ -19,8 +19,6 @@ export const GRAPHQL_PATH = "/graphql";
 export interface YogaOptions {
   /** Whether the schema may be asked for. */
   readonly introspection: boolean;
-  /** Whether a browser is shown the explorer. */
-  readonly graphiql: boolean;
 }
 
 export type Yoga = YogaServerInstance<GraphQLContext, object>;
@@ -37,7 +35,7 @@ export interface Face {
   readonly onOver: (note: RequestNote, end: RequestEnd) => void;
 }
 
-export function createYogaServer({ introspection, graphiql }: YogaOptions): Yoga {
+export function createYogaServer({ introspection }: YogaOptions): Yoga {
   return createYoga<GraphQLContext>({
     schema,
     graphqlEndpoint: GRAPHQL_PATH,
@@ -45,8 +43,7 @@ export function createYogaServer({ introspection, graphiql }: YogaOptions): Yoga
     logging: false,
     maskedErrors: { maskError: maskRequestError },
     landingPage: false,
-    graphiql: graphiql && { title: "Sluice", defaultQuery: DEFAULT_QUERY, shouldPersistHeaders: true },
-    renderGraphiQL: async (options) => (await import("@graphql-yoga/render-graphiql")).renderGraphiQL(options),
+    graphiql: false,
     // The handler in front of Yoga answers for origins and sizes.
     cors: false,
     maxRequestBodySize: false,
@@ -65,13 +62,6 @@ export function createYogaServer({ introspection, graphiql }: YogaOptions): Yoga
     ],
   });
 }
-
-const DEFAULT_QUERY = `# Your key goes in the Headers tab: { "Authorization": "Bearer sk_..." }
-query {
-  me { handle balance { available } }
-  models(first: 10) { nodes { restId title } }
-}
-`;
 
 /** Clients choose the name: of a long one the beginning is told. GraphQL's grammar leaves it letters, digits and underscores. */
 const NAME_CHARS_MAX = 64;

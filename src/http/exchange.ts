@@ -90,6 +90,15 @@ export class Exchange implements ContextSource, Leaving {
     return Array.isArray(value) ? value.join("/") : (value ?? "");
   }
 
+  /**
+   * Whether the caller already has what this ETag is of. Express would have it sent again to whoever sends `Cache-Control: no-cache`; what
+   * it is the tag of cannot have changed.
+   */
+  isKept(etag: string): boolean {
+    const kept = this.req.headers["if-none-match"]?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
+    return kept.includes(etag) || kept.includes("*");
+  }
+
   /** Headers of the answer to come; of each the last one set wins. */
   setHeaders(headers: OutgoingHttpHeaders): void {
     this.#headers = this.#headers === undefined ? headers : { ...this.#headers, ...headers };

@@ -1,5 +1,5 @@
 /** A file out of the blob store, whole or a range of it (RFC 9110, 14): read no faster than the caller takes it. */
-import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
+import type { OutgoingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import { invalidInput, notFound } from "../errors.js";
 import { toErrorEnvelope } from "../http/errors.js";
@@ -25,7 +25,7 @@ export async function sendStoredFile(exchange: Exchange, file: StoredFile, fileH
   const { req } = exchange;
   const { etag, sizeBytes, isNew = false } = file;
   const headers: OutgoingHttpHeaders = { ...fileHeaders, ETag: etag, "Accept-Ranges": "bytes" };
-  if (!isNew && isKnown(req, etag)) return sendHead(exchange, 304, headers);
+  if (!isNew && exchange.isKept(etag)) return sendHead(exchange, 304, headers);
   const asked = rangeOf(exchange, sizeBytes, etag);
   if (asked === "unsatisfiable" && !isNew) return sendUnsatisfiable(exchange, sizeBytes);
   const range = asked === "unsatisfiable" ? null : asked;
@@ -39,12 +39,6 @@ export async function sendStoredFile(exchange: Exchange, file: StoredFile, fileH
   exchange.writeHead(status, headers);
   if (bytes instanceof Uint8Array) exchange.res.end(bytes);
   else await sendStream(exchange, bytes);
-}
-
-/** Express would have a file sent again to whoever sends `Cache-Control: no-cache`; this one cannot have changed. */
-function isKnown({ headers }: IncomingMessage, etag: string): boolean {
-  const known = headers["if-none-match"]?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
-  return known.includes(etag) || known.includes("*");
 }
 
 /** One range; of several, or of a later version, the whole is answered, as HTTP allows. */

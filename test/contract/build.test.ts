@@ -21,6 +21,10 @@ beforeAll(async () => {
     mkdirSync(dirname(join(sketch, entry)), { recursive: true });
     writeFileSync(join(sketch, entry), "export {};\n");
   }
+  const explorer = "src/graphql/explorer";
+  mkdirSync(join(sketch, explorer), { recursive: true });
+  for (const name of ["tsconfig.json", "no-style-element.ts"]) cpSync(join(root, explorer, name), join(sketch, explorer, name));
+  writeFileSync(join(sketch, explorer, "main.tsx"), "export {};\n");
 });
 
 afterAll(() => {
@@ -53,15 +57,16 @@ async function runForWords(cwd: string, ...args: string[]): Promise<string> {
 
 const build = async (cwd: string) => (await runForWords(cwd, "scripts/build.mjs")).replaceAll(/\d+ ms/g, "some time");
 const BUILT_CLIENT = "built the database client in some time\n";
+const BUILT_EXPLORER = "built the explorer in some time\n";
 const BUILT_SERVER = "built the server in some time\n";
 
 describe("the build", () => {
   it("makes everything the first time, and nothing when nothing has changed", async () => {
-    expect(await build(sketch)).toBe(BUILT_CLIENT + BUILT_SERVER);
+    expect(await build(sketch)).toBe(BUILT_CLIENT + BUILT_EXPLORER + BUILT_SERVER);
     expect(await build(sketch)).toBe("");
     // Of the whole project, before the tests began.
     expect(readdirSync(join(root, "dist"))).toEqual(
-      expect.arrayContaining(["main.js", "embedded-worker.js", "embedded-initialize.js", "guest-program.js"]),
+      expect.arrayContaining(["main.js", "embedded-worker.js", "embedded-initialize.js", "guest-program.js", "explorer"]),
     );
   });
 
@@ -94,7 +99,7 @@ describe("the build", () => {
   it("says what to do when the packages are not installed", async () => {
     const bare = await createEmptyDir();
     mkdirSync(join(bare, "scripts"));
-    for (const name of ["build.mjs", "start.mjs"]) cpSync(join(root, "scripts", name), join(bare, "scripts", name));
+    for (const name of ["build.mjs", "explorer-assets.mjs", "start.mjs"]) cpSync(join(root, "scripts", name), join(bare, "scripts", name));
 
     await expect(promisify(execFile)(process.execPath, ["scripts/start.mjs"], { cwd: bare })).rejects.toThrow("Run: npm ci");
     rmSync(bare, { recursive: true });

@@ -181,6 +181,13 @@ describe.each(WAYS)("hostile documents over %s", (_name, ask) => {
     for (const answer of answers) expect(new Set(codes(answer))).toEqual(new Set(["BAD_REQUEST"]));
   });
 
+  it("shows a browser no page when the configuration says so", async () => {
+    const response = await fetch(`${closedApp.baseUrl}/graphql`, { headers: { accept: "text/html" } });
+
+    expect(response.headers.get("content-type")).toMatch(/json/);
+    expect((await fetch(`${closedApp.baseUrl}/graphql/assets/explorer.js`)).status).toBe(404);
+  });
+
   it("tells every error its code, request id and time, and nothing of HTTP", async () => {
     const { errors = [] } = await ask(app, { query: "{ nonsense }" });
 

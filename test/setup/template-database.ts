@@ -1,11 +1,11 @@
 /** Runs once before all test files, so that they find the built server and the templates of their databases and do not each make them. */
 import type { TestProject } from "vitest/node";
-import { build, CLIENT, DOCUMENTS, SERVER } from "../../scripts/build.mjs";
+import { build, CLIENT, DOCUMENTS, EXPLORER, SERVER } from "../../scripts/build.mjs";
 import { ensureTemplate } from "../support/database.js";
 import { startSuiteServer } from "../support/suite-server.js";
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const [server] = await Promise.all([startSuiteServer(), ensureTemplate(), build({ outputs: [CLIENT, SERVER, DOCUMENTS] })]);
+  const [server] = await Promise.all([startSuiteServer(), ensureTemplate(), build({ outputs: [CLIENT, EXPLORER, SERVER, DOCUMENTS] })]);
   project.provide("suiteServer", server?.place ?? null);
   return async () => server?.stop();
 }

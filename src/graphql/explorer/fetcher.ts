@@ -1,0 +1,85 @@
+/**
+ * How the explorer asks: queries and mutations over HTTP, subscriptions over a WebSocket, each as the key that is typed in or, without
+ * one, as whoever is signed in. An Authorization header of the headers editor wins on both.
+ */
+import { createGraphiQLFetcher, type Fetcher, type FetcherOpts, type FetcherParams } from "@graphiql/toolkit";
+import { type DocumentNode, type ExecutionResult, getOperationAST, type OperationDefinitionNode, parse } from "graphql";
+import { createClient } from "graphql-ws";
+import { readAuthorization } from "./api-key.js";
+
+const ENDPOINT = "/graphql";
+/** How many events of a subscription are shown: the editor lays out all of them anew for each. */
+const EVENTS_SHOWN_MAX = 100;
+
+/** With `schemaUrl` the schema is a file that browsers keep; without it, it is asked for as whoever asks. */
+export function createFetcher(schemaUrl: string | null): Fetcher {
+  const askOverHttp = createGraphiQLFetcher({
+    url: ENDPOINT,
+    fetch: (input, init = {}) => {
+      const headers = new Headers(init.headers);
+      const authorization = readAuthorization();
+      if (authorization !== null && !headers.has("authorization")) headers.set("authorization", authorization);
+      return fetch(input, { ...init, headers });
+    },
+  });
+  return (params, options) => {
+    if (schemaUrl !== null && params.operationName === INTROSPECTION) return fetch(schemaUrl).then((response) => response.json());
+    const { operation, ...asked } = withOperation(params);
+    return operation?.operation === "subscription" ? subscribe(asked, options) : askOverHttp(asked, options);
+  };
+}
+
+/** What GraphiQL calls its own question for the schema. */
+const INTROSPECTION = "IntrospectionQuery";
+
+/** GraphiQL looks at what is typed with a delay: the name that it sends may be that of the operation which stood there before. */
+function withOperation(params: FetcherParams): FetcherParams & { readonly operation?: OperationDefinitionNode | null | undefined } {
+  let document: DocumentNode;
+  try {
+    document = parse(params.query);
+  } catch {
+    // The gateway says what is wrong with it.
+    return params;
+  }
+  const named = getOperationAST(document, params.operationName);
+  if (named) return { ...params, operation: named };
+  return { ...params, operationName: null, operation: getOperationAST(document) };
+}
+
+/** What there has been of a subscription, the newest first: GraphiQL shows one result, and of a streamed text that would be the last word. */
+interface Shown extends ExecutionResult {
+  readonly events: readonly unknown[];
+}
+
+function subscribe({ query, variables, operationName }: FetcherParams, options: FetcherOpts | undefined): AsyncIterableIterator<Shown> {
+  const authorization = new Headers(options?.headers).get("authorization") ?? readAuthorization();
+  const client = createClient({
+    url: `${location.origin.replace(/^http/, "ws")}${ENDPOINT}`,
+    retryAttempts: 0,
+    ...(authorization !== null && { connectionParams: { authorization } }),
+  });
+  const results = client.iterate({ query, variables, operationName: operationName ?? null });
+  let events: readonly unknown[] = [];
+  // No generator: to leave one that waits takes effect when it has waited.
+  return {
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    next: async () => {
+      const { done, value } = await results.next().catch((reason: unknown) => {
+        throw reason instanceof CloseEvent ? new Error(describeClose(reason)) : reason;
+      });
+      if (done) return { done, value: undefined };
+      events = [value, ...events.slice(0, EVENTS_SHOWN_MAX - 1)];
+      return { done: false, value: { events } };
+    },
+    return: async () => {
+      await results.return?.();
+      return { done: true, value: undefined };
+    },
+  };
+}
+
+function describeClose({ code, reason }: CloseEvent): string {
+  return reason === "" ? `The WebSocket was closed with code ${code}.` : reason;
+}

@@ -1,0 +1,105 @@
+/** The explorer in the browser: GraphiQL below a bar with the key and the examples. */
+import { useEditorContext, useSchemaContext } from "@graphiql/react";
+import { GraphiQLInterface, GraphiQLProvider } from "graphiql";
+import "graphiql/style.css";
+import { useEffect, useState } from "react";
+import { createRoot } from "react-dom/client";
+import { readApiKey, rememberApiKey } from "./api-key.js";
+import { EXAMPLES } from "./examples.js";
+import "./explorer.css";
+import { createFetcher } from "./fetcher.js";
+
+const root = document.getElementById("explorer");
+if (root === null) throw new Error("The page has no place for the explorer.");
+const fetcher = createFetcher(root.dataset.schema ?? null);
+
+function Explorer() {
+  return (
+    <GraphiQLProvider
+      fetcher={fetcher}
+      // What other tabs and later days can read holds nothing of what is typed here.
+      storage={sessionStorage}
+      shouldPersistHeaders={false}
+      defaultTabs={EXAMPLES.map(({ query }) => ({ query }))}
+      {...askedFor()}
+    >
+      <Bar />
+      <GraphiQLInterface showPersistHeadersSettings={false} defaultEditorToolsVisibility={false} />
+    </GraphiQLProvider>
+  );
+}
+
+/** What a link may hold: the operation to begin with. */
+function askedFor(): { readonly query?: string; readonly variables?: string } {
+  const asked = new URLSearchParams(location.search);
+  const query = asked.get("query");
+  const variables = asked.get("variables");
+  return { ...(query !== null && { query }), ...(variables !== null && { variables }) };
+}
+
+function Bar() {
+  return (
+    <header className="bar">
+      <a className="home" href="/">
+        Sluice
+      </a>
+      <ApiKey />
+      <Examples />
+    </header>
+  );
+}
+
+/** No password field: browsers offer to keep what is typed into one. */
+function ApiKey() {
+  const [key, setKey] = useState(readApiKey);
+  const { introspect } = useSchemaContext({ nonNull: true });
+  const remember = (typed: string) => {
+    setKey(typed);
+    rememberApiKey(typed.trim());
+  };
+  return (
+    <input
+      className="key"
+      aria-label="API key"
+      placeholder="API key, for this tab only"
+      value={key}
+      onChange={({ target }) => remember(target.value)}
+      // Where only those with a key may see the schema.
+      onBlur={introspect}
+      autoComplete="off"
+      autoCapitalize="off"
+      spellCheck={false}
+    />
+  );
+}
+
+function Examples() {
+  const { queryEditor, tabs, activeTabIndex, addTab, changeTab } = useEditorContext({ nonNull: true });
+  const [opening, setOpening] = useState<{ readonly query: string; readonly tabCount: number } | null>(null);
+  // The tab that was asked for is there from the next rendering on.
+  useEffect(() => {
+    if (opening === null || tabs.length <= opening.tabCount || activeTabIndex !== tabs.length - 1) return;
+    queryEditor?.setValue(opening.query);
+    setOpening(null);
+  }, [opening, tabs, activeTabIndex, queryEditor]);
+  const open = (query: string) => {
+    const index = tabs.findIndex((tab) => tab.query === query);
+    if (index !== -1) return changeTab(index);
+    setOpening({ query, tabCount: tabs.length });
+    addTab();
+  };
+  return (
+    <select className="examples" aria-label="Examples" value="" onChange={({ target }) => open(target.value)}>
+      <option value="" disabled hidden>
+        Examples
+      </option>
+      {EXAMPLES.map(({ title, query }) => (
+        <option key={title} value={query}>
+          {title}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+createRoot(root).render(<Explorer />);
