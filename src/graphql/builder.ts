@@ -58,9 +58,20 @@ export const builder = new SchemaBuilder<SchemaTypes>({
   relay: {
     cursorType: "String",
     // A page's size is counted once, where it is asked for (pages.ts).
-    edgesFieldOptions: { nullable: false, complexity: { field: 1, multiplier: 1 } },
-    nodeFieldOptions: { nullable: false },
-    nodesOnConnection: { complexity: { field: 1, multiplier: 1 } },
+    edgesFieldOptions: {
+      nullable: false,
+      complexity: { field: 1, multiplier: 1 },
+      description: "The page, each thing with its place in the list.",
+    },
+    nodeFieldOptions: { nullable: false, description: "The thing." },
+    cursorFieldOptions: { description: "Its place in the list, for `after` and `before`." },
+    pageInfoFieldOptions: { description: "Where the page lies in the list." },
+    pageInfoTypeOptions: { description: "Where a page lies in its list." },
+    hasNextPageFieldOptions: { description: "Whether the list goes on behind the page." },
+    hasPreviousPageFieldOptions: { description: "Whether the list has something before the page." },
+    startCursorFieldOptions: { description: "The place of the first thing. Null: the page is empty." },
+    endCursorFieldOptions: { description: "The place of the last thing. Null: the page is empty." },
+    nodesOnConnection: { complexity: { field: 1, multiplier: 1 }, description: "The page, without the places." },
     nodeQueryOptions: false,
     nodesQueryOptions: false,
   },
@@ -100,9 +111,9 @@ builder.scalarType("File", {
   parseLiteral: () => parseFile(null),
 });
 
-builder.queryType({});
-builder.mutationType({});
-builder.subscriptionType({});
+builder.queryType({ description: "What can be asked for." });
+builder.mutationType({ description: "What can be done." });
+builder.subscriptionType({ description: "What is told as it happens." });
 
 /** `["ok", "cancelled"]` as the values of a GraphQL enum: OK and CANCELLED outside, the words themselves inside. */
 export function enumValues<Value extends string>(values: readonly Value[]): Record<string, { readonly value: Value }> {
