@@ -26,6 +26,7 @@ import "./types/moderations.js";
 import "./types/responses.js";
 import "./types/sessions.js";
 import "./types/usage.js";
+import "./types/usage-lists.js";
 import "./types/user-info.js";
 import "./types/webhooks.js";
 

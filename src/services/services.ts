@@ -35,7 +35,7 @@ import { CommunityModelProbe } from "./community-models/probe.js";
 import { CommunityModelRepository } from "./community-models/repository.js";
 import { UpstreamUrls } from "./community-models/upstream-url.js";
 import type { Infrastructure, PlatformSettings } from "./composition/infrastructure.js";
-import { Credits } from "./credits/credits.js";
+import { Credits, payerOf } from "./credits/credits.js";
 import { OutputEstimates } from "./credits/output-estimates.js";
 import { RefusedFunds } from "./credits/refused-funds.js";
 import { BlobGc } from "./files/blob-gc.js";
@@ -93,6 +93,8 @@ import { Sessions } from "./sessions/sessions.js";
 import { SignIn } from "./sessions/sign-in.js";
 import { signInLibraryOnDemand } from "./sessions/sign-in-library.js";
 import { AppUsages, UsageRecords } from "./usage/usage.js";
+import { UsageRoller } from "./usage/usage-roller.js";
+import { UsageSummaries } from "./usage/usage-summaries.js";
 import { createWebhooks } from "./webhooks/create-webhooks.js";
 
 /** Everything that the faces may call. */
@@ -112,10 +114,15 @@ export function createServices(
   const { catalog, database, events, processId, ledger, settler, known, tiers, refills, keyCache, outbound, upstreams, blobs, counters } =
     infrastructure;
   const { communityModels, modelHealth, metrics, deriveSecret } = infrastructure;
+  const usageRoller = new UsageRoller(database, clock, log);
   const refusedCredentials = new RefusedCredentials(log, clock);
   const healthReporter: HealthReporter = {
     succeeded: (caller, model) => modelHealth.succeeded(caller, model),
     failed: (caller, model) => modelHealth.failed(caller, model),
+    generationFailed: (caller, { id: model, modality }) => {
+      const { accountId, apiKeyId } = payerOf(caller);
+      usageRoller.noteFailure({ accountId, apiKeyId, model, modality: modality === "moderation" ? "text" : modality });
+    },
     upstreamFailed: (model, error) => {
       metrics.upstreamFailed(model, error);
       refusedCredentials.note(model, error);
@@ -315,11 +322,12 @@ export function createServices(
     text,
     transcriptions: new Transcriptions({ generations, upstreams, inspector }),
     usage,
+    usageSummaries: new UsageSummaries(database, clock),
     userInfo: new UserInfo(database),
     videos,
     webhooks,
   };
-  return { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, jobRunner };
+  return { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, jobRunner, usageRoller };
 }
 
 /** The models that the safety features ask, where the configuration names one that there is. */

@@ -134,7 +134,11 @@ describe("usage", () => {
 
     const { me } = ok(await execute(app, MyUsageDailyDocument));
 
-    expect(me.usageDaily?.days[0]).toMatchObject({ date: new Date().toISOString().slice(0, 10), model: "acme/chat", meterSource: "PACK" });
+    expect(me.usageDaily?.days[0]).toMatchObject({
+      date: new Date().toISOString().slice(0, 10),
+      modelId: "acme/chat",
+      meterSource: "PACK",
+    });
   });
 });
 

@@ -258,7 +258,7 @@ describe("honest documents", () => {
       `{ me { id handle image isOperator name email githubUsername tier createdAt nextResetAt
           balance { available tier crypto pack held isKeyBudget }
           apiKeys(first: 50) { pageInfo { endCursor hasNextPage } edges { node { ...key } } }
-          usageDaily { asOf days { date model meterSource requests cost } }
+          usageDaily { asOf days { date modelId meterSource requests cost } }
           usage(first: 20) { ...page } }
         apiKey { ...key valid expiresIn rateLimitEnabled }
         models(first: 100) { nodes { id aliases publisher brandUrl title description modality category inputModalities outputModalities capabilities flags { isPaid isAlpha }

@@ -51,7 +51,7 @@ describe("an app's usage", () => {
     await spend(bob, 1, "acme/free");
 
     const rest = (await createClient(app.baseUrl, key).get(pathOf(appKeyId))).json();
-    const graphql = ok(await execute({ ...app, key }, AppUsageDocument, { id: appKeyId })).appUsage;
+    const graphql = ok(await execute({ ...app, key }, AppUsageDocument, { appKeyId })).me.appUsage;
 
     expect(rest).toEqual({
       usage: [
@@ -64,8 +64,8 @@ describe("an app's usage", () => {
     });
     expect(graphql).toEqual({
       days: [
-        { date: today(), model: "acme/dear", requests: 2, cost: "5" },
-        { date: today(), model: "acme/free", requests: 1, cost: "0" },
+        { date: today(), modelId: "acme/dear", requests: 2, cost: "5" },
+        { date: today(), modelId: "acme/free", requests: 1, cost: "0" },
       ],
       totalRequests: 3,
       totalCost: "5",
@@ -133,11 +133,11 @@ describe("an app's usage", () => {
     const countOf = async (query: string) => (await owner.get(pathOf(appKeyId, query))).json<{ count: number }>().count;
 
     const counts = [await countOf("?days=1"), await countOf("?days=2"), await countOf("?days=90"), await countOf("")];
-    const graphql = ok(await execute({ ...app, key }, AppUsageDocument, { id: appKeyId, days: 2 })).appUsage;
+    const graphql = ok(await execute({ ...app, key }, AppUsageDocument, { appKeyId, days: 2 })).me.appUsage;
     await databaseOf(app).prisma.appUsageDaily.deleteMany({ where: { appKeyId } });
 
     expect(counts).toEqual([1, 2, 3, 3]);
-    expect(graphql.totalRequests).toBe(2);
+    expect(graphql?.totalRequests).toBe(2);
   });
 
   it.each(["days=0", "days=91", "days=1.5", "format=xml"])("refuses ?%s", async (query) => {
@@ -149,7 +149,7 @@ describe("an app's usage", () => {
   it.each([0, 91])("refuses %i days on GraphQL", async (days) => {
     const { key, appKeyId } = await createAppOwner();
 
-    expect(codes(await execute({ ...app, key }, AppUsageDocument, { id: appKeyId, days }))).toEqual(["BAD_REQUEST"]);
+    expect(codes(await execute({ ...app, key }, AppUsageDocument, { appKeyId, days }))).toEqual(["BAD_REQUEST"]);
   });
 
   it("is there still when the app's key has been revoked", async () => {
@@ -165,7 +165,7 @@ describe("an app's usage", () => {
 describe("an app's usage is refused", () => {
   const refusalOf = async (key: string | null, id: string) => {
     const rest = await createClient(app.baseUrl, key).get(pathOf(id));
-    const graphql = await execute({ ...app, key }, AppUsageDocument, { id });
+    const graphql = await execute({ ...app, key }, AppUsageDocument, { appKeyId: id });
     return [rest.status, rest.json<{ error: { code: string } }>().error.code, ...codes(graphql)];
   };
 

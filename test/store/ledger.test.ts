@@ -117,6 +117,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         status: "cancelled",
         usageSource: "provider",
         parentRequestId,
+        writtenIn: expect.any(BigInt),
       });
     });
 

@@ -4,6 +4,28 @@
  */
 import type pg from "pg";
 
+const NO_KEY = "'00000000-0000-0000-0000-000000000000'::uuid";
+const ROLLED = "requests, cost_nanocredits, input_tokens, output_tokens, response_times, first_token_times";
+
+/** Rows of `source`, one for each hour, as each roll-up at each level has them. */
+function rolledUp(source: string): string {
+  return `
+    SELECT unit, account_id, level, date_trunc(unit, hour, 'UTC') AS start, CASE WHEN level & 1 = 0 THEN ${NO_KEY} ELSE coalesce(api_key_id, ${NO_KEY}) END AS api_key_id,
+           CASE WHEN level & 2 = 0 THEN '' ELSE model END AS model, modality, outcome, ${ROLLED}
+    FROM (${source}) one CROSS JOIN (VALUES ('hour'), ('day')) u(unit) CROSS JOIN generate_series(0, 3) l(level)`;
+}
+
+const UNROLLED = `
+  SELECT date_trunc('hour', at, 'UTC') AS hour, account_id, api_key_id, model, modality, outcome, requests::numeric, requests::numeric * cost_nanocredits AS cost_nanocredits,
+         requests::numeric * input_tokens AS input_tokens, requests::numeric * output_tokens AS output_tokens, coalesce(requests * usage_time_digit(response_time_ms), 0) AS response_times,
+         coalesce(requests * usage_time_digit(time_to_first_token_ms), 0) AS first_token_times FROM usage_unrolled()`;
+
+const USAGE_ROWS = `
+  SELECT date_trunc('hour', timestamp, 'UTC') AS hour, account_id, api_key_id, model, modality, status::text::"UsageOutcome" AS outcome, 1::numeric AS requests, cost_nanocredits::numeric,
+         input_text_tokens::numeric + input_cached_tokens + input_cache_write_tokens + input_audio_tokens + input_image_tokens AS input_tokens,
+         output_text_tokens::numeric + output_reasoning_tokens + output_audio_tokens + output_image_tokens AS output_tokens,
+         usage_time_digit(response_time_ms) AS response_times, coalesce(usage_time_digit(time_to_first_token_ms), 0) AS first_token_times FROM usage_record`;
+
 export const INVARIANTS: Readonly<Record<string, string>> = {
   "I1 a bucket is the sum of its ledger entries": `
     SELECT a.id, b.book, b.amount, coalesce(l.amount, 0) AS ledger FROM account a
@@ -47,6 +69,20 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
     FULL JOIN (SELECT k.app_key_id, (r.timestamp AT TIME ZONE 'UTC')::date AS day, r.model, count(*) AS requests, sum(r.cost_nanocredits) AS cost
                FROM usage_record r JOIN api_key k ON k.id = r.api_key_id WHERE k.app_key_id IS NOT NULL GROUP BY 1, 2, 3) u USING (app_key_id, day, model)
     WHERE d.requests IS DISTINCT FROM u.requests OR d.cost_nanocredits IS DISTINCT FROM u.cost`,
+  "I15 the roll-ups by hour and by day, and what is not rolled up yet, are the usage rows": `
+    SELECT * FROM (
+      SELECT unit, account_id, level, start, api_key_id, model, modality, outcome, sum(requests) AS requests, sum(cost_nanocredits) AS cost, sum(input_tokens) AS input,
+             sum(output_tokens) AS output, sum(response_times) AS response_times, sum(first_token_times) AS first_token_times, true AS is_row
+      FROM (${rolledUp(USAGE_ROWS)}) r GROUP BY 1, 2, 3, 4, 5, 6, 7, 8) r
+    FULL JOIN (
+      SELECT unit, account_id, level, start, api_key_id, model, modality, outcome, sum(requests) AS requests, sum(cost_nanocredits) AS cost, sum(input_tokens) AS input,
+             sum(output_tokens) AS output, sum(response_times) AS response_times, sum(first_token_times) AS first_token_times
+      FROM (SELECT 'hour' AS unit, account_id, level, start, api_key_id, model, modality, outcome, ${ROLLED} FROM usage_hour_rollup
+            UNION ALL SELECT 'day', account_id, level, start, api_key_id, model, modality, outcome, ${ROLLED} FROM usage_day_rollup
+            UNION ALL ${rolledUp(UNROLLED)}) s WHERE outcome <> 'failed' GROUP BY 1, 2, 3, 4, 5, 6, 7, 8) s
+    USING (unit, account_id, level, start, api_key_id, model, modality, outcome)
+    WHERE (coalesce(r.requests, 0), coalesce(r.cost, 0), coalesce(r.input, 0), coalesce(r.output, 0), coalesce(r.response_times, 0), coalesce(r.first_token_times, 0))
+      IS DISTINCT FROM (coalesce(s.requests, 0), coalesce(s.cost, 0), coalesce(s.input, 0), coalesce(s.output, 0), coalesce(s.response_times, 0), coalesce(s.first_token_times, 0))`,
   "I12 a transaction is of one kind and of one account": `
     SELECT transaction_id FROM ledger_entry GROUP BY 1 HAVING count(DISTINCT kind) > 1 OR count(DISTINCT account_id) > 1`,
   "I13 a refill is what the tier bucket gained or lost, issued for it": `

@@ -171,7 +171,19 @@ export async function countHolds(pool: pg.Pool, accountId: string): Promise<numb
 }
 
 /** From what refers to what it refers to. */
-const BOOK_TABLES = ["ledger_entry", "usage_record", "usage_daily", "app_usage_daily", "free_spend_daily", "hold", "api_key", "account"];
+const BOOK_TABLES = [
+  "ledger_entry",
+  "usage_record",
+  "usage_event",
+  "usage_hour_rollup",
+  "usage_day_rollup",
+  "usage_daily",
+  "app_usage_daily",
+  "free_spend_daily",
+  "hold",
+  "api_key",
+  "account",
+];
 
 /**
  * Removes every account and all that there is of it. The ledger refuses to be emptied, so its guard is taken off for a moment.

@@ -2,14 +2,13 @@
 import { wrongField } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
 import type { UsageQuantities } from "../../lib/usage.js";
-import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT, USAGE_DAYS_MAX } from "../../limits.js";
+import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_MAX } from "../../limits.js";
 import type { MeterSource, UsageSource, UsageStatus } from "../../services/generation/receipt.js";
 import type { UsageDailyRow } from "../../services/usage/usage.js";
 import { builder, enumValues } from "../builder.js";
 import { rowsBatchedBy } from "../loaders.js";
 import { byId, Node, nodesReadBy } from "../nodes.js";
-import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
-import { connectionSelectionOf, selectionOf } from "../selection.js";
+import { selectionOf } from "../selection.js";
 import { Account } from "./accounts.js";
 import { ApiKey, ApiKeyType } from "./api-keys.js";
 import { Modality, Model } from "./models.js";
@@ -62,7 +61,7 @@ const AMOUNT_COLUMNS = {
   outputAudioMilliseconds: true,
 } as const;
 
-const apiKeyOf = rowsBatchedBy((ctx, ids, select) => ctx.services.apiKeys.getMany(ctx, ids, select));
+export const apiKeyOf = rowsBatchedBy((ctx, ids, select) => ctx.services.apiKeys.getMany(ctx, ids, select));
 
 export const UsageRecord = builder.prismaObject("UsageRecord", {
   description: "One finished generation.",
@@ -145,24 +144,31 @@ const UsageDay = builder.objectRef<UsageDailyRow>("UsageDay").implement({
   description: "One day's use of one model paid from one bucket. Days are UTC.",
   fields: (t) => ({
     date: t.exposeString("date", { description: "`YYYY-MM-DD`." }),
-    model: t.exposeString("model"),
-    meterSource: t.expose("meterSource", { type: MeterSourceEnum }),
-    requests: t.exposeInt("requests"),
-    cost: t.field({ type: "Credits", resolve: (row) => formatNanocredits(row.costNanocredits) }),
+    modelId: t.exposeID("model", { description: "The canonical id of the model that was asked for." }),
+    model: t.field({
+      type: Model,
+      nullable: true,
+      description: "The model that was asked for. Null: it is no longer offered to the caller.",
+      resolve: ({ model }, _args, ctx) => ctx.services.catalog.shown(ctx, model),
+    }),
+    meterSource: t.expose("meterSource", { type: MeterSourceEnum, description: "The bucket that paid the most of each." }),
+    requests: t.exposeInt("requests", { description: "How many there were." }),
+    cost: t.field({ type: "Credits", description: "What was charged.", resolve: (row) => formatNanocredits(row.costNanocredits) }),
   }),
 });
 
 export const UsageDaily = builder.objectRef<{ rows: readonly UsageDailyRow[]; asOf: Date }>("UsageDaily").implement({
   description: "Usage by day, model and bucket.",
   fields: (t) => ({
-    days: t.field({ type: [UsageDay], complexity: { field: 1, multiplier: USAGE_DAYS_MAX }, resolve: (daily) => [...daily.rows] }),
-    asOf: t.expose("asOf", { type: "DateTime" }),
+    days: t.field({
+      type: [UsageDay],
+      description: "The newest first.",
+      complexity: { field: 1, multiplier: USAGE_DAYS_MAX },
+      resolve: (daily) => [...daily.rows],
+    }),
+    asOf: t.expose("asOf", { type: "DateTime", description: "When it was read." }),
   }),
 });
-
-export const usageDaysArg = builder.args((t) => ({
-  days: t.int({ defaultValue: USAGE_DAYS_DEFAULT, description: `How many days back: 1 to ${USAGE_DAYS_MAX}.` }),
-}));
 
 export const usageDailyDaysArg = builder.args((t) => ({
   days: t.int({ defaultValue: USAGE_DAILY_DAYS_DEFAULT, description: `How many days back: 1 to ${USAGE_DAYS_MAX}.` }),
@@ -174,24 +180,6 @@ export function toDays({ days }: { readonly days?: number | null | undefined }):
   if (days < 1 || days > USAGE_DAYS_MAX) throw wrongField("days", `must be from 1 to ${USAGE_DAYS_MAX} days`);
   return days;
 }
-
-builder.prismaObjectField(Account, "usage", (t) =>
-  t.field({
-    type: builder.connectionObject(
-      { type: UsageRecord, name: "UsageRecordConnection", description: "Usage, page by page." },
-      { name: "UsageRecordEdge", description: "A finished generation, and its place in the list." },
-    ),
-    nullable: true,
-    description: "Newest first. Permission USAGE.",
-    args: { ...pageArgs, ...usageDaysArg },
-    complexity: pageCost,
-    resolve: async ({ id }, args, ctx, info) => {
-      ctx.services.accounts.assertOwn(ctx, id);
-      const query = { page: toPageRequest(args, "usage"), days: toDays(args) };
-      return toConnection(await ctx.services.usage.listSelected(ctx, query, connectionSelectionOf(ctx, info)), "usage", (row) => row);
-    },
-  }),
-);
 
 builder.prismaObjectField(Account, "usageDaily", (t) =>
   t.field({

@@ -36,7 +36,7 @@ type CountsByHour = Map<number, Counts>;
 
 const HOUR_MS = 3_600_000;
 
-export class ModelHealthRecords implements Omit<HealthReporter, "upstreamFailed"> {
+export class ModelHealthRecords implements Pick<HealthReporter, "succeeded" | "failed"> {
   /** Counted here and not written down yet; by row id. */
   private unwritten = new Map<string, CountsByHour>();
   /** As the table has them. */

@@ -41,8 +41,9 @@ export async function openPlatform(
   const { database, keyCache, ledger, localModels, settler, upstreams } = infrastructure;
   const loopback = new LoopbackClient(ownUrl, addresses);
   const created = createServices(infrastructure, settings, clock, log, addresses, loopback);
-  const { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers } = created;
+  const { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, usageRoller } = created;
   watchPlatform(metrics, infrastructure, created);
+  await usageRoller.open();
   await infrastructure.recover();
   await services.jobs.open();
   await webhookWork.open();
@@ -66,6 +67,7 @@ export async function openPlatform(
       await upstreams.close();
       await inspector.close();
       await blobGc.stop();
+      await usageRoller.close().catch((error: unknown) => log.warn({ err: error }, "could not note which generations failed"));
       await webhookWork.close();
       await cachedAnswers.close().catch((error: unknown) => log.warn({ err: error }, "could not note which cached answers were used"));
       await infrastructure.close();

@@ -14,19 +14,24 @@ import type { Model } from "../catalog/model.js";
  */
 const FAULTS: ReadonlySet<ErrorCode> = new Set(["UPSTREAM_ERROR", "UPSTREAM_TIMEOUT", "SERVICE_UNAVAILABLE", "INTERNAL_ERROR"]);
 
-/** Tells of a call that ended with `error`, unless it says nothing about the model: `signal` is what would have ended it early. */
+/**
+ * Tells of a call that ended with `error`, unless it says nothing about the model: `signal` is what would have ended it early. True when
+ * it speaks against the model.
+ */
 export function noteFailure(
   healthReporter: HealthReporter,
   caller: KeyCaller | SessionCaller,
   model: Model,
   error: unknown,
   signal: AbortSignal,
-): void {
+): boolean {
   // What ends a call from here is no doing of the upstream's, but for the time that is up.
   healthReporter.upstreamFailed(model, signal.aborted ? signal.reason : error);
   const told = signal.aborted ? signal.reason : toCallerError(error, model);
-  if (!(told instanceof AppError)) return;
-  if (signal.aborted ? told.code === "UPSTREAM_TIMEOUT" : FAULTS.has(told.code)) healthReporter.failed(caller, model);
+  if (!(told instanceof AppError)) return false;
+  const isFault = signal.aborted ? told.code === "UPSTREAM_TIMEOUT" : FAULTS.has(told.code);
+  if (isFault) healthReporter.failed(caller, model);
+  return isFault;
 }
 
 /** What generations tell of the models that they call, each candidate for itself. */
@@ -35,6 +40,8 @@ export interface HealthReporter {
   succeeded(caller: KeyCaller | SessionCaller, model: Model): void;
   /** It was not answered, or not to the end, by no fault of the caller's. */
   failed(caller: KeyCaller | SessionCaller, model: Model): void;
+  /** Nobody served a whole generation, by no fault of the caller's: it is in no usage row. `model` is the one that was asked for. */
+  generationFailed(caller: KeyCaller | SessionCaller, model: Model): void;
   /** Its upstream failed with that, whoever is to blame. */
   upstreamFailed(model: Model, error: unknown): void;
 }

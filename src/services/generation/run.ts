@@ -90,6 +90,8 @@ export class GenerationRun {
   private charge: OpenCharge | null = null;
   private calledAt: number | null = null;
   private upstreamMs = 0;
+  /** An upstream did not answer, and the caller was not to blame. */
+  private hasFailed = false;
 
   constructor(
     readonly plan: GenerationPlan,
@@ -204,7 +206,8 @@ export class GenerationRun {
 
   /** One of them has not. */
   noteFailure(model: Model, error: unknown): void {
-    noteFailure(this.deps.healthReporter, this.plan.caller, model, error, this.cancellation.signal);
+    const isFault = noteFailure(this.deps.healthReporter, this.plan.caller, model, error, this.cancellation.signal);
+    this.hasFailed ||= isFault;
   }
 
   /**
@@ -270,6 +273,8 @@ export class GenerationRun {
   }
 
   end(): void {
+    if (this.hasFailed && this.receipt === null) this.deps.healthReporter.generationFailed(this.plan.caller, this.plan.model);
+    this.hasFailed = false;
     this.cancellation.dispose();
     this.deps.running.end(this.cancellation);
   }

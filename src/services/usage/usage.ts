@@ -1,6 +1,6 @@
 /** Usage: the history of an account's generations, newest first, and its daily roll-up (docs/spec/usage.md). */
 import type { RequestContext } from "../../context.js";
-import { invalidInput, notFound } from "../../errors.js";
+import { invalidInput, notFound, wrongField } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { isUuid } from "../../lib/ids.js";
 import { toCreditsNumber } from "../../lib/money.js";
@@ -12,7 +12,8 @@ import type { Database } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { UsageRecordModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, requireAccount, requirePermission } from "../access/permissions.js";
-import { scopeOf, toWhere, type UsageFilter } from "./usage-filter.js";
+import { scopeOf, toWhere, type UsageFilter, type UsageScope } from "./usage-filter.js";
+import { readPage, readPagesOfKeys, type SelectedUsage, type UsageOrder } from "./usage-lists.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -47,16 +48,17 @@ export interface UsageDailyRow {
 export interface UsageQuery {
   readonly page: PageRequest;
   readonly filter?: UsageFilter | undefined;
-  /** How far back from `filter.to` or now, in days, without `filter.from`. */
+  /** How far back from `filter.to` or now, in days; not with `filter.from`. */
   readonly days?: number | undefined;
+  /** Unless stated, the newest first. */
+  readonly orderBy?: UsageOrder | undefined;
+  /** Of that key alone. The calling key's own rows need no permission. */
+  readonly apiKeyId?: string | undefined;
   /** The calling key's own rows, which need no permission. */
   readonly ownKeyOnly?: boolean | undefined;
 }
 
-const USAGE_IDENTITY = { id: true, timestamp: true } as const;
-
-/** A usage row with what was selected of it. */
-export type SelectedUsage = Pick<UsageRecordModel, keyof typeof USAGE_IDENTITY>;
+const NEWEST_FIRST: UsageOrder = { field: "timestamp", isAscending: false };
 
 export class UsageRecords {
   constructor(
@@ -67,18 +69,32 @@ export class UsageRecords {
   async list(ctx: RequestContext, query: UsageQuery): Promise<Page<UsageRow>> {
     const { where: older, ...page } = newestFirst(query.page, "timestamp");
     const { usageRecord } = this.database.prisma;
-    const where = await this.matching(ctx, query);
+    const where = toWhere(await this.scope(ctx, query));
     const rows = await usageRecord.findMany({ where: { ...where, AND: older }, ...page });
     return toPage(rows, query.page, () => usageRecord.count({ where, take: COUNT_TAKE }));
   }
 
   /** Those of the list, with what is selected of them. */
   async listSelected(ctx: RequestContext, query: UsageQuery, select: Prisma.UsageRecordSelect): Promise<Page<SelectedUsage>> {
-    const { where: older, ...page } = newestFirst(query.page, "timestamp");
-    const { usageRecord } = this.database.prisma;
-    const where = await this.matching(ctx, query);
-    const rows = await usageRecord.findMany({ where: { ...where, AND: older }, select: { ...select, ...USAGE_IDENTITY }, ...page });
-    return toPage(rows, query.page, () => usageRecord.count({ where, take: COUNT_TAKE }));
+    return readPage(this.database, await this.scope(ctx, query), query.page, query.orderBy ?? NEWEST_FIRST, select);
+  }
+
+  /** The list of each of these keys. */
+  async listsOfKeys(
+    ctx: RequestContext,
+    apiKeyIds: readonly string[],
+    query: Omit<UsageQuery, "apiKeyId">,
+    select: Prisma.UsageRecordSelect,
+  ): Promise<ReadonlyMap<string, Page<SelectedUsage>>> {
+    const { page, orderBy = NEWEST_FIRST } = query;
+    const [first, ...others] = apiKeyIds;
+    const isNewest = orderBy.field === "timestamp" && !orderBy.isAscending && !page.after && !page.before;
+    if (first !== undefined && others.length > 0 && isNewest) {
+      requirePermission(ctx, "usage");
+      return readPagesOfKeys(this.database, await this.scope(ctx, query), apiKeyIds, page, select);
+    }
+    const lists = apiKeyIds.map(async (apiKeyId) => [apiKeyId, await this.listSelected(ctx, { ...query, apiKeyId }, select)] as const);
+    return new Map(await Promise.all(lists));
   }
 
   /** Those of the account with these ids, with what is selected of them. */
@@ -86,18 +102,19 @@ export class UsageRecords {
     const { accountId } = requirePermission(ctx, "usage");
     return this.database.prisma.usageRecord.findMany({
       where: { id: { in: ids.filter(isUuid) }, accountId },
-      select: { ...select, ...USAGE_IDENTITY },
+      select: { ...select, id: true, timestamp: true },
     });
   }
 
-  private async matching(ctx: RequestContext, query: UsageQuery): Promise<Prisma.UsageRecordWhereInput> {
-    const owner = query.ownKeyOnly ? ownKey(ctx) : { accountId: requirePermission(ctx, "usage").accountId, apiKeyId: undefined };
-    return toWhere(await scopeOf(this.database, owner.accountId, this.since(query), owner.apiKeyId));
+  private async scope(ctx: RequestContext, query: UsageQuery): Promise<UsageScope> {
+    const owner = query.ownKeyOnly ? ownKey(ctx) : { accountId: readableBy(ctx, query.apiKeyId), apiKeyId: query.apiKeyId };
+    return scopeOf(this.database, owner.accountId, this.since(query), owner.apiKeyId);
   }
 
-  private since({ filter, days = USAGE_DAYS_DEFAULT }: Pick<UsageQuery, "filter" | "days">): UsageFilter {
+  private since({ filter, days }: Pick<UsageQuery, "filter" | "days">): UsageFilter {
+    if (filter?.from && days !== undefined) throw wrongField("days", "cannot be given together with `from`");
     const to = filter?.to ?? this.clock.now();
-    return { ...filter, from: filter?.from ?? new Date(to.getTime() - days * DAY_MS) };
+    return { ...filter, from: filter?.from ?? new Date(to.getTime() - (days ?? USAGE_DAYS_DEFAULT) * DAY_MS) };
   }
 
   async get(ctx: RequestContext, id: string): Promise<UsageRow> {
@@ -122,6 +139,13 @@ export class UsageRecords {
 /** The first of so many UTC days, of which the last is today. */
 function firstDayOf(now: Date, days: number): Date {
   return new Date(new Date(now.getTime() - (days - 1) * DAY_MS).toISOString().slice(0, 10));
+}
+
+/** The account whose usage is asked for; `apiKeyId`: that key's alone. */
+export function readableBy(ctx: RequestContext, apiKeyId: string | undefined): string {
+  const caller = requireAccount(ctx);
+  const isOwn = apiKeyId !== undefined && isKeyCaller(caller) && caller.apiKeyId === apiKeyId;
+  return isOwn ? caller.accountId : requirePermission(ctx, "usage").accountId;
 }
 
 function ownKey(ctx: RequestContext): { accountId: string; apiKeyId: string } {

@@ -125,6 +125,12 @@ export const OPERATIONS: readonly Operation[] = [
     rest: { method: "GET", path: "/apps/:id/usage/daily" },
     graphql: { field: "Query.appUsage", document: '{ appUsage(appKeyId: "$id") { totalRequests } }' },
   },
+  {
+    needs: "usage",
+    target: "app",
+    graphql: { field: "Account.appUsage", document: me('appUsage(appKeyId: "$id") { totalRequests }') },
+  },
+  { needs: "usage", graphql: { field: "Account.usageSummary", document: me("usageSummary { requests }") } },
   { needs: "usage", graphql: { field: "Account.generations", document: me("generations(first: 1) { edges { node { id } } }") } },
   { needs: "key", rest: { method: "GET", path: "/key" }, graphql: { field: "Query.apiKey", document: "{ apiKey { id } }" } },
   { needs: "any", graphql: { field: "Account.currentApiKey", document: me("currentApiKey { id name permissions }") } },

@@ -1,0 +1,135 @@
+/** Usage rows in an order, page by page, for an account and for each of several keys (docs/spec/usage.md#history). */
+import { wrongField } from "../../errors.js";
+import { COUNT_TAKE, type Page, type PagePosition, type PageRequest, toPage } from "../../lib/pagination.js";
+import type { Database } from "../../store/database.js";
+import { Prisma } from "../../store/generated/prisma/client.js";
+import type { UsageRecordModel } from "../../store/generated/prisma/models.js";
+import { toWhere, type UsageScope } from "./usage-filter.js";
+import { readRollUps } from "./usage-roll-ups.js";
+
+export const USAGE_ORDERS = ["timestamp", "cost", "response_time"] as const;
+export interface UsageOrder {
+  readonly field: (typeof USAGE_ORDERS)[number];
+  readonly isAscending: boolean;
+}
+
+/** Unspecified: rows that are sorted by what no index sorts them by. */
+export const USAGE_SORTED_ROWS_MAX = 100_000;
+
+const COLUMNS = { timestamp: "timestamp", cost: "costNanocredits", response_time: "responseTimeMs" } as const;
+/** Before every row of this gateway's. */
+const BEGINNING = new Date(0);
+const IDENTITY = { id: true, timestamp: true } as const;
+
+/** A usage row with what was selected of it. */
+export type SelectedUsage = Pick<UsageRecordModel, keyof typeof IDENTITY>;
+
+export async function readPage(
+  database: Database,
+  scope: UsageScope,
+  page: PageRequest,
+  order: UsageOrder,
+  select: Prisma.UsageRecordSelect,
+): Promise<Page<SelectedUsage>> {
+  if (order.field !== "timestamp") await assertSortable(database, scope);
+  const where = toWhere(scope);
+  const { isFromEnd = false } = page;
+  const isAscending = order.isAscending !== isFromEnd;
+  const direction = isAscending ? "asc" : "desc";
+  const bounds = await Promise.all([
+    ...(page.after ? [boundAt(database, scope, order, page.after, order.isAscending)] : []),
+    ...(page.before ? [boundAt(database, scope, order, page.before, !order.isAscending)] : []),
+  ]);
+  const rows = await database.prisma.usageRecord.findMany({
+    where: { ...where, AND: bounds },
+    orderBy: [{ [COLUMNS[order.field]]: direction }, { id: direction }],
+    take: page.first + 1,
+    select: { ...select, ...IDENTITY },
+  });
+  return toPage(rows, page, () => countRows(database, scope));
+}
+
+/** Of each key the newest rows, or the oldest: two statements, however many keys there are. */
+export async function readPagesOfKeys(
+  database: Database,
+  scope: UsageScope,
+  apiKeyIds: readonly string[],
+  page: Pick<PageRequest, "first" | "isFromEnd">,
+  select: Prisma.UsageRecordSelect,
+): Promise<ReadonlyMap<string, Page<SelectedUsage>>> {
+  const { prisma } = database;
+  const direction = Prisma.raw(page.isFromEnd ? "ASC" : "DESC");
+  const found = await prisma.$queryRaw<{ id: string }[]>`
+    SELECT u.id::text FROM unnest(${[...apiKeyIds]}::uuid[]) AS key(id) CROSS JOIN LATERAL (
+      SELECT r.id FROM usage_record r WHERE r.api_key_id = key.id AND ${toCondition(scope)}
+      ORDER BY r.timestamp ${direction}, r.id ${direction} LIMIT ${page.first + 1}) u`;
+  const order = page.isFromEnd ? ("asc" as const) : ("desc" as const);
+  const rows = await prisma.usageRecord.findMany({
+    where: { id: { in: found.map(({ id }) => id) } },
+    orderBy: [{ timestamp: order }, { id: order }],
+    select: { ...select, ...IDENTITY, apiKeyId: true },
+  });
+  return new Map(
+    apiKeyIds.map((id) => {
+      const own = rows.filter(({ apiKeyId }) => apiKeyId === id);
+      return [id, toPage(own, page, () => countRows(database, { ...scope, apiKeyIds: [id] }))];
+    }),
+  );
+}
+
+/** How many there are, up to one more than lists are counted to: out of the roll-ups, where they know what is asked for. */
+async function countRows(database: Database, scope: UsageScope): Promise<number> {
+  if (scope.minCost !== undefined || scope.id !== undefined)
+    return database.prisma.usageRecord.count({ where: toWhere(scope), take: COUNT_TAKE });
+  return Math.min(COUNT_TAKE, await countOf(database, scope));
+}
+
+async function countOf(database: Database, scope: UsageScope): Promise<number> {
+  const [sums] = await readRollUps(database, scope, { from: scope.from ?? BEGINNING, to: scope.to ?? null }, new Set(), 1);
+  return Number(sums?.requests ?? 0n);
+}
+
+async function assertSortable(database: Database, { minCost: _, ...scope }: UsageScope): Promise<void> {
+  if (scope.id !== undefined || (await countOf(database, scope)) <= USAGE_SORTED_ROWS_MAX) return;
+  throw wrongField("orderBy", `sorts ${USAGE_SORTED_ROWS_MAX} rows at most: ask for a shorter time, or for fewer keys or models`);
+}
+
+/** What comes after a row in the order; or before it, which is after it in the opposite one. */
+async function boundAt(
+  database: Database,
+  { accountId }: UsageScope,
+  { field }: UsageOrder,
+  { id, timestamp }: PagePosition,
+  isUpwards: boolean,
+): Promise<Prisma.UsageRecordWhereInput> {
+  const column = COLUMNS[field];
+  const row = field === "timestamp" ? { timestamp } : await database.prisma.usageRecord.findUnique({ where: { id, accountId } });
+  if (!row) throw wrongField("after", "must be a cursor that this list has answered");
+  const value = (row as Partial<UsageRecordModel>)[column];
+  // Its first half alone bounds the column, so that an index is entered where the page begins.
+  return isUpwards
+    ? { [column]: { gte: value }, OR: [{ [column]: { gt: value } }, { id: { gt: id } }] }
+    : { [column]: { lte: value }, OR: [{ [column]: { lt: value } }, { id: { lt: id } }] };
+}
+
+/** As `toWhere`, for SQL in which the row is `r`. Keys are for whoever asks to see to. */
+function toCondition(scope: UsageScope): Prisma.Sql {
+  const { accountId, apiKeyIds, models, modalities, statuses, from, to, minCost, id, either } = scope;
+  return Prisma.join(
+    [
+      Prisma.sql`r.account_id = ${accountId}::uuid`,
+      ...(apiKeyIds ? [Prisma.sql`r.api_key_id = ANY (${[...apiKeyIds]}::uuid[])`] : []),
+      ...(models ? [Prisma.sql`r.model = ANY (${[...models]}::text[])`] : []),
+      ...(modalities ? [Prisma.sql`r.modality::text = ANY (${[...modalities]}::text[])`] : []),
+      ...(statuses ? [Prisma.sql`r.status::text = ANY (${[...statuses]}::text[])`] : []),
+      ...(from ? [Prisma.sql`r.timestamp >= ${from}`] : []),
+      ...(to ? [Prisma.sql`r.timestamp < ${to}`] : []),
+      ...(minCost === undefined ? [] : [Prisma.sql`r.cost_nanocredits >= ${minCost}`]),
+      ...(id === undefined ? [] : [Prisma.sql`r.id = ${id}::uuid`]),
+      ...(either
+        ? [Prisma.sql`(r.model = ANY (${[...either.models]}::text[]) OR r.api_key_id = ANY (${[...either.apiKeyIds]}::uuid[]))`]
+        : []),
+    ],
+    " AND ",
+  );
+}

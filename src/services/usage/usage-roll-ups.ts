@@ -1,0 +1,218 @@
+/**
+ * The roll-ups of usage, read (docs/decisions/usage-roll-ups.md): sums over the rows of an account in a time, by what they are asked
+ * for.
+ *
+ * 1. Whole days come from the roll-up by day, the whole hours before and after them from that by hour.
+ * 2. What is asked for of the first and of the last hour comes from the rows themselves.
+ * 3. What has not been rolled up yet is added. One statement reads all of it, so that each generation counts once.
+ */
+import type { Database } from "../../store/database.js";
+import { Prisma } from "../../store/generated/prisma/client.js";
+import type { Modality, UsageStatus } from "../../store/generated/prisma/enums.js";
+import type { UsageScope } from "./usage-filter.js";
+
+export const USAGE_GROUPINGS = ["hour", "day", "model", "key", "status", "modality"] as const;
+export type UsageGrouping = (typeof USAGE_GROUPINGS)[number];
+
+/** Exclusive at its end; null: up to the newest. */
+export interface UsageRange {
+  readonly from: Date;
+  readonly to: Date | null;
+}
+
+export interface UsageSums {
+  /** Where the hour or the day begins. */
+  readonly start: Date | null;
+  readonly apiKeyId: string | null;
+  readonly model: string | null;
+  readonly modality: Modality | null;
+  readonly status: UsageStatus | null;
+  readonly requests: bigint;
+  readonly failures: bigint;
+  readonly costNanocredits: bigint;
+  readonly inputTokens: bigint;
+  readonly outputTokens: bigint;
+  /** Histograms. */
+  readonly responseTimes: string;
+  readonly firstTokenTimes: string;
+}
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** Later than every row, and a date that every database writes. */
+const NEVER = new Date(Date.UTC(9999, 0, 1));
+const NO_KEY = "00000000-0000-0000-0000-000000000000";
+/** The levels of roll-ups. */
+const BY_KEY = 1;
+const BY_MODEL = 2;
+
+const SUMMED = Prisma.sql`start, api_key_id, model, modality, outcome, requests, cost_nanocredits, input_tokens, output_tokens,
+  response_times, first_token_times`;
+
+/** The most expensive groups first, at most `limit`. A scope with `minCost` or `id` is for `readRows`. */
+export function readRollUps(
+  database: Database,
+  scope: UsageScope,
+  range: UsageRange,
+  groupBy: ReadonlySet<UsageGrouping>,
+  limit: number,
+): Promise<UsageSums[]> {
+  const byKey = groupBy.has("key") || scope.apiKeyIds !== undefined || scope.either !== undefined;
+  const byModel = groupBy.has("model") || scope.models !== undefined || scope.either !== undefined;
+  const level = (byKey ? BY_KEY : 0) + (byModel ? BY_MODEL : 0);
+  const { accountId } = scope;
+  const { days, hours, edges, failedHour } = split(range, groupBy.has("hour"));
+  const rolled = (table: Prisma.Sql, { from, to }: Between) =>
+    Prisma.sql`SELECT ${SUMMED} FROM ${table} WHERE account_id = ${accountId}::uuid AND level = ${level} AND start >= ${from} AND start < ${to}`;
+  const failed = failedHour && { from: failedHour, to: new Date(failedHour.getTime() + 1) };
+  const whole = [...(days ? [days] : []), ...hours];
+  const within = (between: Between) => Prisma.sql`(start >= ${between.from} AND start < ${between.to})`;
+  const parts = [
+    ...(days ? [rolled(Prisma.sql`usage_day_rollup`, days)] : []),
+    ...hours.map((between) => rolled(Prisma.sql`usage_hour_rollup`, between)),
+    ...(failed ? [Prisma.sql`${rolled(Prisma.sql`usage_hour_rollup`, failed)} AND outcome = 'failed'`] : []),
+    ...edges.map(({ from, to }) => rowsWhere(accountId, Prisma.sql`timestamp >= ${from} AND timestamp < ${to}`)),
+    Prisma.sql`SELECT * FROM (
+      SELECT date_trunc('hour', at, 'UTC') AS start, coalesce(api_key_id, ${NO_KEY}::uuid) AS api_key_id, model, modality, outcome,
+        requests::bigint AS requests, requests * cost_nanocredits AS cost_nanocredits, requests * input_tokens AS input_tokens,
+        requests * output_tokens AS output_tokens, requests * usage_time_digit(response_time_ms) AS response_times,
+        requests * usage_time_digit(time_to_first_token_ms) AS first_token_times
+      FROM usage_unrolled() WHERE account_id = ${accountId}::uuid) unrolled
+      WHERE ${anyOf([...whole.map(within), ...(failed ? [Prisma.sql`(${within(failed)} AND outcome = 'failed')`] : [])])}`,
+  ];
+  return readGroups(database, scope, parts, groupBy, limit);
+}
+
+/** The same of the rows themselves, one by one: for what no roll-up knows of. */
+export function readRows(
+  database: Database,
+  scope: UsageScope,
+  { from, to }: UsageRange,
+  groupBy: ReadonlySet<UsageGrouping>,
+  limit: number,
+): Promise<UsageSums[]> {
+  const { id, minCost } = scope;
+  const cost = minCost === undefined ? Prisma.empty : Prisma.sql` AND cost_nanocredits >= ${minCost}`;
+  const alone = id === undefined ? Prisma.empty : Prisma.sql` AND id = ${id}::uuid`;
+  const rows = rowsWhere(scope.accountId, Prisma.sql`timestamp >= ${from} AND timestamp < ${to ?? NEVER}${cost}${alone}`);
+  return readGroups(database, scope, [rows], groupBy, limit);
+}
+
+/** Usage rows in the shape of a roll-up by hour. */
+function rowsWhere(accountId: string, condition: Prisma.Sql): Prisma.Sql {
+  return Prisma.sql`
+    SELECT date_trunc('hour', timestamp, 'UTC') AS start, coalesce(api_key_id, ${NO_KEY}::uuid) AS api_key_id, model, modality,
+      status::text::"UsageOutcome" AS outcome, 1::bigint AS requests, cost_nanocredits,
+      input_text_tokens::bigint + input_cached_tokens + input_cache_write_tokens + input_audio_tokens + input_image_tokens AS input_tokens,
+      output_text_tokens::bigint + output_reasoning_tokens + output_audio_tokens + output_image_tokens AS output_tokens,
+      usage_time_digit(response_time_ms) AS response_times, usage_time_digit(time_to_first_token_ms) AS first_token_times
+    FROM usage_record WHERE account_id = ${accountId}::uuid AND ${condition}`;
+}
+
+function readGroups(
+  database: Database,
+  scope: UsageScope,
+  parts: readonly Prisma.Sql[],
+  groupBy: ReadonlySet<UsageGrouping>,
+  limit: number,
+): Promise<UsageSums[]> {
+  const nothing = (type: Prisma.Sql) => Prisma.sql`NULL::${type}`;
+  const when = (grouping: UsageGrouping, column: Prisma.Sql, type: Prisma.Sql) => (groupBy.has(grouping) ? column : nothing(type));
+  const start = groupBy.has("hour") ? Prisma.sql`start` : Prisma.sql`date_trunc('day', start, 'UTC')`;
+  const hasTime = groupBy.has("hour") || groupBy.has("day");
+  const { apiKeyIds, models, modalities, statuses, either } = scope;
+  const conditions = [
+    ...(apiKeyIds ? [Prisma.sql`api_key_id = ANY (${[...apiKeyIds]}::uuid[])`] : []),
+    ...(models ? [Prisma.sql`model = ANY (${[...models]}::text[])`] : []),
+    ...(modalities ? [Prisma.sql`modality::text = ANY (${[...modalities]}::text[])`] : []),
+    ...(statuses ? [Prisma.sql`outcome::text = ANY (${[...statuses]}::text[])`] : []),
+    ...(groupBy.has("status") ? [Prisma.sql`outcome <> 'failed'`] : []),
+    ...(either ? [Prisma.sql`(model = ANY (${[...either.models]}::text[]) OR api_key_id = ANY (${[...either.apiKeyIds]}::uuid[]))`] : []),
+  ];
+  // A place for each column, whether or not it is grouped by. Without any group there is one row, whatever is found.
+  return database.prisma.$queryRaw<UsageSums[]>`
+    SELECT * FROM (
+      SELECT ${hasTime ? start : nothing(Prisma.sql`timestamptz`)} AS start,
+        ${when("key", Prisma.sql`nullif(api_key_id, ${NO_KEY}::uuid)::text`, Prisma.sql`text`)} AS "apiKeyId",
+        ${when("model", Prisma.sql`model`, Prisma.sql`text`)} AS model,
+        ${when("modality", Prisma.sql`modality::text`, Prisma.sql`text`)} AS modality,
+        ${when("status", Prisma.sql`outcome::text`, Prisma.sql`text`)} AS status,
+        coalesce(sum(requests) FILTER (WHERE outcome <> 'failed'), 0)::bigint AS requests,
+        coalesce(sum(requests) FILTER (WHERE outcome = 'failed'), 0)::bigint AS failures,
+        coalesce(sum(cost_nanocredits), 0)::bigint AS "costNanocredits",
+        coalesce(sum(input_tokens), 0)::bigint AS "inputTokens",
+        coalesce(sum(output_tokens), 0)::bigint AS "outputTokens",
+        coalesce(sum(response_times), 0)::text AS "responseTimes",
+        coalesce(sum(first_token_times), 0)::text AS "firstTokenTimes"
+      FROM (${Prisma.join(parts, " UNION ALL ")}) part
+      ${conditions.length === 0 ? Prisma.empty : Prisma.sql`WHERE ${Prisma.join(conditions, " AND ")}`}
+      ${groupBy.size === 0 ? Prisma.empty : Prisma.sql`GROUP BY 1, 2, 3, 4, 5`}
+    ) sums ${groupBy.size === 0 ? Prisma.empty : Prisma.sql`WHERE requests > 0 OR failures > 0`}
+    ORDER BY "costNanocredits" DESC, requests DESC, start, "apiKeyId", model, modality, status
+    LIMIT ${limit}`;
+}
+
+function anyOf(conditions: readonly Prisma.Sql[]): Prisma.Sql {
+  return conditions.length === 0 ? Prisma.sql`false` : Prisma.sql`(${Prisma.join([...conditions], " OR ")})`;
+}
+
+interface Between {
+  readonly from: Date;
+  readonly to: Date;
+}
+
+interface Split {
+  readonly days: Between | null;
+  readonly hours: readonly Between[];
+  /** Parts of hours. */
+  readonly edges: readonly Between[];
+  /** The hour that begins before the end and ends after it: what failed in it is not told apart by time. */
+  readonly failedHour: Date | null;
+}
+
+function split({ from, to }: UsageRange, isHourly: boolean): Split {
+  const end = to ?? NEVER;
+  const [firstHour, lastHour] = [up(from, HOUR_MS), down(end, HOUR_MS)];
+  const failedHour = lastHour < end && lastHour >= firstHour ? lastHour : null;
+  if (firstHour >= lastHour) return { days: null, hours: [], edges: between(from, end), failedHour };
+  const edges = [...between(from, firstHour), ...between(lastHour, end)];
+  const [firstDay, lastDay] = [up(firstHour, DAY_MS), down(lastHour, DAY_MS)];
+  if (isHourly || firstDay >= lastDay) return { days: null, hours: between(firstHour, lastHour), edges, failedHour };
+  const hours = [...between(firstHour, firstDay), ...between(lastDay, lastHour)];
+  return { days: { from: firstDay, to: lastDay }, hours, edges, failedHour };
+}
+
+function between(from: Date, to: Date): Between[] {
+  return from < to ? [{ from, to }] : [];
+}
+
+function up(time: Date, unitMs: number): Date {
+  return new Date(Math.ceil(time.getTime() / unitMs) * unitMs);
+}
+
+function down(time: Date, unitMs: number): Date {
+  return new Date(Math.floor(time.getTime() / unitMs) * unitMs);
+}
+
+/** As the function usage_time_digit writes them: a count of twelve digits for each bucket, the last of them that of 0 ms. */
+const COUNT_DIGITS = 12;
+const BUCKET_GROWTH = 1.1;
+
+/** How many times the histogram holds in each bucket. */
+export function readHistogram(digits: string): number[] {
+  const counts: number[] = [];
+  for (let end = digits.length; end > 0; end -= COUNT_DIGITS) counts.push(Number(digits.slice(Math.max(0, end - COUNT_DIGITS), end)));
+  return counts;
+}
+
+/** The time in milliseconds that `share` of the times do not exceed, to 5%; null when there is none. */
+export function quantileOf(counts: readonly number[], share: number): number | null {
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  if (total === 0) return null;
+  let left = Math.max(1, Math.ceil(total * share));
+  const bucket = counts.findIndex((count) => {
+    left -= count;
+    return left <= 0;
+  });
+  return bucket === 0 ? 0 : Math.round((2 * BUCKET_GROWTH ** (bucket - 1)) / (BUCKET_GROWTH + 1));
+}

@@ -1,0 +1,215 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { toGlobalId } from "../../src/graphql/global-ids.js";
+import {
+  UsageListDocument,
+  type UsageListQueryVariables,
+  UsageOfCurrentKeyDocument,
+  UsageOfKeysDocument,
+  UsageSummaryDocument,
+  type UsageSummaryQueryVariables,
+} from "../operations/generated/graphql.js";
+import { type CreatedKey, createClient, createKey } from "../rest/client.js";
+import { createStranger, createUsage } from "../rest/seed.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { chatCompletion } from "../support/openai-bodies.js";
+import { errorReply, json } from "../support/upstream-replies.js";
+import { codes, execute, ok } from "./client.js";
+
+const AT = new Date(Date.now() - 3 * 3_600_000);
+
+let app: TestApp;
+let key: CreatedKey;
+let other: CreatedKey;
+/** Newest first: of `key` two chats and a picture, of `other` one that was left. */
+let ids: string[];
+
+beforeAll(async () => {
+  app = await createTestApp();
+  [key, other] = [await createKey(app, { name: "Lists", accountPermissions: ["usage"] }), await createKey(app, { name: "others" })];
+  const add = async (of: CreatedKey, index: number, more: Parameters<typeof createUsage>[4]) =>
+    (await createUsage(app, of.id, 1, new Date(AT.getTime() - index * 60_000), more))[0] as string;
+  ids = [
+    await add(key, 0, { costNanocredits: 3n, responseTimeMs: 100, inputTextTokens: 7, outputTextTokens: 5 }),
+    await add(key, 1, { costNanocredits: 1n, responseTimeMs: 300, timeToFirstTokenMs: 40 }),
+    await add(key, 2, { costNanocredits: 3n, responseTimeMs: 200, modality: "image", model: "acme/pictures" }),
+    await add(other, 3, { costNanocredits: 2n, responseTimeMs: 400, status: "cancelled" }),
+  ];
+});
+
+afterAll(() => app.close());
+
+const ofBoth = () => ({ apiKeyIds: [key.id, toGlobalId("ApiKey", other.id)] });
+
+async function list(variables: UsageListQueryVariables) {
+  return ok(await execute(app, UsageListDocument, variables)).me.usage ?? expect.fail("no usage");
+}
+
+async function found(variables: UsageListQueryVariables): Promise<number[]> {
+  return (await list(variables)).nodes.map(({ restId }) => ids.indexOf(restId));
+}
+
+async function groups(variables: UsageSummaryQueryVariables, as = app.key) {
+  return ok(await execute({ ...app, key: as }, UsageSummaryDocument, variables)).me.usageSummary ?? expect.fail("no summary");
+}
+
+describe("the list of usage", () => {
+  it("holds what answers to the filter", async () => {
+    for (const [filter, expected] of [
+      [ofBoth(), [0, 1, 2, 3]],
+      [{ apiKeyIds: [key.id] }, [0, 1, 2]],
+      [{ ...ofBoth(), modelIds: [toGlobalId("Model", "acme/pictures")] }, [2]],
+      [{ ...ofBoth(), modalities: ["TEXT"] }, [0, 1, 3]],
+      [{ ...ofBoth(), statuses: ["CANCELLED"] }, [3]],
+      [{ ...ofBoth(), from: new Date(AT.getTime() - 60_000).toISOString() }, [0, 1]],
+      [{ ...ofBoth(), to: new Date(AT.getTime() - 60_000).toISOString() }, [2, 3]],
+      [{ ...ofBoth(), minCost: "0.000000003" }, [0, 2]],
+      [{ search: "list" }, [0, 1, 2]],
+      [{ search: ids[3] as string }, [3]],
+    ] as const) {
+      expect(await found({ filter: filter as UsageListQueryVariables["filter"] }), JSON.stringify(filter)).toEqual(expected);
+    }
+  });
+
+  it.each([
+    ["TIMESTAMP", "DESC", [0, 1, 2, 3]],
+    ["TIMESTAMP", "ASC", [3, 2, 1, 0]],
+    ["COST", "DESC", null],
+    ["COST", "ASC", null],
+    ["RESPONSE_TIME", "DESC", [3, 1, 2, 0]],
+    ["RESPONSE_TIME", "ASC", [0, 2, 1, 3]],
+  ] as const)("is sorted by %s %s, page by page, from either end", async (field, direction, order) => {
+    // Of those that cost the same, the id decides.
+    const tie = [0, 2].sort((one, two) => ((ids[one] as string) < (ids[two] as string) ? -1 : 1));
+    const expected = order ?? (direction === "ASC" ? [1, 3, ...tie] : [...tie].reverse().concat([3, 1]));
+    const terms = { filter: ofBoth(), orderBy: { field, direction } };
+    const whole = await list(terms);
+
+    expect(whole.nodes.map(({ restId }) => ids.indexOf(restId))).toEqual(expected);
+    expect(whole.totalCount).toBe(4);
+    const first = await list({ ...terms, first: 3 });
+    expect(first.pageInfo).toMatchObject({ hasNextPage: true, hasPreviousPage: false });
+    expect(await found({ ...terms, first: 3, after: first.pageInfo.endCursor })).toEqual(expected.slice(3));
+    const last = await list({ ...terms, last: 3 });
+    expect(last.nodes.map(({ restId }) => ids.indexOf(restId))).toEqual(expected.slice(1));
+    expect(await found({ ...terms, last: 3, before: last.pageInfo.startCursor })).toEqual(expected.slice(0, 1));
+  });
+
+  it("refuses what cannot be, and says where", async () => {
+    const cursor = (await list({ first: 1 })).pageInfo.endCursor;
+    const many = (count: number) => Array.from({ length: count }, (_, index) => `m/${index}`);
+    expect(await found({ filter: { modelIds: many(100) } })).toEqual([]);
+
+    for (const [variables, param] of [
+      [{ filter: { from: "2026-01-02T00:00:00Z", to: "2026-01-01T00:00:00Z" } }, "from"],
+      [{ filter: { apiKeyIds: [toGlobalId("Model", "acme/chat")] } }, "apiKeyIds.0"],
+      [{ filter: { modelIds: many(101) } }, "modelIds"],
+      [{ filter: { statuses: [] } }, "statuses"],
+      [{ filter: { search: "s".repeat(201) } }, "search"],
+      [{ after: cursor, orderBy: { field: "COST", direction: "DESC" } }, "after"],
+      [{ after: cursor, orderBy: { field: "TIMESTAMP", direction: "ASC" } }, "after"],
+    ] as const) {
+      const { errors } = await execute(app, UsageListDocument, variables as UsageListQueryVariables);
+      expect(
+        errors?.map(({ extensions: { code, param } }) => [code, param]),
+        JSON.stringify(variables),
+      ).toEqual([["BAD_REQUEST", param]]);
+    }
+  });
+
+  it("finds nothing by what is another account's", async () => {
+    const stranger = await createStranger(app);
+    const theirs = { ...app, key: stranger.key };
+
+    expect(ok(await execute(theirs, UsageListDocument, { filter: { apiKeyIds: [key.id] } })).me.usage).toMatchObject({
+      nodes: [],
+      totalCount: 0,
+    });
+    expect(ok(await execute(theirs, UsageSummaryDocument, { filter: { apiKeyIds: [key.id] } })).me.usageSummary).toMatchObject([
+      { requests: 0 },
+    ]);
+  });
+});
+
+describe("the summary of usage", () => {
+  it("is one group, unless it is grouped", async () => {
+    expect(await groups({ filter: { apiKeyIds: [key.id] } })).toEqual([
+      {
+        ...{ from: null, modelId: null, model: null, apiKeyId: null, apiKey: null, status: null, modality: null },
+        ...{ requests: 3, cost: "0.000000007", inputTokens: 7, outputTokens: 5, failedRequests: 0, errorRate: 0 },
+        responseTimeMs: { p50: 198, p95: 290, p99: 290 },
+        timeToFirstTokenMs: { p50: 39 },
+      },
+    ]);
+    expect(await groups({ filter: { modelIds: ["acme/none"] } })).toMatchObject([{ requests: 0, responseTimeMs: null, errorRate: null }]);
+  });
+
+  it("is grouped by what is asked for, the most expensive group first", async () => {
+    expect(await groups({ filter: ofBoth(), groupBy: ["KEY", "STATUS"] })).toMatchObject([
+      { apiKeyId: key.id, apiKey: { name: "Lists" }, status: "OK", requests: 3, errorRate: null },
+      { apiKeyId: other.id, apiKey: { name: "others" }, status: "CANCELLED", requests: 1, cost: "0.000000002" },
+    ]);
+    expect(await groups({ filter: ofBoth(), groupBy: ["MODEL"], first: 1 })).toMatchObject([
+      { modelId: "acme/chat", model: { title: expect.any(String) }, requests: 3 },
+    ]);
+    const hours = await groups({ filter: ofBoth(), groupBy: ["HOUR"] });
+    expect(hours.map(({ from }) => from)).toEqual([...hours.map(({ from }) => from)].sort());
+    expect(hours.reduce((sum, { requests }) => sum + requests, 0)).toBe(4);
+  });
+
+  it("counts generations that nobody served", async () => {
+    const failing = await createKey(app, { name: "failing" });
+    app.upstream.replyNext(errorReply(500));
+    const client = createClient(app.baseUrl, failing.key);
+    const body = { messages: [{ role: "user", content: "Hello" }] };
+    expect((await client.post("/v1/chat/completions", body)).status).toBe(502);
+    app.upstream.replyNext(json(chatCompletion()));
+    expect((await client.post("/v1/chat/completions", body)).status).toBe(200);
+
+    await expect
+      .poll(async () => (await groups({ filter: { apiKeyIds: [failing.id] } }))[0], { interval: 50 })
+      .toMatchObject({ requests: 1, failedRequests: 1, errorRate: 0.5 });
+  });
+
+  it("refuses what it cannot answer, and says where", async () => {
+    const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000 + 60_000).toISOString();
+    await groups({ filter: { from: daysAgo(366) }, groupBy: ["DAY"] });
+    await groups({ filter: { from: daysAgo(31) }, groupBy: ["HOUR"], first: 100 });
+
+    for (const [variables, param] of [
+      [{ filter: { from: daysAgo(367) } }, "from"],
+      [{ filter: { from: daysAgo(32) }, groupBy: ["HOUR"] }, "from"],
+      [{ groupBy: ["HOUR", "DAY"] }, "groupBy"],
+      [{ groupBy: ["KEY", "KEY"] }, "groupBy"],
+      [{ first: 0 }, "first"],
+    ] as const) {
+      const { errors } = await execute(app, UsageSummaryDocument, variables as UsageSummaryQueryVariables);
+      expect(
+        errors?.map(({ extensions: { code, param } }) => [code, param]),
+        JSON.stringify(variables),
+      ).toEqual([["BAD_REQUEST", param]]);
+    }
+  });
+});
+
+describe("the usage of a key", () => {
+  it("is the key's own, for each key of a list", async () => {
+    const keys = ok(await execute(app, UsageOfKeysDocument)).me.apiKeys?.nodes ?? [];
+    const of = (id: string) => keys.find(({ restId }) => restId === id);
+
+    expect(of(key.id)).toMatchObject({
+      usage: { totalCount: 3, nodes: [{ restId: ids[0], model: { title: expect.any(String) } }, { restId: ids[1] }] },
+      usageSummary: [{ requests: 3, cost: "0.000000007" }],
+    });
+    expect(of(other.id)).toMatchObject({ usage: { totalCount: 1, nodes: [{ restId: ids[3] }] }, usageSummary: [{ requests: 1 }] });
+    const cancelled = ok(await execute(app, UsageOfKeysDocument, { filter: { statuses: ["CANCELLED"] } })).me.apiKeys?.nodes ?? [];
+    expect(cancelled.flatMap(({ usage }) => usage?.nodes.map(({ restId }) => restId))).toEqual([ids[3]]);
+  });
+
+  it("is told to the key itself without a permission, and nothing else is", async () => {
+    const asked = await execute({ ...app, key: other.key }, UsageOfCurrentKeyDocument);
+    const refused = await execute({ ...app, key: other.key }, UsageSummaryDocument);
+
+    expect(ok(asked).me.currentApiKey).toEqual({ usage: { nodes: [{ restId: ids[3] }] }, usageSummary: [{ requests: 1 }] });
+    expect(codes(refused)).toEqual(["FORBIDDEN"]);
+  });
+});
