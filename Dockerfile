@@ -11,6 +11,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev && npm cache clean --force
 COPY prisma.config.ts tsconfig.json ./
 COPY prisma prisma
+COPY schema schema
 COPY scripts scripts
 COPY src src
 RUN npm run build && mkdir /data && chown node:node /data

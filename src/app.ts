@@ -75,7 +75,7 @@ async function serve(
     for (const observer of observers) observer.requestOver(note, end);
   };
   const [platform, faces] = await Promise.all([openPlatform(settings, clock, log, addresses, ownUrl, metrics), loadFaces()]);
-  const { express, GRAPHQL_PATH, createGraphQLServer, refuseUpgrade, requestIdOf, routeUpgrades } = faces;
+  const { express, GRAPHQL_PATH, SCHEMA_PATH, createGraphQLServer, refuseUpgrade, requestIdOf, routeUpgrades } = faces;
   const { answerClientError, createRestRouter, isOwnHost, toErrorRequestHandler, REALTIME_PATH, createRealtimeFace } = faces;
   log.info(config.signUp === "open" ? "sign-up is open to whoever reaches this gateway" : "sign-up is closed: operators make accounts");
   log.info(metricsNotice(config.metrics));
@@ -103,7 +103,7 @@ async function serve(
   adopt(app);
   app.disable("x-powered-by");
   app.disable("etag");
-  app.use(GRAPHQL_PATH, (req, res, next) => (isOwnHost(req, media) ? next() : graphql.handler(req, res, next)));
+  app.use([GRAPHQL_PATH, SCHEMA_PATH], (req, res, next) => (isOwnHost(req, media) ? next() : graphql.handler(req, res, next)));
   app.use(rest);
   app.use(toErrorRequestHandler(log));
 

@@ -110,6 +110,8 @@ export interface Config {
     /** Nanocredits. */
     readonly publishableCreditsPerHour: bigint;
   };
+  /** The manifest of trusted GraphQL documents, null for the repository's own, and whether no others are answered. */
+  readonly persistedDocuments: { readonly file: string | null; readonly isOnly: boolean };
   readonly graphql: { readonly introspection: boolean; readonly graphiql: boolean };
   /** How long a hold waits for what others hold. Not from the environment. */
   readonly contendedHoldWaitMs: number;
@@ -190,6 +192,8 @@ const environment = z.object({
   PUBLISHABLE_CREDITS_PER_HOUR: credits().default(10n ** 9n),
   GRAPHQL_INTROSPECTION: boolean().optional(),
   GRAPHIQL: boolean().optional(),
+  GRAPHQL_PERSISTED_ONLY: boolean().default(false),
+  GRAPHQL_PERSISTED_FILE: text.optional(),
   ...vendorEnvironment,
 });
 
@@ -261,6 +265,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
       publishableCreditsPerHour: values.PUBLISHABLE_CREDITS_PER_HOUR,
     },
     // Unspecified: open where just this machine can ask, closed to the world until the operator says otherwise.
+    persistedDocuments: { file: values.GRAPHQL_PERSISTED_FILE ?? null, isOnly: values.GRAPHQL_PERSISTED_ONLY },
     graphql: { introspection: values.GRAPHQL_INTROSPECTION ?? isLocal, graphiql: values.GRAPHIQL ?? isLocal },
     contendedHoldWaitMs: CONTENDED_HOLD_WAIT_MS,
     realtimeTimes: {},

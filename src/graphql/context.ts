@@ -15,6 +15,8 @@ export interface GraphQLContext extends RequestContext {
   readonly services: Services;
   /** Aborted when the gateway stops: what would go on for ever ends then, what ends by itself may finish. */
   readonly closing: AbortSignal;
+  /** Whether this caller may ask for the schema, and is helped with what it misspells. */
+  readonly isSchemaOpen: boolean;
   /** Null on a WebSocket, whose answer has long been given. */
   readonly browser: BrowserAnswer | null;
 }

@@ -6,12 +6,17 @@ import { GraphQLError, type GraphQLErrorOptions } from "graphql";
 import type { AppError } from "../errors.js";
 import { codeOfRefusal, type ErrorScope, explain, statusOf } from "../http/errors.js";
 
-/** What graphql-js appends to its messages would spell out the schema to a guesser. */
+/** What graphql-js appends to its messages: it would spell out the schema to a guesser who may not ask for it. */
 const SUGGESTION = "Did you mean ";
 /** graphql-js repeats what it refuses, whole. Of a longer message the beginning and the end are told, which say what and where. */
 const MESSAGE_CHARS_MAX = 1_000;
 /** Limits refuse from inside the parser and the validator, which is no matter of syntax. */
 const LIMIT_PREFIX = /^Syntax Error: (?=(?:Query|Aliases|Directives|Token) )/;
+
+/** Codes of Apollo's protocol for persisted queries, beside those of the platform: clients act on them. */
+export const PERSISTED_QUERY_NOT_FOUND = "PERSISTED_QUERY_NOT_FOUND";
+export const PERSISTED_QUERY_NOT_IN_LIST = "PERSISTED_QUERY_NOT_IN_LIST";
+const PROTOCOL_CODES: ReadonlySet<unknown> = new Set([PERSISTED_QUERY_NOT_FOUND, PERSISTED_QUERY_NOT_IN_LIST]);
 
 interface HttpExtension {
   readonly status?: number;
@@ -19,10 +24,15 @@ interface HttpExtension {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** Unless it says so, the schema is closed to who is told. */
+export interface PublicErrorScope extends ErrorScope {
+  readonly isSchemaOpen?: boolean;
+}
+
 const publicErrors = new WeakSet<GraphQLError>();
 
 /** Maps an error once: what it has answered it answers again unchanged. */
-export function toPublicError(error: unknown, scope: ErrorScope): GraphQLError {
+export function toPublicError(error: unknown, scope: PublicErrorScope): GraphQLError {
   if (error instanceof GraphQLError && publicErrors.has(error)) return error;
   const mapped = map(error, scope);
   scope.note?.refused(String(mapped.extensions.code));
@@ -30,11 +40,11 @@ export function toPublicError(error: unknown, scope: ErrorScope): GraphQLError {
   return mapped;
 }
 
-export function toPublicErrors(errors: readonly unknown[], scope: ErrorScope): GraphQLError[] {
+export function toPublicErrors(errors: readonly unknown[], scope: PublicErrorScope): GraphQLError[] {
   return errors.map((error) => toPublicError(error, scope));
 }
 
-function map(error: unknown, scope: ErrorScope): GraphQLError {
+function map(error: unknown, scope: PublicErrorScope): GraphQLError {
   const root = rootOf(error);
   const path = pathOf(error);
   // Wrong variables arrive with the scalar's own refusal inside; what fails in a resolver has a path.
@@ -51,19 +61,21 @@ export function toExtensions({ code, param, details, retryAfterSeconds }: ToldFi
   return { ...Object.fromEntries(stated), requestId, timestamp: new Date().toISOString() };
 }
 
-type ToldFields = Pick<AppError, "code"> & Partial<Pick<AppError, "param" | "details" | "retryAfterSeconds">>;
+type ToldFields = { readonly code: string } & Partial<Pick<AppError, "param" | "details" | "retryAfterSeconds">>;
 
 /** Of what is refused before there is an operation. */
 const BAD_REQUEST = statusOf("BAD_REQUEST");
 
 /** A document or request that was refused before anything ran. */
-function mapRefusal(error: GraphQLError, scope: ErrorScope): GraphQLError {
+function mapRefusal(error: GraphQLError, scope: PublicErrorScope): GraphQLError {
   const { http = { status: BAD_REQUEST }, code: reason } = error.extensions as { http?: HttpExtension; code?: unknown };
+  if (PROTOCOL_CODES.has(reason)) return build(error, error.message, toExtensions({ code: String(reason) }, scope.requestId), http);
   const code = codeOfRefusal(http.status ?? BAD_REQUEST) ?? "BAD_REQUEST";
   // `spec`: 200 to those who accept plain application/json. As GraphQL over HTTP has it, that is for requests that are
   // well-formed, whatever is wrong with their documents; those that are not, Yoga calls BAD_REQUEST too.
   const spec = code === "BAD_REQUEST" && reason !== "BAD_REQUEST" && http.status === BAD_REQUEST;
-  const message = shortened(withoutSuggestion(error.message.replace(LIMIT_PREFIX, "")).trim());
+  const told = error.message.replace(LIMIT_PREFIX, "");
+  const message = shortened((scope.isSchemaOpen ? told : withoutSuggestion(told)).trim());
   return build(error, message, toExtensions({ code }, scope.requestId), { ...http, spec });
 }
 

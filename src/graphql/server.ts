@@ -6,16 +6,17 @@
  * 2. Yoga answers. Its request signal is aborted when the connection closes, for whatever reason.
  * 3. The answer is written at the reader's pace.
  */
+import { createHash } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import type { RequestHandler } from "express";
 import type { Logger } from "pino";
 import type { Caller } from "../context.js";
-import { AppError } from "../errors.js";
+import { AppError, invalidInput } from "../errors.js";
 import { BodyAborted, readFormBody, readTextBody } from "../http/body.js";
 import { authenticate, HttpRequestContext, readCounted, readToken } from "../http/context.js";
 import { preflightHeaders } from "../http/cors.js";
-import { explain, headersOf, sendRefusal, statusOf } from "../http/errors.js";
+import { explain, headersOf, sendError, sendRefusal, statusOf } from "../http/errors.js";
 import { Exchange } from "../http/exchange.js";
 import { EVENT_STREAM_HEADERS, pipeBody } from "../http/sse.js";
 import { isForm } from "../http/uploads.js";
@@ -32,15 +33,17 @@ import { type GraphQLContext, toGraphQLContext } from "./context.js";
 import { Explorer } from "./explorer.js";
 import { NOT_ACCEPTABLE } from "./plugins/use-request-rules.js";
 import { toExtensions, toPublicError } from "./public-errors.js";
-import { schema } from "./schema.js";
+import { printSdl, schema } from "./schema.js";
 import { createWebSocketFace } from "./websocket.js";
-import { createYogaServer, type Face, GRAPHQL_PATH, type YogaOptions } from "./yoga.js";
+import { createYogaServer, type Face, GRAPHQL_PATH, SCHEMA_PATH } from "./yoga.js";
 
 export interface GraphQLServerOptions {
   readonly services: Services;
   readonly log: Logger;
   readonly config: {
-    readonly graphql: YogaOptions & {
+    readonly graphql: {
+      /** Whether those without a key may ask for the schema. */
+      readonly introspection: boolean;
       /** Whether a browser is shown GraphiQL. */
       readonly graphiql: boolean;
     };
@@ -65,8 +68,9 @@ export function createGraphQLServer({ services, log, config, onOver }: GraphQLSe
   const stopping = new AbortController();
   // Every live subscription listens to it.
   setMaxListeners(0, stopping.signal);
-  const yoga = createYogaServer(config.graphql);
-  const face: Face = { yoga, services, log, closing: stopping.signal, keepAlive: config.webSockets, onOver };
+  const yoga = createYogaServer();
+  const isSchemaOpenTo = ({ kind }: Caller) => kind !== "anonymous" || config.graphql.introspection;
+  const face: Face = { yoga, services, log, isSchemaOpenTo, closing: stopping.signal, keepAlive: config.webSockets, onOver };
   const explorer = config.graphql.graphiql
     ? new Explorer({ path: GRAPHQL_PATH, schema: config.graphql.introspection ? schema : null })
     : null;
@@ -77,8 +81,9 @@ export function createGraphQLServer({ services, log, config, onOver }: GraphQLSe
       const path = pathOf(req.originalUrl);
       const isForExplorer = explorer?.answers(req, path) ?? false;
       // Mounted with `use`, it is given everything below its path too.
-      if (path !== GRAPHQL_PATH && !isForExplorer) return next();
+      if (path !== GRAPHQL_PATH && path !== SCHEMA_PATH && !isForExplorer) return next();
       const exchange = new Exchange(req, res, log);
+      if (path === SCHEMA_PATH) return void http.sendSchema(exchange);
       if (!isForExplorer) return void http.handle(exchange);
       explorer?.answer(exchange, path).catch((error: unknown) => sendFailure(exchange, error));
     },
@@ -93,12 +98,21 @@ export function createGraphQLServer({ services, log, config, onOver }: GraphQLSe
 }
 
 const METHODS = ["GET", "POST", "OPTIONS"];
+/** What single connection mode of GraphQL over server-sent events sends with its operations (docs/decisions/graphql-sse-distinct-connections.md). */
+const STREAM_TOKEN_HEADER = "x-graphql-event-stream-token";
+const DISTINCT_CONNECTIONS =
+  "Each operation over server-sent events has a connection of its own here (distinct connections mode): set singleConnection to false, or use a WebSocket.";
+const SCHEMA_METHODS = ["GET", "HEAD", "OPTIONS"];
+/** Unspecified: how long a copy of the schema is believed. */
+const SCHEMA_SECONDS = 300;
 /** Of every answer: who may keep it, and that no link tells where it came from. */
 const PRIVATE = { "Cache-Control": "private, no-store", "Referrer-Policy": "no-referrer" };
 /** `{ variables: { input: { extra: ... } } }` and a few more around what the scalar JSON allows. */
 const BODY_DEPTH_MAX = JSON_DEPTH_MAX + 10;
 
 class HttpFace {
+  private schemaFile: SchemaFile | undefined;
+
   constructor(
     private readonly face: Face,
     private readonly trustProxyHops: number,
@@ -114,17 +128,18 @@ class HttpFace {
     try {
       if (req.method === "OPTIONS") return sendPreflight(exchange);
       if (req.method !== "GET" && req.method !== "POST") throw methodNotAllowed(req.method);
-      const clientAddress = clientAddressOf(req, this.trustProxyHops);
-      const key = await readCounted(access, clientAddress, () => readToken(req, exchange));
-      const credential = { key, sessionToken: key === null ? access.sessionTokenOf(req) : null };
-      const caller = await authenticate(access, credential, clientAddress);
+      if (req.headers[STREAM_TOKEN_HEADER] !== undefined) throw invalidInput(DISTINCT_CONNECTIONS, STREAM_TOKEN_HEADER);
+      const { caller, credential, clientAddress } = await this.identify(exchange);
       allowance = services.bodies.allow(caller, clientAddress);
       const browser = {
         userAgent: req.headers["user-agent"],
         assertSessionHost: () => access.assertSessionHost(req),
         addCookie: (line: string) => exchange.addCookie(line),
       };
-      const context = toGraphQLContext(new HttpRequestContext(caller, exchange, clientAddress), { services, closing, browser });
+      const context = toGraphQLContext(new HttpRequestContext(caller, exchange, clientAddress), {
+        ...{ services, closing, browser },
+        isSchemaOpen: this.face.isSchemaOpenTo(caller),
+      });
       const response = await yoga.handleRequest(await this.toRequest(exchange, caller, allowance), context);
       await this.send(exchange, response, context, credential);
     } catch (error) {
@@ -132,6 +147,44 @@ class HttpFace {
     } finally {
       allowance?.release();
     }
+  }
+
+  /** The schema changes with the gateway's version alone: it may be kept for a while, and is then asked for by its ETag. */
+  async sendSchema(exchange: Exchange): Promise<void> {
+    const { req } = exchange;
+    exchange.note.route = SCHEMA_PATH;
+    try {
+      if (req.method === "OPTIONS") return sendPreflight(exchange, SCHEMA_METHODS);
+      if (req.method !== "GET" && req.method !== "HEAD") {
+        throw new AppError("METHOD_NOT_ALLOWED", `The schema is read with GET, not ${req.method}.`, { allow: SCHEMA_METHODS });
+      }
+      const { caller } = await this.identify(exchange);
+      if (!this.face.isSchemaOpenTo(caller)) throw new AppError("UNAUTHORIZED", "Send a key as Authorization: Bearer to read the schema.");
+      this.schemaFile ??= toSchemaFile();
+      const { text, etag } = this.schemaFile;
+      const isPublic = caller.kind === "anonymous";
+      const isKept = !req.originalUrl.includes("?");
+      const headers = {
+        "Content-Type": "text/plain; charset=utf-8",
+        "Cache-Control": isKept ? `${isPublic ? "public" : "private"}, max-age=${SCHEMA_SECONDS}` : "private, no-store",
+        Vary: "Authorization, Cookie",
+        ETag: etag,
+      };
+      const isKnown = exchange.isKept(etag);
+      exchange.writeHead(isKnown ? 304 : 200, { ...headers, ...(!isKnown && { "Content-Length": text.byteLength }) });
+      exchange.res.end(isKnown || req.method === "HEAD" ? undefined : text);
+    } catch (error) {
+      sendError(exchange, error);
+    }
+  }
+
+  private async identify(exchange: Exchange): Promise<{ caller: Caller; credential: Credential; clientAddress: string }> {
+    const { req } = exchange;
+    const { access } = this.face.services;
+    const clientAddress = clientAddressOf(req, this.trustProxyHops);
+    const key = await readCounted(access, clientAddress, () => readToken(req, exchange));
+    const credential = { key, sessionToken: key === null ? access.sessionTokenOf(req) : null };
+    return { caller: await authenticate(access, credential, clientAddress), credential, clientAddress };
   }
 
   private async toRequest({ req, signal }: Exchange, caller: Caller, allowance: BodyAllowance): Promise<Request> {
@@ -187,6 +240,16 @@ class HttpFace {
   }
 }
 
+interface SchemaFile {
+  readonly text: Buffer;
+  readonly etag: string;
+}
+
+function toSchemaFile(): SchemaFile {
+  const text = Buffer.from(printSdl());
+  return { text, etag: `"${createHash("sha256").update(text).digest("base64url")}"` };
+}
+
 function isOfType({ headers }: Response, type: string): boolean {
   return headers.get("content-type")?.startsWith(type) ?? false;
 }
@@ -198,7 +261,9 @@ function pathOf(url: string): string {
 }
 
 function methodNotAllowed(method = ""): AppError {
-  return new AppError("METHOD_NOT_ALLOWED", `GraphQL is asked with GET or POST, not ${method}.`, { allow: METHODS });
+  const message = `GraphQL is asked with GET or POST, not ${method}.`;
+  const isReservation = method === "PUT" || method === "DELETE";
+  return new AppError("METHOD_NOT_ALLOWED", isReservation ? `${message} ${DISTINCT_CONNECTIONS}` : message, { allow: METHODS });
 }
 
 function singleHeaders(req: IncomingMessage): Record<string, string> {
@@ -217,8 +282,8 @@ function toHeaders(response: Response): OutgoingHttpHeaders {
   return headers;
 }
 
-function sendPreflight(exchange: Exchange): void {
-  exchange.writeHead(204, preflightHeaders(METHODS, exchange.req.headers["access-control-request-headers"]));
+function sendPreflight(exchange: Exchange, methods = METHODS): void {
+  exchange.writeHead(204, preflightHeaders(methods, exchange.req.headers["access-control-request-headers"]));
   exchange.res.end();
 }
 

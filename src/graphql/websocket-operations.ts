@@ -10,6 +10,7 @@ import { RequestNote } from "../lib/request-note.js";
 import { WEBSOCKET_OPERATIONS_MAX } from "../limits.js";
 import { type Credential, sessionEnded } from "../services/access/revocation-watch.js";
 import { type GraphQLContext, toGraphQLContext } from "./context.js";
+import { textOf } from "./plugins/use-persisted-documents.js";
 import { toPublicError, toPublicErrors } from "./public-errors.js";
 import { type Face, GRAPHQL_PATH } from "./yoga.js";
 
@@ -62,7 +63,8 @@ export class SocketOperations {
       const caller = await authenticate(services.access, this.#credential, this.clientAddress);
       if (caller.kind === "anonymous" && this.#credential.sessionToken !== null) throw sessionEnded();
       const ctx = new HttpRequestContext(caller, source, this.clientAddress);
-      const prepared = await this.envelop(toGraphQLContext(ctx, { services, closing, browser: null }), payload);
+      const more = { services, closing, isSchemaOpen: this.face.isSchemaOpenTo(caller), browser: null };
+      const prepared = await this.envelop(toGraphQLContext(ctx, more), payload);
       if (Array.isArray(prepared)) this.finish(payload);
       return prepared;
     } catch (error) {
@@ -76,7 +78,11 @@ export class SocketOperations {
 
   /** Yoga's own pipeline: parse, validate and run with every plugin. */
   private async envelop(context: GraphQLContext, payload: SubscribePayload): Promise<PreparedOperation | GraphQLError[]> {
-    const params = { query: payload.query, operationName: payload.operationName ?? undefined, variables: payload.variables ?? undefined };
+    const params = {
+      query: await textOf(payload, context),
+      operationName: payload.operationName ?? undefined,
+      variables: payload.variables ?? undefined,
+    };
     const enveloped = this.face.yoga.getEnveloped(Object.assign(context, { params }));
     const document = enveloped.parse(params.query);
     const refusals = enveloped.validate(enveloped.schema, document);

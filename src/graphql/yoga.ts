@@ -1,7 +1,9 @@
 /** Yoga with this schema, its limits and its error mapping: one instance behind HTTP, SSE and WebSocket. */
 import { type ExecutionArgs, getOperationAST } from "graphql";
 import { createYoga, type Plugin, type YogaServerInstance } from "graphql-yoga";
+import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
+import type { Caller } from "../context.js";
 import type { KeepAlive } from "../lib/keep-alive.js";
 import type { RequestEnd, RequestNote } from "../lib/request-note.js";
 import type { Services } from "../services/services.js";
@@ -10,16 +12,14 @@ import { maskRequestError, useAppErrors } from "./plugins/use-app-errors.js";
 import { useIdempotency } from "./plugins/use-idempotency.js";
 import { useIncrementalDelivery } from "./plugins/use-incremental-delivery.js";
 import { documentLimits } from "./plugins/use-limits.js";
+import { usePersistedDocuments } from "./plugins/use-persisted-documents.js";
 import { useCsrfRule, useRequestRules } from "./plugins/use-request-rules.js";
 import { useUploads } from "./plugins/use-uploads.js";
 import { schema } from "./schema.js";
 
 export const GRAPHQL_PATH = "/graphql";
-
-export interface YogaOptions {
-  /** Whether the schema may be asked for. */
-  readonly introspection: boolean;
-}
+/** The schema as text, for tools that read no introspection. */
+export const SCHEMA_PATH = "/schema.graphql";
 
 export type Yoga = YogaServerInstance<GraphQLContext, object>;
 
@@ -28,6 +28,7 @@ export interface Face {
   readonly yoga: Yoga;
   readonly services: Services;
   readonly log: Logger;
+  readonly isSchemaOpenTo: (caller: Caller) => boolean;
   /** Aborted when the gateway stops. */
   readonly closing: AbortSignal;
   readonly keepAlive: KeepAlive;
@@ -35,7 +36,7 @@ export interface Face {
   readonly onOver: (note: RequestNote, end: RequestEnd) => void;
 }
 
-export function createYogaServer({ introspection }: YogaOptions): Yoga {
+export function createYogaServer(): Yoga {
   return createYoga<GraphQLContext>({
     schema,
     graphqlEndpoint: GRAPHQL_PATH,
@@ -50,16 +51,33 @@ export function createYogaServer({ introspection }: YogaOptions): Yoga {
     // useUploads reads forms.
     multipart: false,
     batching: false,
+    parserAndValidationCache: { documentCache: boundedByText(), errorCache: boundedByText() },
     plugins: [
       useCsrfRule(),
       useUploads(),
       useRequestRules(),
-      ...documentLimits({ introspection }),
+      usePersistedDocuments(),
+      ...documentLimits(),
       ...useIncrementalDelivery(),
       useAppErrors(),
       useRequestNote(),
       useIdempotency(),
     ],
+  });
+}
+
+/** Unspecified: texts of documents that need not be parsed again, and the longest of them. Prompts stand in variables. */
+const PARSED_DOCUMENTS_MAX = 1_024;
+const PARSED_CHARS_MAX = 16 * 1024 * 1024;
+const PARSED_DOCUMENT_CHARS_MAX = 64 * 1024;
+
+/** Yoga's own bound is their number: of documents with long texts in them a thousand would be more than a process has. */
+function boundedByText<Value extends object>(): LRUCache<string, Value> {
+  return new LRUCache({
+    maxSize: PARSED_CHARS_MAX,
+    maxEntrySize: PARSED_DOCUMENT_CHARS_MAX,
+    // Short ones are more in memory than their text.
+    sizeCalculation: (_value, text) => Math.max(text.length, Math.ceil(PARSED_CHARS_MAX / PARSED_DOCUMENTS_MAX)),
   });
 }
 

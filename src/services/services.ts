@@ -82,6 +82,7 @@ import { ToolCalls } from "./mcp/tool-calls.js";
 import { createTools } from "./mcp/tools/tools.js";
 import { MetricsReport } from "./metrics/metrics.js";
 import { BodyBudget } from "./requests/body-budget.js";
+import { PersistedDocuments } from "./requests/persisted-documents.js";
 import { Moderation, type Moderator } from "./safety/moderation.js";
 import { Safety } from "./safety/safety.js";
 import { SecretBox } from "./secrets/secret-box.js";
@@ -317,6 +318,12 @@ export function createServices(
     gitHubSignIn,
     /** For what is said at the start; agents are run through `chat`. */
     sandboxRunner,
+    persistedDocuments: new PersistedDocuments(
+      infrastructure.trustedDocuments,
+      infrastructure.documents,
+      counters,
+      settings.persistedDocuments.isOnly,
+    ),
     profiles: new Profiles(database, events),
     speech,
     text,

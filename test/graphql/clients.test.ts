@@ -1,11 +1,15 @@
 /** What clients of all kinds do with their defaults, against one app that is configured as on a public host: strangers may not ask for the schema. */
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { getIntrospectionQuery } from "graphql";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { printSdl } from "../../src/graphql/schema.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { inTime } from "../support/eventually.js";
 import { chatCompletion } from "../support/openai-bodies.js";
 import { json } from "../support/upstream-replies.js";
-import { type Answer, codes, connect, field, post, subscribeSse, subscribeWith } from "./client.js";
+import { type Answer, authorization, codes, connect, field, post, subscribeSse, subscribeWith } from "./client.js";
 
 let app: TestApp;
 
@@ -149,6 +153,174 @@ describe("an answer in parts", () => {
     expect(field(first, "createChatCompletion").receipt?.cost).toEqual(expect.stringMatching(/^0\.0/));
     expect(replayed).toMatchObject({ data: first?.data, extensions: { idempotentReplay: true, cost: { maximum: 5_000 } } });
     expect(await rows()).toBe(before + 2);
+  });
+});
+
+/** What a client that sends digests sends: at first the digest alone, then with the text. */
+function persisted(digest: string, more: object = {}): { readonly extensions: object } {
+  return { extensions: { persistedQuery: { version: 1, sha256Hash: digest, ...more } } };
+}
+
+/** A document that no other test has registered. */
+function newDocument(): { readonly query: string; readonly digest: string } {
+  const query = `query D${randomUUID().replaceAll("-", "")} { me { id } }`;
+  return { query, digest: createHash("sha256").update(query).digest("hex") };
+}
+
+describe("a document by its digest", () => {
+  type Ask = (
+    body: { readonly query?: string; readonly extensions: object },
+    target?: TestApp,
+  ) => Promise<Answer & { readonly status?: number }>;
+
+  const byPost: Ask = async (body, target = app) => {
+    const response = await fetch(`${target.baseUrl}/graphql`, {
+      method: "POST",
+      headers: { ...authorization(target), "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    return { status: response.status, ...((await response.json()) as Answer) };
+  };
+  const byGet: Ask = async ({ query, extensions }, target = app) => {
+    const search = new URLSearchParams({ extensions: JSON.stringify(extensions), ...(query !== undefined && { query }) });
+    const response = await fetch(`${target.baseUrl}/graphql?${search}`, { headers: authorization(target) });
+    return { status: response.status, ...((await response.json()) as Answer) };
+  };
+  const byEvents: Ask = async (body, target = app) => {
+    const headers = { ...authorization(target), "content-type": "application/json", accept: "text/event-stream" };
+    const response = await fetch(`${target.baseUrl}/graphql`, { method: "POST", headers, body: JSON.stringify(body) });
+    const [, data = ""] = /^data: (.*)$/m.exec(await response.text()) ?? [];
+    return JSON.parse(data) as Answer;
+  };
+  // Its protocol wants a text, if an empty one.
+  const bySocket: Ask = async ({ query = "", extensions }, target = app) => {
+    const client = connect(target);
+    const answer = await new Promise<Answer>((resolve) => {
+      client.subscribe(
+        { query, extensions: { ...extensions } },
+        { next: (result) => resolve(result as Answer), error: (errors) => resolve({ errors } as Answer), complete: () => undefined },
+      );
+    });
+    await client.dispose();
+    return answer;
+  };
+
+  const WAYS: readonly (readonly [string, Ask])[] = [
+    ["POST", byPost],
+    ["GET", byGet],
+    ["server-sent events", byEvents],
+    ["a WebSocket", bySocket],
+  ];
+
+  it.each(WAYS)("is missed, registered and found over %s", async (way, ask) => {
+    const { query, digest } = newDocument();
+
+    const missed = await ask(persisted(digest));
+    const registered = await ask({ query, ...persisted(digest) });
+    const found = await ask(persisted(digest));
+    const elsewhere = await byPost(persisted(digest));
+
+    expect(missed.errors).toMatchObject([{ message: "PersistedQueryNotFound", extensions: { code: "PERSISTED_QUERY_NOT_FOUND" } }]);
+    expect(missed.data ?? null).toBeNull();
+    if (way === "POST" || way === "GET") expect(missed.status).toBe(200);
+    for (const answer of [registered, found, elsewhere]) expect(field(answer, "me").id).toEqual(expect.any(String));
+  });
+
+  it.each(WAYS)("is refused over %s when it has another digest, or the digest is none", async (_way, ask) => {
+    const { query, digest } = newDocument();
+    const refused = async (body: { readonly query?: string; readonly extensions: object }) =>
+      (await ask(body)).errors?.map(({ extensions }) => [extensions.code, extensions.param]);
+
+    expect(await refused({ query: `${query} `, ...persisted(digest) })).toEqual([["BAD_REQUEST", "extensions.persistedQuery.sha256Hash"]]);
+    expect(await refused(persisted(digest.slice(1)))).toEqual([["BAD_REQUEST", "extensions.persistedQuery.sha256Hash"]]);
+    expect(await refused(persisted(digest, { version: 2 }))).toEqual([["BAD_REQUEST", "extensions.persistedQuery.version"]]);
+    expect(await refused({ extensions: { persistedQuery: digest } })).toEqual([["BAD_REQUEST", "extensions.persistedQuery"]]);
+    expect(codes(await ask(persisted(digest)))).toEqual(["PERSISTED_QUERY_NOT_FOUND"]);
+  });
+
+  it("is not kept when it does not parse or is not valid", async () => {
+    for (const query of ["{ me { id }", "{ nonsense }", `{ ${"a: me { id } ".repeat(400)} }`]) {
+      const digest = createHash("sha256").update(query).digest("hex");
+
+      expect(codes(await byPost({ query, ...persisted(digest) }))).toContain("BAD_REQUEST");
+      expect(codes(await byPost(persisted(digest)))).toEqual(["PERSISTED_QUERY_NOT_FOUND"]);
+    }
+  });
+
+  it("is one of the manifest where no others are answered, by its digest or by its text", async () => {
+    const [listed, unlisted] = [newDocument(), newDocument()];
+    const file = join(app.dataDir, "persisted.json");
+    await writeFile(file, JSON.stringify({ [listed.digest]: listed.query }));
+    const strict = await createTestApp({ upstream: app.upstream, config: { persistedDocuments: { file, isOnly: true } } });
+
+    const answered = [
+      await byPost(persisted(listed.digest), strict),
+      await bySocket(persisted(listed.digest), strict),
+      (await (await post(strict, { query: listed.query })).json()) as Answer,
+    ];
+    const refused = [
+      await byPost(persisted(unlisted.digest), strict),
+      await byPost({ query: unlisted.query, ...persisted(unlisted.digest) }, strict),
+      await bySocket({ query: unlisted.query, extensions: {} }, strict),
+    ];
+    const status = (await post(strict, { query: unlisted.query })).status;
+    await strict.close();
+
+    for (const answer of answered) expect(field(answer, "me").id).toEqual(expect.any(String));
+    for (const { errors } of refused) {
+      expect(errors).toMatchObject([
+        { message: expect.stringContaining("its own list"), extensions: { code: "PERSISTED_QUERY_NOT_IN_LIST" } },
+      ]);
+    }
+    expect(status).toBe(403);
+  });
+});
+
+describe("the schema of a public host", () => {
+  const schemaUrl = () => `${app.baseUrl}/schema.graphql`;
+  const misspelt = { query: "{ mee { id } }" };
+
+  it("is told to any key, as text and by introspection, and to nobody else", async () => {
+    const told = await fetch(schemaUrl(), { headers: authorization(app) });
+    const text = await told.text();
+    const etag = told.headers.get("etag") ?? "";
+    const again = await fetch(schemaUrl(), { headers: { ...authorization(app), "if-none-match": etag } });
+    const refused = await fetch(schemaUrl());
+    const introspect = async (key: string | null) =>
+      (await (await post({ ...app, key }, { query: getIntrospectionQuery() })).json()) as Answer;
+
+    expect(text).toBe(printSdl());
+    expect(told.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+    expect(told.headers.get("cache-control")).toBe("private, max-age=300");
+    expect([again.status, await again.text()]).toEqual([304, ""]);
+    expect([refused.status, await refused.json()]).toMatchObject([
+      401,
+      { error: { message: expect.stringContaining("Authorization: Bearer") } },
+    ]);
+    expect(field(await introspect(app.key), "__schema").queryType).toMatchObject({ name: "Query" });
+    expect(new Set(codes(await introspect(null)))).toEqual(new Set(["BAD_REQUEST"]));
+  });
+
+  it("helps with what is misspelt whom it is told to, and nobody else", async () => {
+    const client = connect(app);
+    const helped = [(await (await post(app, misspelt)).json()) as Answer, await subscribeWith(client, misspelt).next()];
+    await client.dispose();
+    const stranger = connect({ ...app, key: null });
+    const others = [(await (await post({ ...app, key: null }, misspelt)).json()) as Answer, await subscribeWith(stranger, misspelt).next()];
+    await stranger.dispose();
+
+    for (const answer of helped) expect(answer?.errors?.[0]?.message).toMatch(/Did you mean "me"/);
+    for (const answer of others) expect(answer?.errors?.[0]?.message).toBe('Cannot query field "mee" on type "Query".');
+  });
+
+  it("is read with GET alone, and kept by nobody when the key stands in its address", async () => {
+    const posted = await fetch(schemaUrl(), { method: "POST", headers: authorization(app) });
+    const byUrl = await fetch(`${schemaUrl()}?key=${app.key}`);
+    await byUrl.body?.cancel();
+
+    expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, HEAD, OPTIONS"]);
+    expect([byUrl.status, byUrl.headers.get("cache-control")]).toEqual([200, "private, no-store"]);
+    await posted.body?.cancel();
   });
 });
 

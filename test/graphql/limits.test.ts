@@ -154,15 +154,22 @@ describe.each(WAYS)("hostile documents over %s", (_name, ask) => {
     expect(answer.errors?.map(({ extensions }) => extensions)).toEqual([expect.objectContaining({ code: "BAD_REQUEST", param })]);
   });
 
-  it("does not help a guesser with suggestions", async () => {
-    const answers = [
-      await ask(app, { query: "{ mee { id } }" }),
-      await ask(app, { query: "{ models(firs: 1) { totalCount } }" }),
-      await ask(app, { query: "query ($i: CreateApiKeyInput!) { me { id } }", variables: { i: { name: "a", expiresI: 1 } } }),
+  it("helps with suggestions whoever may ask for the schema, and no guesser", async () => {
+    const misspelt = [
+      { query: "{ mee { id } }" },
+      { query: "{ models(firs: 1) { totalCount } }" },
+      {
+        query: "mutation ($i: CreateApiKeyInput!) { createApiKey(input: $i) { key } }",
+        variables: { i: { name: "a", creditBudge: null } },
+      },
     ];
+    const askAll = (target: Target) => Promise.all(misspelt.map((document) => ask(target, document)));
 
-    expect(JSON.stringify(answers)).not.toContain("Did you mean");
-    expect(answers.flatMap(codes)).toHaveLength(3);
+    const [helped, guessed] = [await askAll({ ...app, key: null }), await askAll({ ...closedApp, key: null })];
+
+    for (const answer of helped) expect(answer.errors?.[0]?.message).toContain("Did you mean");
+    expect(JSON.stringify(guessed)).not.toContain("Did you mean");
+    expect(guessed.flatMap(codes)).toHaveLength(3);
   });
 
   it("answers introspection when the configuration allows it", async () => {
@@ -172,10 +179,10 @@ describe.each(WAYS)("hostile documents over %s", (_name, ask) => {
     expect(field(answer, "__schema").queryType).toMatchObject({ name: "Query" });
   });
 
-  it("refuses introspection when the configuration forbids it", async () => {
+  it("refuses introspection to whoever has no key when the configuration forbids it", async () => {
     const answers = [
-      await ask(closedApp, { query: getIntrospectionQuery() }),
-      await ask(closedApp, { query: '{ __type(name: "Query") { name } }' }),
+      await ask({ ...closedApp, key: null }, { query: getIntrospectionQuery() }),
+      await ask({ ...closedApp, key: null }, { query: '{ __type(name: "Query") { name } }' }),
     ];
 
     for (const answer of answers) expect(new Set(codes(answer))).toEqual(new Set(["BAD_REQUEST"]));

@@ -4,9 +4,8 @@
  */
 import { type ExecutionResult, GraphQLError } from "graphql";
 import type { Plugin } from "graphql-yoga";
-import type { ErrorScope } from "../../http/errors.js";
 import type { GraphQLContext } from "../context.js";
-import { toPublicError, toPublicErrors } from "../public-errors.js";
+import { type PublicErrorScope, toPublicError, toPublicErrors } from "../public-errors.js";
 
 export function useAppErrors(): Plugin<GraphQLContext, GraphQLContext> {
   return {
@@ -50,7 +49,7 @@ interface Answered {
   readonly incremental?: readonly Answered[];
 }
 
-function withPublicErrors<Answer extends Answered>(answer: Answer, scope: ErrorScope): Answer {
+function withPublicErrors<Answer extends Answered>(answer: Answer, scope: PublicErrorScope): Answer {
   const { errors, incremental } = answer;
   if (errors === undefined && incremental === undefined) return answer;
   return {

@@ -18,12 +18,7 @@ import { GRAPHQL_ALIASES_MAX, GRAPHQL_DEPTH_MAX, GRAPHQL_DIRECTIVES_MAX, GRAPHQL
 import type { GraphQLContext } from "../context.js";
 import { useCost } from "./use-cost.js";
 
-export interface DocumentLimits {
-  /** False: the schema cannot be asked for. */
-  readonly introspection: boolean;
-}
-
-export function documentLimits({ introspection }: DocumentLimits): Plugin<GraphQLContext>[] {
+export function documentLimits(): Plugin<GraphQLContext>[] {
   const armor = new EnvelopArmor<YogaInitialContext & GraphQLContext>({
     maxDepth: { n: GRAPHQL_DEPTH_MAX },
     maxAliases: { n: GRAPHQL_ALIASES_MAX },
@@ -31,17 +26,17 @@ export function documentLimits({ introspection }: DocumentLimits): Plugin<GraphQ
     maxTokens: { n: GRAPHQL_TOKENS_MAX },
     // It cannot see page sizes that come as variables or defaults; useCost can.
     costLimit: { enabled: false },
-    // Suggestions also come from variables, which are no matter of validation; toPublicError drops them all.
+    // Suggestions also come from variables, which are no matter of validation; toPublicError drops them where the schema is closed.
     blockFieldSuggestion: { enabled: false },
   });
-  return [...armor.protect().plugins, useValidationRules(introspection), useCost()];
+  return [...armor.protect().plugins, useValidationRules(), useCost()];
 }
 
-function useValidationRules(introspection: boolean): Plugin<GraphQLContext> {
+function useValidationRules(): Plugin<GraphQLContext> {
   return {
-    onValidate: ({ addValidationRule }) => {
+    onValidate: ({ addValidationRule, context }) => {
       addValidationRule(OnePerOperationRule);
-      if (!introspection) addValidationRule(NoSchemaIntrospectionCustomRule);
+      if (!context.isSchemaOpen) addValidationRule(NoSchemaIntrospectionCustomRule);
     },
   };
 }

@@ -17,6 +17,7 @@ import { openCounters } from "../../store/counters/open.js";
 import type { Counters } from "../../store/counters.js";
 import { type DataDir, freeBytesOf, openDataDir } from "../../store/data-dir.js";
 import { type Database, openDatabase } from "../../store/database.js";
+import { type DocumentStore, openDocuments } from "../../store/documents.js";
 import { openEvents } from "../../store/events/open.js";
 import { createMemoryEvents, type Events } from "../../store/events.js";
 import { createLedger, type Ledger } from "../../store/ledger.js";
@@ -40,6 +41,7 @@ import { Upstreams } from "../generation/upstreams.js";
 import type { IntegrationsSettings } from "../integrations/http-broker.js";
 import type { McpServerId } from "../mcp/mcp-tools.js";
 import type { Metrics, MetricsSettings } from "../metrics/metrics.js";
+import { type PersistedDocumentSettings, readTrustedDocuments, type TrustedDocuments } from "../requests/persisted-documents.js";
 import { type DeriveSecret, pepperOf, secretsOf } from "../secrets/deployment-secrets.js";
 import { SecretBox } from "../secrets/secret-box.js";
 
@@ -68,6 +70,7 @@ export interface PlatformSettings extends CatalogSettings {
   readonly freeSpendPerDay: bigint | null;
   readonly mediaQuota: MediaQuotaSettings;
   readonly requestBodiesBytes: number;
+  readonly persistedDocuments: PersistedDocumentSettings;
   readonly metrics: MetricsSettings;
   /** Who may make an account: whoever reaches the gateway, or operators alone. */
   readonly signUp: "open" | "closed";
@@ -116,6 +119,9 @@ export interface Infrastructure {
   /** Of the data directory's disk. */
   readonly freeBytes: () => Promise<number>;
   readonly counters: Counters;
+  /** GraphQL documents: those of the manifest, and where those that clients register are kept. */
+  readonly trustedDocuments: TrustedDocuments;
+  readonly documents: DocumentStore;
   /** 32 bytes that only this deployment knows, others for each purpose; the same in each of its processes. */
   readonly deriveSecret: DeriveSecret;
   readonly metrics: Metrics;
@@ -135,6 +141,7 @@ export async function openInfrastructure(
 ): Promise<Infrastructure> {
   // A catalog that is not valid must stop the start before anything is touched.
   const catalog = await loadCatalog(settings, clock);
+  const trustedDocuments = await readTrustedDocuments(settings.persistedDocuments);
   const localUrl = settings.vendors.ollama?.baseUrl;
   const localModels = localUrl ? new LocalModels(localUrl, catalog, log) : null;
   const localModelsAsked = localModels?.start();
@@ -178,6 +185,7 @@ export async function openInfrastructure(
   const outbound = new OutboundGuard({ allowHosts: settings.upstreamAllowHosts });
   const upstreams = new Upstreams(catalog, settings.timeouts, outbound);
   const counters = await openCounters({ redisUrl: settings.redisUrl, clock, log });
+  const documents = await openDocuments({ redisUrl: settings.redisUrl, log });
   return {
     catalog,
     localModels,
@@ -200,6 +208,8 @@ export async function openInfrastructure(
     blobUrls: opened.urls,
     freeBytes: () => freeBytesOf(dataDir.path),
     counters,
+    trustedDocuments,
+    documents,
     deriveSecret,
     metrics,
     spool,
@@ -214,6 +224,7 @@ export async function openInfrastructure(
       await settler.close();
       await recovery.stop().catch((error: unknown) => log.warn({ err: error }, "could not say goodbye to the database"));
       counters.close();
+      documents.close();
       await modelHealth.close();
       await communityModels.close();
       await events.close();

@@ -18,3 +18,8 @@ export const BODY_GRACE_MS = 10_000;
 export const BODY_BYTES_PER_SECOND_MIN = 16 * 1024;
 /** How often slow bodies are looked for. */
 export const BODY_PACE_LOOK_MS = 1_000;
+
+/** Unspecified: a document that clients register under its digest; one as long as 2,000 tokens usually are stays below. */
+export const DOCUMENT_BYTES_MAX = 32 * 1024;
+/** Unspecified: documents that one caller registers within the time that they are kept; at their longest a quarter of what a process keeps. */
+export const DOCUMENTS_PER_CALLER_MAX = 500;

@@ -1,0 +1,87 @@
+/**
+ * Documents that are asked for by their SHA-256 in `extensions.persistedQuery`, as Apollo's automatic persisted queries have it: the digest
+ * alone, and where that is not known the digest with the text, which is then kept once it is known to be valid. The service decides
+ * what is kept and what is allowed (services/requests/persisted-documents.ts).
+ */
+import { GraphQLError } from "graphql";
+import type { Plugin } from "graphql-yoga";
+import { invalidInput } from "../../errors.js";
+import { statusOf } from "../../http/errors.js";
+import { DIGEST_PATTERN, digestOf } from "../../services/requests/persisted-documents.js";
+import type { GraphQLContext } from "../context.js";
+import { PERSISTED_QUERY_NOT_FOUND, PERSISTED_QUERY_NOT_IN_LIST } from "../public-errors.js";
+
+const PARAM = "extensions.persistedQuery";
+
+interface Asked {
+  readonly query?: unknown;
+  readonly extensions?: unknown;
+}
+
+/** Texts that are registered when their operation begins, which only valid ones do. */
+const registering = new WeakMap<GraphQLContext, { readonly digest: string; readonly text: string }>();
+
+export function usePersistedDocuments(): Plugin<GraphQLContext, GraphQLContext> {
+  const register = ({ args: { contextValue: ctx } }: { readonly args: { readonly contextValue: GraphQLContext } }) => {
+    const asked = registering.get(ctx);
+    // Nobody waits for it, and it never rejects.
+    if (asked) void ctx.services.persistedDocuments.register(ctx, asked.digest, asked.text);
+  };
+  return {
+    onParams: async ({ params, context, setParams }) => {
+      const query = await textOf(params, context as GraphQLContext);
+      if (query !== params.query) setParams({ ...params, query });
+    },
+    onExecute: register,
+    onSubscribe: register,
+  };
+}
+
+/** The text of the document that is meant; what is no text at all is for others to refuse. Throws when it is not known, or not allowed. */
+export async function textOf<Query>(params: Asked & { readonly query?: Query }, ctx: GraphQLContext): Promise<Query | string> {
+  const documents = ctx.services.persistedDocuments;
+  const digest = digestIn(params.extensions);
+  const { query } = params;
+  const text = typeof query === "string" && query !== "" ? query : null;
+  if (digest === null) {
+    if (documents.isOnly && text !== null && !documents.isTrusted(digestOf(text))) throw notInList();
+    return query as Query;
+  }
+  if (text === null) {
+    const known = await documents.find(digest);
+    if (known !== null) return known;
+    throw documents.isOnly ? notInList() : notFound();
+  }
+  if (digestOf(text) !== digest) throw invalidInput("This is not the SHA-256 of the document that came with it.", `${PARAM}.sha256Hash`);
+  if (documents.isOnly && !documents.isTrusted(digest)) throw notInList();
+  registering.set(ctx, { digest, text });
+  return text;
+}
+
+function digestIn(extensions: unknown): string | null {
+  const asked = member(extensions, "persistedQuery") ?? null;
+  if (asked === null) return null;
+  if (typeof asked !== "object" || Array.isArray(asked)) throw invalidInput("Expected an object with version and sha256Hash.", PARAM);
+  if (member(asked, "version") !== 1) throw invalidInput("The version must be 1.", `${PARAM}.version`);
+  const digest = member(asked, "sha256Hash");
+  if (typeof digest === "string" && DIGEST_PATTERN.test(digest)) return digest;
+  throw invalidInput("Expected the document's SHA-256 as 64 hexadecimal digits in lower case.", `${PARAM}.sha256Hash`);
+}
+
+function member(holder: unknown, name: string): unknown {
+  return typeof holder === "object" && holder !== null && Object.hasOwn(holder, name)
+    ? (holder as Record<string, unknown>)[name]
+    : undefined;
+}
+
+/** Message, code and status are the protocol's own: clients then send the text. */
+function notFound(): GraphQLError {
+  return new GraphQLError("PersistedQueryNotFound", { extensions: { code: PERSISTED_QUERY_NOT_FOUND, http: { status: 200 } } });
+}
+
+function notInList(): GraphQLError {
+  return new GraphQLError(
+    "This gateway answers none but the documents of its own list: send the SHA-256 of one of them as extensions.persistedQuery.sha256Hash.",
+    { extensions: { code: PERSISTED_QUERY_NOT_IN_LIST, http: { status: statusOf("FORBIDDEN") } } },
+  );
+}
