@@ -96,7 +96,7 @@ const HOSTILE: readonly (readonly [string, Document, RegExp])[] = [
 
 function pageOfUsage(): string {
   return `fragment page on UsageRecordConnection { pageInfo { hasNextPage hasPreviousPage startCursor endCursor } edges { cursor node {
-    id timestamp modality model modelUsed apiKeyId apiKeyName apiKeyType meterSource cost responseTimeMs timeToFirstTokenMs status usageSource parentRequestId
+    id timestamp modality modelId model { title } modelUsedId apiKeyId apiKeyName apiKeyType meterSource cost responseTimeMs timeToFirstTokenMs status usageSource parentRequestId
     usage { inputTextTokens inputCachedTokens inputCacheWriteTokens inputAudioTokens inputImageTokens outputTextTokens outputReasoningTokens
       outputAudioTokens outputImageTokens outputVideoSeconds outputAudioSeconds } } } }`;
 }
@@ -264,13 +264,13 @@ describe("honest documents", () => {
       app,
       `{ me { id handle image isOperator name email githubUsername tier createdAt nextResetAt
           balance { available tier crypto pack held isKeyBudget }
+          currentApiKey { ...key expiresIn isValid isRateLimited }
           apiKeys(first: 50) { pageInfo { endCursor hasNextPage } edges { node { ...key } } }
           usageDaily { asOf days { date modelId meterSource requests cost } }
           usage(first: 20) { ...page } }
-        apiKey { ...key valid expiresIn rateLimitEnabled }
         models(first: 100) { nodes { id aliases publisher brandUrl title description modality category inputModalities outputModalities capabilities flags { isPaid isAlpha }
           pricing { inputTextTokens inputCachedTokens outputTextTokens } contextLength voices isPaidOnly perUserRpm isDefault fallbackIds addedAt } } }
-        fragment key on ApiKeyDetails { id name type prefix start permissions allowedModels creditBudget expiresAt createdAt lastUsedAt revokedAt }
+        fragment key on ApiKey { id name type prefix start permissions allowedModels creditBudget expiresAt createdAt lastUsedAt revokedAt }
         ${pageOfUsage()}`,
     );
 

@@ -7,6 +7,7 @@ import { GraphQLError } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import { invalidInput } from "../../errors.js";
 import { statusOf } from "../../http/errors.js";
+import { ownValue } from "../../lib/own-values.js";
 import { DIGEST_PATTERN, digestOf } from "../../services/requests/persisted-documents.js";
 import type { GraphQLContext } from "../context.js";
 import { PERSISTED_QUERY_NOT_FOUND, PERSISTED_QUERY_NOT_IN_LIST } from "../public-errors.js";
@@ -69,9 +70,7 @@ function digestIn(extensions: unknown): string | null {
 }
 
 function member(holder: unknown, name: string): unknown {
-  return typeof holder === "object" && holder !== null && Object.hasOwn(holder, name)
-    ? (holder as Record<string, unknown>)[name]
-    : undefined;
+  return typeof holder === "object" && holder !== null ? ownValue(holder as Readonly<Record<string, unknown>>, name) : undefined;
 }
 
 /** Message, code and status are the protocol's own: clients then send the text. */
