@@ -127,7 +127,7 @@ class HttpFace {
     let allowance: BodyAllowance | null = null;
     try {
       if (req.method === "OPTIONS") return sendPreflight(exchange);
-      if (req.method !== "GET" && req.method !== "POST") throw methodNotAllowed(req.method);
+      if (req.method !== "GET" && req.method !== "POST") throw methodNotAllowed(exchange);
       if (req.headers[STREAM_TOKEN_HEADER] !== undefined) throw invalidInput(DISTINCT_CONNECTIONS, STREAM_TOKEN_HEADER);
       const { caller, credential, clientAddress } = await this.identify(exchange);
       allowance = services.bodies.allow(caller, clientAddress);
@@ -260,9 +260,11 @@ function pathOf(url: string): string {
   return path.endsWith("/") ? path.slice(0, -1) : path;
 }
 
-function methodNotAllowed(method = ""): AppError {
+function methodNotAllowed({ method, res }: Exchange): AppError {
   const message = `GraphQL is asked with GET or POST, not ${method}.`;
   const isReservation = method === "PUT" || method === "DELETE";
+  // Its client drops the body unread, and tells this.
+  if (isReservation) res.statusMessage = "Method Not Allowed: set singleConnection to false";
   return new AppError("METHOD_NOT_ALLOWED", isReservation ? `${message} ${DISTINCT_CONNECTIONS}` : message, { allow: METHODS });
 }
 
