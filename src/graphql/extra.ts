@@ -1,5 +1,15 @@
-/** `extra`: fields of a body that the schema does not name, by their wire names. */
+/** What the inputs of generations have in common: `safe`, and `extra`, fields of a body that the schema does not name, by their wire names. */
 import { invalidInput, wrongField } from "../errors.js";
+import type { SafetyFeature } from "../services/catalog/model.js";
+
+export const EXTRA_DESCRIPTION =
+  "An object of further fields, by their wire names; they reach the upstream as they are, but for those that are billed (400).";
+export const SAFE_DESCRIPTION = "Safety features that the input goes through, beside those that the model requires. Omitted: none.";
+
+/** As the services take it. */
+export function toSafeText(features: readonly SafetyFeature[] | null | undefined): string | undefined {
+  return features && features.length > 0 ? features.join(",") : undefined;
+}
 
 /**
  * The fields that were stated, and the further ones. Throws BAD_REQUEST when `extra` is no object, or names one of `fields` or of those

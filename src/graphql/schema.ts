@@ -1,6 +1,7 @@
 /** The schema: every domain, once. */
 import { type GraphQLSchema, printSchema, specifiedDirectives } from "graphql";
 import { builder } from "./builder.js";
+import { nameFieldsAsTheSchemaDoes } from "./input-names.js";
 import { INCREMENTAL_DIRECTIVES } from "./plugins/use-incremental-delivery.js";
 import "./types/account-administration.js";
 import "./types/accounts.js";
@@ -35,6 +36,8 @@ export const schema: GraphQLSchema = builder.toSchema({
   sortSchema: false,
   directives: [...specifiedDirectives, ...INCREMENTAL_DIRECTIVES],
 });
+
+nameFieldsAsTheSchemaDoes(schema);
 
 /** The contract as it is kept in schema/schema.graphql. */
 export function printSdl(): string {

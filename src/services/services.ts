@@ -258,7 +258,7 @@ export function createServices(
   const modelRepository = new CommunityModelRepository(database, events);
   const urls = new UpstreamUrls(outbound, addresses);
   const upToDate = () => communityModels.upToDate();
-  const images = new Images({ catalog, generations, upstreams, contentCache, references, chat, mediaLinks, mediaQuotas, videos });
+  const images = new Images({ catalog, generations, upstreams, contentCache, references, chat, mediaLinks, mediaQuotas, videos, jobs });
   const text = new TextGeneration(chat, catalog, contentCache);
   const access = new Access(keyCache, sessions, sessionCookie, limits);
   const services = {

@@ -8,7 +8,7 @@ import { recordRoutes } from "../../src/rest/router.js";
 import { KINDS, OPERATIONS } from "../support/operations.js";
 
 /** They tell of a generation that another operation has started. */
-const LOOKING = new Set(["Mutation.cancelGeneration", "Subscription.generationProgress"]);
+const LOOKING = new Set(["Mutation.cancelGeneration", "Subscription.generationProgress", "Subscription.usageRecorded"]);
 
 const contractsOf = (face: "REST" | "GraphQL") =>
   [...new Set(OPERATIONS.filter((one) => one.face === face).map(({ contract }) => contract))].sort();
@@ -45,7 +45,8 @@ describe("the table of operations", () => {
       Object.values(root?.getFields() ?? {}).flatMap(({ name, type }) => {
         const payload = getNamedType(type);
         const types = isInterfaceType(payload) ? schema.getPossibleTypes(payload) : [payload];
-        return types.some((one) => isObjectType(one) && "receipt" in one.getFields()) ? [`${root?.name}.${name}`] : [];
+        const jobs = types.flatMap((one) => (isObjectType(one) && one.getFields().job ? [getNamedType(one.getFields().job?.type)] : []));
+        return [...types, ...jobs].some((one) => isObjectType(one) && "receipt" in one.getFields()) ? [`${root?.name}.${name}`] : [];
       });
     const generating = [...fieldsOf(schema.getMutationType()), ...fieldsOf(schema.getSubscriptionType())];
 

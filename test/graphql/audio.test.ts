@@ -6,13 +6,13 @@ import { recording } from "../support/recordings.js";
 import { bytes, errorReply, hang, json, type Reply, raw, type StreamEnd } from "../support/upstream-replies.js";
 import { type Answer, authorization, codes, execute, field, type Loose, type Subscribe, TRANSPORTS } from "./client.js";
 
-const RECEIPT = "receipt { generationId model cost held status usageSource usage { outputAudioSeconds } warnings }";
-const SPEAK = `mutation ($input: CreateSpeechInput!) { createSpeech(input: $input) { audio contentType ${RECEIPT} } }`;
-const PLAY = `mutation ($input: GenerateMusicInput!) { generateMusic(input: $input) { audio contentType durationSeconds ${RECEIPT} } }`;
+const RECEIPT = "receipt { generationId modelId cost held status usageSource usage { outputAudioSeconds } warnings }";
+const SPEAK = `mutation ($input: SpeechInput!) { createSpeech(input: $input) { speech { audio contentType } ${RECEIPT} } }`;
+const PLAY = `mutation ($input: MusicInput!) { generateMusic(input: $input) { music { audio contentType durationSeconds } ${RECEIPT} } }`;
 const WRITE = /* GraphQL */ `
   mutation ($input: CreateTranscriptionInput!) {
     createTranscription(input: $input) {
-      text language durationSeconds formatted segments { start end text } words { start end text } ${RECEIPT}
+      transcription { text language durationSeconds formatted segments { start end text } words { start end text } } ${RECEIPT}
     }
   }
 `;
@@ -55,9 +55,9 @@ function lastAsked(): Record<string, unknown> {
 }
 
 async function usageOf(generationId: string): Promise<Loose | undefined> {
-  const answer = await execute(app, "{ me { usage(first: 100) { edges { node { id status usageSource cost } } } } }");
-  const edges = field(answer, "me").usage?.edges as unknown as { node: Loose & { id: string } }[];
-  return edges.find(({ node }) => node.id === generationId)?.node;
+  const answer = await execute(app, "{ me { usage(first: 100) { edges { node { restId status usageSource cost } } } } }");
+  const edges = field(answer, "me").usage?.edges as unknown as { node: Loose & { restId: string } }[];
+  return edges.find(({ node }) => node.restId === generationId)?.node;
 }
 
 describe("createSpeech", () => {
@@ -69,10 +69,9 @@ describe("createSpeech", () => {
     });
 
     expect(field(answer, "createSpeech")).toMatchObject({
-      audio: Buffer.from("abc").toString("base64"),
-      contentType: "audio/mpeg",
+      speech: { audio: Buffer.from("abc").toString("base64"), contentType: "audio/mpeg" },
       // 6 characters x 0.000015
-      receipt: { model: "acme/speech", cost: "0.00009", held: "0.00009", status: "OK", usageSource: "ESTIMATED" },
+      receipt: { modelId: "acme/speech", cost: "0.00009", held: "0.00009", status: "OK", usageSource: "ESTIMATED" },
     });
     expect(lastAsked()).toEqual({
       model: "upstream-speech",
@@ -119,9 +118,7 @@ describe("generateMusic", () => {
     const answer = await execute(app, PLAY, { input: { prompt: "A waltz", duration: 2.5, seed: 3, responseFormat: "WAV" } });
 
     expect(field(answer, "generateMusic")).toMatchObject({
-      audio: tune.toString("base64"),
-      contentType: "audio/wav",
-      durationSeconds: 1.5,
+      music: { audio: tune.toString("base64"), contentType: "audio/wav", durationSeconds: 1.5 },
       receipt: { cost: "0.015", held: "0.025", usageSource: "PROVIDER", usage: { outputAudioSeconds: 1.5 } },
     });
     expect(lastAsked()).toEqual({ model: "upstream-music", input: "A waltz", response_format: "wav", duration: 2.5, seed: 3 });
@@ -182,15 +179,17 @@ describe("createTranscription", () => {
 
     const payload = field(answer, "createTranscription");
     expect(payload).toMatchObject({
-      text: "Hello.",
-      language: "english",
-      durationSeconds: 2,
-      segments: [{ start: 0, end: 1, text: " Hello." }],
-      words: [{ start: 0, end: 1, text: "Hello" }],
+      transcription: {
+        text: "Hello.",
+        language: "english",
+        durationSeconds: 2,
+        segments: [{ start: 0, end: 1, text: " Hello." }],
+        words: [{ start: 0, end: 1, text: "Hello" }],
+      },
       // 2 seconds x 0.0001
       receipt: { cost: "0.0002", held: "0.0002", status: "OK" },
     });
-    expect(JSON.parse(String(payload.formatted))).toMatchObject({ task: "transcribe", text: "Hello." });
+    expect(JSON.parse(String(payload.transcription?.formatted))).toMatchObject({ task: "transcribe", text: "Hello." });
   });
 
   it("answers subtitles", async () => {
@@ -198,7 +197,7 @@ describe("createTranscription", () => {
 
     const payload = field(await transcribe(recording(1), { responseFormat: "SRT" }), "createTranscription");
 
-    expect(payload).toMatchObject({ formatted: "1\n00:00:00,000 --> 00:00:01,000\nHello.\n\n", segments: null, words: null });
+    expect(payload.transcription).toMatchObject({ formatted: "1\n00:00:00,000 --> 00:00:01,000\nHello.\n\n", segments: null, words: null });
   });
 
   it("refuses what is no recording, and the wrong model, as REST does", async () => {
@@ -229,12 +228,12 @@ describe("a form with files", () => {
   it("brings one file to several places", async () => {
     app.upstream.replyAlways(json({ text: "Hello." }));
     const query = `mutation ($a: CreateTranscriptionInput!, $b: CreateTranscriptionInput!) {
-      a: createTranscription(input: $a) { text } b: createTranscription(input: $b) { text } }`;
+      a: createTranscription(input: $a) { transcription { text } } b: createTranscription(input: $b) { transcription { text } } }`;
     const both = { query, variables: { a: { file: null }, b: { file: null } } };
 
     const { answer } = await send({ operations: both, map: { 0: ["variables.a.file", "variables.b.file"] }, files });
 
-    expect(answer.data).toEqual({ a: { text: "Hello." }, b: { text: "Hello." } });
+    expect(answer.data).toEqual({ a: { transcription: { text: "Hello." } }, b: { transcription: { text: "Hello." } } });
   });
 
   const refusals: readonly (readonly [what: string, part: Part])[] = [
@@ -290,7 +289,7 @@ describe("a form with files", () => {
   });
 
   it("is the only way to bring a file", async () => {
-    const inText = await execute(app, 'mutation { createTranscription(input: { file: "x" }) { text } }');
+    const inText = await execute(app, 'mutation { createTranscription(input: { file: "x" }) { __typename } }');
     const inVariables = await execute(app, WRITE, { input: { file: "x" } });
     const inJson = await send({
       operations: { query: SPEAK, variables: { input: { ...HELLO, extra: { sound: null } } } },

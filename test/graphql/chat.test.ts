@@ -12,22 +12,24 @@ import {
   field,
   type Loose,
   type Subscribe,
+  subscribeSse,
   subscribeWith,
   TRANSPORTS,
 } from "./client.js";
 
 const CREATE = /* GraphQL */ `
-  mutation ($input: CreateChatCompletionInput!) {
+  mutation ($input: ChatCompletionInput!) {
     createChatCompletion(input: $input) {
       completion {
         id
         created
-        model
+        modelId
+        model { restId }
         choices { index finishReason message { role content toolCalls { id type function { name arguments } } } }
       }
       raw
       receipt {
-        generationId model modelUsed cost held status usageSource meterSource gatewayMs upstreamMs
+        generationId modelId model { restId } modelUsedId cost held status usageSource meterSource gatewayMs upstreamMs
         usage { inputTextTokens inputCachedTokens outputTextTokens outputReasoningTokens }
       }
     }
@@ -45,6 +47,7 @@ const STREAM = /* GraphQL */ `
   }
 `;
 
+const PART = { raw: { type: "text", text: "Today?", cache_control: { type: "ephemeral" } } };
 const HI = { model: "acme/chat", messages: [{ role: "USER", content: "Hi" }] };
 
 let app: TestApp;
@@ -81,10 +84,10 @@ async function restChat(body: object): Promise<RestError["error"]> {
 async function usageOf(generationId: string): Promise<Loose> {
   const answer = await execute(
     app,
-    "{ me { usage(first: 100) { edges { node { id status usageSource cost usage { outputTextTokens } } } } } }",
+    "{ me { usage(first: 100) { edges { node { restId status usageSource cost usage { outputTextTokens } } } } } }",
   );
-  const edges = field(answer, "me").usage?.edges as unknown as { node: Loose & { id: string } }[];
-  return edges.find(({ node }) => node.id === generationId)?.node as Loose;
+  const edges = field(answer, "me").usage?.edges as unknown as { node: Loose & { restId: string } }[];
+  return edges.find(({ node }) => node.restId === generationId)?.node as Loose;
 }
 
 describe("createChatCompletion", () => {
@@ -104,13 +107,15 @@ describe("createChatCompletion", () => {
     expect(payload.completion).toEqual({
       id: "chatcmpl-1",
       created: "2023-11-14T22:13:20.000Z",
-      model: expect.any(String),
-      choices: [{ index: 0, finishReason: "stop", message: { role: "ASSISTANT", content: "Hello.", toolCalls: null } }],
+      modelId: "acme/chat",
+      model: { restId: "acme/chat" },
+      choices: [{ index: 0, finishReason: "STOP", message: { role: "ASSISTANT", content: "Hello.", toolCalls: null } }],
     });
     // 60 x 0.000001 + 40 x 0.0000005 + 20 x 0.000002
     expect(payload.receipt).toMatchObject({
-      model: "acme/chat",
-      modelUsed: "acme/chat",
+      modelId: "acme/chat",
+      model: { restId: "acme/chat" },
+      modelUsedId: "acme/chat",
       cost: "0.00012",
       status: "OK",
       usageSource: "PROVIDER",
@@ -127,7 +132,11 @@ describe("createChatCompletion", () => {
         model: "chat",
         messages: [
           { role: "SYSTEM", content: "Be brief." },
-          { role: "USER", parts: [{ type: "text", text: "Weather?" }], name: "ann" },
+          {
+            role: "USER",
+            parts: [{ text: "Weather?" }, { image: { url: "data:image/png;base64,AA==", detail: "LOW" } }, PART],
+            name: "ann",
+          },
           { role: "ASSISTANT", toolCalls: [{ id: "call_1", function: { name: "weather", arguments: "{}" } }] },
           { role: "TOOL", content: "sunny", toolCallId: "call_1" },
         ],
@@ -139,24 +148,25 @@ describe("createChatCompletion", () => {
         stop: ["END"],
         presencePenalty: 0.1,
         frequencyPenalty: 0.2,
-        logprobs: true,
+        hasLogprobs: true,
         topLogprobs: 2,
-        reasoningEffort: "low",
-        tools: [{ function: { name: "weather", parameters: { type: "object" }, strict: true } }],
+        reasoningEffort: "LOW",
+        tools: [{ function: { name: "weather", parameters: { type: "object" }, isStrict: true } }],
         toolChoice: "auto",
-        parallelToolCalls: false,
+        hasParallelToolCalls: false,
         responseFormat: { type: "JSON_SCHEMA", jsonSchema: { name: "answer", schema: { type: "object" } } },
         extra: { user: "u-1", metadata: { trip: "2" } },
       },
     });
 
     expect(codes(answer)).toEqual([]);
+    const picture = { type: "image_url", image_url: { url: "data:image/png;base64,AA==", detail: "low" } };
     expect(app.upstream.requests.at(-1)?.json).toEqual({
       model: "upstream-chat",
       stream: false,
       messages: [
         { role: "system", content: "Be brief." },
-        { role: "user", content: [{ type: "text", text: "Weather?" }], name: "ann" },
+        { role: "user", content: [{ type: "text", text: "Weather?" }, picture, PART.raw], name: "ann" },
         { role: "assistant", tool_calls: [{ id: "call_1", type: "function", function: { name: "weather", arguments: "{}" } }] },
         { role: "tool", content: "sunny", tool_call_id: "call_1" },
       ],
@@ -188,7 +198,7 @@ describe("createChatCompletion", () => {
     const payload = field(await execute(app, CREATE, { input: HI }), "createChatCompletion");
 
     expect(payload.completion?.choices?.[0]).toMatchObject({
-      finishReason: "tool_calls",
+      finishReason: "TOOL_CALLS",
       message: {
         content: null,
         toolCalls: [{ id: "call_9", type: "function", function: { name: "weather", arguments: '{"city":"Oslo"}' } }],
@@ -200,12 +210,6 @@ describe("createChatCompletion", () => {
     ["temperature above 2", { temperature: 2.1 }, { temperature: 2.1 }],
     ["no messages", { messages: [] }, { messages: [] }],
     ["an unknown model", { model: "acme/nothing" }, { model: "acme/nothing" }],
-    ["two token limits that differ", { maxTokens: 1, maxCompletionTokens: 2 }, { max_tokens: 1, max_completion_tokens: 2 }],
-    [
-      "a part without its text",
-      { messages: [{ role: "USER", parts: [{ type: "text" }] }] },
-      { messages: [{ role: "user", content: [{ type: "text" }] }] },
-    ],
     ["a message without content", { messages: [{ role: "USER" }] }, { messages: [{ role: "user" }] }],
   ])("refuses %s with the code, param and details of REST", async (_what, input, body) => {
     const rest = await restChat({ model: "acme/chat", messages: [{ role: "user", content: "Hi" }], ...body });
@@ -216,6 +220,39 @@ describe("createChatCompletion", () => {
     expect(answer.errors).toHaveLength(1);
     expect(answer.errors?.[0]).toMatchObject({ message, extensions: { code, param, details } });
     expect(answer.data).toEqual({ createChatCompletion: null });
+  });
+
+  const LOCAL = "http://169.254.169.254/";
+  it.each<[string, object, string, string]>([
+    ["a limit", { maxTokens: 0 }, "maxTokens", "maxTokens: "],
+    [
+      "two limits that differ",
+      { maxTokens: 1, maxCompletionTokens: 2 },
+      "maxCompletionTokens",
+      "maxCompletionTokens: differs from maxTokens: ",
+    ],
+    ["a number of tokens to tell of", { topLogprobs: 21 }, "topLogprobs", "topLogprobs: "],
+    [
+      "a part",
+      { messages: [{ role: "USER", parts: [{ raw: { type: "text" } }] }] },
+      "messages.0.parts.0.text",
+      "messages.0.parts.0.text: ",
+    ],
+    ["a picture", { messages: [{ role: "USER", parts: [{ image: { url: LOCAL } }] }] }, "messages.0.parts.0.image.url", ""],
+    ["a field of extra", { extra: { service_tier: "priority" } }, "extra.service_tier", ""],
+  ])("names what it refuses as the schema does: %s", async (_what, input, param, begins) => {
+    const asked = { ...HI, ...input };
+    const answers = [
+      await execute(app, CREATE, { input: asked }),
+      ...(await subscribeSse(app, { query: STREAM, variables: { input: asked } }).rest()),
+    ];
+
+    for (const { errors } of answers) {
+      expect(errors?.[0]).toMatchObject({ message: expect.stringContaining(begins), extensions: { code: "BAD_REQUEST", param } });
+      const { fieldErrors } = errors?.[0]?.extensions.details as { readonly fieldErrors: object };
+      expect(Object.keys(fieldErrors)).toContain(param);
+    }
+    expect(answers).toHaveLength(2);
   });
 
   it.each([400, 401, 429, 500])("tells an upstream's %i with the code of REST", async (status) => {
@@ -245,7 +282,7 @@ describe("createChatCompletion", () => {
 
   it("keeps what one completion cost when the one beside it fails", async () => {
     const query = /* GraphQL */ `
-      mutation ($good: CreateChatCompletionInput!, $bad: CreateChatCompletionInput!) {
+      mutation ($good: ChatCompletionInput!, $bad: ChatCompletionInput!) {
         good: createChatCompletion(input: $good) { receipt { cost } }
         bad: createChatCompletion(input: $bad) { receipt { cost } }
       }
@@ -303,7 +340,7 @@ describe.each(TRANSPORTS)("chatCompletion over %s", (_name, subscribe: Subscribe
 
     const deltas = all.filter((event) => String(event.__typename) === "ChatCompletionDelta");
     expect(deltas.map((delta) => delta.content).join("")).toBe("Hello");
-    expect(deltas.at(-1)).toMatchObject({ index: 0, finishReason: "stop" });
+    expect(deltas.at(-1)).toMatchObject({ index: 0, finishReason: "STOP" });
     const { receipt, generationId } = all.at(-1) as Loose;
     // 10 x 0.000001 + 2 x 0.000002
     expect(receipt).toMatchObject({ generationId, cost: "0.000014", status: "OK", usageSource: "PROVIDER" });

@@ -10,8 +10,8 @@ import { codes, execute, field, TRANSPORTS } from "./client.js";
 const EMBED = `mutation ($input: CreateEmbeddingsInput!) { createEmbeddings(input: $input) {
   embeddings { index vector base64 } receipt { cost usage { inputTextTokens } usageSource safetyApplied safetyRedacted } } }`;
 const MODERATE = `mutation ($input: CreateModerationInput!) { createModeration(input: $input) {
-  id results { flagged raw categories { name flagged score } } receipt { cost model } } }`;
-const CHAT = `mutation ($input: CreateChatCompletionInput!) { createChatCompletion(input: $input) { receipt { safetyApplied safetyRedacted } } }`;
+  moderation { id modelId results { isFlagged raw categories { name isFlagged score } } } receipt { cost modelId } } }`;
+const CHAT = `mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { receipt { safetyApplied safetyRedacted } } }`;
 const STREAM = `subscription ($input: ChatCompletionInput!) { chatCompletion(input: $input) {
   ... on ChatCompletionDelta { content } ... on ChatCompletionEnd { receipt { safetyApplied safetyRedacted } } } }`;
 
@@ -39,7 +39,13 @@ describe("createEmbeddings", () => {
     app.upstream.replyNext(json({ data, usage: { prompt_tokens: 1_000, total_tokens: 1_000 } }));
 
     const answer = await execute(app, EMBED, {
-      input: { model: "acme/embedding", input: ["a", "jo@acme.test"], dimensions: 2, safe: "privacy", extra: { input_type: "query" } },
+      input: {
+        model: "acme/embedding",
+        input: [{ text: "a" }, { text: "jo@acme.test" }],
+        dimensions: 2,
+        safe: "PRIVACY",
+        extra: { input_type: "query" },
+      },
     });
 
     expect(field(answer, "createEmbeddings")).toEqual({
@@ -51,8 +57,8 @@ describe("createEmbeddings", () => {
         cost: "0.00002",
         usage: { inputTextTokens: 1000 },
         usageSource: "PROVIDER",
-        safetyApplied: ["privacy"],
-        safetyRedacted: ["privacy"],
+        safetyApplied: ["PRIVACY"],
+        safetyRedacted: ["PRIVACY"],
       },
     });
     expect(lastBody()).toEqual({ model: "upstream-embedding", input: ["a", "[REDACTED_EMAIL]"], dimensions: 2, input_type: "query" });
@@ -61,7 +67,7 @@ describe("createEmbeddings", () => {
   it("takes tokens, and vectors that the upstream encoded", async () => {
     app.upstream.replyNext(json({ data: [{ index: 0, embedding: base64([0.5]) }] }));
 
-    const answer = await execute(app, EMBED, { input: { tokens: [[1, 2, 3]] } });
+    const answer = await execute(app, EMBED, { input: { input: { tokens: [1, 2, 3] } } });
 
     expect(field(answer, "createEmbeddings")).toMatchObject({
       embeddings: [{ vector: [0.5] }],
@@ -71,11 +77,12 @@ describe("createEmbeddings", () => {
   });
 
   it.each([
-    ["no input", {}, "input"],
-    ["an empty text", { input: [""] }, "input.0"],
-    ["texts and tokens", { input: ["a"], tokens: [[1]] }, "tokens"],
-    ["extra fields that have a field of their own", { input: ["a"], dimensions: 1, extra: { dimensions: 2 } }, "extra.dimensions"],
-    ["an unknown model", { input: ["a"], model: "acme/none" }, "model"],
+    ["no input", { input: [] }, "input"],
+    ["an empty text", { input: [{ text: "a" }, { text: "" }] }, "input.1"],
+    ["a wrong token", { input: { tokens: [1, -1] } }, "input.0.tokens.1"],
+    ["texts and tokens", { input: [{ text: "a" }, { tokens: [1] }] }, "input"],
+    ["extra fields that have a field of their own", { input: { text: "a" }, dimensions: 1, extra: { dimensions: 2 } }, "extra.dimensions"],
+    ["an unknown model", { input: { text: "a" }, model: "acme/none" }, "model"],
   ])("refuses %s", async (_name, input, param) => {
     const answer = await execute(app, EMBED, { input });
 
@@ -84,7 +91,7 @@ describe("createEmbeddings", () => {
   });
 
   it("refuses nobody", async () => {
-    expect(codes(await execute({ ...app, key: null }, EMBED, { input: { input: ["a"] } }))).toEqual(["UNAUTHORIZED"]);
+    expect(codes(await execute({ ...app, key: null }, EMBED, { input: { input: { text: "a" } } }))).toEqual(["UNAUTHORIZED"]);
   });
 });
 
@@ -93,18 +100,29 @@ describe("createModeration", () => {
     const result = verdict(["hate"]);
     app.upstream.replyNext(json(moderation([result])));
 
-    const answer = await execute(app, MODERATE, { input: { input: "Some text" } });
-    const made = field(answer, "createModeration");
+    const answer = await execute(app, MODERATE, { input: { input: { text: "Some text" } } });
+    const made = field<{ moderation: { results: { categories: unknown }[] } }>(answer, "createModeration");
 
-    expect(made).toMatchObject({ results: [{ flagged: true, raw: result }], receipt: { cost: "0", model: "acme/moderation" } });
-    expect(made.results?.[0]?.categories).toContainEqual({ name: "hate", flagged: true, score: 0.9 });
+    expect(made).toMatchObject({
+      moderation: { modelId: "acme/moderation", results: [{ isFlagged: true, raw: result }] },
+      receipt: { cost: "0", modelId: "acme/moderation" },
+    });
+    expect(made.moderation.results[0]?.categories).toContainEqual({ name: "hate", isFlagged: true, score: 0.9 });
   });
 
   it("takes content parts, and refuses with the words of the REST route", async () => {
-    const parts = [{ type: "image_url", image_url: { url: "https://acme.test/a.png" } }];
+    const url = "https://acme.test/a.png";
+    const parts = [{ text: "A" }, { image: { url } }];
     app.upstream.replyNext(json(moderation([verdict([])])));
     expect(codes(await execute(app, MODERATE, { input: { input: parts, extra: { vendor_knob: 1 } } }))).toEqual([]);
-    expect(lastBody()).toEqual({ model: "upstream-moderation", input: parts, vendor_knob: 1 });
+    expect(lastBody()).toEqual({
+      model: "upstream-moderation",
+      input: [
+        { type: "text", text: "A" },
+        { type: "image_url", image_url: { url } },
+      ],
+      vendor_knob: 1,
+    });
 
     const refused = await execute(app, MODERATE, { input: { input: [] } });
     expect(codes(refused)).toEqual(["BAD_REQUEST"]);
@@ -113,13 +131,13 @@ describe("createModeration", () => {
 });
 
 describe("safety features of a chat", () => {
-  const input = (content: string, safe: string) => ({ input: { model: "acme/chat", messages: [{ role: "USER", content }], safe } });
+  const input = (content: string, ...safe: string[]) => ({ input: { model: "acme/chat", messages: [{ role: "USER", content }], safe } });
 
   it("are told on the receipt", async () => {
-    const answer = await execute(app, CHAT, input("Mail jo@acme.test", "secrets,privacy"));
+    const answer = await execute(app, CHAT, input("Mail jo@acme.test", "SECRETS", "PRIVACY"));
 
     expect(field(answer, "createChatCompletion")).toEqual({
-      receipt: { safetyApplied: ["secrets", "privacy"], safetyRedacted: ["privacy"] },
+      receipt: { safetyApplied: ["SECRETS", "PRIVACY"], safetyRedacted: ["PRIVACY"] },
     });
     expect(lastBody()).toMatchObject({ messages: [{ content: "Mail [REDACTED_EMAIL]" }] });
     expect(lastBody()).not.toHaveProperty("safe");
@@ -128,26 +146,26 @@ describe("safety features of a chat", () => {
   it("refuse with the feature that was triggered", async () => {
     app.upstream.replyNext(json(moderation([verdict(["sexual"])])));
 
-    const answer = await execute(app, CHAT, input("x", "sexual,violence"));
+    const answer = await execute(app, CHAT, input("x", "SEXUAL", "VIOLENCE"));
 
     expect(codes(answer)).toEqual(["CONTENT_BLOCKED"]);
     expect(answer.errors?.[0]?.extensions.details).toEqual({ triggered: ["sexual"] });
   });
 
   it("refuse an unknown name", async () => {
-    const answer = await execute(app, CHAT, input("x", "magic"));
+    const answer = await execute(app, CHAT, input("x", "MAGIC"));
 
     expect(codes(answer)).toEqual(["BAD_REQUEST"]);
-    expect(answer.errors?.[0]?.extensions.param).toBe("safe");
+    expect(answer.errors?.[0]?.message).toContain("SafetyFeature");
   });
 
   it.each(TRANSPORTS)("hold for a subscription over %s", async (_name, subscribe) => {
     app.upstream.replyNext(sse(chatChunks(["One"], { usage: wireUsage(10, 1) })));
-    const passed = await subscribe(app, { query: STREAM, variables: input("Mail jo@acme.test", "privacy") }).rest();
-    expect(field(passed.at(-1), "chatCompletion")).toEqual({ receipt: { safetyApplied: ["privacy"], safetyRedacted: ["privacy"] } });
+    const passed = await subscribe(app, { query: STREAM, variables: input("Mail jo@acme.test", "PRIVACY") }).rest();
+    expect(field(passed.at(-1), "chatCompletion")).toEqual({ receipt: { safetyApplied: ["PRIVACY"], safetyRedacted: ["PRIVACY"] } });
 
     app.upstream.replyNext(json(moderation([verdict(["violence"])])));
-    const refused = await subscribe(app, { query: STREAM, variables: input("x", "violence") }).rest();
+    const refused = await subscribe(app, { query: STREAM, variables: input("x", "VIOLENCE") }).rest();
     expect(refused.flatMap(codes)).toEqual(["CONTENT_BLOCKED"]);
   });
 });

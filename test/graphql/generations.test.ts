@@ -6,21 +6,27 @@ import { createTestApp, type TestApp } from "../support/app.js";
 import { eventually } from "../support/eventually.js";
 import { createFakeVideos, type FakeVideos, type FakeVideosOptions, readClip } from "../support/fake-videos.js";
 import { errorBody } from "../support/openai-bodies.js";
+import { imagesObject, picture } from "../support/pictures.js";
 import { json, raw } from "../support/upstream-replies.js";
-import { type Answer, codes, execute, field, post, type Target, TRANSPORTS } from "./client.js";
+import { type Answer, codes, execute, field, post, subscribeSse, type Target, TRANSPORTS } from "./client.js";
 
-const JOB = `id modality model status progress createdAt finishedAt expiresAt
+const JOB = `id restId modality modelId model { restId } usageRecordId usageRecord { restId cost } status progress createdAt finishedAt expiresAt
   result { url contentType } error { code message details } receipt { generationId cost held usage { outputVideoSeconds } usageSource status }`;
-const START = `mutation ($input: GenerateVideoInput!) { generateVideo(input: $input) { ${JOB} } }`;
-const GET = `query ($id: ID!) { generation(id: $id) { ${JOB} } }`;
-const CANCEL = `mutation ($id: ID!) { cancelGeneration(input: { id: $id }) { ${JOB} } }`;
+const START = `mutation ($input: StartVideoInput!) { startVideo(input: $input) { job { ${JOB} } } }`;
+const GET = `query ($id: ID!) { generationJob(id: $id) { ${JOB} } }`;
+const CANCEL = `mutation ($id: ID!) { cancelGeneration(input: { id: $id }) { job { ${JOB} } } }`;
 const LIST = `query ($first: Int, $after: String) {
-  me { generations(first: $first, after: $after) { edges { node { id status } } pageInfo { hasNextPage endCursor } } }
+  me { jobs(first: $first, after: $after) { edges { node { restId status } } pageInfo { hasNextPage endCursor } } }
 }`;
 const WATCH = `subscription ($id: ID!) { generationProgress(id: $id) { ${JOB} } }`;
 
+interface Started {
+  readonly job: Job;
+}
+
 interface Job {
   readonly id: string;
+  readonly restId: string;
   readonly status: string;
   readonly progress: number;
   readonly result: { readonly url: string; readonly contentType: string };
@@ -28,7 +34,7 @@ interface Job {
 }
 
 interface Page {
-  readonly generations: {
+  readonly jobs: {
     readonly edges: readonly { readonly node: Job }[];
     readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string };
   };
@@ -68,12 +74,12 @@ function fakeGated(options: Partial<FakeVideosOptions> = {}) {
 }
 
 async function start(input: Readonly<Record<string, unknown>> = {}, target = me): Promise<Job> {
-  return field<Job>(await execute(target, START, { input: { prompt: "A heron", duration: 4, ...input } }), "generateVideo");
+  return field<Started>(await execute(target, START, { input: { prompt: "A heron", duration: 4, ...input } }), "startVideo").job;
 }
 
 async function ended(id: unknown, target = me): Promise<Job> {
   return eventually(async () => {
-    const job = field<Job>(await execute(target, GET, { id }), "generation");
+    const job = field<Job>(await execute(target, GET, { id }), "generationJob");
     expect(job.status).not.toBe("RUNNING");
     return job;
   });
@@ -85,32 +91,51 @@ function fetchContent(url: unknown, key: string | null = payer.key, headers: Rec
 
 const here = (url: unknown) => `${app.baseUrl}${new URL(String(url)).pathname}`;
 
-describe("generateVideo", () => {
+describe("startVideo", () => {
   it("answers a running job at once, charged when it has been made", async () => {
     const { open } = fakeGated();
 
     const job = await start();
     const held = await databaseOf(app).prisma.hold.count();
     open();
-    const done = await ended(job.id);
+    const done = await ended(job.restId);
 
-    expect(job).toMatchObject({ modality: "VIDEO", model: "acme/video", status: "RUNNING", progress: 0, result: null, receipt: null });
+    expect(job).toMatchObject({
+      modality: "VIDEO",
+      modelId: "acme/video",
+      model: { restId: "acme/video" },
+      usageRecordId: null,
+      usageRecord: null,
+      status: "RUNNING",
+      progress: 0,
+      result: null,
+      receipt: null,
+    });
     expect(held).toBe(1);
     expect(done).toMatchObject({
       status: "SUCCEEDED",
       progress: 100,
       error: null,
       result: { contentType: "video/mp4" },
-      receipt: { generationId: job.id, cost: "0.3", held: "0.4", usage: { outputVideoSeconds: 3 }, usageSource: "PROVIDER", status: "OK" },
+      usageRecordId: job.restId,
+      usageRecord: { restId: job.restId, cost: "0.3" },
+      receipt: {
+        generationId: job.restId,
+        cost: "0.3",
+        held: "0.4",
+        usage: { outputVideoSeconds: 3 },
+        usageSource: "PROVIDER",
+        status: "OK",
+      },
     });
     const { rows, account } = await booksWith(app, payer, 1);
-    expect(rows[0]).toMatchObject({ id: job.id, modality: "video", outputVideoMilliseconds: 3_000, costNanocredits: 300_000_000n });
+    expect(rows[0]).toMatchObject({ id: job.restId, modality: "video", outputVideoMilliseconds: 3_000, costNanocredits: 300_000_000n });
     expect(account.buckets.pack).toBe(10n * CREDIT - 300_000_000n);
   });
 
   it("asks the upstream for what the input says", async () => {
-    const job = await start({ model: "acme/video", duration: 8, aspectRatio: "PORTRAIT", audio: true, seed: 3, negativePrompt: "rain" });
-    await ended(job.id);
+    const job = await start({ model: "acme/video", duration: 8, aspectRatio: "PORTRAIT", hasAudio: true, seed: 3, negativePrompt: "rain" });
+    await ended(job.restId);
 
     expect(Object.fromEntries(videos.forms[0] ?? [])).toEqual({
       model: "upstream-video",
@@ -121,7 +146,7 @@ describe("generateVideo", () => {
   });
 
   it("gives the file to a key of the account, whole and in ranges", async () => {
-    const { id } = await start();
+    const { restId: id } = await start();
     const { result } = await ended(id);
 
     const whole = await fetchContent(here(result.url));
@@ -143,8 +168,8 @@ describe("generateVideo", () => {
     ["width", { width: 63 }],
     ["prompt", { prompt: " " }],
     ["prompt", { prompt: "a\0b" }],
-    ["image", { images: ["http://169.254.169.254/latest"] }],
-    ["image", { images: ["file:///etc/passwd"] }],
+    ["images", { images: ["http://169.254.169.254/latest"] }],
+    ["images", { images: ["file:///etc/passwd"] }],
     ["model", { model: "acme/chat" }],
     ["seed", { seed: -2 }],
   ])("refuses a wrong %s at once", async (param, input) => {
@@ -176,7 +201,7 @@ describe("generateVideo", () => {
       signal: leaving.signal,
     });
     const { data } = (await (await answered).json()) as Answer;
-    const { id } = field<Job>({ data: data ?? null }, "generateVideo");
+    const { restId: id } = field<Started>({ data: data ?? null }, "startVideo").job;
     leaving.abort();
     open();
 
@@ -187,16 +212,16 @@ describe("generateVideo", () => {
   it("tells what it failed with, and charges nothing", async () => {
     fake({ error: { code: "moderation_blocked", message: "No herons." } });
     const refused = await start();
-    const refusal = await ended(refused.id);
+    const refusal = await ended(refused.restId);
     app.upstream.replyNext(json(errorBody("Later.", { code: "server_overloaded" }), { status: 503, headers: { "retry-after": "9" } }));
-    const failure = await ended((await start()).id);
+    const failure = await ended((await start()).restId);
 
     expect(refusal).toMatchObject({ status: "FAILED", receipt: null, result: null, error: { code: "BAD_REQUEST" } });
     expect(refusal.error.message).toContain("No herons.");
     expect(failure).toMatchObject({ status: "FAILED", error: { code: "UPSTREAM_ERROR" } });
     expect(refusal.error.details).toEqual({ upstreamStatus: 400, upstreamCode: "content_policy_violation" });
     expect(failure.error.details).toEqual({ upstreamStatus: 503, upstreamCode: "overloaded", retryAfterSeconds: 9 });
-    expect((await fetchContent(`${app.baseUrl}/generations/${refused.id}/content`)).status).toBe(404);
+    expect((await fetchContent(`${app.baseUrl}/generations/${refused.restId}/content`)).status).toBe(404);
     const { rows, account } = await closeBooks(app, payer);
     expect([rows, account.buckets.pack]).toEqual([[], 10n * CREDIT]);
   });
@@ -205,14 +230,14 @@ describe("generateVideo", () => {
 describe.each(TRANSPORTS)("generationProgress over %s", (_name, subscribe) => {
   it("tells the job as it is and then each step to its end", async () => {
     const { open } = fakeGated({ progress: [10, 40, 40, 90] });
-    const { id } = await start();
+    const { restId: id } = await start();
     const live = subscribe(me, { query: WATCH, variables: { id } });
     const first = field<Job>(await live.next(), "generationProgress");
     open();
 
     const rest = (await live.rest()).map((answer) => field<Job>(answer, "generationProgress"));
 
-    expect(first).toMatchObject({ id, status: "RUNNING", progress: 0 });
+    expect(first).toMatchObject({ restId: id, status: "RUNNING", progress: 0 });
     const steps = rest.map(({ progress }) => progress);
     expect(steps).toEqual([...steps].sort((a, b) => a - b));
     expect(new Set(steps).size).toBe(steps.length);
@@ -222,7 +247,7 @@ describe.each(TRANSPORTS)("generationProgress over %s", (_name, subscribe) => {
 
   it("tells a finished one once, and does not stop one that it leaves", async () => {
     const { open } = fakeGated();
-    const { id } = await start();
+    const { restId: id } = await start();
     const left = subscribe(me, { query: WATCH, variables: { id } });
     await left.next();
     left.leave();
@@ -235,7 +260,7 @@ describe.each(TRANSPORTS)("generationProgress over %s", (_name, subscribe) => {
   });
 
   it("answers NOT_FOUND for another account's", async () => {
-    const { id } = await start();
+    const { restId: id } = await start();
 
     const answers = await subscribe(app, { query: WATCH, variables: { id } }).rest();
 
@@ -247,10 +272,10 @@ describe.each(TRANSPORTS)("generationProgress over %s", (_name, subscribe) => {
 describe("cancelGeneration", () => {
   it("gives the job up, which is finished without its caller and charged", async () => {
     const { open } = fakeGated();
-    const { id } = await start();
+    const { restId: id } = await start();
     await eventually(() => expect(videos.forms.length).toBe(1));
 
-    const cancelled = field(await execute(me, CANCEL, { id }), "cancelGeneration");
+    const { job: cancelled } = field<Started>(await execute(me, CANCEL, { id }), "cancelGeneration");
 
     expect(cancelled).toMatchObject({ status: "CANCELLED", error: null, receipt: null });
     open();
@@ -260,16 +285,19 @@ describe("cancelGeneration", () => {
   });
 
   it("leaves a finished one as it is", async () => {
-    const { id } = await start();
+    const { restId: id } = await start();
     await ended(id);
 
-    expect(field(await execute(me, CANCEL, { id }), "cancelGeneration")).toMatchObject({ status: "SUCCEEDED", receipt: { cost: "0.3" } });
+    expect(field<Started>(await execute(me, CANCEL, { id }), "cancelGeneration").job).toMatchObject({
+      status: "SUCCEEDED",
+      receipt: { cost: "0.3" },
+    });
   });
 });
 
 describe("who may see a job", () => {
   it("is its account alone", async () => {
-    const { id } = await start();
+    const { restId: id } = await start();
     await ended(id);
 
     for (const document of [GET, CANCEL]) {
@@ -283,31 +311,31 @@ describe("who may see a job", () => {
   it("is, of publishable keys, the one that it was started with", async () => {
     const own = { ...app, key: (await createKey(app, { type: "publishable" })).key };
     const other = { ...app, key: (await createKey(app, { type: "publishable" })).key };
-    const { id } = await start({}, own);
+    const { restId: id } = await start({}, own);
     await ended(id, own);
 
-    expect(field(await execute(own, GET, { id }), "generation").status).toBe("SUCCEEDED");
+    expect(field(await execute(own, GET, { id }), "generationJob").status).toBe("SUCCEEDED");
     expect(codes(await execute(other, GET, { id }))).toEqual(["NOT_FOUND"]);
     expect(codes(await execute(own, LIST))).toEqual(["FORBIDDEN"]);
-    expect(field(await execute(app, GET, { id }), "generation").status).toBe("SUCCEEDED");
+    expect(field(await execute(app, GET, { id }), "generationJob").status).toBe("SUCCEEDED");
   });
 
   it("finds those of the account in pages, newest first", async () => {
     const ids: unknown[] = [];
-    for (let job = 0; job < 3; job += 1) ids.unshift((await start()).id);
+    for (let job = 0; job < 3; job += 1) ids.unshift((await start()).restId);
     await Promise.all(ids.map((id) => ended(id)));
 
-    const first = field<Page>(await execute(me, LIST, { first: 2 }), "me").generations;
-    const second = field<Page>(await execute(me, LIST, { first: 2, after: first.pageInfo.endCursor }), "me").generations;
+    const first = field<Page>(await execute(me, LIST, { first: 2 }), "me").jobs;
+    const second = field<Page>(await execute(me, LIST, { first: 2, after: first.pageInfo.endCursor }), "me").jobs;
 
-    const edges = (page: Page["generations"]) => page.edges.map(({ node }) => node.id);
+    const edges = (page: Page["jobs"]) => page.edges.map(({ node }) => node.restId);
     expect([edges(first), edges(second)]).toEqual([ids.slice(0, 2), ids.slice(2)]);
     expect([first.pageInfo.hasNextPage, second.pageInfo.hasNextPage]).toEqual([true, false]);
   });
 });
 
 describe("startMusic", () => {
-  const MUSIC = `mutation ($input: StartMusicInput!) { startMusic(input: $input) { ${JOB} } }`;
+  const MUSIC = `mutation ($input: MusicInput!) { startMusic(input: $input) { job { ${JOB} } } }`;
   /** A second of silence: 16-bit mono at 8 kHz. */
   const wav = Buffer.concat([
     Buffer.from(
@@ -320,11 +348,11 @@ describe("startMusic", () => {
   it("is a job too, charged by the second that came", async () => {
     app.upstream.replyAlways(raw(wav, { headers: { "content-type": "audio/wav" } }));
 
-    const job = field<Job>(
+    const { job } = field<Started>(
       await execute(me, MUSIC, { input: { prompt: "A slow waltz", duration: 5, responseFormat: "WAV" } }),
       "startMusic",
     );
-    const done = await ended(job.id);
+    const done = await ended(job.restId);
 
     expect(done).toMatchObject({
       modality: "MUSIC",
@@ -333,7 +361,7 @@ describe("startMusic", () => {
       receipt: { cost: "0.01", held: "0.05" },
     });
     expect(Buffer.from(await (await fetchContent(here(done.result.url))).arrayBuffer())).toEqual(wav);
-    expect((await booksWith(app, payer, 1)).rows[0]).toMatchObject({ id: job.id, modality: "music", outputAudioMilliseconds: 1_000 });
+    expect((await booksWith(app, payer, 1)).rows[0]).toMatchObject({ id: job.restId, modality: "music", outputAudioMilliseconds: 1_000 });
   });
 
   it("is refused at once when it asks for what there is not", async () => {
@@ -343,18 +371,63 @@ describe("startMusic", () => {
   });
 });
 
+describe("startImage", () => {
+  const IMAGE = `mutation ($input: StartImageInput!) { startImage(input: $input) { job { ${JOB} } } }`;
+
+  it("is a job too, whose picture is fetched where its result is", async () => {
+    const png = await picture();
+    app.upstream.replyAlways(json(imagesObject([png])));
+    const images = [`data:image/png;base64,${png.toString("base64")}`];
+
+    const { job } = field<Started>(await execute(me, IMAGE, { input: { prompt: "A fox", images, outputFormat: "JPEG" } }), "startImage");
+    const done = await ended(job.id);
+    const steps = await subscribeSse(me, { query: WATCH, variables: { id: job.id } }).rest();
+
+    expect(done).toMatchObject({
+      ...{ restId: job.restId, modality: "IMAGE", status: "SUCCEEDED", progress: 100, result: { contentType: "image/jpeg" } },
+      ...{ receipt: { cost: "0.04" }, usageRecord: { cost: "0.04" } },
+    });
+    expect(steps.map((step) => field<Job>(step, "generationProgress").status)).toEqual(["SUCCEEDED"]);
+    const fetched = await fetchContent(here(done.result.url));
+    expect([fetched.status, fetched.headers.get("content-type")]).toEqual([200, "image/jpeg"]);
+    expect((await booksWith(app, payer, 1)).rows[0]).toMatchObject({ id: job.restId, modality: "image" });
+    // The picture that came along is not written down.
+    const row = await databaseOf(app).prisma.generationJob.findUnique({ where: { id: job.restId } });
+    expect(row?.request).toMatchObject({ input: { prompt: "A fox", image: [] } });
+    expect((await fetch(`${app.baseUrl}/v1/videos/${job.restId}`, { headers: { authorization: `Bearer ${payer.key}` } })).status).toBe(404);
+  });
+
+  it("makes one picture, and says what it does not take in its own words", async () => {
+    const refused = async (input: object) => {
+      const { errors } = await execute(me, IMAGE, { input: { prompt: "A fox", ...input } });
+      return errors?.map(({ extensions: { code, param } }) => [code, param]);
+    };
+
+    expect(await refused({ extra: { n: 2 } })).toEqual([["BAD_REQUEST", "extra.n"]]);
+    expect(await refused({ extra: { response_format: "url" } })).toEqual([["BAD_REQUEST", "extra.response_format"]]);
+    expect(await refused({ isTransparent: true, outputFormat: "JPEG" })).toEqual([["BAD_REQUEST", "outputFormat"]]);
+    expect(await refused({ images: ["ftp://a.example/"] })).toEqual([["BAD_REQUEST", "images"]]);
+    expect(app.upstream.requests.length).toBe(before);
+  });
+
+  let before = 0;
+  beforeEach(() => {
+    before = app.upstream.requests.length;
+  });
+});
+
 describe("an Idempotency-Key", () => {
   it("answers the same job again, started and charged once", async () => {
     const send = async () => {
       const variables = { input: { prompt: "A heron", duration: 4 } };
       const response = await post(me, { query: START, variables }, { "idempotency-key": `job-of-${payer.accountId}` });
-      return field<Job>((await response.json()) as Answer, "generateVideo");
+      return field<Started>((await response.json()) as Answer, "startVideo").job;
     };
 
     const [first, again] = [await send(), await send()];
-    await ended(first.id);
+    await ended(first.restId);
 
-    expect(again.id).toBe(first.id);
+    expect(again.restId).toBe(first.restId);
     expect(videos.forms.length).toBe(1);
     await booksWith(app, payer, 1);
   });

@@ -8,7 +8,7 @@ import { type Answer, codes, execute, field } from "./client.js";
 const PAYLOAD = `
   createdAt
   images { base64 url contentType revisedPrompt }
-  receipt { generationId model modelUsed cost held usageSource usage { outputImageTokens } warnings }
+  receipt { generationId modelId modelUsedId cost held usageSource usage { outputImageTokens } warnings }
 `;
 const GENERATE = `mutation ($input: GenerateImageInput!) { generateImage(input: $input) { ${PAYLOAD} } }`;
 const EDIT = `mutation ($input: EditImageInput!) { editImage(input: $input) { ${PAYLOAD} } }`;
@@ -61,8 +61,8 @@ describe("generateImage", () => {
       images: [{ base64: png.toString("base64"), url: null, contentType: "image/png", revisedPrompt: null }],
       receipt: {
         generationId: expect.any(String),
-        model: "acme/image-tokens",
-        modelUsed: "acme/image-tokens",
+        modelId: "acme/image-tokens",
+        modelUsedId: "acme/image-tokens",
         cost: "0.01093",
         held: expect.any(String),
         usageSource: "PROVIDER",
@@ -89,7 +89,7 @@ describe("generateImage", () => {
     expect(image).toMatchObject({ base64: null, contentType: "image/jpeg", url: expect.stringMatching(/\/media\/[0-9a-f]{16}$/) });
   });
 
-  it("refuses what REST refuses, with the names on the wire", async () => {
+  it("refuses what REST refuses, with its own names", async () => {
     const answer = await execute(app, GENERATE, { input: { prompt: "", size: "64x4097", n: 11, images: ["ftp://a.example/"] } });
     const guarded = await execute(app, GENERATE, { input: { prompt: "a", images: ["https://127.0.0.1/"] } });
     const twice = await execute(app, GENERATE, { input: { prompt: "a", extra: { negative_prompt: "b" } } });
@@ -98,7 +98,7 @@ describe("generateImage", () => {
     expect(answer.errors?.[0]?.extensions.details).toMatchObject({
       fieldErrors: { prompt: expect.any(Array), n: expect.any(Array), size: expect.any(Array) },
     });
-    expect(guarded.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "image" });
+    expect(guarded.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "images" });
     expect(twice.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "extra.negative_prompt" });
   });
 
@@ -132,8 +132,8 @@ describe("editImage", () => {
     const text = await upload(EDIT, { prompt: "a", files: [null] }, { "files.0": Buffer.from("hello") });
     const mask = await upload(EDIT, { prompt: "a", files: [null], mask: null }, { "files.0": png, mask: Buffer.from("hello") });
 
-    expect(nothing.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "image" });
-    expect(text.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "image" });
+    expect(nothing.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "images" });
+    expect(text.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "images" });
     expect(mask.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "mask" });
   });
 });

@@ -129,7 +129,7 @@ describe.each(WAYS)("hostile documents over %s", (_name, ask) => {
     [
       "JSON that is nested 101 levels deep",
       {
-        query: "mutation ($i: CreateChatCompletionInput!) { createChatCompletion(input: $i) { raw } }",
+        query: "mutation ($i: ChatCompletionInput!) { createChatCompletion(input: $i) { raw } }",
         variables: { i: { messages: [], extra: JSON.parse(`${'{"a":'.repeat(101)}1${"}".repeat(101)}`) } },
       },
     ],

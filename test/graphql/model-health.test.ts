@@ -106,7 +106,7 @@ describe("chatCompletion", () => {
     const events = answers.map((answer) => ok(answer).chatCompletion);
     const said = events.map((event) => ("content" in event ? event.content : ""));
     expect(said.join("")).toBe(app.upstream.answer.pieces.join(""));
-    expect(events.at(-1)).toMatchObject({ receipt: { modelUsed: modelId, cost: "0.00004" } });
+    expect(events.at(-1)).toMatchObject({ receipt: { modelUsedId: modelId, cost: "0.00004" } });
   });
 });
 

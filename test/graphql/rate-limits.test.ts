@@ -88,7 +88,7 @@ describe("over GraphQL", () => {
     app.upstream.replyNext(sse(chatChunks(["Hi"])));
 
     expect(codeOf(await ask(key, address, STREAM, hello("acme/chat")))).toBeUndefined();
-    const twice = `mutation ($input: CreateChatCompletionInput!) {
+    const twice = `mutation ($input: ChatCompletionInput!) {
       a: createChatCompletion(input: $input) { receipt { cost } }
       b: createChatCompletion(input: $input) { receipt { cost } }
       c: createChatCompletion(input: $input) { receipt { cost } }

@@ -5,7 +5,7 @@ import { json, sse } from "../support/upstream-replies.js";
 import { codes, execute, field, type Subscribe, TRANSPORTS } from "./client.js";
 
 const CREATE = /* GraphQL */ `
-  mutation ($input: CreateResponseInput!) {
+  mutation ($input: ResponseInput!) {
     createResponse(input: $input) {
       response { id status outputText output raw }
       receipt { generationId cost warnings }
@@ -26,11 +26,13 @@ describe("createResponse", () => {
   it("answers what POST /v1/responses answers, with its receipt", async () => {
     app.upstream.replyNext(json(chatCompletion({ content: "Hi.", usage: wireUsage(1000, 500) })));
 
-    const answer = await execute(app, CREATE, { input: { model: "acme/chat", input: "Hello", maxOutputTokens: 9, metadata: { a: "b" } } });
+    const answer = await execute(app, CREATE, {
+      input: { model: "acme/chat", input: { text: "Hello" }, maxOutputTokens: 9, metadata: { a: "b" } },
+    });
 
     expect(field(answer, "createResponse")).toMatchObject({
       response: {
-        status: "completed",
+        status: "COMPLETED",
         outputText: "Hi.",
         output: [{ type: "message" }],
         raw: { object: "response", max_output_tokens: 9 },
@@ -41,8 +43,12 @@ describe("createResponse", () => {
 
   it("leaves tools out that no model has, as the REST route does, and says so in the receipt", async () => {
     const tools = [{ type: "web_search" }, { type: "function", name: "shell", parameters: { type: "object" } }];
-    const answer = await execute(app, CREATE, { input: { model: "acme/chat", input: "Go", tools, reasoning: { summary: "auto" } } });
-    const forced = await execute(app, CREATE, { input: { model: "acme/chat", input: "Go", tools, toolChoice: { type: "web_search" } } });
+    const answer = await execute(app, CREATE, {
+      input: { model: "acme/chat", input: { text: "Go" }, tools, reasoning: { summary: "AUTO" } },
+    });
+    const forced = await execute(app, CREATE, {
+      input: { model: "acme/chat", input: { text: "Go" }, tools, toolChoice: { type: "web_search" } },
+    });
 
     expect(field(answer, "createResponse")).toMatchObject({
       response: { raw: { tools: [{ name: "shell" }], reasoning: { summary: "auto" } } },
@@ -52,7 +58,7 @@ describe("createResponse", () => {
   });
 
   it("refuses with the words and the parameter of the REST route", async () => {
-    const answer = await execute(app, CREATE, { input: { model: "acme/chat", input: [], temperature: 3 } });
+    const answer = await execute(app, CREATE, { input: { model: "acme/chat", input: { items: [] }, temperature: 3 } });
 
     expect(codes(answer)).toEqual(["BAD_REQUEST"]);
     expect(answer.errors?.[0]?.extensions.details).toMatchObject({
@@ -65,7 +71,7 @@ describe.each(TRANSPORTS)("subscription response over %s", (_name, subscribe: Su
   it("streams the events, and the receipt at the end", async () => {
     app.upstream.replyNext(sse(chatChunks(["One", " two"], { usage: wireUsage(10, 2) })));
 
-    const live = subscribe(app, { query: STREAM, variables: { input: { model: "acme/chat", input: "Count" } } });
+    const live = subscribe(app, { query: STREAM, variables: { input: { model: "acme/chat", input: { text: "Count" } } } });
     const events = (await live.rest()).map((answer) => field(answer, "response"));
 
     expect(events.map(({ type }) => type)).toEqual([
@@ -87,7 +93,7 @@ describe.each(TRANSPORTS)("subscription response over %s", (_name, subscribe: Su
   it("tells in the receipt what was left out", async () => {
     app.upstream.replyNext(sse(chatChunks(["One"], { usage: wireUsage(10, 2) })));
 
-    const input = { model: "acme/chat", input: "Count", tools: [{ type: "namespace", name: "a" }] };
+    const input = { model: "acme/chat", input: { text: "Count" }, tools: [{ type: "namespace", name: "a" }] };
     const events = (await subscribe(app, { query: STREAM, variables: { input } }).rest()).map((answer) => field(answer, "response"));
 
     expect(events.at(-1)).toMatchObject({ receipt: { warnings: [expect.stringMatching(/^tools: namespace left out: /)] } });
@@ -96,7 +102,7 @@ describe.each(TRANSPORTS)("subscription response over %s", (_name, subscribe: Su
   it("stops the upstream when the subscriber leaves", async () => {
     const request = app.upstream.requests.length;
     app.upstream.replyNext(sse([chatChunk({ content: "Slow" })], { end: "hang" }));
-    const live = subscribe(app, { query: STREAM, variables: { input: { model: "acme/chat", input: "Slowly" } } });
+    const live = subscribe(app, { query: STREAM, variables: { input: { model: "acme/chat", input: { text: "Slowly" } } } });
     for (let event = await live.next(); field(event, "response").type !== ("response.output_text.delta" as unknown); )
       event = await live.next();
 

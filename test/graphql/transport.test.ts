@@ -265,7 +265,7 @@ describe("requests that are not as they should be", () => {
 
   it.each(["text/plain", "application/json; charset=latin1"])("refuses to answer as %s with 406 before anything runs", async (accept) => {
     const asked = app.upstream.requests.length;
-    const query = `mutation { createEmbeddings(input: { model: "acme/embedding", input: ["Hi"] }) { receipt { cost } } }`;
+    const query = `mutation { createEmbeddings(input: { model: "acme/embedding", input: { text: "Hi" } }) { receipt { cost } } }`;
 
     const response = await post(app, { query }, { accept });
     const answer = (await response.json()) as Answer;

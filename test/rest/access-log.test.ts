@@ -8,7 +8,7 @@ import { connect, execute, executeText, subscribeSse, subscribeWith } from "../g
 import {
   type ChatCompletionInput,
   ChatDocument,
-  GenerationByIdDocument,
+  GenerationJobByIdDocument,
   SignInDocument,
   StreamChatDocument,
   WhoAmIDocument,
@@ -243,7 +243,7 @@ describe("What a caller writes", () => {
       () => client.get("/media/hush-media?X-Amz-Signature=hush-signature", nobody),
       () => client.post("/media/upload", { contentType: "image/png", size: 4, name: "hush-file.png", tags: ["hush-tag"] }),
       () => client.get("/account/keys/hush-key-id"),
-      () => execute(app, GenerationByIdDocument, { id: "hush-variable" }),
+      () => execute(app, GenerationJobByIdDocument, { id: "hush-variable" }),
       () => execute(app, SignInDocument, { input: { email: "hush@example.com", password: "hush-password" } }),
       () => fetch(`${app.baseUrl}/graphql?key=${key}&query=%7B%20me%20%7B%20id%20%7D%20%7D&hush-query=1`).then((answer) => answer.text()),
       () => refuseRealtime(app, `?model=hush-model&key=${key}`, { key: null }),

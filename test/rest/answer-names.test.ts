@@ -5,7 +5,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { execute, ok } from "../graphql/client.js";
-import { GenerateVideoDocument, GenerationByIdDocument } from "../operations/generated/graphql.js";
+import { GenerationJobByIdDocument, StartVideoDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMember, type Member, registerModel } from "../support/community-models.js";
 import { startFakeRealtime } from "../support/fake-realtime.js";
@@ -227,7 +227,7 @@ describe("GraphQL", () => {
 
     expect(answered).not.toContain(SECRET);
     expect(JSON.parse(answered)).toMatchObject({
-      data: { [name.replace("Mutation.", "")]: { receipt: { model: `acme/hidden-${kind}`, modelUsed: `acme/hidden-${kind}` } } },
+      data: { [name.replace("Mutation.", "")]: { receipt: { modelId: `acme/hidden-${kind}`, modelUsedId: `acme/hidden-${kind}` } } },
     });
     expect(answered).not.toContain('"errors"');
     expect(refused).toContain(`No acme/hidden-${kind}.`);
@@ -239,18 +239,18 @@ describe("GraphQL", () => {
     const text = await (await operation.send(asking, { model: id })).text();
 
     expect(text).not.toContain(SECRET);
-    expect(text).toContain(JSON.stringify({ model: id, modelUsed: id }).slice(1, -1));
+    expect(text).toContain(JSON.stringify({ modelId: id, modelUsedId: id }).slice(1, -1));
   });
 
   it("names the model of a generation job", async () => {
     app.upstream.replyAlways(createFakeVideos({ clip: clip, pollAfterMs: 1 }).reply);
-    const started = await execute(asking, GenerateVideoDocument, { input: { model: "by-alias-video", prompt: "A fox" } });
-    const { id } = ok(started).generateVideo;
-    const look = async () => JSON.stringify(await execute(asking, GenerationByIdDocument, { id }));
+    const started = await execute(asking, StartVideoDocument, { input: { model: "by-alias-video", prompt: "A fox" } });
+    const { restId: id } = ok(started).startVideo.job;
+    const look = async () => JSON.stringify(await execute(asking, GenerationJobByIdDocument, { id }));
     await expect.poll(look).toContain("SUCCEEDED");
     app.upstream.replyAlways(null);
 
     expect(JSON.stringify(started) + (await look())).not.toContain(SECRET);
-    expect(await look()).toContain('"modelUsed":"acme/hidden-video"');
+    expect(await look()).toContain('"modelUsedId":"acme/hidden-video"');
   });
 });

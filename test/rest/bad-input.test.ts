@@ -392,12 +392,12 @@ describe("addresses that an upstream would fetch", () => {
   });
 
   it("may not be such through GraphQL either", async () => {
-    const parts = [{ type: "image_url", image_url: { url: "http://169.254.169.254/" } }];
+    const parts = [{ image: { url: "http://169.254.169.254/" } }];
     const calls = app.upstream.requests.length;
 
     const answer = await execute(app, ChatDocument, { input: { model: "acme/chat", messages: [{ role: "USER", parts }] } });
 
-    expect(answer).toMatchObject({ errors: [{ extensions: { code: "BAD_REQUEST", param: "messages.0.content.0.image_url.url" } }] });
+    expect(answer).toMatchObject({ errors: [{ extensions: { code: "BAD_REQUEST", param: "messages.0.parts.0.image.url" } }] });
     expect(app.upstream.requests.length).toBe(calls);
   });
 

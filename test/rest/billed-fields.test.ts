@@ -15,7 +15,7 @@ import {
   CreateSpeechDocument,
   GenerateImageDocument,
   GenerateMusicDocument,
-  GenerateVideoDocument,
+  StartVideoDocument,
 } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
@@ -220,17 +220,17 @@ describe("every field that is billed", () => {
     await expectUntouched(async () => {
       const answers = await Promise.all([
         execute(target, ChatDocument, { input: { model: "acme/plain", messages: [{ role: "USER", content: "Hello" }], extra } }),
-        execute(target, CreateEmbeddingsDocument, { input: { input: ["Hello"], extra } }),
-        execute(target, CreateModerationDocument, { input: { input: "Hello", extra } }),
+        execute(target, CreateEmbeddingsDocument, { input: { input: [{ text: "Hello" }], extra } }),
+        execute(target, CreateModerationDocument, { input: { input: [{ text: "Hello" }], extra } }),
         execute(target, CreateSpeechDocument, { input: { input: "Hello", extra } }),
         execute(target, GenerateMusicDocument, { input: { prompt: "Hello", extra } }),
         execute(target, GenerateImageDocument, { input: { prompt: "Hello", extra } }),
       ]);
       const size = { model: "acme/unsized", prompt: "A", width: 1920, height: 1080 };
-      const video = await execute(target, GenerateVideoDocument, { input: size });
+      const video = await execute(target, StartVideoDocument, { input: size });
 
       const refused = answers.map(({ errors }) => errors?.[0]?.extensions.param ?? errors?.[0]?.message);
-      expect(refused).toEqual(answers.map(() => "service_tier"));
+      expect(refused).toEqual(answers.map(() => "extra.service_tier"));
       expect(video.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "size" });
     });
   });

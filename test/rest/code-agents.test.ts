@@ -6,7 +6,7 @@ import { z } from "zod";
 import { CODE_RUN_CALLS_MAX } from "../../src/services/agents/limits.js";
 import { databaseOf } from "../e2e/money.js";
 import { execute } from "../graphql/client.js";
-import { ChatDocument, type CreateChatCompletionInput } from "../operations/generated/graphql.js";
+import { type ChatCompletionInput, ChatDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { changeModel, createMember, type Member, type RegisteredRow, registerModel } from "../support/community-models.js";
 import { startMcpServer, type TestMcpServer } from "../support/mcp-server.js";
@@ -191,7 +191,7 @@ describe("what a run asks for", () => {
   });
 });
 
-function greeting(model: string): CreateChatCompletionInput {
+function greeting(model: string): ChatCompletionInput {
   return { model, messages: [{ role: "USER", content: "Hello" }] };
 }
 

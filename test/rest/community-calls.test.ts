@@ -7,7 +7,7 @@
 import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { execute, ok, subscribeSse } from "../graphql/client.js";
-import { ChatDocument, type CreateChatCompletionInput, StreamChatDocument } from "../operations/generated/graphql.js";
+import { type ChatCompletionInput, ChatDocument, StreamChatDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMember, type Member, type RegisteredFields, registerModel } from "../support/community-models.js";
 import { type FakeUpstream, type RecordedRequest, startFakeUpstream } from "../support/fake-upstream.js";
@@ -381,12 +381,12 @@ function chat(model: string, body: object = {}): Promise<Answer> {
   return client.post("/v1/chat/completions", { model, messages: [{ role: "user", content: "Hello" }], max_tokens: 100, ...body });
 }
 
-const GREETING: CreateChatCompletionInput["messages"] = [{ role: "USER", content: "Hi" }];
+const GREETING: ChatCompletionInput["messages"] = [{ role: "USER", content: "Hi" }];
 
 /** What a question like `chat`'s has set aside for it, in credits. */
-async function heldFor(model: string, more: Partial<CreateChatCompletionInput> = { maxTokens: 100 }): Promise<number> {
+async function heldFor(model: string, more: Partial<ChatCompletionInput> = { maxTokens: 100 }): Promise<number> {
   app.upstream.replyNext(json(chatCompletion({ usage: wireUsage(0, 0) })));
-  const input: CreateChatCompletionInput = { model, messages: [{ role: "USER", content: "Hello" }], ...more };
+  const input: ChatCompletionInput = { model, messages: [{ role: "USER", content: "Hello" }], ...more };
   return Number(ok(await execute({ ...app, key: other.key }, ChatDocument, { input })).createChatCompletion.receipt.held);
 }
 

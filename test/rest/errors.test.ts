@@ -3,7 +3,7 @@ import { recordRoutes } from "../../src/rest/router.js";
 import { UnknownRoutes } from "../../src/rest/unknown-routes.js";
 import { CREDIT, createPayer } from "../e2e/money.js";
 import { execute, subscribeSse } from "../graphql/client.js";
-import { ChatDocument, type CreateChatCompletionInput, StreamChatDocument } from "../operations/generated/graphql.js";
+import { type ChatCompletionInput, ChatDocument, StreamChatDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunks, chatCompletion } from "../support/openai-bodies.js";
 import { errorReply, json, sse } from "../support/upstream-replies.js";
@@ -209,7 +209,7 @@ describe("what an upstream's refusal was", () => {
       sse(chatChunks(["a"], { finishReason: null, usage: null }).concat(said as never), { done: false }),
     );
 
-    const input: CreateChatCompletionInput = { model: "acme/chat", messages: [{ role: "USER", content: "Hi" }] };
+    const input: ChatCompletionInput = { model: "acme/chat", messages: [{ role: "USER", content: "Hi" }] };
     const whole = await execute(app, ChatDocument, { input });
     const live = await subscribeSse(app, StreamChatDocument, { input }).rest();
     const begun = await client.post("/v1/chat/completions", { model: "acme/chat", messages, stream: true });
@@ -300,7 +300,7 @@ describe("what an upstream's refusal was", () => {
 
 describe("what a 402 tells", () => {
   const body = { model: "acme/dear", max_tokens: 5, messages: [{ role: "user", content: "Hi" }] };
-  const input: CreateChatCompletionInput = { model: "acme/dear", maxTokens: 5, messages: [{ role: "USER", content: "Hi" }] };
+  const input: ChatCompletionInput = { model: "acme/dear", maxTokens: 5, messages: [{ role: "USER", content: "Hi" }] };
   const refusalOf = async (key: string, path = "/v1/chat/completions", asked: object = body) => {
     const answer = await client.post(path, asked, { key });
     expect(answer.status).toBe(402);

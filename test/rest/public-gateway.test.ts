@@ -190,8 +190,8 @@ describe("Without sandbox models", () => {
 
   it("suggests models of the kind that is asked for, over REST and GraphQL", async () => {
     const rest = await ask("/v1/embeddings", { model: "gpt-embedding", input: "Hi" });
-    const graphql = await execute(app, CreateEmbeddingsDocument, { input: { model: "gpt-embedding", input: ["Hi"] } });
-    const otherKind = await execute(app, CreateEmbeddingsDocument, { input: { model: "gpt-4o", input: ["Hi"] } });
+    const graphql = await execute(app, CreateEmbeddingsDocument, { input: { model: "gpt-embedding", input: [{ text: "Hi" }] } });
+    const otherKind = await execute(app, CreateEmbeddingsDocument, { input: { model: "gpt-4o", input: [{ text: "Hi" }] } });
 
     const { error } = JSON.parse(rest.text);
     expect([rest.status, error.param]).toEqual([400, "model"]);

@@ -4,8 +4,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { CREDIT, chat, closeBooks, databaseOf, type Payer } from "../e2e/money.js";
 import { codes, execute, ok } from "../graphql/client.js";
 import {
+  type ChatCompletionInput,
   ChatDocument,
-  type CreateChatCompletionInput,
   MeDocument,
   MyUsageDailyDocument,
   MyUsageDocument,
@@ -37,7 +37,7 @@ async function spendByRest(payer: Payer, tokens: number, model = "acme/dear") {
 
 async function spendByGraphQL({ key }: Payer, tokens: number, model = "acme/dear") {
   app.upstream.answer.usage = wireUsage(1, tokens);
-  const input: CreateChatCompletionInput = { model, maxTokens: tokens, messages: [{ role: "USER", content: "Hello" }] };
+  const input: ChatCompletionInput = { model, maxTokens: tokens, messages: [{ role: "USER", content: "Hello" }] };
   const answer = await execute({ ...app, key }, ChatDocument, { input });
   return { status: answer.errors ? 402 : 200, code: codes(answer)[0] ?? null };
 }

@@ -59,7 +59,7 @@ export async function tellGraphQL(response: Response, field: string): Promise<To
     ...{ status, headers, text },
     code: failure?.extensions.code ?? null,
     message: failure?.message ?? null,
-    generationId: receipt?.generationId ?? payloads.map(({ generationId, id }) => generationId ?? id).find(Boolean) ?? null,
+    generationId: receipt?.generationId ?? payloads.map(({ generationId, job }) => generationId ?? job?.restId).find(Boolean) ?? null,
     cost: receipt?.cost ?? null,
     isReplay: results[0]?.extensions?.idempotentReplay === true,
   };
@@ -70,7 +70,7 @@ interface GraphQLAnswer extends Answer {
 }
 
 interface Payload {
-  readonly id?: string;
+  readonly job?: { readonly restId: string };
   readonly generationId?: string;
   readonly receipt?: { readonly generationId: string; readonly cost: string } | null;
 }

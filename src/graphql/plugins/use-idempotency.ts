@@ -30,8 +30,9 @@ export const GENERATION_MUTATIONS: ReadonlySet<string> = new Set([
   "editImage",
   "generateImage",
   "generateMusic",
-  "generateVideo",
+  "startImage",
   "startMusic",
+  "startVideo",
 ]);
 
 const OPERATION = "POST /graphql";

@@ -8,14 +8,24 @@ import { type TranscriptionResult, toTranscriptText, transcriptionInput } from "
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import { builder } from "../builder.js";
 import { cancellable, generationEvents } from "../cancellable.js";
-import { CreateSpeechInput, CreateTranscriptionInput, GenerateMusicInput, SpeechSubscriptionInput, toWire } from "./audio-input.js";
+import { CreateTranscriptionInput, MusicInput, SpeechInput, toWire } from "./audio-input.js";
 import { Receipt } from "./chat.js";
 
-const CreateSpeechPayload = builder.objectRef<SpeechResult>("CreateSpeechPayload").implement({
+const CONTENT_TYPE = "The media type of the sound, such as `audio/mpeg`.";
+
+const GeneratedSpeech = builder.objectRef<SpeechResult>("GeneratedSpeech").implement({
+  description: "A text that was read out.",
   fields: (t) => ({
-    audio: t.string({ description: "Base64.", resolve: ({ file }) => toBase64(file.bytes) }),
-    contentType: t.string({ resolve: ({ file }) => file.contentType }),
-    receipt: t.expose("receipt", { type: Receipt }),
+    audio: t.string({ description: "The sound, as base64.", resolve: ({ file }) => toBase64(file.bytes) }),
+    contentType: t.string({ description: CONTENT_TYPE, resolve: ({ file }) => file.contentType }),
+  }),
+});
+
+const CreateSpeechPayload = builder.objectRef<SpeechResult>("CreateSpeechPayload").implement({
+  description: "A text that was read out, and what it cost.",
+  fields: (t) => ({
+    speech: t.field({ type: GeneratedSpeech, description: "The sound.", resolve: (result) => result }),
+    receipt: t.expose("receipt", { type: Receipt, description: "What it cost." }),
   }),
 });
 
@@ -24,7 +34,7 @@ builder.mutationField("createSpeech", (t) =>
     type: CreateSpeechPayload,
     nullable: true,
     description: "Reads a text out. Priced by its characters; the charge is committed before the sound is given.",
-    args: { input: t.arg({ type: CreateSpeechInput, required: true }) },
+    args: { input: t.arg({ type: SpeechInput, required: true, description: "The text to be read out, and how." }) },
     resolve: (_root, { input }, ctx) =>
       ctx.services.speech.create(
         ctx,
@@ -33,12 +43,24 @@ builder.mutationField("createSpeech", (t) =>
   }),
 );
 
-const GenerateMusicPayload = builder.objectRef<MusicResult>("GenerateMusicPayload").implement({
+const GeneratedMusic = builder.objectRef<MusicResult>("GeneratedMusic").implement({
+  description: "A piece of music.",
   fields: (t) => ({
-    audio: t.string({ description: "Base64.", resolve: ({ file }) => toBase64(file.bytes) }),
-    contentType: t.string({ resolve: ({ file }) => file.contentType }),
-    durationSeconds: t.float({ nullable: true, resolve: ({ durationMs }) => (durationMs === null ? null : durationMs / 1000) }),
-    receipt: t.expose("receipt", { type: Receipt }),
+    audio: t.string({ description: "The sound, as base64.", resolve: ({ file }) => toBase64(file.bytes) }),
+    contentType: t.string({ description: CONTENT_TYPE, resolve: ({ file }) => file.contentType }),
+    durationSeconds: t.float({
+      nullable: true,
+      description: "How long it is. Null: the file does not tell.",
+      resolve: ({ durationMs }) => (durationMs === null ? null : durationMs / 1000),
+    }),
+  }),
+});
+
+const GenerateMusicPayload = builder.objectRef<MusicResult>("GenerateMusicPayload").implement({
+  description: "A piece of music, and what it cost.",
+  fields: (t) => ({
+    music: t.field({ type: GeneratedMusic, description: "The piece.", resolve: (result) => result }),
+    receipt: t.expose("receipt", { type: Receipt, description: "What it cost." }),
   }),
 });
 
@@ -47,7 +69,7 @@ builder.mutationField("generateMusic", (t) =>
     type: GenerateMusicPayload,
     nullable: true,
     description: "Makes a piece of music. Priced by the seconds that came; the charge is committed before it is given.",
-    args: { input: t.arg({ type: GenerateMusicInput, required: true }) },
+    args: { input: t.arg({ type: MusicInput, required: true, description: "The piece to be made." }) },
     resolve: (_root, { input }, ctx) =>
       ctx.services.music.generate(
         ctx,
@@ -59,16 +81,18 @@ builder.mutationField("generateMusic", (t) =>
 type SegmentObject = NonNullable<TranscriptionResult["transcript"]["segments"]>[number];
 
 const TranscriptSegment = builder.objectRef<SegmentObject>("TranscriptSegment").implement({
+  description: "A part of a transcript, and when it was said.",
   fields: (t) => ({
     start: t.exposeFloat("start", { description: "Seconds from the beginning." }),
-    end: t.exposeFloat("end"),
-    text: t.exposeString("text"),
+    end: t.exposeFloat("end", { description: "Seconds from the beginning." }),
+    text: t.exposeString("text", { description: "What was said." }),
   }),
 });
 
-const CreateTranscriptionPayload = builder.objectRef<TranscriptionResult>("CreateTranscriptionPayload").implement({
+const Transcription = builder.objectRef<TranscriptionResult>("Transcription").implement({
+  description: "What a recording says.",
   fields: (t) => ({
-    text: t.string({ resolve: ({ transcript }) => transcript.text }),
+    text: t.string({ description: "All of it.", resolve: ({ transcript }) => transcript.text }),
     language: t.string({
       nullable: true,
       description: "As the upstream tells, else as it was asked for.",
@@ -81,9 +105,21 @@ const CreateTranscriptionPayload = builder.objectRef<TranscriptionResult>("Creat
       description: "With VERBOSE_JSON, SRT and VTT, when the upstream tells.",
       resolve: ({ transcript }) => transcript.segments && [...transcript.segments],
     }),
-    words: t.field({ type: [TranscriptSegment], nullable: true, resolve: ({ transcript }) => transcript.words && [...transcript.words] }),
+    words: t.field({
+      type: [TranscriptSegment],
+      nullable: true,
+      description: "With WORD among the granularities, when the upstream tells.",
+      resolve: ({ transcript }) => transcript.words && [...transcript.words],
+    }),
     formatted: t.string({ description: "As POST /v1/audio/transcriptions answers it.", resolve: toTranscriptText }),
-    receipt: t.expose("receipt", { type: Receipt }),
+  }),
+});
+
+const CreateTranscriptionPayload = builder.objectRef<TranscriptionResult>("CreateTranscriptionPayload").implement({
+  description: "A transcript, and what it cost.",
+  fields: (t) => ({
+    transcription: t.field({ type: Transcription, description: "The transcript.", resolve: (result) => result }),
+    receipt: t.expose("receipt", { type: Receipt, description: "What it cost." }),
   }),
 });
 
@@ -92,7 +128,7 @@ builder.mutationField("createTranscription", (t) =>
     type: CreateTranscriptionPayload,
     nullable: true,
     description: "Writes down what a recording says. Priced by its seconds; the charge is committed before the text is given.",
-    args: { input: t.arg({ type: CreateTranscriptionInput, required: true }) },
+    args: { input: t.arg({ type: CreateTranscriptionInput, required: true, description: "The recording to be written down, and how." }) },
     resolve: (_root, { input: { file, ...input } }, ctx) =>
       ctx.services.transcriptions.create(
         ctx,
@@ -120,7 +156,7 @@ type SpeechEventObject = SpeechChunkObject | SpeechEndObject;
 const SpeechEvent = builder.interfaceRef<SpeechEventObject>("SpeechEvent").implement({
   description: "What happens while a text is read out: chunks, then one end.",
   fields: (t) => ({
-    generationId: t.exposeID("generationId", { description: "The id of the usage record to come." }),
+    generationId: t.exposeID("generationId", { description: "The REST id of the usage record to come." }),
   }),
   resolveType: ({ kind }) => (kind === "chunk" ? "SpeechChunk" : "SpeechEnd"),
 });
@@ -130,14 +166,14 @@ builder.objectRef<SpeechChunkObject>("SpeechChunk").implement({
   interfaces: [SpeechEvent],
   fields: (t) => ({
     audio: t.string({ description: "Base64, of this piece by itself.", resolve: ({ bytes }) => toBase64(bytes) }),
-    contentType: t.exposeString("contentType"),
+    contentType: t.exposeString("contentType", { description: CONTENT_TYPE }),
   }),
 });
 
 builder.objectRef<SpeechEndObject>("SpeechEnd").implement({
   description: "The speech is finished and charged.",
   interfaces: [SpeechEvent],
-  fields: (t) => ({ receipt: t.expose("receipt", { type: Receipt }) }),
+  fields: (t) => ({ receipt: t.expose("receipt", { type: Receipt, description: "What it cost." }) }),
 });
 
 builder.subscriptionField("speech", (t) =>
@@ -145,7 +181,7 @@ builder.subscriptionField("speech", (t) =>
     type: SpeechEvent,
     description:
       "Reads a text out and streams the sound. Unsubscribing stops it at once; once a model reads the text, all of it is charged.",
-    args: { input: t.arg({ type: SpeechSubscriptionInput, required: true }) },
+    args: { input: t.arg({ type: SpeechInput, required: true, description: "The text to be read out, and how." }) },
     subscribe: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, speechInput, () => toWire(input));
       return cancellable(ctx, (generation) => openEvents(ctx.services.speech.stream(generation, body), generation.signal));

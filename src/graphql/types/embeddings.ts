@@ -1,27 +1,34 @@
 /** Embeddings as a mutation (docs/spec/embeddings.md). */
-import { invalidInput } from "../../errors.js";
+import { wrongField } from "../../errors.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { type EmbeddingsResult, embeddingsInput, toBase64, toNumbers } from "../../services/generation/embeddings.js";
 import { builder } from "../builder.js";
-import { withExtra } from "../extra.js";
+import { EXTRA_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
 import { Receipt } from "./chat.js";
+import { SafetyFeature } from "./models.js";
+
+const EmbeddingInput = builder.inputType("EmbeddingInput", {
+  description: "What is turned into a vector: exactly one of these.",
+  isOneOf: true,
+  fields: (t) => ({
+    text: t.string({ description: "A text." }),
+    tokens: t.intList({ description: "A text as token numbers of the model's own vocabulary." }),
+  }),
+});
 
 const CreateEmbeddingsInput = builder.inputType("CreateEmbeddingsInput", {
+  description: "What is turned into vectors, and how.",
   fields: (t) => ({
     model: t.string({ description: "An id or alias. Omitted: the default embedding model." }),
-    input: t.stringList({ description: "The texts, at most 2,048 of them." }),
-    tokens: t.field({
-      type: t.listRef(t.listRef("Int")),
-      description: "Instead of `input`: the texts as token numbers of the model's own vocabulary.",
+    input: t.field({
+      type: [EmbeddingInput],
+      required: true,
+      description: "Texts, or texts as tokens: all of one kind, at most 2,048 of them.",
     }),
     dimensions: t.int({ description: "How long the vectors shall be, where the model lets one choose." }),
     user: t.string({ description: "The caller's own user, told to the upstream." }),
-    safe: t.string({ description: "`true`, or safety features separated by commas." }),
-    extra: t.field({
-      type: "JSON",
-      description:
-        "An object of further fields, by their wire names; they reach the upstream as they are, but for those that are billed (400).",
-    }),
+    safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
+    extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
   }),
 });
 
@@ -31,21 +38,23 @@ interface EmbeddingObject {
 }
 
 const Embedding = builder.objectRef<EmbeddingObject>("Embedding").implement({
+  description: "What an input means, as a vector.",
   fields: (t) => ({
-    index: t.exposeInt("index", { description: "Of the input." }),
-    vector: t.floatList({ resolve: ({ vector }) => toNumbers(vector) }),
+    index: t.exposeInt("index", { description: "Of the input, from 0." }),
+    vector: t.floatList({ description: "Its numbers.", resolve: ({ vector }) => toNumbers(vector) }),
     base64: t.string({ description: "The same as base64 of little-endian 32-bit floats.", resolve: ({ vector }) => toBase64(vector) }),
   }),
 });
 
 const CreateEmbeddingsPayload = builder.objectRef<EmbeddingsResult>("CreateEmbeddingsPayload").implement({
+  description: "Vectors, and what they cost.",
   fields: (t) => ({
     embeddings: t.field({
       type: [Embedding],
       description: "One for each input, in order.",
       resolve: ({ vectors }) => vectors.map((vector, index) => ({ index, vector })),
     }),
-    receipt: t.field({ type: Receipt, resolve: ({ receipt }) => receipt }),
+    receipt: t.field({ type: Receipt, description: "What they cost.", resolve: ({ receipt }) => receipt }),
   }),
 });
 
@@ -54,7 +63,7 @@ builder.mutationField("createEmbeddings", (t) =>
     type: CreateEmbeddingsPayload,
     nullable: true,
     description: "Turns texts into vectors. The charge is committed before the answer is given.",
-    args: { input: t.arg({ type: CreateEmbeddingsInput, required: true }) },
+    args: { input: t.arg({ type: CreateEmbeddingsInput, required: true, description: "What is turned into vectors, and how." }) },
     resolve: (_root, { input }, ctx) =>
       ctx.services.embeddings.create(
         ctx,
@@ -65,7 +74,8 @@ builder.mutationField("createEmbeddings", (t) =>
 
 /** The body of POST /v1/embeddings. Throws BAD_REQUEST. */
 function toBody(input: typeof CreateEmbeddingsInput.$inferInput): Record<string, unknown> {
-  const { input: texts, tokens, extra, model, dimensions, user, safe } = input;
-  if (texts && tokens) throw invalidInput("Send either input or tokens.", "tokens");
-  return withExtra({ model, input: texts ?? tokens, dimensions, user, safe }, extra);
+  const { input: given, extra, model, dimensions, user, safe } = input;
+  const inputs = given.map(({ text, tokens }) => text ?? tokens);
+  if (new Set(inputs.map((one) => typeof one)).size > 1) throw wrongField("input", "must be all texts or all tokens");
+  return withExtra({ model, input: inputs, dimensions, user, safe: toSafeText(safe) }, extra);
 }

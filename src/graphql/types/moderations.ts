@@ -1,25 +1,42 @@
 /** Moderations as a mutation (docs/spec/moderations.md). */
 import { ownValue } from "../../lib/own-values.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
-import { type ModerationResultObject, type ModerationsResult, moderationsInput } from "../../services/generation/moderations.js";
+import {
+  type ModerationObject,
+  type ModerationResultObject,
+  type ModerationsResult,
+  moderationsInput,
+} from "../../services/generation/moderations.js";
 import { builder } from "../builder.js";
-import { withExtra } from "../extra.js";
+import { EXTRA_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
 import { Receipt } from "./chat.js";
+import { Model, SafetyFeature } from "./models.js";
+
+const ModerationImageInput = builder.inputType("ModerationImageInput", {
+  description: "A picture to be judged.",
+  fields: (t) => ({ url: t.string({ required: true, description: "An https address or a data: URL." }) }),
+});
+
+const ModerationPartInput = builder.inputType("ModerationPartInput", {
+  description: "What is judged: exactly one of these.",
+  isOneOf: true,
+  fields: (t) => ({
+    text: t.string({ description: "A text." }),
+    image: t.field({ type: ModerationImageInput, description: "A picture.", extensions: { wireName: "image_url" } }),
+  }),
+});
 
 const CreateModerationInput = builder.inputType("CreateModerationInput", {
+  description: "What is judged.",
   fields: (t) => ({
     model: t.string({ description: "An id or alias. Omitted: the default moderation model." }),
     input: t.field({
-      type: "JSON",
+      type: [ModerationPartInput],
       required: true,
-      description: 'A text, a list of texts, or content parts such as `{ type: "image_url", image_url: { url: "https://..." } }`.',
+      description: "Texts, each judged by itself; with a picture among them, all of it is judged together.",
     }),
-    safe: t.string({ description: "`true`, or safety features separated by commas." }),
-    extra: t.field({
-      type: "JSON",
-      description:
-        "An object of further fields, by their wire names; they reach the upstream as they are, but for those that are billed (400).",
-    }),
+    safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
+    extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
   }),
 });
 
@@ -30,30 +47,51 @@ interface ModerationCategoryObject {
 }
 
 const ModerationCategory = builder.objectRef<ModerationCategoryObject>("ModerationCategory").implement({
+  description: "A kind of content that a moderation model looks for.",
   fields: (t) => ({
     name: t.exposeString("name", { description: "Such as `violence/graphic`." }),
-    flagged: t.exposeBoolean("flagged"),
-    score: t.exposeFloat("score", { nullable: true, description: "0 to 1." }),
+    isFlagged: t.exposeBoolean("flagged", { description: "The model has found it." }),
+    score: t.exposeFloat("score", { nullable: true, description: "How sure the model is: 0 to 1." }),
   }),
 });
 
 const ModerationResult = builder.objectRef<ModerationResultObject>("ModerationResult").implement({
+  description: "What a moderation model has found.",
   fields: (t) => ({
-    flagged: t.exposeBoolean("flagged"),
-    categories: t.field({ type: [ModerationCategory], resolve: toCategories }),
+    isFlagged: t.exposeBoolean("flagged", { description: "The model has found something." }),
+    categories: t.field({
+      type: [ModerationCategory],
+      description: "Each kind of content that the model looks for.",
+      resolve: toCategories,
+    }),
     raw: t.field({ type: "JSON", description: "The result as POST /v1/moderations gives it.", resolve: (result) => result }),
   }),
 });
 
-const CreateModerationPayload = builder.objectRef<ModerationsResult>("CreateModerationPayload").implement({
+const Moderation = builder.objectRef<ModerationObject>("Moderation").implement({
+  description: "A judgement of texts and pictures.",
   fields: (t) => ({
-    id: t.id({ resolve: ({ moderation }) => moderation.id }),
+    id: t.exposeID("id", { description: "As POST /v1/moderations calls it." }),
+    modelId: t.exposeID("model", { description: "The canonical id of the model asked for." }),
+    model: t.field({
+      type: Model,
+      nullable: true,
+      description: "The model asked for. Null: it is no longer offered to the caller.",
+      resolve: ({ model }, _args, ctx) => ctx.services.catalog.shown(ctx, model),
+    }),
     results: t.field({
       type: [ModerationResult],
-      description: "One for each text; of content parts, one for all of them.",
-      resolve: ({ moderation }) => [...moderation.results],
+      description: "One for each text; with a picture among them, one for all.",
+      resolve: ({ results }) => [...results],
     }),
-    receipt: t.field({ type: Receipt, resolve: ({ receipt }) => receipt }),
+  }),
+});
+
+const CreateModerationPayload = builder.objectRef<ModerationsResult>("CreateModerationPayload").implement({
+  description: "A judgement, and what it cost.",
+  fields: (t) => ({
+    moderation: t.expose("moderation", { type: Moderation, description: "The judgement." }),
+    receipt: t.field({ type: Receipt, description: "What it cost.", resolve: ({ receipt }) => receipt }),
   }),
 });
 
@@ -62,7 +100,7 @@ builder.mutationField("createModeration", (t) =>
     type: CreateModerationPayload,
     nullable: true,
     description: "Judges texts and pictures. The charge is committed before the answer is given.",
-    args: { input: t.arg({ type: CreateModerationInput, required: true }) },
+    args: { input: t.arg({ type: CreateModerationInput, required: true, description: "What is judged." }) },
     resolve: (_root, { input }, ctx) =>
       ctx.services.moderations.create(
         ctx,
@@ -73,7 +111,14 @@ builder.mutationField("createModeration", (t) =>
 
 function toBody(input: typeof CreateModerationInput.$inferInput): Record<string, unknown> {
   const { model, input: judged, safe, extra } = input;
-  return withExtra({ model, input: judged, safe }, extra);
+  return withExtra({ model, input: toInputs(judged), safe: toSafeText(safe) }, extra);
+}
+
+/** Texts by themselves have a result each, which parts have not. */
+function toInputs(judged: (typeof CreateModerationInput.$inferInput)["input"]): unknown[] {
+  const texts = judged.flatMap(({ text }) => text ?? []);
+  if (texts.length === judged.length) return texts;
+  return judged.map(({ text, image }) => (image ? { type: "image_url", image_url: image } : { type: "text", text }));
 }
 
 function toCategories({ categories, category_scores: scores }: ModerationResultObject): ModerationCategoryObject[] {

@@ -9,57 +9,94 @@ import { outputTextOf, type ResponseObject } from "../../services/generation/cha
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import { builder } from "../builder.js";
 import { cancellable, generationEvents } from "../cancellable.js";
+import { SAFE_DESCRIPTION, toSafeText } from "../extra.js";
 import { Receipt } from "./chat.js";
-import { MAX_COST_DESCRIPTION } from "./chat-input.js";
+import { MAX_COST_DESCRIPTION, present, ReasoningEffort } from "./chat-input.js";
+import { SafetyFeature } from "./models.js";
 
-function inputFields(name: string) {
-  return builder.inputType(name, {
-    fields: (t) => ({
-      model: t.string({ description: "An id or alias. Omitted: the default text model." }),
-      input: t.field({ type: "JSON", required: true, description: "A text, or a list of input items by their wire names." }),
-      instructions: t.string(),
-      maxOutputTokens: t.int(),
-      temperature: t.float({ description: "0 to 2." }),
-      topP: t.float(),
-      tools: t.field({
-        type: ["JSON"],
-        description:
-          'Such as `{ type: "function", name: "weather", parameters: { ... } }`, or of type `custom`. Types that the model cannot have are left out, with a warning in the receipt.',
-      }),
-      toolChoice: t.field({ type: "JSON", description: '`"auto"`, `"none"`, `"required"`, or the function to call.' }),
-      parallelToolCalls: t.boolean(),
-      text: t.field({ type: "JSON", description: 'Such as `{ format: { type: "json_object" } }`.' }),
-      reasoning: t.field({
-        type: "JSON",
-        description: 'Such as `{ effort: "low", summary: "auto" }`; with a summary the thoughts are told as one.',
-      }),
-      metadata: t.field({ type: "JSON", description: "Given back with the answer." }),
-      safe: t.string({ description: "`true`, or safety features separated by commas." }),
-      maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
+const ResponseContentInput = builder.inputType("ResponseContentInput", {
+  description: "What a response answers: exactly one of these.",
+  isOneOf: true,
+  fields: (t) => ({
+    text: t.string({ description: "A text." }),
+    items: t.field({ type: ["JSON"], description: "Input items by their wire names, such as messages and what tools have answered." }),
+  }),
+});
+
+const ReasoningSummary = builder.enumType("ReasoningSummary", {
+  description: "How much of its thoughts a model tells.",
+  values: {
+    AUTO: { value: "auto", description: "As much as it does by itself." },
+    CONCISE: { value: "concise", description: "Little." },
+    DETAILED: { value: "detailed", description: "Much." },
+    NONE: { value: "none", description: "Nothing." },
+  } as const,
+});
+
+const ResponseReasoningInput = builder.inputType("ResponseReasoningInput", {
+  description: "How a model thinks before it answers.",
+  fields: (t) => ({
+    effort: t.field({ type: ReasoningEffort, description: "How long. Omitted: as the model does by itself." }),
+    summary: t.field({ type: ReasoningSummary, description: "With a summary the thoughts are told as one. Omitted: without." }),
+  }),
+});
+
+const ResponseInput = builder.inputType("ResponseInput", {
+  description: "What is to be answered in the Responses format, and how.",
+  fields: (t) => ({
+    model: t.string({ description: "An id or alias. Omitted: the default text model." }),
+    input: t.field({ type: ResponseContentInput, required: true, description: "What is to be answered." }),
+    instructions: t.string({ description: "How the model shall behave." }),
+    maxOutputTokens: t.int({ description: "How long the answer may be, in tokens." }),
+    temperature: t.float({ description: "How freely the model chooses its words: 0 to 2." }),
+    topP: t.float({ description: "The share of likely words that the model chooses from: 0 to 1." }),
+    tools: t.field({
+      type: ["JSON"],
+      description:
+        'Such as `{ type: "function", name: "weather", parameters: { ... } }`, or of type `custom`. Types that the model cannot have are left out, with a warning in the receipt.',
     }),
-  });
-}
+    toolChoice: t.field({ type: "JSON", description: '`"auto"`, `"none"`, `"required"`, or the function to call.' }),
+    hasParallelToolCalls: t.boolean({
+      description: "Whether the model may call several functions at once.",
+      extensions: { wireName: "parallel_tool_calls" },
+    }),
+    text: t.field({ type: "JSON", description: 'Such as `{ format: { type: "json_object" } }`.' }),
+    reasoning: t.field({ type: ResponseReasoningInput, description: "How to think. Omitted: as the model does by itself." }),
+    metadata: t.field({ type: "JSON", description: "Given back with the answer." }),
+    safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
+    maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
+  }),
+});
 
-const CreateResponseInput = inputFields("CreateResponseInput");
-const ResponseSubscriptionInput = inputFields("ResponseInput");
-
-function toBody(input: typeof CreateResponseInput.$inferInput): Record<string, unknown> {
-  const { maxOutputTokens, topP, toolChoice, parallelToolCalls, maxCost: _, ...same } = input;
-  const body = {
+/** The body of POST /v1/responses; fields that are null or absent are left out. */
+function toBody(body: typeof ResponseInput.$inferInput): Record<string, unknown> {
+  const { input, maxOutputTokens, topP, toolChoice, hasParallelToolCalls, reasoning, safe, maxCost: _, ...same } = body;
+  return present({
     ...same,
+    input: input.text ?? input.items,
+    reasoning: reasoning && present(reasoning),
+    safe: toSafeText(safe),
     max_output_tokens: maxOutputTokens,
     top_p: topP,
     tool_choice: toolChoice,
-    parallel_tool_calls: parallelToolCalls,
-  };
-  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined && value !== null));
+    parallel_tool_calls: hasParallelToolCalls,
+  });
 }
+
+const ResponseStatus = builder.enumType("ResponseStatus", {
+  description: "How a response ended.",
+  values: {
+    IN_PROGRESS: { value: "in_progress", description: "It is being made." },
+    COMPLETED: { value: "completed", description: "The model has said what it had to say." },
+    INCOMPLETE: { value: "incomplete", description: "It was cut, because it was as long as it may be or its rest was withheld." },
+  } as const,
+});
 
 const Response = builder.objectRef<ResponseObject>("Response").implement({
   description: "What the model answered. The whole of it is in `raw`.",
   fields: (t) => ({
-    id: t.id({ resolve: ({ id }) => id }),
-    status: t.string({ description: "`completed` or `incomplete`.", resolve: ({ status }) => status }),
+    id: t.id({ description: "As the Responses format calls it.", resolve: ({ id }) => id }),
+    status: t.field({ type: ResponseStatus, description: "Whether it is all that the model had to say.", resolve: ({ status }) => status }),
     outputText: t.string({ description: "Every text of the answer, joined.", resolve: outputTextOf }),
     output: t.field({ type: ["JSON"], description: "The output items.", resolve: ({ output }) => [...output] }),
     raw: t.field({ type: "JSON", description: "The answer as POST /v1/responses gives it.", resolve: (response) => response }),
@@ -72,9 +109,10 @@ interface CreatedResponse {
 }
 
 const CreateResponsePayload = builder.objectRef<CreatedResponse>("CreateResponsePayload").implement({
+  description: "A response, and what it cost.",
   fields: (t) => ({
-    response: t.expose("response", { type: Response }),
-    receipt: t.expose("receipt", { type: Receipt }),
+    response: t.expose("response", { type: Response, description: "What the model answered." }),
+    receipt: t.expose("receipt", { type: Receipt, description: "What it cost." }),
   }),
 });
 
@@ -83,7 +121,7 @@ builder.mutationField("createResponse", (t) =>
     type: CreateResponsePayload,
     nullable: true,
     description: "Answers an input in the Responses format, keeping nothing of it. The charge is committed before the answer is given.",
-    args: { input: t.arg({ type: CreateResponseInput, required: true }) },
+    args: { input: t.arg({ type: ResponseInput, required: true, description: "What is to be answered, and how." }) },
     resolve: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, responseInput, () => toBody(input));
       return ctx.services.responses.create(boundedBy(ctx, input.maxCost), body);
@@ -100,10 +138,15 @@ interface ResponseEventObject {
 const ResponseEventType = builder.objectRef<ResponseEventObject>("ResponseEvent").implement({
   description: "One event of a streamed response; the last one has no event of its own and brings the receipt.",
   fields: (t) => ({
-    generationId: t.exposeID("generationId"),
+    generationId: t.exposeID("generationId", { description: "The REST id of the usage record to come." }),
     type: t.string({ nullable: true, description: "Such as `response.output_text.delta`.", resolve: ({ event }) => event?.type ?? null }),
-    event: t.field({ type: "JSON", nullable: true, resolve: ({ event }) => event }),
-    receipt: t.expose("receipt", { type: Receipt, nullable: true }),
+    event: t.field({
+      type: "JSON",
+      nullable: true,
+      description: "The event as POST /v1/responses streams it.",
+      resolve: ({ event }) => event,
+    }),
+    receipt: t.expose("receipt", { type: Receipt, nullable: true, description: "With the last event: what it cost." }),
   }),
 });
 
@@ -111,7 +154,7 @@ builder.subscriptionField("response", (t) =>
   t.field({
     type: ResponseEventType,
     description: "Streams a response. Unsubscribing stops it at once; what was generated until then is charged.",
-    args: { input: t.arg({ type: ResponseSubscriptionInput, required: true }) },
+    args: { input: t.arg({ type: ResponseInput, required: true, description: "What is to be answered, and how." }) },
     subscribe: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, responseInput, () => toBody(input));
       return cancellable(boundedBy(ctx, input.maxCost), (generation) =>

@@ -30,7 +30,7 @@ interface ModalityTraits {
 export const MODALITY_TRAITS: Readonly<Record<Modality, ModalityTraits>> = {
   text: { category: "text", inputs: ["text"], outputs: ["text"], route: "POST /v1/chat/completions", field: "createChatCompletion" },
   image: { category: "image", inputs: ["text"], outputs: ["image"], route: "POST /v1/images/generations", field: "generateImage" },
-  video: { category: "video", inputs: ["text"], outputs: ["video"], route: "GET /video/{prompt}", field: "generateVideo" },
+  video: { category: "video", inputs: ["text"], outputs: ["video"], route: "GET /video/{prompt}", field: "startVideo" },
   speech: { category: "audio", inputs: ["text"], outputs: ["audio"], route: "POST /v1/audio/speech", field: "createSpeech" },
   music: { category: "audio", inputs: ["text"], outputs: ["audio"], route: "GET /audio/{text}", field: "generateMusic" },
   transcription: {

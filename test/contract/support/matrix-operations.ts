@@ -131,6 +131,7 @@ export const OPERATIONS: readonly Operation[] = [
     graphql: { field: "Account.appUsage", document: me('appUsage(appKeyId: "$id") { totalRequests }') },
   },
   { needs: "usage", graphql: { field: "Account.usageSummary", document: me("usageSummary { requests }") } },
+  { needs: "usage", graphql: { field: "Account.jobs", document: me("jobs(first: 1) { edges { node { id } } }") } },
   { needs: "usage", graphql: { field: "Account.generations", document: me("generations(first: 1) { edges { node { id } } }") } },
   { needs: "key", rest: { method: "GET", path: "/key" }, graphql: { field: "Query.apiKey", document: "{ apiKey { id } }" } },
   { needs: "any", graphql: { field: "Account.currentApiKey", document: me("currentApiKey { id name permissions }") } },
@@ -422,15 +423,18 @@ export const OPERATIONS: readonly Operation[] = [
 export const ELSEWHERE: readonly string[] = [
   // With each type that they find.
   ...["node", "nodes"].map((name) => `Query.${name}`),
-  ...["models", "model", "generation", "media", "myMedia", "publicMedia", "userInfo", "deviceAuthorization"].map((name) => `Query.${name}`),
+  ...["models", "model", "generation", "generationJob", "media", "myMedia", "publicMedia", "userInfo", "deviceAuthorization"].map(
+    (name) => `Query.${name}`,
+  ),
   ...[
     "createChatCompletion",
     "createSpeech",
     "generateMusic",
     "createTranscription",
     "createEmbeddings",
-    "generateVideo",
+    "startImage",
     "startMusic",
+    "startVideo",
   ].map((name) => `Mutation.${name}`),
   ...["cancelGeneration", "generateImage", "editImage", "createModeration", "createResponse"].map((name) => `Mutation.${name}`),
   ...["uploadMedia", "createUpload", "completeUpload", "deleteMedia"].map((name) => `Mutation.${name}`),

@@ -72,9 +72,9 @@ export function toJob(row: GenerationJobModel, baseUrl: string): GenerationJob {
     modality,
     model,
     input: (row.request as unknown as StoredRequest).input,
-    status: row.status === "queued" ? "running" : row.status,
-    progress: row.status === "succeeded" ? 100 : Math.min(row.progress, 99),
-    result: row.status === "succeeded" ? resultOf(row, baseUrl) : null,
+    status: statusOf(row),
+    progress: progressOf(row),
+    result: resultOf(row, baseUrl),
     receipt: row.receipt === null ? null : fromStoredReceipt(row.receipt),
     error: errorOf(row),
     createdAt,
@@ -83,14 +83,30 @@ export function toJob(row: GenerationJobModel, baseUrl: string): GenerationJob {
   };
 }
 
-function errorOf({ errorCode, errorMessage, request }: GenerationJobModel): JobError | null {
+export function statusOf({ status }: Pick<GenerationJobModel, "status">): JobStatus {
+  return status === "queued" ? "running" : status;
+}
+
+/** 100 is told when it has been charged, not before. */
+export function progressOf({ status, progress }: Pick<GenerationJobModel, "status" | "progress">): number {
+  return status === "succeeded" ? 100 : Math.min(progress, 99);
+}
+
+export function errorOf({
+  errorCode,
+  errorMessage,
+  request,
+}: Pick<GenerationJobModel, "errorCode" | "errorMessage" | "request">): JobError | null {
   if (errorCode === null) return null;
   const { details } = (request as unknown as StoredRequest).failure ?? {};
   return { code: errorCode as ErrorCode, message: errorMessage ?? "", ...(details && { details }) };
 }
 
-function resultOf({ id, resultContentType: said }: GenerationJobModel, baseUrl: string): JobResult | null {
-  return said === null ? null : { url: `${baseUrl}/generations/${id}/content`, contentType: closedTypeOf(said) };
+export function resultOf(
+  { id, status, resultContentType: said }: Pick<GenerationJobModel, "id" | "status" | "resultContentType">,
+  baseUrl: string,
+): JobResult | null {
+  return status !== "succeeded" || said === null ? null : { url: `${baseUrl}/generations/${id}/content`, contentType: closedTypeOf(said) };
 }
 
 /** Of a generation whose process died between its charge and its answer: what the usage record tells. */

@@ -22,11 +22,12 @@ import { Repeated } from "../../../lib/repeated.js";
 import { RECOVERY_SWEEP_MS } from "../../../limits.js";
 import type { BlobStore, ByteRange } from "../../../store/blobs.js";
 import type { Events } from "../../../store/events.js";
+import type { Prisma } from "../../../store/generated/prisma/client.js";
 import type { GenerationJobModel } from "../../../store/generated/prisma/models.js";
 import { requireCaller, requirePermission } from "../../access/permissions.js";
 import { EventQueue } from "../../accounts/live.js";
-import { blobKeyOf, type GenerationJob, type StoredRequest, toJob } from "./job.js";
-import type { JobRows } from "./rows.js";
+import { blobKeyOf, type GenerationJob, type JobResult, progressOf, resultOf, type StoredRequest, statusOf, toJob } from "./job.js";
+import type { JobRows, OwnedJob, SelectedJob } from "./rows.js";
 import type { JobRecovery, JobRunner, Prepare } from "./runner.js";
 
 const LOOKING_FAILED = "looking after generation jobs failed; it is repeated";
@@ -93,15 +94,28 @@ export class GenerationJobs {
     return toJob(await this.find(ctx, id), this.deps.baseUrl());
   }
 
-  /** Those of the account, newest first. */
-  async list(ctx: RequestContext, page: PageRequest): Promise<Page<GenerationJob>> {
+  /** The same, with what is selected of it. */
+  async getSelected(ctx: RequestContext, id: string, select: Prisma.GenerationJobSelect): Promise<OwnedJob> {
+    const [row] = await this.getMany(ctx, [id], select);
+    if (!row) throw notFound("generation");
+    return row;
+  }
+
+  /** Those with these ids that the caller may see, with what is selected of them. */
+  async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.GenerationJobSelect): Promise<OwnedJob[]> {
+    const caller = requireCaller(ctx);
+    const rows = await this.deps.rows.findSelected(ids, caller.run ? { ...select, request: true } : select);
+    return rows.filter((row) => isVisible(caller, row));
+  }
+
+  /** Those of the account, newest first, with what is selected of them. */
+  async listSelected(ctx: RequestContext, page: PageRequest, select: Prisma.GenerationJobSelect): Promise<Page<SelectedJob>> {
     const { accountId } = requirePermission(ctx, "usage");
-    const rows = await this.deps.rows.list(accountId, page);
-    return toPage(
-      rows.map((row) => toJob(row, this.deps.baseUrl())),
-      page,
-      () => this.deps.rows.count(accountId),
-    );
+    return toPage(await this.deps.rows.list(accountId, page, select), page, () => this.deps.rows.count(accountId));
+  }
+
+  resultOf(row: Parameters<typeof resultOf>[0]): JobResult | null {
+    return resultOf(row, this.deps.baseUrl());
   }
 
   /** The job as it then is: a finished one stays as it is, and so does one whose answer is being charged. */
@@ -122,8 +136,8 @@ export class GenerationJobs {
     await this.deps.rows.remove(id);
   }
 
-  /** The job as it is, then after each change, until it is finished. */
-  async *watch(ctx: RequestContext, id: string): AsyncGenerator<GenerationJob> {
+  /** The job as it is, then after each change, until it is finished; each time with what is selected of it. */
+  async *watch(ctx: RequestContext, id: string, select: Prisma.GenerationJobSelect): AsyncGenerator<OwnedJob> {
     const { accountId } = requireCaller(ctx);
     const { events } = this.deps;
     // Only how it stands now is of interest, so of many changes one look is enough.
@@ -140,10 +154,11 @@ export class GenerationJobs {
     try {
       let told = "";
       while ((await changes.next()) !== undefined) {
-        const job = await this.get(ctx, id);
-        const state = `${job.status} ${job.progress}`;
+        const job = await this.getSelected(ctx, id, select);
+        const status = statusOf(job);
+        const state = `${status} ${progressOf(job)}`;
         if (state !== told) yield job;
-        if (job.status !== "running") return;
+        if (status !== "running") return;
         told = state;
       }
     } finally {
@@ -165,18 +180,22 @@ export class GenerationJobs {
     throw notFound("content");
   }
 
-  /**
-   * NOT_FOUND for another account's. Unspecified: a publishable key, which many people share, sees only what was started with it, and an
-   * agent at work what it started itself.
-   */
+  /** NOT_FOUND for what the caller may not see. */
   private async find(ctx: RequestContext, id: string): Promise<GenerationJobModel> {
     const caller = requireCaller(ctx);
     const row = isUuid(id) ? await this.deps.rows.find(id) : null;
-    if (row?.accountId !== caller.accountId) throw notFound("generation");
-    const isShared = caller.kind === "key" && caller.apiKeyType === "publishable";
-    if (isShared && row.apiKeyId !== caller.apiKeyId) throw notFound("generation");
-    const { parentRequestId } = row.request as unknown as StoredRequest;
-    if (caller.run && parentRequestId !== caller.run.parentRequestId) throw notFound("generation");
+    if (!row || !isVisible(caller, row)) throw notFound("generation");
     return row;
   }
+}
+
+/**
+ * Nobody sees another account's. Unspecified: a publishable key, which many people share, sees only what was started with it, and an agent
+ * at work, for whom the row's `request` is read, what it started itself.
+ */
+function isVisible(caller: ReturnType<typeof requireCaller>, row: OwnedJob & { readonly request?: unknown }): boolean {
+  if (row.accountId !== caller.accountId) return false;
+  const isShared = caller.kind === "key" && caller.apiKeyType === "publishable";
+  if (isShared && row.apiKeyId !== caller.apiKeyId) return false;
+  return !caller.run || (row.request as StoredRequest | undefined)?.parentRequestId === caller.run.parentRequestId;
 }

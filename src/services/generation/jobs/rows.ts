@@ -7,6 +7,7 @@ import { isUuid } from "../../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type PageRequest } from "../../../lib/pagination.js";
 import { JOB_RESULT_HOURS, JOBS_PER_ACCOUNT_MAX } from "../../../limits.js";
 import type { Database } from "../../../store/database.js";
+import type { Prisma } from "../../../store/generated/prisma/client.js";
 import type { GenerationJobModel } from "../../../store/generated/prisma/models.js";
 import { type Receipt, toStoredReceipt } from "../receipt.js";
 import { blobKeyOf, type GenerationJob, JOB_BLOB_FOLDER, type JobError, type StoredRequest } from "./job.js";
@@ -14,6 +15,13 @@ import { blobKeyOf, type GenerationJob, JOB_BLOB_FOLDER, type JobError, type Sto
 const RESULT_MS = JOB_RESULT_HOURS * 60 * 60 * 1000;
 /** Of PostgreSQL's advisory locks of two numbers, those that count an account's jobs. */
 const COUNT_LOCK_CLASS = 0x6a6f62;
+
+const JOB_IDENTITY = { id: true, createdAt: true } as const;
+const JOB_OWNER = { ...JOB_IDENTITY, accountId: true, apiKeyId: true, status: true, progress: true } as const;
+
+/** A row with what was selected of it. */
+export type SelectedJob = Pick<GenerationJobModel, keyof typeof JOB_IDENTITY>;
+export type OwnedJob = Pick<GenerationJobModel, keyof typeof JOB_OWNER>;
 
 interface NewJob extends Pick<GenerationJob, "id" | "accountId" | "apiKeyId" | "modality" | "model" | "input"> {
   /** See StoredRequest. */
@@ -106,8 +114,16 @@ export class JobRows {
     return this.database.prisma.generationJob.findFirst({ where: { id, expiresAt: { gt: this.clock.now() } } });
   }
 
-  /** One more than `first`, newest first. */
-  list(accountId: string, page: PageRequest): Promise<GenerationJobModel[]> {
+  /** With what is selected of them, and what says whose they are and how far they have come. */
+  findSelected(ids: readonly string[], select: Prisma.GenerationJobSelect): Promise<OwnedJob[]> {
+    return this.database.prisma.generationJob.findMany({
+      where: { id: { in: ids.filter(isUuid) }, expiresAt: { gt: this.clock.now() } },
+      select: { ...select, ...JOB_OWNER },
+    });
+  }
+
+  /** One more than `first`, newest first, with what is selected of them. */
+  list(accountId: string, page: PageRequest, select: Prisma.GenerationJobSelect): Promise<SelectedJob[]> {
     const { where: older, ...query } = newestFirst(page);
     return this.database.prisma.generationJob.findMany({
       where: {
@@ -115,6 +131,7 @@ export class JobRows {
         expiresAt: { gt: this.clock.now() },
         ...older,
       },
+      select: { ...select, ...JOB_IDENTITY },
       ...query,
     });
   }

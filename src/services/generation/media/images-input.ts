@@ -117,6 +117,8 @@ export const imageEditForm = z
   .refine(mustShowThrough, jpegIsOpaque);
 
 export type ImageGenerationInput = z.output<typeof imageGenerationInput>;
+/** A job makes one picture, which is fetched where its result is. */
+export type ImageJobInput = ImageGenerationInput & { readonly n?: never; readonly response_format?: never };
 export type ImageEditInput = z.output<typeof imageEditInput>;
 
 const side = queryInteger(imageSide);

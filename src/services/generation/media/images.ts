@@ -12,7 +12,7 @@ import { wrongField } from "../../../errors.js";
 import { convertPicture } from "../../../lib/content-types.js";
 import type { UsageQuantities } from "../../../lib/usage.js";
 import { IMAGE_INPUT_PIXELS_MAX, IMAGE_INPUTS_MAX } from "../../../limits.js";
-import type { ImageAnswer, InputFile } from "../../../providers/media.js";
+import type { ImageAnswer, InputFile, MediaFile } from "../../../providers/media.js";
 import { ProviderError } from "../../../providers/provider.js";
 import { requireCaller } from "../../access/permissions.js";
 import { type AskedFields, qualityFor } from "../../catalog/billed-fields.js";
@@ -22,10 +22,13 @@ import type { MediaLinks } from "../../files/media-links.js";
 import type { MediaQuotas } from "../../files/media-quotas.js";
 import type { ChatCompletions } from "../chat/chat.js";
 import type { AskedAnswer, ContentCache } from "../content-cache/content-cache.js";
-import type { Generations } from "../generations.js";
+import type { Generations, GenerationWork } from "../generations.js";
+import type { GenerationJob } from "../jobs/job.js";
+import type { GenerationJobs } from "../jobs/jobs.js";
+import type { PreparedGeneration } from "../jobs/runner.js";
 import type { Receipt } from "../receipt.js";
 import type { Upstreams } from "../upstreams.js";
-import type { ImageEditInput, ImageGenerationInput, ImageQuery } from "./images-input.js";
+import type { ImageEditInput, ImageGenerationInput, ImageJobInput, ImageQuery } from "./images-input.js";
 import { enhancePrompt, type ImageReferences } from "./images-references.js";
 import {
   estimateImages,
@@ -49,6 +52,7 @@ export interface ImagesDependencies {
   readonly mediaLinks: MediaLinks;
   readonly mediaQuotas: MediaQuotas;
   readonly videos: Videos;
+  readonly jobs: GenerationJobs;
 }
 
 export interface GeneratedImage {
@@ -114,35 +118,50 @@ export class Images {
     );
   }
 
+  /**
+   * As `generate`, as a job, whose result is one picture: resolves when it is under way, and every refusal is the caller's at once. What
+   * is written down of the input leaves out pictures that stand in it themselves.
+   */
+  start(ctx: RequestContext, input: ImageJobInput): Promise<GenerationJob> {
+    const request = fromGenerationInput(input);
+    const named = { ...input, image: request.imageUrls.filter((url) => !url.startsWith("data:")) };
+    return this.deps.jobs.start(ctx, named, (job) => this.prepare(job, request));
+  }
+
   private async produce(ctx: RequestContext, request: ImageRequest) {
     const { images, receipt } = await this.run(ctx, request);
-    const [image] = images;
-    if (!image) throw new Error("A generation without a picture was charged.");
-    return { file: { bytes: image.file.bytes, contentType: image.file.contentType }, receipt };
+    return { file: toFile({ images }), receipt };
   }
 
   private async run(ctx: RequestContext, request: ImageRequest): Promise<GeneratedImages> {
-    const { generations, mediaQuotas, references } = this.deps;
+    const { generations, mediaQuotas } = this.deps;
+    const { plan, work } = this.prepare(ctx, request);
+    if (request.isPublished) await mediaQuotas.assertNotFull(ctx);
+    const { answer, receipt } = await generations.run(ctx, plan, work);
+    return { createdAt: new Date(), images: answer.images, usage: answer.usage, receipt };
+  }
+
+  private prepare(ctx: RequestContext, request: ImageRequest): PreparedGeneration<Made> {
+    const { generations, references } = this.deps;
     const plan = generations.plan(ctx, "image", request.model, billedFieldsOf(request), () => estimateImages(request));
     references.check(request.imageUrls);
     references.check(request.maskUrl === null ? [] : [request.maskUrl], "mask");
-    if (request.isPublished) await mediaQuotas.assertNotFull(ctx);
     let preparing: Promise<Prepared> | undefined;
-    const { answer, receipt } = await generations.run(ctx, plan, {
+    const work: GenerationWork<Made> = {
       texts: [request.prompt, request.negativePrompt ?? ""],
       safe: request.safe,
       call: async (model, signal, [prompt = "", negativePrompt = ""]) => {
-        preparing ??= this.prepare(ctx, request, prompt, signal);
+        preparing ??= this.readSources(ctx, request, prompt, signal);
         return this.call(ctx, model, request, await preparing, negativePrompt, signal);
       },
       meter: ({ images, usage }) => meterImages(plan.model, request, images.length, usage),
       warnings: ({ warnings }) => [...warnings, ...request.ignored.map((name) => `${name} has no effect on a picture.`)],
-    });
-    return { createdAt: new Date(), images: answer.images, usage: answer.usage, receipt };
+    };
+    return { plan, work, toFile };
   }
 
   /** What every candidate is given alike. */
-  private async prepare(ctx: RequestContext, request: ImageRequest, prompt: string, signal: AbortSignal): Promise<Prepared> {
+  private async readSources(ctx: RequestContext, request: ImageRequest, prompt: string, signal: AbortSignal): Promise<Prepared> {
     const { chat, references } = this.deps;
     const { imageUrls, maskUrl, files, seed } = request;
     const [images, masks, written] = await Promise.all([
@@ -197,6 +216,12 @@ export class Images {
     const url = isPublished ? (await this.deps.mediaLinks.publish(ctx, file)).url : null;
     return { file, url, revisedPrompt: image.revisedPrompt ?? revisedPrompt };
   }
+}
+
+/** The only picture, or the first one. */
+function toFile({ images: [image] }: Pick<Made, "images">): MediaFile {
+  if (!image) throw new Error("A generation without a picture was charged.");
+  return { bytes: image.file.bytes, contentType: image.file.contentType };
 }
 
 interface Prepared {

@@ -12,14 +12,14 @@ import type { RequestContext } from "../../../../src/context.js";
 import type { AppError } from "../../../../src/errors.js";
 import { systemClock } from "../../../../src/lib/clock.js";
 import { JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX } from "../../../../src/limits.js";
-import type { GenerationJob } from "../../../../src/services/generation/jobs/job.js";
+import { type GenerationJob, progressOf } from "../../../../src/services/generation/jobs/job.js";
 import { JobRows } from "../../../../src/services/generation/jobs/rows.js";
 import { JobRecovery } from "../../../../src/services/generation/jobs/runner.js";
 import type { VideoInput } from "../../../../src/services/generation/media/videos-input.js";
 import type { BlobStore } from "../../../../src/store/blobs.js";
 import { booksWith, CREDIT, createPayer, databaseOf, type Payer, poolOf } from "../../../e2e/money.js";
 import { execute, ok } from "../../../graphql/client.js";
-import { GenerateVideoDocument } from "../../../operations/generated/graphql.js";
+import { StartVideoDocument } from "../../../operations/generated/graphql.js";
 import { createTestApp, OWNER_KEY, type TestApp, testModels } from "../../../support/app.js";
 import { SERVER_PROGRAM } from "../../../support/compile.js";
 import { createEmptyDir, createTestDataDir, silentLog } from "../../../support/database.js";
@@ -211,7 +211,7 @@ describe("limits", () => {
     expect(jobs.length).toBe(JOBS_PER_PROCESS_MAX);
     for (const { key } of others) {
       const ctx = await contextOf(app, key);
-      const { items } = await app.services.jobs.list(ctx, { first: JOBS_PER_ACCOUNT_MAX });
+      const { items } = await app.services.jobs.listSelected(ctx, { first: JOBS_PER_ACCOUNT_MAX }, {});
       await Promise.all(items.map(({ id }) => app.services.jobs.cancel(ctx, id)));
     }
     open();
@@ -248,7 +248,7 @@ describe("a gateway that stops", () => {
     await writeFile(join(dataDir, "models.json"), JSON.stringify({ upstreams: [acme], models: testModels() }));
     const gateway = await startProgram(SERVER_PROGRAM, dataDir);
     const owner = { baseUrl: gateway.baseUrl, key: OWNER_KEY };
-    const started = ok(await execute(owner, GenerateVideoDocument, { input: { prompt: "A heron", duration: 4 } })).generateVideo;
+    const started = ok(await execute(owner, StartVideoDocument, { input: { prompt: "A heron", duration: 4 } })).startVideo.job;
     await gateway.kill();
     open();
 
@@ -260,7 +260,7 @@ describe("a gateway that stops", () => {
     });
 
     expect(started.status).toBe("RUNNING");
-    const job = await ended(started.id, again, OWNER_KEY);
+    const job = await ended(started.restId, again, OWNER_KEY);
     expect(job).toMatchObject({ status: "failed", error: { code: "SERVICE_UNAVAILABLE" }, receipt: null });
     expect(await databaseOf(again).prisma.usageRecord.count()).toBe(0);
     expect(await findBrokenInvariants(poolOf(again), { isIdle: true })).toEqual({});
@@ -287,9 +287,9 @@ describe.skipIf(!isPostgresInstalled)(`two processes on one database${isPostgres
 
     const watched = await start(one, OWNER_KEY);
     const states: string[] = [];
-    for await (const job of other.services.jobs.watch(there, watched.id)) {
+    for await (const job of other.services.jobs.watch(there, watched.id, {})) {
       if (states.length === 0) open();
-      states.push(`${job.status} ${job.progress}`);
+      states.push(`${job.status} ${progressOf(job)}`);
     }
     const whole = await other.services.jobs.content(there, watched.id).catch((error: AppError) => error.code);
     const second = gated();
