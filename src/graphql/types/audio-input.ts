@@ -1,7 +1,7 @@
 /** What speech, music and transcriptions are asked with. The services' own schemas check it, under the names on the wire. */
 
-import type { SpeechFormat } from "../../providers/media.js";
 import type { SafetyFeature as SafetyFeatureName } from "../../services/catalog/model.js";
+import type { MusicInput as MusicRequest } from "../../services/generation/media/speech.js";
 import type { TIMESTAMP_GRANULARITIES, TRANSCRIPT_FORMATS } from "../../services/generation/media/transcriptions.js";
 import { builder } from "../builder.js";
 import { EXTRA_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
@@ -16,7 +16,7 @@ const AudioFormat = builder.enumType("AudioFormat", {
     FLAC: { value: "flac", description: "Free Lossless Audio Codec." },
     WAV: { value: "wav", description: "Samples with a head that describes them." },
     PCM: { value: "pcm", description: "Samples alone: 16-bit little-endian mono at 24 kHz, without a head." },
-  } satisfies Record<string, { value: SpeechFormat; description: string }>,
+  } satisfies Record<string, { value: NonNullable<MusicRequest["response_format"]>; description: string }>,
 });
 
 const TranscriptFormat = builder.enumType("TranscriptFormat", {
