@@ -27,14 +27,33 @@ export function batchedByMap<Value>(
   });
 }
 
-/** Rows that other rows refer to, by their ids, with what the document selects of them. What is not there is null. */
+interface Reference {
+  readonly id: string;
+  readonly info: GraphQLResolveInfo;
+}
+
+/** Rows that other things refer to, by their ids: one read for all of which a document selects alike. What is not there is null. */
 export function rowsBatchedBy<Row extends { readonly id: string }>(
   read: (ctx: GraphQLContext, ids: readonly string[], select: Select) => Promise<readonly Row[]>,
 ): (ctx: GraphQLContext, id: string, info: GraphQLResolveInfo) => Promise<Row | null> {
-  const load = batchedBy<{ readonly id: string; readonly info: GraphQLResolveInfo }, Row | null>(async (ctx, keys) => {
-    const select: Select = Object.assign({}, ...keys.map(({ info }) => selectionOf(ctx, info)));
-    const rows = byId(await read(ctx, [...new Set(keys.map(({ id }) => id))], select));
-    return keys.map(({ id }) => rows.get(id) ?? null);
+  const load = batchedBy<Reference, Row | null>(async (ctx, references) => {
+    const reads = new Map<string, { readonly select: Select; readonly ids: Set<string> }>();
+    const texts = references.map(({ id, info }) => {
+      const select = selectionOf(ctx, info);
+      const text = JSON.stringify(select);
+      const { ids } = reads.get(text) ?? setAndGet(reads, text, { select, ids: new Set<string>() });
+      ids.add(id);
+      return text;
+    });
+    const found = new Map(
+      await Promise.all([...reads].map(async ([text, { select, ids }]) => [text, byId(await read(ctx, [...ids], select))] as const)),
+    );
+    return references.map(({ id }, place) => found.get(texts[place] ?? "")?.get(id) ?? null);
   });
   return (ctx, id, info) => load(ctx, { id, info });
+}
+
+function setAndGet<Value>(map: Map<string, Value>, key: string, value: Value): Value {
+  map.set(key, value);
+  return value;
 }

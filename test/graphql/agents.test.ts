@@ -1,23 +1,24 @@
 /** Agents of the account over GraphQL (docs/spec/agents.md). */
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { toGlobalId } from "../../src/graphql/global-ids.js";
 import { databaseOf } from "../e2e/money.js";
 import { BAD_FIELDS, BAD_LISTS, LARGEST_AGENT, PROMPT_AGENT } from "../support/agents.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMember, type Member, registerModel } from "../support/community-models.js";
 import { type Answer, codes, execute, field, type Loose } from "./client.js";
 
-const COMMON = "__typename id modelId name title description visibility requiredSafetyFeatures createdAt updatedAt";
-const PROMPT = "systemPrompt baseModel mcpServers";
+const COMMON = "__typename id: restId modelId name title description visibility requiredSafetyFeatures createdAt updatedAt";
+const PROMPT = "systemPrompt baseModelId mcpServers";
 const CODE = "repository deployedCommitSha";
 const AGENT = `${COMMON} ... on PromptAgent { ${PROMPT} } ... on CodeAgent { ${CODE} }`;
-const CREATE = `mutation ($input: CreatePromptAgentInput!) { createPromptAgent(input: $input) { ${COMMON} ${PROMPT} } }`;
-const CREATE_CODE = `mutation ($input: CreateCodeAgentInput!) { createCodeAgent(input: $input) { ${COMMON} ${CODE} } }`;
-const UPDATE = `mutation ($input: UpdateAgentInput!) { updateAgent(input: $input) { ${AGENT} } }`;
-const DELETE = "mutation ($input: DeleteAgentInput!) { deleteAgent(input: $input) { id } }";
-const GET = `query ($id: ID!) { agent(id: $id) { ${AGENT} } }`;
+const CREATE = `mutation ($input: CreatePromptAgentInput!) { createPromptAgent(input: $input) { agent { ${COMMON} ${PROMPT} } } }`;
+const CREATE_CODE = `mutation ($input: CreateCodeAgentInput!) { createCodeAgent(input: $input) { agent { ${COMMON} ${CODE} } } }`;
+const UPDATE = `mutation ($input: UpdateAgentInput!) { updateAgent(input: $input) { agent { ${AGENT} } } }`;
+const DELETE = "mutation ($input: DeleteAgentInput!) { deleteAgent(input: $input) { agent { id: restId } } }";
+const GET = `query ($id: ID!) { me { agent(id: $id) { ${AGENT} } } }`;
 const LIST = `query ($first: Int, $after: String) { me { agents(first: $first, after: $after) {
-  edges { node { id name } } pageInfo { hasNextPage endCursor } } } }`;
+  edges { node { id: restId name } } pageInfo { hasNextPage endCursor } } } }`;
 const COMMIT = "0123456789abcdef0123456789abcdef01234567";
 
 let app: TestApp;
@@ -33,8 +34,18 @@ afterAll(() => app.close());
 
 const ask = (query: string, variables: Record<string, unknown> = {}, key = member.key): Promise<Answer> =>
   execute({ ...app, key }, query, variables);
+/** As the schema calls it. */
+const { baseModel: baseModelId, ...OTHERS } = PROMPT_AGENT;
+const GIVEN = { ...OTHERS, baseModelId };
+/** Of a payload, or of `me`. */
+const agentOf = (answer: Answer, name: string): Loose => {
+  const { agent } = field(answer, name);
+  if (!agent) throw new Error(`No agent in ${JSON.stringify(answer)}`);
+  return agent;
+};
 const create = async (fields: object = {}): Promise<Loose> =>
-  field(await ask(CREATE, { input: { ...PROMPT_AGENT, ...fields } }), "createPromptAgent");
+  agentOf(await ask(CREATE, { input: { ...GIVEN, ...fields } }), "createPromptAgent");
+const fieldOf = (name: string) => (name === "baseModel" ? "baseModelId" : name);
 const enums = (values: readonly string[]) => values.map((value) => value.toUpperCase());
 const names = async (): Promise<unknown> => field(await ask(LIST), "me").agents?.edges;
 
@@ -50,11 +61,11 @@ describe("agents", () => {
     const made = await create();
 
     expect(made).toEqual({
-      ...{ __typename: "PromptAgent", id: expect.any(String), modelId: `community/${member.handle}/helper`, ...PROMPT_AGENT },
+      ...{ __typename: "PromptAgent", id: expect.any(String), modelId: `community/${member.handle}/helper`, ...GIVEN },
       ...{ description: null, visibility: "PRIVATE", requiredSafetyFeatures: [], mcpServers: [] },
       ...{ createdAt: expect.any(String), updatedAt: expect.any(String) },
     });
-    expect(field(await ask(GET, { id: made.id }), "agent")).toEqual(made);
+    expect(agentOf(await ask(GET, { id: made.id }), "me")).toEqual(made);
     const changes = {
       name: "other",
       description: "Adds.",
@@ -62,15 +73,16 @@ describe("agents", () => {
       mcpServers: ["SLUICE"],
       requiredSafetyFeatures: ["SHIELD"],
     };
-    const changed = field(await ask(UPDATE, { input: { id: made.id, ...changes } }), "updateAgent");
+    const changed = agentOf(await ask(UPDATE, { input: { id: made.id, ...changes } }), "updateAgent");
     expect(changed).toEqual({ ...made, ...changes, modelId: `community/${member.handle}/other`, updatedAt: expect.any(String) });
-    expect(field(await ask(UPDATE, { input: { id: made.id, description: null } }), "updateAgent")).toMatchObject({ description: null });
-    expect(field(await ask(DELETE, { input: { id: made.id } }), "deleteAgent")).toEqual({ id: made.id });
+    expect(agentOf(await ask(UPDATE, { input: { id: made.id, description: null } }), "updateAgent")).toMatchObject({ description: null });
+    expect(agentOf(await ask(DELETE, { input: { id: made.id } }), "deleteAgent")).toEqual({ id: made.id });
     expect(codes(await ask(GET, { id: made.id }))).toEqual(["NOT_FOUND"]);
   });
 
   it("take each field at its bound", async () => {
-    const { mcpServers, requiredSafetyFeatures, ...texts } = LARGEST_AGENT;
+    const { mcpServers, requiredSafetyFeatures, baseModel: baseModelId, ...others } = LARGEST_AGENT;
+    const texts = { ...others, baseModelId };
     const lists = { mcpServers: enums(mcpServers), requiredSafetyFeatures: enums(requiredSafetyFeatures) };
 
     expect(await create({ ...texts, ...lists })).toMatchObject({ ...texts, ...lists });
@@ -90,11 +102,43 @@ describe("agents", () => {
   it("of both types have one interface, each with what is its own", async () => {
     const id = await createCodeAgent();
 
-    const shown = field(await ask(GET, { id }), "agent");
+    const shown = agentOf(await ask(GET, { id }), "me");
 
     expect(shown).toMatchObject({ __typename: "CodeAgent", repository: "https://code.example/coder.git", deployedCommitSha: COMMIT });
     const refused = await ask(UPDATE, { input: { id, title: "Coder" } });
     expect(refused.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "title" });
+  });
+});
+
+describe("one agent", () => {
+  it("is one thing among agents, among models and by its id, and leads to the model that it asks", async () => {
+    const { id } = await create();
+    const document = `query ($id: ID!, $node: ID!) {
+      me {
+        agents(last: 1) { totalCount nodes { id } }
+        communityModels(first: 1) { nodes { id __typename } }
+        agent(id: $node) { id model { isAgent restId } ... on PromptAgent { baseModel { restId } baseModelId } }
+      }
+      agent(id: $id) { id }
+      node(id: $node) { id ... on Agent { title } ... on PromptAgent { systemPrompt } }
+    }`;
+    const node = toGlobalId("PromptAgent", id as unknown as string);
+
+    const { data, errors } = await ask(document, { id, node });
+
+    expect(errors).toBeUndefined();
+    expect(data).toEqual({
+      me: {
+        agents: { totalCount: 1, nodes: [{ id: node }] },
+        communityModels: { nodes: [{ id: node, __typename: "PromptAgent" }] },
+        agent: {
+          ...{ id: node, model: { isAgent: true, restId: `community/${member.handle}/helper` } },
+          ...{ baseModel: { restId: "acme/chat" }, baseModelId: "acme/chat" },
+        },
+      },
+      agent: { id: node },
+      node: { id: node, title: PROMPT_AGENT.title, systemPrompt: PROMPT_AGENT.systemPrompt },
+    });
   });
 });
 
@@ -103,19 +147,19 @@ describe("a bad agent", () => {
     const made = await create({ name: "kept" });
 
     for (const [what, name, value] of BAD_FIELDS) {
-      const refused = await ask(CREATE, { input: { ...PROMPT_AGENT, [name]: value } });
-      const unchanged = await ask(UPDATE, { input: { id: made.id, [name]: value } });
+      const refused = await ask(CREATE, { input: { ...GIVEN, [fieldOf(name)]: value } });
+      const unchanged = await ask(UPDATE, { input: { id: made.id, [fieldOf(name)]: value } });
 
       for (const { errors } of [refused, unchanged])
-        expect([what, errors?.[0]?.extensions]).toMatchObject([what, { code: "BAD_REQUEST", param: name }]);
+        expect([what, errors?.[0]?.extensions]).toMatchObject([what, { code: "BAD_REQUEST", param: fieldOf(name) }]);
     }
-    expect(field(await ask(GET, { id: made.id }), "agent")).toEqual(made);
+    expect(agentOf(await ask(GET, { id: made.id }), "me")).toEqual(made);
     expect(await names()).toHaveLength(1);
   });
 
   it("is not made with lists that are none", async () => {
     for (const [what, name, values] of BAD_LISTS) {
-      const answer = await ask(CREATE, { input: { ...PROMPT_AGENT, [name]: enums(values) } });
+      const answer = await ask(CREATE, { input: { ...GIVEN, [name]: enums(values) } });
 
       expect([what, ...codes(answer)]).toEqual([what, "BAD_REQUEST"]);
       expect(answer.errors?.[0]?.message).toContain(name);
@@ -124,7 +168,7 @@ describe("a bad agent", () => {
   });
 
   it.each([
-    ["a prompt agent's repository", CREATE, { ...PROMPT_AGENT, repository: "https://code.example/a.git" }],
+    ["a prompt agent's repository", CREATE, { ...GIVEN, repository: "https://code.example/a.git" }],
     ["a changed repository", UPDATE, { id: uuidv7(), repository: "https://code.example/a.git" }],
     ["a code agent's title", CREATE_CODE, { repository: "https://code.example/a.git", title: "Coder" }],
   ])("is refused for a field that it does not have: %s", async (_what, query, input) => {
@@ -145,18 +189,18 @@ describe("a bad agent", () => {
   it("is refused for a name that is taken, and for an agent to ask", async () => {
     const { modelId } = await create();
 
-    const twin = await ask(CREATE, { input: PROMPT_AGENT });
-    const recursive = await ask(CREATE, { input: { ...PROMPT_AGENT, name: "second", baseModel: modelId } });
+    const twin = await ask(CREATE, { input: GIVEN });
+    const recursive = await ask(CREATE, { input: { ...GIVEN, name: "second", baseModelId: modelId } });
 
     expect(twin.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "name" });
-    expect(recursive.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "baseModel" });
+    expect(recursive.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "baseModelId" });
   });
 
   it("is not published by an account that may not", async () => {
     const { id } = await create();
     await databaseOf(app).prisma.account.update({ where: { id: member.accountId }, data: { isPublisher: false } });
 
-    expect(codes(await ask(CREATE, { input: { ...PROMPT_AGENT, name: "second", visibility: "PUBLIC" } }))).toEqual(["FORBIDDEN"]);
+    expect(codes(await ask(CREATE, { input: { ...GIVEN, name: "second", visibility: "PUBLIC" } }))).toEqual(["FORBIDDEN"]);
     expect(codes(await ask(UPDATE, { input: { id, visibility: "PUBLIC" } }))).toEqual(["FORBIDDEN"]);
   });
 });
@@ -169,6 +213,6 @@ describe("another account's agent", () => {
     expect(codes(await ask(GET, { id }, stranger))).toEqual(["NOT_FOUND"]);
     expect(codes(await ask(UPDATE, { input: { id, title: "Mine" } }, stranger))).toEqual(["NOT_FOUND"]);
     expect(codes(await ask(DELETE, { input: { id } }, stranger))).toEqual(["NOT_FOUND"]);
-    expect(field(await ask(GET, { id }), "agent")).toMatchObject(PROMPT_AGENT);
+    expect(agentOf(await ask(GET, { id }), "me")).toMatchObject(GIVEN);
   });
 });

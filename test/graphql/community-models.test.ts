@@ -1,5 +1,6 @@
 /** Community models over GraphQL: the twins of the REST operations, and what becomes of models while their owner watches. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { toGlobalId } from "../../src/graphql/global-ids.js";
 import { PENDING_CHANGE_MS } from "../../src/services/community-models/limits.js";
 import { createPayer, databaseOf } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -8,12 +9,12 @@ import { type Answer, codes, execute, field, type Live, type Loose, TRANSPORTS }
 
 const TOKEN = "upstream-credential-0123456789";
 const UNKNOWN = "0199f000-0000-7000-8000-000000000001";
-const COMMON = "__typename id modelId name title description visibility requiredSafetyFeatures createdAt updatedAt";
+const COMMON = "__typename id: restId modelId name title description visibility requiredSafetyFeatures createdAt updatedAt";
 const PRICES = `promptTextPrice promptCachedPrice promptCacheWritePrice promptAudioPrice promptImagePrice completionTextPrice
   completionReasoningPrice completionAudioPrice completionImagePrice completionVideoPrice`;
-const PENDING = `pending { effectiveAt visibility paidOnly imagePricing ${PRICES} }`;
-const PROXY = `modality api url baseUrl upstreamModel imagePricing inputModalities advertised { capabilities contextLength } perUserRpm paidOnly
-  fallbacks statedPrices ${PRICES}`;
+const PENDING = `pending { effectiveAt visibility isPaidOnly imagePricing ${PRICES} }`;
+const PROXY = `modality api url baseUrl upstreamModel imagePricing inputModalities advertised { capabilities contextLength } perUserRpm isPaidOnly
+  fallbackIds statedPrices ${PRICES}`;
 const AGENT = "inputModalities outputModalities api url upstreamModel perUserRpm";
 const MODEL = `${COMMON} ${PENDING} ... on ProxyModel { ${PROXY} } ... on EndpointAgentModel { ${AGENT} }`;
 
@@ -40,10 +41,10 @@ afterAll(() => app.close());
 const ask = (query: string, variables: Record<string, unknown> = {}, by: string | null = key): Promise<Answer> =>
   execute({ ...app, key: by }, query, variables);
 
-const CREATE = `mutation($input: CreateCommunityModelInput!) { createCommunityModel(input: $input) { ${COMMON} ${PENDING} ${PROXY} } }`;
-const CREATE_AGENT = `mutation($input: CreateEndpointAgentInput!) { createEndpointAgent(input: $input) { ${COMMON} ${AGENT} } }`;
-const UPDATE = `mutation($input: UpdateCommunityModelInput!) { updateCommunityModel(input: $input) { ${MODEL} } }`;
-const DELETE = "mutation($id: ID!) { deleteCommunityModel(input: { id: $id }) { id } }";
+const CREATE = `mutation($input: CreateCommunityModelInput!) { createCommunityModel(input: $input) { communityModel { ${COMMON} ${PENDING} ${PROXY} } } }`;
+const CREATE_AGENT = `mutation($input: CreateEndpointAgentInput!) { createEndpointAgent(input: $input) { agent { ${COMMON} ${AGENT} } } }`;
+const UPDATE = `mutation($input: UpdateCommunityModelInput!) { updateCommunityModel(input: $input) { communityModel { ${MODEL} } } }`;
+const DELETE = "mutation($id: ID!) { deleteCommunityModel(input: { id: $id }) { communityModel { id: restId } } }";
 
 let count = 0;
 const textModel = (more: object = {}) => {
@@ -56,7 +57,10 @@ interface Made {
   readonly modelId: string;
 }
 
-const create = async (more: object = {}): Promise<Made> => field(await ask(CREATE, { input: textModel(more) }), "createCommunityModel");
+/** The object of a mutation's payload. */
+const objectOf = <Shape = Loose>(answer: Answer, mutation: string, name = "communityModel") =>
+  field(answer, mutation)[name] as unknown as Shape;
+const create = async (more: object = {}): Promise<Made> => objectOf(await ask(CREATE, { input: textModel(more) }), "createCommunityModel");
 const update = (id: string, changes: object): Promise<Answer> => ask(UPDATE, { input: { id, ...changes } });
 const param = ({ errors }: Answer) => errors?.[0]?.extensions.param;
 
@@ -71,7 +75,7 @@ describe("a community model", () => {
       },
     });
 
-    const made = field(await ask(CREATE, { input }), "createCommunityModel") as unknown as Made;
+    const made = objectOf<Made>(await ask(CREATE, { input }), "createCommunityModel");
     const { name, title, description, api, inputModalities, requiredSafetyFeatures, perUserRpm, advertised } = input as Record<
       string,
       unknown
@@ -92,8 +96,8 @@ describe("a community model", () => {
       ...{ inputModalities, requiredSafetyFeatures, perUserRpm, advertised, visibility: "PRIVATE", modality: "TEXT", upstreamModel: name },
       ...{
         imagePricing: "REQUEST",
-        paidOnly: false,
-        fallbacks: [],
+        isPaidOnly: false,
+        fallbackIds: [],
         pending: null,
         statedPrices: ["PROMPT_TEXT_PRICE", "COMPLETION_TEXT_PRICE"],
       },
@@ -102,21 +106,21 @@ describe("a community model", () => {
       ...{ completionVideoPrice: "0", createdAt: expect.any(String), updatedAt: expect.any(String) },
     });
     expect(field(await ask(`query($id: ID!) { communityModel(id: $id) { ${MODEL} } }`, { id: made.id }), "communityModel")).toEqual(made);
-    const changed = field(await update(made.id, { promptTextPrice: "0.25", title: "Other", advertised: null }), "updateCommunityModel");
+    const changed = objectOf(await update(made.id, { promptTextPrice: "0.25", title: "Other", advertised: null }), "updateCommunityModel");
     expect(changed).toMatchObject({
       promptTextPrice: "0.25",
       title: "Other",
       description,
       advertised: { capabilities: [], contextLength: null },
     });
-    expect(field(await ask(DELETE, { id: made.id }), "deleteCommunityModel")).toEqual({ id: made.id });
+    expect(objectOf(await ask(DELETE, { id: toGlobalId("ProxyModel", made.id) }), "deleteCommunityModel")).toEqual({ id: made.id });
     expect(codes(await ask("query($id: ID!) { communityModel(id: $id) { id } }", { id: made.id }))).toEqual(["NOT_FOUND"]);
   });
 
   it("of another medium has a baseUrl", async () => {
     const { api, url: _, ...common } = textModel({ modality: "SPEECH", baseUrl: app.upstream.baseUrl, completionAudioPrice: "0.000015" });
 
-    const made = field(await ask(CREATE, { input: common }), "createCommunityModel");
+    const made = objectOf(await ask(CREATE, { input: common }), "createCommunityModel");
 
     expect(made).toMatchObject({
       modality: "SPEECH",
@@ -130,7 +134,7 @@ describe("a community model", () => {
   it("can be an endpoint agent", async () => {
     const input = { name: "agent", title: "Agent", api: "RESPONSES", url, outputModalities: ["TEXT", "THREE_D"] };
 
-    const made = field(await ask(CREATE_AGENT, { input }), "createEndpointAgent") as unknown as Made;
+    const made = objectOf<Made>(await ask(CREATE_AGENT, { input }), "createEndpointAgent", "agent");
 
     expect(made).toMatchObject({
       __typename: "EndpointAgentModel",
@@ -139,8 +143,12 @@ describe("a community model", () => {
       upstreamModel: "agent",
       perUserRpm: null,
     });
-    expect(field(await update(made.id, { perUserRpm: 1.5 }), "updateCommunityModel")).toMatchObject({ perUserRpm: 1.5, api: "RESPONSES" });
+    expect(objectOf(await update(made.id, { perUserRpm: 1.5 }), "updateCommunityModel")).toMatchObject({
+      perUserRpm: 1.5,
+      api: "RESPONSES",
+    });
     expect(param(await update(made.id, { promptTextPrice: "0" }))).toBe("promptTextPrice");
+    expect(param(await update(made.id, { isPaidOnly: true }))).toBe("isPaidOnly");
     expect(codes(await ask(CREATE_AGENT, { input: { ...input, bearerToken: TOKEN } }))).toEqual(["BAD_REQUEST"]);
   });
 
@@ -163,8 +171,8 @@ describe("a community model", () => {
 
     const nodes = (me: Loose) => (me.communityModels?.edges as unknown as { node: object }[] | undefined)?.map(({ node }) => node);
     expect(nodes(page)).toEqual([
-      { __typename: "CodeAgentModel", name: "code" },
-      { __typename: "PromptAgentModel", name: "prompt" },
+      { __typename: "CodeAgent", name: "code" },
+      { __typename: "PromptAgent", name: "prompt" },
       { __typename: "ProxyModel", name: second.modelId.split("/")[2] },
     ]);
     expect(nodes(rest)).toEqual([{ __typename: "ProxyModel", name: first.modelId.split("/")[2] }]);
@@ -176,13 +184,16 @@ describe("a community model", () => {
     const { id } = await create({ visibility: "PUBLIC", promptTextPrice: "0.000001" });
     clock.move(PENDING_CHANGE_MS);
 
-    const waiting = field(await update(id, { promptTextPrice: null, completionTextPrice: "0.5", paidOnly: true }), "updateCommunityModel");
+    const waiting = objectOf(
+      await update(id, { promptTextPrice: null, completionTextPrice: "0.5", isPaidOnly: true }),
+      "updateCommunityModel",
+    );
     clock.move(PENDING_CHANGE_MS);
     const due = field(await ask(`query($id: ID!) { communityModel(id: $id) { ${MODEL} } }`, { id }), "communityModel");
 
-    expect(waiting).toMatchObject({ visibility: "PUBLIC", promptTextPrice: "0.000001", completionTextPrice: "0", paidOnly: false });
+    expect(waiting).toMatchObject({ visibility: "PUBLIC", promptTextPrice: "0.000001", completionTextPrice: "0", isPaidOnly: false });
     expect(waiting.pending).toMatchObject({
-      ...{ effectiveAt: expect.stringMatching(/Z$/), visibility: null, paidOnly: true, imagePricing: null },
+      ...{ effectiveAt: expect.stringMatching(/Z$/), visibility: null, isPaidOnly: true, imagePricing: null },
       ...{
         promptTextPrice: "0",
         promptCachedPrice: "0",
@@ -194,7 +205,7 @@ describe("a community model", () => {
     expect(due).toMatchObject({
       promptTextPrice: "0",
       completionTextPrice: "0.5",
-      paidOnly: true,
+      isPaidOnly: true,
       pending: null,
       statedPrices: ["COMPLETION_TEXT_PRICE"],
     });
@@ -206,12 +217,58 @@ describe("a community model", () => {
     const query = "query($id: ID!) { fallbackCandidates(communityModelId: $id) { modelId title isOwn promptTextPrice } }";
 
     const found = field(await ask(query, { id }), "fallbackCandidates") as unknown as Loose[];
-    const changed = field(await update(id, { fallbacks: [cheap.modelId] }), "updateCommunityModel");
+    const changed = objectOf(await update(id, { fallbackIds: [toGlobalId("Model", cheap.modelId)] }), "updateCommunityModel");
 
     expect(found.filter(({ isOwn }) => isOwn)).toEqual([
       { modelId: cheap.modelId, title: "A model", isOwn: true, promptTextPrice: "0.000001" },
     ]);
-    expect(changed.fallbacks).toEqual([cheap.modelId]);
+    expect(changed.fallbackIds).toEqual([cheap.modelId]);
+  });
+});
+
+describe("edges", () => {
+  it("lead from a model to what its owner registered and back, and from nobody else's", async () => {
+    const cheap = await create({ promptTextPrice: "0.000001" });
+    const { id, modelId } = await create({ promptTextPrice: "0.000002", fallbackIds: [cheap.modelId] });
+    await update(id, { visibility: "PUBLIC" });
+    clock.move(PENDING_CHANGE_MS);
+    const document = `query($id: ID!) { model(id: $id) { owner { handle } ownerHandle communityModel { id __typename
+      ... on ProxyModel { fallbackIds fallbacks { restId } fallbackCandidates { modelId model { restId } isOwn } model { restId } provider { name } health { status } } } } }`;
+
+    const own = field(await ask(document, { id: modelId }), "model");
+    const others = await ask(document, { id: modelId }, null);
+
+    expect(own).toMatchObject({
+      ...{ owner: { handle }, ownerHandle: handle },
+      communityModel: {
+        ...{ id: toGlobalId("ProxyModel", id), __typename: "ProxyModel", model: { restId: modelId }, provider: { name: null } },
+        ...{ fallbackIds: [cheap.modelId], fallbacks: [{ restId: cheap.modelId }], health: { status: "UNKNOWN" } },
+        fallbackCandidates: expect.arrayContaining([{ modelId: cheap.modelId, model: { restId: cheap.modelId }, isOwn: true }]),
+      },
+    });
+    expect(others).toEqual({ data: { model: { owner: null, ownerHandle: handle, communityModel: null } }, extensions: expect.anything() });
+  });
+
+  it("lead from any id to its object, each type's for itself", async () => {
+    const { id } = await create();
+    const node = (typeName: string, by: string | null = key) =>
+      ask("query($id: ID!) { node(id: $id) { __typename restId ... on CommunityModel { title } } }", { id: toGlobalId(typeName, id) }, by);
+
+    expect(field(await node("ProxyModel"), "node")).toEqual({ __typename: "ProxyModel", restId: id, title: "A model" });
+    expect((await node("PromptAgent")).data).toEqual({ node: null });
+    expect((await node("ProxyModel", app.key)).data).toEqual({ node: null });
+    expect(codes(await node("ProxyModel", null))).toEqual(["UNAUTHORIZED"]);
+  });
+
+  it("of me lead to one, and refuse the id of another type", async () => {
+    const { id } = await create();
+    const one = (given: string) => ask("query($id: ID!) { me { communityModel(id: $id) { restId title } } }", { id: given });
+
+    for (const given of [id, toGlobalId("ProxyModel", id)]) {
+      expect(field(await one(given), "me").communityModel).toEqual({ restId: id, title: "A model" });
+    }
+    const wrong = await one(toGlobalId("Model", "acme/chat"));
+    expect([codes(wrong), param(wrong)]).toEqual([["BAD_REQUEST"], "id"]);
   });
 });
 
@@ -233,9 +290,9 @@ describe("bad input", () => {
     ["no input", { inputModalities: [] }, "inputModalities"],
     ["an input that there is not", { inputModalities: ["THREE_D"] }, "inputModalities.0"],
     ["a long context", { advertised: { contextLength: 10_000_001 } }, "advertised.contextLength"],
-    ["four fallbacks", { fallbacks: [1, 2, 3, 4].map((digit) => FALLBACK + digit) }, "fallbacks"],
-    ["a fallback twice", { fallbacks: [FALLBACK, FALLBACK] }, "fallbacks.1"],
-    ["a fallback that there is not", { fallbacks: [FALLBACK] }, "fallbacks.0"],
+    ["four fallbacks", { fallbackIds: [1, 2, 3, 4].map((digit) => FALLBACK + digit) }, "fallbackIds"],
+    ["a fallback twice", { fallbackIds: [FALLBACK, FALLBACK] }, "fallbackIds.1"],
+    ["a fallback that there is not", { fallbackIds: [FALLBACK] }, "fallbackIds.0"],
     ["no requests a minute", { perUserRpm: 0 }, "perUserRpm"],
     ["fewer than none", { perUserRpm: -1 }, "perUserRpm"],
     ["a price below 0", { promptTextPrice: "-1" }, "promptTextPrice"],
@@ -273,8 +330,8 @@ describe("bad input", () => {
 
     expect(param(await ask(CREATE, { input: nowhere }))).toBe("url");
     expect(param(await ask(CREATE, { input: textModel({ name: model.modelId.split("/")[2] }) }))).toBe("name");
-    expect(param(await update(model.id, { fallbacks: [dear.modelId] }))).toBe("fallbacks.0");
-    expect(param(await update(model.id, { fallbacks: [model.modelId] }))).toBe("fallbacks.0");
+    expect(param(await update(model.id, { fallbackIds: [dear.modelId] }))).toBe("fallbackIds.0");
+    expect(param(await update(model.id, { fallbackIds: [model.modelId] }))).toBe("fallbackIds.0");
     expect(param(await update(model.id, { url: `${url}?other` }))).toBe("bearerToken");
     expect(codes(await update(model.id, { visibility: "PUBLIC" }))).toEqual(["FORBIDDEN"]);
   });
@@ -284,7 +341,7 @@ describe("bad input", () => {
     const operations = [
       "query($id: ID!) { communityModel(id: $id) { id } }",
       "query($id: ID!) { fallbackCandidates(communityModelId: $id) { modelId } }",
-      'mutation($id: ID!) { updateCommunityModel(input: { id: $id, title: "theirs" }) { id } }',
+      'mutation($id: ID!) { updateCommunityModel(input: { id: $id, title: "theirs" }) { communityModel { id } } }',
       DELETE,
     ];
 
@@ -299,7 +356,8 @@ describe("bad input", () => {
 });
 
 describe.each(TRANSPORTS)("communityModelChanged over %s", (_name, subscribe) => {
-  const SUBSCRIPTION = "subscription { communityModelChanged { id change model { __typename title visibility pending { effectiveAt } } } }";
+  const SUBSCRIPTION =
+    "subscription { communityModelChanged { communityModelId change communityModel { __typename title visibility pending { effectiveAt } } } }";
 
   /** A subscription begins at no moment that a test could see: models are made until the first is told. */
   async function watch(): Promise<Live> {
@@ -321,7 +379,7 @@ describe.each(TRANSPORTS)("communityModelChanged over %s", (_name, subscribe) =>
   async function told(live: Live, id: string): Promise<Loose> {
     for (;;) {
       const change = field(await live.next(), "communityModelChanged");
-      if ((change.id as unknown as string) === id) return change;
+      if ((change.communityModelId as unknown as string) === id) return change;
     }
   }
 
@@ -338,12 +396,12 @@ describe.each(TRANSPORTS)("communityModelChanged over %s", (_name, subscribe) =>
     live.leave();
 
     expect(created).toEqual({
-      id,
+      communityModelId: id,
       change: "CREATED",
-      model: { __typename: "ProxyModel", title: "A model", visibility: "PRIVATE", pending: null },
+      communityModel: { __typename: "ProxyModel", title: "A model", visibility: "PRIVATE", pending: null },
     });
-    expect(updated).toMatchObject({ change: "UPDATED", model: { title: "Another" } });
-    expect(deleted).toEqual({ id, change: "DELETED", model: null });
+    expect(updated).toMatchObject({ change: "UPDATED", communityModel: { title: "Another" } });
+    expect(deleted).toEqual({ communityModelId: id, change: "DELETED", communityModel: null });
   });
 
   it("tells when what was scheduled has come due", async () => {
@@ -357,7 +415,7 @@ describe.each(TRANSPORTS)("communityModelChanged over %s", (_name, subscribe) =>
     const due = await told(live, id);
     live.leave();
 
-    expect(due).toMatchObject({ change: "UPDATED", model: { visibility: "PUBLIC", pending: null } });
+    expect(due).toMatchObject({ change: "UPDATED", communityModel: { visibility: "PUBLIC", pending: null } });
   });
 
   it("rings by itself", async () => {
@@ -372,7 +430,7 @@ describe.each(TRANSPORTS)("communityModelChanged over %s", (_name, subscribe) =>
     const due = await told(live, id);
     live.leave();
 
-    expect(due).toMatchObject({ change: "UPDATED", model: { visibility: "PUBLIC", pending: null } });
+    expect(due).toMatchObject({ change: "UPDATED", communityModel: { visibility: "PUBLIC", pending: null } });
   });
 
   it("is for those who manage keys", async () => {

@@ -109,7 +109,7 @@ describe("a sync", () => {
   it("of a commit that is deployed refreshes the bundle", async () => {
     await databaseOf(app).prisma.agent.update({ where: { id }, data: { deployedCommitSha: latest } });
 
-    expect(ok(await syncByGraphQL()).syncAgent).toEqual({ updated: false, deployedCommitSha: latest });
+    expect(ok(await syncByGraphQL()).syncAgent).toEqual({ agent: null, isUpdated: false, deployedCommitSha: latest });
     expect((await deployed())?.bundle).toContain('"first"');
   });
 
@@ -246,7 +246,7 @@ describe("a sync that fails", () => {
       return CODE;
     });
 
-    expect(await late.sync(ctx, id)).toEqual({ updated: false, deployedCommitSha: latest });
+    expect(await late.sync(ctx, id)).toEqual({ agent: null, isUpdated: false, deployedCommitSha: latest });
     expect((await deployed())?.bundle).not.toBe(CODE.bundle);
   });
 });

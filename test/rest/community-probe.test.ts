@@ -219,7 +219,7 @@ describe("probes", () => {
     clock.advance(2);
     const again = await probe();
 
-    expect(ok(first).testCommunityModel).toMatchObject({ ok: true, status: 200 });
+    expect(ok(first).testCommunityModel.test).toMatchObject({ isOk: true, status: 200 });
     expectEnvelope(second, 429, "RATE_LIMITED");
     expect(second.headers.get("retry-after")).toBe("30");
     expect(codes(third)).toEqual(["RATE_LIMITED"]);

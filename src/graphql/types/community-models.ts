@@ -1,44 +1,58 @@
-/** Community models of the account (docs/spec/community-models.md). */
+/** Registered models of the account, agents among them (docs/spec/community-models.md). */
 import { formatPicocredits } from "../../lib/money.js";
-import { UPSTREAM_APIS } from "../../services/catalog/model.js";
+import type { AgentType, UpstreamApi } from "../../services/catalog/model.js";
 import { PRICE_FIELDS, type PriceField } from "../../services/catalog/pricing.js";
-import type { ModelProvider, OwnModelChange } from "../../services/community-models/community-models.js";
+import { type ModelProvider, type OwnModelChange, PROVIDER_COLUMNS } from "../../services/community-models/community-models.js";
 import { FALLBACK_CANDIDATES_MAX } from "../../services/community-models/limits.js";
-import { ADVERTISED_CAPABILITIES } from "../../services/community-models/models-input.js";
-import { MODEL_CHANGES } from "../../services/community-models/repository.js";
-import type {
-  CommunityModelView,
-  EndpointAgentView,
-  FallbackCandidate as FallbackCandidateView,
-  ManagedAgentView,
-  PendingView,
-  ProxyView,
-} from "../../services/community-models/view.js";
-import { builder, enumValues } from "../builder.js";
+import type { AdvertisedCapability } from "../../services/community-models/models-input.js";
+import { communityModelId, TERMS_COLUMNS } from "../../services/community-models/record.js";
+import type { ModelChange } from "../../services/community-models/repository.js";
+import type { FallbackCandidate as FallbackCandidateView, PendingView } from "../../services/community-models/view.js";
+import { builder, describedValues } from "../builder.js";
 import { cancellable } from "../cancellable.js";
+import type { GraphQLContext } from "../context.js";
+import { readId } from "../global-ids.js";
+import { batchedRows } from "../loaders.js";
+import { byId, Node, nodesReadBy } from "../nodes.js";
 import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
+import { connectionSelectionOf, selectionOf } from "../selection.js";
 import { Account } from "./accounts.js";
-import { ContentKind, ImagePricing, Modality, SafetyFeature, VisibilityEnum } from "./models.js";
+import { ContentKind, ImagePricing, Modality, Model, ModelHealth, SafetyFeature, VisibilityEnum } from "./models.js";
 
 export const NEEDS_KEYS = "Needs a secret key with the permission KEYS.";
 export const RPM = "Requests a minute of one account; 0.5 is one in two minutes. Null: no limit.";
 
 export const UpstreamApiEnum = builder.enumType("UpstreamApi", {
   description: "The chat format of OpenAI's that an upstream speaks. The gateway serves both of its own from either.",
-  values: enumValues(UPSTREAM_APIS),
+  values: describedValues<UpstreamApi>({ chat_completions: "Chat Completions.", responses: "Responses." }),
 });
 
 export const AdvertisedCapabilityEnum = builder.enumType("AdvertisedCapability", {
   description: "What an owner may say that a text model can do.",
-  values: enumValues(ADVERTISED_CAPABILITIES),
+  values: describedValues<AdvertisedCapability>({
+    tool_calling: "Calls the functions that a request offers it.",
+    reasoning: "Thinks before it answers.",
+  }),
 });
 
+export const PRICES = {
+  promptTextPrice: "Of a token of text that goes in.",
+  promptCachedPrice: "Of a token that the upstream reads from its prompt cache.",
+  promptCacheWritePrice: "Of a token that the upstream writes to its prompt cache.",
+  promptAudioPrice: "Of a token of sound that goes in; of a transcription, of a second of its recording.",
+  promptImagePrice: "Of a token of a picture that goes in.",
+  completionTextPrice: "Of a token of text that comes out.",
+  completionReasoningPrice: "Of a token of thinking.",
+  completionAudioPrice: "Of a token of sound that comes out; of speech, of a character that is read out.",
+  completionImagePrice: "Of a picture, or of a token of one.",
+  completionVideoPrice: "Of a second of video.",
+} as const satisfies Record<PriceField, string>;
+
 const PriceFieldEnum = builder.enumType("PriceField", {
-  description: "The price fields of a model, by their names.",
-  values: Object.fromEntries(PRICE_FIELDS.map((field) => [toUpperSnake(field), { value: field }])) as Record<
-    string,
-    { readonly value: PriceField }
-  >,
+  description: "The prices of a model, by the names of their fields.",
+  values: Object.fromEntries(
+    PRICE_FIELDS.map((value) => [value.replace(/[A-Z]/g, "_$&").toUpperCase(), { value, description: PRICES[value] }]),
+  ) as Record<string, { readonly value: PriceField }>,
 });
 
 /** One field for each price, in the order of docs/spec/credits.md#prices. */
@@ -46,21 +60,18 @@ export function perPriceField<Field>(create: (field: PriceField) => Field): Reco
   return Object.fromEntries(PRICE_FIELDS.map((field) => [field, create(field)])) as Record<PriceField, Field>;
 }
 
-function toUpperSnake(name: string): string {
-  return name.replace(/[A-Z]/g, "_$&").toUpperCase();
-}
-
 const PendingModelChange = builder.objectRef<PendingView>("CommunityModelPendingChange").implement({
   description: "What a model will be from a moment on. Null: stays as it is.",
   fields: (t) => ({
-    effectiveAt: t.expose("effectiveAt", { type: "DateTime" }),
-    visibility: t.expose("visibility", { type: VisibilityEnum, nullable: true }),
-    paidOnly: t.exposeBoolean("paidOnly", { nullable: true }),
-    imagePricing: t.expose("imagePricing", { type: ImagePricing, nullable: true }),
+    effectiveAt: t.expose("effectiveAt", { type: "DateTime", description: "From then on." }),
+    visibility: t.expose("visibility", { type: VisibilityEnum, nullable: true, description: "Who may call it then." }),
+    isPaidOnly: t.exposeBoolean("paidOnly", { nullable: true, description: "Whether it then draws CRYPTO and PACK credits only." }),
+    imagePricing: t.expose("imagePricing", { type: ImagePricing, nullable: true, description: "What is then charged for a picture." }),
     ...perPriceField((field) =>
       t.field({
         type: "Price",
         nullable: true,
+        description: PRICES[field],
         resolve: ({ prices }: PendingView) => {
           const price = prices[field];
           return price === undefined ? null : formatPicocredits(price);
@@ -70,133 +81,292 @@ const PendingModelChange = builder.objectRef<PendingView>("CommunityModelPending
   }),
 });
 
-/** What a registered model may be. */
-export const COMMUNITY_MODEL_TYPES = ["ProxyModel", "EndpointAgentModel", "PromptAgent", "CodeAgent"] as const;
-
-export const CommunityModel = builder.interfaceRef<CommunityModelView>("CommunityModel").implement({
-  description: "A model that the account has registered; agents are among them.",
-  resolveType: ({ type }) => TYPE_NAMES[type],
+const CommunityModelProvider = builder.objectRef<ModelProvider>("CommunityModelProvider").implement({
+  description: "Who offers an account's models.",
   fields: (t) => ({
-    id: t.exposeID("id"),
-    modelId: t.exposeID("modelId", { description: "What it is called by: `community/<owner>/<name>`." }),
-    name: t.exposeString("name"),
-    title: t.exposeString("title"),
-    description: t.exposeString("description", { nullable: true }),
-    visibility: t.expose("visibility", { type: VisibilityEnum }),
-    requiredSafetyFeatures: t.field({ type: [SafetyFeature], resolve: (view) => [...view.requiredSafetyFeatures] }),
-    pending: t.expose("pending", { type: PendingModelChange, nullable: true, description: "What is scheduled; null: nothing." }),
-    createdAt: t.expose("createdAt", { type: "DateTime" }),
-    updatedAt: t.expose("updatedAt", { type: "DateTime" }),
+    name: t.exposeString("name", { nullable: true, description: "What its owner is called." }),
+    url: t.exposeString("url", { nullable: true, description: "The address of its owner's page at GitHub." }),
+    iconUrl: t.exposeString("iconUrl", { nullable: true, description: "The address of its picture." }),
   }),
 });
+
+/** Every type of row selects what it is told by, and nothing more: what is sealed is never read. */
+const ROW = { id: true, type: true, createdAt: true } as const;
+const MODEL_ID_COLUMNS = { name: true, account: { select: { handle: true } } } as const;
+
+interface Named {
+  readonly name: string;
+  readonly account: { readonly handle: string };
+}
+
+function modelIdOf({ name, account }: Named): string {
+  return communityModelId(account.handle, name);
+}
 
 const TYPE_NAMES = {
   proxy: "ProxyModel",
-  prompt_agent: "PromptAgentModel",
-  code_agent: "CodeAgentModel",
+  prompt_agent: "PromptAgent",
+  code_agent: "CodeAgent",
   endpoint_agent: "EndpointAgentModel",
-} as const satisfies Record<CommunityModelView["type"], string>;
+} as const satisfies Record<AgentType | "proxy", string>;
 
-const AdvertisedMetadata = builder.objectRef<ProxyView["advertised"]>("AdvertisedMetadata").implement({
-  description: "What the owner says of a text model.",
+/** What a registered model may be. */
+export const COMMUNITY_MODEL_TYPES = Object.values(TYPE_NAMES);
+
+export const CommunityModel = builder.prismaInterface("CommunityModel", {
+  description: "A model that the account has registered; agents are among them.",
+  interfaces: [Node],
+  select: ROW,
+  resolveType: ({ type }) => TYPE_NAMES[type],
   fields: (t) => ({
-    capabilities: t.field({ type: [AdvertisedCapabilityEnum], resolve: ({ capabilities }) => [...capabilities] }),
-    contextLength: t.exposeInt("contextLength", { nullable: true, description: "In tokens." }),
+    modelId: t.id({
+      description: "The REST id of the model, by which it is called: `community/<owner>/<name>`.",
+      select: MODEL_ID_COLUMNS,
+      resolve: modelIdOf,
+    }),
+    model: t.field({
+      type: Model,
+      nullable: true,
+      description: "The model, as the catalog shows it. Null: it is not the calling key's to call.",
+      select: MODEL_ID_COLUMNS,
+      resolve: (row, _args, ctx) => ctx.services.catalog.shown(ctx, modelIdOf(row)),
+    }),
+    name: t.exposeString("name", { description: "The last part of `modelId`." }),
+    title: t.exposeString("title", { description: "What people call it." }),
+    description: t.exposeString("description", { nullable: true, description: "What it is good for." }),
+    visibility: t.field({
+      type: VisibilityEnum,
+      description: "Who may call it.",
+      select: TERMS_COLUMNS,
+      resolve: (row, _args, ctx) => ctx.services.communityModels.termsOf(row).visibility,
+    }),
+    requiredSafetyFeatures: t.field({
+      type: [SafetyFeature],
+      description: "The checks of the input that every request has.",
+      select: { requiredSafetyFeatures: true },
+      resolve: ({ requiredSafetyFeatures }) => requiredSafetyFeatures as (typeof SafetyFeature.$inferType)[],
+    }),
+    pending: t.field({
+      type: PendingModelChange,
+      nullable: true,
+      description: "What is scheduled. Null: nothing.",
+      select: TERMS_COLUMNS,
+      resolve: (row, _args, ctx) => ctx.services.communityModels.termsOf(row).pending,
+    }),
+    health: t.field({
+      type: ModelHealth,
+      description: "How others' calls of it went.",
+      resolve: ({ id }, _args, ctx) => ctx.services.catalog.healthOf({ communityModelId: id }),
+    }),
+    provider: t.field({
+      type: CommunityModelProvider,
+      description: "Who offers it.",
+      select: { account: { select: PROVIDER_COLUMNS } },
+      resolve: ({ account }, _args, ctx) => ctx.services.communityModels.providerFrom(account),
+    }),
+    createdAt: t.expose("createdAt", { type: "DateTime", description: "When it was registered." }),
+    updatedAt: t.expose("updatedAt", { type: "DateTime", description: "When it was last changed." }),
   }),
 });
 
-export const ProxyModel = builder.objectRef<ProxyView>("ProxyModel").implement({
-  description: "A model that an upstream of the account's runs. Its credential is never shown.",
-  interfaces: [CommunityModel],
-  fields: (t) => ({
-    modality: t.expose("modality", { type: Modality }),
-    upstreamModel: t.exposeString("upstreamModel", { description: "The upstream's own name for it." }),
-    imagePricing: t.expose("imagePricing", { type: ImagePricing }),
-    inputModalities: t.field({ type: [ContentKind], resolve: (view) => [...view.inputModalities] }),
-    advertised: t.expose("advertised", { type: AdvertisedMetadata }),
-    perUserRpm: t.exposeFloat("perUserRpm", { nullable: true, description: RPM }),
-    paidOnly: t.exposeBoolean("paidOnly", { description: "Draws CRYPTO and PACK credits, never TIER credits." }),
-    fallbacks: t.field({
-      type: ["ID"],
-      description: "Tried in this order when its upstream fails.",
-      resolve: (view) => [...view.fallbacks],
+/** How `node` finds a registered model of one of the types. */
+export function readBy(typeName: (typeof COMMUNITY_MODEL_TYPES)[number]) {
+  return nodesReadBy(async (ctx, ids, info) => {
+    const rows = await ctx.services.communityModels.getMany(ctx, ids, selectionOf(ctx, info, [], typeName));
+    return byId(rows.filter(({ type }) => TYPE_NAMES[type] === typeName));
+  });
+}
+
+const AdvertisedMetadata = builder
+  .objectRef<{ readonly advertisedCapabilities: readonly string[]; readonly advertisedContextLength: number | null }>("AdvertisedMetadata")
+  .implement({
+    description: "What the owner says of a text model.",
+    fields: (t) => ({
+      capabilities: t.field({
+        type: [AdvertisedCapabilityEnum],
+        description: "What it can do.",
+        resolve: ({ advertisedCapabilities }) => advertisedCapabilities as AdvertisedCapability[],
+      }),
+      contextLength: t.exposeInt("advertisedContextLength", { nullable: true, description: "In tokens. Null: not said." }),
     }),
-    api: t.expose("api", { type: UpstreamApiEnum, nullable: true, description: "Of a text model." }),
+  });
+
+export const ProxyModel = builder.prismaObject("CommunityModel", {
+  variant: "ProxyModel",
+  description: "A model that an upstream of the account's runs. Its credential is never shown.",
+  interfaces: [Node, CommunityModel],
+  select: ROW,
+  extensions: readBy("ProxyModel"),
+  fields: (t) => ({
+    modality: t.field({ type: Modality, description: "What it does.", select: { modality: true }, resolve: ({ modality }) => modality }),
+    upstreamModel: t.string({
+      description: "The upstream's own name for it.",
+      select: { upstreamModel: true, name: true },
+      resolve: ({ upstreamModel, name }) => upstreamModel ?? name,
+    }),
+    imagePricing: t.field({
+      type: ImagePricing,
+      description: "What is charged for a picture.",
+      select: TERMS_COLUMNS,
+      resolve: (row, _args, ctx) => ctx.services.communityModels.termsOf(row).imagePricing,
+    }),
+    inputModalities: t.field({
+      type: [ContentKind],
+      description: "What goes into it.",
+      select: { inputModalities: true },
+      resolve: ({ inputModalities }) => inputModalities as (typeof ContentKind.$inferType)[],
+    }),
+    advertised: t.field({
+      type: AdvertisedMetadata,
+      description: "What the owner says of it.",
+      select: { advertisedCapabilities: true, advertisedContextLength: true },
+      resolve: (row) => row,
+    }),
+    perUserRpm: t.exposeFloat("perUserRpm", { nullable: true, description: RPM }),
+    isPaidOnly: t.boolean({
+      description: "Draws CRYPTO and PACK credits, never TIER credits.",
+      select: TERMS_COLUMNS,
+      resolve: (row, _args, ctx) => ctx.services.communityModels.termsOf(row).paidOnly,
+    }),
+    fallbackIds: t.field({
+      type: ["ID"],
+      description: "The REST ids of the models that are tried in this order when its upstream fails.",
+      select: { fallbacks: true },
+      resolve: ({ fallbacks }) => fallbacks,
+    }),
+    fallbacks: t.field({
+      type: [Model],
+      description: "The models that are tried in this order when its upstream fails, of those that the caller may call.",
+      select: { fallbacks: true },
+      resolve: ({ fallbacks }, _args, ctx) => fallbacks.flatMap((id) => ctx.services.catalog.shown(ctx, id) ?? []),
+    }),
+    fallbackCandidates: t.field({
+      type: [FallbackCandidate],
+      nullable: true,
+      description: `The models that could be fallbacks of it, the account's own first; at most ${FALLBACK_CANDIDATES_MAX}.`,
+      complexity: { field: FALLBACK_CANDIDATES_MAX, multiplier: FALLBACK_CANDIDATES_MAX },
+      resolve: async ({ id }, _args, ctx) => [...(await ctx.services.communityModels.fallbackCandidates(ctx, id))],
+    }),
+    api: t.expose("api", { type: UpstreamApiEnum, nullable: true, description: "Of a text model: the format that its upstream speaks." }),
     url: t.string({
       nullable: true,
       description: "Of a text model: the exact endpoint.",
-      resolve: (view) => (isText(view) ? view.url : null),
+      select: { modality: true, url: true },
+      resolve: ({ modality, url }) => (modality === "text" ? url : null),
     }),
     baseUrl: t.string({
       nullable: true,
       description: "Of other media: the base of the media API, or the endpoint.",
-      resolve: (view) => (isText(view) ? null : view.url),
+      select: { modality: true, url: true },
+      resolve: ({ modality, url }) => (modality === "text" ? null : url),
     }),
     statedPrices: t.field({
       type: [PriceFieldEnum],
       description: "The prices that the owner has stated; the others come to what they fall back to.",
-      resolve: ({ stated }) => PRICE_FIELDS.filter((field) => stated[field] !== undefined),
+      select: TERMS_COLUMNS,
+      resolve: (row, _args, ctx) => {
+        const { stated } = ctx.services.communityModels.termsOf(row);
+        return PRICE_FIELDS.filter((field) => stated[field] !== undefined);
+      },
     }),
-    ...perPriceField((field) => t.field({ type: "Price", resolve: ({ prices }: ProxyView) => formatPicocredits(prices[field]) })),
+    ...perPriceField((field) =>
+      t.field({
+        type: "Price",
+        description: PRICES[field],
+        select: TERMS_COLUMNS,
+        resolve: (row, _args, ctx) => formatPicocredits(ctx.services.communityModels.termsOf(row).prices[field]),
+      }),
+    ),
   }),
 });
 
-function isText({ modality }: ProxyView): boolean {
-  return modality === "text";
-}
-
-export const EndpointAgentModel = builder.objectRef<EndpointAgentView>("EndpointAgentModel").implement({
+export const EndpointAgentModel = builder.prismaObject("CommunityModel", {
+  variant: "EndpointAgentModel",
   description: "An agent that its owner runs: called like a text model, without a credential and for nothing.",
-  interfaces: [CommunityModel],
+  interfaces: [Node, CommunityModel],
+  select: ROW,
+  extensions: readBy("EndpointAgentModel"),
   fields: (t) => ({
-    inputModalities: t.field({ type: [ContentKind], resolve: (view) => [...view.inputModalities] }),
-    outputModalities: t.field({ type: [ContentKind], resolve: (view) => [...view.outputModalities] }),
+    inputModalities: t.field({
+      type: [ContentKind],
+      description: "What goes into it.",
+      select: { inputModalities: true },
+      resolve: ({ inputModalities }) => inputModalities as (typeof ContentKind.$inferType)[],
+    }),
+    outputModalities: t.field({
+      type: [ContentKind],
+      description: "What comes out of it.",
+      select: { outputModalities: true },
+      resolve: ({ outputModalities }) => outputModalities as (typeof ContentKind.$inferType)[],
+    }),
     // Never null; nullable as a ProxyModel's are, so that one document can ask both.
-    api: t.expose("api", { type: UpstreamApiEnum, nullable: true }),
+    api: t.expose("api", { type: UpstreamApiEnum, nullable: true, description: "The format that it speaks." }),
     url: t.exposeString("url", { nullable: true, description: "The exact endpoint." }),
-    upstreamModel: t.exposeString("upstreamModel"),
+    upstreamModel: t.string({
+      description: "The endpoint's own name for it.",
+      select: { upstreamModel: true, name: true },
+      resolve: ({ upstreamModel, name }) => upstreamModel ?? name,
+    }),
     perUserRpm: t.exposeFloat("perUserRpm", { nullable: true, description: RPM }),
   }),
 });
 
-for (const [name, description] of [
-  ["PromptAgentModel", "A prompt agent as a model: `agent(id)` has the rest of it."],
-  ["CodeAgentModel", "A code agent as a model: `agent(id)` has the rest of it."],
-] as const) {
-  builder.objectRef<ManagedAgentView>(name).implement({ description, interfaces: [CommunityModel], fields: () => ({}) });
-}
-
-const CommunityModelProvider = builder.objectRef<ModelProvider>("CommunityModelProvider").implement({
-  description: "Who offers the account's models.",
+const FallbackCandidate = builder.objectRef<FallbackCandidateView>("FallbackCandidate").implement({
+  description: "A model that could be a fallback of another one.",
   fields: (t) => ({
-    name: t.exposeString("name", { nullable: true }),
-    url: t.exposeString("url", { nullable: true }),
-    iconUrl: t.exposeString("iconUrl", { nullable: true }),
+    modelId: t.exposeID("modelId", { description: "The REST id of the model: what `fallbackIds` holds." }),
+    model: t.field({
+      type: Model,
+      nullable: true,
+      description: "The model. Null: it is not the calling key's to call.",
+      resolve: ({ modelId }, _args, ctx) => ctx.services.catalog.shown(ctx, modelId),
+    }),
+    title: t.exposeString("title", { description: "What people call it." }),
+    description: t.exposeString("description", { nullable: true, description: "What it is good for." }),
+    isOwn: t.exposeBoolean("isOwn", { description: "Whether it is the account's own." }),
+    ...perPriceField((field) =>
+      t.field({
+        type: "Price",
+        description: PRICES[field],
+        resolve: ({ prices }: FallbackCandidateView) => formatPicocredits(prices[field]),
+      }),
+    ),
   }),
 });
 
-builder.objectField(Account, "communityModels", (t) =>
+export const readModelId = (id: string, param = "id") => readId(id, COMMUNITY_MODEL_TYPES, param);
+
+builder.prismaObjectField(Account, "communityModels", (t) =>
   t.field({
-    type: builder.connectionObject({ type: CommunityModel, name: "CommunityModelConnection" }, { name: "CommunityModelEdge" }),
+    type: builder.connectionObject(
+      { type: CommunityModel, name: "CommunityModelConnection", description: "Registered models, page by page." },
+      { name: "CommunityModelEdge", description: "A registered model, and its place in the list." },
+    ),
     nullable: true,
     description: `The account's models and agents, newest first. ${NEEDS_KEYS}`,
     args: pageArgs,
     complexity: pageCost,
-    resolve: async (_row, args, ctx) =>
-      toConnection(
-        await ctx.services.communityModels.listPage(ctx, toPageRequest(args, "communityModels")),
-        "communityModels",
-        createdPosition,
-      ),
+    resolve: async ({ id }, args, ctx, info) => {
+      ctx.services.accounts.assertOwn(ctx, id);
+      const page = toPageRequest(args, "communityModels");
+      const selection = connectionSelectionOf(ctx, info);
+      return toConnection(await ctx.services.communityModels.listSelected(ctx, page, selection), "communityModels", createdPosition);
+    },
   }),
 );
 
-builder.objectField(Account, "communityModelProvider", (t) =>
+const ONE_DESCRIPTION = `One of the account's models and agents. ${NEEDS_KEYS}`;
+
+builder.prismaObjectField(Account, "communityModel", (t) =>
   t.field({
-    type: CommunityModelProvider,
+    type: CommunityModel,
     nullable: true,
-    description: `Who offers the account's models. ${NEEDS_KEYS}`,
-    resolve: (_row, _args, ctx) => ctx.services.communityModels.provider(ctx),
+    description: ONE_DESCRIPTION,
+    args: { id: t.arg.id({ required: true, description: "Which one." }) },
+    resolve: (account, { id }, ctx, info) => {
+      ctx.services.accounts.assertOwn(ctx, account.id);
+      return ctx.services.communityModels.getSelected(ctx, readModelId(id), selectionOf(ctx, info));
+    },
   }),
 );
 
@@ -204,49 +374,63 @@ builder.queryField("communityModel", (t) =>
   t.field({
     type: CommunityModel,
     nullable: true,
-    description: `One of the account's models. ${NEEDS_KEYS}`,
-    args: { id: t.arg.id({ required: true }) },
-    resolve: (_root, { id }, ctx) => ctx.services.communityModels.get(ctx, id),
+    description: ONE_DESCRIPTION,
+    deprecationReason: "Use `me { communityModel(id) }`.",
+    args: { id: t.arg.id({ required: true, description: "Which one." }) },
+    resolve: (_root, { id }, ctx, info) => ctx.services.communityModels.getSelected(ctx, readModelId(id), selectionOf(ctx, info)),
   }),
 );
 
-const FallbackCandidate = builder.objectRef<FallbackCandidateView>("FallbackCandidate").implement({
-  description: "A model that could be a fallback of another one.",
-  fields: (t) => ({
-    modelId: t.exposeID("modelId", { description: "What `fallbacks` holds." }),
-    title: t.exposeString("title"),
-    description: t.exposeString("description", { nullable: true }),
-    isOwn: t.exposeBoolean("isOwn", { description: "The account's own." }),
-    ...perPriceField((field) =>
-      t.field({ type: "Price", resolve: ({ prices }: FallbackCandidateView) => formatPicocredits(prices[field]) }),
-    ),
+builder.prismaObjectField(Account, "communityModelProvider", (t) =>
+  t.field({
+    type: CommunityModelProvider,
+    nullable: true,
+    description: `Who offers the account's models. ${NEEDS_KEYS}`,
+    resolve: ({ id }, _args, ctx) => {
+      ctx.services.accounts.assertOwn(ctx, id);
+      return ctx.services.communityModels.provider(ctx);
+    },
   }),
-});
+);
 
 builder.queryField("fallbackCandidates", (t) =>
   t.field({
     type: [FallbackCandidate],
     nullable: true,
-    description: `The models that could be fallbacks of one of the account's models, the account's own first; at most 100. ${NEEDS_KEYS}`,
-    args: { communityModelId: t.arg.id({ required: true }) },
+    description: `The models that could be fallbacks of one of the account's models, the account's own first; at most ${FALLBACK_CANDIDATES_MAX}. ${NEEDS_KEYS}`,
+    deprecationReason: "Use `me { communityModel(id) { ... on ProxyModel { fallbackCandidates { model { id } } } } }`.",
+    args: { communityModelId: t.arg.id({ required: true, description: "The one that is to have them." }) },
     complexity: { field: 1, multiplier: FALLBACK_CANDIDATES_MAX },
-    resolve: async (_root, { communityModelId }, ctx) => [
-      ...(await ctx.services.communityModels.fallbackCandidates(ctx, communityModelId)),
+    resolve: async (_root, { communityModelId: id }, ctx) => [
+      ...(await ctx.services.communityModels.fallbackCandidates(ctx, readModelId(id, "communityModelId"))),
     ],
   }),
 );
 
 const CommunityModelChangeKind = builder.enumType("CommunityModelChangeKind", {
-  description: "UPDATED: by its owner, or because what was scheduled has come due.",
-  values: enumValues(MODEL_CHANGES),
+  description: "What became of a registered model.",
+  values: describedValues<ModelChange>({
+    created: "It was registered.",
+    updated: "Its owner has changed it, or what was scheduled has come due.",
+    deleted: "It is gone.",
+  }),
 });
 
 const CommunityModelChange = builder.objectRef<OwnModelChange>("CommunityModelChange").implement({
   description: "What became of one of the account's models.",
   fields: (t) => ({
-    id: t.exposeID("id"),
-    change: t.expose("change", { type: CommunityModelChangeKind }),
-    model: t.expose("model", { type: CommunityModel, nullable: true, description: "As it is now; null when it is deleted." }),
+    communityModelId: t.exposeID("id", { description: "The REST id of the registered model." }),
+    change: t.expose("change", { type: CommunityModelChangeKind, description: "What became of it." }),
+    communityModel: t.field({
+      type: CommunityModel,
+      nullable: true,
+      description: "As it now is. Null: it is deleted.",
+      resolve: async ({ id, change }, _args, ctx, info) => {
+        if (change === "deleted") return null;
+        const [model] = await ctx.services.communityModels.getMany(ctx, [id], selectionOf(ctx, info));
+        return model ?? null;
+      },
+    }),
   }),
 });
 
@@ -256,5 +440,32 @@ builder.subscriptionField("communityModelChanged", (t) =>
     description: `Each change of the account's models, and each scheduled change when it comes due. ${NEEDS_KEYS}`,
     subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.communityModels.changed(live), ctx.closing),
     resolve: (change) => change,
+  }),
+);
+
+// The catalog's models lead to who has registered them.
+
+const registeredBy = batchedRows((ctx: GraphQLContext, ids, select) => ctx.services.communityModels.getMany(ctx, ids, select));
+const ownerBy = batchedRows((ctx: GraphQLContext, ids, select) => ctx.services.accounts.getMany(ctx, ids, select));
+
+builder.objectField(Model, "communityModel", (t) =>
+  t.field({
+    type: CommunityModel,
+    nullable: true,
+    description: `What its owner has registered. Null for everybody else. ${NEEDS_KEYS}`,
+    resolve: (model, _args, ctx, info) =>
+      model.communityModelId !== null && ctx.services.catalog.isOwn(ctx, model) ? registeredBy(ctx, model.communityModelId, info) : null,
+  }),
+);
+
+builder.objectField(Model, "owner", (t) =>
+  t.field({
+    type: Account,
+    nullable: true,
+    description: "The account that registered it. Null: none has, or it is another's; operators see every one.",
+    resolve: (model, _args, ctx, info) => {
+      const ownerId = ctx.services.catalog.ownerOf(model);
+      return ownerId === null || ctx.caller.kind === "anonymous" ? null : ownerBy(ctx, ownerId, info);
+    },
   }),
 );

@@ -1,8 +1,8 @@
 /** An agent as its owner sees it (docs/spec/agents.md#record): the row of its model, and of what the gateway runs for it. */
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { SafetyFeature } from "../catalog/model.js";
-import { type CommunityModelRow, communityModelId, termsAt } from "../community-models/record.js";
-import type { CommonView } from "../community-models/view.js";
+import { communityModelId, termsAt } from "../community-models/record.js";
+import type { CommonView, ShownModelRow } from "../community-models/view.js";
 import type { McpServerId } from "../mcp/mcp-tools.js";
 
 /** What every registered model has; nothing of an agent is scheduled. */
@@ -31,7 +31,7 @@ export const WITH_AGENT = {
   agent: { select: { systemPrompt: true, baseModel: true, mcpServers: true, repository: true, deployedCommitSha: true } },
 } as const satisfies Prisma.CommunityModelInclude;
 
-export type LoadedAgent = CommunityModelRow & {
+export type LoadedAgent = ShownModelRow & {
   readonly account: { readonly handle: string };
   readonly agent: {
     readonly systemPrompt: string | null;

@@ -8,10 +8,11 @@ import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
+import type { Prisma } from "../../store/generated/prisma/client.js";
 import { requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Model } from "../catalog/model.js";
-import type { ChangedModelRow, CommunityModelRepository } from "../community-models/repository.js";
+import type { ChangedModelRow, CommunityModelRepository, SelectedModel } from "../community-models/repository.js";
 import { AGENT_ROW_TYPES, type AgentRow, type LoadedAgent, toAgentRow, WITH_AGENT } from "./agent-row.js";
 import type { CreateAgentInput, CreateCodeAgentInput, CreatePromptAgentInput, UpdateAgentInput } from "./agents-input.js";
 import type { CodeRepositories } from "./repositories.js";
@@ -43,6 +44,7 @@ export class Agents {
     const rows = await communityModel.findMany({
       where: { ...where, ...older },
       ...query,
+      omit: { bearerToken: true },
       include: WITH_AGENT,
     });
     const now = this.deps.clock.now();
@@ -51,6 +53,20 @@ export class Agents {
       page,
       () => communityModel.count({ where, take: COUNT_TAKE }),
     );
+  }
+
+  /** The account's, newest first, with what is selected of them. */
+  async listSelected(ctx: RequestContext, page: PageRequest, select: Prisma.CommunityModelSelect): Promise<Page<SelectedModel>> {
+    const { accountId } = requireKeyManager(ctx);
+    return this.deps.modelRepository.pageSelected(accountId, page, select, AGENT_ROW_TYPES);
+  }
+
+  /** With what is selected of it. NOT_FOUND for another account's. */
+  async getSelected(ctx: RequestContext, id: string, select: Prisma.CommunityModelSelect): Promise<SelectedModel> {
+    const { accountId } = requireKeyManager(ctx);
+    const [agent] = await this.deps.modelRepository.manySelected(accountId, [id], select);
+    if (!agent || !AGENT_ROW_TYPES.some((type) => type === agent.type)) throw notFound("agent");
+    return agent;
   }
 
   /** NOT_FOUND for another account's. */

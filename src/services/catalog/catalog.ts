@@ -206,13 +206,18 @@ export class Catalog {
     return upstream;
   }
 
-  healthOf(model: Model): ModelHealth {
+  healthOf(model: Pick<Model, "communityModelId">): ModelHealth {
     return this.community.healthOf(model);
   }
 
   /** The account that has registered it; null: none has, or it was deleted meanwhile. */
-  ownerOf(model: Model): string | null {
+  ownerOf(model: Pick<Model, "communityModelId">): string | null {
     return this.community.ownerOf(model);
+  }
+
+  /** Whether the caller's account has registered it. */
+  isOwn({ caller }: RequestContext, model: Pick<Model, "communityModelId">): boolean {
+    return caller.kind !== "anonymous" && this.ownerOf(model) === caller.accountId;
   }
 
   /** What the caller may call. Public: anybody may look, a restricted key sees its own models. */

@@ -15,9 +15,9 @@ export interface CommunityCatalog {
   /** The upstream of one of these models; null when none has it, and when it was deleted meanwhile. */
   upstream(id: string): Upstream | null;
   /** How others' calls of a model went. */
-  healthOf(model: Model): ModelHealth;
+  healthOf(model: Pick<Model, "communityModelId">): ModelHealth;
   /** The account that has registered it; null when none has, and when it was deleted meanwhile. */
-  ownerOf(model: Model): string | null;
+  ownerOf(model: Pick<Model, "communityModelId">): string | null;
 }
 
 export const HEALTH_STATUSES = ["unknown", "healthy", "unreliable"] as const;

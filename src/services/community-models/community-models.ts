@@ -3,12 +3,14 @@
  * manages the account's keys. When a change counts is `pending-change.ts`'s to say, which fallbacks are good `fallbacks.ts`'s.
  */
 import type { RequestContext } from "../../context.js";
-import { invalidInput } from "../../errors.js";
+import { invalidInput, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
+import type { Prisma } from "../../store/generated/prisma/client.js";
+import type { AccountModel } from "../../store/generated/prisma/models.js";
 import { requireKeyManager } from "../access/permissions.js";
 import { mapEvents } from "../accounts/live.js";
 import { MODALITY_TRAITS } from "../catalog/modality.js";
@@ -18,11 +20,19 @@ import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "./limits.js";
 import { watchModels } from "./model-changes.js";
 import type { CreateCommunityModelInput, CreateEndpointAgentInput, UpdateCommunityModelInput } from "./models-input.js";
 import { planTerms, type TermsPlan } from "./pending-change.js";
-import { applied, type CommunityModelRow, type CommunityModelTerms, communityModelId, pendingAt, termsAt } from "./record.js";
-import type { ChangedModelRow, CommunityModelRepository, ModelChange, ModelTransaction } from "./repository.js";
+import {
+  applied,
+  type CommunityModelRow,
+  type CommunityModelTerms,
+  communityModelId,
+  pendingAt,
+  type TermsRow,
+  termsAt,
+} from "./record.js";
+import type { ChangedModelRow, CommunityModelRepository, ModelChange, ModelTransaction, SelectedModel } from "./repository.js";
 import { assertHasFields, assertUsedPrices, statedPrices, termsColumns, wantedTerms } from "./terms-input.js";
 import type { UpstreamUrls } from "./upstream-url.js";
-import { type CommunityModelView, type FallbackCandidate, toCandidate, toView } from "./view.js";
+import { type CommunityModelView, type FallbackCandidate, type ShownTerms, toCandidate, toShownTerms, toView } from "./view.js";
 
 /** Who offers the account's models (docs/spec/community-models.md#record). */
 export interface ModelProvider {
@@ -46,9 +56,11 @@ export interface CommunityModelsDependencies {
 export interface OwnModelChange {
   readonly id: string;
   readonly change: ModelChange;
-  /** Null when it is deleted. */
-  readonly model: CommunityModelView | null;
 }
+
+/** As much of an account as says who offers its models. */
+export const PROVIDER_COLUMNS = { name: true, githubUsername: true, image: true } as const;
+type ProviderColumns = Pick<AccountModel, keyof typeof PROVIDER_COLUMNS>;
 
 const TOKEN_COLUMN = { table: "community_model", column: "bearer_token" } as const;
 
@@ -65,15 +77,38 @@ export class CommunityModels {
     return { models: items, provider };
   }
 
-  /** Newest first. */
-  async listPage(ctx: RequestContext, page: PageRequest): Promise<Page<CommunityModelView>> {
+  /** Newest first, with what is selected of them. */
+  async listSelected(ctx: RequestContext, page: PageRequest, select: Prisma.CommunityModelSelect): Promise<Page<SelectedModel>> {
     const { accountId } = requireKeyManager(ctx);
-    return this.page(accountId, page);
+    return this.deps.modelRepository.pageSelected(accountId, page, select);
+  }
+
+  /** Those of the account's with these ids, with what is selected of them. */
+  async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.CommunityModelSelect): Promise<SelectedModel[]> {
+    const { accountId } = requireKeyManager(ctx);
+    return this.deps.modelRepository.manySelected(accountId, ids, select);
+  }
+
+  /** NOT_FOUND. */
+  async getSelected(ctx: RequestContext, id: string, select: Prisma.CommunityModelSelect): Promise<SelectedModel> {
+    const [model] = await this.getMany(ctx, [id], select);
+    if (!model) throw notFound("model");
+    return model;
+  }
+
+  /** The terms of a row that has been read, as they are now. */
+  termsOf(row: TermsRow): ShownTerms {
+    return toShownTerms(row, this.deps.clock.now());
   }
 
   async provider(ctx: RequestContext): Promise<ModelProvider> {
     const { accountId } = requireKeyManager(ctx);
     return this.providerOf(accountId);
+  }
+
+  /** Who offers the models of an account that has been read. Its GitHub page is the one address that is known of it. */
+  providerFrom({ name, githubUsername, image }: ProviderColumns): ModelProvider {
+    return { name, url: githubUsername && `https://github.com/${encodeURIComponent(githubUsername)}`, iconUrl: image };
   }
 
   async get(ctx: RequestContext, id: string): Promise<CommunityModelView> {
@@ -175,10 +210,7 @@ export class CommunityModels {
   /** Every change of the account's models, as it happens. */
   changed(ctx: RequestContext): AsyncIterableIterator<OwnModelChange> {
     const { accountId } = requireKeyManager(ctx);
-    return mapEvents(watchModels(ctx, accountId, this.deps), async ({ modelId, change }) => {
-      const row = await this.deps.database.prisma.communityModel.findUnique({ where: { id: modelId, accountId } });
-      return { id: modelId, change, model: row && (await this.show(row)) };
-    });
+    return mapEvents(watchModels(ctx, accountId, this.deps), async ({ modelId, change }) => ({ id: modelId, change }));
   }
 
   /** What the row becomes. */
@@ -225,6 +257,7 @@ export class CommunityModels {
     const { communityModel } = this.deps.database.prisma;
     const rows = await communityModel.findMany({
       where: { accountId, ...older },
+      omit: { bearerToken: true },
       include: { account: { select: { handle: true } } },
       ...query,
     });
@@ -251,16 +284,14 @@ export class CommunityModels {
     return communityModelId((await this.accountOf(accountId)).handle, name);
   }
 
-  /** Its GitHub page is the one address that is known of an account. */
   private async providerOf(accountId: string): Promise<ModelProvider> {
-    const { name, githubUsername, image } = await this.accountOf(accountId);
-    return { name, url: githubUsername && `https://github.com/${encodeURIComponent(githubUsername)}`, iconUrl: image };
+    return this.providerFrom(await this.accountOf(accountId));
   }
 
   private accountOf(accountId: string) {
     return this.deps.database.prisma.account.findUniqueOrThrow({
       where: { id: accountId },
-      select: { handle: true, name: true, githubUsername: true, image: true },
+      select: { handle: true, ...PROVIDER_COLUMNS },
     });
   }
 }

@@ -125,7 +125,7 @@ export class CommunityDirectory implements CommunityCatalog {
     return registration ? toUpstream(registration, (sealed) => this.openToken(registration.row.id, sealed)) : null;
   }
 
-  healthOf({ communityModelId }: Model): ModelHealth {
+  healthOf({ communityModelId }: Pick<Model, "communityModelId">): ModelHealth {
     return this.deps.health.healthOf(communityModelId ?? "");
   }
 

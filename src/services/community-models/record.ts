@@ -8,6 +8,18 @@ import { PRICE_FIELDS, type PriceField, type StatedPrices } from "../catalog/pri
 
 export type CommunityModelRow = CommunityModelModel;
 
+/** What the terms of a model, and what is scheduled for it, are worked out of. */
+export const TERMS_COLUMNS = {
+  ...(Object.fromEntries(PRICE_FIELDS.map((field) => [field, true])) as Record<PriceField, true>),
+  modality: true,
+  visibility: true,
+  paidOnly: true,
+  imagePricing: true,
+  pending: true,
+  pendingEffectiveAt: true,
+} as const;
+export type TermsRow = Pick<CommunityModelRow, keyof typeof TERMS_COLUMNS>;
+
 /**
  * A scheduled change (docs/spec/community-models.md#pending-changes), as the column holds it. Prices are picocredits in
  * decimal digits; null: no longer stated.
@@ -33,13 +45,13 @@ export function communityModelId(handle: string, name: string): string {
 }
 
 /** The terms at this moment: a pending change counts from its time on, whoever reads it and when. */
-export function termsAt(row: CommunityModelRow, now: Date): CommunityModelTerms {
+export function termsAt(row: TermsRow, now: Date): CommunityModelTerms {
   const terms = statedTerms(row);
   return isDue(row, now) ? applied(terms, pendingOf(row)) : terms;
 }
 
 /** The change that is still to come; null when there is none, or it has come due. */
-export function pendingAt(row: CommunityModelRow, now: Date): { readonly change: PendingChange; readonly effectiveAt: Date } | null {
+export function pendingAt(row: TermsRow, now: Date): { readonly change: PendingChange; readonly effectiveAt: Date } | null {
   if (row.pendingEffectiveAt === null || isDue(row, now)) return null;
   return { change: pendingOf(row), effectiveAt: row.pendingEffectiveAt };
 }
@@ -60,7 +72,7 @@ export function applied(terms: CommunityModelTerms, change: PendingChange): Comm
   };
 }
 
-function statedTerms(row: CommunityModelRow): CommunityModelTerms {
+function statedTerms(row: TermsRow): CommunityModelTerms {
   const stated = PRICE_FIELDS.flatMap((field): [PriceField, bigint][] => {
     const price = row[field];
     return price === null ? [] : [[field, price]];
@@ -73,10 +85,10 @@ function statedTerms(row: CommunityModelRow): CommunityModelTerms {
   };
 }
 
-function isDue(row: CommunityModelRow, now: Date): boolean {
+function isDue(row: Pick<TermsRow, "pendingEffectiveAt">, now: Date): boolean {
   return row.pendingEffectiveAt !== null && row.pendingEffectiveAt <= now;
 }
 
-function pendingOf(row: CommunityModelRow): PendingChange {
+function pendingOf(row: Pick<TermsRow, "pending">): PendingChange {
   return (row.pending ?? {}) as PendingChange;
 }

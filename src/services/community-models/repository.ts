@@ -1,11 +1,12 @@
 /**
- * The repository of registered models: the writing of rows, whoever asks for it. Names are an account's own, an account has a bounded number of
+ * The repository of registered models: reading what is selected of them, and the writing of rows, whoever asks for it. Names are an account's own, an account has a bounded number of
  * models and agents together, and every change is told once it is committed.
  */
 
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import { type AppError, conflict, invalidInput, notFound, permissionDenied } from "../../errors.js";
 import { isUuid } from "../../lib/ids.js";
+import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import { type Database, type DatabaseClient, isUniqueViolation } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
@@ -20,6 +21,11 @@ export type ChangedModelRow = Prisma.CommunityModelUncheckedUpdateInput;
 /** What the event `community-model-changed` tells. */
 export const MODEL_CHANGES = ["created", "updated", "deleted"] as const;
 export type ModelChange = (typeof MODEL_CHANGES)[number];
+
+const IDENTITY = { id: true, type: true, createdAt: true } as const;
+
+/** A registered model with what was selected of it. */
+export type SelectedModel = Pick<CommunityModelRow, keyof typeof IDENTITY>;
 
 export class CommunityModelRepository {
   constructor(
@@ -42,6 +48,26 @@ export class CommunityModelRepository {
     const row = isUuid(id) ? await this.database.prisma.communityModel.findUnique({ where: { id, accountId } }) : null;
     if (!row) throw notFound("model");
     return row;
+  }
+
+  /** Of the account's, newest first. `types`: of these alone. */
+  async pageSelected(
+    accountId: string,
+    page: PageRequest,
+    select: Prisma.CommunityModelSelect,
+    types?: readonly CommunityModelRow["type"][],
+  ): Promise<Page<SelectedModel>> {
+    const { where: older, ...query } = newestFirst(page);
+    const { communityModel } = this.database.prisma;
+    const where = { accountId, ...(types && { type: { in: [...types] } }) };
+    const rows = await communityModel.findMany({ where: { ...where, ...older }, select: { ...select, ...IDENTITY }, ...query });
+    return toPage(rows, page, () => communityModel.count({ where, take: COUNT_TAKE }));
+  }
+
+  /** Those of the account's with these ids. */
+  async manySelected(accountId: string, ids: readonly string[], select: Prisma.CommunityModelSelect): Promise<SelectedModel[]> {
+    const where = { id: { in: ids.filter(isUuid) }, accountId };
+    return this.database.prisma.communityModel.findMany({ where, select: { ...select, ...IDENTITY } });
   }
 
   /** BAD_REQUEST for a name that the account has used, CONFLICT for one model too many. `check` runs in the same transaction, first. */

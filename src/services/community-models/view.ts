@@ -3,7 +3,15 @@ import type { ContentKind, ImagePricing } from "../catalog/modality.js";
 import type { SafetyFeature, UpstreamApi } from "../catalog/model.js";
 import { chargedPrices, PRICE_FIELDS, type PriceField, type PricingBasis, type StatedPrices } from "../catalog/pricing.js";
 import type { AdvertisedCapability, InputKind, ProxyModality } from "./models-input.js";
-import { applied, type CommunityModelRow, type CommunityModelTerms, communityModelId, pendingAt, termsAt } from "./record.js";
+import {
+  applied,
+  type CommunityModelRow,
+  type CommunityModelTerms,
+  communityModelId,
+  pendingAt,
+  type TermsRow,
+  termsAt,
+} from "./record.js";
 
 /** Picocredits per unit: what each comes to, with the fall-backs applied; 0 for what the model does not use. */
 export type ChargedPrices = Readonly<Record<PriceField, bigint>>;
@@ -77,7 +85,24 @@ export interface FallbackCandidate {
   readonly prices: ChargedPrices;
 }
 
-export function toView(row: CommunityModelRow, handle: string, now: Date): CommunityModelView {
+/** A row without what nobody is shown. */
+export type ShownModelRow = Omit<CommunityModelRow, "bearerToken">;
+
+/** What a model's terms are at one moment, as they are shown. */
+export interface ShownTerms extends Omit<CommunityModelTerms, "prices"> {
+  readonly prices: ChargedPrices;
+  /** Of `prices`, those that the owner has stated. */
+  readonly stated: StatedPrices;
+  readonly pending: PendingView | null;
+}
+
+export function toShownTerms(row: TermsRow, now: Date): ShownTerms {
+  const terms = termsAt(row, now);
+  const { prices: stated, ...others } = terms;
+  return { ...others, stated, prices: chargedPrices(stated, basisOf(row, terms)), pending: toPending(row, terms, now) };
+}
+
+export function toView(row: ShownModelRow, handle: string, now: Date): CommunityModelView {
   const terms = termsAt(row, now);
   const common: CommonView = {
     id: row.id,
@@ -101,7 +126,7 @@ export function toView(row: CommunityModelRow, handle: string, now: Date): Commu
   }
 }
 
-function toProxy(row: CommunityModelRow, terms: CommunityModelTerms): Omit<ProxyView, keyof CommonView | "type"> {
+function toProxy(row: ShownModelRow, terms: CommunityModelTerms): Omit<ProxyView, keyof CommonView | "type"> {
   return {
     modality: row.modality as ProxyModality,
     upstreamModel: row.upstreamModel ?? row.name,
@@ -121,7 +146,7 @@ function toProxy(row: CommunityModelRow, terms: CommunityModelTerms): Omit<Proxy
   };
 }
 
-function toEndpointAgent(row: CommunityModelRow): Omit<EndpointAgentView, keyof CommonView | "type"> {
+function toEndpointAgent(row: ShownModelRow): Omit<EndpointAgentView, keyof CommonView | "type"> {
   return {
     inputModalities: row.inputModalities as InputKind[],
     outputModalities: row.outputModalities as ContentKind[],
@@ -132,7 +157,7 @@ function toEndpointAgent(row: CommunityModelRow): Omit<EndpointAgentView, keyof 
   };
 }
 
-function toPending(row: CommunityModelRow, terms: CommunityModelTerms, now: Date): PendingView | null {
+function toPending(row: TermsRow, terms: CommunityModelTerms, now: Date): PendingView | null {
   const scheduled = pendingAt(row, now);
   if (!scheduled) return null;
   const { change, effectiveAt } = scheduled;

@@ -191,7 +191,7 @@ export const OPERATIONS: readonly Operation[] = [
     rest: { method: "POST", path: "/my-models/test", body: { api: "responses", url: "https://127.0.0.1", upstreamModel: "m" } },
     graphql: {
       field: "Mutation.testCommunityModel",
-      document: mutation("testCommunityModel", "ok"),
+      document: mutation("testCommunityModel", "test { isOk }"),
       input: { api: "RESPONSES", url: "https://127.0.0.1", upstreamModel: "m" },
     },
   },
@@ -258,7 +258,7 @@ export const OPERATIONS: readonly Operation[] = [
     rest: { method: "POST", path: "/agents", body: { name: "a", title: "a", systemPrompt: "a", baseModel: "none" } },
     graphql: {
       field: "Mutation.createPromptAgent",
-      document: mutation("createPromptAgent", "id"),
+      document: mutation("createPromptAgent", "agent { id }"),
       input: { name: "a", title: "a", systemPrompt: "a", baseModel: "none" },
     },
   },
@@ -267,7 +267,7 @@ export const OPERATIONS: readonly Operation[] = [
     refusal: "BAD_REQUEST",
     graphql: {
       field: "Mutation.createCodeAgent",
-      document: mutation("createCodeAgent", "id"),
+      document: mutation("createCodeAgent", "agent { id }"),
       input: { repository: "https://127.0.0.1/a.git" },
     },
   },
@@ -280,14 +280,19 @@ export const OPERATIONS: readonly Operation[] = [
   {
     needs: "manager",
     target: "agent",
+    graphql: { field: "Account.agent", document: me('agent(id: "$id") { id }') },
+  },
+  {
+    needs: "manager",
+    target: "agent",
     rest: { method: "PATCH", path: "/agents/:id", body: { title: "Changed" } },
-    graphql: { field: "Mutation.updateAgent", document: mutation("updateAgent", "id"), input: { id: "$id", title: "Changed" } },
+    graphql: { field: "Mutation.updateAgent", document: mutation("updateAgent", "agent { id }"), input: { id: "$id", title: "Changed" } },
   },
   {
     needs: "manager",
     target: "agent",
     rest: { method: "DELETE", path: "/agents/:id" },
-    graphql: { field: "Mutation.deleteAgent", document: mutation("deleteAgent", "id"), input: { id: "$id" } },
+    graphql: { field: "Mutation.deleteAgent", document: mutation("deleteAgent", "agent { id }"), input: { id: "$id" } },
   },
   {
     needs: "manager",
@@ -308,7 +313,7 @@ export const OPERATIONS: readonly Operation[] = [
     },
     graphql: {
       field: "Mutation.createCommunityModel",
-      document: mutation("createCommunityModel", "id"),
+      document: mutation("createCommunityModel", "communityModel { id }"),
       input: { name: "a", title: "a", bearerToken: "a", api: "RESPONSES", url: "https://10.0.0.1" },
     },
   },
@@ -322,7 +327,7 @@ export const OPERATIONS: readonly Operation[] = [
     },
     graphql: {
       field: "Mutation.createEndpointAgent",
-      document: mutation("createEndpointAgent", "id"),
+      document: mutation("createEndpointAgent", "agent { id }"),
       input: { name: "a", title: "a", api: "RESPONSES", url: "https://10.0.0.1" },
     },
   },
@@ -335,10 +340,15 @@ export const OPERATIONS: readonly Operation[] = [
   {
     needs: "manager",
     target: "model",
+    graphql: { field: "Account.communityModel", document: me('communityModel(id: "$id") { id }') },
+  },
+  {
+    needs: "manager",
+    target: "model",
     rest: { method: "PATCH", path: "/my-models/:id", body: { title: "Changed" } },
     graphql: {
       field: "Mutation.updateCommunityModel",
-      document: mutation("updateCommunityModel", "id"),
+      document: mutation("updateCommunityModel", "communityModel { id }"),
       input: { id: "$id", title: "Changed" },
     },
   },
@@ -353,14 +363,18 @@ export const OPERATIONS: readonly Operation[] = [
     needs: "manager",
     target: "model",
     rest: { method: "DELETE", path: "/my-models/:id" },
-    graphql: { field: "Mutation.deleteCommunityModel", document: mutation("deleteCommunityModel", "id"), input: { id: "$id" } },
+    graphql: {
+      field: "Mutation.deleteCommunityModel",
+      document: mutation("deleteCommunityModel", "communityModel { id }"),
+      input: { id: "$id" },
+    },
   },
   // Open to hosts of code; there is no such agent.
   {
     needs: "anybody",
     refusal: "NOT_FOUND",
     rest: { method: "POST", path: "/agents/:id/sync" },
-    graphql: { field: "Mutation.syncAgent", document: mutation("syncAgent", "updated"), input: { id: NOBODY } },
+    graphql: { field: "Mutation.syncAgent", document: mutation("syncAgent", "isUpdated"), input: { id: NOBODY } },
   },
   {
     needs: "manager",
