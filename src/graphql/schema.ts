@@ -24,6 +24,7 @@ import "./types/media.js";
 import "./types/model-health.js";
 import "./types/models.js";
 import "./types/moderations.js";
+import "./types/own-community-models.js";
 import "./types/responses.js";
 import "./types/sessions.js";
 import "./types/usage.js";

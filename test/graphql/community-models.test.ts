@@ -249,6 +249,25 @@ describe("edges", () => {
     expect(others).toEqual({ data: { model: { owner: null, ownerHandle: handle, communityModel: null } }, extensions: expect.anything() });
   });
 
+  it("lead to what others have spent on a model in sum, and leave out what its owner has", async () => {
+    const { modelId } = await create();
+    const idle = await create();
+    const other = await createPayer(app, { pack: 1n });
+    const day = (back: number) => new Date(new Date(clock.now().getTime() - back * 86_400_000).toISOString().slice(0, 10));
+    const row = { model: modelId, meterSource: "pack", requests: 2, costNanocredits: 1_500_000_000n } as const;
+    const rows = [0, 6, 7].map((back) => ({ ...row, accountId: other.accountId, day: day(back) }));
+    await databaseOf(app).prisma.usageDaily.createMany({ data: [...rows, { ...row, accountId, day: day(0) }] });
+    const query = `{ me { communityModels(first: 2) { nodes { modelId week: usage(days: 7) { requests cost from } usage { requests cost } } } } }`;
+
+    const { communityModels } = field(await ask(query), "me");
+
+    expect(communityModels?.nodes).toEqual([
+      { modelId: idle.modelId, week: { requests: 0, cost: "0", from: day(6).toISOString() }, usage: { requests: 0, cost: "0" } },
+      { modelId, week: { requests: 4, cost: "3", from: day(6).toISOString() }, usage: { requests: 6, cost: "4.5" } },
+    ]);
+    expect(param(await ask("{ me { communityModels { nodes { usage(days: 0) { cost } } } } }"))).toBe("days");
+  });
+
   it("lead from any id to its object, each type's for itself", async () => {
     const { id } = await create();
     const node = (typeName: string, by: string | null = key) =>

@@ -246,7 +246,7 @@ describe("a sync that fails", () => {
       return CODE;
     });
 
-    expect(await late.sync(ctx, id)).toEqual({ agent: null, isUpdated: false, deployedCommitSha: latest });
+    expect(await late.sync(ctx, id)).toEqual({ updated: false, deployedCommitSha: latest });
     expect((await deployed())?.bundle).not.toBe(CODE.bundle);
   });
 });

@@ -179,6 +179,7 @@ builder.mutationField("createPromptAgent", (t) =>
     args: { input: t.arg({ type: CreatePromptAgentInput, required: true, description: "The agent." }) },
     resolve: async (_root, { input: { baseModelId, ...input } }, ctx, info) => {
       const { agents } = ctx.services;
+      requireKeyManager(ctx);
       const asked = { ...input, baseModel: readId(baseModelId, "Model", "baseModelId") };
       const { id } = await inSchemaWords(WORDS, async () =>
         agents.create(ctx, parsePermitted(ctx, requireKeyManager, createPromptAgentInput, asked)),
@@ -248,6 +249,7 @@ builder.mutationField("updateAgent", (t) =>
     args: { input: t.arg({ type: UpdateAgentInput, required: true, description: "Which agent, and what changes." }) },
     resolve: async (_root, { input: { id, baseModelId, ...changes } }, ctx, info) => {
       const { agents } = ctx.services;
+      requireKeyManager(ctx);
       const baseModel = baseModelId && readId(baseModelId, "Model", "baseModelId");
       const asked = { ...changes, ...(baseModel !== undefined && { baseModel }) };
       const changed = await inSchemaWords(WORDS, async () =>

@@ -11,6 +11,7 @@ import {
 import { type CommunityModelTest as Test, testCommunityModelInput } from "../../services/community-models/probe.js";
 import type { SelectedModel } from "../../services/community-models/repository.js";
 import { builder } from "../builder.js";
+import type { GraphQLContext } from "../context.js";
 import { readId } from "../global-ids.js";
 import { inSchemaWords } from "../input-words.js";
 import { selectionOf } from "../selection.js";
@@ -48,8 +49,9 @@ interface NamedHere {
   readonly fallbackIds?: readonly string[] | null | undefined;
 }
 
-/** In the words of the service. */
-function inServiceWords<Input extends NamedHere>({ isPaidOnly, fallbackIds, ...input }: Input) {
+/** In the words of the service. Whoever may not ask is told that before ids are looked at. */
+function inServiceWords<Input extends NamedHere>(ctx: GraphQLContext, { isPaidOnly, fallbackIds, ...input }: Input) {
+  requireKeyManager(ctx);
   return {
     ...input,
     ...(isPaidOnly !== undefined && { paidOnly: isPaidOnly }),
@@ -111,7 +113,7 @@ builder.mutationField("createCommunityModel", (t) =>
     resolve: async (_root, { input }, ctx, info) => {
       const { communityModels } = ctx.services;
       const { id } = await inSchemaWords(WORDS, async () =>
-        communityModels.create(ctx, parsePermitted(ctx, requireKeyManager, createCommunityModelInput, inServiceWords(input))),
+        communityModels.create(ctx, parsePermitted(ctx, requireKeyManager, createCommunityModelInput, inServiceWords(ctx, input))),
       );
       return { communityModel: await communityModels.getSelected(ctx, id, selectionOf(ctx, info, ["communityModel"])) };
     },
@@ -202,7 +204,7 @@ builder.mutationField("updateCommunityModel", (t) =>
     resolve: async (_root, { input: { id, ...changes } }, ctx, info) => {
       const { communityModels } = ctx.services;
       const changed = await inSchemaWords(WORDS, async () => {
-        const asked = parsePermitted(ctx, requireKeyManager, updateCommunityModelInput, inServiceWords(changes));
+        const asked = parsePermitted(ctx, requireKeyManager, updateCommunityModelInput, inServiceWords(ctx, changes));
         return communityModels.update(ctx, readModelId(id), asked);
       });
       return { communityModel: await communityModels.getSelected(ctx, changed.id, selectionOf(ctx, info, ["communityModel"])) };

@@ -1,23 +1,20 @@
 /** Registered models of the account, agents among them (docs/spec/community-models.md). */
-import { formatPicocredits } from "../../lib/money.js";
+import { notFound } from "../../errors.js";
+import { formatNanocredits, formatPicocredits } from "../../lib/money.js";
 import type { AgentType, UpstreamApi } from "../../services/catalog/model.js";
 import { PRICE_FIELDS, type PriceField } from "../../services/catalog/pricing.js";
-import { type ModelProvider, type OwnModelChange, PROVIDER_COLUMNS } from "../../services/community-models/community-models.js";
+import { type ModelProvider, type ModelUsage, PROVIDER_COLUMNS } from "../../services/community-models/community-models.js";
 import { FALLBACK_CANDIDATES_MAX } from "../../services/community-models/limits.js";
 import type { AdvertisedCapability } from "../../services/community-models/models-input.js";
 import { communityModelId, TERMS_COLUMNS } from "../../services/community-models/record.js";
-import type { ModelChange } from "../../services/community-models/repository.js";
 import type { FallbackCandidate as FallbackCandidateView, PendingView } from "../../services/community-models/view.js";
 import { builder, describedValues } from "../builder.js";
-import { cancellable } from "../cancellable.js";
-import type { GraphQLContext } from "../context.js";
 import { readId } from "../global-ids.js";
-import { batchedRows } from "../loaders.js";
+import { batchedBy } from "../loaders.js";
 import { byId, Node, nodesReadBy } from "../nodes.js";
-import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
-import { connectionSelectionOf, selectionOf } from "../selection.js";
-import { Account } from "./accounts.js";
+import { selectionOf } from "../selection.js";
 import { ContentKind, ImagePricing, Modality, Model, ModelHealth, SafetyFeature, VisibilityEnum } from "./models.js";
+import { toDays, usageDailyDaysArg } from "./usage.js";
 
 export const NEEDS_KEYS = "Needs a secret key with the permission KEYS.";
 export const RPM = "Requests a minute of one account; 0.5 is one in two minutes. Null: no limit.";
@@ -81,13 +78,43 @@ const PendingModelChange = builder.objectRef<PendingView>("CommunityModelPending
   }),
 });
 
-const CommunityModelProvider = builder.objectRef<ModelProvider>("CommunityModelProvider").implement({
+export const CommunityModelProvider = builder.objectRef<ModelProvider>("CommunityModelProvider").implement({
   description: "Who offers an account's models.",
   fields: (t) => ({
     name: t.exposeString("name", { nullable: true, description: "What its owner is called." }),
     url: t.exposeString("url", { nullable: true, description: "The address of its owner's page at GitHub." }),
     iconUrl: t.exposeString("iconUrl", { nullable: true, description: "The address of its picture." }),
   }),
+});
+
+const CommunityModelUsage = builder.objectRef<ModelUsage>("CommunityModelUsage").implement({
+  description: "What others have asked of a registered model, in sum.",
+  fields: (t) => ({
+    requests: t.exposeInt("requests", { description: "Their generations that were charged." }),
+    cost: t.field({
+      type: "Credits",
+      description: "What they have spent on it.",
+      resolve: ({ costNanocredits }) => formatNanocredits(costNanocredits),
+    }),
+    from: t.expose("from", { type: "DateTime", description: "Where the first of the days begins, in UTC." }),
+  }),
+});
+
+interface UsageWanted {
+  readonly modelId: string;
+  readonly days: number | undefined;
+}
+
+const usageOf = batchedBy<UsageWanted, ModelUsage>(async (ctx, wanted) => {
+  const lengths = [...new Set(wanted.map(({ days }) => days))];
+  const sums = await Promise.all(
+    lengths.map(async (days) => {
+      const modelIds = wanted.flatMap((each) => (each.days === days ? [each.modelId] : []));
+      return [days, await ctx.services.communityModels.usageOf(ctx, [...new Set(modelIds)], days)] as const;
+    }),
+  );
+  const byDays = new Map(sums);
+  return wanted.map(({ modelId, days }) => byDays.get(days)?.get(modelId) ?? notFound("model"));
 });
 
 /** Every type of row selects what it is told by, and nothing more: what is sealed is never read. */
@@ -157,6 +184,14 @@ export const CommunityModel = builder.prismaInterface("CommunityModel", {
       type: ModelHealth,
       description: "How others' calls of it went.",
       resolve: ({ id }, _args, ctx) => ctx.services.catalog.healthOf({ communityModelId: id }),
+    }),
+    usage: t.field({
+      type: CommunityModelUsage,
+      nullable: true,
+      description: "What others have spent on it, under the id that it is called by now.",
+      args: usageDailyDaysArg,
+      select: MODEL_ID_COLUMNS,
+      resolve: (row, args, ctx) => usageOf(ctx, { modelId: modelIdOf(row), days: toDays(args) }),
     }),
     provider: t.field({
       type: CommunityModelProvider,
@@ -311,7 +346,7 @@ export const EndpointAgentModel = builder.prismaObject("CommunityModel", {
   }),
 });
 
-const FallbackCandidate = builder.objectRef<FallbackCandidateView>("FallbackCandidate").implement({
+export const FallbackCandidate = builder.objectRef<FallbackCandidateView>("FallbackCandidate").implement({
   description: "A model that could be a fallback of another one.",
   fields: (t) => ({
     modelId: t.exposeID("modelId", { description: "The REST id of the model: what `fallbackIds` holds." }),
@@ -335,137 +370,3 @@ const FallbackCandidate = builder.objectRef<FallbackCandidateView>("FallbackCand
 });
 
 export const readModelId = (id: string, param = "id") => readId(id, COMMUNITY_MODEL_TYPES, param);
-
-builder.prismaObjectField(Account, "communityModels", (t) =>
-  t.field({
-    type: builder.connectionObject(
-      { type: CommunityModel, name: "CommunityModelConnection", description: "Registered models, page by page." },
-      { name: "CommunityModelEdge", description: "A registered model, and its place in the list." },
-    ),
-    nullable: true,
-    description: `The account's models and agents, newest first. ${NEEDS_KEYS}`,
-    args: pageArgs,
-    complexity: pageCost,
-    resolve: async ({ id }, args, ctx, info) => {
-      ctx.services.accounts.assertOwn(ctx, id);
-      const page = toPageRequest(args, "communityModels");
-      const selection = connectionSelectionOf(ctx, info);
-      return toConnection(await ctx.services.communityModels.listSelected(ctx, page, selection), "communityModels", createdPosition);
-    },
-  }),
-);
-
-const ONE_DESCRIPTION = `One of the account's models and agents. ${NEEDS_KEYS}`;
-
-builder.prismaObjectField(Account, "communityModel", (t) =>
-  t.field({
-    type: CommunityModel,
-    nullable: true,
-    description: ONE_DESCRIPTION,
-    args: { id: t.arg.id({ required: true, description: "Which one." }) },
-    resolve: (account, { id }, ctx, info) => {
-      ctx.services.accounts.assertOwn(ctx, account.id);
-      return ctx.services.communityModels.getSelected(ctx, readModelId(id), selectionOf(ctx, info));
-    },
-  }),
-);
-
-builder.queryField("communityModel", (t) =>
-  t.field({
-    type: CommunityModel,
-    nullable: true,
-    description: ONE_DESCRIPTION,
-    deprecationReason: "Use `me { communityModel(id) }`.",
-    args: { id: t.arg.id({ required: true, description: "Which one." }) },
-    resolve: (_root, { id }, ctx, info) => ctx.services.communityModels.getSelected(ctx, readModelId(id), selectionOf(ctx, info)),
-  }),
-);
-
-builder.prismaObjectField(Account, "communityModelProvider", (t) =>
-  t.field({
-    type: CommunityModelProvider,
-    nullable: true,
-    description: `Who offers the account's models. ${NEEDS_KEYS}`,
-    resolve: ({ id }, _args, ctx) => {
-      ctx.services.accounts.assertOwn(ctx, id);
-      return ctx.services.communityModels.provider(ctx);
-    },
-  }),
-);
-
-builder.queryField("fallbackCandidates", (t) =>
-  t.field({
-    type: [FallbackCandidate],
-    nullable: true,
-    description: `The models that could be fallbacks of one of the account's models, the account's own first; at most ${FALLBACK_CANDIDATES_MAX}. ${NEEDS_KEYS}`,
-    deprecationReason: "Use `me { communityModel(id) { ... on ProxyModel { fallbackCandidates { model { id } } } } }`.",
-    args: { communityModelId: t.arg.id({ required: true, description: "The one that is to have them." }) },
-    complexity: { field: 1, multiplier: FALLBACK_CANDIDATES_MAX },
-    resolve: async (_root, { communityModelId: id }, ctx) => [
-      ...(await ctx.services.communityModels.fallbackCandidates(ctx, readModelId(id, "communityModelId"))),
-    ],
-  }),
-);
-
-const CommunityModelChangeKind = builder.enumType("CommunityModelChangeKind", {
-  description: "What became of a registered model.",
-  values: describedValues<ModelChange>({
-    created: "It was registered.",
-    updated: "Its owner has changed it, or what was scheduled has come due.",
-    deleted: "It is gone.",
-  }),
-});
-
-const CommunityModelChange = builder.objectRef<OwnModelChange>("CommunityModelChange").implement({
-  description: "What became of one of the account's models.",
-  fields: (t) => ({
-    communityModelId: t.exposeID("id", { description: "The REST id of the registered model." }),
-    change: t.expose("change", { type: CommunityModelChangeKind, description: "What became of it." }),
-    communityModel: t.field({
-      type: CommunityModel,
-      nullable: true,
-      description: "As it now is. Null: it is deleted.",
-      resolve: async ({ id, change }, _args, ctx, info) => {
-        if (change === "deleted") return null;
-        const [model] = await ctx.services.communityModels.getMany(ctx, [id], selectionOf(ctx, info));
-        return model ?? null;
-      },
-    }),
-  }),
-});
-
-builder.subscriptionField("communityModelChanged", (t) =>
-  t.field({
-    type: CommunityModelChange,
-    description: `Each change of the account's models, and each scheduled change when it comes due. ${NEEDS_KEYS}`,
-    subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.communityModels.changed(live), ctx.closing),
-    resolve: (change) => change,
-  }),
-);
-
-// The catalog's models lead to who has registered them.
-
-const registeredBy = batchedRows((ctx: GraphQLContext, ids, select) => ctx.services.communityModels.getMany(ctx, ids, select));
-const ownerBy = batchedRows((ctx: GraphQLContext, ids, select) => ctx.services.accounts.getMany(ctx, ids, select));
-
-builder.objectField(Model, "communityModel", (t) =>
-  t.field({
-    type: CommunityModel,
-    nullable: true,
-    description: `What its owner has registered. Null for everybody else. ${NEEDS_KEYS}`,
-    resolve: (model, _args, ctx, info) =>
-      model.communityModelId !== null && ctx.services.catalog.isOwn(ctx, model) ? registeredBy(ctx, model.communityModelId, info) : null,
-  }),
-);
-
-builder.objectField(Model, "owner", (t) =>
-  t.field({
-    type: Account,
-    nullable: true,
-    description: "The account that registered it. Null: none has, or it is another's; operators see every one.",
-    resolve: (model, _args, ctx, info) => {
-      const ownerId = ctx.services.catalog.ownerOf(model);
-      return ownerId === null || ctx.caller.kind === "anonymous" ? null : ownerBy(ctx, ownerId, info);
-    },
-  }),
-);

@@ -7,6 +7,7 @@ import { invalidInput, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { USAGE_DAILY_DAYS_DEFAULT } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
@@ -15,6 +16,7 @@ import { requireKeyManager } from "../access/permissions.js";
 import { mapEvents } from "../accounts/live.js";
 import { MODALITY_TRAITS } from "../catalog/modality.js";
 import type { SecretBox } from "../secrets/secret-box.js";
+import { firstDayOf } from "../usage/usage.js";
 import { checkFallbacks, findCandidates, knownTerms } from "./fallbacks.js";
 import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "./limits.js";
 import { watchModels } from "./model-changes.js";
@@ -58,6 +60,14 @@ export interface OwnModelChange {
   readonly change: ModelChange;
 }
 
+/** What others have asked of a model, in sum. */
+export interface ModelUsage {
+  readonly requests: number;
+  readonly costNanocredits: bigint;
+  /** The day that it begins with, UTC. */
+  readonly from: Date;
+}
+
 /** As much of an account as says who offers its models. */
 export const PROVIDER_COLUMNS = { name: true, githubUsername: true, image: true } as const;
 type ProviderColumns = Pick<AccountModel, keyof typeof PROVIDER_COLUMNS>;
@@ -94,6 +104,28 @@ export class CommunityModels {
     const [model] = await this.getMany(ctx, [id], select);
     if (!model) throw notFound("model");
     return model;
+  }
+
+  /** What others have spent on each of these models of the account in so many days, of which the last is today. */
+  async usageOf(
+    ctx: RequestContext,
+    modelIds: readonly string[],
+    days: number = USAGE_DAILY_DAYS_DEFAULT,
+  ): Promise<ReadonlyMap<string, ModelUsage>> {
+    const { accountId } = requireKeyManager(ctx);
+    const handle = (await this.accountOf(accountId)).handle;
+    const own = modelIds.filter((id) => id.startsWith(communityModelId(handle, "")));
+    const from = firstDayOf(this.deps.clock.now(), days);
+    const sums = await this.deps.database.prisma.usageDaily.groupBy({
+      by: ["model"],
+      where: { model: { in: own }, day: { gte: from }, accountId: { not: accountId } },
+      _sum: { requests: true, costNanocredits: true },
+    });
+    const nothing = { requests: 0, costNanocredits: 0n, from };
+    const found = sums.map(
+      ({ model, _sum }) => [model, { requests: _sum.requests ?? 0, costNanocredits: _sum.costNanocredits ?? 0n, from }] as const,
+    );
+    return new Map([...own.map((id) => [id, nothing] as const), ...found]);
   }
 
   /** The terms of a row that has been read, as they are now. */

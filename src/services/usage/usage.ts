@@ -137,7 +137,7 @@ export class UsageRecords {
 }
 
 /** The first of so many UTC days, of which the last is today. */
-function firstDayOf(now: Date, days: number): Date {
+export function firstDayOf(now: Date, days: number): Date {
   return new Date(new Date(now.getTime() - (days - 1) * DAY_MS).toISOString().slice(0, 10));
 }
 

@@ -259,7 +259,7 @@ export const OPERATIONS: readonly Operation[] = [
     graphql: {
       field: "Mutation.createPromptAgent",
       document: mutation("createPromptAgent", "agent { id }"),
-      input: { name: "a", title: "a", systemPrompt: "a", baseModel: "none" },
+      input: { name: "a", title: "a", systemPrompt: "a", baseModelId: "none" },
     },
   },
   {
