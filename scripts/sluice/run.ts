@@ -20,7 +20,7 @@ const EXIT_USAGE = 2;
 /** Of the gateway's own pages. */
 const PAGE_SIZE_MAX = 100;
 
-const FIELDS = `id handle name email githubUsername tier nextResetAt isOperator isPublisher createdAt
+const FIELDS = `id: restId handle name email githubUsername tier nextResetAt isOperator isPublisher createdAt
   balance { available tier crypto pack held }`;
 
 /** Resolves with the exit code. Nothing is thrown that an operator can do something about. */
@@ -121,16 +121,16 @@ async function create(gateway: Gateway, { email, fullName }: Command & { name: "
 
 async function setTier(gateway: Gateway, { account, tier }: Command & { name: "account tier" }): Promise<Told> {
   const input = { accountId: await resolve(gateway, account), tier };
-  const query = `mutation ($input: SetTierInput!) { setTier(input: $input) { ${FIELDS} } }`;
-  const { setTier: changed } = await gateway.ask<{ setTier: Account }>(query, { input });
-  return { answer: changed, words: toLines(changed) };
+  const query = `mutation ($input: SetTierInput!) { setTier(input: $input) { account { ${FIELDS} } } }`;
+  const { setTier: changed } = await gateway.ask<{ setTier: { account: Account } }>(query, { input });
+  return { answer: changed.account, words: toLines(changed.account) };
 }
 
 async function setPublisher(gateway: Gateway, { account, allowed }: Command & { name: "publisher" }): Promise<Told> {
-  const input = { accountId: await resolve(gateway, account), allowed };
-  const query = `mutation ($input: SetPublisherInput!) { setPublisher(input: $input) { ${FIELDS} } }`;
-  const { setPublisher: changed } = await gateway.ask<{ setPublisher: Account }>(query, { input });
-  return { answer: changed, words: toLines(changed) };
+  const input = { accountId: await resolve(gateway, account), isPublisher: allowed };
+  const query = `mutation ($input: SetPublisherInput!) { setPublisher(input: $input) { account { ${FIELDS} } } }`;
+  const { setPublisher: changed } = await gateway.ask<{ setPublisher: { account: Account } }>(query, { input });
+  return { answer: changed.account, words: toLines(changed.account) };
 }
 
 async function refused(gateway: Gateway, kind: "query" | "mutation", ask: string): Promise<Told> {
@@ -144,16 +144,16 @@ async function grant(gateway: Gateway, command: Command & { name: "credits grant
   const { credits, note, grantId } = command;
   const bucket = command.bucket.toUpperCase();
   const input = { accountId: await resolve(gateway, command.account), bucket, credits, note, grantId };
-  const query = `mutation ($input: GrantCreditsInput!) { grantCredits(input: $input) { balance account { ${FIELDS} } } }`;
-  const { grantCredits: granted } = await gateway
-    .ask<{ grantCredits: { balance: string; account: Account } }>(query, { input })
-    .catch((error: unknown) => {
-      if (!(error instanceof GatewayError && error.isOutcomeUnknown)) throw error;
-      const advice = `Whether the credits were granted is not known. With --grant-id ${grantId} the same grant is made once, however often.`;
-      throw new GatewayError(`${error.message}\n${advice}`, true);
-    });
-  const words = `Granted ${credits} credits to ${printable(granted.account.handle)} (${command.bucket}); the balance is ${granted.balance}. Grant id: ${grantId}`;
-  return { answer: { ...granted, grantId }, words };
+  const query = `mutation ($input: GrantCreditsInput!) { grantCredits(input: $input) { account { ${FIELDS} } } }`;
+  const {
+    grantCredits: { account },
+  } = await gateway.ask<{ grantCredits: { account: Account } }>(query, { input }).catch((error: unknown) => {
+    if (!(error instanceof GatewayError && error.isOutcomeUnknown)) throw error;
+    const advice = `Whether the credits were granted is not known. With --grant-id ${grantId} the same grant is made once, however often.`;
+    throw new GatewayError(`${error.message}\n${advice}`, true);
+  });
+  const words = `Granted ${credits} credits to ${printable(account.handle)} (${command.bucket}); the balance is ${account.balance.available}. Grant id: ${grantId}`;
+  return { answer: { account, balance: account.balance.available, grantId }, words };
 }
 
 /** The id of an account that is named by its id, handle or e-mail address. */

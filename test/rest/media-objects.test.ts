@@ -423,13 +423,14 @@ describe("the gallery", () => {
   });
 
   it("takes no cursor but its own, and any limit from 1 to 100", async () => {
-    const made = (text: string) => Buffer.from(text).toString("base64url");
+    const made = (text: string, list = "media") => Buffer.from(`${list}.${text}`).toString("base64url");
     const id = randomUUID();
     for (const cursor of [
       made(`1.${id}' OR 1=1`),
       made(`99999999999999999.${id}`),
       made(`8640000000000000.${id}`),
       `${made(`1.${id}`)}=`,
+      made(`1.${id}`, "usage"),
     ]) {
       expectEnvelope(await client.get(`/media/media?cursor=${cursor}`), 400, "BAD_REQUEST");
     }
