@@ -2,8 +2,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { Kind, parse, validate } from "graphql";
 import { describe, expect, it } from "vitest";
 import { ENVIRONMENT_NAMES } from "../../src/config/config.js";
+import { schema } from "../../src/graphql/schema.js";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 /** What a reader has: the key, an app's key, an endpoint's secret, and what the gateway itself is configured with. */
@@ -44,6 +46,18 @@ describe("The guides", () => {
     const used = [...shell.matchAll(/\$\{?([A-Za-z_]\w*)/g)].map(([, name = ""]) => name);
 
     expect(used.filter((name) => !KNOWN.has(name) && !set.has(name))).toEqual([]);
+  });
+
+  it.each(GUIDES)("%s asks the graph for what it has", (file) => {
+    const text = read(file);
+    const blocks = [...text.matchAll(/^```graphql\n(.*?)^```$/gms)].map(([, block = ""]) => block);
+    const inJson = [...text.matchAll(/"query":\s*("(?:[^"\\]|\\.)*")/g)].map(([, query = ""]) => String(JSON.parse(query)));
+
+    // A block may show several operations without names.
+    const definitions = [...blocks, ...inJson].flatMap((document) => parse(document).definitions);
+    const refusals = definitions.flatMap((definition) => validate(schema, { kind: Kind.DOCUMENT, definitions: [definition] }));
+
+    expect(refusals.map(({ message }) => message)).toEqual([]);
   });
 
   it("call the key SLUICE_KEY, in every header, and so do the contracts and the first start", () => {
