@@ -49,7 +49,7 @@ it("runs from its first line to its last", async () => {
   expect(answers).toMatchObject([
     { type: "prompt_agent", name: "guide" },
     { object: "chat.completion", model: "community/owner/guide" },
-    { data: { createPromptAgent: { modelId: "community/owner/critic" } } },
+    { data: { createPromptAgent: { agent: { modelId: "community/owner/critic" } } } },
     { data: { me: { agents: { edges: [{ node: { __typename: "PromptAgent" } }, {}] } } } },
     { type: "code_agent", name: "code-agent", title: "code-agent", repository: url, visibility: "private" },
     { object: "response", model: "community/owner/code-agent", output: [{ type: "message" }] },
