@@ -7,7 +7,6 @@ import type { McpServerId } from "../../services/mcp/mcp-tools.js";
 import { parseInput } from "../../services/requests/input.js";
 import { builder, describedValues } from "../builder.js";
 import { readId } from "../global-ids.js";
-import { inSchemaWords } from "../input-words.js";
 import { Node } from "../nodes.js";
 import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { connectionSelectionOf, selectionOf } from "../selection.js";
@@ -141,13 +140,14 @@ const PUBLISHING = "Who may call it. PUBLIC needs community publisher access.";
 const SAFETY = "The checks of the input that every request has.";
 const BASE_MODEL = "The text model that it asks: one that the account may call, by either id or by an alias, and no agent.";
 /** What the service calls this field. */
-const WORDS = { baseModel: "baseModelId" } as const;
+/** What the service calls the model by. */
+const BASE_MODEL_ID = { extensions: { wireName: "baseModel" } } as const;
 
 const CreatePromptAgentInput = builder.inputType("CreatePromptAgentInput", {
   description: "The agent to be made.",
   fields: (t) => ({
     systemPrompt: t.string({ required: true, description: "What the model is told first, in 1 to 8,000 characters." }),
-    baseModelId: t.id({ required: true, description: BASE_MODEL }),
+    baseModelId: t.id({ ...BASE_MODEL_ID, required: true, description: BASE_MODEL }),
     name: t.string({
       required: true,
       description: "The last part of the id that it is called by: 1 to 120 letters, digits and the characters . _ : -",
@@ -181,9 +181,7 @@ builder.mutationField("createPromptAgent", (t) =>
       const { agents } = ctx.services;
       requireKeyManager(ctx);
       const asked = { ...input, baseModel: readId(baseModelId, "Model", "baseModelId") };
-      const { id } = await inSchemaWords(WORDS, async () =>
-        agents.create(ctx, parsePermitted(ctx, requireKeyManager, createPromptAgentInput, asked)),
-      );
+      const { id } = await agents.create(ctx, parsePermitted(ctx, requireKeyManager, createPromptAgentInput, asked));
       return { agent: await agents.getSelected(ctx, id, selectionOf(ctx, info, ["agent"])) };
     },
   }),
@@ -230,7 +228,7 @@ const UpdateAgentInput = builder.inputType("UpdateAgentInput", {
     visibility: t.field({ type: VisibilityEnum, description: `${PUBLISHING} Takes effect at once.` }),
     requiredSafetyFeatures: t.field({ type: [SafetyFeature], description: SAFETY }),
     systemPrompt: t.string({ description: "Of a prompt agent: what the model is told first." }),
-    baseModelId: t.id({ description: `Of a prompt agent. ${BASE_MODEL}` }),
+    baseModelId: t.id({ ...BASE_MODEL_ID, description: `Of a prompt agent. ${BASE_MODEL}` }),
     mcpServers: t.field({ type: [McpServerEnum], description: "Of a prompt agent: the servers whose tools it may use." }),
   }),
 });
@@ -252,9 +250,7 @@ builder.mutationField("updateAgent", (t) =>
       requireKeyManager(ctx);
       const baseModel = baseModelId && readId(baseModelId, "Model", "baseModelId");
       const asked = { ...changes, ...(baseModel !== undefined && { baseModel }) };
-      const changed = await inSchemaWords(WORDS, async () =>
-        agents.update(ctx, readAgentId(id), parsePermitted(ctx, requireKeyManager, updateAgentInput, asked)),
-      );
+      const changed = await agents.update(ctx, readAgentId(id), parsePermitted(ctx, requireKeyManager, updateAgentInput, asked));
       return { agent: await agents.getSelected(ctx, changed.id, selectionOf(ctx, info, ["agent"])) };
     },
   }),

@@ -13,7 +13,6 @@ import type { SelectedModel } from "../../services/community-models/repository.j
 import { builder } from "../builder.js";
 import type { GraphQLContext } from "../context.js";
 import { readId } from "../global-ids.js";
-import { inSchemaWords } from "../input-words.js";
 import { selectionOf } from "../selection.js";
 import {
   AdvertisedCapabilityEnum,
@@ -41,8 +40,9 @@ const SAFETY = "The checks of the input that every request has.";
 const PAID_ONLY = "Whether it draws CRYPTO and PACK credits only, never TIER credits.";
 const MODALITIES = "TEXT, IMAGE, VIDEO, TRANSCRIPTION, SPEECH or EMBEDDING.";
 
-/** What services call these fields. */
-const WORDS = { paidOnly: "isPaidOnly", fallbacks: "fallbackIds" } as const;
+/** What the service calls these fields. */
+const IS_PAID_ONLY = { extensions: { wireName: "paidOnly" } } as const;
+const FALLBACK_IDS = { extensions: { wireName: "fallbacks" } } as const;
 
 interface NamedHere {
   readonly isPaidOnly?: boolean | null | undefined;
@@ -91,8 +91,8 @@ const CreateCommunityModelInput = builder.inputType("CreateCommunityModelInput",
     requiredSafetyFeatures: t.field({ type: [SafetyFeature], required: true, defaultValue: [], description: SAFETY }),
     advertised: t.field({ type: AdvertisedInput, description: "What its owner says of it." }),
     perUserRpm: t.float({ description: RPM }),
-    isPaidOnly: t.boolean({ required: true, defaultValue: false, description: PAID_ONLY }),
-    fallbackIds: t.idList({ required: true, defaultValue: [], description: FALLBACKS }),
+    isPaidOnly: t.boolean({ ...IS_PAID_ONLY, required: true, defaultValue: false, description: PAID_ONLY }),
+    fallbackIds: t.idList({ ...FALLBACK_IDS, required: true, defaultValue: [], description: FALLBACKS }),
     imagePricing: t.field({ type: ImagePricing, required: true, defaultValue: "request", description: "What is charged for a picture." }),
     ...perPriceField((field) => t.field({ type: "Price", description: PRICES[field] })),
   }),
@@ -112,9 +112,8 @@ builder.mutationField("createCommunityModel", (t) =>
     args: { input: t.arg({ type: CreateCommunityModelInput, required: true, description: "The model." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const { communityModels } = ctx.services;
-      const { id } = await inSchemaWords(WORDS, async () =>
-        communityModels.create(ctx, parsePermitted(ctx, requireKeyManager, createCommunityModelInput, inServiceWords(ctx, input))),
-      );
+      const asked = parsePermitted(ctx, requireKeyManager, createCommunityModelInput, inServiceWords(ctx, input));
+      const { id } = await communityModels.create(ctx, asked);
       return { communityModel: await communityModels.getSelected(ctx, id, selectionOf(ctx, info, ["communityModel"])) };
     },
   }),
@@ -182,8 +181,8 @@ const UpdateCommunityModelInput = builder.inputType("UpdateCommunityModelInput",
     requiredSafetyFeatures: t.field({ type: [SafetyFeature], description: SAFETY }),
     advertised: t.field({ type: AdvertisedInput, description: "What its owner says of it: all of it anew. Null: nothing." }),
     perUserRpm: t.float({ description: RPM }),
-    isPaidOnly: t.boolean({ description: PAID_ONLY }),
-    fallbackIds: t.idList({ description: `${FALLBACKS} Empty: none.` }),
+    isPaidOnly: t.boolean({ ...IS_PAID_ONLY, description: PAID_ONLY }),
+    fallbackIds: t.idList({ ...FALLBACK_IDS, description: `${FALLBACKS} Empty: none.` }),
     imagePricing: t.field({ type: ImagePricing, description: "What is charged for a picture." }),
     ...perPriceField((field) => t.field({ type: "Price", description: `${PRICES[field]} Null: no longer stated.` })),
   }),
@@ -203,10 +202,8 @@ builder.mutationField("updateCommunityModel", (t) =>
     args: { input: t.arg({ type: UpdateCommunityModelInput, required: true, description: "Which model, and what changes." }) },
     resolve: async (_root, { input: { id, ...changes } }, ctx, info) => {
       const { communityModels } = ctx.services;
-      const changed = await inSchemaWords(WORDS, async () => {
-        const asked = parsePermitted(ctx, requireKeyManager, updateCommunityModelInput, inServiceWords(ctx, changes));
-        return communityModels.update(ctx, readModelId(id), asked);
-      });
+      const asked = parsePermitted(ctx, requireKeyManager, updateCommunityModelInput, inServiceWords(ctx, changes));
+      const changed = await communityModels.update(ctx, readModelId(id), asked);
       return { communityModel: await communityModels.getSelected(ctx, changed.id, selectionOf(ctx, info, ["communityModel"])) };
     },
   }),
