@@ -6,8 +6,8 @@ import type { Database } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { AccountModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, isOperator, requireAccount, requireOperator, requirePermission } from "../access/permissions.js";
-import { ancestorsOf, worthOf } from "../api-keys/api-key-tree.js";
-import type { TierRefills } from "../credits/tiers.js";
+import { ancestorsOf, type KeyWorth, worthOf } from "../api-keys/api-key-tree.js";
+import type { TierRefills, TierStanding } from "../credits/tiers.js";
 
 export interface AccountRow {
   readonly id: string;
@@ -68,9 +68,9 @@ export class Accounts {
   /** As much of it as is selected, in one read. Its parts are shown by the methods below. */
   async own(ctx: RequestContext, select: Prisma.AccountSelect): Promise<SelectedAccount> {
     const { accountId } = requireAccount(ctx);
-    const read = () => this.database.prisma.account.findUniqueOrThrow({ where: { id: accountId }, select: { ...select, ...STANDING } });
-    const account = await read();
-    return (await this.refills.bringUpToDate(account)) ? read() : account;
+    return this.refilled(() =>
+      this.database.prisma.account.findUniqueOrThrow({ where: { id: accountId }, select: { ...select, ...STANDING } }),
+    );
   }
 
   /** Those of these accounts that the caller may see: its own, and for operators any. */
@@ -116,7 +116,7 @@ export class Accounts {
     const balance = this.viewable(ctx, account.id, "balance", toBalance(account));
     const { caller } = ctx;
     if (!isKeyCaller(caller) || caller.accountId !== account.id || !caller.hasBudget) return balance;
-    const keyBudget = await this.remainingBudget(caller.apiKeyId);
+    const { creditBudget: keyBudget } = await this.keyWorth(caller.apiKeyId);
     return keyBudget === null ? balance : { ...balance, balance: keyBudget, isKeyBudget: true };
   }
 
@@ -133,7 +133,7 @@ export class Accounts {
   async balance(ctx: RequestContext): Promise<Balance> {
     const caller = requirePermission(ctx, "balance");
     const account = await this.load(caller.accountId);
-    const keyBudget = isKeyCaller(caller) ? await this.remainingBudget(caller.apiKeyId) : null;
+    const keyBudget = isKeyCaller(caller) ? (await this.keyWorth(caller.apiKeyId)).creditBudget : null;
     return { ...toBalance(account), ...(keyBudget !== null && { balance: keyBudget, isKeyBudget: true }) };
   }
 
@@ -141,7 +141,7 @@ export class Accounts {
   async spendable(caller: KeyCaller | SessionCaller): Promise<bigint> {
     const { balance, held } = toBalance(await this.load(caller.accountId));
     const free = balance - held;
-    const keyFree = isKeyCaller(caller) ? await this.freeBudget(caller.apiKeyId) : null;
+    const keyFree = isKeyCaller(caller) ? (await this.keyWorth(caller.apiKeyId)).creditBudgetFree : null;
     return keyFree !== null && keyFree < free ? keyFree : free;
   }
 
@@ -150,22 +150,20 @@ export class Accounts {
     return toBalance(await this.load(accountId)).balance;
   }
 
-  private async freeBudget(apiKeyId: string): Promise<bigint | null> {
+  private async keyWorth(apiKeyId: string): Promise<KeyWorth> {
     const key = await this.database.prisma.apiKey.findUniqueOrThrow({ where: { id: apiKeyId } });
     const ancestors = await ancestorsOf(this.database.prisma, [key]);
-    return worthOf(key, ancestors.get(key.id) ?? []).creditBudgetFree;
+    return worthOf(key, ancestors.get(key.id) ?? []);
   }
 
-  private async remainingBudget(apiKeyId: string): Promise<bigint | null> {
-    const key = await this.database.prisma.apiKey.findUniqueOrThrow({ where: { id: apiKeyId } });
-    const ancestors = await ancestorsOf(this.database.prisma, [key]);
-    return worthOf(key, ancestors.get(key.id) ?? []).creditBudget;
+  private load(id: string): Promise<AccountModel> {
+    return this.refilled(() => this.database.prisma.account.findUniqueOrThrow({ where: { id } }));
   }
 
-  private async load(id: string): Promise<AccountModel> {
-    const account = await this.database.prisma.account.findUniqueOrThrow({ where: { id } });
-    const isRefilled = await this.refills.bringUpToDate(account);
-    return isRefilled ? this.database.prisma.account.findUniqueOrThrow({ where: { id } }) : account;
+  /** What `read` answers once the account's refill, when one is due, has been made. */
+  private async refilled<Account extends TierStanding>(read: () => Promise<Account>): Promise<Account> {
+    const account = await read();
+    return (await this.refills.bringUpToDate(account)) ? read() : account;
   }
 }
 
