@@ -115,7 +115,7 @@ export function newestFirst<By extends TimeColumn = "createdAt">(
 }
 
 /** Cuts the one row too many that a list query asks for to learn whether the list goes on, and puts the page in the list's order. */
-export function toPage<Item>(rows: readonly Item[], page: PageRequest, count: () => Promise<number>): Page<Item> {
+export function toPage<Item>(rows: readonly Item[], page: PageRequest<unknown>, count: () => Promise<number>): Page<Item> {
   const { first, after, before, isFromEnd = false } = page;
   const items = rows.slice(0, first);
   const goesOn = rows.length > first;

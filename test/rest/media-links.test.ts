@@ -148,7 +148,10 @@ describe("uploadMedia on GraphQL", () => {
     const large = await send(new Blob([randomBytes(MEDIA_UPLOAD_BYTES_MAX + 1)]));
     const nobodys = await send(new Blob([png]), null);
 
-    expect(stored.data?.uploadMedia).toMatchObject({ id: idOf(png), contentType: "image/png", size: png.length, duplicate: false });
+    expect(stored.data?.uploadMedia).toMatchObject({
+      mediaFile: { restId: idOf(png), contentType: "image/png", size: png.length },
+      isDuplicate: false,
+    });
     expect((await fetch(`${media}/${idOf(png)}`)).status).toBe(200);
     expect(empty.errors?.map(({ extensions }) => [extensions.code, extensions.param])).toEqual([["BAD_REQUEST", "file"]]);
     expect(large.errors?.map(({ extensions }) => extensions.code)).toEqual(["PAYLOAD_TOO_LARGE"]);

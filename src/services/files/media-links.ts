@@ -175,13 +175,25 @@ export class MediaLinks {
 
   /** Open to all. Throws NOT_FOUND for what is not there, or no more. */
   async get(id: string): Promise<StoredMedia> {
-    const row = isMediaFileId(id) ? await this.database.prisma.mediaFile.findUnique({ where: { id } }) : null;
-    if (!row || row.expiresAt <= this.clock.now()) throw notFound("media file");
-    const sha256 = Buffer.from(row.sha256).toString("hex");
-    if (!(await this.blobs.head(keyOf(sha256)))) throw notFound("media file");
-    const { sizeBytes, name, createdAt, expiresAt } = row;
-    const { contentType } = row;
-    return { id, sha256, contentType, sizeBytes, name, createdAt, expiresAt, open: (range) => this.blobs.open(keyOf(sha256), range) };
+    const [file] = await this.getMany([id]);
+    if (!file) throw notFound("media file");
+    return file;
+  }
+
+  /** Those with these ids that are there. Open to all. */
+  async getMany(ids: readonly string[]): Promise<StoredMedia[]> {
+    const wanted = ids.filter(isMediaFileId);
+    if (wanted.length === 0) return [];
+    const rows = await this.database.prisma.mediaFile.findMany({ where: { id: { in: wanted }, expiresAt: { gt: this.clock.now() } } });
+    const files = await Promise.all(
+      rows.map(async ({ id, sha256: digest, contentType, sizeBytes, name, createdAt, expiresAt }) => {
+        const sha256 = Buffer.from(digest).toString("hex");
+        if (!(await this.blobs.head(keyOf(sha256)))) return null;
+        const open = (range?: ByteRange) => this.blobs.open(keyOf(sha256), range);
+        return { id, sha256, contentType, sizeBytes, name, createdAt, expiresAt, open };
+      }),
+    );
+    return files.filter((file) => file !== null);
   }
 
   /** Removes what has expired. Returns how many files. */

@@ -15,10 +15,10 @@ import type { RequestContext } from "../../context.js";
 import { conflict, invalidInput, notFound, permissionDenied, unauthenticated } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { toDisposition } from "../../lib/content-types.js";
-import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import type { Page, PageRequest } from "../../lib/pagination.js";
 import type { BlobStore } from "../../store/blobs.js";
 import type { Database } from "../../store/database.js";
-import { Prisma } from "../../store/generated/prisma/client.js";
+import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { MediaObjectModel } from "../../store/generated/prisma/models.js";
 import { requireAccount } from "../access/permissions.js";
 import { parseInput } from "../requests/input.js";
@@ -29,16 +29,13 @@ import {
   MEDIA_UPLOAD_SECONDS,
   MEDIA_UPLOAD_URL_SECONDS,
 } from "./limits.js";
+import { type ListedMedia, type MediaQuery, mediaFilterInput, readOwnPage, readTaggedPage, toNewestQuery } from "./media-lists.js";
 import { assertObjectSize, type CreateUploadInput, listTaggedInput } from "./media-objects-input.js";
 import type { MediaQuotas } from "./media-quotas.js";
 import { announcedType, arrivedType, servedAs } from "./media-types.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const SWEPT_AT_ONCE_MAX = 100;
-/** Before every file: no list begins later, and no id is greater. */
-const LIST_START = { timestamp: new Date("9999-12-31T23:59:59.999Z"), id: "~" };
-/** Behind every file. */
-const LIST_END = { timestamp: new Date(0), id: "" };
 /** A UUID of version 4, in lower case: nobody guesses the address of a file that is not listed. */
 const ID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -80,6 +77,22 @@ export interface MediaObjectsDependencies {
 }
 
 type Row = MediaObjectModel;
+
+const IDENTITY = { id: true, createdAt: true } as const;
+/** What a file is shown with where nothing is selected. */
+const WHOLE = {
+  ...IDENTITY,
+  contentType: true,
+  sizeBytes: true,
+  name: true,
+  tags: true,
+  expiresAt: true,
+} as const satisfies Prisma.MediaObjectSelect;
+
+type Shown = Pick<Row, keyof typeof WHOLE>;
+
+/** A row with what was selected of it. */
+export type SelectedMediaObject = Pick<Row, keyof typeof IDENTITY>;
 
 export class MediaObjects {
   constructor(private readonly deps: MediaObjectsDependencies) {}
@@ -143,39 +156,43 @@ export class MediaObjects {
     return this.deps.blobs.open(keyOf(id));
   }
 
-  /** The account's tagged files, newest first. They are public anyway, so that a publishable key may ask, too. */
+  /** A complete one, of whomever, with what is selected of it. Open to all. Throws NOT_FOUND. */
+  async getSelected(id: string, select: Prisma.MediaObjectSelect): Promise<SelectedMediaObject> {
+    const [row] = await this.getMany([id], select);
+    if (!row) throw notFound("media file");
+    return row;
+  }
+
+  /** Those with these ids that are complete, of whomever, with what is selected of them. Open to all. */
+  async getMany(ids: readonly string[], select: Prisma.MediaObjectSelect): Promise<SelectedMediaObject[]> {
+    const isKept = { OR: [{ expiresAt: null }, { expiresAt: { gt: this.deps.clock.now() } }] };
+    return this.deps.database.prisma.mediaObject.findMany({
+      where: { id: { in: ids.filter(isMediaObjectId) }, status: "complete", ...isKept },
+      select: { ...select, ...IDENTITY },
+    });
+  }
+
+  /** The account's tagged files, newest first. */
   async listOwn(ctx: RequestContext, page: PageRequest): Promise<Page<MediaObject>> {
+    return this.toObjects(await this.listSelected(ctx, toNewestQuery(page), WHOLE));
+  }
+
+  /** The account's tagged files, with what is selected of them. They are public anyway, so that a publishable key may ask, too. */
+  async listSelected(ctx: RequestContext, query: MediaQuery, select: Prisma.MediaObjectSelect): Promise<Page<ListedMedia>> {
     if (ctx.caller.kind === "anonymous") throw unauthenticated("Your own files need an API key; everybody's are listed by `tag`.");
     const { accountId } = requireAccount(ctx);
-    const { where: older, ...query } = newestFirst(page);
-    const { mediaObject } = this.deps.database.prisma;
-    const where = { accountId, status: "complete", NOT: { tags: { isEmpty: true } } } as const;
-    const rows = await mediaObject.findMany({ where: { ...where, ...older }, ...query });
-    return toPage(
-      rows.map((row) => this.toObject(row)),
-      page,
-      () => mediaObject.count({ where, take: COUNT_TAKE }),
-    );
+    const filter = parseInput(mediaFilterInput, query.filter ?? {});
+    return readOwnPage(this.deps.database, accountId, { ...query, filter }, select);
   }
 
   /** Everybody's files with a tag, newest first. Open to all. */
   async listTagged(tag: string, page: PageRequest): Promise<Page<MediaObject>> {
-    const wanted = parseInput(listTaggedInput, { tag }).tag;
-    const { first, after = LIST_START, before = LIST_END, isFromEnd = false } = page;
-    const { prisma } = this.deps.database;
-    const direction = isFromEnd ? Prisma.sql`ASC` : Prisma.sql`DESC`;
-    const rows = await prisma.$queryRaw<Row[]>`
-      SELECT o.id, o.account_id AS "accountId", o.content_type AS "contentType", o.size_bytes AS "sizeBytes", o.name, o.tags,
-             o.status::text AS status, o.created_at AS "createdAt", o.completed_at AS "completedAt", o.expires_at AS "expiresAt"
-      FROM media_tag t JOIN media_object o ON o.id = t.media_id
-      WHERE t.tag = ${wanted} AND (t.created_at, t.media_id) < (${after.timestamp}, ${after.id})
-        AND (t.created_at, t.media_id) > (${before.timestamp}, ${before.id})
-      ORDER BY t.created_at ${direction}, t.media_id ${direction} LIMIT ${first + 1}`;
-    return toPage(
-      rows.map((row) => this.toObject(row)),
-      page,
-      () => prisma.mediaTag.count({ where: { tag: wanted }, take: COUNT_TAKE }),
-    );
+    return this.toObjects(await this.listTaggedSelected(tag, page, WHOLE));
+  }
+
+  /** As above, with what is selected of them. */
+  async listTaggedSelected(tag: string, page: PageRequest, select: Prisma.MediaObjectSelect): Promise<Page<ListedMedia>> {
+    return readTaggedPage(this.deps.database, parseInput(listTaggedInput, { tag }).tag, page, select);
   }
 
   /** Throws FORBIDDEN for a publishable key and for somebody else's file, NOT_FOUND for one that no list has. */
@@ -274,7 +291,11 @@ export class MediaObjects {
     await blobs.delete(keyOf(id));
   }
 
-  private toObject({ id, contentType, sizeBytes, name, tags, createdAt, expiresAt }: Row): MediaObject {
+  private toObjects(page: Page<ListedMedia>): Page<MediaObject> {
+    return { ...page, items: page.items.map((row) => this.toObject(row as Shown)) };
+  }
+
+  private toObject({ id, contentType, sizeBytes, name, tags, createdAt, expiresAt }: Shown): MediaObject {
     return { id, url: `${this.deps.mediaUrl()}/${id}`, contentType, size: sizeBytes, name, tags, createdAt, expiresAt };
   }
 }

@@ -470,6 +470,7 @@ export const ELSEWHERE: readonly string[] = [
     "tier",
     "createdAt",
     "nextResetAt",
+    "media",
     "mediaQuota",
   ].map((name) => `Account.${name}`),
 ];
