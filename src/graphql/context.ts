@@ -9,6 +9,8 @@ export interface BrowserAnswer {
   assertSessionHost(): void;
   /** A `Set-Cookie` line of the answer to come. */
   addCookie(line: string): void;
+  /** The session that the answer signs it in to. Null: it stays in the one that asks, if there is one. */
+  openedSessionId: string | null;
 }
 
 export interface GraphQLContext extends RequestContext {

@@ -135,6 +135,7 @@ class HttpFace {
         userAgent: req.headers["user-agent"],
         assertSessionHost: () => access.assertSessionHost(req),
         addCookie: (line: string) => exchange.addCookie(line),
+        openedSessionId: null,
       };
       const context = toGraphQLContext(new HttpRequestContext(caller, exchange, clientAddress), {
         ...{ services, closing, browser },

@@ -57,6 +57,12 @@ export const Account = builder.prismaObject("Account", {
       select: { email: true },
       resolve: ({ id, email }, _args, ctx) => ctx.services.accounts.viewable(ctx, id, "profile", email),
     }),
+    isEmailVerified: t.boolean({
+      nullable: true,
+      description: "Whether the e-mail address is known to be its owner's. Permission PROFILE.",
+      select: { isEmailVerified: true },
+      resolve: ({ id, isEmailVerified }, _args, ctx) => ctx.services.accounts.viewable(ctx, id, "profile", isEmailVerified),
+    }),
     githubUsername: t.string({
       nullable: true,
       description: "Its owner's name at GitHub, when they have signed in there. Permission PROFILE.",

@@ -27,7 +27,7 @@ export function addSessionPages(
     GET: page({
       isSignedIn: true,
       handler: async (ctx, { base, formToken }) => {
-        const [account, rows] = await Promise.all([accounts.me(ctx), sessions.list(ctx)]);
+        const [account, rows] = await Promise.all([accounts.me(ctx), sessions.all(ctx)]);
         return sessionsPage({ base, formToken, who: account.email ?? account.handle, rows });
       },
     }),

@@ -5,8 +5,8 @@ import type { Route } from "../route.js";
 
 export function addSessionRoutes(route: Route, endpoint: Endpoint, { sessions }: Pick<Services, "sessions">): void {
   route("/sessions", {
-    GET: endpoint({ handler: async (ctx) => ({ data: await sessions.list(ctx) }) }),
-    DELETE: endpoint({ handler: async (ctx) => ({ ended: await sessions.revokeOthers(ctx) }) }),
+    GET: endpoint({ handler: async (ctx) => ({ data: await sessions.all(ctx) }) }),
+    DELETE: endpoint({ handler: async (ctx) => ({ ended: (await sessions.revokeOthers(ctx)).length }) }),
   });
   route("/sessions/:id", {
     DELETE: endpoint({

@@ -6,26 +6,32 @@ import type { RequestContext, SessionCaller } from "../../context.js";
 import { notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { isUuid } from "../../lib/ids.js";
+import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import { type Events, listenOrDoubt } from "../../store/events.js";
+import type { Prisma } from "../../store/generated/prisma/client.js";
+import type { SessionModel } from "../../store/generated/prisma/models.js";
 import { requireSession } from "../access/permissions.js";
 import type { SessionCookie } from "./csrf-tokens.js";
 import { SESSIONS_PER_ACCOUNT_MAX } from "./limits.js";
 import type { SessionDirectory } from "./session-directory.js";
 
-export interface SessionRow {
-  readonly id: string;
-  readonly createdAt: Date;
-  readonly expiresAt: Date;
-  /** Of the browser that signed in, as it calls itself. */
-  readonly userAgent: string | null;
-  /** Where it signed in from. */
-  readonly ipAddress: string | null;
+/** What whoever is signed in is shown of a session: never its token. */
+const SHOWN = { id: true, createdAt: true, expiresAt: true, userAgent: true, ipAddress: true } as const;
+const IDENTITY = { id: true, createdAt: true } as const;
+
+/** A session with what was selected of it. */
+export type SelectedSession = Pick<SessionModel, keyof typeof IDENTITY>;
+
+export interface SessionRow extends Pick<SessionModel, keyof typeof SHOWN> {
   /** True for the session that asks. */
   readonly isCurrent: boolean;
 }
 
-const FIELDS = { id: true, createdAt: true, expiresAt: true, userAgent: true, ipAddress: true } as const;
+/** Which sessions of an account; all of them unless stated. */
+interface Which {
+  readonly id?: string | { readonly not: string };
+}
 
 export class Sessions {
   constructor(
@@ -46,48 +52,74 @@ export class Sessions {
     return listenOrDoubt(this.events, "session-changed", (event) => event.sessionId === sessionId, listener);
   }
 
-  /** The account's own, newest first. */
-  async list(ctx: RequestContext): Promise<readonly SessionRow[]> {
-    const { accountId, sessionId } = requireSession(ctx);
-    const rows = await this.database.prisma.session.findMany({
-      where: { accountId, expiresAt: { gt: this.clock.now() } },
-      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
-      take: SESSIONS_PER_ACCOUNT_MAX,
-      select: FIELDS,
-    });
-    return rows.map((row) => ({ ...row, isCurrent: row.id === sessionId }));
+  /** The account's own, newest first, with what is selected of them. */
+  async list<Column extends keyof SessionModel>(
+    ctx: RequestContext,
+    page: PageRequest,
+    select: Readonly<Record<Column, true>>,
+  ): Promise<Page<SelectedSession & Pick<SessionModel, Column>>>;
+  async list(ctx: RequestContext, page: PageRequest, select: Prisma.SessionSelect): Promise<Page<SelectedSession>>;
+  async list(ctx: RequestContext, page: PageRequest, select: Prisma.SessionSelect): Promise<Page<SelectedSession>> {
+    const where = this.live(requireSession(ctx));
+    const { session } = this.database.prisma;
+    const { where: older, ...query } = newestFirst(page);
+    const rows = await session.findMany({ where: { ...where, ...older }, select: { ...select, ...IDENTITY }, ...query });
+    return toPage(rows, page, () => session.count({ where, take: COUNT_TAKE }));
   }
 
-  /** Ends a session of the account, be it the one that asks. */
-  async revoke(ctx: RequestContext, id: string): Promise<{ readonly id: string }> {
+  /** All of the account's own, newest first. */
+  async all(ctx: RequestContext): Promise<readonly SessionRow[]> {
+    const { items } = await this.list(ctx, { first: SESSIONS_PER_ACCOUNT_MAX }, SHOWN);
+    return items.map((row) => ({ ...row, isCurrent: this.isCurrent(ctx, row.id) }));
+  }
+
+  /** True for the session that asks. */
+  isCurrent({ caller }: RequestContext, id: string): boolean {
+    return caller.kind === "session" && caller.sessionId === id;
+  }
+
+  /** Those of the account with these ids. */
+  async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.SessionSelect): Promise<SelectedSession[]> {
+    const where = { ...this.live(requireSession(ctx)), id: { in: ids.filter(isUuid) } };
+    return this.database.prisma.session.findMany({ where, select: { ...select, ...IDENTITY } });
+  }
+
+  /** Ends a session of the account, be it the one that asks. Answers what is selected of it. */
+  async revoke(ctx: RequestContext, id: string, select: Prisma.SessionSelect = {}): Promise<SelectedSession> {
     const { accountId } = requireSession(ctx);
-    if (!isUuid(id) || (await this.end(accountId, { id })).length === 0) throw notFound("session");
-    return { id };
+    const [ended] = isUuid(id) ? await this.end(accountId, { id }, select) : [];
+    if (!ended) throw notFound("session");
+    return ended;
   }
 
-  /** Ends every session of the account but the one that asks; answers how many there were. */
-  async revokeOthers(ctx: RequestContext): Promise<number> {
+  /** Ends every session of the account but the one that asks. */
+  async revokeOthers(ctx: RequestContext, select: Prisma.SessionSelect = {}): Promise<SelectedSession[]> {
     const { accountId, sessionId } = requireSession(ctx);
-    return (await this.end(accountId, { id: { not: sessionId } })).length;
+    return this.end(accountId, { id: { not: sessionId } }, select);
   }
 
   /** Ends the session that asks, or all of the account's. Answers the `Set-Cookie` line that makes the browser forget, too. */
   async signOut(
     ctx: RequestContext,
     { isEverywhere = false } = {},
-  ): Promise<{ readonly ended: number; readonly cookies: readonly string[] }> {
+    select: Prisma.SessionSelect = {},
+  ): Promise<{ readonly ended: readonly SelectedSession[]; readonly cookies: readonly string[] }> {
     const { accountId, sessionId } = requireSession(ctx);
-    const ended = await this.end(accountId, isEverywhere ? {} : { id: sessionId });
-    return { ended: ended.length, cookies: [this.cookie.clear()] };
+    const ended = await this.end(accountId, isEverywhere ? {} : { id: sessionId }, select);
+    return { ended, cookies: [this.cookie.clear()] };
   }
 
-  /** For what ends sessions by its own rules: those of the account that `which` selects, all of them unless it says. */
-  async end(accountId: string, which: { readonly id?: string | { readonly not: string } } = {}): Promise<readonly string[]> {
+  /** For what ends sessions by its own rules: those of the account that `which` selects. Newest first, with what is selected of them. */
+  async end(accountId: string, which: Which = {}, select: Prisma.SessionSelect = {}): Promise<SelectedSession[]> {
     const { session } = this.database.prisma;
-    const ids = (await session.findMany({ where: { accountId, ...which }, select: { id: true } })).map(({ id }) => id);
-    await session.deleteMany({ where: { id: { in: ids } } });
-    for (const sessionId of ids) this.events.publish("session-changed", { accountId, sessionId });
-    return ids;
+    const ended = await session.findMany({
+      where: { accountId, ...which },
+      orderBy: [{ createdAt: "desc" }, { id: "desc" }],
+      select: { ...select, ...IDENTITY },
+    });
+    await session.deleteMany({ where: { id: { in: ended.map(({ id }) => id) } } });
+    for (const { id: sessionId } of ended) this.events.publish("session-changed", { accountId, sessionId });
+    return ended;
   }
 
   /** Makes room: ends what the account has above the bound, the least recently used first, and forgets what has expired. */
@@ -102,5 +134,9 @@ export class Sessions {
       select: { id: true },
     });
     for (const { id } of tooMany) await this.end(accountId, { id });
+  }
+
+  private live({ accountId }: SessionCaller) {
+    return { accountId, expiresAt: { gt: this.clock.now() } };
   }
 }

@@ -12,6 +12,7 @@ import type { RequestContext } from "../../context.js";
 import { type AppError, conflict, invalidInput, permissionDenied, unauthenticated } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
 import { type Database, isUniqueViolation } from "../../store/database.js";
+import type { Prisma } from "../../store/generated/prisma/client.js";
 import { requireOperator, requireSession } from "../access/permissions.js";
 import { PROFILE_NAME_CHARS_MAX } from "../accounts/limits.js";
 import { chooseHandle } from "../accounts/profiles.js";
@@ -20,7 +21,7 @@ import type { SessionCookie } from "./csrf-tokens.js";
 import { EMAIL_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./limits.js";
 import type { Passwords, SignInLimits } from "./passwords.js";
 import type { SessionDirectory } from "./session-directory.js";
-import type { Sessions } from "./sessions.js";
+import type { SelectedSession, Sessions } from "./sessions.js";
 import { NEW_ACCOUNT, type SignInLibrary, toLibraryHeaders, toStoredUserAgent } from "./sign-in-library.js";
 
 /** Unspecified: ASCII only, so that no two addresses look alike, and in lower case. */
@@ -64,6 +65,8 @@ export interface Browser {
 export interface SignedIn {
   readonly accountId: string;
   readonly sessionId: string;
+  /** With what was selected of it. */
+  readonly session: SelectedSession;
   /** `Set-Cookie` lines of the answer. */
   readonly cookies: readonly string[];
 }
@@ -94,14 +97,14 @@ export class SignIn {
   }
 
   /** Makes an account and signs in. Rejects with FORBIDDEN where sign-up is closed, CONFLICT when the address has an account, RATE_LIMITED. */
-  async signUp(ctx: RequestContext, input: SignUpInput, browser: Browser): Promise<SignedIn> {
+  async signUp(ctx: RequestContext, input: SignUpInput, browser: Browser, select: Prisma.SessionSelect = {}): Promise<SignedIn> {
     const { limits, passwords, isSignUpOpen } = this.parts;
     if (!isSignUpOpen) throw signUpClosed();
     await limits.countSignUp(ctx.clientAddress);
     // Hashed before anything is looked up: how long the refusal takes does not tell what its words may one day leave out.
     const password = await passwords.hash(input.password);
     const accountId = await this.createAccount({ email: input.email, name: input.name || null, password });
-    return this.open(ctx, accountId, browser);
+    return this.open(ctx, accountId, browser, select);
   }
 
   /**
@@ -118,16 +121,21 @@ export class SignIn {
   }
 
   /** Rejects with UNAUTHORIZED, in the same words for whatever is wrong, or RATE_LIMITED. */
-  async signIn(ctx: RequestContext, input: SignInInput, browser: Browser): Promise<SignedIn> {
+  async signIn(ctx: RequestContext, input: SignInInput, browser: Browser, select: Prisma.SessionSelect = {}): Promise<SignedIn> {
     const { limits, library } = this.parts;
     await limits.countSignIn(ctx.clientAddress, input.email);
     const { api } = await library();
     const { token } = await api.signInEmail({ body: input, headers: toLibraryHeaders(ctx.clientAddress, browser.userAgent) }).catch(refuse);
-    return this.admit(ctx, token);
+    return this.admit(ctx, token, select);
   }
 
   /** Ends every session of the account and opens a new one. Rejects with BAD_REQUEST for a wrong current password, or RATE_LIMITED. */
-  async changePassword(ctx: RequestContext, input: ChangePasswordInput, browser: Browser): Promise<SignedIn> {
+  async changePassword(
+    ctx: RequestContext,
+    input: ChangePasswordInput,
+    browser: Browser,
+    select: Prisma.SessionSelect = {},
+  ): Promise<SignedIn> {
     const { accountId } = requireSession(ctx);
     const { limits, passwords, database, sessions } = this.parts;
     await limits.countPasswordCheck(accountId);
@@ -144,7 +152,7 @@ export class SignIn {
     });
     if (changed.count === 0) throw conflict("The password has just been changed.");
     await sessions.end(accountId);
-    return this.open(ctx, accountId, browser);
+    return this.open(ctx, accountId, browser, select);
   }
 
   /** One statement for the account and its password: there is never one without the other. */
@@ -168,25 +176,26 @@ export class SignIn {
     }
   }
 
-  private async open(ctx: RequestContext, accountId: string, { userAgent }: Browser): Promise<SignedIn> {
+  private async open(ctx: RequestContext, accountId: string, { userAgent }: Browser, select: Prisma.SessionSelect): Promise<SignedIn> {
     const { internalAdapter } = await (await this.parts.library()).$context;
     const ipAddress = ctx.clientAddress;
     const { token } = await internalAdapter.createSession(accountId, false, { ipAddress, userAgent: toStoredUserAgent(userAgent) });
-    return this.admit(ctx, token);
+    return this.admit(ctx, token, select);
   }
 
   /** For a session that has just been made: its cookie, and the end of the one that the browser had. */
-  async admit(ctx: RequestContext, token: string): Promise<SignedIn> {
+  async admit(ctx: RequestContext, token: string, select: Prisma.SessionSelect = {}): Promise<SignedIn> {
     const { database, directory, sessions, cookie } = this.parts;
-    const { id: sessionId, accountId } = await database.prisma.session.findUniqueOrThrow({
+    const session = await database.prisma.session.findUniqueOrThrow({
       where: { token: directory.hash(token) },
-      select: { id: true, accountId: true },
+      select: { ...select, id: true, accountId: true, createdAt: true },
     });
+    const { id: sessionId, accountId } = session;
     const { caller } = ctx;
     if (caller.kind === "session") await sessions.end(caller.accountId, { id: caller.sessionId });
     // Whoever is signed in by now need not know.
     await sessions.tidy(accountId).catch((error: unknown) => ctx.log.warn({ err: error }, "could not tidy up after old sessions"));
-    return { accountId, sessionId, cookies: [cookie.create(token)] };
+    return { accountId, sessionId, session, cookies: [cookie.create(token)] };
   }
 }
 

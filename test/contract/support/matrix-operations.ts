@@ -42,7 +42,7 @@ export const OPERATIONS: readonly Operation[] = [
   {
     needs: "profile",
     rest: { method: "GET", path: "/profile" },
-    graphql: { field: "Account.email", document: me("name email githubUsername tier createdAt nextResetAt") },
+    graphql: { field: "Account.email", document: me("name email isEmailVerified githubUsername tier createdAt nextResetAt") },
   },
   {
     needs: "session",
@@ -52,18 +52,18 @@ export const OPERATIONS: readonly Operation[] = [
   {
     needs: "session",
     rest: { method: "GET", path: "/sessions" },
-    graphql: { field: "Account.sessions", document: me("sessions { id }") },
+    graphql: { field: "Account.sessions", document: me("sessions(first: 1) { nodes { id } }") },
   },
   {
     needs: "session",
     target: "session",
     rest: { method: "DELETE", path: "/sessions/:id" },
-    graphql: { field: "Mutation.revokeSession", document: mutation("revokeSession", "id"), input: { id: "$id" } },
+    graphql: { field: "Mutation.revokeSession", document: mutation("revokeSession", "session { id }"), input: { id: "$id" } },
   },
   {
     needs: "session",
     rest: { method: "DELETE", path: "/sessions" },
-    graphql: { field: "Mutation.revokeOtherSessions", document: mutation("revokeOtherSessions", "ended"), input: {} },
+    graphql: { field: "Mutation.revokeOtherSessions", document: mutation("revokeOtherSessions", "sessions { id }"), input: {} },
   },
   {
     needs: "session",
@@ -466,6 +466,7 @@ export const ELSEWHERE: readonly string[] = [
     "isOperator",
     "isPublisher",
     "name",
+    "isEmailVerified",
     "githubUsername",
     "tier",
     "createdAt",

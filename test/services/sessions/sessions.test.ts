@@ -152,7 +152,7 @@ describe("A session", () => {
 
     const another = await signIn(app, person);
 
-    const left = await app.services.sessions.list(contextOf(another));
+    const left = await app.services.sessions.all(contextOf(another));
     expect(left).toHaveLength(SESSIONS_PER_ACCOUNT_MAX);
     expect(left.map(({ id }) => id)).toEqual(expect.arrayContaining([person.sessionId, another.sessionId]));
   });
