@@ -93,9 +93,9 @@ function ask(gateway: Gateway, command: Asked): Promise<Told> {
     case "publisher":
       return setPublisher(gateway, command);
     case "books refused":
-      return refused(gateway, "query", "refusedSettlements");
+      return refused(gateway);
     case "books retry":
-      return refused(gateway, "mutation", "retryRefusedSettlements(input: {})");
+      return retryRefused(gateway);
   }
 }
 
@@ -133,10 +133,23 @@ async function setPublisher(gateway: Gateway, { account, allowed }: Command & { 
   return { answer: changed.account, words: toLines(changed.account) };
 }
 
-async function refused(gateway: Gateway, kind: "query" | "mutation", ask: string): Promise<Told> {
-  const fields = "count settlements { id accountId apiKeyId model cost timestamp refusedAt reason }";
-  const answer = (await gateway.ask<Record<string, RefusedSettlements>>(`${kind} { refused: ${ask} { ${fields} } }`, {})).refused;
-  if (!answer) throw new GatewayError("The gateway did not say which charges are refused.", true);
+const REFUSED_FIELDS =
+  "refusedSettlements { count settlements { id: generationId accountId apiKeyId model: modelId cost timestamp refusedAt reason } }";
+
+async function refused(gateway: Gateway): Promise<Told> {
+  return toRefused(await gateway.ask<ShownRefusals>(`{ ${REFUSED_FIELDS} }`, {}));
+}
+
+async function retryRefused(gateway: Gateway): Promise<Told> {
+  const query = `mutation { retryRefusedSettlements(input: {}) { ${REFUSED_FIELDS} } }`;
+  return toRefused((await gateway.ask<{ readonly retryRefusedSettlements: ShownRefusals }>(query, {})).retryRefusedSettlements);
+}
+
+interface ShownRefusals {
+  readonly refusedSettlements: RefusedSettlements;
+}
+
+function toRefused({ refusedSettlements: answer }: ShownRefusals): Told {
   return { answer, words: toRefusedTable(answer) };
 }
 

@@ -4,6 +4,7 @@ import { appendFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runSluice } from "../../scripts/sluice/run.js";
+import { toGlobalId } from "../../src/graphql/global-ids.js";
 import { execute, ok } from "../graphql/client.js";
 import {
   RefusedSettlementsDocument,
@@ -65,7 +66,8 @@ describe("A charge that the database refuses", () => {
     expect(ok(shown).refusedSettlements).toEqual({
       count: 2,
       settlements: ids.map((id) => ({
-        ...{ id, accountId: payer.accountId, model: "acme/dear", cost: "1" },
+        ...{ generationId: id, accountId: payer.accountId, account: { restId: payer.accountId } },
+        ...{ modelId: "acme/dear", model: { restId: "acme/dear" }, cost: "1" },
         reason: expect.stringContaining("refused_check"),
       })),
     });
@@ -76,8 +78,11 @@ describe("A charge that the database refuses", () => {
 
     await poolOf(app).query("ALTER TABLE usage_record DROP CONSTRAINT refused_check");
     const retry = async (input: RetryRefusedSettlementsInput) =>
-      ok(await execute(app, RetryRefusedSettlementsDocument, { input })).retryRefusedSettlements;
-    expect(await retry({ ids: ids.slice(1) })).toEqual({ count: 1, settlements: [{ id: ids[0] }] });
+      ok(await execute(app, RetryRefusedSettlementsDocument, { input })).retryRefusedSettlements.refusedSettlements;
+    expect(await retry({ ids: ids.slice(1).map((id) => toGlobalId("UsageRecord", id)) })).toEqual({
+      count: 1,
+      settlements: [{ generationId: ids[0] }],
+    });
     expect(await retry({})).toEqual({ count: 0, settlements: [] });
     expect(await sluice("books", "refused")).toBe("The database refuses no charge.");
 

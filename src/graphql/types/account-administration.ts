@@ -16,9 +16,11 @@ import { parseInput } from "../../services/requests/input.js";
 import { createAccountInput } from "../../services/sessions/sign-in.js";
 import { builder } from "../builder.js";
 import { readId } from "../global-ids.js";
+import { rowsBatchedBy } from "../loaders.js";
 import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { connectionSelectionOf, selectionOf } from "../selection.js";
 import { Account } from "./accounts.js";
+import { Model } from "./models.js";
 import { MeterSourceEnum } from "./usage.js";
 
 builder.queryField("accounts", (t) =>
@@ -181,23 +183,38 @@ function withAccountId<Input extends { readonly accountId: string }>(input: Inpu
   return { ...input, accountId: readId(input.accountId, "Account", "accountId") };
 }
 
+const accountOf = rowsBatchedBy((ctx, ids, select) => ctx.services.accounts.getMany(ctx, ids, select));
+
 const RefusedSettlement = builder.objectRef<RefusedSettlementRow>("RefusedSettlement").implement({
   description: "A charge that the database refuses. Its generation was answered; it is tried again until it is booked.",
   fields: (t) => ({
-    id: t.exposeID("id", { description: "The generation's." }),
-    accountId: t.exposeID("accountId"),
-    apiKeyId: t.exposeID("apiKeyId", { nullable: true }),
-    model: t.exposeString("model"),
+    generationId: t.exposeID("id", { description: "The REST id of the generation that is to be charged." }),
+    accountId: t.exposeID("accountId", { description: "The REST id of the account that is to pay." }),
+    account: t.field({
+      type: Account,
+      nullable: true,
+      description: "The account that is to pay. Null: it is gone.",
+      resolve: ({ accountId }, _args, ctx, info) => accountOf(ctx, accountId, info),
+    }),
+    apiKeyId: t.exposeID("apiKeyId", { nullable: true, description: "The REST id of the key that is to pay. Null: a session asked." }),
+    modelId: t.exposeID("model", { description: "The canonical id of the model that was asked for." }),
+    model: t.field({
+      type: Model,
+      nullable: true,
+      description: "The model that was asked for. Null: it is no longer offered to the caller.",
+      resolve: ({ model }, _args, ctx) => ctx.services.catalog.shown(ctx, model),
+    }),
     cost: t.field({ type: "Credits", description: "What is to be charged.", resolve: ({ cost }) => formatNanocredits(cost) }),
-    timestamp: t.expose("timestamp", { type: "DateTime", description: "Of the generation." }),
-    refusedAt: t.expose("refusedAt", { type: "DateTime" }),
-    reason: t.exposeString("reason", { description: "In the database's words, of the last try." }),
+    timestamp: t.expose("timestamp", { type: "DateTime", description: "When the generation ended." }),
+    refusedAt: t.expose("refusedAt", { type: "DateTime", description: "When the database first refused it." }),
+    reason: t.exposeString("reason", { description: "Why the last try was refused, in the database's words." }),
   }),
 });
 
 const RefusedSettlements = builder.objectRef<RefusedSettlementsShown>("RefusedSettlements").implement({
+  description: "The charges that the database refuses.",
   fields: (t) => ({
-    count: t.exposeInt("count", { description: "All of them." }),
+    count: t.exposeInt("count", { description: "How many there are in all." }),
     settlements: t.field({
       type: [RefusedSettlement],
       description: "The oldest 100.",
@@ -219,16 +236,36 @@ builder.queryField("refusedSettlements", (t) =>
 );
 
 const RetryRefusedSettlementsInput = builder.inputType("RetryRefusedSettlementsInput", {
+  description: "The charges to be tried once more.",
   fields: (t) => ({ ids: t.idList({ description: "Of generations, at most 100. All of them unless stated." }) }),
+});
+
+interface RetriedSettlements {
+  readonly refusedSettlements: RefusedSettlementsShown;
+}
+
+const RetryRefusedSettlementsPayload = builder.objectRef<RetriedSettlements>("RetryRefusedSettlementsPayload").implement({
+  description: "Charges that have been tried once more.",
+  fields: (t) => ({
+    refusedSettlements: t.field({
+      type: RefusedSettlements,
+      description: "Those that the database still refuses.",
+      resolve: ({ refusedSettlements }) => refusedSettlements,
+    }),
+  }),
 });
 
 builder.mutationField("retryRefusedSettlements", (t) =>
   t.field({
-    type: RefusedSettlements,
+    type: RetryRefusedSettlementsPayload,
     nullable: true,
     description: `Tries the charges that the database refuses once more, and answers with those that it still does. ${OF_THIS_PROCESS}`,
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: RetryRefusedSettlementsInput, required: true }) },
-    resolve: (_root, { input }, ctx) => ctx.services.refusedSettlements.retry(ctx, parseInput(retryRefusedSettlementsInput, input)),
+    args: { input: t.arg({ type: RetryRefusedSettlementsInput, required: true, description: "The charges to be tried once more." }) },
+    resolve: async (_root, { input }, ctx) => {
+      const ids = input.ids?.map((id, index) => readId(id, "UsageRecord", `ids.${index}`));
+      const parsed = parseInput(retryRefusedSettlementsInput, { ...input, ...(ids && { ids }) });
+      return { refusedSettlements: await ctx.services.refusedSettlements.retry(ctx, parsed) };
+    },
   }),
 );

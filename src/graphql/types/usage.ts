@@ -42,8 +42,14 @@ export const UsageAmounts = builder.objectRef<UsageQuantities>("UsageAmounts").i
     outputReasoningTokens: t.exposeInt("outputReasoningTokens", { description: "Thinking that came out or was kept." }),
     outputAudioTokens: t.exposeInt("outputAudioTokens", { description: "Sound that came out." }),
     outputImageTokens: t.exposeInt("outputImageTokens", { description: "Pictures that came out." }),
-    outputVideoSeconds: t.float({ resolve: (usage) => usage.outputVideoMilliseconds / MILLISECONDS_PER_SECOND }),
-    outputAudioSeconds: t.float({ resolve: (usage) => usage.outputAudioMilliseconds / MILLISECONDS_PER_SECOND }),
+    outputVideoSeconds: t.float({
+      description: "Video that came out, where it is counted in seconds.",
+      resolve: (usage) => usage.outputVideoMilliseconds / MILLISECONDS_PER_SECOND,
+    }),
+    outputAudioSeconds: t.float({
+      description: "Sound that came out, where it is counted in seconds.",
+      resolve: (usage) => usage.outputAudioMilliseconds / MILLISECONDS_PER_SECOND,
+    }),
   }),
 });
 

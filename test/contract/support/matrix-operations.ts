@@ -418,7 +418,11 @@ export const OPERATIONS: readonly Operation[] = [
   { needs: "operator", graphql: { field: "Query.refusedSettlements", document: "{ refusedSettlements { count } }" } },
   {
     needs: "operator",
-    graphql: { field: "Mutation.retryRefusedSettlements", document: mutation("retryRefusedSettlements", "count"), input: {} },
+    graphql: {
+      field: "Mutation.retryRefusedSettlements",
+      document: mutation("retryRefusedSettlements", "refusedSettlements { count }"),
+      input: {},
+    },
   },
   {
     needs: "operator",
