@@ -27,30 +27,59 @@ export function batchedByMap<Value>(
   });
 }
 
-interface Reference {
+interface Asked<Args> {
   readonly id: string;
-  readonly info: GraphQLResolveInfo;
+  readonly args: Args;
+  readonly select: Select;
+}
+
+/**
+ * What each of several things has, such as a list of its own: one read for all that a document asks for alike, by its arguments and by
+ * what it selects. What is not there is null; an Error is that thing's own.
+ */
+export function edgesBatchedBy<Args, Value>(
+  read: (ctx: GraphQLContext, ids: readonly string[], args: Args, select: Select) => Promise<ReadonlyMap<string, Value | Error>>,
+): (ctx: GraphQLContext, id: string, args: Args, select: Select) => Promise<Value | null> {
+  const load = batchedBy<Asked<Args>, Value | null>(async (ctx, asked) => {
+    const alike = new Map<string, { readonly asked: Asked<Args>; readonly ids: Set<string> }>();
+    const texts = asked.map((each) => {
+      const text = JSON.stringify([each.args, each.select], (_, value) => (typeof value === "bigint" ? `${value}` : value));
+      const { ids } = alike.get(text) ?? setAndGet(alike, text, { asked: each, ids: new Set<string>() });
+      ids.add(each.id);
+      return text;
+    });
+    const found = new Map<string, ReadonlyMap<string, Value | Error> | Error>();
+    await Promise.all(
+      [...alike].map(
+        async ([
+          text,
+          {
+            asked: { args, select },
+            ids,
+          },
+        ]) => {
+          try {
+            found.set(text, await read(ctx, [...ids], args, select));
+          } catch (error) {
+            found.set(text, error as Error);
+          }
+        },
+      ),
+    );
+    return asked.map(({ id }, place) => {
+      const values = found.get(texts[place] ?? "");
+      return values instanceof Error ? values : (values?.get(id) ?? null);
+    });
+  });
+  return (ctx, id, args, select) => load(ctx, { id, args, select });
 }
 
 /** Rows that other things refer to, by their ids: one read for all of which a document selects alike. What is not there is null. */
 export function rowsBatchedBy<Row extends { readonly id: string }>(
   read: (ctx: GraphQLContext, ids: readonly string[], select: Select) => Promise<readonly Row[]>,
 ): (ctx: GraphQLContext, id: string, info: GraphQLResolveInfo) => Promise<Row | null> {
-  const load = batchedBy<Reference, Row | null>(async (ctx, references) => {
-    const reads = new Map<string, { readonly select: Select; readonly ids: Set<string> }>();
-    const texts = references.map(({ id, info }) => {
-      const select = selectionOf(ctx, info);
-      const text = JSON.stringify(select);
-      const { ids } = reads.get(text) ?? setAndGet(reads, text, { select, ids: new Set<string>() });
-      ids.add(id);
-      return text;
-    });
-    const found = new Map(
-      await Promise.all([...reads].map(async ([text, { select, ids }]) => [text, byId(await read(ctx, [...ids], select))] as const)),
-    );
-    return references.map(({ id }, place) => found.get(texts[place] ?? "")?.get(id) ?? null);
-  });
-  return (ctx, id, info) => load(ctx, { id, info });
+  const load = edgesBatchedBy<null, Row>(async (ctx, ids, _args, select) => byId(await read(ctx, ids, select)));
+  return (ctx, id, info) => load(ctx, id, null, selectionOf(ctx, info));
 }
 
 function setAndGet<Value>(map: Map<string, Value>, key: string, value: Value): Value {

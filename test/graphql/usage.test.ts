@@ -1,10 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { toGlobalId } from "../../src/graphql/global-ids.js";
+import { createPayer } from "../e2e/money.js";
 import {
+  CreateApiKeyDocument,
   UsageListDocument,
   type UsageListQueryVariables,
   UsageOfCurrentKeyDocument,
+  UsageOfKeyDocument,
+  type UsageOfKeyQueryVariables,
   UsageOfKeysDocument,
+  UsageOfKeyTwiceDocument,
   UsageSummaryDocument,
   type UsageSummaryQueryVariables,
 } from "../operations/generated/graphql.js";
@@ -16,6 +21,8 @@ import { errorReply, json } from "../support/upstream-replies.js";
 import { codes, execute, ok } from "./client.js";
 
 const AT = new Date(Date.now() - 3 * 3_600_000);
+
+const NOBODY = "00000000-0000-4000-8000-000000000000";
 
 let app: TestApp;
 let key: CreatedKey;
@@ -193,7 +200,7 @@ describe("the summary of usage", () => {
 
 describe("the usage of a key", () => {
   it("is the key's own, for each key of a list", async () => {
-    const keys = ok(await execute(app, UsageOfKeysDocument)).me.apiKeys?.nodes ?? [];
+    const keys = ok(await execute(app, UsageOfKeysDocument, { first: 2 })).me.apiKeys?.nodes ?? [];
     const of = (id: string) => keys.find(({ restId }) => restId === id);
 
     expect(of(key.id)).toMatchObject({
@@ -203,6 +210,59 @@ describe("the usage of a key", () => {
     expect(of(other.id)).toMatchObject({ usage: { totalCount: 1, nodes: [{ restId: ids[3] }] }, usageSummary: [{ requests: 1 }] });
     const cancelled = ok(await execute(app, UsageOfKeysDocument, { filter: { statuses: ["CANCELLED"] } })).me.apiKeys?.nodes ?? [];
     expect(cancelled.flatMap(({ usage }) => usage?.nodes.map(({ restId }) => restId))).toEqual([ids[3]]);
+  });
+
+  it.each<[string, Omit<UsageOfKeyQueryVariables, "id">]>([
+    ["the newest first", { first: 2 }],
+    ["from the end", { last: 2, groupBy: ["MODEL"] }],
+    ["the oldest first", { first: 2, orderBy: { field: "TIMESTAMP", direction: "ASC" }, groupBy: ["MODEL"], groups: 1 }],
+    ["the dearest first", { first: 2, orderBy: { field: "COST", direction: "DESC" }, groupBy: ["KEY"] }],
+    ["the quickest last", { last: 1, orderBy: { field: "RESPONSE_TIME", direction: "DESC" }, groupBy: ["HOUR"] }],
+    ["what has cost something", { filter: { minCost: "0.000000002" }, groupBy: ["STATUS"] }],
+    ["what is searched for", { filter: { search: "pictures" } }],
+    ["of other keys", { filter: { apiKeyIds: [NOBODY] } }],
+    ["what there is not", { filter: { minCost: "1" } }],
+  ])("is the same in a list of keys and alone: %s", async (_what, variables) => {
+    const keys = ok(await execute(app, UsageOfKeysDocument, variables)).me.apiKeys?.nodes ?? [];
+
+    expect(keys.length).toBeGreaterThan(2);
+    for (const one of keys) {
+      const id = toGlobalId("ApiKey", one.restId);
+      expect(ok(await execute(app, UsageOfKeyDocument, { id, ...variables })).node).toEqual(one);
+    }
+  });
+
+  it("is what each place of a document selects", async () => {
+    const [row] = ok(await execute(app, UsageOfKeyTwiceDocument, { id: key.id })).me.usage?.nodes ?? [];
+
+    expect(row).toEqual({
+      short: { usage: { nodes: [{ restId: ids[0] }] } },
+      long: {
+        usage: {
+          nodes: [
+            {
+              cost: "0.000000003",
+              name: { name: "Lists" },
+              terms: { start: key.key.slice(0, 10), spent: "0", permissions: ["USAGE"] },
+            },
+          ],
+        },
+      },
+    });
+  });
+
+  it("is told of the key itself, and refused of the others beside it", async () => {
+    const payer = await createPayer(app, { permissions: ["keys"] });
+    const asked = await execute({ ...app, key: payer.key }, CreateApiKeyDocument, { input: { name: "made" } });
+    const made = ok(asked).createApiKey.apiKey.restId;
+
+    const answer = await execute({ ...app, key: payer.key }, UsageOfKeysDocument);
+
+    expect(answer.data?.me?.apiKeys?.nodes.map((one) => [one.restId, one.usage?.totalCount, one.usageSummary?.[0]?.requests])).toEqual([
+      [made, undefined, undefined],
+      [payer.apiKeyId, 0, 0],
+    ]);
+    expect(codes(answer)).toEqual(["FORBIDDEN", "FORBIDDEN"]);
   });
 
   it("is told to the key itself without a permission, and nothing else is", async () => {

@@ -4,6 +4,7 @@ import { USAGE_DAYS_MAX } from "../../limits.js";
 import type { AppUsageDay as AppUsageDayRow, AppUsage as AppUsageRows } from "../../services/usage/usage.js";
 import { builder } from "../builder.js";
 import { readId } from "../global-ids.js";
+import { edgesBatchedBy } from "../loaders.js";
 import { Account } from "./accounts.js";
 import { ApiKey } from "./api-keys.js";
 import { Model } from "./models.js";
@@ -63,6 +64,8 @@ builder.prismaObjectField(Account, "appUsage", (t) =>
   }),
 );
 
+const usageOfApp = edgesBatchedBy<number | undefined, AppUsageRows>((ctx, ids, days) => ctx.services.appUsage.dailyOf(ctx, ids, { days }));
+
 builder.prismaObjectField(ApiKey, "appUsage", (t) =>
   t.field({
     type: AppUsage,
@@ -70,7 +73,7 @@ builder.prismaObjectField(ApiKey, "appUsage", (t) =>
     description: "Of an app's key: the traffic that the app has brought. Null: the key is secret. Permission USAGE.",
     args: usageDailyDaysArg,
     select: { type: true },
-    resolve: ({ id, type }, args, ctx) => (type === "publishable" ? ctx.services.appUsage.daily(ctx, id, { days: toDays(args) }) : null),
+    resolve: ({ id, type }, args, ctx) => (type === "publishable" ? usageOfApp(ctx, id, toDays(args), {}) : null),
   }),
 );
 

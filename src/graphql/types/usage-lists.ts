@@ -1,6 +1,5 @@
 /** Usage in lists and in sums, of an account and of a key: filters, orders, groups (docs/spec/usage.md). */
 import type { InputShapeFromFields } from "@pothos/core";
-import type { GraphQLResolveInfo } from "graphql";
 import { formatNanocredits } from "../../lib/money.js";
 import type { Page } from "../../lib/pagination.js";
 import { USAGE_DAYS_MAX } from "../../limits.js";
@@ -16,7 +15,7 @@ import {
 } from "../../services/usage/usage-summaries.js";
 import { builder } from "../builder.js";
 import { readId } from "../global-ids.js";
-import { batchedBy } from "../loaders.js";
+import { edgesBatchedBy } from "../loaders.js";
 import { OrderDirection, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { connectionSelectionOf } from "../selection.js";
 import { Account } from "./accounts.js";
@@ -203,6 +202,12 @@ function toQuery(args: ListArgs) {
   return { page: toPageRequest(args, listOf(orderBy)), filter: toFilter(args.filter), orderBy, days: toDays(args) };
 }
 
+type SummaryArgs = InputShapeFromFields<typeof summaryArgs>;
+
+function toSummaryQuery({ filter, groupBy, first }: SummaryArgs) {
+  return { filter: toFilter(filter), groupBy, first };
+}
+
 builder.prismaObjectField(Account, "usage", (t) =>
   t.field({
     type: UsageRecordConnection,
@@ -225,40 +230,20 @@ builder.prismaObjectField(Account, "usageSummary", (t) =>
     description: "What the account has generated, in sum: by time, and then the most expensive group first. Permission USAGE.",
     args: summaryArgs,
     complexity: summaryCost,
-    resolve: ({ id }, { filter, groupBy, first }, ctx) => {
+    resolve: ({ id }, args, ctx) => {
       ctx.services.accounts.assertOwn(ctx, id);
-      return ctx.services.usageSummaries.summary(ctx, { filter: toFilter(filter), groupBy, first });
+      return ctx.services.usageSummaries.summary(ctx, toSummaryQuery(args));
     },
   }),
 );
 
-interface AskedOfKey {
-  readonly id: string;
-  readonly args: ListArgs;
-  readonly info: GraphQLResolveInfo;
-  readonly select: ReturnType<typeof connectionSelectionOf>;
-}
+const usageOfKey = edgesBatchedBy<ListArgs, Page<SelectedUsage>>((ctx, ids, args, select) =>
+  ctx.services.usage.listsOfKeys(ctx, ids, toQuery(args), select),
+);
 
-/** The lists of the keys that one field asks for are read together. */
-const usageOfKey = batchedBy<AskedOfKey, Page<SelectedUsage>>(async (ctx, asked) => {
-  const byField = new Map<string, AskedOfKey[]>();
-  for (const each of asked) {
-    const field = JSON.stringify([each.info.path.key, each.args], (_, value) => (typeof value === "bigint" ? `${value}` : value));
-    byField.set(field, [...(byField.get(field) ?? []), each]);
-  }
-  const lists = new Map<AskedOfKey, Page<SelectedUsage> | Error>();
-  for (const group of byField.values()) {
-    const [{ args, select }] = group as [AskedOfKey];
-    const ids = [...new Set(group.map(({ id }) => id))];
-    try {
-      const pages = await ctx.services.usage.listsOfKeys(ctx, ids, toQuery(args), select);
-      for (const each of group) lists.set(each, pages.get(each.id) as Page<SelectedUsage>);
-    } catch (error) {
-      for (const each of group) lists.set(each, error as Error);
-    }
-  }
-  return asked.map((each) => lists.get(each) as Page<SelectedUsage> | Error);
-});
+const summaryOfKey = edgesBatchedBy<SummaryArgs, UsageGroupRow[]>((ctx, ids, args) =>
+  ctx.services.usageSummaries.summariesOfKeys(ctx, ids, toSummaryQuery(args)),
+);
 
 builder.prismaObjectField(ApiKey, "usage", (t) =>
   t.field({
@@ -267,12 +252,10 @@ builder.prismaObjectField(ApiKey, "usage", (t) =>
     description: "What was generated with this key. Permission USAGE, but for the calling key's own.",
     args: listArgs,
     complexity: pageCost,
-    resolve: async ({ id }, args, ctx, info) =>
-      toConnection(
-        await usageOfKey(ctx, { id, args, info, select: connectionSelectionOf(ctx, info) }),
-        listOf(toOrder(args.orderBy)),
-        (row) => row,
-      ),
+    resolve: async ({ id }, args, ctx, info) => {
+      const page = await usageOfKey(ctx, id, args, connectionSelectionOf(ctx, info));
+      return page && toConnection(page, listOf(toOrder(args.orderBy)), (row) => row);
+    },
   }),
 );
 
@@ -283,7 +266,6 @@ builder.prismaObjectField(ApiKey, "usageSummary", (t) =>
     description: "What was generated with this key, in sum. Permission USAGE, but for the calling key's own.",
     args: summaryArgs,
     complexity: summaryCost,
-    resolve: ({ id: apiKeyId }, { filter, groupBy, first }, ctx) =>
-      ctx.services.usageSummaries.summary(ctx, { filter: toFilter(filter), groupBy, first, apiKeyId }),
+    resolve: ({ id }, args, ctx) => summaryOfKey(ctx, id, args, {}),
   }),
 );

@@ -1,19 +1,20 @@
 /** Webhooks: endpoints of the account, and the log of what they were sent. */
 
+import type { Page, PageRequest } from "../../lib/pagination.js";
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
+import type { SelectedDelivery } from "../../services/webhooks/deliveries.js";
 import { WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX } from "../../services/webhooks/limits.js";
 import { WEBHOOK_EVENTS, type WebhookEvent } from "../../services/webhooks/messages.js";
 import type { DisabledReason } from "../../services/webhooks/queue.js";
 import {
   createWebhookEndpointInput,
-  type SelectedDelivery,
   type SelectedEndpoint,
   toMessage,
   updateWebhookEndpointInput,
 } from "../../services/webhooks/webhooks.js";
 import { builder } from "../builder.js";
 import { readId } from "../global-ids.js";
-import { rowsBatchedBy } from "../loaders.js";
+import { edgesBatchedBy, rowsBatchedBy } from "../loaders.js";
 import { byId, Node, nodesReadBy } from "../nodes.js";
 import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { connectionSelectionOf, selectionOf } from "../selection.js";
@@ -89,6 +90,10 @@ const WebhookDeliveryConnection = builder.connectionObject(
   { name: "WebhookDeliveryEdge", description: "A delivery, and its place in the list." },
 );
 
+const deliveriesOf = edgesBatchedBy<PageRequest, Page<SelectedDelivery>>((ctx, ids, page, select) =>
+  ctx.services.webhooks.listDeliveriesOf(ctx, ids, page, select),
+);
+
 export const WebhookEndpoint = builder.prismaObject("WebhookEndpoint", {
   description: "An address that is told what happens to the account.",
   interfaces: [Node],
@@ -125,9 +130,8 @@ export const WebhookEndpoint = builder.prismaObject("WebhookEndpoint", {
       args: pageArgs,
       complexity: pageCost,
       resolve: async ({ id }, args, ctx, info) => {
-        const page = toPageRequest(args, "webhookDeliveries");
-        const deliveries = await ctx.services.webhooks.listDeliveriesSelected(ctx, id, page, connectionSelectionOf(ctx, info));
-        return toConnection(deliveries, "webhookDeliveries", createdPosition);
+        const deliveries = await deliveriesOf(ctx, id, toPageRequest(args, "webhookDeliveries"), connectionSelectionOf(ctx, info));
+        return deliveries && toConnection(deliveries, "webhookDeliveries", createdPosition);
       },
     }),
   }),

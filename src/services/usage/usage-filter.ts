@@ -54,10 +54,9 @@ export async function scopeOf(database: Database, accountId: string, filter: Usa
   const { apiKeyIds, modelIds, modalities, statuses, from, to, minCost, search } = parseInput(usageFilterInput, filter);
   if (from && to && from > to) throw wrongField("from", "must not be later than `to`");
   const known = apiKeyIds?.filter(isUuid).map((id) => id.toLowerCase());
-  const ofKey = apiKeyId === undefined ? known : [apiKeyId].filter((id) => known?.includes(id) ?? true);
-  return {
+  const scope = {
     accountId,
-    ...(ofKey && { apiKeyIds: ofKey }),
+    ...(known && { apiKeyIds: known }),
     ...(modelIds && { models: modelIds }),
     ...(modalities && { modalities }),
     ...(statuses && { statuses }),
@@ -66,6 +65,12 @@ export async function scopeOf(database: Database, accountId: string, filter: Usa
     ...(minCost && { minCost }),
     ...(search && (isUuid(search.trim()) ? { id: search.trim() } : { either: await findNamed(database, accountId, search.trim()) })),
   };
+  return apiKeyId === undefined ? scope : ofKeys(scope, [apiKeyId]);
+}
+
+/** What the filter leaves of these keys alone. */
+export function ofKeys(scope: UsageScope, apiKeyIds: readonly string[]): UsageScope {
+  return { ...scope, apiKeyIds: apiKeyIds.filter((id) => scope.apiKeyIds?.includes(id) ?? true) };
 }
 
 /** As Prisma asks for the rows. */

@@ -1,11 +1,12 @@
 /** Usage rows in an order, page by page, for an account and for each of several keys (docs/spec/usage.md#history). */
-import { wrongField } from "../../errors.js";
+import { type AppError, wrongField } from "../../errors.js";
+import { groupBy } from "../../lib/group-by.js";
 import { COUNT_TAKE, type Page, type PagePosition, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import { Prisma } from "../../store/generated/prisma/client.js";
 import type { UsageRecordModel } from "../../store/generated/prisma/models.js";
 import { toWhere, type UsageScope } from "./usage-filter.js";
-import { readRollUps } from "./usage-roll-ups.js";
+import { countIn, countsOfKeys, type UsageRange } from "./usage-roll-ups.js";
 
 export const USAGE_ORDERS = ["timestamp", "cost", "response_time"] as const;
 export interface UsageOrder {
@@ -17,6 +18,7 @@ export interface UsageOrder {
 export const USAGE_SORTED_ROWS_MAX = 100_000;
 
 const COLUMNS = { timestamp: "timestamp", cost: "costNanocredits", response_time: "responseTimeMs" } as const;
+const SQL_COLUMNS = { timestamp: "timestamp", cost: "cost_nanocredits", response_time: "response_time_ms" } as const;
 /** Before every row of this gateway's. */
 const BEGINNING = new Date(0);
 const IDENTITY = { id: true, timestamp: true } as const;
@@ -49,49 +51,77 @@ export async function readPage(
   return toPage(rows, page, () => countRows(database, scope));
 }
 
-/** Of each key the newest rows, or the oldest: two statements, however many keys there are. */
+/** Of each key the first rows, or the last: two statements, however many keys there are; or why it has none. */
 export async function readPagesOfKeys(
   database: Database,
   scope: UsageScope,
   apiKeyIds: readonly string[],
   page: Pick<PageRequest, "first" | "isFromEnd">,
+  { field, isAscending }: UsageOrder,
   select: Prisma.UsageRecordSelect,
-): Promise<ReadonlyMap<string, Page<SelectedUsage>>> {
+): Promise<ReadonlyMap<string, Page<SelectedUsage> | Error>> {
   const { prisma } = database;
-  const direction = Prisma.raw(page.isFromEnd ? "ASC" : "DESC");
+  const order = isAscending !== (page.isFromEnd ?? false) ? ("asc" as const) : ("desc" as const);
+  const [column, direction] = [Prisma.raw(`r.${SQL_COLUMNS[field]}`), Prisma.raw(order)];
+  const unsortable = field === "timestamp" ? new Set<string>() : await findUnsortable(database, scope, apiKeyIds);
   const found = await prisma.$queryRaw<{ id: string }[]>`
-    SELECT u.id::text FROM unnest(${[...apiKeyIds]}::uuid[]) AS key(id) CROSS JOIN LATERAL (
+    SELECT u.id::text FROM unnest(${apiKeyIds.filter((id) => !unsortable.has(id))}::uuid[]) AS key(id) CROSS JOIN LATERAL (
       SELECT r.id FROM usage_record r WHERE r.api_key_id = key.id AND ${toCondition(scope)}
-      ORDER BY r.timestamp ${direction}, r.id ${direction} LIMIT ${page.first + 1}) u`;
-  const order = page.isFromEnd ? ("asc" as const) : ("desc" as const);
+      ORDER BY ${column} ${direction}, r.id ${direction} LIMIT ${page.first + 1}) u`;
   const rows = await prisma.usageRecord.findMany({
     where: { id: { in: found.map(({ id }) => id) } },
-    orderBy: [{ timestamp: order }, { id: order }],
+    orderBy: [{ [COLUMNS[field]]: order }, { id: order }],
     select: { ...select, ...IDENTITY, apiKeyId: true },
   });
-  return new Map(
-    apiKeyIds.map((id) => {
-      const own = rows.filter(({ apiKeyId }) => apiKeyId === id);
-      return [id, toPage(own, page, () => countRows(database, { ...scope, apiKeyIds: [id] }))];
-    }),
-  );
+  const byKey = groupBy(rows, ({ apiKeyId }) => apiKeyId);
+  let counts: ReturnType<typeof countRowsOfKeys> | undefined;
+  const countOf = async (id: string) => {
+    counts ??= countRowsOfKeys(database, scope, apiKeyIds);
+    return (await counts).get(id) ?? 0;
+  };
+  return new Map(apiKeyIds.map((id) => [id, unsortable.has(id) ? tooManyToSort() : toPage(byKey.get(id) ?? [], page, () => countOf(id))]));
 }
 
 /** How many there are, up to one more than lists are counted to: out of the roll-ups, where they know what is asked for. */
 async function countRows(database: Database, scope: UsageScope): Promise<number> {
   if (scope.minCost !== undefined || scope.id !== undefined)
     return database.prisma.usageRecord.count({ where: toWhere(scope), take: COUNT_TAKE });
-  return Math.min(COUNT_TAKE, await countOf(database, scope));
+  return Math.min(COUNT_TAKE, await countIn(database, scope, rangeOf(scope)));
 }
 
-async function countOf(database: Database, scope: UsageScope): Promise<number> {
-  const [sums] = await readRollUps(database, scope, { from: scope.from ?? BEGINNING, to: scope.to ?? null }, new Set(), 1);
-  return Number(sums?.requests ?? 0n);
+/** The same of each key that has any. */
+async function countRowsOfKeys(database: Database, scope: UsageScope, apiKeyIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  if (scope.minCost === undefined && scope.id === undefined) {
+    const counts = await countsOfKeys(database, scope, apiKeyIds, rangeOf(scope));
+    return new Map([...counts].map(([id, count]) => [id, Math.min(COUNT_TAKE, count)]));
+  }
+  const counted = await database.prisma.$queryRaw<{ id: string; count: number }[]>`
+    SELECT key.id::text, count(*)::integer FROM unnest(${[...apiKeyIds]}::uuid[]) AS key(id) CROSS JOIN LATERAL (
+      SELECT FROM usage_record r WHERE r.api_key_id = key.id AND ${toCondition(scope)} LIMIT ${COUNT_TAKE}) u
+    GROUP BY key.id`;
+  return new Map(counted.map(({ id, count }) => [id, count]));
+}
+
+function rangeOf({ from, to }: UsageScope): UsageRange {
+  return { from: from ?? BEGINNING, to: to ?? null };
 }
 
 async function assertSortable(database: Database, { minCost: _, ...scope }: UsageScope): Promise<void> {
-  if (scope.id !== undefined || (await countOf(database, scope)) <= USAGE_SORTED_ROWS_MAX) return;
-  throw wrongField("orderBy", `sorts ${USAGE_SORTED_ROWS_MAX} rows at most: ask for a shorter time, or for fewer keys or models`);
+  if (scope.id === undefined && (await countIn(database, scope, rangeOf(scope))) > USAGE_SORTED_ROWS_MAX) throw tooManyToSort();
+}
+
+async function findUnsortable(
+  database: Database,
+  { minCost: _, ...scope }: UsageScope,
+  apiKeyIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (scope.id !== undefined) return new Set();
+  const counts = await countsOfKeys(database, scope, apiKeyIds, rangeOf(scope));
+  return new Set(apiKeyIds.filter((id) => (counts.get(id) ?? 0) > USAGE_SORTED_ROWS_MAX));
+}
+
+function tooManyToSort(): AppError {
+  return wrongField("orderBy", `sorts ${USAGE_SORTED_ROWS_MAX} rows at most: ask for a shorter time, or for fewer keys or models`);
 }
 
 /** What comes after a row in the order; or before it, which is after it in the opposite one. */

@@ -9,7 +9,7 @@
 import type { Database } from "../../store/database.js";
 import { Prisma } from "../../store/generated/prisma/client.js";
 import type { Modality, UsageStatus } from "../../store/generated/prisma/enums.js";
-import type { UsageScope } from "./usage-filter.js";
+import { ofKeys, type UsageScope } from "./usage-filter.js";
 
 export const USAGE_GROUPINGS = ["hour", "day", "model", "key", "status", "modality"] as const;
 export type UsageGrouping = (typeof USAGE_GROUPINGS)[number];
@@ -49,13 +49,16 @@ const BY_MODEL = 2;
 const SUMMED = Prisma.sql`start, api_key_id, model, modality, outcome, requests, cost_nanocredits, input_tokens, output_tokens,
   response_times, first_token_times`;
 
-/** The most expensive groups first, at most `limit`. A scope with `minCost` or `id` is for `readRows`. */
+/** How many groups are read at most: in all, or of each key. Those of keys are grouped by it, too. */
+export type GroupLimit = { readonly groups: number } | { readonly groupsOfKey: number };
+
+/** The most expensive groups first. A scope with `minCost` or `id` is for `readRows`. */
 export function readRollUps(
   database: Database,
   scope: UsageScope,
   range: UsageRange,
   groupBy: ReadonlySet<UsageGrouping>,
-  limit: number,
+  limit: GroupLimit,
 ): Promise<UsageSums[]> {
   const byKey = groupBy.has("key") || scope.apiKeyIds !== undefined || scope.either !== undefined;
   const byModel = groupBy.has("model") || scope.models !== undefined || scope.either !== undefined;
@@ -83,13 +86,30 @@ export function readRollUps(
   return readGroups(database, scope, parts, groupBy, limit);
 }
 
+/** How many there are, however many; regardless of what they cost and which one is asked for. */
+export async function countIn(database: Database, scope: UsageScope, range: UsageRange): Promise<number> {
+  const [sums] = await readRollUps(database, scope, range, new Set(), { groups: 1 });
+  return Number(sums?.requests ?? 0n);
+}
+
+/** The same of each key that has any. */
+export async function countsOfKeys(
+  database: Database,
+  scope: UsageScope,
+  apiKeyIds: readonly string[],
+  range: UsageRange,
+): Promise<ReadonlyMap<string, number>> {
+  const counts = await readRollUps(database, ofKeys(scope, apiKeyIds), range, new Set(["key"]), { groups: apiKeyIds.length });
+  return new Map(counts.map(({ apiKeyId, requests }) => [apiKeyId as string, Number(requests)]));
+}
+
 /** The same of the rows themselves, one by one: for what no roll-up knows of. */
 export function readRows(
   database: Database,
   scope: UsageScope,
   { from, to }: UsageRange,
   groupBy: ReadonlySet<UsageGrouping>,
-  limit: number,
+  limit: GroupLimit,
 ): Promise<UsageSums[]> {
   const { id, minCost } = scope;
   const cost = minCost === undefined ? Prisma.empty : Prisma.sql` AND cost_nanocredits >= ${minCost}`;
@@ -114,7 +134,7 @@ function readGroups(
   scope: UsageScope,
   parts: readonly Prisma.Sql[],
   groupBy: ReadonlySet<UsageGrouping>,
-  limit: number,
+  limit: GroupLimit,
 ): Promise<UsageSums[]> {
   const nothing = (type: Prisma.Sql) => Prisma.sql`NULL::${type}`;
   const when = (grouping: UsageGrouping, column: Prisma.Sql, type: Prisma.Sql) => (groupBy.has(grouping) ? column : nothing(type));
@@ -129,27 +149,28 @@ function readGroups(
     ...(groupBy.has("status") ? [Prisma.sql`outcome <> 'failed'`] : []),
     ...(either ? [Prisma.sql`(model = ANY (${[...either.models]}::text[]) OR api_key_id = ANY (${[...either.apiKeyIds]}::uuid[]))`] : []),
   ];
-  // A place for each column, whether or not it is grouped by. Without any group there is one row, whatever is found.
+  const ofKey = "groupsOfKey" in limit ? Prisma.sql`PARTITION BY "apiKeyId"` : Prisma.empty;
   return database.prisma.$queryRaw<UsageSums[]>`
     SELECT * FROM (
-      SELECT ${hasTime ? start : nothing(Prisma.sql`timestamptz`)} AS start,
-        ${when("key", Prisma.sql`nullif(api_key_id, ${NO_KEY}::uuid)::text`, Prisma.sql`text`)} AS "apiKeyId",
-        ${when("model", Prisma.sql`model`, Prisma.sql`text`)} AS model,
-        ${when("modality", Prisma.sql`modality::text`, Prisma.sql`text`)} AS modality,
-        ${when("status", Prisma.sql`outcome::text`, Prisma.sql`text`)} AS status,
-        coalesce(sum(requests) FILTER (WHERE outcome <> 'failed'), 0)::bigint AS requests,
-        coalesce(sum(requests) FILTER (WHERE outcome = 'failed'), 0)::bigint AS failures,
-        coalesce(sum(cost_nanocredits), 0)::bigint AS "costNanocredits",
-        coalesce(sum(input_tokens), 0)::bigint AS "inputTokens",
-        coalesce(sum(output_tokens), 0)::bigint AS "outputTokens",
-        coalesce(sum(response_times), 0)::text AS "responseTimes",
-        coalesce(sum(first_token_times), 0)::text AS "firstTokenTimes"
-      FROM (${Prisma.join(parts, " UNION ALL ")}) part
-      ${conditions.length === 0 ? Prisma.empty : Prisma.sql`WHERE ${Prisma.join(conditions, " AND ")}`}
-      ${groupBy.size === 0 ? Prisma.empty : Prisma.sql`GROUP BY 1, 2, 3, 4, 5`}
-    ) sums ${groupBy.size === 0 ? Prisma.empty : Prisma.sql`WHERE requests > 0 OR failures > 0`}
-    ORDER BY "costNanocredits" DESC, requests DESC, start, "apiKeyId", model, modality, status
-    LIMIT ${limit}`;
+      SELECT *, row_number() OVER (${ofKey} ORDER BY "costNanocredits" DESC, requests DESC, start, "apiKeyId", model, modality, status) AS place
+      FROM (
+        SELECT ${hasTime ? start : nothing(Prisma.sql`timestamptz`)} AS start,
+          ${when("key", Prisma.sql`nullif(api_key_id, ${NO_KEY}::uuid)::text`, Prisma.sql`text`)} AS "apiKeyId",
+          ${when("model", Prisma.sql`model`, Prisma.sql`text`)} AS model,
+          ${when("modality", Prisma.sql`modality::text`, Prisma.sql`text`)} AS modality,
+          ${when("status", Prisma.sql`outcome::text`, Prisma.sql`text`)} AS status,
+          coalesce(sum(requests) FILTER (WHERE outcome <> 'failed'), 0)::bigint AS requests,
+          coalesce(sum(requests) FILTER (WHERE outcome = 'failed'), 0)::bigint AS failures,
+          coalesce(sum(cost_nanocredits), 0)::bigint AS "costNanocredits",
+          coalesce(sum(input_tokens), 0)::bigint AS "inputTokens",
+          coalesce(sum(output_tokens), 0)::bigint AS "outputTokens",
+          coalesce(sum(response_times), 0)::text AS "responseTimes",
+          coalesce(sum(first_token_times), 0)::text AS "firstTokenTimes"
+        FROM (${Prisma.join(parts, " UNION ALL ")}) part
+        ${conditions.length === 0 ? Prisma.empty : Prisma.sql`WHERE ${Prisma.join(conditions, " AND ")}`}
+        ${groupBy.size === 0 ? Prisma.empty : Prisma.sql`GROUP BY 1, 2, 3, 4, 5`}
+      ) sums ${groupBy.size === 0 ? Prisma.empty : Prisma.sql`WHERE requests > 0 OR failures > 0`}
+    ) placed WHERE place <= ${"groupsOfKey" in limit ? limit.groupsOfKey : limit.groups} ORDER BY place`;
 }
 
 function anyOf(conditions: readonly Prisma.Sql[]): Prisma.Sql {

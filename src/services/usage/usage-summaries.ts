@@ -1,13 +1,25 @@
 /** Usage in sum: requests, costs, tokens, times and failures by hour or day, model, key, status and modality (docs/spec/usage.md#summary). */
 import type { RequestContext } from "../../context.js";
-import { wrongField } from "../../errors.js";
+import { type AppError, wrongField } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
+import { groupBy as groupItems } from "../../lib/group-by.js";
 import { USAGE_DAYS_DEFAULT } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { Modality, UsageStatus } from "../../store/generated/prisma/enums.js";
-import { readableBy } from "./usage.js";
-import { scopeOf, type UsageFilter, type UsageScope } from "./usage-filter.js";
-import { quantileOf, readHistogram, readRollUps, readRows, type UsageGrouping, type UsageRange, type UsageSums } from "./usage-roll-ups.js";
+import { requireAccount } from "../access/permissions.js";
+import { areReadTogether, eachOf, readableBy } from "./usage.js";
+import { ofKeys, scopeOf, type UsageFilter, type UsageScope } from "./usage-filter.js";
+import {
+  countIn,
+  countsOfKeys,
+  quantileOf,
+  readHistogram,
+  readRollUps,
+  readRows,
+  type UsageGrouping,
+  type UsageRange,
+  type UsageSums,
+} from "./usage-roll-ups.js";
 
 /** Unspecified: how far a summary reaches, in days, and one by the hour. */
 export const USAGE_SUMMARY_DAYS_MAX = 366;
@@ -20,6 +32,10 @@ export const USAGE_SUMMED_ROWS_MAX = 50_000;
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+const NOTHING: UsageSums = {
+  ...{ start: null, apiKeyId: null, model: null, modality: null, status: null },
+  ...{ requests: 0n, failures: 0n, costNanocredits: 0n, inputTokens: 0n, outputTokens: 0n, responseTimes: "0", firstTokenTimes: "0" },
+};
 
 export interface UsageTimes {
   readonly p50: number;
@@ -67,18 +83,41 @@ export class UsageSummaries {
   /** By time first, and then the most expensive one first. */
   async summary(ctx: RequestContext, query: UsageSummaryQuery): Promise<UsageGroup[]> {
     const accountId = readableBy(ctx, query.apiKeyId);
-    const groupBy = new Set(query.groupBy);
-    if (groupBy.size < query.groupBy.length) throw wrongField("groupBy", "holds something twice");
-    if (groupBy.has("hour") && groupBy.has("day")) throw wrongField("groupBy", "is by HOUR or by DAY, not by both");
-    const first = query.first ?? USAGE_GROUPS_DEFAULT;
-    if (first < 1 || first > USAGE_GROUPS_MAX) throw wrongField("first", `must be from 1 to ${USAGE_GROUPS_MAX}`);
-    const scope = await scopeOf(this.database, accountId, query.filter, query.apiKeyId);
-    const range = this.rangeOf(scope, groupBy);
-    const isOfRows = scope.minCost !== undefined || scope.id !== undefined;
-    if (scope.minCost !== undefined && scope.id === undefined) await this.assertFew(scope, range);
-    const sums = await (isOfRows ? readRows : readRollUps)(this.database, scope, range, groupBy, first);
-    const groups = sums.map((row) => toGroup(row, !isOfRows && !groupBy.has("status") && scope.statuses === undefined));
-    return groupBy.has("hour") || groupBy.has("day") ? groups.sort((one, other) => Number(one.from) - Number(other.from)) : groups;
+    const wanted = toWanted(query);
+    const { scope, range } = await this.scopeOf(accountId, query, wanted.groupBy);
+    if (isCountedFirst(scope) && (await countIn(this.database, scope, range)) > USAGE_SUMMED_ROWS_MAX) throw tooManyToSum();
+    const sums = await reading(scope)(this.database, scope, range, wanted.groupBy, { groups: wanted.first });
+    return toGroups(sums, scope, wanted.groupBy);
+  }
+
+  /** The summary of each of these keys, or why it is refused. */
+  async summariesOfKeys(
+    ctx: RequestContext,
+    apiKeyIds: readonly string[],
+    query: Omit<UsageSummaryQuery, "apiKeyId">,
+  ): Promise<ReadonlyMap<string, UsageGroup[] | Error>> {
+    if (!areReadTogether(ctx, apiKeyIds)) return eachOf(apiKeyIds, (apiKeyId) => this.summary(ctx, { ...query, apiKeyId }));
+    const { groupBy, first } = toWanted(query);
+    const { scope, range } = await this.scopeOf(requireAccount(ctx).accountId, query, groupBy);
+    const counts = isCountedFirst(scope) ? await countsOfKeys(this.database, scope, apiKeyIds, range) : new Map<string, number>();
+    const isFew = (id: string) => (counts.get(id) ?? 0) <= USAGE_SUMMED_ROWS_MAX;
+    const ofFew = ofKeys(scope, apiKeyIds.filter(isFew));
+    const sums = await reading(scope)(this.database, ofFew, range, new Set([...groupBy, "key"]), { groupsOfKey: first });
+    const byKey = groupItems(sums, ({ apiKeyId }) => apiKeyId);
+    const groupsOf = (id: string) => {
+      const own = byKey.get(id) ?? (groupBy.size === 0 ? [NOTHING] : []);
+      return toGroups(groupBy.has("key") ? own : own.map((row) => ({ ...row, apiKeyId: null })), scope, groupBy);
+    };
+    return new Map(apiKeyIds.map((id) => [id, isFew(id) ? groupsOf(id) : tooManyToSum()]));
+  }
+
+  private async scopeOf(
+    accountId: string,
+    { filter, apiKeyId }: UsageSummaryQuery,
+    groupBy: ReadonlySet<UsageGrouping>,
+  ): Promise<{ readonly scope: UsageScope; readonly range: UsageRange }> {
+    const scope = await scopeOf(this.database, accountId, filter, apiKeyId);
+    return { scope, range: this.rangeOf(scope, groupBy) };
   }
 
   /** Without a beginning, the hour that lies 30 days before the end. */
@@ -91,16 +130,39 @@ export class UsageSummaries {
       throw wrongField("from", `may lie ${daysMax} days before the end of a summary${groupBy.has("hour") ? " by the hour" : ""} at most`);
     return range;
   }
+}
 
-  /** Costs of single rows are in no roll-up, how many rows there are is. */
-  private async assertFew({ minCost: _, ...scope }: UsageScope, range: UsageRange): Promise<void> {
-    const [sums] = await readRollUps(this.database, scope, range, new Set(), 1);
-    if ((sums?.requests ?? 0n) <= USAGE_SUMMED_ROWS_MAX) return;
-    throw wrongField(
-      "minCost",
-      `can be summed up of ${USAGE_SUMMED_ROWS_MAX} rows at most: ask for a shorter time, or for fewer keys or models`,
-    );
-  }
+function toWanted({ groupBy: names, first = USAGE_GROUPS_DEFAULT }: UsageSummaryQuery) {
+  const groupBy = new Set(names);
+  if (groupBy.size < names.length) throw wrongField("groupBy", "holds something twice");
+  if (groupBy.has("hour") && groupBy.has("day")) throw wrongField("groupBy", "is by HOUR or by DAY, not by both");
+  if (first < 1 || first > USAGE_GROUPS_MAX) throw wrongField("first", `must be from 1 to ${USAGE_GROUPS_MAX}`);
+  return { groupBy, first };
+}
+
+/** Costs of single rows are in no roll-up, how many rows there are is. */
+function isCountedFirst({ minCost, id }: UsageScope): boolean {
+  return minCost !== undefined && id === undefined;
+}
+
+function isOfRows({ minCost, id }: UsageScope): boolean {
+  return minCost !== undefined || id !== undefined;
+}
+
+function reading(scope: UsageScope): typeof readRollUps {
+  return isOfRows(scope) ? readRows : readRollUps;
+}
+
+function tooManyToSum(): AppError {
+  return wrongField(
+    "minCost",
+    `can be summed up of ${USAGE_SUMMED_ROWS_MAX} rows at most: ask for a shorter time, or for fewer keys or models`,
+  );
+}
+
+function toGroups(sums: readonly UsageSums[], scope: UsageScope, groupBy: ReadonlySet<UsageGrouping>): UsageGroup[] {
+  const groups = sums.map((row) => toGroup(row, !isOfRows(scope) && !groupBy.has("status") && scope.statuses === undefined));
+  return groupBy.has("hour") || groupBy.has("day") ? groups.sort((one, other) => Number(one.from) - Number(other.from)) : groups;
 }
 
 function toGroup(sums: UsageSums, tellsFailures: boolean): UsageGroup {

@@ -2,6 +2,7 @@
 import type { RequestContext } from "../../context.js";
 import { invalidInput, notFound, wrongField } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
+import { groupBy } from "../../lib/group-by.js";
 import { isUuid } from "../../lib/ids.js";
 import { toCreditsNumber } from "../../lib/money.js";
 import { setOwnValue } from "../../lib/own-values.js";
@@ -10,7 +11,7 @@ import type { UsageQuantities } from "../../lib/usage.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
-import type { UsageRecordModel } from "../../store/generated/prisma/models.js";
+import type { AppUsageDailyModel, UsageRecordModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, requireAccount, requirePermission } from "../access/permissions.js";
 import { scopeOf, toWhere, type UsageFilter, type UsageScope } from "./usage-filter.js";
 import { readPage, readPagesOfKeys, type SelectedUsage, type UsageOrder } from "./usage-lists.js";
@@ -79,22 +80,17 @@ export class UsageRecords {
     return readPage(this.database, await this.scope(ctx, query), query.page, query.orderBy ?? NEWEST_FIRST, select);
   }
 
-  /** The list of each of these keys. */
+  /** The list of each of these keys, or why it is refused. */
   async listsOfKeys(
     ctx: RequestContext,
     apiKeyIds: readonly string[],
     query: Omit<UsageQuery, "apiKeyId">,
     select: Prisma.UsageRecordSelect,
-  ): Promise<ReadonlyMap<string, Page<SelectedUsage>>> {
+  ): Promise<ReadonlyMap<string, Page<SelectedUsage> | Error>> {
     const { page, orderBy = NEWEST_FIRST } = query;
-    const [first, ...others] = apiKeyIds;
-    const isNewest = orderBy.field === "timestamp" && !orderBy.isAscending && !page.after && !page.before;
-    if (first !== undefined && others.length > 0 && isNewest) {
-      requirePermission(ctx, "usage");
-      return readPagesOfKeys(this.database, await this.scope(ctx, query), apiKeyIds, page, select);
-    }
-    const lists = apiKeyIds.map(async (apiKeyId) => [apiKeyId, await this.listSelected(ctx, { ...query, apiKeyId }, select)] as const);
-    return new Map(await Promise.all(lists));
+    if (!areReadTogether(ctx, apiKeyIds) || page.after || page.before)
+      return eachOf(apiKeyIds, (apiKeyId) => this.listSelected(ctx, { ...query, apiKeyId }, select));
+    return readPagesOfKeys(this.database, await this.scope(ctx, query), apiKeyIds, page, orderBy, select);
   }
 
   /** Those of the account with these ids, with what is selected of them. */
@@ -141,6 +137,23 @@ export function firstDayOf(now: Date, days: number): Date {
   return new Date(new Date(now.getTime() - (days - 1) * DAY_MS).toISOString().slice(0, 10));
 }
 
+/** One at a time, each key is read as far as the caller may: its own key's rows need no permission. */
+export function areReadTogether(ctx: RequestContext, apiKeyIds: readonly string[]): boolean {
+  const caller = requireAccount(ctx);
+  return apiKeyIds.length > 1 && (!isKeyCaller(caller) || caller.permissions.has("usage"));
+}
+
+/** What `read` answers for each, or why it does not. */
+export async function eachOf<Value>(
+  ids: readonly string[],
+  read: (id: string) => Promise<Value>,
+): Promise<ReadonlyMap<string, Value | Error>> {
+  const answers = await Promise.allSettled(ids.map(read));
+  return new Map(
+    answers.map((answer, index) => [ids[index] as string, answer.status === "fulfilled" ? answer.value : (answer.reason as Error)]),
+  );
+}
+
 /** The account whose usage is asked for; `apiKeyId`: that key's alone. */
 export function readableBy(ctx: RequestContext, apiKeyId: string | undefined): string {
   const caller = requireAccount(ctx);
@@ -181,31 +194,40 @@ export class AppUsages {
 
   /** NOT_FOUND for what is no publishable key of the caller's account. A revoked one has its history still. */
   async daily(ctx: RequestContext, appKeyId: string, query: { readonly days?: number | undefined }): Promise<AppUsage> {
-    const { accountId } = requirePermission(ctx, "usage");
-    await this.assertOwned(accountId, appKeyId);
-    const asOf = this.clock.now();
-    const rows = await this.database.prisma.appUsageDaily.findMany({
-      where: { appKeyId, day: { gte: firstDayOf(asOf, query.days ?? USAGE_DAILY_DAYS_DEFAULT) } },
-      orderBy: [{ day: "desc" }, { model: "asc" }],
-    });
-    return {
-      asOf,
-      days: rows.map(({ day, model, requests, costNanocredits }) => ({
-        date: day.toISOString().slice(0, 10),
-        model,
-        requests,
-        costNanocredits,
-      })),
-      totalRequests: rows.reduce((total, { requests }) => total + requests, 0),
-      totalCostNanocredits: rows.reduce((total, { costNanocredits }) => total + costNanocredits, 0n),
-    };
+    const [usage] = (await this.dailyOf(ctx, [appKeyId], query)).values();
+    if (!usage) throw notFound("app");
+    return usage;
   }
 
-  private async assertOwned(accountId: string, appKeyId: string): Promise<void> {
-    const isId = isUuid(appKeyId);
-    const where = { id: appKeyId, accountId, type: "publishable" } as const;
-    if (!isId || (await this.database.prisma.apiKey.count({ where })) === 0) throw notFound("app");
+  /** Of those of these keys that are publishable ones of the caller's account. */
+  async dailyOf(
+    ctx: RequestContext,
+    appKeyIds: readonly string[],
+    query: { readonly days?: number | undefined },
+  ): Promise<ReadonlyMap<string, AppUsage>> {
+    const { accountId } = requirePermission(ctx, "usage");
+    const where = { id: { in: appKeyIds.filter(isUuid) }, accountId, type: "publishable" } as const;
+    const apps = await this.database.prisma.apiKey.findMany({ where, select: { id: true } });
+    const asOf = this.clock.now();
+    const rows = await this.database.prisma.appUsageDaily.findMany({
+      where: { appKeyId: { in: apps.map(({ id }) => id) }, day: { gte: firstDayOf(asOf, query.days ?? USAGE_DAILY_DAYS_DEFAULT) } },
+      orderBy: [{ day: "desc" }, { model: "asc" }],
+    });
+    const byApp = groupBy(rows, ({ appKeyId }) => appKeyId);
+    return new Map(apps.map(({ id }) => [id, toAppUsage(byApp.get(id) ?? [], asOf)]));
   }
+}
+
+function toAppUsage(rows: readonly AppUsageDailyModel[], asOf: Date): AppUsage {
+  return {
+    asOf,
+    days: rows.map(({ day, model, requests, costNanocredits }) => ({
+      ...{ model, requests, costNanocredits },
+      date: day.toISOString().slice(0, 10),
+    })),
+    totalRequests: rows.reduce((total, { requests }) => total + requests, 0),
+    totalCostNanocredits: rows.reduce((total, { costNanocredits }) => total + costNanocredits, 0n),
+  };
 }
 
 // Usage as everybody outside sees it (docs/spec/usage.md#rows): one list of columns for JSON, CSV and webhooks alike.

@@ -15,6 +15,7 @@ import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { WebhookDeliveryModel, WebhookEndpointModel } from "../../store/generated/prisma/models.js";
 import { requireKeyManager } from "../access/permissions.js";
 import { distinct, storableText } from "../requests/input.js";
+import { readDeliveriesOf, type SelectedDelivery } from "./deliveries.js";
 import { WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX, WEBHOOK_TEST_INTERVAL_MS } from "./limits.js";
 import type { WebhookListeners } from "./listeners.js";
 import { TEST_EVENT, testMessage, WEBHOOK_EVENTS, type WebhookBody, type WebhookEvent } from "./messages.js";
@@ -79,9 +80,6 @@ const IDENTITY = { id: true, createdAt: true } as const;
 /** An endpoint with what was selected of it. */
 export type SelectedEndpoint = Pick<WebhookEndpointModel, keyof typeof IDENTITY>;
 
-/** A delivery with what was selected of it. */
-export type SelectedDelivery = Pick<WebhookDeliveryModel, keyof typeof IDENTITY>;
-
 export class Webhooks {
   constructor(private readonly deps: WebhooksDependencies) {}
 
@@ -120,11 +118,20 @@ export class Webhooks {
     page: PageRequest,
     select: Prisma.WebhookDeliverySelect,
   ): Promise<Page<SelectedDelivery>> {
+    const [deliveries] = (await this.listDeliveriesOf(ctx, [endpointId], page, select)).values();
+    if (!deliveries) throw notFound("webhook endpoint");
+    return deliveries;
+  }
+
+  /** The same of each of these endpoints that is the account's: two statements, however many there are. */
+  async listDeliveriesOf(
+    ctx: RequestContext,
+    endpointIds: readonly string[],
+    page: PageRequest,
+    select: Prisma.WebhookDeliverySelect,
+  ): Promise<ReadonlyMap<string, Page<SelectedDelivery>>> {
     const { accountId } = requireKeyManager(ctx);
-    await this.findOwned(accountId, endpointId);
-    const { where: older, ...query } = newestFirst(page);
-    const rows = await this.deliveries.findMany({ where: { endpointId, ...older }, select: { ...select, ...IDENTITY }, ...query });
-    return toPage(rows, page, () => this.deliveries.count({ where: { endpointId }, take: COUNT_TAKE }));
+    return readDeliveriesOf(this.deps.database, accountId, endpointIds.filter(isUuid), page, select);
   }
 
   /** Those of the account's endpoints with these ids. */
