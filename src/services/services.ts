@@ -269,6 +269,7 @@ export function createServices(
     agents: new Agents({ database, modelRepository, catalog, repositories, upToDate, clock }),
     agentSync: new AgentSync({ database, repositories, events, clock }),
     apiKeys,
+    apps,
     appUsage: new AppUsages(database, clock),
     audio: new AudioGeneration({ catalog, contentCache, speech, music }),
     authorizations: new Authorizations({

@@ -2,6 +2,7 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { toGlobalId } from "../../src/graphql/global-ids.js";
 import { databaseOf } from "../e2e/money.js";
 import {
   ApproveAuthorizationDocument,
@@ -14,8 +15,11 @@ import {
   type CreateAuthorizationRequestInput,
   DenyAuthorizationDocument,
   ExchangeAuthorizationCodeDocument,
+  MyAuthorizationRequestDocument,
   MyNewestApiKeyDocument,
+  NodesOfAuthorizationDocument,
   RegisterAppDocument,
+  RevokeApiKeyDocument,
 } from "../operations/generated/graphql.js";
 import { createClient, createKey } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -42,7 +46,7 @@ function browser(who: Person): Target {
 
 async function ask(input: Partial<CreateAuthorizationRequestInput> = {}): Promise<AuthorizationRequestShownFragment> {
   const answer = await execute(browser(person), CreateAuthorizationRequestDocument, { input: { redirectUrl: REDIRECT, ...input } });
-  return ok(answer).createAuthorizationRequest;
+  return ok(answer).createAuthorizationRequest.authorizationRequest;
 }
 
 function approve(who: Person, input: ApproveAuthorizationInput) {
@@ -65,19 +69,24 @@ it("is written down, shown again, narrowed, and approved once", async () => {
   });
 
   expect(request).toEqual({
-    id: expect.any(String),
+    id: toGlobalId("AuthorizationRequest", request.restId),
+    restId: expect.any(String),
     redirectHost: "app.example",
     isRedirectRegistered: true,
     expiresAt: expect.stringMatching(/Z$/),
-    app: { appKeyId, name: "Sketchpad", owner: { handle: "owner", githubUsername: null } },
+    decidedAt: null,
+    app: { id: toGlobalId("App", appKeyId), restId: appKeyId, name: "Sketchpad", owner: { handle: "owner", githubUsername: null } },
     asked: { models: ["acme/chat"], creditBudget: "2.5", expiresInDays: 7, permissions: ["PROFILE", "USAGE"] },
     creditBudgetMax: "2.5",
   });
   const shown = await execute(browser(person), AuthorizationRequestByIdDocument, { id: request.id });
-  expect(ok(shown).authorizationRequest).toEqual(request);
+  const own = await execute(browser(person), MyAuthorizationRequestDocument, { id: request.restId });
+  expect([ok(shown).authorizationRequest, ok(own).me.authorizationRequest]).toEqual([request, request]);
   const input: ApproveAuthorizationInput = { id: request.id, creditBudget: "0.5", permissions: ["USAGE"], models: null };
-  const url = new URL(ok(await approve(person, input)).approveAuthorization.redirectTo);
+  const { authorizationRequest: decided, redirectTo } = ok(await approve(person, input)).approveAuthorization;
+  const url = new URL(redirectTo);
 
+  expect(decided).toEqual({ id: request.id, decidedAt: expect.stringMatching(/Z$/) });
   const told = new URLSearchParams(url.hash.slice(1));
   expect([...told.keys()]).toEqual(["api_key", "state"]);
   const current = (await createClient(app.baseUrl, told.get("api_key")).get("/account/key")).json();
@@ -89,7 +98,8 @@ it("is written down, shown again, narrowed, and approved once", async () => {
 it("is granted no more than the account has, as on the page", async () => {
   const poor = await signUp(app);
   const asked = { input: { redirectUrl: REDIRECT, creditBudget: "2" } };
-  const create = async () => ok(await execute(browser(poor), CreateAuthorizationRequestDocument, asked)).createAuthorizationRequest;
+  const create = async () =>
+    ok(await execute(browser(poor), CreateAuthorizationRequestDocument, asked)).createAuthorizationRequest.authorizationRequest;
   const request = await create();
 
   const refused = await approve(poor, { id: request.id, creditBudget: "1.5" });
@@ -109,9 +119,10 @@ it("is granted no more than the account has, as on the page", async () => {
 it("is denied", async () => {
   const { id } = await ask({ state: "s" });
 
-  const url = new URL(ok(await deny(person, id)).denyAuthorization.redirectTo);
+  const { authorizationRequest, redirectTo } = ok(await deny(person, id)).denyAuthorization;
 
-  expect(url.href).toBe("https://app.example/cb#error=access_denied&state=s");
+  expect(redirectTo).toBe("https://app.example/cb#error=access_denied&state=s");
+  expect(authorizationRequest).toEqual({ id, decidedAt: expect.stringMatching(/Z$/) });
 });
 
 it("gives an app with a challenge a code, which is exchanged once", async () => {
@@ -124,11 +135,21 @@ it("gives an app with a challenge a code, which is exchanged once", async () => 
     execute(nobody, ExchangeAuthorizationCodeDocument, { input: { code, redirectUrl: REDIRECT, codeVerifier: verifier } });
 
   const wrong = await exchange("w".repeat(43));
+  const elsewhere = await execute(nobody, ExchangeAuthorizationCodeDocument, {
+    input: { code, redirectUrl: "https://other.example", codeVerifier },
+  });
+  const nowhere = await execute(nobody, ExchangeAuthorizationCodeDocument, { input: { code, redirectUrl: "", codeVerifier } });
   const right = await exchange(codeVerifier);
   const again = await exchange(codeVerifier);
 
-  expect(codes(wrong)).toEqual(["BAD_REQUEST"]);
-  expect(ok(right).exchangeAuthorizationCode).toEqual({
+  const refusals = [wrong, elsewhere, nowhere].flatMap(({ errors = [] }) => errors);
+  expect(refusals.map(({ extensions }) => [extensions.code, extensions.param])).toEqual([
+    ["BAD_REQUEST", "codeVerifier"],
+    ["BAD_REQUEST", "redirectUrl"],
+    ["BAD_REQUEST", "redirectUrl"],
+  ]);
+  for (const { message } of refusals) expect(message).toMatch(/^(?:codeVerifier|redirectUrl)\b/);
+  expect(ok(right).exchangeAuthorizationCode.token).toEqual({
     accessToken: expect.stringMatching(/^sk_\w{43}$/),
     scope: ["BALANCE"],
     expiresIn: 30 * 86_400,
@@ -143,6 +164,7 @@ describe("refuses", () => {
     const askAs = async (target: Target) => [
       await execute(target, CreateAuthorizationRequestDocument, { input: { redirectUrl: REDIRECT } }),
       await execute(target, AuthorizationRequestByIdDocument, { id }),
+      await execute(target, NodesOfAuthorizationDocument, { ids: [id] }),
       await execute(target, ApproveAuthorizationDocument, { input: { id } }),
       await execute(target, DenyAuthorizationDocument, { input: { id } }),
     ];
@@ -152,7 +174,7 @@ describe("refuses", () => {
       [publishable.key, "FORBIDDEN"],
       [null, "UNAUTHORIZED"],
     ] as const) {
-      expect((await askAs({ ...nobody, key })).map(codes)).toEqual([[code], [code], [code], [code]]);
+      expect((await askAs({ ...nobody, key })).map(codes)).toEqual([[code], [code], [code], [code], [code]]);
     }
   });
 
@@ -163,6 +185,7 @@ describe("refuses", () => {
       expect(codes(await execute(browser(who), AuthorizationRequestByIdDocument, { id }))).toEqual(["NOT_FOUND"]);
       expect(codes(await approve(who, { id }))).toEqual(["NOT_FOUND"]);
       expect(codes(await deny(who, id))).toEqual(["NOT_FOUND"]);
+      expect(ok(await execute(browser(who), NodesOfAuthorizationDocument, { ids: [id] })).nodes).toEqual([null]);
     }
     expect(codes(await execute(browser(person), AuthorizationRequestByIdDocument, { id: "no-id" }))).toEqual(["NOT_FOUND"]);
   });
@@ -201,6 +224,25 @@ describe("refuses", () => {
   });
 });
 
+it("is found again by its id until it is decided, and its app by any account", async () => {
+  const appKey = await createKey(app, { type: "publishable", name: "Found again" });
+  const request = await ask({ appKey: appKey.key });
+  const ids = [request.id, request.app?.id ?? "", toGlobalId("AuthorizationRequest", "no-id"), toGlobalId("App", person.accountId)];
+  const find = async (target: Target) => ok(await execute(target, NodesOfAuthorizationDocument, { ids })).nodes;
+
+  const before = await find(browser(person));
+  await deny(person, request.restId);
+  const after = await find(browser(person));
+  await execute({ ...nobody, key: app.key }, RevokeApiKeyDocument, { id: appKey.id });
+  const revoked = await find(browser(person));
+
+  const shownApp = { __typename: "App", id: request.app?.id, restId: appKey.id, name: "Found again", owner: { handle: "owner" } };
+  const { id, restId } = request;
+  expect(before).toEqual([{ __typename: "AuthorizationRequest", id, restId, redirectHost: "app.example" }, shownApp, null, null]);
+  expect(after).toEqual([null, shownApp, null, null]);
+  expect(revoked).toEqual([null, shownApp, null, null]);
+});
+
 it("leaves a key that is listed with its origin and its app, which has registered where it returns to", async () => {
   const owner = { ...nobody, key: app.key };
   const input: CreateApiKeyInput = { name: "Sketchpad", type: "PUBLISHABLE", redirectUrls: [REDIRECT] };
@@ -214,7 +256,13 @@ it("leaves a key that is listed with its origin and its app, which has registere
   expect(me.apiKeys?.edges[0]?.node).toEqual({
     name: "Sketchpad",
     origin: "REDIRECT_FLOW",
-    app: { id: created.apiKey.restId, name: "Sketchpad" },
+    appId: created.apiKey.restId,
+    app: {
+      id: toGlobalId("App", created.apiKey.restId),
+      restId: created.apiKey.restId,
+      name: "Sketchpad",
+      owner: { handle: "owner", githubUsername: null },
+    },
     redirectUrls: [],
   });
   const change = (redirectUrls: readonly string[]) =>

@@ -3,7 +3,8 @@
 import { createClient } from "graphql-ws";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { createUserCode } from "../../src/services/authorizations/device-codes.js";
+import { toGlobalId } from "../../src/graphql/global-ids.js";
+import { createUserCode, formatUserCode } from "../../src/services/authorizations/device-codes.js";
 import { USER_CODE_GUESSES_PER_MINUTE } from "../../src/services/authorizations/limits.js";
 import { databaseOf } from "../e2e/money.js";
 import {
@@ -18,6 +19,7 @@ import {
   DenyDeviceAuthorizationDocument,
   DeviceAuthorizationByCodeDocument,
   DeviceAuthorizationChangedDocument,
+  NodesOfAuthorizationDocument,
   RedeemDeviceCodeDocument,
   UserInfoDocument,
 } from "../operations/generated/graphql.js";
@@ -72,40 +74,43 @@ function deny(who: Person, userCode: string) {
 
 it("begins, shows, narrows, approves and hands the key over", async () => {
   const { key: clientId, id } = await createKey(app, { name: "Notebook", type: "publishable" });
-  const device = await ask({ clientId, scope: "usage balance" });
+  const device = await ask({ clientId, scope: ["USAGE", "BALANCE"] });
   expect(device).toMatchObject({
     expiresIn: 1_800,
     interval: 5,
     verificationUriComplete: `${device.verificationUri}?user_code=${device.userCode}`,
   });
   expect(await redeem(device.deviceCode)).toEqual({
-    __typename: "DeviceTokenRefusal",
-    error: "AUTHORIZATION_PENDING",
-    description: expect.stringMatching(/\S/),
-    interval: 5,
+    token: null,
+    refusal: { error: "AUTHORIZATION_PENDING", description: expect.stringMatching(/\S/), interval: 5 },
   });
-  expect(await redeem(device.deviceCode)).toMatchObject({ error: "SLOW_DOWN", interval: 10 });
+  expect(await redeem(device.deviceCode)).toMatchObject({ refusal: { error: "SLOW_DOWN", interval: 10 } });
 
   const seen = ok(await find(person, device.userCode)).deviceAuthorization;
   const narrowed: Partial<ApproveDeviceAuthorizationInput> = { models: ["chat"], creditBudget: "0.5", expiresInDays: 2 };
   const approved = await approve(person, { userCode: device.userCode, permissions: ["USAGE"], ...narrowed });
 
   expect(seen).toMatchObject({
+    id: toGlobalId("DeviceAuthorization", device.userCode),
+    restId: device.userCode,
     status: "PENDING",
     clientAddress: "127.0.0.1",
-    app: { appKeyId: id, name: "Notebook", owner: { handle: "owner", githubUsername: null } },
+    app: { restId: id, name: "Notebook", owner: { handle: "owner", githubUsername: null } },
     asked: { models: null, creditBudget: "5", expiresInDays: 30, permissions: ["USAGE", "BALANCE"] },
     granted: null,
     decidedAt: null,
   });
-  expect(ok(approved).approveDeviceAuthorization).toMatchObject({
+  expect(ok(approved).approveDeviceAuthorization.deviceAuthorization).toMatchObject({
     status: "APPROVED",
     granted: { models: ["acme/chat"], creditBudget: "0.5", expiresInDays: 2, permissions: ["USAGE"] },
   });
   const token = await redeem(device.deviceCode);
-  expect(token).toEqual({ __typename: "DeviceToken", accessToken: expect.stringMatching(/^sk_/), scope: ["USAGE"], expiresIn: 172_800 });
-  expect(await redeem(device.deviceCode)).toMatchObject({ error: "INVALID_GRANT", interval: null });
-  const key = token.__typename === "DeviceToken" ? token.accessToken : null;
+  expect(token).toEqual({
+    token: { accessToken: expect.stringMatching(/^sk_/), scope: ["USAGE"], expiresIn: 172_800 },
+    refusal: null,
+  });
+  expect(await redeem(device.deviceCode)).toMatchObject({ token: null, refusal: { error: "INVALID_GRANT", interval: null } });
+  const key = token.token?.accessToken ?? null;
   const { me } = ok(await execute({ ...app, key }, CurrentApiKeyDocument));
   expect(me.currentApiKey).toMatchObject({ name: "Notebook", creditBudget: "0.5" });
 });
@@ -113,21 +118,26 @@ it("begins, shows, narrows, approves and hands the key over", async () => {
 it("denies, and takes null for what is left out", async () => {
   const [denied, approved] = [await ask(), await ask({ scope: null, clientId: null })];
 
-  expect(ok(await deny(person, denied.userCode)).denyDeviceAuthorization).toEqual({ status: "DENIED" });
+  expect(ok(await deny(person, denied.userCode)).denyDeviceAuthorization).toEqual({ deviceAuthorization: { status: "DENIED" } });
   const input = { userCode: approved.userCode, models: null, creditBudget: null, expiresInDays: null, permissions: null };
-  expect(ok(await approve(person, input)).approveDeviceAuthorization).toMatchObject({
+  expect(ok(await approve(person, input)).approveDeviceAuthorization.deviceAuthorization).toMatchObject({
     app: null,
     granted: { models: null, creditBudget: "5", expiresInDays: 30, permissions: [] },
   });
-  expect(await redeem(denied.deviceCode)).toMatchObject({ error: "ACCESS_DENIED", interval: null });
+  expect(await redeem(denied.deviceCode)).toMatchObject({ refusal: { error: "ACCESS_DENIED", interval: null } });
 });
 
 it("refuses with the codes of the errors that REST has", async () => {
-  const { userCode } = await ask({ scope: "usage" });
+  const { userCode } = await ask({ scope: ["USAGE"] });
+  const refusal = async (input: CreateDeviceAuthorizationInput) =>
+    (await execute(nobody, CreateDeviceAuthorizationDocument, { input })).errors?.[0];
 
-  expect(codes(await execute(nobody, CreateDeviceAuthorizationDocument, { input: { clientId: "pk_unknown" } }))).toEqual(["BAD_REQUEST"]);
-  expect(codes(await execute(nobody, CreateDeviceAuthorizationDocument, { input: { scope: "keys" } }))).toEqual(["BAD_REQUEST"]);
-  expect(await redeem("unknown")).toMatchObject({ error: "INVALID_GRANT" });
+  expect(await refusal({ clientId: "pk_unknown" })).toMatchObject({
+    message: expect.stringMatching(/^clientId /),
+    extensions: { code: "BAD_REQUEST", param: "clientId" },
+  });
+  expect((await refusal({ scope: ["KEYS"] }))?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "scope" });
+  expect(await redeem("unknown")).toMatchObject({ refusal: { error: "INVALID_GRANT" } });
   expect(codes(await find(person, "BCDF-GHJKL"))).toEqual(["BAD_REQUEST"]);
   expect(codes(await find(person, createUserCode()))).toEqual(["NOT_FOUND"]);
   expect(codes(await approve(person, { userCode, creditBudget: "5.000000001" }))).toEqual(["BAD_REQUEST"]);
@@ -160,6 +170,19 @@ it("lets people decide and nobody else, and asks one thing at a time", async () 
   expect(ok(await find(person, userCode)).deviceAuthorization.status).toBe("PENDING");
 });
 
+it("is found again by its id, by whoever may see it", async () => {
+  const [{ userCode }, decided] = [await ask(), await ask()];
+  await deny(await signUp(app), decided.userCode);
+  const ids = [userCode, decided.userCode, userCode.toLowerCase(), "no code"].map((code) => toGlobalId("DeviceAuthorization", code));
+  const shown = { __typename: "DeviceAuthorization", id: ids[0], restId: userCode, status: "PENDING" };
+
+  const found = await execute(browser(person), NodesOfAuthorizationDocument, { ids });
+
+  expect(ok(found).nodes).toEqual([shown, null, null, null]);
+  expect(codes(await execute(app, NodesOfAuthorizationDocument, { ids }))).toEqual(["FORBIDDEN"]);
+  expect(codes(await execute(nobody, NodesOfAuthorizationDocument, { ids }))).toEqual(["UNAUTHORIZED"]);
+});
+
 it("counts wrong codes, whatever they are sent to, for that account alone", async () => {
   const [guesser, { userCode }] = [await signUp(app), await ask()];
   for (let index = 0; index < USER_CODE_GUESSES_PER_MINUTE - 2; index += 1) {
@@ -168,8 +191,11 @@ it("counts wrong codes, whatever they are sent to, for that account alone", asyn
   expect(codes(await deny(guesser, createUserCode()))).toEqual(["NOT_FOUND"]);
   expect(codes(await approve(guesser, { userCode: createUserCode() }))).toEqual(["NOT_FOUND"]);
 
+  const ids = Array.from({ length: 100 }, () => toGlobalId("DeviceAuthorization", formatUserCode(createUserCode())));
+  const many = await execute(browser(guesser), NodesOfAuthorizationDocument, { ids });
   const refused = await find(guesser, userCode);
 
+  expect(codes(many)).toEqual(["RATE_LIMITED"]);
   expect(codes(refused)).toEqual(["RATE_LIMITED"]);
   expect(refused.errors?.[0]?.extensions.retryAfterSeconds).toBeGreaterThan(0);
   expect(codes(await find(person, userCode))).toEqual([]);

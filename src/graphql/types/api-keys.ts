@@ -7,9 +7,10 @@ import type { SelectedApiKey, ShownWorth } from "../../services/api-keys/api-key
 import { createApiKeyInput, updateApiKeyInput } from "../../services/api-keys/api-keys-input.js";
 import { builder } from "../builder.js";
 import { readId } from "../global-ids.js";
-import { batchedBy, batchedByMap } from "../loaders.js";
+import { batchedBy } from "../loaders.js";
 import { byId, Node, nodesReadBy } from "../nodes.js";
 import { selectionOf } from "../selection.js";
+import { App, appOf } from "./apps.js";
 
 const NEEDS_KEYS = "Needs a secret key with the permission KEYS.";
 
@@ -40,18 +41,9 @@ const ApiKeyOrigin = builder.enumType("ApiKeyOrigin", {
   } as const,
 });
 
-const ApiKeyApp = builder.objectRef<{ readonly id: string; readonly name: string }>("ApiKeyApp").implement({
-  description: "The app that a key was granted to.",
-  fields: (t) => ({
-    id: t.exposeID("id", { description: "The REST id of its app key, which is another account's as a rule." }),
-    name: t.exposeString("name", { description: "What the app is called now." }),
-  }),
-});
-
 type KeyInTree = KeyTerms & { readonly id: string; readonly ancestorIds: string[] };
 
 const worthOf = batchedBy<KeyInTree, ShownWorth>((ctx, keys) => ctx.services.apiKeys.worthsOf(ctx, keys));
-const nameOfApp = batchedByMap((ctx, ids) => ctx.services.apiKeys.namesOfApps(ctx, ids));
 
 export const ApiKey = builder.prismaObject("ApiKey", {
   description: "An API key of the caller's account. Its value is shown once, by `createApiKey`.",
@@ -143,13 +135,18 @@ export const ApiKey = builder.prismaObject("ApiKey", {
       select: { origin: true },
       resolve: ({ origin }) => origin,
     }),
+    appId: t.exposeID("appKeyId", {
+      nullable: true,
+      description:
+        "The REST id of the app that it was granted to, which is that of its app key. Null: none, or one that does not say who it is.",
+    }),
     app: t.field({
-      type: ApiKeyApp,
+      type: App,
       nullable: true,
       description: "The app that it was granted to. Null: none, or one that does not say who it is.",
       select: { appKeyId: true, name: true },
       resolve: async ({ appKeyId, name }, _args, ctx) =>
-        appKeyId === null ? null : { id: appKeyId, name: (await nameOfApp(ctx, appKeyId)) ?? name },
+        appKeyId === null ? null : ((await appOf(ctx, appKeyId)) ?? { id: appKeyId, name, owner: null }),
     }),
     redirectUrls: t.exposeStringList("redirectUrls", {
       description: "Of an app key: where its consent flow may return to. Empty: anywhere that is safe.",

@@ -153,14 +153,6 @@ export class ApiKeys {
     });
   }
 
-  /** What apps are called, by the id of their app key. Apps show their names to whoever they ask. */
-  async namesOfApps(ctx: RequestContext, appKeyIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    requireAccount(ctx);
-    const where = { id: { in: [...appKeyIds] }, type: "publishable" as const };
-    const apps = await this.database.prisma.apiKey.findMany({ where, select: { id: true, name: true } });
-    return new Map(apps.map(({ id, name }) => [id, name]));
-  }
-
   private countOf(where: Prisma.ApiKeyWhereInput): Promise<number> {
     return this.database.prisma.apiKey.count({ where, take: COUNT_TAKE });
   }

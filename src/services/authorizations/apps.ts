@@ -1,17 +1,26 @@
 /** Apps, by their app keys (docs/spec/authorization.md#app-keys): what a person is told of whoever asks them. */
+import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import { isWellFormedApiKey } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
+import { isUuid } from "../../lib/ids.js";
 import type { Database } from "../../store/database.js";
+import { requireAccount } from "../access/permissions.js";
 import type { ApiKeyCache } from "../api-keys/api-key-cache.js";
 
 export interface App {
-  readonly appKeyId: string;
+  /** Of its app key. */
+  readonly id: string;
   readonly name: string;
   readonly owner: { readonly handle: string; readonly githubUsername: string | null };
   /** Empty: none is registered. */
   readonly redirectUrls: readonly string[];
 }
+
+const APP = {
+  ...{ id: true, name: true, redirectUrls: true, expiresAt: true },
+  account: { select: { handle: true, githubUsername: true } },
+} as const;
 
 export class Apps {
   constructor(
@@ -34,11 +43,20 @@ export class Apps {
 
   /** The app as it is now; null when its key has expired or been revoked since. */
   async find(where: { readonly hash: Uint8Array<ArrayBuffer> } | { readonly id: string }): Promise<App | null> {
-    const row = await this.database.prisma.apiKey.findUnique({
-      where: { ...where, type: "publishable", revokedAt: null },
-      include: { account: { select: { handle: true, githubUsername: true } } },
-    });
+    const row = await this.database.prisma.apiKey.findUnique({ where: { ...where, type: "publishable", revokedAt: null }, select: APP });
     if (!row || (row.expiresAt !== null && row.expiresAt <= this.clock.now())) return null;
-    return { appKeyId: row.id, name: row.name, owner: row.account, redirectUrls: row.redirectUrls };
+    return toApp(row);
   }
+
+  /** Apps by the ids of their app keys, those whose key has ended too. Any account may ask: apps say who they are to whoever they ask. */
+  async getMany(ctx: RequestContext, ids: readonly string[]): Promise<ReadonlyMap<string, App>> {
+    requireAccount(ctx);
+    const where = { id: { in: ids.filter(isUuid) }, type: "publishable" } as const;
+    const rows = await this.database.prisma.apiKey.findMany({ where, select: APP });
+    return new Map(rows.map((row) => [row.id, toApp(row)]));
+  }
+}
+
+function toApp({ id, name, redirectUrls, account: owner }: Omit<App, "owner"> & { readonly account: App["owner"] }): App {
+  return { id, name, owner, redirectUrls };
 }

@@ -79,7 +79,7 @@ export class AuthorizationCodes {
   async exchange(_ctx: RequestContext, input: ExchangeCodeInput): Promise<IssuedToken> {
     // Before the transaction: within one, another connection of the embedded database would wait for its end.
     const app = input.client_id === undefined ? null : await this.apps.findByKey(input.client_id);
-    const client = app?.appKeyId ?? null;
+    const client = app?.id ?? null;
     const { prisma } = this.database;
     const outcome = await prisma.$transaction((transaction) => this.decide(input, client, transaction)).catch(refuse);
     if (outcome.kind === "issued") {
@@ -135,19 +135,19 @@ function refuse(error: unknown): never {
 }
 
 function refused(description: string): { readonly kind: "refused"; readonly error: OAuthError } {
-  return { kind: "refused", error: new OAuthError("invalid_grant", description) };
+  return { kind: "refused", error: new OAuthError("invalid_grant", description, "code") };
 }
 
 /** `client` is the app that asks, by its app key. */
 function objectionTo(row: AuthorizationCodeModel, input: ExchangeCodeInput, client: string | null): OAuthError | null {
   if (row.appKeyId !== null && row.appKeyId !== client) {
-    return new OAuthError("invalid_client", "client_id is not the app key that the code was asked for with.");
+    return new OAuthError("invalid_client", "client_id is not the app key that the code was asked for with.", "client_id");
   }
   if (row.redirectUrl !== input.redirect_uri) {
-    return new OAuthError("invalid_grant", "redirect_uri is not the address that the code was asked for with.");
+    return new OAuthError("invalid_grant", "redirect_uri is not the address that the code was asked for with.", "redirect_uri");
   }
   if (!answersChallenge(input.code_verifier, row.codeChallenge)) {
-    return new OAuthError("invalid_grant", "code_verifier does not fit the code_challenge.");
+    return new OAuthError("invalid_grant", "code_verifier does not fit the code_challenge.", "code_verifier");
   }
   return null;
 }

@@ -11,7 +11,7 @@
  */
 import * as z from "zod";
 import type { RequestContext, SessionCaller } from "../../context.js";
-import { conflict, invalidInput, notFound } from "../../errors.js";
+import { AppError, conflict, invalidInput, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
@@ -55,10 +55,14 @@ export interface AuthorizationRequest {
   /** Nanocredits: the most that can be granted now. 0: the account has none. */
   readonly creditBudgetMax: bigint;
   readonly expiresAt: Date;
+  /** Null: it waits. */
+  readonly decidedAt: Date | null;
 }
 
 /** The person's answer: where the browser goes from here. */
 export interface AuthorizationAnswer {
+  /** What was decided. */
+  readonly request: AuthorizationRequest;
   /** The app's address, with the key or the code in it: it must not be kept. */
   readonly redirectTo: string;
 }
@@ -108,9 +112,9 @@ export class Authorizations {
     const { authorizationRequest } = this.parts.database.prisma;
     const now = this.parts.clock.now();
     const { state, codeChallenge } = input;
-    const request = { redirectUrl: redirect.text, appKeyId: app?.appKeyId ?? null, terms: toStoredTerms(asked), state, codeChallenge };
+    const request = { redirectUrl: redirect.text, appKeyId: app?.id ?? null, terms: toStoredTerms(asked), state, codeChallenge };
     await this.tidy(sessionId, now);
-    const { id, expiresAt } = await authorizationRequest.create({
+    const row = await authorizationRequest.create({
       data: {
         id: createId(),
         accountId,
@@ -120,14 +124,29 @@ export class Authorizations {
         expiresAt: new Date(now.getTime() + AUTHORIZATION_REQUEST_MINUTES * 60_000),
       },
     });
-    return { id, ...checked, creditBudgetMax: await this.mostOf(accountId, asked), expiresAt };
+    return toRequest(row, checked, await this.balanceOf(row));
   }
 
   /** A request that waits for this session's decision. NOT_FOUND for any other session's, CONFLICT when it is decided. */
   async get(ctx: RequestContext, id: string): Promise<AuthorizationRequest> {
     const row = await this.findOpen(requireSession(ctx), id);
     const checked = await this.examineAgain(toStoredRequest(row));
-    return { id, ...checked, creditBudgetMax: await this.mostOf(row.accountId, checked.asked), expiresAt: row.expiresAt };
+    return toRequest(row, checked, await this.balanceOf(row));
+  }
+
+  /** Those with these ids that wait for this session's decision, and whose app has not withdrawn. */
+  async getMany(ctx: RequestContext, ids: readonly string[]): Promise<AuthorizationRequest[]> {
+    const { accountId, sessionId } = requireSession(ctx);
+    const where = {
+      ...{ id: { in: ids.filter(isUuid) }, accountId, sessionId },
+      ...{ decidedAt: null, expiresAt: { gt: this.parts.clock.now() } },
+    };
+    const rows = await this.parts.database.prisma.authorizationRequest.findMany({ where });
+    const requests = rows.map(async (row) => {
+      const checked = await this.examineAgain(toStoredRequest(row)).catch(nullIfRefused);
+      return checked ? [toRequest(row, checked, await this.balanceOf(row))] : [];
+    });
+    return (await Promise.all(requests)).flat();
   }
 
   /**
@@ -136,42 +155,50 @@ export class Authorizations {
    */
   async approve(ctx: RequestContext, { id, ...choice }: ApproveAuthorizationInput): Promise<AuthorizationAnswer> {
     const caller = requireSession(ctx);
-    const request = toStoredRequest(await this.findOpen(caller, id));
-    const { app, redirect, asked } = await this.examineAgain(request);
-    const balance = await this.parts.accounts.balanceOf(caller.accountId);
+    const row = await this.findOpen(caller, id);
+    const checked = await this.examineAgain(toStoredRequest(row));
+    const { app, redirect, asked } = checked;
+    const balance = await this.balanceOf(row);
     const grant: KeyGrant = {
       accountId: caller.accountId,
       origin: "redirect_flow",
-      appKeyId: app?.appKeyId ?? null,
+      appKeyId: app?.id ?? null,
       name: app?.name ?? redirect.host,
       terms: narrowTerms((model) => this.parts.catalog.known(caller, model, "models"), asked, choice satisfies GrantChoice, balance),
     };
     const { codes, apiKeys } = this.parts;
-    const { codeChallenge, state } = request;
+    const { codeChallenge, state } = toStoredRequest(row);
     if (codeChallenge !== null) {
-      const code = await this.decide(id, (transaction) => codes.issue({ grant, redirectUrl: redirect.text, codeChallenge }, transaction));
-      return { redirectTo: withQuery(redirect.text, toParameters({ code, state, iss: this.issuer })) };
+      const { decidedAt, result: code } = await this.decide(id, (transaction) =>
+        codes.issue({ grant, redirectUrl: redirect.text, codeChallenge }, transaction),
+      );
+      const redirectTo = withQuery(redirect.text, toParameters({ code, state, iss: this.issuer }));
+      return { request: toRequest({ ...row, decidedAt }, checked, balance), redirectTo };
     }
-    const { apiKey, key } = await this.decide(id, (transaction) => apiKeys.mintGranted(grant, transaction));
-    apiKeys.announceGranted(apiKey.id);
-    return { redirectTo: withFragment(redirect.text, toParameters({ api_key: key, state })) };
+    const { decidedAt, result: minted } = await this.decide(id, (transaction) => apiKeys.mintGranted(grant, transaction));
+    apiKeys.announceGranted(minted.apiKey.id);
+    const redirectTo = withFragment(redirect.text, toParameters({ api_key: minted.key, state }));
+    return { request: toRequest({ ...row, decidedAt }, checked, balance), redirectTo };
   }
 
   /** Step 3. Rejects as `approve` does. */
   async deny(ctx: RequestContext, { id }: DenyAuthorizationInput): Promise<AuthorizationAnswer> {
-    const request = toStoredRequest(await this.findOpen(requireSession(ctx), id));
-    const { redirect } = await this.examineAgain(request);
-    await this.decide(id, async () => undefined);
-    const { codeChallenge, state } = request;
+    const row = await this.findOpen(requireSession(ctx), id);
+    const { codeChallenge, state } = toStoredRequest(row);
+    const checked = await this.examineAgain(toStoredRequest(row));
+    const { redirect } = checked;
+    const balance = await this.balanceOf(row);
+    const { decidedAt } = await this.decide(id, async () => undefined);
+    const request = toRequest({ ...row, decidedAt }, checked, balance);
     const refusal = { error: "access_denied", state };
     const told = withFragment("", toParameters(refusal));
     // Decisions have it in the fragment, OAuth clients look for it in the query (RFC 6749 4.1.2.1): those are told there too.
-    if (codeChallenge === null) return { redirectTo: redirect.text + told };
-    return { redirectTo: withQuery(redirect.text, toParameters({ ...refusal, iss: this.issuer })) + told };
+    if (codeChallenge === null) return { request, redirectTo: redirect.text + told };
+    return { request, redirectTo: withQuery(redirect.text, toParameters({ ...refusal, iss: this.issuer })) + told };
   }
 
-  private async mostOf(accountId: string, asked: GrantTerms): Promise<bigint> {
-    return grantableBudget(asked, await this.parts.accounts.balanceOf(accountId));
+  private balanceOf({ accountId }: Pick<AuthorizationRequestModel, "accountId">): Promise<bigint> {
+    return this.parts.accounts.balanceOf(accountId);
   }
 
   /** Forgets what has expired, and the oldest of a session that asks without end. */
@@ -211,17 +238,31 @@ export class Authorizations {
   }
 
   /** Writes the decision down together with what follows from it, once. */
-  private decide<Result>(id: string, follow: (transaction: DecisionTransaction) => Promise<Result>): Promise<Result> {
+  private decide<Result>(
+    id: string,
+    follow: (transaction: DecisionTransaction) => Promise<Result>,
+  ): Promise<{ readonly decidedAt: Date; readonly result: Result }> {
     const { database, clock } = this.parts;
+    const decidedAt = clock.now();
     return database.prisma.$transaction(async (transaction) => {
-      const { count } = await transaction.authorizationRequest.updateMany({
-        where: { id, decidedAt: null },
-        data: { decidedAt: clock.now() },
-      });
+      const { count } = await transaction.authorizationRequest.updateMany({ where: { id, decidedAt: null }, data: { decidedAt } });
       if (count === 0) throw decided();
-      return follow(transaction);
+      return { decidedAt, result: await follow(transaction) };
     });
   }
+}
+
+function toRequest(
+  { id, expiresAt, decidedAt }: Pick<AuthorizationRequestModel, "id" | "expiresAt" | "decidedAt">,
+  checked: CheckedRequest,
+  balance: bigint,
+): AuthorizationRequest {
+  return { id, ...checked, creditBudgetMax: grantableBudget(checked.asked, balance), expiresAt, decidedAt };
+}
+
+function nullIfRefused(error: unknown): null {
+  if (error instanceof AppError && error.code === "BAD_REQUEST") return null;
+  throw error;
 }
 
 /** An app that has registered addresses is answered there only. */

@@ -33,7 +33,7 @@ import {
 } from "../api-keys/grant-terms.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { App, Apps } from "./apps.js";
-import { type DeviceCodes, formatUserCode, parseUserCode, type UserCodeGuesses } from "./device-codes.js";
+import { type DeviceCodes, formatUserCode, isUserCode, parseUserCode, type UserCodeGuesses } from "./device-codes.js";
 import { type DeviceToken, type DeviceTokenAnswer, type Redemption, refuse } from "./device-redemption.js";
 import { DEVICE_FIELD_CHARS_MAX } from "./limits.js";
 import { OAuthError } from "./oauth-error.js";
@@ -60,8 +60,7 @@ export const denyDeviceAuthorizationInput = z.strictObject({ userCode: userCodeT
 export const approveDeviceAuthorizationInput = grantChoice.extend({ userCode: userCodeText });
 export type ApproveDeviceAuthorizationInput = z.output<typeof approveDeviceAuthorizationInput>;
 
-export const DEVICE_STATUSES = ["pending", "approved", "denied", "used", "expired"] as const;
-export type DeviceStatus = (typeof DEVICE_STATUSES)[number];
+export type DeviceStatus = "pending" | "approved" | "denied" | "used" | "expired";
 
 /** What the device needs to know; the device code is in this answer and nowhere else. */
 export interface NewDevice {
@@ -79,6 +78,8 @@ export interface NewDevice {
 
 /** What a person is shown of a device that asks. */
 export interface DeviceAuthorization {
+  /** The user code, by which alone it is known. */
+  readonly id: string;
   /** XXXX-XXXX. */
   readonly userCode: string;
   readonly status: DeviceStatus;
@@ -126,10 +127,10 @@ export class DeviceAuthorizations {
   async create(ctx: RequestContext, { clientId, scope }: CreateDeviceAuthorizationInput): Promise<NewDevice> {
     const { apps, codes, verificationUri } = this.deps;
     const app = clientId ? await apps.findByKey(clientId) : null;
-    if (clientId && !app) throw new OAuthError("invalid_client", INVALID_CLIENT);
+    if (clientId && !app) throw new OAuthError("invalid_client", INVALID_CLIENT, "client_id");
     const { row, deviceCode } = await codes.create({
       clientAddress: ctx.clientAddress,
-      appKeyId: app?.appKeyId ?? null,
+      appKeyId: app?.id ?? null,
       scope: parseScope(scope ?? ""),
     });
     const userCode = formatUserCode(row.userCode);
@@ -156,7 +157,7 @@ export class DeviceAuthorizations {
     const client = clientId ? await apps.findByKey(clientId) : null;
     if (clientId && !client) return refuse("invalid_client", INVALID_CLIENT);
     const row = await codes.findByDeviceCode(deviceCode);
-    if (!row || (client && client.appKeyId !== row.appKeyId)) return refuse("invalid_grant", "There is no such device code.");
+    if (!row || (client && client.id !== row.appKeyId)) return refuse("invalid_grant", "There is no such device code.");
     const answer = await redemption.poll(row, async () =>
       row.appKeyId ? ((await apps.find({ id: row.appKeyId }))?.name ?? null) : UNNAMED,
     );
@@ -168,6 +169,18 @@ export class DeviceAuthorizations {
   async find(ctx: RequestContext, typed: string): Promise<DeviceAuthorization> {
     const { accountId } = requireSession(ctx);
     return this.toView(await this.look(ctx, accountId, typed), accountId);
+  }
+
+  /** As `find`, each by its user code as it is shown. Wrong ones are counted, and are not in the answer. */
+  async getMany(ctx: RequestContext, userCodes: readonly string[]): Promise<DeviceAuthorization[]> {
+    const { accountId } = requireSession(ctx);
+    const found: DeviceAuthorization[] = [];
+    // One after the other: whoever guesses is refused at the first that is one too many.
+    for (const userCode of userCodes.filter(isUserCode)) {
+      const row = await this.seek(ctx, accountId, userCode);
+      if (row) found.push(await this.toView(row, accountId));
+    }
+    return found;
   }
 
   /**
@@ -230,20 +243,24 @@ export class DeviceAuthorizations {
     return this.deps.codes.sweep();
   }
 
-  /** Codes that somebody else decided on, that have expired or whose app is gone are as unknown as made up ones. */
   private async look(ctx: RequestContext, accountId: string, typed: string): Promise<DeviceAuthorizationModel> {
-    const { apps, codes, guesses } = this.deps;
-    const userCode = parseUserCode(typed);
-    const row = await guesses.count(ctx, accountId, async () => {
-      const known = await codes.findByUserCode(userCode);
-      if (!known || !this.isShownTo(known, accountId)) return null;
-      return known.appKeyId === null || (await apps.find({ id: known.appKeyId })) ? known : null;
-    });
+    const row = await this.seek(ctx, accountId, typed);
     if (!row)
       throw new AppError("NOT_FOUND", "No device shows this code, or it is no longer good. Look at the device again.", {
         param: "userCode",
       });
     return row;
+  }
+
+  /** Codes that somebody else decided on, that have expired or whose app is gone are as unknown as made up ones. */
+  private seek(ctx: RequestContext, accountId: string, typed: string): Promise<DeviceAuthorizationModel | null> {
+    const { apps, codes, guesses } = this.deps;
+    const userCode = parseUserCode(typed);
+    return guesses.count(ctx, accountId, async () => {
+      const known = await codes.findByUserCode(userCode);
+      if (!known || !this.isShownTo(known, accountId)) return null;
+      return known.appKeyId === null || (await apps.find({ id: known.appKeyId })) ? known : null;
+    });
   }
 
   private isShownTo(row: DeviceAuthorizationModel, accountId: string): boolean {
@@ -282,8 +299,10 @@ export class DeviceAuthorizations {
   private async toView(row: DeviceAuthorizationModel, accountId: string): Promise<DeviceAuthorization> {
     const isOwn = row.accountId === accountId;
     const asked = this.askedTerms(row);
+    const userCode = formatUserCode(row.userCode);
     return {
-      userCode: formatUserCode(row.userCode),
+      id: userCode,
+      userCode,
       status: this.statusOf(row),
       app: row.appKeyId === null ? null : await this.deps.apps.find({ id: row.appKeyId }),
       asked,
@@ -300,6 +319,6 @@ export class DeviceAuthorizations {
 
 function parseScope(scope: string): readonly GrantablePermission[] {
   const parsed = permissionList.safeParse(scope.replace(/(?<![^\s,])account:/g, ""));
-  if (!parsed.success) throw new OAuthError("invalid_scope", `The scope may hold ${GRANTABLE_PERMISSIONS.join(", ")}.`);
+  if (!parsed.success) throw new OAuthError("invalid_scope", `The scope may hold ${GRANTABLE_PERMISSIONS.join(", ")}.`, "scope");
   return parsed.data;
 }

@@ -39,6 +39,12 @@ export function formatUserCode(userCode: string): string {
   return `${userCode.slice(0, LENGTH / 2)}-${userCode.slice(LENGTH / 2)}`;
 }
 
+/** Whether it is written as codes are shown. */
+export function isUserCode(text: string): boolean {
+  const userCode = text.replace("-", "");
+  return PATTERN.test(userCode) && formatUserCode(userCode) === text;
+}
+
 /** What was typed, as it is stored; in any case, with or without dash and spaces. Throws BAD_REQUEST for what can be no code. */
 export function parseUserCode(typed: string): string {
   const userCode = typed.replace(SEPARATORS, "").toUpperCase();

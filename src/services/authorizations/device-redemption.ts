@@ -10,15 +10,13 @@ import type { ApiKeys } from "../api-keys/api-keys.js";
 import { fromStoredTerms, type GrantablePermission, type StoredTerms } from "../api-keys/grant-terms.js";
 import { DEVICE_POLL_TOLERANCE_MS, DEVICE_SLOW_DOWN_SECONDS } from "./limits.js";
 
-export const DEVICE_TOKEN_ERRORS = [
-  "authorization_pending",
-  "slow_down",
-  "access_denied",
-  "expired_token",
-  "invalid_grant",
-  "invalid_client",
-] as const;
-export type DeviceTokenError = (typeof DEVICE_TOKEN_ERRORS)[number];
+export type DeviceTokenError =
+  | "authorization_pending"
+  | "slow_down"
+  | "access_denied"
+  | "expired_token"
+  | "invalid_grant"
+  | "invalid_client";
 
 export interface DeviceToken {
   readonly kind: "token";

@@ -16,7 +16,9 @@ export class OAuthError extends AppError {
   constructor(
     readonly error: OAuthErrorName,
     description: string,
+    /** The parameter that is wrong, by its registered name. */
+    param?: string,
   ) {
-    super("BAD_REQUEST", description);
+    super("BAD_REQUEST", description, { ...(param !== undefined && { param }) });
   }
 }

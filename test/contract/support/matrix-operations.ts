@@ -70,7 +70,7 @@ export const OPERATIONS: readonly Operation[] = [
     refusal: "BAD_REQUEST",
     graphql: {
       field: "Mutation.createAuthorizationRequest",
-      document: mutation("createAuthorizationRequest", "id"),
+      document: mutation("createAuthorizationRequest", "authorizationRequest { id }"),
       input: { redirectUrl: "javascript:alert(1)" },
     },
   },
@@ -78,6 +78,11 @@ export const OPERATIONS: readonly Operation[] = [
     needs: "session",
     refusal: "NOT_FOUND",
     graphql: { field: "Query.authorizationRequest", document: `{ authorizationRequest(id: "${NOBODY}") { id } }` },
+  },
+  {
+    needs: "session",
+    refusal: "NOT_FOUND",
+    graphql: { field: "Account.authorizationRequest", document: me(`authorizationRequest(id: "${NOBODY}") { id }`) },
   },
   {
     needs: "session",

@@ -398,9 +398,10 @@ describe("a person", () => {
     const seen = await devices.find(ctx, asked.userCode.toLowerCase().replace("-", " "));
 
     expect(seen).toEqual({
+      id: asked.userCode,
       userCode: asked.userCode,
       status: "pending",
-      app: expect.objectContaining({ appKeyId: id, name: "Notebook" }),
+      app: expect.objectContaining({ id, name: "Notebook" }),
       asked: { models: null, creditBudget: 5n * CREDIT, expiresInDays: 30, permissions: ["profile"] },
       creditBudgetMax: 5n * CREDIT,
       granted: null,
