@@ -77,7 +77,7 @@ function toBody(document: Document): { readonly contentType: Readonly<Record<str
     JSON.stringify(document, (_name, value) => (value instanceof Blob ? null : value)),
   );
   body.set("map", JSON.stringify(Object.fromEntries(files.map(({ path }, index) => [index, [path]]))));
-  files.forEach(({ file }, index) => void body.set(String(index), file, "file"));
+  files.forEach(({ file }, index) => void body.set(String(index), file, file instanceof File ? file.name : "file"));
   return { contentType: { "graphql-preflight": "1" }, body };
 }
 

@@ -1,17 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { EditImageDocument, GenerateImageDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { imagesObject, imageUsage, picture } from "../support/pictures.js";
 import { errorReply, json } from "../support/upstream-replies.js";
-import { type Answer, codes, execute, field } from "./client.js";
-
-const PAYLOAD = `
-  createdAt
-  images { base64 url contentType revisedPrompt }
-  receipt { generationId modelId modelUsedId cost held usageSource usage { outputImageTokens } warnings }
-`;
-const GENERATE = `mutation ($input: GenerateImageInput!) { generateImage(input: $input) { ${PAYLOAD} } }`;
-const EDIT = `mutation ($input: EditImageInput!) { editImage(input: $input) { ${PAYLOAD} } }`;
+import { codes, execute, ok } from "./client.js";
 
 let app: TestApp;
 let png: Buffer;
@@ -25,26 +18,15 @@ afterAll(async () => {
   await app.close();
 });
 
-/** A mutation with files, as the GraphQL multipart request specification has it. */
-async function upload(query: string, input: Record<string, unknown>, files: Readonly<Record<string, Uint8Array>>): Promise<Answer> {
-  const form = new FormData();
-  form.set("operations", JSON.stringify({ query, variables: { input } }));
-  const paths = Object.keys(files);
-  form.set("map", JSON.stringify(Object.fromEntries(paths.map((path, index) => [index, [`variables.input.${path}`]]))));
-  paths.forEach((path, index) => void form.set(String(index), new Blob([new Uint8Array(files[path] ?? [])]), "../picture.png"));
-  const response = await fetch(`${app.baseUrl}/graphql`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${app.key}`, "graphql-preflight": "1" },
-    body: form,
-  });
-  return (await response.json()) as Answer;
+function file(content: Uint8Array): File {
+  return new File([new Uint8Array(content)], "../picture.png");
 }
 
 describe("generateImage", () => {
   it("answers the picture and its receipt", async () => {
     app.upstream.replyNext(json(imagesObject([png], imageUsage(10, 0, 272))));
 
-    const answer = await execute(app, GENERATE, {
+    const answer = await execute(app, GenerateImageDocument, {
       input: {
         model: "acme/image-tokens",
         prompt: "A fox",
@@ -56,7 +38,7 @@ describe("generateImage", () => {
       },
     });
 
-    expect(field(answer, "generateImage")).toEqual({
+    expect(ok(answer).generateImage).toEqual({
       createdAt: expect.stringMatching(/^\d{4}-/),
       images: [{ base64: png.toString("base64"), url: null, contentType: "image/png", revisedPrompt: null }],
       receipt: {
@@ -83,16 +65,18 @@ describe("generateImage", () => {
   it("answers links when they are asked for, and the format too", async () => {
     app.upstream.replyNext(json(imagesObject([png])));
 
-    const answer = await execute(app, GENERATE, { input: { prompt: "A fox", responseFormat: "URL", outputFormat: "JPEG" } });
+    const answer = await execute(app, GenerateImageDocument, { input: { prompt: "A fox", responseFormat: "URL", outputFormat: "JPEG" } });
 
-    const [image] = field<{ images: { url: string }[] }>(answer, "generateImage").images;
+    const [image] = ok(answer).generateImage.images;
     expect(image).toMatchObject({ base64: null, contentType: "image/jpeg", url: expect.stringMatching(/\/media\/[0-9a-f]{16}$/) });
   });
 
   it("refuses what REST refuses, with its own names", async () => {
-    const answer = await execute(app, GENERATE, { input: { prompt: "", size: "64x4097", n: 11, images: ["ftp://a.example/"] } });
-    const guarded = await execute(app, GENERATE, { input: { prompt: "a", images: ["https://127.0.0.1/"] } });
-    const twice = await execute(app, GENERATE, { input: { prompt: "a", extra: { negative_prompt: "b" } } });
+    const answer = await execute(app, GenerateImageDocument, {
+      input: { prompt: "", size: "64x4097", n: 11, images: ["ftp://a.example/"] },
+    });
+    const guarded = await execute(app, GenerateImageDocument, { input: { prompt: "a", images: ["https://127.0.0.1/"] } });
+    const twice = await execute(app, GenerateImageDocument, { input: { prompt: "a", extra: { negative_prompt: "b" } } });
 
     expect(codes(answer)).toEqual(["BAD_REQUEST"]);
     expect(answer.errors?.[0]?.extensions.details).toMatchObject({
@@ -105,19 +89,20 @@ describe("generateImage", () => {
   it("costs nothing when the upstream fails, or nobody asks", async () => {
     app.upstream.replyNext(errorReply(500));
 
-    expect(codes(await execute(app, GENERATE, { input: { prompt: "a" } }))).toEqual(["UPSTREAM_ERROR"]);
-    expect(codes(await execute({ ...app, key: null }, GENERATE, { input: { prompt: "a" } }))).toEqual(["UNAUTHORIZED"]);
+    expect(codes(await execute(app, GenerateImageDocument, { input: { prompt: "a" } }))).toEqual(["UPSTREAM_ERROR"]);
+    expect(codes(await execute({ ...app, key: null }, GenerateImageDocument, { input: { prompt: "a" } }))).toEqual(["UNAUTHORIZED"]);
   });
 });
 
 describe("editImage", () => {
   it("takes pictures as files and as data, and a mask", async () => {
     app.upstream.replyNext(json(imagesObject([png])));
-    const input = { prompt: "Add a hat", images: [`data:image/png;base64,${png.toString("base64")}`], files: [null, null], mask: null };
+    const images = [`data:image/png;base64,${png.toString("base64")}`];
+    const files = [file(png), file(await picture(64, 64, "webp"))];
 
-    const answer = await upload(EDIT, input, { "files.0": png, "files.1": await picture(64, 64, "webp"), mask: png });
+    const answer = await execute(app, EditImageDocument, { input: { prompt: "Add a hat", images, files, mask: file(png) } });
 
-    expect(field(answer, "editImage")).toMatchObject({ images: [{ base64: png.toString("base64") }], receipt: { cost: "0.04" } });
+    expect(ok(answer).editImage).toMatchObject({ images: [{ base64: png.toString("base64") }], receipt: { cost: "0.04" } });
     const asked = app.upstream.requests.at(-1);
     const form = await new Response(new Uint8Array(asked?.body ?? []), {
       headers: { "content-type": asked?.headers["content-type"] ?? "" },
@@ -128,9 +113,9 @@ describe("editImage", () => {
   });
 
   it("refuses to edit nothing, and a file that is no picture", async () => {
-    const nothing = await execute(app, EDIT, { input: { prompt: "a" } });
-    const text = await upload(EDIT, { prompt: "a", files: [null] }, { "files.0": Buffer.from("hello") });
-    const mask = await upload(EDIT, { prompt: "a", files: [null], mask: null }, { "files.0": png, mask: Buffer.from("hello") });
+    const nothing = await execute(app, EditImageDocument, { input: { prompt: "a" } });
+    const text = await execute(app, EditImageDocument, { input: { prompt: "a", files: [file(Buffer.from("hello"))] } });
+    const mask = await execute(app, EditImageDocument, { input: { prompt: "a", files: [file(png)], mask: file(Buffer.from("hello")) } });
 
     expect(nothing.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "images" });
     expect(text.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "images" });

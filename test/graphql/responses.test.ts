@@ -1,20 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { CreateResponseDocument, StreamResponseDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunk, chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
 import { json, sse } from "../support/upstream-replies.js";
-import { codes, execute, field, type Subscribe, TRANSPORTS } from "./client.js";
-
-const CREATE = /* GraphQL */ `
-  mutation ($input: ResponseInput!) {
-    createResponse(input: $input) {
-      response { id status outputText output raw }
-      receipt { generationId cost warnings }
-    }
-  }
-`;
-const STREAM = /* GraphQL */ `
-  subscription ($input: ResponseInput!) { response(input: $input) { generationId type event receipt { cost status warnings } } }
-`;
+import { codes, execute, ok, type Subscribe, TRANSPORTS } from "./client.js";
 
 let app: TestApp;
 beforeAll(async () => {
@@ -26,11 +15,11 @@ describe("createResponse", () => {
   it("answers what POST /v1/responses answers, with its receipt", async () => {
     app.upstream.replyNext(json(chatCompletion({ content: "Hi.", usage: wireUsage(1000, 500) })));
 
-    const answer = await execute(app, CREATE, {
+    const answer = await execute(app, CreateResponseDocument, {
       input: { model: "acme/chat", input: { text: "Hello" }, maxOutputTokens: 9, metadata: { a: "b" } },
     });
 
-    expect(field(answer, "createResponse")).toMatchObject({
+    expect(ok(answer).createResponse).toMatchObject({
       response: {
         status: "COMPLETED",
         outputText: "Hi.",
@@ -43,14 +32,14 @@ describe("createResponse", () => {
 
   it("leaves tools out that no model has, as the REST route does, and says so in the receipt", async () => {
     const tools = [{ type: "web_search" }, { type: "function", name: "shell", parameters: { type: "object" } }];
-    const answer = await execute(app, CREATE, {
+    const answer = await execute(app, CreateResponseDocument, {
       input: { model: "acme/chat", input: { text: "Go" }, tools, reasoning: { summary: "AUTO" } },
     });
-    const forced = await execute(app, CREATE, {
+    const forced = await execute(app, CreateResponseDocument, {
       input: { model: "acme/chat", input: { text: "Go" }, tools, toolChoice: { type: "web_search" } },
     });
 
-    expect(field(answer, "createResponse")).toMatchObject({
+    expect(ok(answer).createResponse).toMatchObject({
       response: { raw: { tools: [{ name: "shell" }], reasoning: { summary: "auto" } } },
       receipt: { warnings: [expect.stringMatching(/^tools: web_search left out: /)] },
     });
@@ -58,7 +47,7 @@ describe("createResponse", () => {
   });
 
   it("refuses with the words and the parameter of the REST route", async () => {
-    const answer = await execute(app, CREATE, { input: { model: "acme/chat", input: { items: [] }, temperature: 3 } });
+    const answer = await execute(app, CreateResponseDocument, { input: { model: "acme/chat", input: { items: [] }, temperature: 3 } });
 
     expect(codes(answer)).toEqual(["BAD_REQUEST"]);
     expect(answer.errors?.[0]?.extensions.details).toMatchObject({
@@ -71,8 +60,8 @@ describe.each(TRANSPORTS)("subscription response over %s", (_name, subscribe: Su
   it("streams the events, and the receipt at the end", async () => {
     app.upstream.replyNext(sse(chatChunks(["One", " two"], { usage: wireUsage(10, 2) })));
 
-    const live = subscribe(app, { query: STREAM, variables: { input: { model: "acme/chat", input: { text: "Count" } } } });
-    const events = (await live.rest()).map((answer) => field(answer, "response"));
+    const live = subscribe(app, StreamResponseDocument, { input: { model: "acme/chat", input: { text: "Count" } } });
+    const events = (await live.rest()).map((answer) => ok(answer).response);
 
     expect(events.map(({ type }) => type)).toEqual([
       "response.created",
@@ -94,7 +83,7 @@ describe.each(TRANSPORTS)("subscription response over %s", (_name, subscribe: Su
     app.upstream.replyNext(sse(chatChunks(["One"], { usage: wireUsage(10, 2) })));
 
     const input = { model: "acme/chat", input: { text: "Count" }, tools: [{ type: "namespace", name: "a" }] };
-    const events = (await subscribe(app, { query: STREAM, variables: { input } }).rest()).map((answer) => field(answer, "response"));
+    const events = (await subscribe(app, StreamResponseDocument, { input }).rest()).map((answer) => ok(answer).response);
 
     expect(events.at(-1)).toMatchObject({ receipt: { warnings: [expect.stringMatching(/^tools: namespace left out: /)] } });
   });
@@ -102,9 +91,8 @@ describe.each(TRANSPORTS)("subscription response over %s", (_name, subscribe: Su
   it("stops the upstream when the subscriber leaves", async () => {
     const request = app.upstream.requests.length;
     app.upstream.replyNext(sse([chatChunk({ content: "Slow" })], { end: "hang" }));
-    const live = subscribe(app, { query: STREAM, variables: { input: { model: "acme/chat", input: { text: "Slowly" } } } });
-    for (let event = await live.next(); field(event, "response").type !== ("response.output_text.delta" as unknown); )
-      event = await live.next();
+    const live = subscribe(app, StreamResponseDocument, { input: { model: "acme/chat", input: { text: "Slowly" } } });
+    for (let event = await live.next(); ok(event).response.type !== "response.output_text.delta"; ) event = await live.next();
 
     live.leave();
 
