@@ -1,26 +1,22 @@
 /** Speech, music and transcriptions over GraphQL, and how files are sent to it. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import {
+  CreateSpeechDocument,
+  CreateTranscriptionDocument,
+  type CreateTranscriptionInput,
+  CreateTwoTranscriptionsDocument,
+  GenerateMusicDocument,
+  MyUsageChargesDocument,
+  type SpeechInput,
+  StreamSpeechDocument,
+  type StreamSpeechSubscription,
+} from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { recording } from "../support/recordings.js";
 import { bytes, errorReply, hang, json, type Reply, raw, type StreamEnd } from "../support/upstream-replies.js";
-import { type Answer, authorization, codes, execute, field, type Loose, type Subscribe, TRANSPORTS } from "./client.js";
+import { type Answer, authorization, codes, execute, executeText, ok, type Subscribe, TRANSPORTS, textOf } from "./client.js";
 
-const RECEIPT = "receipt { generationId modelId cost held status usageSource usage { outputAudioSeconds } warnings }";
-const SPEAK = `mutation ($input: SpeechInput!) { createSpeech(input: $input) { speech { audio contentType } ${RECEIPT} } }`;
-const PLAY = `mutation ($input: MusicInput!) { generateMusic(input: $input) { music { audio contentType durationSeconds } ${RECEIPT} } }`;
-const WRITE = /* GraphQL */ `
-  mutation ($input: CreateTranscriptionInput!) {
-    createTranscription(input: $input) {
-      transcription { text language durationSeconds formatted segments { start end text } words { start end text } } ${RECEIPT}
-    }
-  }
-`;
-const LISTEN = /* GraphQL */ `
-  subscription ($input: SpeechInput!) {
-    speech(input: $input) { __typename generationId ... on SpeechChunk { audio contentType } ... on SpeechEnd { ${RECEIPT} } }
-  }
-`;
 const HELLO = { model: "acme/speech", input: "Hello." };
 
 let app: TestApp;
@@ -54,21 +50,20 @@ function lastAsked(): Record<string, unknown> {
   return app.upstream.requests.at(-1)?.json as Record<string, unknown>;
 }
 
-async function usageOf(generationId: string): Promise<Loose | undefined> {
-  const answer = await execute(app, "{ me { usage(first: 100) { edges { node { restId status usageSource cost } } } } }");
-  const edges = field(answer, "me").usage?.edges as unknown as { node: Loose & { restId: string } }[];
-  return edges.find(({ node }) => node.restId === generationId)?.node;
+async function usageOf(generationId: string | undefined) {
+  const { usage } = ok(await execute(app, MyUsageChargesDocument)).me;
+  return usage?.nodes.find(({ restId }) => restId === generationId);
 }
 
 describe("createSpeech", () => {
   it("answers the sound and its receipt", async () => {
     app.upstream.replyNext(sound("abc"));
 
-    const answer = await execute(app, SPEAK, {
+    const answer = await execute(app, CreateSpeechDocument, {
       input: { ...HELLO, voice: "bill", responseFormat: "OPUS", speed: 2, instructions: "Slow.", extra: { emotion: "joy" } },
     });
 
-    expect(field(answer, "createSpeech")).toMatchObject({
+    expect(ok(answer).createSpeech).toMatchObject({
       speech: { audio: Buffer.from("abc").toString("base64"), contentType: "audio/mpeg" },
       // 6 characters x 0.000015
       receipt: { modelId: "acme/speech", cost: "0.00009", held: "0.00009", status: "OK", usageSource: "ESTIMATED" },
@@ -84,15 +79,16 @@ describe("createSpeech", () => {
     });
   });
 
-  it.each([
+  const refusals: readonly (readonly [what: string, more: Partial<SpeechInput>, param: string])[] = [
     ["a voice that is not there", { voice: "hal" }, "voice"],
     ["a text that is too long", { input: "x".repeat(10_001) }, "input"],
     ["a speed out of bounds", { speed: 5 }, "speed"],
     ["a model of something else", { model: "acme/chat" }, "model"],
     ["extra that asks for events", { extra: { stream_format: "sse" } }, "extra.stream_format"],
     ["extra that says the same twice", { voice: "bill", extra: { voice: "alloy" } }, "extra.voice"],
-  ])("refuses %s as REST does", async (_what, more, param) => {
-    const { errors, data } = await execute(app, SPEAK, { input: { ...HELLO, ...more } });
+  ];
+  it.each(refusals)("refuses %s as REST does", async (_what, more, param) => {
+    const { errors, data } = await execute(app, CreateSpeechDocument, { input: { ...HELLO, ...more } });
 
     expect(errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param });
     expect(data).toEqual({ createSpeech: null });
@@ -101,12 +97,12 @@ describe("createSpeech", () => {
   it("charges nothing when the upstream fails", async () => {
     app.upstream.replyNext(errorReply(500), sound(""));
 
-    expect(codes(await execute(app, SPEAK, { input: HELLO }))).toEqual(["UPSTREAM_ERROR"]);
-    expect(codes(await execute(app, SPEAK, { input: HELLO }))).toEqual(["UPSTREAM_ERROR"]);
+    expect(codes(await execute(app, CreateSpeechDocument, { input: HELLO }))).toEqual(["UPSTREAM_ERROR"]);
+    expect(codes(await execute(app, CreateSpeechDocument, { input: HELLO }))).toEqual(["UPSTREAM_ERROR"]);
   });
 
   it("needs a key", async () => {
-    expect(codes(await execute({ ...app, key: null }, SPEAK, { input: HELLO }))).toEqual(["UNAUTHORIZED"]);
+    expect(codes(await execute({ ...app, key: null }, CreateSpeechDocument, { input: HELLO }))).toEqual(["UNAUTHORIZED"]);
   });
 });
 
@@ -115,9 +111,11 @@ describe("generateMusic", () => {
     const tune = recording(1.5);
     app.upstream.replyNext(sound(tune, "audio/wav"));
 
-    const answer = await execute(app, PLAY, { input: { prompt: "A waltz", duration: 2.5, seed: 3, responseFormat: "WAV" } });
+    const answer = await execute(app, GenerateMusicDocument, {
+      input: { prompt: "A waltz", duration: 2.5, seed: 3, responseFormat: "WAV" },
+    });
 
-    expect(field(answer, "generateMusic")).toMatchObject({
+    expect(ok(answer).generateMusic).toMatchObject({
       music: { audio: tune.toString("base64"), contentType: "audio/wav", durationSeconds: 1.5 },
       receipt: { cost: "0.015", held: "0.025", usageSource: "PROVIDER", usage: { outputAudioSeconds: 1.5 } },
     });
@@ -128,7 +126,7 @@ describe("generateMusic", () => {
     ["no prompt", { prompt: " " }, "prompt"],
     ["a duration out of bounds", { prompt: "x", duration: 301 }, "duration"],
   ])("refuses %s", async (_what, input, param) => {
-    expect((await execute(app, PLAY, { input })).errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param });
+    expect((await execute(app, GenerateMusicDocument, { input })).errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param });
   });
 });
 
@@ -155,9 +153,9 @@ async function send({
   return { status: response.status, answer: (await response.json()) as Answer };
 }
 
-async function transcribe(file: Uint8Array, input: Record<string, unknown> = {}): Promise<Answer> {
-  const operations = { query: WRITE, variables: { input: { ...input, file: null } } };
-  return (await send({ operations, map: { 0: ["variables.input.file"] }, files: { 0: file } })).answer;
+function transcribe(file: Uint8Array, input: Omit<CreateTranscriptionInput, "file"> = {}) {
+  const brought = new File([new Uint8Array(file)], "a.wav", { type: "audio/wav" });
+  return execute(app, CreateTranscriptionDocument, { input: { ...input, file: brought } });
 }
 
 describe("createTranscription", () => {
@@ -177,7 +175,7 @@ describe("createTranscription", () => {
       language: "en",
     });
 
-    const payload = field(answer, "createTranscription");
+    const payload = ok(answer).createTranscription;
     expect(payload).toMatchObject({
       transcription: {
         text: "Hello.",
@@ -189,13 +187,13 @@ describe("createTranscription", () => {
       // 2 seconds x 0.0001
       receipt: { cost: "0.0002", held: "0.0002", status: "OK" },
     });
-    expect(JSON.parse(String(payload.transcription?.formatted))).toMatchObject({ task: "transcribe", text: "Hello." });
+    expect(JSON.parse(payload.transcription.formatted)).toMatchObject({ task: "transcribe", text: "Hello." });
   });
 
   it("answers subtitles", async () => {
     app.upstream.replyNext(json({ text: "Hello." }));
 
-    const payload = field(await transcribe(recording(1), { responseFormat: "SRT" }), "createTranscription");
+    const payload = ok(await transcribe(recording(1), { responseFormat: "SRT" })).createTranscription;
 
     expect(payload.transcription).toMatchObject({ formatted: "1\n00:00:00,000 --> 00:00:01,000\nHello.\n\n", segments: null, words: null });
   });
@@ -210,7 +208,8 @@ describe("createTranscription", () => {
 });
 
 describe("a form with files", () => {
-  const operations = { query: WRITE, variables: { input: { file: null as unknown } } };
+  const query = textOf(CreateTranscriptionDocument);
+  const operations = { query, variables: { input: { file: null } } };
   const map = { 0: ["variables.input.file"] };
   const files = { 0: recording(1) };
 
@@ -227,9 +226,7 @@ describe("a form with files", () => {
 
   it("brings one file to several places", async () => {
     app.upstream.replyAlways(json({ text: "Hello." }));
-    const query = `mutation ($a: CreateTranscriptionInput!, $b: CreateTranscriptionInput!) {
-      a: createTranscription(input: $a) { transcription { text } } b: createTranscription(input: $b) { transcription { text } } }`;
-    const both = { query, variables: { a: { file: null }, b: { file: null } } };
+    const both = { query: textOf(CreateTwoTranscriptionsDocument), variables: { a: { file: null }, b: { file: null } } };
 
     const { answer } = await send({ operations: both, map: { 0: ["variables.a.file", "variables.b.file"] }, files });
 
@@ -250,7 +247,7 @@ describe("a form with files", () => {
     ["a map of numbers", { operations, map: { 0: [5] }, files }],
     ["a map to a file that is not there", { operations, map: { 1: ["variables.input.file"] }, files }],
     ["a map to a text", { operations, map: { operations: ["variables.input.file"] }, files }],
-    ["a map to a place that holds something", { operations: { query: WRITE, variables: { input: { file: 1 } } }, map, files }],
+    ["a map to a place that holds something", { operations: { query, variables: { input: { file: 1 } } }, map, files }],
     ["a map to a place that is not there", { operations, map: { 0: ["variables.input.more.file"] }, files }],
     ["a map to what objects inherit", { operations, map: { 0: ["variables.__proto__.file"] }, files }],
     ["a map to the query itself", { operations: { query: null }, map: { 0: ["query"] }, files }],
@@ -289,10 +286,10 @@ describe("a form with files", () => {
   });
 
   it("is the only way to bring a file", async () => {
-    const inText = await execute(app, 'mutation { createTranscription(input: { file: "x" }) { __typename } }');
-    const inVariables = await execute(app, WRITE, { input: { file: "x" } });
+    const inText = await executeText(app, { query: 'mutation { createTranscription(input: { file: "x" }) { __typename } }' });
+    const inVariables = await execute(app, CreateTranscriptionDocument, { input: { file: "x" } });
     const inJson = await send({
-      operations: { query: SPEAK, variables: { input: { ...HELLO, extra: { sound: null } } } },
+      operations: { query: textOf(CreateSpeechDocument), variables: { input: { ...HELLO, extra: { sound: null } } } },
       map: { 0: ["variables.input.extra.sound"] },
       files,
     });
@@ -301,43 +298,41 @@ describe("a form with files", () => {
   });
 });
 
-function events(answers: readonly Answer[]): Loose[] {
-  return answers.map((answer) => field(answer, "speech"));
+function events(answers: readonly Answer<StreamSpeechSubscription>[]) {
+  return answers.map((answer) => ok(answer).speech);
 }
 
 describe.each(TRANSPORTS)("speech over %s", (_name, subscribe: Subscribe) => {
   it("streams the sound, and ends with the receipt of its usage row", async () => {
     app.upstream.replyNext(streamed(["abc", "def"]));
 
-    const all = events(await subscribe(app, { query: LISTEN, variables: { input: HELLO } }).rest());
+    const all = events(await subscribe(app, StreamSpeechDocument, { input: HELLO }).rest());
 
-    const chunks = all.filter(({ __typename }) => String(__typename) === "SpeechChunk");
-    expect(Buffer.concat(chunks.map(({ audio }) => Buffer.from(String(audio), "base64"))).toString()).toBe("abcdef");
+    const chunks = all.flatMap((event) => (event.__typename === "SpeechChunk" ? [event] : []));
+    expect(Buffer.concat(chunks.map(({ audio }) => Buffer.from(audio, "base64"))).toString()).toBe("abcdef");
     expect(chunks[0]).toMatchObject({ contentType: "audio/mpeg" });
     const end = all.at(-1);
     expect(end).toMatchObject({ __typename: "SpeechEnd", receipt: { cost: "0.00009", status: "OK" } });
-    expect(await usageOf(String(end?.generationId))).toMatchObject({ status: "OK", cost: "0.00009" });
+    expect(await usageOf(end?.generationId)).toMatchObject({ status: "OK", cost: "0.00009" });
   });
 
   it("closes the upstream when it is left, and charges the whole text", async () => {
     app.upstream.replyNext(streamed(["abcdef"], "hang"));
     const seen = app.upstream.requests.length;
 
-    const live = subscribe(app, { query: LISTEN, variables: { input: HELLO } });
-    const first = field(await live.next(), "speech");
+    const live = subscribe(app, StreamSpeechDocument, { input: HELLO });
+    const first = ok(await live.next()).speech;
     live.leave();
 
     await expect(app.upstream.requests[seen]?.closedByClient).resolves.toBeGreaterThan(0);
-    await expect
-      .poll(() => usageOf(String(first.generationId)))
-      .toMatchObject({ status: "CANCELLED", usageSource: "PARTIAL", cost: "0.00009" });
+    await expect.poll(() => usageOf(first.generationId)).toMatchObject({ status: "CANCELLED", usageSource: "PARTIAL", cost: "0.00009" });
   });
 
   it("closes the upstream when it is left before that has answered", async () => {
     app.upstream.replyNext(hang());
     const seen = app.upstream.requests.length;
 
-    const live = subscribe(app, { query: LISTEN, variables: { input: HELLO } });
+    const live = subscribe(app, StreamSpeechDocument, { input: HELLO });
     const waiting = live.next().catch(() => null);
     await expect.poll(() => app.upstream.requests.length).toBe(seen + 1);
     live.leave();
@@ -349,17 +344,17 @@ describe.each(TRANSPORTS)("speech over %s", (_name, subscribe: Subscribe) => {
   it("tells that the upstream broke off", async () => {
     app.upstream.replyNext(streamed(["abc"], "cut"));
 
-    const answers = await subscribe(app, { query: LISTEN, variables: { input: HELLO } }).rest();
+    const answers = await subscribe(app, StreamSpeechDocument, { input: HELLO }).rest();
 
-    expect(codes(answers.at(-1) as Answer)).toEqual(["UPSTREAM_ERROR"]);
+    expect(answers.at(-1)?.errors?.map(({ extensions }) => extensions.code)).toEqual(["UPSTREAM_ERROR"]);
     expect(answers.flatMap(codes)).toHaveLength(1);
   });
 
   it("refuses what createSpeech refuses", async () => {
-    const voice = await subscribe(app, { query: LISTEN, variables: { input: { ...HELLO, voice: "hal" } } }).rest();
-    const nobody = await subscribe({ ...app, key: null }, { query: LISTEN, variables: { input: HELLO } }).rest();
+    const voice = await subscribe(app, StreamSpeechDocument, { input: { ...HELLO, voice: "hal" } }).rest();
+    const nobody = await subscribe({ ...app, key: null }, StreamSpeechDocument, { input: HELLO }).rest();
     app.upstream.replyNext(errorReply(500));
-    const broken = await subscribe(app, { query: LISTEN, variables: { input: HELLO } }).rest();
+    const broken = await subscribe(app, StreamSpeechDocument, { input: HELLO }).rest();
 
     expect(voice[0]?.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "voice" });
     expect(nobody.flatMap(codes)).toEqual(["UNAUTHORIZED"]);
