@@ -14,7 +14,8 @@ import { recordRoutes } from "../../src/rest/router.js";
 import { EndpointSecrets } from "../../src/services/webhooks/sender.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { secretBoxOf } from "../support/secrets.js";
-import { type Cast, createCast, databaseOf, type MatrixCaller } from "./support/matrix-callers.js";
+import { type Cast, createAppsKey, createCast, databaseOf, type MatrixCaller } from "./support/matrix-callers.js";
+import { createThings, expectedOf, outcomesOf, unknownEdges, walkOf } from "./support/matrix-edges.js";
 import { ELSEWHERE, NOBODY, OPERATIONS, type Operation, type Target } from "./support/matrix-operations.js";
 
 let app: TestApp;
@@ -304,6 +305,27 @@ describe("a credential that is no key", () => {
 
     expect([answer.statusCode, schemeOf(answer.headers["www-authenticate"])]).toEqual([401, "Bearer"]);
     expect(await askWrongly(graphql, `Bearer ${key}`)).toBe(refused(graphql));
+  });
+});
+
+describe("the graph", () => {
+  it("leads each caller as far as it may see, along every edge of everything that has an id", async () => {
+    const callers = [...cast.callers, await createAppsKey(app, cast.accountId)];
+    const thingsOf = await createThings(app, cast.accountId, callers);
+
+    for (const caller of callers) {
+      const things = thingsOf(caller);
+      const answer = await fetch(`${app.baseUrl}/graphql`, {
+        method: "POST",
+        headers: { ...caller.headers, "content-type": "application/json" },
+        body: JSON.stringify({ query: walkOf(things) }),
+      });
+      expect(outcomesOf(things, await answer.json()), caller.name).toEqual(expectedOf(things, caller, isAllowed));
+    }
+  });
+
+  it("has no edge that the matrix leaves out", () => {
+    expect(unknownEdges()).toEqual([]);
   });
 });
 

@@ -265,6 +265,16 @@ describe("the usage of a key", () => {
     expect(codes(answer)).toEqual(["FORBIDDEN", "FORBIDDEN"]);
   });
 
+  it("leads to the key itself, and to no other without a permission", async () => {
+    const answer = await execute({ ...app, key: key.key }, UsageSummaryDocument, { filter: ofBoth(), groupBy: ["KEY"] });
+
+    expect(answer.data?.me?.usageSummary?.map(({ apiKeyId, apiKey }) => [apiKeyId, apiKey?.name])).toEqual([
+      [key.id, "Lists"],
+      [other.id, undefined],
+    ]);
+    expect(codes(answer)).toEqual(["FORBIDDEN"]);
+  });
+
   it("is told to the key itself without a permission, and nothing else is", async () => {
     const asked = await execute({ ...app, key: other.key }, UsageOfCurrentKeyDocument);
     const refused = await execute({ ...app, key: other.key }, UsageSummaryDocument);

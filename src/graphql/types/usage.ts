@@ -1,12 +1,15 @@
 /** Usage: what each generation consumed and cost, and the daily roll-up (docs/spec/usage.md). */
+import type { GraphQLResolveInfo } from "graphql";
 import { wrongField } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_MAX } from "../../limits.js";
+import type { SelectedApiKey } from "../../services/api-keys/api-keys.js";
 import type { MeterSource, UsageSource, UsageStatus } from "../../services/generation/receipt.js";
 import type { UsageDailyRow } from "../../services/usage/usage.js";
 import { builder, enumValues } from "../builder.js";
-import { rowsBatchedBy } from "../loaders.js";
+import type { GraphQLContext } from "../context.js";
+import { edgesBatchedBy } from "../loaders.js";
 import { byId, Node, nodesReadBy } from "../nodes.js";
 import { selectionOf } from "../selection.js";
 import { Account } from "./accounts.js";
@@ -67,7 +70,12 @@ const AMOUNT_COLUMNS = {
   outputAudioMilliseconds: true,
 } as const;
 
-export const apiKeyOf = rowsBatchedBy((ctx, ids, select) => ctx.services.apiKeys.getMany(ctx, ids, select));
+const readApiKeyOf = edgesBatchedBy<null, SelectedApiKey>((ctx, ids, _args, select) => ctx.services.apiKeys.getEach(ctx, ids, select));
+
+/** The key that something was paid with. */
+export function apiKeyOf(ctx: GraphQLContext, id: string, info: GraphQLResolveInfo): Promise<SelectedApiKey | null> {
+  return readApiKeyOf(ctx, id, null, selectionOf(ctx, info));
+}
 
 export const UsageRecord = builder.prismaObject("UsageRecord", {
   description: "One finished generation.",

@@ -81,10 +81,15 @@ export function requireOperator(ctx: RequestContext): KeyCaller | SessionCaller 
   return caller;
 }
 
-/** Whether `requireOperator` would let the caller pass. */
-export function isOperator({ caller }: RequestContext): boolean {
-  if (caller.kind === "anonymous" || caller.run || !caller.isOperator) return false;
+/** Whether `requireKeyManager` would let the caller pass. */
+export function isKeyManager({ caller }: RequestContext): boolean {
+  if (caller.kind === "anonymous" || caller.run) return false;
   return caller.kind === "session" || (caller.apiKeyType === "secret" && caller.permissions.has("keys"));
+}
+
+/** Whether `requireOperator` would let the caller pass. */
+export function isOperator(ctx: RequestContext): boolean {
+  return isKeyManager(ctx) && ctx.caller.kind !== "anonymous" && ctx.caller.isOperator;
 }
 
 export function isKeyCaller(caller: Caller): caller is KeyCaller {

@@ -4,6 +4,7 @@ import type { AccountPermission, Caller, KeyCaller, RequestContext } from "../..
 import { conflict, credentialRefused, invalidInput, notFound } from "../../errors.js";
 import { createApiKeyText, startOfApiKey } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
+import { eachOf } from "../../lib/collections.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import { API_KEY_LEVELS_MAX, API_KEYS_PER_ACCOUNT_MAX } from "../../limits.js";
@@ -11,7 +12,7 @@ import type { Database, DatabaseClient } from "../../store/database.js";
 import { type Events, listenOrDoubt } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
-import { isKeyCaller, requireAccount, requireKeyManager } from "../access/permissions.js";
+import { isKeyCaller, isKeyManager, requireAccount, requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { ApiKeyCache } from "./api-key-cache.js";
 import { assertMayChange, assertMayMake, assertMayRevoke, type KeyInTree } from "./api-key-limits.js";
@@ -123,6 +124,17 @@ export class ApiKeys {
       where: { id: { in: ids.filter(isUuid) }, accountId: caller.accountId },
       select: { ...select, ...KEY_IDENTITY },
     });
+  }
+
+  /** Each of them for itself: whoever may not see the others still sees the calling key. What is not there is not in the answer. */
+  async getEach(
+    ctx: RequestContext,
+    ids: readonly string[],
+    select: Prisma.ApiKeySelect,
+  ): Promise<ReadonlyMap<string, SelectedApiKey | Error>> {
+    requireAccount(ctx);
+    if (!isKeyManager(ctx)) return eachOf(ids, (id) => this.get(ctx, id, select));
+    return new Map((await this.getMany(ctx, ids, select)).map((key) => [key.id, key]));
   }
 
   /** The calling key, with what is selected of it; any type, no permission. */

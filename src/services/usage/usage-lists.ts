@@ -1,6 +1,6 @@
 /** Usage rows in an order, page by page, for an account and for each of several keys (docs/spec/usage.md#history). */
 import { type AppError, wrongField } from "../../errors.js";
-import { groupBy } from "../../lib/group-by.js";
+import { groupBy } from "../../lib/collections.js";
 import { COUNT_TAKE, type Page, type PagePosition, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import { Prisma } from "../../store/generated/prisma/client.js";

@@ -2,12 +2,12 @@
 import type { RequestContext } from "../../context.js";
 import { type AppError, wrongField } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { groupBy as groupItems } from "../../lib/group-by.js";
+import { eachOf, groupBy as groupItems } from "../../lib/collections.js";
 import { USAGE_DAYS_DEFAULT } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { Modality, UsageStatus } from "../../store/generated/prisma/enums.js";
 import { requireAccount } from "../access/permissions.js";
-import { areReadTogether, eachOf, readableBy } from "./usage.js";
+import { areReadTogether, readableBy } from "./usage.js";
 import { ofKeys, scopeOf, type UsageFilter, type UsageScope } from "./usage-filter.js";
 import {
   countIn,

@@ -2,7 +2,7 @@
 import type { RequestContext } from "../../context.js";
 import { invalidInput, notFound, wrongField } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { groupBy } from "../../lib/group-by.js";
+import { eachOf, groupBy } from "../../lib/collections.js";
 import { isUuid } from "../../lib/ids.js";
 import { toCreditsNumber } from "../../lib/money.js";
 import { setOwnValue } from "../../lib/own-values.js";
@@ -141,17 +141,6 @@ export function firstDayOf(now: Date, days: number): Date {
 export function areReadTogether(ctx: RequestContext, apiKeyIds: readonly string[]): boolean {
   const caller = requireAccount(ctx);
   return apiKeyIds.length > 1 && (!isKeyCaller(caller) || caller.permissions.has("usage"));
-}
-
-/** What `read` answers for each, or why it does not. */
-export async function eachOf<Value>(
-  ids: readonly string[],
-  read: (id: string) => Promise<Value>,
-): Promise<ReadonlyMap<string, Value | Error>> {
-  const answers = await Promise.allSettled(ids.map(read));
-  return new Map(
-    answers.map((answer, index) => [ids[index] as string, answer.status === "fulfilled" ? answer.value : (answer.reason as Error)]),
-  );
 }
 
 /** The account whose usage is asked for; `apiKeyId`: that key's alone. */

@@ -1,5 +1,5 @@
 /** What several endpoints were sent, page by page. */
-import { groupBy } from "../../lib/group-by.js";
+import { groupBy } from "../../lib/collections.js";
 import { COUNT_TAKE, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import { Prisma } from "../../store/generated/prisma/client.js";

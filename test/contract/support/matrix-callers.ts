@@ -16,6 +16,10 @@ export interface MatrixCaller {
   /** Of the account that the operations are about, or of another one. */
   readonly isOwn: boolean;
   readonly headers: Readonly<Record<string, string>>;
+  /** Of a key of that account. */
+  readonly apiKeyId?: string;
+  /** Whether it is a key that was granted to an app. */
+  readonly isAppsKey?: boolean;
 }
 
 export interface Cast {
@@ -74,13 +78,16 @@ async function createCaller(
   kind: "secret" | "publishable",
   permissions: readonly AccountPermission[],
   isOwn: boolean,
+  appKeyId: string | null = null,
 ): Promise<MatrixCaller> {
+  const [id, isAppsKey] = [uuidv7(), appKeyId !== null];
   const key = createApiKeyText(kind === "secret" ? "sk" : "pk");
   const keyCache = app.infrastructure.keyCache;
   await databaseOf(app).prisma.apiKey.create({
     data: {
-      id: uuidv7(),
+      id,
       accountId,
+      appKeyId,
       hash: new Uint8Array(keyCache.hash(key)),
       type: kind,
       name: "caller",
@@ -89,6 +96,13 @@ async function createCaller(
     },
   });
   const whose = isOwn ? "own" : "other";
-  const name = `${whose} ${kind} key with ${permissions.length === PERMISSIONS.length ? "all" : permissions.join(", ") || "none"}`;
-  return { name, kind, permissions: new Set(permissions), isOwn, headers: { authorization: `Bearer ${key}` } };
+  const held = permissions.length === PERMISSIONS.length ? "all" : permissions.join(", ") || "none";
+  const name = `${whose} ${kind} key${isAppsKey ? " of an app" : ""} with ${held}`;
+  const known = isOwn && { apiKeyId: id };
+  return { name, kind, permissions: new Set(permissions), isOwn, headers: { authorization: `Bearer ${key}` }, isAppsKey, ...known };
+}
+
+/** A key that a person has granted to an app, with as much as an app may be granted. */
+export function createAppsKey(app: TestApp, accountId: string): Promise<MatrixCaller> {
+  return createCaller(app, accountId, "secret", ["profile", "balance", "usage"], true, uuidv7());
 }

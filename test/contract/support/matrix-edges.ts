@@ -1,0 +1,259 @@
+/** Where the graph leads from each thing that has an id of its own, and whom it leads there. */
+import { getNamedType, isCompositeType, isInterfaceType, isObjectType } from "graphql";
+import { v7 as uuidv7 } from "uuid";
+import { toGlobalId } from "../../../src/graphql/global-ids.js";
+import { schema } from "../../../src/graphql/schema.js";
+import type { TestApp } from "../../support/app.js";
+import { registerModel } from "../../support/community-models.js";
+import { databaseOf, type MatrixCaller } from "./matrix-callers.js";
+import type { Needs } from "./matrix-operations.js";
+
+/** shown: to whoever is shown where it begins. none: it leads nowhere from this one. started: as jobs are. Else what it takes beside that. */
+type EdgeNeeds = "shown" | "none" | "started" | Needs;
+
+/**
+ * private: shown to everybody of the account, an agent at work included, and to nobody else. started: a job, which every secret key of the
+ * account may see, and a publishable one only when it has started it.
+ */
+type ThingNeeds = "private" | "started" | Needs;
+
+interface Terms {
+  readonly needs: ThingNeeds;
+  readonly edges: Readonly<Record<string, EdgeNeeds>>;
+}
+
+export interface Thing extends Terms {
+  readonly name: string;
+  readonly type: string;
+  readonly id: string;
+}
+
+const MODEL_EDGES = { model: "shown", health: "shown", provider: "shown", pending: "none", usage: "manager" } as const;
+
+/** By type what a thing of it takes, and each of its edges. Where one thing differs, it says so itself. */
+const TYPES = {
+  ApiKey: { needs: "manager", edges: { app: "none", appUsage: "none", usage: "usage", usageSummary: "usage" } },
+  UsageRecord: { needs: "usage", edges: { model: "shown", modelUsed: "shown", apiKey: "manager", usage: "shown", job: "started" } },
+  GenerationJob: {
+    needs: "started",
+    edges: { model: "shown", apiKey: "manager", result: "shown", receipt: "shown", usageRecord: "usage", error: "none" },
+  },
+  WebhookEndpoint: { needs: "manager", edges: { deliveries: "manager" } },
+  WebhookDelivery: { needs: "manager", edges: { endpoint: "manager" } },
+  ProxyModel: { needs: "manager", edges: { ...MODEL_EDGES, advertised: "shown", fallbacks: "shown", fallbackCandidates: "manager" } },
+  EndpointAgentModel: { needs: "manager", edges: MODEL_EDGES },
+  PromptAgent: { needs: "manager", edges: { ...MODEL_EDGES, baseModel: "shown" } },
+  CodeAgent: { needs: "manager", edges: MODEL_EDGES },
+  Model: {
+    needs: "private",
+    edges: {
+      ...{ flags: "shown", pricing: "shown", health: "shown", pendingChange: "none", fallbacks: "shown" },
+      ...{ communityModel: "manager", owner: "any" },
+    },
+  },
+} as const satisfies Record<string, Terms>;
+
+/** What is walked elsewhere: field by field, with all operations of the account. */
+const ELSEWHERE = ["Account"];
+
+/** The edges that the schema has and the table has not, and the other way round. */
+export function unknownEdges(): string[] {
+  const node = schema.getType("Node");
+  const types = isInterfaceType(node) ? schema.getPossibleTypes(node) : [];
+  const inSchema = types
+    .filter(({ name }) => !ELSEWHERE.includes(name))
+    .flatMap((type) => edgesOf(type.name).map((edge) => `${type.name}.${edge}`));
+  const inTable = Object.entries(TYPES).flatMap(([type, { edges }]) => Object.keys(edges).map((edge) => `${type}.${edge}`));
+  return [...inSchema.filter((edge) => !inTable.includes(edge)), ...inTable.filter((edge) => !inSchema.includes(edge))];
+}
+
+/** A field that leads on is one whose answer has fields. */
+function edgesOf(typeName: string): string[] {
+  const type = schema.getType(typeName);
+  if (!isObjectType(type)) return [];
+  return Object.values(type.getFields()).flatMap(({ name, type: its }) => (isCompositeType(getNamedType(its)) ? [name] : []));
+}
+
+interface Differences {
+  readonly needs?: ThingNeeds;
+  readonly edges?: Readonly<Record<string, EdgeNeeds>>;
+}
+
+function toThing(name: string, type: keyof typeof TYPES, id: string, { needs, edges }: Differences = {}): Thing {
+  return { name, type, id, needs: needs ?? TYPES[type].needs, edges: { ...TYPES[type].edges, ...edges } };
+}
+
+/** Things of every type, of the account's; and for each of its keys that key itself, with what it was used for. */
+export async function createThings(
+  app: TestApp,
+  accountId: string,
+  callers: readonly MatrixCaller[],
+): Promise<(caller: MatrixCaller) => Thing[]> {
+  const { prisma } = databaseOf(app);
+  const { handle } = await prisma.account.findUniqueOrThrow({ where: { id: accountId } });
+  const [appKey, endpoint, delivery, failed] = [uuidv7(), uuidv7(), uuidv7(), uuidv7()];
+  const key = { accountId, name: "of an app", start: "pk_target0", type: "publishable" as const };
+  await prisma.apiKey.create({ data: { ...key, id: appKey, appKeyId: appKey, hash: bytesOf(appKey) } });
+  await prisma.webhookEndpoint.create({
+    data: { id: endpoint, accountId, url: "https://127.0.0.1", secret: bytesOf(endpoint), events: [] },
+  });
+  await prisma.webhookDelivery.create({
+    data: {
+      id: delivery,
+      endpointId: endpoint,
+      event: "webhook.test",
+      eventKey: delivery,
+      payload: {},
+      status: "failed",
+      nextAttemptAt: new Date(),
+    },
+  });
+  const owner = { accountId, handle, key: "", keyId: "" };
+  const agent = { url: null, api: null, upstreamModel: null, bearerToken: null } as const;
+  const proxy = await registerModel(app, owner);
+  const endpointAgent = await registerModel(app, owner, { type: "endpoint_agent", bearerToken: null });
+  const promptAgent = await registerModel(app, owner, { ...agent, type: "prompt_agent", agent: { create: { baseModel: "acme/chat" } } });
+  const codeAgent = await registerModel(app, owner, {
+    ...agent,
+    type: "code_agent",
+    agent: { create: { repository: "https://example.com/" } },
+  });
+  const paying = new Map([appKey, ...callers.flatMap(({ apiKeyId }) => apiKeyId ?? [])].map((apiKeyId) => [apiKeyId, uuidv7()]));
+  await createJobs(app, accountId, paying, failed);
+  const shared = [
+    toThing("an app's key", "ApiKey", appKey, { edges: { app: "shown", appUsage: "usage" } }),
+    toThing("its record", "UsageRecord", paying.get(appKey) as string),
+    toThing("its job", "GenerationJob", paying.get(appKey) as string),
+    toThing("a failed job", "GenerationJob", failed, { edges: { result: "none", receipt: "none", usageRecord: "none", error: "shown" } }),
+    toThing("a webhook", "WebhookEndpoint", endpoint),
+    toThing("its delivery", "WebhookDelivery", delivery),
+    toThing("a model", "ProxyModel", proxy.id),
+    toThing("the same in the catalog", "Model", proxy.modelId),
+    toThing("an endpoint agent", "EndpointAgentModel", endpointAgent.id),
+    toThing("a prompt agent", "PromptAgent", promptAgent.id),
+    toThing("a code agent", "CodeAgent", codeAgent.id),
+  ];
+  return ({ kind, apiKeyId, isAppsKey }) => {
+    if (apiKeyId === undefined) return shared;
+    const id = paying.get(apiKeyId) as string;
+    const ofApp = { app: isAppsKey ? "shown" : "none", appUsage: kind === "publishable" ? "usage" : "none" } as const;
+    return [
+      ...shared,
+      toThing("the calling key", "ApiKey", apiKeyId, { needs: "any", edges: { ...ofApp, usage: "shown", usageSummary: "shown" } }),
+      toThing("what it paid", "UsageRecord", id, { edges: { apiKey: "shown", job: "shown" } }),
+      toThing("what it started", "GenerationJob", id, { needs: "any", edges: { apiKey: "shown" } }),
+    ];
+  };
+}
+
+/** A job of each key that was charged, with its usage record; and one of nobody's that has failed. */
+async function createJobs(app: TestApp, accountId: string, paying: ReadonlyMap<string, string>, failed: string): Promise<void> {
+  const { prisma } = databaseOf(app);
+  const ended = new Date();
+  const job = {
+    accountId,
+    modality: "video",
+    model: "acme/video",
+    request: {},
+    finishedAt: ended,
+    expiresAt: new Date(ended.getTime() + 3_600_000),
+  } as const;
+  await prisma.generationJob.createMany({
+    data: [
+      {
+        ...job,
+        id: failed,
+        processId: failed,
+        apiKeyId: [...paying.keys()][0] as string,
+        status: "failed",
+        errorCode: "UPSTREAM_ERROR",
+        errorMessage: "It failed.",
+      },
+      ...[...paying].map(([apiKeyId, id]) => ({
+        ...{
+          ...job,
+          id,
+          processId: id,
+          apiKeyId,
+          status: "succeeded" as const,
+          progress: 100,
+          resultKey: id,
+          resultContentType: "video/mp4",
+        },
+        receipt: { costNanocredits: "1", heldNanocredits: "1" },
+      })),
+    ],
+  });
+  const record = {
+    accountId,
+    timestamp: ended,
+    modality: "video",
+    model: "acme/video",
+    modelUsed: "acme/video",
+    meterSource: "pack",
+  } as const;
+  const measured = { costNanocredits: 1n, responseTimeMs: 5, status: "ok", usageSource: "provider" } as const;
+  await prisma.usageRecord.createMany({ data: [...paying].map(([apiKeyId, id]) => ({ ...record, ...measured, id, apiKeyId })) });
+}
+
+function bytesOf(id: string): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Buffer.from(id.replaceAll("-", ""), "hex"));
+}
+
+/** One document that goes along every edge of all of the things. */
+export function walkOf(things: readonly Thing[]): string {
+  const walks = things.map(({ type, id, edges }, index) => {
+    const selections = Object.keys(edges).map((edge) => `${edge}_${type}: ${edge} { __typename }`);
+    return `t${index}: node(id: "${toGlobalId(type, id)}") { ... on ${type} { ${selections.join(" ")} } }`;
+  });
+  return `{ ${walks.join(" ")} }`;
+}
+
+interface Walked {
+  readonly data?: Readonly<Record<string, Readonly<Record<string, unknown>> | null>>;
+  readonly errors?: readonly { readonly path?: readonly (string | number)[]; readonly extensions: { readonly code: string } }[];
+}
+
+/** shown, none, or the code of the refusal: of each thing, and of each of its edges where the thing is shown. */
+export function outcomesOf(things: readonly Thing[], { data, errors = [] }: Walked): Record<string, string> {
+  const codeAt = (...path: string[]) => errors.find((error) => error.path?.join() === path.join())?.extensions.code ?? "none";
+  const outcomes = things.flatMap(({ name, type, edges }, index) => {
+    const found = data?.[`t${index}`];
+    if (!found) return [[name, codeAt(`t${index}`)]];
+    const ofEdges = Object.keys(edges).map((edge) => {
+      const field = `${edge}_${type}`;
+      return [`${name}: ${edge}`, found[field] === null ? codeAt(`t${index}`, field) : "shown"];
+    });
+    return [[name, "shown"], ...ofEdges];
+  });
+  return Object.fromEntries(outcomes) as Record<string, string>;
+}
+
+/** `isAllowed` says who holds a permission. */
+export function expectedOf(
+  things: readonly Thing[],
+  caller: MatrixCaller,
+  isAllowed: (needs: Needs, caller: MatrixCaller) => boolean,
+): Record<string, string> {
+  const outcomes = things.flatMap(({ name, needs, edges }) => {
+    const ofThing = outcomeOfThing(needs, caller, isAllowed);
+    if (ofThing !== "shown") return [[name, ofThing]];
+    return [[name, ofThing], ...Object.entries(edges).map(([edge, its]) => [`${name}: ${edge}`, outcomeOfEdge(its, caller, isAllowed)])];
+  });
+  return Object.fromEntries(outcomes) as Record<string, string>;
+}
+
+function outcomeOfThing(needs: ThingNeeds, caller: MatrixCaller, isAllowed: (needs: Needs, caller: MatrixCaller) => boolean): string {
+  const { kind, isOwn } = caller;
+  if (needs === "private") return isOwn ? "shown" : "none";
+  if (kind === "nobody") return "UNAUTHORIZED";
+  if (needs === "started") return isOwn && kind !== "publishable" && kind !== "agent" ? "shown" : "none";
+  if (kind === "agent" || !isAllowed(needs, caller)) return "FORBIDDEN";
+  return isOwn ? "shown" : "none";
+}
+
+function outcomeOfEdge(needs: EdgeNeeds, caller: MatrixCaller, isAllowed: (needs: Needs, caller: MatrixCaller) => boolean): string {
+  if (needs === "shown" || needs === "none") return needs;
+  if (needs === "started") return caller.kind === "publishable" ? "none" : "shown";
+  return caller.kind !== "agent" && isAllowed(needs, caller) ? "shown" : "FORBIDDEN";
+}
