@@ -1,11 +1,14 @@
 /** Connected apps over GraphQL. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { toGlobalId } from "../../src/graphql/global-ids.js";
 import { TOOLKIT_CHARS_MAX, TOOLKIT_SEARCH_CHARS_MAX } from "../../src/services/integrations/limits.js";
 import { createPayer, databaseOf, type Payer } from "../e2e/money.js";
 import {
   ConnectIntegrationDocument,
   DeleteIntegrationDocument,
+  IntegrationNodesDocument,
+  IntegrationsOfAccountDocument,
   IntegrationToolkitsDocument,
   type IntegrationToolkitsQueryVariables,
   MyIntegrationsDocument,
@@ -36,29 +39,50 @@ async function listed() {
 
 describe("connected apps", () => {
   it("are begun, approved on the page, listed and ended", async () => {
-    const { id, url } = ok(await connect("calendar")).connectIntegration;
+    const { integration, integrationId, url } = ok(await connect("calendar")).connectIntegration;
+    const id = integration?.id ?? "";
     const { pathname, search } = new URL(url);
     const person = visit(app.baseUrl, { cookie: "sluice_form=AAAAAAAAAAAAAAAAAAAAAA" });
     await person.send(await person.open(pathname + search), pathname, { decision: "approve", alias: "Home" });
     const shown = await listed();
     const removed = await remove(id);
 
+    expect(integration).toMatchObject({ restId: integrationId, toolkit: "calendar", alias: null, status: "INITIATED" });
     expect(shown).toEqual([
       {
-        ...{ id, toolkit: "calendar", name: "Calendar", description: expect.stringMatching(/\S/) },
+        ...{
+          id: toGlobalId("Integration", integrationId),
+          restId: integrationId,
+          toolkit: "calendar",
+          name: "Calendar",
+          description: expect.stringMatching(/\S/),
+        },
         ...{ logo: null, alias: "Home", status: "ACTIVE" },
       },
     ]);
-    expect(ok(removed).deleteIntegration).toEqual({ id });
+    expect(ok(removed).deleteIntegration).toEqual({ integration: { id, restId: integrationId, alias: "Home" } });
     expect(await listed()).toEqual([]);
     expect(codes(await remove(id))).toEqual(["NOT_FOUND"]);
+    expect(codes(await remove(integrationId))).toEqual(["NOT_FOUND"]);
+    expect(codes(await remove(toGlobalId("ApiKey", integrationId)))).toEqual(["BAD_REQUEST"]);
   });
 
   it("are nobody else's", async () => {
-    const { id } = ok(await connect("notes")).connectIntegration;
+    const { integrationId } = ok(await connect("notes")).connectIntegration;
+    const ids = [toGlobalId("Integration", integrationId), toGlobalId("Integration", "no-id")];
+    const find = async (key: string) => ok(await execute({ ...app, key }, IntegrationNodesDocument, { ids })).nodes;
 
-    expect(codes(await remove(id, app.key))).toEqual(["NOT_FOUND"]);
+    expect(codes(await remove(integrationId, app.key))).toEqual(["NOT_FOUND"]);
     expect(await listed()).toHaveLength(1);
+    expect(await find(payer.key)).toEqual([expect.objectContaining({ restId: integrationId }), null]);
+    expect(await find(app.key)).toEqual([null, null]);
+  });
+
+  it("are not shown to operators as if they were another account's", async () => {
+    const answer = await execute(app, IntegrationsOfAccountDocument, { id: payer.accountId });
+
+    expect(codes(answer)).toEqual(["FORBIDDEN"]);
+    expect(answer.data?.account).toEqual({ restId: payer.accountId, integrations: null });
   });
 
   it.each<[string, string]>([
@@ -77,9 +101,9 @@ describe("connected apps", () => {
 
   it("are not begun with another field, nor twice in one document", async () => {
     const askText = (query: string) => executeText({ ...app, key: payer.key }, { query });
-    const more = await askText('mutation { connectIntegration(input: { toolkit: "notes", callbackUrl: "https://evil.example" }) { id } }');
+    const more = await askText('mutation { connectIntegration(input: { toolkit: "notes", callbackUrl: "https://evil.example" }) { url } }');
     const two = await askText(
-      'mutation { a: connectIntegration(input: { toolkit: "notes" }) { id } b: connectIntegration(input: { toolkit: "mail" }) { id } }',
+      'mutation { a: connectIntegration(input: { toolkit: "notes" }) { url } b: connectIntegration(input: { toolkit: "mail" }) { url } }',
     );
 
     expect(codes(more)).toEqual(["BAD_REQUEST"]);

@@ -51,8 +51,8 @@ export interface IntegrationsBroker {
   listConnections(accountId: string, signal: AbortSignal): Promise<readonly ConnectedApp[]>;
   /** Rejects with BAD_REQUEST when there is no such toolkit, with CONFLICT when the account has as many connections as it may. */
   connect(wanted: WantedConnection, signal: AbortSignal): Promise<NewConnection>;
-  /** False: the account has no such connection. */
-  disconnect(accountId: string, id: string, signal: AbortSignal): Promise<boolean>;
+  /** Answers what was ended. Null: the account has no such connection. */
+  disconnect(accountId: string, id: string, signal: AbortSignal): Promise<ConnectedApp | null>;
   close(): Promise<void>;
 }
 
@@ -66,7 +66,7 @@ export const NO_BROKER: IntegrationsBroker = {
   connect: async () => {
     throw switchedOff();
   },
-  disconnect: async () => false,
+  disconnect: async () => null,
   close: async () => undefined,
 };
 

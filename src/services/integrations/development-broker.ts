@@ -122,10 +122,11 @@ export class DevelopmentBroker implements IntegrationsBroker {
     return { id, url: `${this.deps.pageUrl()}?token=${token}` };
   }
 
-  async disconnect(accountId: string, id: string): Promise<boolean> {
-    if (!isUuid(id)) return false;
+  async disconnect(accountId: string, id: string): Promise<ConnectedApp | null> {
+    if (!isUuid(id)) return null;
+    const row = await this.rows.findUnique({ where: { id, accountId } });
     const { count } = await this.rows.deleteMany({ where: { id, accountId } });
-    return count > 0;
+    return row && count > 0 ? this.toApp(row) : null;
   }
 
   async close(): Promise<void> {}

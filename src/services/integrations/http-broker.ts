@@ -156,12 +156,12 @@ export class HttpBroker implements IntegrationsBroker {
   }
 
   /** The broker does not ask whose a connection is. */
-  async disconnect(accountId: string, id: string, signal: AbortSignal): Promise<boolean> {
-    const own = await this.listConnections(accountId, signal);
-    if (!own.some((app) => app.id === id)) return false;
+  async disconnect(accountId: string, id: string, signal: AbortSignal): Promise<ConnectedApp | null> {
+    const own = (await this.listConnections(accountId, signal)).find((app) => app.id === id);
+    if (!own) return null;
     const path = `/connections/${encodeURIComponent(id)}`;
     const { status } = await this.ask({ method: "DELETE", path, known: NOT_FOUND, signal });
-    return !NOT_FOUND.has(status);
+    return NOT_FOUND.has(status) ? null : own;
   }
 
   close(): Promise<void> {

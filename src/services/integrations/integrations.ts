@@ -69,6 +69,11 @@ export class Integrations {
     return this.deps.broker.listConnections(accountId, ctx.signal);
   }
 
+  /** Those of the account with these ids. */
+  async getMany(ctx: RequestContext, ids: readonly string[]): Promise<ConnectedApp[]> {
+    return (await this.list(ctx)).filter(({ id }) => ids.includes(id));
+  }
+
   async listToolkits(ctx: RequestContext, { search = "" }: ListToolkitsInput): Promise<readonly Toolkit[]> {
     requireKeyManager(ctx);
     return this.deps.broker.listToolkits(search.trim(), ctx.signal);
@@ -83,10 +88,12 @@ export class Integrations {
     return broker.connect({ accountId, toolkit, callbackUrl }, ctx.signal);
   }
 
-  async delete(ctx: RequestContext, id: string): Promise<string> {
+  /** Answers what was ended. NOT_FOUND. */
+  async delete(ctx: RequestContext, id: string): Promise<ConnectedApp> {
     const { accountId } = requireKeyManager(ctx);
-    if (!(await this.deps.broker.disconnect(accountId, id, ctx.signal))) throw notFound("connected app");
-    return id;
+    const ended = await this.deps.broker.disconnect(accountId, id, ctx.signal);
+    if (!ended) throw notFound("connected app");
+    return ended;
   }
 
   /** Step 2; for whoever has the link: NOT_FOUND for one that was not made here or is too old. It shows one account's connections only. */

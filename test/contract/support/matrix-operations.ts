@@ -389,7 +389,11 @@ export const OPERATIONS: readonly Operation[] = [
   {
     needs: "manager",
     rest: { method: "POST", path: "/integrations", body: { toolkit: "notes" } },
-    graphql: { field: "Mutation.connectIntegration", document: mutation("connectIntegration", "id"), input: { toolkit: "notes" } },
+    graphql: {
+      field: "Mutation.connectIntegration",
+      document: mutation("connectIntegration", "integrationId"),
+      input: { toolkit: "notes" },
+    },
   },
   {
     needs: "manager",
@@ -400,7 +404,7 @@ export const OPERATIONS: readonly Operation[] = [
     needs: "manager",
     target: "connection",
     rest: { method: "DELETE", path: "/integrations/:id" },
-    graphql: { field: "Mutation.deleteIntegration", document: mutation("deleteIntegration", "id"), input: { id: "$id" } },
+    graphql: { field: "Mutation.deleteIntegration", document: mutation("deleteIntegration", "integration { id }"), input: { id: "$id" } },
   },
   { needs: "operator", graphql: { field: "Query.accounts", document: "{ accounts(first: 1) { edges { node { id } } } }" } },
   { needs: "operator", graphql: { field: "Query.account", document: `{ account(id: "${NOBODY}") { id } }` } },

@@ -65,7 +65,7 @@ describe("the HTTP broker", () => {
     const own = await broker.listConnections(ACCOUNT, signal);
     const removed = await broker.disconnect(ACCOUNT, begun.id, signal);
 
-    expect([toolkits, begun, removed]).toEqual([[], { id: "con/1", url: "https://broker.example/connect/1" }, true]);
+    expect([toolkits, begun, removed]).toEqual([[], { id: "con/1", url: "https://broker.example/connect/1" }, own[0]]);
     expect(own).toEqual([{ id: "con/1", toolkit: "tasks", name: null, description: "", logo: null, alias: null, status: "initiated" }]);
     expect(new Set(fake.requests.map(({ authorization }) => authorization))).toEqual(new Set([`Bearer ${fake.key}`]));
     const list = `GET /api/connections?account=${ACCOUNT}`;
@@ -119,10 +119,10 @@ describe("the HTTP broker", () => {
     fake.rows.set("theirs", { id: "theirs", account: OTHER, toolkit: "tasks", status: "active" });
     const { id } = await broker.connect(WANTED, signal);
 
-    expect(await broker.disconnect(ACCOUNT, "theirs", signal)).toBe(false);
-    expect(await broker.disconnect(ACCOUNT, "../toolkits", signal)).toBe(false);
+    expect(await broker.disconnect(ACCOUNT, "theirs", signal)).toBeNull();
+    expect(await broker.disconnect(ACCOUNT, "../toolkits", signal)).toBeNull();
     const twice = await Promise.all([1, 2].map(() => broker.disconnect(ACCOUNT, id, signal)));
-    expect(twice.sort()).toEqual([false, true]);
+    expect(twice.filter((ended) => ended !== null)).toEqual([expect.objectContaining({ id })]);
     expect([...fake.rows.keys()]).toEqual(["theirs"]);
   });
 
