@@ -44,7 +44,11 @@ const steps = [
     output: SERVER,
     run: async () => {
       rmSync(path("dist"), { recursive: true, force: true });
-      await bundle({ entries: { main: path("src/main.ts") }, outdir: path("dist"), takesPackages: true });
+      await bundle({
+        entries: { main: path("src/main.ts"), "gateway-worker": path("src/workers/gateway-worker.ts") },
+        outdir: path("dist"),
+        takesPackages: true,
+      });
       cpSync(path(EXPLORER), path("dist/explorer"), { recursive: true });
     },
   },

@@ -4,6 +4,9 @@
  * 1. The port is taken. Where that fails nothing has been touched: no database is made, and no key that nobody would see.
  * 2. The platform is opened: the data directory, the database and its migrations, the owner and the key to print.
  * 3. The faces answer. Until then whoever asks is told that the gateway is starting.
+ *
+ * A worker of several has no port but one for itself, at which its agents reach the process that runs them: its primary has the
+ * gateway's, and hands it connections.
  */
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -20,6 +23,7 @@ import { type Addresses, loopbackUrl } from "./lib/urls.js";
 import { DRAIN_TIMEOUT_MS, HTTP_HEADERS_TIMEOUT_MS, HTTP_KEEP_ALIVE_MS, HTTP_REQUEST_TIMEOUT_MS } from "./limits.js";
 import type { Infrastructure } from "./services/composition/infrastructure.js";
 import { openPlatform } from "./services/composition/platform.js";
+import type { WorkerLink } from "./services/composition/worker-link.js";
 import { AccessLog } from "./services/metrics/access-log.js";
 import { Metrics } from "./services/metrics/metrics.js";
 import type { Services } from "./services/services.js";
@@ -36,8 +40,13 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** Resolves when it serves. Rejects with a StartError, and with the port given back, when it cannot. */
-export async function createApp(config: Config, log: Logger, clock: Clock = systemClock): Promise<App> {
+const OWN_PLACE = { host: "127.0.0.1", port: 0 };
+
+/**
+ * Resolves when it serves. Rejects with a StartError, and with the port given back, when it cannot. `worker`: it is one of several, and
+ * the port of the configuration is their primary's.
+ */
+export async function createApp(config: Config, log: Logger, clock: Clock = systemClock, worker: WorkerLink | null = null): Promise<App> {
   const { adopt, ...classes } = createMessageClasses();
   const http = createServer({
     ...classes,
@@ -47,9 +56,10 @@ export async function createApp(config: Config, log: Logger, clock: Clock = syst
   });
   http.keepAliveTimeout = HTTP_KEEP_ALIVE_MS;
   http.on("request", answerWhileStarting);
-  await listenAt(http, config.host, config.port);
+  const place = worker ? OWN_PLACE : config;
+  await listenAt(http, place.host, place.port);
   try {
-    return await serve(http, adopt, config, log, clock);
+    return await serve(http, adopt, config, log, clock, worker);
   } catch (error) {
     http.close();
     http.closeAllConnections();
@@ -63,12 +73,14 @@ async function serve(
   config: Config,
   log: Logger,
   clock: Clock,
+  worker: WorkerLink | null,
 ): Promise<App> {
-  const addresses = (): Addresses => addressesOf(config, portOf(http, config));
+  const publicPort = () => (worker ? config.port : portOf(http, config));
+  const addresses = (): Addresses => addressesOf(config, publicPort());
   const ownUrl = (): string => loopbackUrl(boundHostOf(http, config), portOf(http, config));
   const media = mediaMountOf(config);
   const auth = authMountOf(config);
-  const settings = { ...config, sessionHost: auth.host };
+  const settings = { ...config, sessionHost: auth.host, worker };
   const metrics = new Metrics();
   const observers = [metrics, new AccessLog(log, config.accessLog)];
   const onOver = (note: RequestNote, end: RequestEnd) => {
@@ -77,8 +89,10 @@ async function serve(
   const [platform, faces] = await Promise.all([openPlatform(settings, clock, log, addresses, ownUrl, metrics), loadFaces()]);
   const { express, GRAPHQL_PATH, SCHEMA_PATH, createGraphQLServer, refuseUpgrade, requestIdOf, routeUpgrades } = faces;
   const { answerClientError, createRestRouter, isOwnHost, toErrorRequestHandler, REALTIME_PATH, createRealtimeFace } = faces;
-  log.info(config.signUp === "open" ? "sign-up is open to whoever reaches this gateway" : "sign-up is closed: operators make accounts");
-  log.info(metricsNotice(config.metrics));
+  if (worker === null || worker.isSpokesman) {
+    log.info(config.signUp === "open" ? "sign-up is open to whoever reaches this gateway" : "sign-up is closed: operators make accounts");
+    log.info(metricsNotice(config.metrics));
+  }
   const graphql = createGraphQLServer({ services: platform.services, log, config, onOver });
   const rest = createRestRouter({
     services: platform.services,
@@ -133,7 +147,7 @@ async function serve(
     services: platform.services,
     infrastructure: platform.infrastructure,
     newOwnerKey: platform.newOwnerKey,
-    addresses: { port: portOf(http, config), ...addresses() },
+    addresses: { port: publicPort(), ...addresses() },
     close: () => {
       closing ??= (async () => {
         stopUpgrades();

@@ -146,6 +146,8 @@ export const HTTP_REQUEST_TIMEOUT_MS = 120_000;
 export const HTTP_KEEP_ALIVE_MS = 75_000;
 /** Unspecified: how long generations whose callers have left may go on after that, once everybody else is done. */
 export const UNATTENDED_DRAIN_MS = 5_000;
+/** Unspecified: processes of one gateway on one machine. */
+export const WORKERS_MAX = 64;
 /** How long streams may go on after the gateway was told to stop. */
 export const DRAIN_TIMEOUT_MS = 30_000;
 

@@ -1,31 +1,40 @@
 /** The process: reads its configuration, serves, and drains on SIGTERM. */
-import { pino } from "pino";
-import { type App, createApp } from "./app.js";
-import { type Config, ENVIRONMENT_NAMES, parseConfig } from "./config/config.js";
+import type { Config } from "./config/config.js";
 import { addEnvFile } from "./config/env-file.js";
-import { COMMAND_NAMES, findMisspelt } from "./config/names.js";
+import { type ConfigRead, readConfig } from "./config/environment.js";
+import { type OpenedLog, openLog } from "./lib/log.js";
 import { StartError } from "./lib/start-error.js";
-
-/** A page: more than that is written at once. */
-const LOG_WRITE_BYTES = 4_096;
-/** Somebody may be looking on. */
-const LOG_FLUSH_MS = 100;
 
 async function main(): Promise<void> {
   addEnvFile(process.env, process.cwd());
-  const { config, namesRead } = readConfig();
-  // Lines are gathered for a moment and handed to the system together, beside the work: a write for each costs more than the line, and a
-  // reader who is slow holds up nobody. What is left when the process ends, however it ends but by SIGKILL, is written then.
-  const output = pino.destination({ sync: false, minLength: LOG_WRITE_BYTES, periodicFlush: LOG_FLUSH_MS });
-  const log = pino({ level: config.logLevel }, output);
-  let app: App;
-  try {
-    app = await createApp(config, log);
-  } finally {
-    // What the models file names is known by now. A start that failed may have failed for it.
-    const read = new Set<string>([...ENVIRONMENT_NAMES, ...COMMAND_NAMES, ...namesRead]);
-    for (const sentence of findMisspelt(Object.keys(process.env), read, ENVIRONMENT_NAMES)) log.warn(sentence);
+  const read = readConfig();
+  const opened = openLog(read.config.logLevel);
+  if (isOfSeveral(read.config, opened.log)) return runSeveral(read.config, opened);
+  return runOne(read, opened);
+}
+
+/** The embedded database belongs to one process. */
+function isOfSeveral({ workers, databaseUrl }: Config, log: OpenedLog["log"]): boolean {
+  if (workers > 1 && databaseUrl === null) {
+    log.warn(
+      `WORKERS is ${workers}, but the embedded database serves one process, so one runs: set DATABASE_URL to a PostgreSQL database to run more, or unset WORKERS.`,
+    );
   }
+  return workers > 1 && databaseUrl !== null;
+}
+
+async function runSeveral(config: Config, { log, write, flush }: OpenedLog): Promise<void> {
+  const { runWorkers } = await import("./workers/primary.js");
+  const onReady = (baseUrl: string, newOwnerKey: string | null) => {
+    flush();
+    greet(baseUrl, newOwnerKey);
+  };
+  process.exit(await runWorkers({ config, log, write, onReady }));
+}
+
+async function runOne({ config, warnOfMisspelt }: ConfigRead, { log, flush }: OpenedLog): Promise<void> {
+  const { createApp } = await import("./app.js");
+  const app = await createApp(config, log).finally(() => warnOfMisspelt(log));
   const stop = (signal: NodeJS.Signals) => {
     log.info({ signal }, "stopping: no new connections, streams may finish");
     app.close().then(
@@ -40,19 +49,8 @@ async function main(): Promise<void> {
   process.once("SIGINT", stop);
   // Tried beside the first requests, so that what is logged at the start says what code agents are worth here.
   void app.services.sandboxRunner.findIsolation();
-  output.flushSync();
+  flush();
   greet(app.addresses.baseUrl, config.ownerApiKey === null ? app.newOwnerKey : null);
-}
-
-/** With the names of the variables that other files make it read. */
-function readConfig(): { config: Config; namesRead: ReadonlySet<string> } {
-  const config = parseConfig(process.env);
-  const namesRead = new Set<string>();
-  const readEnv: Config["readEnv"] = (name) => {
-    namesRead.add(name);
-    return config.readEnv(name);
-  };
-  return { config: { ...config, readEnv }, namesRead };
 }
 
 /** On standard output for the person who started it; logs go on being JSON lines beside it. */

@@ -24,9 +24,10 @@ import {
   UPSTREAM_CONNECT_TIMEOUT_MS,
   UPSTREAM_IDLE_TIMEOUT_MS,
   WEBSOCKET_PING_MS,
+  WORKERS_MAX,
 } from "../limits.js";
 import { isMediaUrlAmbiguous, isMediaUrlWhereSessionsAre } from "./hosts.js";
-import { boolean, byteCount, credits, hosts, httpUrl, json, share, url, wholeNumber } from "./values.js";
+import { boolean, byteCount, credits, hosts, httpUrl, json, share, url, wholeNumber, workerCount } from "./values.js";
 import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "./vendors.js";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -47,6 +48,8 @@ export interface Config {
   readonly host: string;
   /** 0: the system chooses, and `addressesOf` says what became of it. */
   readonly port: number;
+  /** How many processes answer on it. On the embedded database it is one, whatever is stated. */
+  readonly workers: number;
   /** Absolute. */
   readonly dataDir: string;
   /** As stated, without a slash at the end; null is worked out by `addressesOf`. */
@@ -146,6 +149,7 @@ const text = z.string();
 const environment = z.object({
   HOST: text.default("127.0.0.1"),
   PORT: wholeNumber(0, 65_535).default(4_000),
+  WORKERS: workerCount(WORKERS_MAX).default(1),
   DATA_DIR: text.default("./data"),
   BASE_URL: httpUrl().optional(),
   AUTH_URL: httpUrl().optional(),
@@ -224,6 +228,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
   return {
     host: values.HOST,
     port: values.PORT,
+    workers: values.WORKERS,
     dataDir: resolve(values.DATA_DIR),
     baseUrl: values.BASE_URL ?? null,
     authUrl: values.AUTH_URL ?? null,

@@ -1,5 +1,6 @@
 /** The kinds of value that environment variables hold: each a schema from text to what the configuration keeps. */
 import { isIP } from "node:net";
+import { availableParallelism } from "node:os";
 import * as z from "zod";
 import { parseNanocredits } from "../lib/money.js";
 import { parseBaseUrl } from "../lib/urls.js";
@@ -12,6 +13,18 @@ export function wholeNumber(min: number, max: number) {
     .regex(/^\d{1,9}$/, { error: message, abort: true })
     .transform(Number)
     .refine((value) => value >= min && value <= max, message);
+}
+
+/** A number of processes, or as many as there are processors. */
+export function workerCount(max: number) {
+  const message = `must be a whole number from 1 to ${max}, or auto for one on each processor; leave it unset to run one process`;
+  return z.string().transform((value, ctx) => {
+    if (value === "auto") return Math.min(max, availableParallelism());
+    const count = /^\d{1,3}$/.test(value) ? Number(value) : 0;
+    if (count >= 1 && count <= max) return count;
+    ctx.addIssue(message);
+    return z.NEVER;
+  });
 }
 
 /** Up to a petabyte less one. */

@@ -1,15 +1,16 @@
 /** The HTTP server: the classes of its messages, how it takes a port and what an operator is told when that fails, and how it stops. */
 import { IncomingMessage, type Server, ServerResponse } from "node:http";
+import type { Server as NetServer, Socket } from "node:net";
 import type { Express } from "express";
 import { StartError } from "../lib/start-error.js";
 
 /** Resolves when connections are accepted. Rejects with a StartError that says what to do. */
-export function listenAt(http: Server, host: string, port: number): Promise<void> {
+export function listenAt(server: NetServer, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const onError = (error: NodeJS.ErrnoException) => reject(new StartError(sentenceOf(error, host, port), { cause: error }));
-    http.once("error", onError);
-    http.listen(port, host, () => {
-      http.off("error", onError);
+    server.once("error", onError);
+    server.listen(port, host, () => {
+      server.off("error", onError);
       resolve();
     });
   });
@@ -40,6 +41,9 @@ function sentenceOf({ code, message }: NodeJS.ErrnoException, host: string, port
 export function trackRequests(http: Server): (timeoutMs: number) => Promise<void> {
   let underWay = 0;
   let isStopping = false;
+  // A server waits for the connections that it has accepted itself, and not for those that were handed to it.
+  const open = new Set<Socket>();
+  let onNoneOpen = () => {};
   const hangUpWhenIdle = () => {
     if (isStopping && underWay === 0) http.closeAllConnections();
   };
@@ -47,6 +51,13 @@ export function trackRequests(http: Server): (timeoutMs: number) => Promise<void
     underWay -= 1;
     hangUpWhenIdle();
   };
+  http.on("connection", (socket: Socket) => {
+    open.add(socket);
+    socket.on("close", () => {
+      open.delete(socket);
+      if (open.size === 0) onNoneOpen();
+    });
+  });
   http.on("request", (_req, res: ServerResponse) => {
     underWay += 1;
     res.on("close", onAnswered);
@@ -60,6 +71,11 @@ export function trackRequests(http: Server): (timeoutMs: number) => Promise<void
     hangUpWhenIdle();
     const deadline = setTimeout(() => http.closeAllConnections(), timeoutMs);
     await closed;
+    if (open.size > 0) {
+      await new Promise<void>((resolve) => {
+        onNoneOpen = resolve;
+      });
+    }
     clearTimeout(deadline);
   };
 }

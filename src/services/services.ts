@@ -185,7 +185,7 @@ export function createServices(
   const runTokens = new RunTokens(deriveSecret("run tokens"), keyCache, sessionDirectory, clock);
   keyCache.acceptRunTokens(runTokens);
   const runLimits = new RunLimits(accounts);
-  const sandboxRunner = new SandboxRunner(log);
+  const sandboxRunner = new SandboxRunner(log, undefined, undefined, settings.worker?.workers);
   const scripts = new CodeScripts(database, events);
   const codeAgent = new CodeAgents({
     scripts,

@@ -1,25 +1,40 @@
 /**
  * DATA_DIR: one process at a time, an identity that outlives the process, and the secrets that were made for it. Held
  * with a shared database too, because the settlement spool lives here.
+ *
+ * Of a gateway with several workers their primary holds it, and each worker holds a directory of its own below it for what one process
+ * alone may write (docs/decisions/workers.md):
+ *
+ *   workers/<n>/instance-id, workers/<n>/spool
+ *
+ * A worker takes the first that no living process has, so that a dead one's successor finds what it has left.
  */
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs";
-import { mkdir, realpath, rm, statfs } from "node:fs/promises";
+import { mkdir, readdir, realpath, rm, statfs } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { StartError } from "../lib/start-error.js";
+import { WORKERS_MAX } from "../limits.js";
 import { syncToDisk } from "./sync-to-disk.js";
 
 const SECRET_BYTES = 32;
 const OWNER_ANSWER_TIMEOUT_MS = 500;
+const WORKERS_FOLDER = "workers";
+/** Twice as many as there are workers: those of a primary that has died may still be draining. */
+const WORKER_DIRS_MAX = 2 * WORKERS_MAX;
 
 export interface DataDir {
   /** Absolute, with symbolic links resolved. */
   readonly path: string;
-  /** A UUID made with the directory. Whoever holds the directory knows that every earlier process on it is dead. */
+  /** What this process alone writes to: the same, or of a worker the directory that it holds below it. */
+  readonly ownPath: string;
+  /** A UUID made with `ownPath`. Whoever holds that knows that every earlier process on it is dead. */
   readonly instanceId: string;
+  /** Null, or the number of the worker's directory. */
+  readonly workerNumber: number | null;
   /** The named secret, 32 random bytes as base64; made and kept in `secrets.json` when it is not there yet. */
   secret(name: string): string;
   /** Lets another process have the directory. */
@@ -40,11 +55,50 @@ export function findSecret(dataDir: string, name: string): string | null {
 export async function openDataDir(dataDir: string): Promise<DataDir> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const path = await realpath(dataDir);
-  const lock = await lockDirectory(path);
+  const lock = await tryLock(path);
+  if ("owner" in lock) {
+    const holder = lock.owner === null ? "another process" : `the process ${lock.owner}`;
+    throw new DataDirInUse(`The data directory ${path} is in use by ${holder}. Stop it, or set DATA_DIR to another directory.`);
+  }
+  return openLocked(lock, path, path, null);
+}
+
+/** Takes a directory for a worker: that of its number, or the first that is free when a worker whose primary has died still has that. */
+export async function openWorkerDir(dataDir: string, number: number): Promise<DataDir> {
+  const path = await realpath(dataDir);
+  const numbers = Array.from({ length: WORKER_DIRS_MAX }, (_, index) => index + 1);
+  for (const candidate of [number, ...numbers.filter((each) => each !== number)]) {
+    const ownPath = join(path, WORKERS_FOLDER, String(candidate));
+    await mkdir(ownPath, { recursive: true, mode: 0o700 });
+    const lock = await tryLock(ownPath);
+    if (!("owner" in lock)) return openLocked(lock, path, ownPath, candidate);
+  }
+  throw new DataDirInUse(`Every directory for a worker below ${join(path, WORKERS_FOLDER)} is in use. Stop the processes that have them.`);
+}
+
+/**
+ * Calls `take` with each directory that is `wanted` and in which only processes have written that are no more: of a worker the directory
+ * above its own, which nobody writes to while there are workers, and those of workers that nobody holds. These are held meanwhile.
+ */
+export async function visitLeftBehind(
+  { path, ownPath }: Pick<DataDir, "path" | "ownPath">,
+  wanted: (directory: string) => Promise<boolean>,
+  take: (directory: string) => Promise<void>,
+): Promise<void> {
+  if (path !== ownPath && (await wanted(path))) await take(path);
+  for (const name of await readdir(join(path, WORKERS_FOLDER)).catch(() => [])) {
+    const directory = join(path, WORKERS_FOLDER, name);
+    if (directory === ownPath || !/^\d{1,3}$/.test(name) || !(await wanted(directory))) continue;
+    const lock = await tryLock(directory);
+    if (!("owner" in lock)) await take(directory).finally(() => closeServer(lock));
+  }
+}
+
+async function openLocked(lock: Server, path: string, ownPath: string, workerNumber: number | null): Promise<DataDir> {
   try {
-    const instanceId = readInstanceId(join(path, "instance-id"));
-    const secrets = openSecrets(join(path, "secrets.json"));
-    return { path, instanceId, secret: secrets, release: () => closeServer(lock) };
+    const instanceId = readInstanceId(join(ownPath, "instance-id"));
+    const secret = openSecrets(join(path, "secrets.json"));
+    return { path, ownPath, workerNumber, instanceId, secret, release: () => closeServer(lock) };
   } catch (error) {
     await closeServer(lock);
     throw error;
@@ -56,7 +110,7 @@ export async function openDataDir(dataDir: string): Promise<DataDir> {
  * would have to be judged stale. Its name is made from the directory's device and inode, so that every path to the
  * directory leads to the same lock.
  */
-async function lockDirectory(path: string): Promise<Server> {
+async function tryLock(path: string): Promise<Server | { readonly owner: string | null }> {
   const address = lockAddress(path);
   const taken = await listen(address);
   if (taken) return taken;
@@ -68,8 +122,7 @@ async function lockDirectory(path: string): Promise<Server> {
     const retaken = await listen(address);
     if (retaken) return retaken;
   }
-  const holder = owner === null ? "another process" : `the process ${owner}`;
-  throw new DataDirInUse(`The data directory ${path} is in use by ${holder}. Stop it, or set DATA_DIR to another directory.`);
+  return { owner };
 }
 
 function lockAddress(path: string): string {

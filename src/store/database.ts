@@ -10,13 +10,10 @@ import { serviceUnavailable } from "../errors.js";
 import { StartError } from "../lib/start-error.js";
 import { startEmbedded, startMaintenance } from "./embedded.js";
 import { PrismaClient } from "./generated/prisma/client.js";
+import { MONEY_CONNECTIONS_MAX, sharedConnectionsOf } from "./pool-sizes.js";
 
-/** Connections for everything but money. More than this many queries wait in the process. */
-const SHARED_CONNECTIONS_MAX = 10;
 /** The embedded database answers one query at a time: more connections only hide the way there and back. */
 const EMBEDDED_CONNECTIONS_MAX = 4;
-/** One for the settler's flush, one beside it. Reports that hold every other connection never delay a charge. */
-const MONEY_CONNECTIONS_MAX = 2;
 const CONNECT_TIMEOUT_MS = 5_000;
 /** The embedded database greets between two statements: one that is busy is not away, and one that hangs is started again. */
 const EMBEDDED_CONNECT_TIMEOUT_MS = 30_000;
@@ -99,7 +96,7 @@ async function openEmbedded({ dataDir, log, poolConnectionsMax = EMBEDDED_CONNEC
 }
 
 async function openShared(
-  { log, poolConnectionsMax = SHARED_CONNECTIONS_MAX }: DatabaseOptions,
+  { log, poolConnectionsMax = sharedConnectionsOf(1) }: DatabaseOptions,
   connectionString: string,
 ): Promise<Database> {
   const config: pg.PoolConfig = {

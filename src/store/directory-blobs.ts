@@ -3,7 +3,7 @@
  * leads to half a file, whenever the process ends. What was being written then is removed at the next start.
  *
  *   blobs/id                      the store's UUID
- *   blobs/.drafts/<uuid>          what is being written
+ *   blobs/.drafts/<uuid>          what is being written; of a worker, in a folder of its number
  *   blobs/<folder>/<aa>/<name>    a blob; aa is the beginning of the name's hash, which keeps folders small
  */
 import { createHash, randomUUID } from "node:crypto";
@@ -27,12 +27,16 @@ import {
 import { syncToDisk } from "./sync-to-disk.js";
 
 /**
- * Opens the store of a data directory that this process has to itself, making it when absent. `urls` are the addresses at which the
- * gateway itself takes and gives blobs; without them none can be made.
+ * Opens the store of a data directory that this gateway has to itself, making it when absent. `urls` are the addresses at which the
+ * gateway itself takes and gives blobs; without them none can be made. `draftsFolder` is this process's own, on the same disk.
  */
-export async function openDirectoryBlobs(dataDir: string, urls: BlobUrls | null = null): Promise<BlobStore> {
+export async function openDirectoryBlobs(
+  dataDir: string,
+  urls: BlobUrls | null = null,
+  draftsFolder = join(dataDir, "blobs", ".drafts"),
+): Promise<BlobStore> {
   const root = join(dataDir, "blobs");
-  const drafts = await BlobDrafts.open(join(root, ".drafts"));
+  const drafts = await BlobDrafts.open(draftsFolder);
   return new DirectoryBlobs(root, drafts, await readStoreId(root), urls);
 }
 

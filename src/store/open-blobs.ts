@@ -4,6 +4,7 @@ import type { S3Settings } from "../lib/settings.js";
 import { BlobDrafts } from "./blob-drafts.js";
 import type { BlobUrls } from "./blob-urls.js";
 import type { BlobStore } from "./blobs.js";
+import type { DataDir } from "./data-dir.js";
 import { openDirectoryBlobs } from "./directory-blobs.js";
 
 export interface OpenedBlobs {
@@ -14,9 +15,16 @@ export interface OpenedBlobs {
 }
 
 /** Throws a StartError for a store that cannot be used. */
-export async function openBlobs(s3: S3Settings | null, dataDir: string, urls: BlobUrls): Promise<OpenedBlobs> {
-  if (s3 === null) return { blobs: await openDirectoryBlobs(dataDir, urls), urls, close: () => undefined };
+export async function openBlobs(
+  s3: S3Settings | null,
+  dataDir: Pick<DataDir, "path" | "workerNumber">,
+  urls: BlobUrls,
+): Promise<OpenedBlobs> {
+  const { path, workerNumber } = dataDir;
+  // Drafts are one process's own. What a gateway of one process has left goes at the start of the next.
+  const drafts = join(path, "blobs", ".drafts", ...(workerNumber === null ? [] : [String(workerNumber)]));
+  if (s3 === null) return { blobs: await openDirectoryBlobs(path, urls, drafts), urls, close: () => undefined };
   const { openS3Blobs } = await import("./s3-blobs.js");
-  const blobs = await openS3Blobs(s3, await BlobDrafts.open(join(dataDir, "blobs", ".drafts")));
+  const blobs = await openS3Blobs(s3, await BlobDrafts.open(drafts));
   return { blobs, urls: null, close: () => blobs.close() };
 }

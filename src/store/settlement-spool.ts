@@ -5,7 +5,7 @@
  *
  * Beside it, in a file of their own, settlements that the database refuses: each is tried again until it is booked.
  */
-import { type FileHandle, mkdir, open, readFile, rename, stat } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { SPOOL_BYTES_MAX } from "../limits.js";
 import type { SettlementOperation, SettleOperation } from "./ledger.js";
@@ -37,11 +37,43 @@ export interface SettlementSpool {
   close(): Promise<void>;
 }
 
-export async function openSettlementSpool(dataDir: string): Promise<SettlementSpool> {
-  const directory = join(dataDir, "spool");
+const FOLDER = "spool";
+const SETTLEMENTS = "settlements.ndjson";
+const REFUSED = "refused.ndjson";
+
+/** Whether a process that is no more has left something in the spool of its directory. */
+export async function hasSettlements(ownPath: string): Promise<boolean> {
+  const sizes = await Promise.all([SETTLEMENTS, REFUSED].map((name) => sizeIfThere(join(ownPath, FOLDER, name))));
+  return sizes.some((bytes) => bytes > 0);
+}
+
+/**
+ * Moves what a process that is no more has left in the spool of `from` to that of `into`, which must not be open. Broken off in between,
+ * both have it: repeating a settlement changes nothing.
+ */
+export async function adoptSettlements(from: string, into: string): Promise<void> {
+  for (const name of [SETTLEMENTS, REFUSED]) {
+    const left = join(from, FOLDER, name);
+    const lines = await readIfThere(left);
+    if (lines === "") continue;
+    await mkdir(join(into, FOLDER), { recursive: true, mode: 0o700 });
+    const file = await open(join(into, FOLDER, name), "a", 0o600);
+    try {
+      await writeDurably(file, Buffer.from(`\n${lines}\n`));
+    } finally {
+      await file.close();
+    }
+    syncToDisk(join(into, FOLDER));
+    await rm(left);
+  }
+}
+
+/** `ownPath`: a directory that no other process writes to. */
+export async function openSettlementSpool(ownPath: string): Promise<SettlementSpool> {
+  const directory = join(ownPath, FOLDER);
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  const path = join(directory, "settlements.ndjson");
-  const refusedPath = join(directory, "refused.ndjson");
+  const path = join(directory, SETTLEMENTS);
+  const refusedPath = join(directory, REFUSED);
   const file = await open(path, "a", 0o600);
   syncToDisk(directory);
   let bytes = (await file.stat()).size;

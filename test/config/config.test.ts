@@ -1,5 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { describe, expect, it } from "vitest";
@@ -87,6 +87,20 @@ describe("parseConfig", () => {
     ["1.0", 1],
   ])("takes ACCESS_LOG=%s", (value, expected) => {
     expect(parseConfig({ ACCESS_LOG: value }).accessLog).toBe(expected);
+  });
+
+  it.each([
+    ["1", 1],
+    ["64", 64],
+    ["auto", Math.min(64, availableParallelism())],
+  ])("takes WORKERS=%s", (value, expected) => {
+    expect(parseConfig({ WORKERS: value }).workers).toBe(expected);
+  });
+
+  it.each(["0", "65", "-1", "1.5", "many", "Auto", "1e1"])("stops at WORKERS=%s with what is allowed and what to do", (value) => {
+    expect(errorOf({ WORKERS: value })).toBe(
+      "The configuration is not valid:\n  WORKERS: must be a whole number from 1 to 64, or auto for one on each processor; leave it unset to run one process",
+    );
   });
 
   it("takes empty values for unset ones", () => {

@@ -1,4 +1,4 @@
-/** The architecture's arrows: main → app → { graphql, rest } → http → services → { providers, store } → lib. */
+/** The architecture's arrows: main → workers → app → { graphql, rest } → http → services → { providers, store } → lib. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -73,7 +73,8 @@ async function startGateway(): Promise<Gateway> {
     ACME_KEY: "acme-secret-key",
   };
   const child = spawn(process.execPath, [SERVER_PROGRAM], {
-    env: { PATH: process.env.PATH, LOG_LEVEL: "error", ...env },
+    // More than one process is wanted in vain on the embedded database: it is this one that is killed.
+    env: { PATH: process.env.PATH, LOG_LEVEL: "error", WORKERS: "2", ...env },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const lines = createInterface(child.stdout);

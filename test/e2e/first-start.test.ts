@@ -150,14 +150,20 @@ describe("A first start", () => {
     await rm(directory, { recursive: true });
   });
 
-  it.each<[string, Record<string, string>, RegExp]>([
+  it.each<[string, Record<string, string>, RegExp, RegExp?]>([
     ["an address of another machine", { HOST: "192.0.2.1" }, /^HOST 192\.0\.2\.1 is no address of this machine: /],
+    [
+      "the embedded database, which no workers can share",
+      { HOST: "192.0.2.1", WORKERS: "3" },
+      /^HOST 192\.0\.2\.1 is no address of this machine: /,
+      /"WORKERS is 3, but the embedded database serves one process, so one runs: set DATABASE_URL to a PostgreSQL database to run more, or unset WORKERS\."/,
+    ],
     [
       "an owner's key that is cut off",
       { OWNER_API_KEY: "sk_short" },
       /OWNER_API_KEY: is not whole: .* `npm run -s sluice -- key generate` prints/,
     ],
-  ])("with %s says what to do", async (_what, env, words) => {
+  ])("with %s says what to do", async (_what, env, words, logged = /^$/) => {
     const directory = await createEmptyDir();
     const ended = await start(
       { env: {}, directory, remove: async () => undefined },
@@ -165,7 +171,7 @@ describe("A first start", () => {
     );
     await rm(directory, { recursive: true });
 
-    expect(ended).toEqual({ code: 1, out: "", error: expect.stringMatching(words) });
+    expect(ended).toEqual({ code: 1, out: expect.stringMatching(logged), error: expect.stringMatching(words) });
     expect(ended.error).not.toMatch(/\n\s+at /);
   });
 });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type DataDir, openDataDir } from "../../src/store/data-dir.js";
+import { type DataDir, DataDirInUse, openDataDir, openWorkerDir, visitLeftBehind } from "../../src/store/data-dir.js";
 import { createEmptyDir } from "../support/database.js";
 
 let directory: string;
@@ -88,6 +88,58 @@ describe("the lock", () => {
     await once(holder, "exit");
 
     await expect(open()).resolves.toMatchObject({ path });
+  });
+});
+
+describe("the workers of a gateway", () => {
+  async function openWorker(number: number): Promise<DataDir> {
+    const dataDir = await openWorkerDir(join(directory, "data"), number);
+    opened.push(dataDir);
+    return dataDir;
+  }
+
+  it("each have a directory and an identity of their own, and the secrets together", async () => {
+    const primary = await open();
+    const secret = primary.secret("encryptionKey");
+
+    const workers = [await openWorker(1), await openWorker(2)];
+
+    expect(workers.map(({ ownPath }) => ownPath)).toEqual([join(primary.path, "workers/1"), join(primary.path, "workers/2")]);
+    expect(new Set([primary, ...workers].map(({ instanceId }) => instanceId)).size).toBe(3);
+    for (const worker of workers) {
+      expect(worker.path).toBe(primary.path);
+      expect(worker.secret("encryptionKey")).toBe(secret);
+    }
+  });
+
+  it("inherit what one of the same number had, or take another directory as long as that is alive", async () => {
+    await open();
+    const first = await openWorker(2);
+
+    expect(await openWorker(2)).toMatchObject({ workerNumber: 1 });
+    await first.release();
+    expect(await openWorker(2)).toMatchObject({ workerNumber: 2, instanceId: first.instanceId });
+  });
+
+  it("find what others have left, and what a gateway of one process has; which finds what they have", async () => {
+    const primary = await open();
+    const [one, two, three] = [await openWorker(1), await openWorker(2), await openWorker(3)];
+    const visited: string[] = [];
+    const visit = async (from: DataDir, ...left: readonly DataDir[]) => {
+      visited.length = 0;
+      const wanted = async (path: string) => left.some(({ ownPath }) => ownPath === path);
+      await visitLeftBehind(from, wanted, async (path) => {
+        visited.push(path);
+        await expect(openDataDir(path)).rejects.toThrow(DataDirInUse);
+      });
+      return visited;
+    };
+
+    await three.release();
+    expect(await visit(one, primary, two, three)).toEqual([primary.path, three.ownPath]);
+    expect(await visit(one, two)).toEqual([]);
+    await one.release();
+    expect(await visit(primary, one, two, three)).toEqual([one.ownPath, three.ownPath]);
   });
 });
 

@@ -3,7 +3,13 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SPOOL_BYTES_MAX } from "../../src/limits.js";
 import type { SettleOperation } from "../../src/store/ledger.js";
-import { openSettlementSpool, type RefusedSettlement, type SettlementSpool } from "../../src/store/settlement-spool.js";
+import {
+  adoptSettlements,
+  hasSettlements,
+  openSettlementSpool,
+  type RefusedSettlement,
+  type SettlementSpool,
+} from "../../src/store/settlement-spool.js";
 import { createEmptyDir } from "../support/database.js";
 import { settle, usageRecord } from "../support/ledger.js";
 
@@ -134,6 +140,29 @@ describe("The settlement spool", () => {
     await spool.append(second);
 
     expect(await spool.read()).toEqual([second]);
+  });
+
+  it("takes over what another directory's has, behind its own, and leaves nothing there", async () => {
+    const [own, other, refused] = settlements(3) as [SettleOperation, SettleOperation, SettleOperation];
+    const from = join(dataDir, "workers/3");
+    expect(await hasSettlements(from)).toBe(false);
+    await spool.append(own);
+    await spool.close();
+    const left = await openSettlementSpool(from);
+    await left.append(other);
+    await left.keepRefused({ operation: refused, refusedAt: "2026-11-22T12:00:00.000Z", reason: "because" });
+    await left.close();
+    // A process that died in the middle of a line.
+    await appendFile(join(from, "spool/settlements.ndjson"), '\n{"kind":"sett');
+    expect(await hasSettlements(from)).toBe(true);
+
+    await adoptSettlements(from, dataDir);
+    spool = await openSettlementSpool(dataDir);
+
+    expect(await spool.read()).toEqual([own, other]);
+    expect(await spool.readRefused()).toMatchObject([{ operation: refused }]);
+    expect(await hasSettlements(from)).toBe(false);
+    await expect(adoptSettlements(from, dataDir)).resolves.toBeUndefined();
   });
 
   it("keeps refused settlements aside, until they are replaced", async () => {

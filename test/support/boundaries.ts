@@ -10,7 +10,8 @@ const COMMON = "common";
 
 /** Each layer, and the layers that it may import besides itself. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
-  main: ["app", "config", "lib", COMMON],
+  main: ["app", "workers", "config", "lib", COMMON],
+  workers: ["app", "config", "http", "services", "store", "lib", COMMON],
   app: ["config", "graphql", "rest", "http", "services", "providers", "store", "lib", COMMON],
   config: ["lib", COMMON],
   graphql: ["http", "services", "lib", COMMON],

@@ -15,7 +15,7 @@ import { BlobUrls } from "../../store/blob-urls.js";
 import type { BlobStore } from "../../store/blobs.js";
 import { openCounters } from "../../store/counters/open.js";
 import type { Counters } from "../../store/counters.js";
-import { type DataDir, freeBytesOf, openDataDir } from "../../store/data-dir.js";
+import { type DataDir, freeBytesOf, openDataDir, openWorkerDir, visitLeftBehind } from "../../store/data-dir.js";
 import { type Database, openDatabase } from "../../store/database.js";
 import { type DocumentStore, openDocuments } from "../../store/documents.js";
 import { openEvents } from "../../store/events/open.js";
@@ -23,7 +23,8 @@ import { createMemoryEvents, type Events } from "../../store/events.js";
 import { createLedger, type Ledger } from "../../store/ledger.js";
 import { migrate } from "../../store/migrations.js";
 import { type OpenedBlobs, openBlobs } from "../../store/open-blobs.js";
-import { openSettlementSpool, type SettlementSpool } from "../../store/settlement-spool.js";
+import { sharedConnectionsOf } from "../../store/pool-sizes.js";
+import { adoptSettlements, hasSettlements, openSettlementSpool, type SettlementSpool } from "../../store/settlement-spool.js";
 import type { RateLimitSettings } from "../access/rate-limits.js";
 import { ApiKeyCache } from "../api-keys/api-key-cache.js";
 import { type Catalog, type CatalogSettings, loadCatalog } from "../catalog/catalog.js";
@@ -44,10 +45,13 @@ import type { Metrics, MetricsSettings } from "../metrics/metrics.js";
 import { type PersistedDocumentSettings, readTrustedDocuments, type TrustedDocuments } from "../requests/persisted-documents.js";
 import { type DeriveSecret, pepperOf, secretsOf } from "../secrets/deployment-secrets.js";
 import { SecretBox } from "../secrets/secret-box.js";
+import type { WorkerLink } from "./worker-link.js";
 
 /** What the gateway is configured with. */
 export interface PlatformSettings extends CatalogSettings {
   readonly dataDir: string;
+  /** Null: this process is all of the gateway on this machine. */
+  readonly worker: WorkerLink | null;
   /** Null: the embedded database. */
   readonly databaseUrl: string | null;
   /** Null: events between processes go through the database. */
@@ -145,7 +149,8 @@ export async function openInfrastructure(
   const localUrl = settings.vendors.ollama?.baseUrl;
   const localModels = localUrl ? new LocalModels(localUrl, catalog, log) : null;
   const localModelsAsked = localModels?.start();
-  const dataDir = await openDataDir(settings.dataDir);
+  const { worker } = settings;
+  const dataDir = await (worker ? openWorkerDir(settings.dataDir, worker.number) : openDataDir(settings.dataDir));
   const deriveSecret = secretsOf(settings.encryptionKey ?? dataDir.secret("encryptionKey"));
   const blobUrls = new BlobUrls(deriveSecret("blob addresses"), () => addresses().mediaUrl, clock);
   const opened = await openStore(settings, dataDir, blobUrls);
@@ -162,7 +167,9 @@ export async function openInfrastructure(
     freeSpendCap: settings.freeSpendPerDay,
   });
   const known = new KnownBalances();
-  const spool = await openSettlementSpool(dataDir.path);
+  // Its predecessor's it opens as its own.
+  await visitLeftBehind(dataDir, hasSettlements, (directory) => adoptSettlements(directory, dataDir.ownPath));
+  const spool = await openSettlementSpool(dataDir.ownPath);
   const settler = new Settler({
     ...{ ledger, spool, log, events, meters: metrics, contendedHoldWaitMs: settings.contendedHoldWaitMs },
     onCommitted: createCommitListener(known, events, ownEvents),
@@ -184,7 +191,8 @@ export async function openInfrastructure(
   catalog.include(communityModels);
   const outbound = new OutboundGuard({ allowHosts: settings.upstreamAllowHosts });
   const upstreams = new Upstreams(catalog, settings.timeouts, outbound);
-  const counters = await openCounters({ redisUrl: settings.redisUrl, clock, log });
+  const isCountedByPrimary = worker !== null && settings.redisUrl === null;
+  const counters = isCountedByPrimary ? worker.counters : await openCounters({ redisUrl: settings.redisUrl, clock, log });
   const documents = await openDocuments({ redisUrl: settings.redisUrl, log });
   return {
     catalog,
@@ -237,7 +245,7 @@ export async function openInfrastructure(
 
 async function openStore(settings: PlatformSettings, dataDir: DataDir, urls: BlobUrls): Promise<OpenedBlobs> {
   try {
-    return await openBlobs(settings.s3, dataDir.path, urls);
+    return await openBlobs(settings.s3, dataDir, urls);
   } catch (error) {
     await dataDir.release();
     throw error;
@@ -245,7 +253,9 @@ async function openStore(settings: PlatformSettings, dataDir: DataDir, urls: Blo
 }
 
 async function openMigrated(settings: PlatformSettings, dataDir: DataDir, log: Logger): Promise<Database> {
-  const database = await openDatabase({ databaseUrl: settings.databaseUrl, dataDir: dataDir.path, log });
+  const { databaseUrl, worker } = settings;
+  const share = worker ? { poolConnectionsMax: sharedConnectionsOf(worker.workers) } : {};
+  const database = await openDatabase({ databaseUrl, dataDir: dataDir.path, log, ...share });
   try {
     await migrate(database, log);
     return database;

@@ -13,8 +13,10 @@ import type { Settler } from "../credits/settler.js";
 import { LoopbackClient } from "../mcp/loopback-client.js";
 import type { Metrics } from "../metrics/metrics.js";
 import { watchPlatform } from "../metrics/platform-gauges.js";
+import type { FamilyOfProcess } from "../metrics/several-processes.js";
 import { createServices, type Services } from "../services.js";
 import { type Infrastructure, openInfrastructure, type PlatformSettings } from "./infrastructure.js";
+import { hasEnoughWorkers, METRICS_QUESTION, type WorkerLink } from "./worker-link.js";
 
 export interface Platform {
   readonly services: Services;
@@ -43,6 +45,8 @@ export async function openPlatform(
   const created = createServices(infrastructure, settings, clock, log, addresses, loopback);
   const { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, usageRoller } = created;
   watchPlatform(metrics, infrastructure, created);
+  const { worker } = settings;
+  if (worker) tieIn(worker, metrics);
   await usageRoller.open();
   await infrastructure.recover();
   await services.jobs.open();
@@ -55,7 +59,7 @@ export async function openPlatform(
     services,
     infrastructure,
     newOwnerKey,
-    isReady: () => isReady(settler, database),
+    isReady: async () => (worker === null || hasEnoughWorkers(worker)) && isReady(settler, database),
     close: async () => {
       await localModels?.stop();
       await services.sandboxRunner.close();
@@ -73,6 +77,20 @@ export async function openPlatform(
       await infrastructure.close();
     },
   };
+}
+
+/** Whoever asks one worker for its metrics is told those of all. */
+function tieIn(worker: WorkerLink, metrics: Metrics): void {
+  metrics.watch(
+    { name: "sluice_workers_ready", help: "Processes of the gateway that serve, of WORKERS.", aggregator: "max" },
+    () => worker.ready,
+  );
+  metrics.watch(
+    { name: "sluice_worker_restarts", help: "Workers that have ended and were replaced, since the gateway started.", aggregator: "max" },
+    () => worker.restarts,
+  );
+  worker.answer(METRICS_QUESTION, () => metrics.readOwn());
+  metrics.readOfAll(async () => (await worker.askAll(METRICS_QUESTION, null)) as FamilyOfProcess[][]);
 }
 
 async function isReady(settler: Settler, database: Database): Promise<boolean> {

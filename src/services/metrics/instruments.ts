@@ -3,6 +3,9 @@
  * counters take a microsecond each, its histograms two). Each is read as prom-client's registry reads its own.
  */
 
+/** `first` and `max`, where each process says the same of something that is there once. */
+export type Aggregator = "sum" | "min" | "max" | "first";
+
 export type Labels = Readonly<Record<string, string>>;
 
 export interface Sample {
@@ -17,6 +20,8 @@ export interface Family {
   readonly name: string;
   readonly help: string;
   readonly type: "counter" | "gauge" | "histogram";
+  /** What several processes of one gateway make of it together. */
+  readonly aggregator: Aggregator;
   readonly values: readonly Sample[];
 }
 
@@ -29,6 +34,8 @@ export interface Description {
   readonly name: string;
   readonly help: string;
   readonly labels?: readonly string[];
+  /** Of a gauge; `sum` unless it says otherwise. */
+  readonly aggregator?: Aggregator;
 }
 
 /**
@@ -91,7 +98,13 @@ export class Counter implements Instrument {
 
   async get(): Promise<Family> {
     const { name, help } = this.description;
-    return { name, help, type: "counter", values: this.sums.all.map(({ labels, series }) => ({ labels, value: series.value })) };
+    return {
+      name,
+      help,
+      type: "counter",
+      aggregator: "sum",
+      values: this.sums.all.map(({ labels, series }) => ({ labels, value: series.value })),
+    };
   }
 }
 
@@ -139,7 +152,8 @@ export class Histogram implements Instrument {
 
   async get(): Promise<Family> {
     const { name, help } = this.description;
-    return { name, help, type: "histogram", values: this.distributions.all.flatMap((each) => this.samplesOf(each.labels, each.series)) };
+    const values = this.distributions.all.flatMap((each) => this.samplesOf(each.labels, each.series));
+    return { name, help, type: "histogram", aggregator: "sum", values };
   }
 
   private samplesOf(labels: Labels, { counts, count, sum }: Distribution): Sample[] {
@@ -186,12 +200,12 @@ export class Gauge implements Instrument {
   }
 
   async get(): Promise<Family> {
-    const { name, help, labels: [label = ""] = [] } = this.description;
+    const { name, help, labels: [label = ""] = [], aggregator = "sum" } = this.description;
     const reading = await withinTime(async () => this.read());
     const values =
       typeof reading === "number"
         ? [{ labels: {}, value: reading }]
         : reading.map(([value, amount]) => ({ labels: { [label]: value }, value: amount }));
-    return { name, help, type: "gauge", values };
+    return { name, help, type: "gauge", aggregator, values };
   }
 }

@@ -7,7 +7,7 @@
  */
 
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { Metric } from "prom-client";
+import type { Metric, Registry } from "prom-client";
 import { AppError, unauthenticated } from "../../errors.js";
 import type { RequestEnd, RequestNote } from "../../lib/request-note.js";
 import { USAGE_KINDS, type UsageKind } from "../../lib/usage.js";
@@ -17,6 +17,7 @@ import { readBearer } from "../access/access.js";
 import type { Model } from "../catalog/model.js";
 import type { Receipt } from "../generation/receipt.js";
 import { Counter, type Description, Gauge, Histogram, type Instrument, type Reading, type Sum } from "./instruments.js";
+import { type FamilyOfProcess, toText } from "./several-processes.js";
 
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 const OWN_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -122,7 +123,8 @@ export class Metrics {
     ...[this.flushSeconds, this.flushOperations, this.writtenOffCredits],
   ];
   private readonly sumsOfModels = new Map<string, ModelSums>();
-  private text: (() => Promise<string>) | null = null;
+  private registry: Promise<Registry> | null = null;
+  private gather: (() => Promise<readonly FamilyOfProcess[][]>) | null = null;
 
   /** Something to be read whenever it is scraped. */
   watch(description: Description, read: () => Reading | Promise<Reading>): void {
@@ -175,14 +177,28 @@ export class Metrics {
     this.writtenOffCredits.at().value += Number(nanocredits) / 1e9;
   }
 
+  /** From now on `read` tells of all processes of the gateway: what `gather` has of each, `readOwn` of this one included. */
+  readOfAll(gather: () => Promise<readonly FamilyOfProcess[][]>): void {
+    this.gather = gather;
+  }
+
   /** All of it, in Prometheus's text format. What belongs to the process (memory, event loop, collections) is watched from the first time on. */
   async read(): Promise<string> {
-    this.text ??= await this.openRegistry();
-    return this.text();
+    return this.gather ? toText(await this.gather()) : (await this.openedRegistry()).metrics();
+  }
+
+  /** As data, for another process to add up. */
+  async readOwn(): Promise<FamilyOfProcess[]> {
+    return (await this.openedRegistry()).getMetricsAsJSON();
+  }
+
+  private openedRegistry(): Promise<Registry> {
+    this.registry ??= this.openRegistry();
+    return this.registry;
   }
 
   /** Not loaded before somebody asks: it takes a good part of a start. */
-  private async openRegistry(): Promise<() => Promise<string>> {
+  private async openRegistry(): Promise<Registry> {
     // As one value: of a CommonJS package in a bundle there are no names to import.
     const { default: prometheus } = await import("prom-client");
     const { collectDefaultMetrics, Registry } = prometheus;
@@ -190,7 +206,7 @@ export class Metrics {
     collectDefaultMetrics({ register: registry });
     // A registry asks a metric for its name and its values, and for nothing else that prom-client's own have.
     for (const instrument of this.instruments) registry.registerMetric(instrument as unknown as Metric);
-    return () => registry.metrics();
+    return registry;
   }
 
   private sumsOf(model: string): ModelSums {

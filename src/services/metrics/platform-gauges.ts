@@ -27,13 +27,10 @@ export function watchPlatform(
   { settler, database, spool, freeBytes }: WatchedPlatform,
   { running, jobRunner, webhookWork }: WatchedWork,
 ): void {
-  metrics.watch(
-    { name: "sluice_open_holds", help: "Generations of this process whose estimated cost is set aside." },
-    () => settler.openHolds,
-  );
+  metrics.watch({ name: "sluice_open_holds", help: "Generations whose estimated cost is set aside." }, () => settler.openHolds);
   metrics.watch({ name: "sluice_generations_running", help: "Generations under way." }, () => running.count);
   metrics.watch({ name: "sluice_streams_running", help: "Streamed answers and realtime sessions under way." }, () => running.streamCount);
-  metrics.watch({ name: "sluice_generation_jobs_running", help: "Generation jobs under way in this process." }, () => jobRunner.ids.length);
+  metrics.watch({ name: "sluice_generation_jobs_running", help: "Generation jobs under way." }, () => jobRunner.ids.length);
   metrics.watch(
     {
       name: "sluice_settler_queue_operations",
@@ -41,8 +38,9 @@ export function watchPlatform(
     },
     () => settler.queueLength,
   );
-  metrics.watch({ name: "sluice_database_available", help: "1 while the database answers; 0 while new work is refused for it." }, () =>
-    settler.isUnavailable ? 0 : 1,
+  metrics.watch(
+    { name: "sluice_database_available", help: "1 while the database answers; 0 while new work is refused for it.", aggregator: "min" },
+    () => (settler.isUnavailable ? 0 : 1),
   );
   metrics.watch(
     { name: "sluice_database_connections_open", help: "Connections to the database, by pool: money is the settler's.", labels: ["pool"] },
@@ -70,11 +68,12 @@ export function watchPlatform(
     { name: "sluice_refused_settlements", help: "Charges that the database refuses, and that are tried again." },
     () => settler.refused.count,
   );
-  metrics.watch({ name: "sluice_disk_free_bytes", help: "Free space on the disk of DATA_DIR." }, freeBytes);
+  metrics.watch({ name: "sluice_disk_free_bytes", help: "Free space on the disk of DATA_DIR.", aggregator: "min" }, freeBytes);
   metrics.watch(
     {
       name: "sluice_webhook_deliveries_pending",
       help: `Messages to webhooks that are still to be sent by any process; counted up to ${BACKLOG_COUNTED_MAX}.`,
+      aggregator: "max",
     },
     () => (settler.isUnavailable ? [] : webhookWork.queue.countPending(BACKLOG_COUNTED_MAX)),
   );

@@ -41,9 +41,9 @@ export const GUEST_LIMITS: GuestLimits = {
   printBytes: CODE_RUN_PRINT_BYTES_MAX,
 };
 
-/** How many runs go on at once in this process. */
-export function codeRunsMax(): number {
-  return CODE_RUNS_PER_PROCESSOR_MAX * availableParallelism();
+/** How many runs go on at once in each of so many processes of a gateway. */
+export function codeRunsMax(processes = 1): number {
+  return Math.max(1, Math.floor((CODE_RUNS_PER_PROCESSOR_MAX * availableParallelism()) / processes));
 }
 
 /** Unspecified: how long the try of an isolation may take, on a machine that is busy. */
@@ -51,22 +51,28 @@ const TRY_MS = 20_000;
 const STOPPING = "The gateway is stopping.";
 
 export class SandboxRunner {
-  private readonly slots = new RunSlots({
-    runsMax: codeRunsMax(),
-    runsPerOwnerMax: CODE_RUNS_PER_OWNER_MAX,
-    waitingMax: CODE_RUNS_WAITING_MAX,
-    waitingPerOwnerMax: CODE_RUNS_WAITING_PER_OWNER_MAX,
-  });
+  private readonly slots: RunSlots;
   private readonly running = new Set<GuestRun>();
   private isClosed = false;
   private isolation: Promise<Isolation | null> | null = null;
 
-  /** `choose`: which isolations may be used, and as what; absent: all of them as they are. `restMs`: after a run that was ended at a limit. */
+  /**
+   * `choose`: which isolations may be used, and as what; absent: all of them as they are. `restMs`: after a run that was ended at a limit.
+   * `processes`: of the gateway on this machine.
+   */
   constructor(
     private readonly log: Logger,
     private readonly choose: (isolations: readonly Isolation[]) => readonly Isolation[] = (isolations) => isolations,
     private readonly restMs = CODE_RUN_REST_MS,
-  ) {}
+    processes = 1,
+  ) {
+    this.slots = new RunSlots({
+      runsMax: codeRunsMax(processes),
+      runsPerOwnerMax: CODE_RUNS_PER_OWNER_MAX,
+      waitingMax: CODE_RUNS_WAITING_MAX,
+      waitingPerOwnerMax: CODE_RUNS_WAITING_PER_OWNER_MAX,
+    });
+  }
 
   /** The isolation that holds, found out and logged the first time that it is asked for; null when no agent can be run here. Never rejects. */
   findIsolation(): Promise<Isolation | null> {

@@ -1,0 +1,50 @@
+/**
+ * The port of a gateway with several workers. The primary accepts, and hands each connection to the worker that has fewest, unread. While
+ * none serves, it answers itself that the gateway is starting.
+ */
+import { createServer as createHttpServer } from "node:http";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { listenAt } from "../http/server.js";
+import { answerWhileStarting } from "../http/starting.js";
+
+/** Takes a connection. */
+export interface Taker {
+  readonly load: number;
+  hand(socket: Socket): void;
+}
+
+export class Connections {
+  private readonly starting = createHttpServer(answerWhileStarting);
+  private readonly server = createServer({ pauseOnConnect: true, allowHalfOpen: true, noDelay: true }, (socket) => this.give(socket));
+  private isStopped = false;
+
+  /** `takers`: those that serve now. */
+  constructor(private readonly takers: () => readonly Taker[]) {}
+
+  /** Resolves with the port. Rejects with a StartError that says what to do. */
+  async listen(host: string, port: number): Promise<number> {
+    await listenAt(this.server, host, port);
+    return (this.server.address() as AddressInfo).port;
+  }
+
+  give(socket: Socket): void {
+    if (socket.destroyed) return;
+    let chosen: Taker | undefined;
+    for (const taker of this.takers()) if (chosen === undefined || taker.load < chosen.load) chosen = taker;
+    if (chosen) {
+      chosen.hand(socket);
+    } else if (this.isStopped) {
+      socket.destroy();
+    } else {
+      this.starting.emit("connection", socket);
+      socket.resume();
+    }
+  }
+
+  /** No new ones. */
+  stop(): void {
+    this.isStopped = true;
+    this.server.close();
+    this.starting.closeAllConnections();
+  }
+}

@@ -1,0 +1,146 @@
+/** A worker's end of the channel to its primary. */
+import type { Socket } from "node:net";
+import type { WorkerLink } from "../services/composition/worker-link.js";
+import type { Counters } from "../store/counters.js";
+import type { CounterRequest, Standing, ToPrimary, ToWorker, WorkerSeat } from "./messages.js";
+
+/** Connections that end together are told of together. */
+const OPEN_TOLD_MS = 25;
+
+export class PrimaryLink implements WorkerLink {
+  readonly number: number;
+  readonly isSpokesman: boolean;
+  readonly workers: number;
+  readonly counters: Counters;
+  private standing: Standing = { ready: 0, restarts: 0 };
+  private accept: ((socket: Socket) => void) | null = null;
+  private readonly givers = new Map<string, (body: unknown) => Promise<unknown>>();
+  private readonly counting = new Map<number, (waitMs: number) => void>();
+  private readonly asking = new Map<number, (answers: readonly unknown[]) => void>();
+  private nextId = 1;
+  private open = 0;
+  private openTimer: NodeJS.Timeout | null = null;
+
+  /** `onLost`: the primary is no more. */
+  constructor({ number, isSpokesman, workers }: WorkerSeat, onLost: () => void) {
+    this.number = number;
+    this.isSpokesman = isSpokesman;
+    this.workers = workers;
+    this.counters = {
+      count: (rule, name) => this.count({ method: "count", rule, name }),
+      take: (rule, name, units, needed) => this.count({ method: "take", rule, name, units, needed }),
+      close: () => undefined,
+    };
+    process.on("message", (message: ToWorker, socket?: Socket) => this.receive(message, socket));
+    process.once("disconnect", () => {
+      // Counters may forget: whoever waits for one goes on.
+      for (const resolve of this.counting.values()) resolve(0);
+      for (const resolve of this.asking.values()) resolve([]);
+      onLost();
+    });
+  }
+
+  get ready(): number {
+    return this.standing.ready;
+  }
+
+  get restarts(): number {
+    return this.standing.restarts;
+  }
+
+  /** From now on connections come, and go to `accept`. */
+  serve(newOwnerKey: string | null, accept: (socket: Socket) => void): void {
+    this.accept = accept;
+    this.send({ kind: "ready", newOwnerKey });
+  }
+
+  /** No more of them. */
+  stopServing(): void {
+    this.accept = null;
+    this.send({ kind: "stopping" });
+  }
+
+  answer(question: string, give: (body: unknown) => Promise<unknown>): void {
+    this.givers.set(question, give);
+  }
+
+  askAll(question: string, body: unknown): Promise<readonly unknown[]> {
+    return this.request(this.asking, [], (id) => ({ kind: "ask", id, question, body }));
+  }
+
+  private count(request: CounterRequest): Promise<number> {
+    return this.request(this.counting, 0, (id) => ({ kind: "count", id, request }));
+  }
+
+  private request<Result>(
+    waiting: Map<number, (result: Result) => void>,
+    lost: Result,
+    toMessage: (id: number) => ToPrimary,
+  ): Promise<Result> {
+    if (!process.connected) return Promise.resolve(lost);
+    const id = this.nextId++;
+    return new Promise((resolve) => {
+      waiting.set(id, (result) => {
+        waiting.delete(id);
+        resolve(result);
+      });
+      this.send(toMessage(id));
+    });
+  }
+
+  private receive(message: ToWorker, socket: Socket | undefined): void {
+    switch (message.kind) {
+      case "connection":
+        this.take(message.id, socket);
+        break;
+      case "standing":
+        this.standing = message.standing;
+        break;
+      case "counted":
+        this.counting.get(message.id)?.(message.waitMs);
+        break;
+      case "answers":
+        this.asking.get(message.id)?.(message.answers);
+        break;
+      case "question":
+        void this.reply(message.id, message.question, message.body);
+        break;
+    }
+  }
+
+  private take(id: number, socket: Socket | undefined): void {
+    if (!this.accept) {
+      // The primary has one of its own for another worker; closing this one says nothing to the client.
+      socket?.destroy();
+      this.send({ kind: "refused", id });
+      return;
+    }
+    if (socket) this.open += 1;
+    this.send({ kind: "taken", id, open: this.open });
+    if (!socket) return;
+    socket.on("close", () => this.tellOpen());
+    // As an HTTP server's own connections: who has sent a request may say that nothing else comes.
+    socket.allowHalfOpen = true;
+    this.accept(socket);
+  }
+
+  private tellOpen(): void {
+    this.open -= 1;
+    this.openTimer ??= setTimeout(() => {
+      this.openTimer = null;
+      this.send({ kind: "open", open: this.open });
+    }, OPEN_TOLD_MS).unref();
+  }
+
+  private async reply(id: number, question: string, body: unknown): Promise<void> {
+    const answer = await this.givers
+      .get(question)?.(body)
+      .catch(() => undefined);
+    this.send(answer === undefined ? { kind: "answer", id } : { kind: "answer", id, answer });
+  }
+
+  /** When the primary is no more, nobody need be told. */
+  private send(message: ToPrimary): void {
+    if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
+  }
+}

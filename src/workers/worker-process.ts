@@ -1,0 +1,180 @@
+/**
+ * One worker, as its primary sees it. A connection that is handed to it stays the primary's too until the worker has said that it is the
+ * worker's: before that nothing of it has been read, so when the worker dies first, another gets it and its client notices nothing.
+ */
+import { type ChildProcess, fork } from "node:child_process";
+import type { Socket } from "node:net";
+import type { Standing, ToPrimary, ToWorker, WorkerSeat } from "./messages.js";
+
+/** Above the second that a gauge may take. */
+const ANSWER_MS_MAX = 2_500;
+
+export interface WorkerEnd {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** Null: it has never been ready. */
+  readonly servedMs: number | null;
+}
+
+export interface WorkerEvents {
+  onReady(newOwnerKey: string | null): void;
+  /** It takes no more connections, or has more or fewer to its name. */
+  onChange(): void;
+  /** What it asks of the primary. */
+  onRequest(request: Extract<ToPrimary, { kind: "count" | "ask" }>): void;
+  /** A connection that it will not serve, and that is anybody's. */
+  onReturned(socket: Socket): void;
+  /** Whole lines of its log. */
+  onLog(lines: string): void;
+  onEnd(end: WorkerEnd): void;
+}
+
+export class WorkerProcess {
+  /** It takes connections. */
+  isServing = false;
+  /** What was learned from the last answer to each question. */
+  readonly lastAnswers = new Map<string, unknown>();
+  /** Resolves when it has ended and all that it wrote has been read. */
+  readonly closed: Promise<void>;
+  private readonly child: ChildProcess;
+  private readonly handed = new Map<number, Socket>();
+  private readonly asked = new Map<number, (answer: unknown) => void>();
+  private open = 0;
+  private nextId = 1;
+  private readyAt: number | null = null;
+  private isUnreachable = false;
+
+  constructor(
+    program: string,
+    readonly seat: WorkerSeat,
+    private readonly events: WorkerEvents,
+  ) {
+    // What it writes to standard error is why it cannot start, or why it died: that goes out as it is.
+    const stdio = ["ignore", "pipe", "inherit", "ipc"] as const;
+    this.child = fork(program, [JSON.stringify(seat)], { stdio: [...stdio], serialization: "advanced" });
+    this.child.on("message", (message: ToPrimary) => this.receive(message));
+    // Said on failed signals and messages: what has become of the worker its end says.
+    this.child.on("error", () => undefined);
+    this.closed = new Promise((resolve) => this.child.once("close", () => resolve()));
+    this.child.once("disconnect", () => this.giveBack());
+    this.child.once("exit", (code, signal) => {
+      this.isServing = false;
+      const servedMs = this.readyAt === null ? null : performance.now() - this.readyAt;
+      events.onEnd({ code, signal, servedMs });
+    });
+    this.forwardLog();
+  }
+
+  get pid(): number | undefined {
+    return this.child.pid;
+  }
+
+  /** Connections that it has or is to have. */
+  get load(): number {
+    return this.open + this.handed.size;
+  }
+
+  hand(socket: Socket): void {
+    const id = this.nextId++;
+    this.handed.set(id, socket);
+    this.send({ kind: "connection", id }, socket);
+  }
+
+  tell(standing: Standing): void {
+    this.send({ kind: "standing", standing });
+  }
+
+  answer(message: Extract<ToWorker, { kind: "counted" | "answers" }>): void {
+    this.send(message);
+  }
+
+  /** Undefined when it gives no answer, or not in time. */
+  ask(question: string, body: unknown): Promise<unknown> {
+    const id = this.nextId++;
+    return new Promise((resolve) => {
+      const settle = (answer: unknown) => {
+        clearTimeout(timer);
+        this.asked.delete(id);
+        if (answer !== undefined) this.lastAnswers.set(question, answer);
+        resolve(answer);
+      };
+      const timer = setTimeout(settle, ANSWER_MS_MAX, undefined);
+      this.asked.set(id, settle);
+      this.send({ kind: "question", id, question, body });
+    });
+  }
+
+  end(signal: "SIGTERM" | "SIGKILL"): void {
+    this.child.kill(signal);
+  }
+
+  private send(message: ToWorker, socket?: Socket): void {
+    if (this.isUnreachable) {
+      this.giveBack();
+      return;
+    }
+    // When that fails the worker is ending, which is heard of otherwise.
+    if (socket) this.child.send(message, socket, { keepOpen: true }, () => undefined);
+    else this.child.send(message, () => undefined);
+  }
+
+  private receive(message: ToPrimary): void {
+    switch (message.kind) {
+      case "ready":
+        this.readyAt = performance.now();
+        this.isServing = true;
+        this.events.onReady(message.newOwnerKey);
+        break;
+      case "stopping":
+        this.isServing = false;
+        this.events.onChange();
+        break;
+      case "taken":
+        this.open = message.open;
+        this.takeHanded(message.id)?.destroy();
+        break;
+      case "refused":
+        this.returnHanded(message.id);
+        break;
+      case "open":
+        this.open = message.open;
+        break;
+      case "answer":
+        this.asked.get(message.id)?.(message.answer);
+        break;
+      default:
+        this.events.onRequest(message);
+    }
+  }
+
+  private returnHanded(id: number): void {
+    const socket = this.takeHanded(id);
+    if (socket) this.events.onReturned(socket);
+  }
+
+  private takeHanded(id: number): Socket | undefined {
+    const socket = this.handed.get(id);
+    this.handed.delete(id);
+    return socket;
+  }
+
+  /** Nothing more is heard of it: what it has not taken, it never will. */
+  private giveBack(): void {
+    this.isUnreachable = true;
+    this.isServing = false;
+    const sockets = [...this.handed.values()];
+    this.handed.clear();
+    for (const socket of sockets) this.events.onReturned(socket);
+    for (const settle of [...this.asked.values()]) settle(undefined);
+  }
+
+  /** A line that a worker was killed in is nobody's. */
+  private forwardLog(): void {
+    let rest = "";
+    this.child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+      const end = text.lastIndexOf("\n") + 1;
+      if (end > 0) this.events.onLog(rest + text.slice(0, end));
+      rest = end > 0 ? text.slice(end) : rest + text;
+    });
+  }
+}

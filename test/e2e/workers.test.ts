@@ -1,0 +1,310 @@
+/**
+ * A gateway of several workers behind one port, as an operator starts it: each answer is billed once whichever worker gives it, the death
+ * of one is no other's, and what is told or counted of the gateway is told or counted of all of them.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import pg from "pg";
+import { Client } from "undici";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openSettlementSpool } from "../../src/store/settlement-spool.js";
+import { OWNER_KEY, testModels } from "../support/app.js";
+import { SERVER_PROGRAM } from "../support/compile.js";
+import { createEmptyDir } from "../support/database.js";
+import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
+import { findBrokenInvariants, findUnbilled } from "../support/invariants.js";
+import { readUsage, settle } from "../support/ledger.js";
+import { parseMetrics, type Scrape } from "../support/metrics.js";
+import { chatChunk, wireUsage } from "../support/openai-bodies.js";
+import { isPostgresInstalled, POSTGRES_ABSENT } from "../support/postgres.js";
+import { createPostgresDatabase, type SuiteDatabase } from "../support/suite-server.js";
+import { handler } from "../support/upstream-replies.js";
+
+const WORKERS = 2;
+const CALLERS = 8;
+/** So many of each caller are received before and after a worker is killed. */
+const ANSWERS_EACH = 5;
+const ANONYMOUS_REQUESTS = 10;
+
+interface LogLine {
+  readonly pid: number;
+  readonly msg: string;
+  readonly generationId?: string;
+  readonly worker?: number;
+  readonly workerPid?: number;
+}
+
+interface Gateway {
+  readonly baseUrl: string;
+  readonly child: ChildProcess;
+  readonly log: LogLine[];
+}
+
+if (!isPostgresInstalled) console.warn(`skipped, a gateway of several workers: ${POSTGRES_ABSENT}`);
+
+describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
+  let shared: SuiteDatabase;
+  let pool: pg.Pool;
+  let dataDir: string;
+  let upstream: FakeUpstream;
+  let gateway: Gateway;
+  /** Those that somebody has received whole. */
+  const answered: string[] = [];
+
+  beforeAll(async () => {
+    [shared, upstream, dataDir] = await Promise.all([createPostgresDatabase(), startFakeUpstream(), createEmptyDir()]);
+    pool = new pg.Pool({ connectionString: shared.url, max: 2 });
+    upstream.answer.usage = wireUsage(100, 10);
+    const upstreams = [{ id: "acme", wireFormat: "openai", baseUrl: upstream.baseUrl, apiKey: "env:ACME_KEY" }];
+    await writeFile(join(dataDir, "models.json"), JSON.stringify({ upstreams, models: testModels() }));
+    gateway = await start();
+  });
+  afterAll(async () => {
+    gateway?.child.kill("SIGKILL");
+    await Promise.all([upstream.close(), pool.end()]);
+    await shared.drop();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  /** Resolves when all of its workers serve, or the first. */
+  async function start(until = /^all workers are ready/): Promise<Gateway> {
+    const child = spawn(process.execPath, [SERVER_PROGRAM], {
+      env: {
+        PATH: process.env.PATH,
+        PORT: "0",
+        WORKERS: String(WORKERS),
+        DATA_DIR: dataDir,
+        DATABASE_URL: shared.url,
+        MODELS_FILE: join(dataDir, "models.json"),
+        OWNER_API_KEY: OWNER_KEY,
+        ACME_KEY: "acme-secret-key",
+        ANONYMOUS_REQUESTS_PER_10_SECONDS: String(ANONYMOUS_REQUESTS),
+      },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const log: LogLine[] = [];
+    const baseUrl = await new Promise<string>((resolve, reject) => {
+      let url = "";
+      createInterface(child.stdout).on("line", (line) => {
+        url ||= /ready at\s+(\S+)/.exec(line)?.[1] ?? "";
+        // Whole lines alone, whoever wrote them.
+        if (line.includes('"msg"')) log.push(JSON.parse(line));
+        if (url && log.some(({ msg }) => until.test(msg))) resolve(url);
+      });
+      child.once("exit", (code) => reject(new Error(`the gateway ended with code ${code} before it was ready`)));
+    });
+    return { baseUrl, child, log };
+  }
+
+  /** A caller with a connection of its own, and what became of what it asked. */
+  class Caller {
+    readonly ids: string[] = [];
+    failures = 0;
+    private readonly client = new Client(gateway.baseUrl);
+
+    async ask(): Promise<void> {
+      try {
+        const { statusCode, headers, body } = await this.client.request({ ...chatRequest(false), path: "/v1/chat/completions" });
+        await body.json();
+        expect(statusCode).toBe(200);
+        this.ids.push(String(headers["x-generation-id"]));
+        answered.push(String(headers["x-generation-id"]));
+      } catch (error) {
+        if (!(error instanceof Error && "code" in error)) throw error;
+        this.failures += 1;
+      }
+    }
+
+    async askUntil(isOver: () => boolean): Promise<void> {
+      while (!isOver()) await this.ask();
+    }
+
+    close(): Promise<void> {
+      return this.client.close();
+    }
+  }
+
+  function chatRequest(stream: boolean) {
+    return {
+      method: "POST" as const,
+      headers: { authorization: `Bearer ${OWNER_KEY}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "acme/chat", stream, messages: [{ role: "user", content: "Hi" }] }),
+    };
+  }
+
+  /** A stream on a connection of its own that says a word now and then until `over`, and then that it is done. */
+  async function openStream(over: Promise<void>): Promise<{ id: string; whole: Promise<boolean> }> {
+    upstream.replyNext(
+      handler(async (_, response) => {
+        let isOver = false;
+        void over.then(() => {
+          isOver = true;
+        });
+        response.writeHead(200, { "content-type": "text/event-stream" });
+        while (!isOver && !response.destroyed) {
+          response.write(`data: ${JSON.stringify(chatChunk({ content: " word" }))}\n\n`);
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+        const last = { ...chatChunk({}, "stop"), usage: wireUsage(100, 10) };
+        response.end(`data: ${JSON.stringify(last)}\n\ndata: [DONE]\n\n`);
+      }),
+    );
+    const response = await fetch(`${gateway.baseUrl}/v1/chat/completions`, chatRequest(true));
+    const id = response.headers.get("x-generation-id") ?? "";
+    const whole = response.text().then(
+      (text) => text.trimEnd().endsWith("data: [DONE]"),
+      () => false,
+    );
+    return { id, whole };
+  }
+
+  async function scrape(): Promise<Scrape> {
+    return parseMetrics(await (await fetch(`${gateway.baseUrl}/metrics`)).text());
+  }
+
+  const generationsIn = (metrics: Scrape) => metrics.sum("sluice_generations_total", { model: "acme/chat", status: "ok" });
+  const statusOf = async (path: string) => (await fetch(`${gateway.baseUrl}${path}`, { headers: { connection: "close" } })).status;
+
+  /** The worker that has answered a generation, by its process; known when its line of the log is. */
+  async function workersOf(ids: readonly string[]): Promise<number[]> {
+    const find = (id: string) => gateway.log.find(({ generationId }) => generationId === id)?.pid;
+    await expect.poll(() => ids.every((id) => find(id) !== undefined)).toBe(true);
+    return ids.map((id) => find(id) ?? 0);
+  }
+
+  it("answers with all of them behind one port, and bills each answer once", async () => {
+    const callers = Array.from({ length: CALLERS }, () => new Caller());
+    // One after the other, so that each worker has as many connections.
+    for (const caller of callers) await caller.ask();
+    await Promise.all(callers.map((caller) => caller.askUntil(() => caller.ids.length > ANSWERS_EACH)));
+
+    const pids = await workersOf(callers.map(({ ids }) => ids[0] ?? ""));
+    const perWorker = [...new Set(pids)].map((pid) => pids.filter((each) => each === pid).length);
+    expect(perWorker).toEqual(Array(WORKERS).fill(CALLERS / WORKERS));
+    expect(await findUnbilled(pool, answered)).toEqual([]);
+    const { rows } = await pool.query("SELECT count(*)::int AS count FROM usage_record");
+    expect(rows).toEqual([{ count: answered.length }]);
+    expect(answered).toHaveLength(CALLERS * (1 + ANSWERS_EACH));
+    await Promise.all(callers.map((caller) => caller.close()));
+  });
+
+  it("tells of all of them, whichever is asked", async () => {
+    const scrapes = [await scrape(), await scrape(), await scrape()];
+
+    expect(scrapes.map(generationsIn)).toEqual(Array(3).fill(answered.length));
+    const [metrics] = scrapes;
+    expect(metrics?.sum("sluice_workers_ready")).toBe(WORKERS);
+    expect(metrics?.sum("sluice_database_available")).toBe(1);
+    expect(metrics?.sum("sluice_settler_flush_operations_count")).toBeGreaterThanOrEqual(WORKERS);
+    expect(await statusOf("/readyz")).toBe(200);
+  });
+
+  it("counts an address once for all of them", async () => {
+    const statuses = await Promise.all(Array.from({ length: 2 * ANONYMOUS_REQUESTS }, () => statusOf("/account/key")));
+
+    expect(statuses.filter((status) => status === 401)).toHaveLength(ANONYMOUS_REQUESTS);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(ANONYMOUS_REQUESTS);
+  });
+
+  it("replaces one that is killed under load: no caller of another notices, its holds are recovered, and its spool is booked", async () => {
+    const before = generationsIn(await scrape());
+    const endless = new Promise<void>(() => {});
+    const cut = await openStream(endless);
+    const killed = await workerThatHolds(cut.id);
+    const callers = Array.from({ length: CALLERS }, () => new Caller());
+    for (const caller of callers) await caller.ask();
+    const pids = await workersOf(callers.map(({ ids }) => ids[0] ?? ""));
+    // Left by a worker of another day.
+    const left = await leaveSettlement("7");
+
+    let isOver = false;
+    const asking = Promise.all(callers.map((caller) => caller.askUntil(() => isOver)));
+    await answersOfEach(callers, ANSWERS_EACH);
+    process.kill(killed, "SIGKILL");
+    await answersOfEach(callers, ANSWERS_EACH);
+    isOver = true;
+    await asking;
+
+    // What was on its way at the dead one is lost, once; whoever asks again is answered.
+    expect(pids).toContain(killed);
+    for (const [index, { failures }] of callers.entries()) expect(failures).toBeLessThanOrEqual(pids[index] === killed ? 1 : 0);
+    expect(await cut.whole).toBe(false);
+    await expect.poll(() => gateway.log.filter(({ msg }) => msg === "all workers are ready")).toHaveLength(2);
+    expect(gateway.log.find(({ msg }) => msg.startsWith("a worker has died"))).toMatchObject({ workerPid: killed });
+    await expect.poll(async () => (await pool.query("SELECT 1 FROM hold WHERE id = $1", [cut.id])).rowCount).toBe(0);
+    expect((await readUsage(pool, left))?.cost).toBe(5n);
+    expect(await findUnbilled(pool, answered)).toEqual([]);
+    const metrics = await scrape();
+    expect(metrics.sum("sluice_workers_ready")).toBe(WORKERS);
+    expect(metrics.sum("sluice_worker_restarts")).toBe(1);
+    // What the dead one had counted when it was last asked is not forgotten.
+    expect(generationsIn(metrics)).toBeGreaterThanOrEqual(before);
+    expect(await findBrokenInvariants(pool, { isIdle: true })).toEqual({});
+    await Promise.all(callers.map((caller) => caller.close()));
+  });
+
+  it("lets the streams of all of them end when it is told to stop", async () => {
+    let end: () => void = () => {};
+    const over = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const streams = [await openStream(over), await openStream(over), await openStream(over), await openStream(over)];
+    const exited = once(gateway.child, "exit");
+
+    gateway.child.kill("SIGTERM");
+    await expect.poll(() => fetch(gateway.baseUrl, { headers: { connection: "close" } }).catch(() => null)).toBeNull();
+    end();
+
+    expect(await Promise.all(streams.map(({ whole }) => whole))).toEqual(Array(4).fill(true));
+    expect(await exited).toEqual([0, null]);
+    expect(new Set(await workersOf(streams.map(({ id }) => id))).size).toBe(WORKERS);
+    expect(await findUnbilled(pool, [...answered, ...streams.map(({ id }) => id)])).toEqual([]);
+    expect(await findBrokenInvariants(pool, { isIdle: true })).toEqual({});
+    expect((await pool.query("SELECT id FROM gateway_process")).rows).toEqual([]);
+  });
+
+  it("ends at once when it is told so a second time", async () => {
+    gateway = await start(/^a worker is ready/);
+    const stream = await openStream(new Promise<void>(() => {}));
+    const exited = once(gateway.child, "exit");
+
+    gateway.child.kill("SIGTERM");
+    await expect.poll(() => gateway.log.some(({ msg }) => msg.startsWith("stopping"))).toBe(true);
+    gateway.child.kill("SIGTERM");
+
+    expect(await exited).toEqual([1, null]);
+    expect(await stream.whole).toBe(false);
+    expect(await findBrokenInvariants(pool)).toEqual({});
+  });
+
+  /** Resolves when each of them has received so many more. */
+  async function answersOfEach(callers: readonly Caller[], count: number): Promise<void> {
+    const wanted = callers.map(({ ids }) => ids.length + count);
+    await expect.poll(() => callers.every(({ ids }, index) => ids.length >= (wanted[index] ?? 0))).toBe(true);
+  }
+
+  /** The process of the worker that has a generation under way, known when its hold is in the database. */
+  async function workerThatHolds(id: string): Promise<number> {
+    const find = "SELECT p.instance_id::text AS instance FROM hold h JOIN gateway_process p ON p.id = h.process_id WHERE h.id = $1";
+    await expect.poll(async () => (await pool.query(find, [id])).rowCount).toBe(1);
+    const { rows } = await pool.query<{ instance: string }>(find, [id]);
+    const instances = await Promise.all(
+      Array.from({ length: WORKERS }, (_, index) => readFile(join(dataDir, "workers", String(index + 1), "instance-id"), "utf8")),
+    );
+    const worker = instances.findIndex((instance) => instance.trim() === rows[0]?.instance) + 1;
+    return gateway.log.find((line) => line.msg === "a worker is ready" && line.worker === worker)?.workerPid ?? 0;
+  }
+
+  /** A charge in the spool of a worker that is no more. Resolves with its generation. */
+  async function leaveSettlement(worker: string): Promise<string> {
+    const { rows } = await pool.query<{ id: string }>("SELECT id::text FROM account WHERE handle = 'owner'");
+    const operation = settle({ accountId: rows[0]?.id ?? "", apiKeyId: null }, 5n);
+    const spool = await openSettlementSpool(join(dataDir, "workers", worker));
+    await spool.append(operation);
+    await spool.close();
+    return operation.id;
+  }
+});
