@@ -115,11 +115,6 @@ builder.queryType({ description: "What can be asked for." });
 builder.mutationType({ description: "What can be done." });
 builder.subscriptionType({ description: "What is told as it happens." });
 
-/** `["ok", "cancelled"]` as the values of a GraphQL enum: OK and CANCELLED outside, the words themselves inside. */
-export function enumValues<Value extends string>(values: readonly Value[]): Record<string, { readonly value: Value }> {
-  return Object.fromEntries(values.map((value) => [value.toUpperCase(), { value }]));
-}
-
 /** `{ ok: "It went well." }` as the values of a GraphQL enum, each with its description. */
 export function describedValues<Value extends string>(
   descriptions: Readonly<Record<Value, string>>,

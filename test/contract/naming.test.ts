@@ -6,12 +6,15 @@ const types = Object.values(schema.getTypeMap()).filter(({ name }) => !name.star
 const outputTypes = types.filter((type) => isObjectType(type) || isInterfaceType(type));
 const inputTypes = types.filter(isInputObjectType);
 const mutations = Object.values(schema.getMutationType()?.getFields() ?? {});
-const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
-const rootFields = roots.flatMap((root) => Object.values(root?.getFields() ?? {}));
 
 const PASCAL_CASE = /^(?:[A-Z][a-z0-9]*)+$/;
 const CAMEL_CASE = /^[a-z][a-z0-9]*(?:[A-Z][a-z0-9]*)*$/;
 const UPPER_SNAKE = /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*$/;
+
+interface Described {
+  readonly name: string;
+  readonly description?: string | null | undefined;
+}
 
 /** The names that break a rule: a test shows them all at once. */
 function offenders(names: readonly string[], rule: RegExp): string[] {
@@ -83,7 +86,17 @@ describe("names of the GraphQL schema", () => {
     expect(own.filter(({ type }) => getNamedType(type).name !== "ID").map(({ name }) => name)).toEqual([]);
   });
 
-  it("describes every root field", () => {
-    expect(rootFields.filter(({ description }) => !description).map(({ name }) => name)).toEqual([]);
+  it("describes every type, field, argument and value", () => {
+    const fieldsOf = (type: (typeof types)[number]): Described[] => {
+      if (isEnumType(type)) return [...type.getValues()];
+      if (isInputObjectType(type)) return Object.values(type.getFields());
+      if (!isObjectType(type) && !isInterfaceType(type)) return [];
+      return Object.values(type.getFields()).flatMap((field) => [field, ...field.args]);
+    };
+    const bare = types.flatMap((type) =>
+      [type, ...fieldsOf(type)].filter(({ description }) => !description).map(({ name }) => `${type.name} ${name}`),
+    );
+
+    expect(bare).toEqual([]);
   });
 });

@@ -7,7 +7,7 @@ import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_MAX } from "../../limits.js";
 import type { SelectedApiKey } from "../../services/api-keys/api-keys.js";
 import type { MeterSource, UsageSource, UsageStatus } from "../../services/generation/receipt.js";
 import type { UsageDailyRow } from "../../services/usage/usage.js";
-import { builder, enumValues } from "../builder.js";
+import { builder, describedValues } from "../builder.js";
 import type { GraphQLContext } from "../context.js";
 import { edgesBatchedBy } from "../loaders.js";
 import { byId, Node, nodesReadBy } from "../nodes.js";
@@ -19,18 +19,29 @@ import { Modality, Model } from "./models.js";
 const MILLISECONDS_PER_SECOND = 1000;
 
 export const MeterSourceEnum = builder.enumType("MeterSource", {
-  description: "A bucket of credits. A charge draws TIER (refilled), then CRYPTO, then PACK (bought).",
-  values: enumValues<MeterSource>(["tier", "crypto", "pack"]),
+  description: "A bucket of credits. A charge draws TIER, then CRYPTO, then PACK.",
+  values: describedValues<MeterSource>({
+    tier: "What the account's tier gives, and refills.",
+    crypto: "What was paid in with crypto.",
+    pack: "What was bought.",
+  }),
 });
 
 export const UsageStatusEnum = builder.enumType("UsageStatus", {
-  description: "CANCELLED: the caller left before the end and paid for what had been generated.",
-  values: enumValues<UsageStatus>(["ok", "cancelled"]),
+  description: "How a generation ended that was charged.",
+  values: describedValues<UsageStatus>({
+    ok: "It was answered whole.",
+    cancelled: "The caller left, or the answer broke off. What had been made was charged.",
+  }),
 });
 
 export const UsageSourceEnum = builder.enumType("UsageSource", {
-  description: "PROVIDER: the upstream reported it. ESTIMATED: counted, because it reported nothing. PARTIAL: counted up to a cut.",
-  values: enumValues<UsageSource>(["provider", "estimated", "partial"]),
+  description: "Who counted what was consumed and made.",
+  values: describedValues<UsageSource>({
+    provider: "The upstream reported it.",
+    estimated: "The gateway counted, because the upstream reported nothing.",
+    partial: "The gateway counted up to where the answer was cut.",
+  }),
 });
 
 export const UsageAmounts = builder.objectRef<UsageQuantities>("UsageAmounts").implement({
