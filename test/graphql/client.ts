@@ -29,6 +29,10 @@ type Fields = Readonly<Record<string, unknown>>;
 export interface Answer<Data = Fields> {
   readonly data?: Data | null;
   readonly errors?: readonly AnsweredError[];
+  readonly extensions?: {
+    readonly cost?: { readonly requested: number; readonly maximum: number };
+    readonly idempotentReplay?: boolean;
+  };
 }
 
 /** What a document is given: nothing where all of its variables have defaults. */

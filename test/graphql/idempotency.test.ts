@@ -27,11 +27,7 @@ beforeEach(() => {
   key = randomUUID();
 });
 
-interface Replayed<Data> extends Answer<Data> {
-  readonly extensions?: { readonly idempotentReplay?: boolean };
-}
-
-function ask(content = "Hello"): Promise<Replayed<ChatMutation>> {
+function ask(content = "Hello"): Promise<Answer<ChatMutation>> {
   return execute(keyed(), ChatDocument, { input: { messages: [{ role: "USER", content }] } });
 }
 
