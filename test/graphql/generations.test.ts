@@ -1,6 +1,20 @@
 /** Generation jobs over GraphQL: started, watched over both transports, fetched, cancelled, listed. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { booksWith, CREDIT, closeBooks, createPayer, databaseOf, type Payer } from "../e2e/money.js";
+import {
+  CancelGenerationDocument,
+  GenerationJobAndUsageDocument,
+  GenerationJobByIdDocument,
+  GenerationProgressDocument,
+  MyJobsDocument,
+  type MyJobsQueryVariables,
+  StartImageDocument,
+  type StartImageInput,
+  StartMusicDocument,
+  StartVideoDocument,
+  type StartVideoInput,
+  type StartVideoMutation,
+} from "../operations/generated/graphql.js";
 import { createKey } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { eventually } from "../support/eventually.js";
@@ -8,37 +22,7 @@ import { createFakeVideos, type FakeVideos, type FakeVideosOptions, readClip } f
 import { errorBody } from "../support/openai-bodies.js";
 import { imagesObject, picture } from "../support/pictures.js";
 import { json, raw } from "../support/upstream-replies.js";
-import { type Answer, codes, execute, field, post, subscribeSse, type Target, TRANSPORTS } from "./client.js";
-
-const JOB = `id restId modality modelId model { restId } usageRecordId usageRecord { restId cost } status progress createdAt finishedAt expiresAt
-  result { url contentType } error { code message details } receipt { generationId cost held usage { outputVideoSeconds } usageSource status }`;
-const START = `mutation ($input: StartVideoInput!) { startVideo(input: $input) { job { ${JOB} } } }`;
-const GET = `query ($id: ID!) { generationJob(id: $id) { ${JOB} } }`;
-const CANCEL = `mutation ($id: ID!) { cancelGeneration(input: { id: $id }) { job { ${JOB} } } }`;
-const LIST = `query ($first: Int, $after: String) {
-  me { jobs(first: $first, after: $after) { edges { node { restId status } } pageInfo { hasNextPage endCursor } } }
-}`;
-const WATCH = `subscription ($id: ID!) { generationProgress(id: $id) { ${JOB} } }`;
-
-interface Started {
-  readonly job: Job;
-}
-
-interface Job {
-  readonly id: string;
-  readonly restId: string;
-  readonly status: string;
-  readonly progress: number;
-  readonly result: { readonly url: string; readonly contentType: string };
-  readonly error: { readonly code: string; readonly message: string; readonly details?: unknown };
-}
-
-interface Page {
-  readonly jobs: {
-    readonly edges: readonly { readonly node: Job }[];
-    readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string };
-  };
-}
+import { type Answer, codes, execute, ok, post, subscribeSse, type Target, TRANSPORTS, textOf } from "./client.js";
 
 let app: TestApp;
 let clip: Buffer;
@@ -73,23 +57,37 @@ function fakeGated(options: Partial<FakeVideosOptions> = {}) {
   return { open };
 }
 
-async function start(input: Readonly<Record<string, unknown>> = {}, target = me): Promise<Job> {
-  return field<Started>(await execute(target, START, { input: { prompt: "A heron", duration: 4, ...input } }), "startVideo").job;
+async function start(input: Partial<StartVideoInput> = {}, target = me) {
+  const answer = await execute(target, StartVideoDocument, { input: { prompt: "A heron", duration: 4, ...input } });
+  return ok(answer).startVideo.job;
 }
 
-async function ended(id: unknown, target = me): Promise<Job> {
+async function find(id: string, target = me) {
+  return ok(await execute(target, GenerationJobByIdDocument, { id })).generationJob;
+}
+
+async function ended(id: string, target = me) {
   return eventually(async () => {
-    const job = field<Job>(await execute(target, GET, { id }), "generationJob");
+    const job = await find(id, target);
     expect(job.status).not.toBe("RUNNING");
     return job;
   });
 }
 
-function fetchContent(url: unknown, key: string | null = payer.key, headers: Record<string, string> = {}): Promise<Response> {
-  return fetch(String(url), { headers: { ...(key && { authorization: `Bearer ${key}` }), ...headers } });
+async function cancel(id: string) {
+  return ok(await execute(me, CancelGenerationDocument, { id })).cancelGeneration.job;
 }
 
-const here = (url: unknown) => `${app.baseUrl}${new URL(String(url)).pathname}`;
+/** Of a job's own key, with its usage record. */
+async function charged(id: string) {
+  return ok(await execute(me, GenerationJobAndUsageDocument, { id })).generationJob;
+}
+
+function fetchContent(url: string, key: string | null = payer.key, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(url, { headers: { ...(key && { authorization: `Bearer ${key}` }), ...headers } });
+}
+
+const here = (url: string | undefined) => `${app.baseUrl}${new URL(url ?? "").pathname}`;
 
 describe("startVideo", () => {
   it("answers a running job at once, charged when it has been made", async () => {
@@ -98,14 +96,14 @@ describe("startVideo", () => {
     const job = await start();
     const held = await databaseOf(app).prisma.hold.count();
     open();
-    const done = await ended(job.restId);
+    await ended(job.restId);
+    const done = await charged(job.restId);
 
     expect(job).toMatchObject({
       modality: "VIDEO",
       modelId: "acme/video",
       model: { restId: "acme/video" },
       usageRecordId: null,
-      usageRecord: null,
       status: "RUNNING",
       progress: 0,
       result: null,
@@ -149,19 +147,19 @@ describe("startVideo", () => {
     const { restId: id } = await start();
     const { result } = await ended(id);
 
-    const whole = await fetchContent(here(result.url));
-    const part = await fetchContent(here(result.url), payer.key, { range: "bytes=4-7" });
+    const whole = await fetchContent(here(result?.url));
+    const part = await fetchContent(here(result?.url), payer.key, { range: "bytes=4-7" });
 
-    expect(result.url).toMatch(new RegExp(`^http://[^/]+/generations/${id}/content$`));
+    expect(result?.url).toMatch(new RegExp(`^http://[^/]+/generations/${id}/content$`));
     expect([whole.status, whole.headers.get("content-type")]).toEqual([200, "video/mp4"]);
     expect(Buffer.from(await whole.arrayBuffer())).toEqual(clip);
     expect([part.status, await part.text()]).toEqual([206, "ftyp"]);
-    expect((await fetchContent(here(result.url), null)).status).toBe(401);
-    expect((await fetchContent(here(result.url), app.key)).status).toBe(404);
-    expect((await fetchContent(`${here(result.url)}?key=${payer.key}`, null)).status).toBe(200);
+    expect((await fetchContent(here(result?.url), null)).status).toBe(401);
+    expect((await fetchContent(here(result?.url), app.key)).status).toBe(404);
+    expect((await fetchContent(`${here(result?.url)}?key=${payer.key}`, null)).status).toBe(200);
   });
 
-  it.each([
+  const refusals: readonly (readonly [param: string, input: Partial<StartVideoInput>])[] = [
     ["duration", { duration: 0 }],
     ["duration", { duration: 11 }],
     ["aspectRatio", { width: 512, height: 512, aspectRatio: "LANDSCAPE" }],
@@ -172,8 +170,9 @@ describe("startVideo", () => {
     ["images", { images: ["file:///etc/passwd"] }],
     ["model", { model: "acme/chat" }],
     ["seed", { seed: -2 }],
-  ])("refuses a wrong %s at once", async (param, input) => {
-    const answer = await execute(me, START, { input: { prompt: "A heron", ...input } });
+  ];
+  it.each(refusals)("refuses a wrong %s at once", async (param, input) => {
+    const answer = await execute(me, StartVideoDocument, { input: { prompt: "A heron", ...input } });
 
     expect(codes(answer)).toEqual(["BAD_REQUEST"]);
     expect(answer.errors?.[0]?.extensions.param?.split(".")[0]).toBe(param);
@@ -183,8 +182,8 @@ describe("startVideo", () => {
   it("refuses at once whoever cannot pay, and nobody", async () => {
     const poor = await createPayer(app, { pack: CREDIT / 10n });
 
-    const broke = await execute({ ...app, key: poor.key }, START, { input: { prompt: "A heron", duration: 4 } });
-    const nobody = await execute({ ...app, key: null }, START, { input: { prompt: "A heron" } });
+    const broke = await execute({ ...app, key: poor.key }, StartVideoDocument, { input: { prompt: "A heron", duration: 4 } });
+    const nobody = await execute({ ...app, key: null }, StartVideoDocument, { input: { prompt: "A heron" } });
 
     expect([codes(broke), codes(nobody)]).toEqual([["INSUFFICIENT_BALANCE"], ["UNAUTHORIZED"]]);
     expect(await databaseOf(app).prisma.generationJob.count({ where: { accountId: poor.accountId } })).toBe(0);
@@ -194,14 +193,9 @@ describe("startVideo", () => {
   it("goes on when the caller has left", async () => {
     const { open } = fakeGated();
     const leaving = new AbortController();
-    const answered = fetch(`${app.baseUrl}/graphql`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${payer.key}`, "content-type": "application/json" },
-      body: JSON.stringify({ query: START, variables: { input: { prompt: "A heron" } } }),
-      signal: leaving.signal,
-    });
-    const { data } = (await (await answered).json()) as Answer;
-    const { restId: id } = field<Started>({ data: data ?? null }, "startVideo").job;
+    const asked = { query: textOf(StartVideoDocument), variables: { input: { prompt: "A heron" } } };
+    const answered = await post(me, asked, {}, leaving.signal);
+    const { restId: id } = ok((await answered.json()) as Answer<StartVideoMutation>).startVideo.job;
     leaving.abort();
     open();
 
@@ -217,10 +211,10 @@ describe("startVideo", () => {
     const failure = await ended((await start()).restId);
 
     expect(refusal).toMatchObject({ status: "FAILED", receipt: null, result: null, error: { code: "BAD_REQUEST" } });
-    expect(refusal.error.message).toContain("No herons.");
+    expect(refusal.error?.message).toContain("No herons.");
     expect(failure).toMatchObject({ status: "FAILED", error: { code: "UPSTREAM_ERROR" } });
-    expect(refusal.error.details).toEqual({ upstreamStatus: 400, upstreamCode: "content_policy_violation" });
-    expect(failure.error.details).toEqual({ upstreamStatus: 503, upstreamCode: "overloaded", retryAfterSeconds: 9 });
+    expect(refusal.error?.details).toEqual({ upstreamStatus: 400, upstreamCode: "content_policy_violation" });
+    expect(failure.error?.details).toEqual({ upstreamStatus: 503, upstreamCode: "overloaded", retryAfterSeconds: 9 });
     expect((await fetchContent(`${app.baseUrl}/generations/${refused.restId}/content`)).status).toBe(404);
     const { rows, account } = await closeBooks(app, payer);
     expect([rows, account.buckets.pack]).toEqual([[], 10n * CREDIT]);
@@ -231,11 +225,11 @@ describe.each(TRANSPORTS)("generationProgress over %s", (_name, subscribe) => {
   it("tells the job as it is and then each step to its end", async () => {
     const { open } = fakeGated({ progress: [10, 40, 40, 90] });
     const { restId: id } = await start();
-    const live = subscribe(me, { query: WATCH, variables: { id } });
-    const first = field<Job>(await live.next(), "generationProgress");
+    const live = subscribe(me, GenerationProgressDocument, { id });
+    const first = ok(await live.next()).generationProgress;
     open();
 
-    const rest = (await live.rest()).map((answer) => field<Job>(answer, "generationProgress"));
+    const rest = (await live.rest()).map((answer) => ok(answer).generationProgress);
 
     expect(first).toMatchObject({ restId: id, status: "RUNNING", progress: 0 });
     const steps = rest.map(({ progress }) => progress);
@@ -248,21 +242,21 @@ describe.each(TRANSPORTS)("generationProgress over %s", (_name, subscribe) => {
   it("tells a finished one once, and does not stop one that it leaves", async () => {
     const { open } = fakeGated();
     const { restId: id } = await start();
-    const left = subscribe(me, { query: WATCH, variables: { id } });
+    const left = subscribe(me, GenerationProgressDocument, { id });
     await left.next();
     left.leave();
     open();
     await ended(id);
 
-    const answers = await subscribe(me, { query: WATCH, variables: { id } }).rest();
+    const answers = await subscribe(me, GenerationProgressDocument, { id }).rest();
 
-    expect(answers.map((answer) => field<Job>(answer, "generationProgress").status)).toEqual(["SUCCEEDED"]);
+    expect(answers.map((answer) => ok(answer).generationProgress.status)).toEqual(["SUCCEEDED"]);
   });
 
   it("answers NOT_FOUND for another account's", async () => {
     const { restId: id } = await start();
 
-    const answers = await subscribe(app, { query: WATCH, variables: { id } }).rest();
+    const answers = await subscribe(app, GenerationProgressDocument, { id }).rest();
 
     expect(answers.flatMap(codes)).toEqual(["NOT_FOUND"]);
     await ended(id);
@@ -275,7 +269,7 @@ describe("cancelGeneration", () => {
     const { restId: id } = await start();
     await eventually(() => expect(videos.forms.length).toBe(1));
 
-    const { job: cancelled } = field<Started>(await execute(me, CANCEL, { id }), "cancelGeneration");
+    const cancelled = await cancel(id);
 
     expect(cancelled).toMatchObject({ status: "CANCELLED", error: null, receipt: null });
     open();
@@ -288,10 +282,7 @@ describe("cancelGeneration", () => {
     const { restId: id } = await start();
     await ended(id);
 
-    expect(field<Started>(await execute(me, CANCEL, { id }), "cancelGeneration").job).toMatchObject({
-      status: "SUCCEEDED",
-      receipt: { cost: "0.3" },
-    });
+    expect(await cancel(id)).toMatchObject({ status: "SUCCEEDED", receipt: { cost: "0.3" } });
   });
 });
 
@@ -300,11 +291,15 @@ describe("who may see a job", () => {
     const { restId: id } = await start();
     await ended(id);
 
-    for (const document of [GET, CANCEL]) {
-      expect(codes(await execute(app, document, { id }))).toEqual(["NOT_FOUND"]);
-      expect(codes(await execute({ ...app, key: null }, document, { id }))).toEqual(["UNAUTHORIZED"]);
-      expect(codes(await execute(me, document, { id: "00000000-0000-7000-8000-000000000000" }))).toEqual(["NOT_FOUND"]);
-      expect(codes(await execute(me, document, { id: "nonsense" }))).toEqual(["NOT_FOUND"]);
+    const asked = [
+      (target: Target, id: string) => execute(target, GenerationJobByIdDocument, { id }),
+      (target: Target, id: string) => execute(target, CancelGenerationDocument, { id }),
+    ];
+    for (const ask of asked) {
+      expect(codes(await ask(app, id))).toEqual(["NOT_FOUND"]);
+      expect(codes(await ask({ ...app, key: null }, id))).toEqual(["UNAUTHORIZED"]);
+      expect(codes(await ask(me, "00000000-0000-7000-8000-000000000000"))).toEqual(["NOT_FOUND"]);
+      expect(codes(await ask(me, "nonsense"))).toEqual(["NOT_FOUND"]);
     }
   });
 
@@ -314,28 +309,30 @@ describe("who may see a job", () => {
     const { restId: id } = await start({}, own);
     await ended(id, own);
 
-    expect(field(await execute(own, GET, { id }), "generationJob").status).toBe("SUCCEEDED");
-    expect(codes(await execute(other, GET, { id }))).toEqual(["NOT_FOUND"]);
-    expect(codes(await execute(own, LIST))).toEqual(["FORBIDDEN"]);
-    expect(field(await execute(app, GET, { id }), "generationJob").status).toBe("SUCCEEDED");
+    expect((await find(id, own)).status).toBe("SUCCEEDED");
+    expect(codes(await execute(other, GenerationJobByIdDocument, { id }))).toEqual(["NOT_FOUND"]);
+    expect(codes(await execute(own, MyJobsDocument))).toEqual(["FORBIDDEN"]);
+    expect((await find(id, app)).status).toBe("SUCCEEDED");
   });
 
   it("finds those of the account in pages, newest first", async () => {
-    const ids: unknown[] = [];
+    const ids: string[] = [];
     for (let job = 0; job < 3; job += 1) ids.unshift((await start()).restId);
     await Promise.all(ids.map((id) => ended(id)));
+    const list = async (variables: MyJobsQueryVariables) => {
+      const { jobs } = ok(await execute(me, MyJobsDocument, variables)).me;
+      return { ids: jobs?.nodes.map(({ restId }) => restId), pageInfo: jobs?.pageInfo };
+    };
 
-    const first = field<Page>(await execute(me, LIST, { first: 2 }), "me").jobs;
-    const second = field<Page>(await execute(me, LIST, { first: 2, after: first.pageInfo.endCursor }), "me").jobs;
+    const first = await list({ first: 2 });
+    const second = await list({ first: 2, after: first.pageInfo?.endCursor ?? null });
 
-    const edges = (page: Page["jobs"]) => page.edges.map(({ node }) => node.restId);
-    expect([edges(first), edges(second)]).toEqual([ids.slice(0, 2), ids.slice(2)]);
-    expect([first.pageInfo.hasNextPage, second.pageInfo.hasNextPage]).toEqual([true, false]);
+    expect([first.ids, second.ids]).toEqual([ids.slice(0, 2), ids.slice(2)]);
+    expect([first.pageInfo?.hasNextPage, second.pageInfo?.hasNextPage]).toEqual([true, false]);
   });
 });
 
 describe("startMusic", () => {
-  const MUSIC = `mutation ($input: MusicInput!) { startMusic(input: $input) { job { ${JOB} } } }`;
   /** A second of silence: 16-bit mono at 8 kHz. */
   const wav = Buffer.concat([
     Buffer.from(
@@ -348,10 +345,8 @@ describe("startMusic", () => {
   it("is a job too, charged by the second that came", async () => {
     app.upstream.replyAlways(raw(wav, { headers: { "content-type": "audio/wav" } }));
 
-    const { job } = field<Started>(
-      await execute(me, MUSIC, { input: { prompt: "A slow waltz", duration: 5, responseFormat: "WAV" } }),
-      "startMusic",
-    );
+    const input = { prompt: "A slow waltz", duration: 5, responseFormat: "WAV" } as const;
+    const { job } = ok(await execute(me, StartMusicDocument, { input })).startMusic;
     const done = await ended(job.restId);
 
     expect(done).toMatchObject({
@@ -360,35 +355,35 @@ describe("startMusic", () => {
       result: { contentType: "audio/wav" },
       receipt: { cost: "0.01", held: "0.05" },
     });
-    expect(Buffer.from(await (await fetchContent(here(done.result.url))).arrayBuffer())).toEqual(wav);
+    expect(Buffer.from(await (await fetchContent(here(done.result?.url))).arrayBuffer())).toEqual(wav);
     expect((await booksWith(app, payer, 1)).rows[0]).toMatchObject({ id: job.restId, modality: "music", outputAudioMilliseconds: 1_000 });
   });
 
   it("is refused at once when it asks for what there is not", async () => {
-    const answer = await execute(me, MUSIC, { input: { prompt: " ", extra: [1] } });
+    const answer = await execute(me, StartMusicDocument, { input: { prompt: " ", extra: [1] } });
 
     expect(codes(answer)).toEqual(["BAD_REQUEST"]);
   });
 });
 
 describe("startImage", () => {
-  const IMAGE = `mutation ($input: StartImageInput!) { startImage(input: $input) { job { ${JOB} } } }`;
-
   it("is a job too, whose picture is fetched where its result is", async () => {
     const png = await picture();
     app.upstream.replyAlways(json(imagesObject([png])));
     const images = [`data:image/png;base64,${png.toString("base64")}`];
 
-    const { job } = field<Started>(await execute(me, IMAGE, { input: { prompt: "A fox", images, outputFormat: "JPEG" } }), "startImage");
-    const done = await ended(job.id);
-    const steps = await subscribeSse(me, { query: WATCH, variables: { id: job.id } }).rest();
+    const input = { prompt: "A fox", images, outputFormat: "JPEG" } as const;
+    const { job } = ok(await execute(me, StartImageDocument, { input })).startImage;
+    await ended(job.id);
+    const done = await charged(job.id);
+    const steps = await subscribeSse(me, GenerationProgressDocument, { id: job.id }).rest();
 
     expect(done).toMatchObject({
       ...{ restId: job.restId, modality: "IMAGE", status: "SUCCEEDED", progress: 100, result: { contentType: "image/jpeg" } },
       ...{ receipt: { cost: "0.04" }, usageRecord: { cost: "0.04" } },
     });
-    expect(steps.map((step) => field<Job>(step, "generationProgress").status)).toEqual(["SUCCEEDED"]);
-    const fetched = await fetchContent(here(done.result.url));
+    expect(steps.map((step) => ok(step).generationProgress.status)).toEqual(["SUCCEEDED"]);
+    const fetched = await fetchContent(here(done.result?.url));
     expect([fetched.status, fetched.headers.get("content-type")]).toEqual([200, "image/jpeg"]);
     expect((await booksWith(app, payer, 1)).rows[0]).toMatchObject({ id: job.restId, modality: "image" });
     // The picture that came along is not written down.
@@ -398,8 +393,8 @@ describe("startImage", () => {
   });
 
   it("makes one picture, and says what it does not take in its own words", async () => {
-    const refused = async (input: object) => {
-      const { errors } = await execute(me, IMAGE, { input: { prompt: "A fox", ...input } });
+    const refused = async (input: Partial<StartImageInput>) => {
+      const { errors } = await execute(me, StartImageDocument, { input: { prompt: "A fox", ...input } });
       return errors?.map(({ extensions: { code, param } }) => [code, param]);
     };
 
@@ -420,8 +415,8 @@ describe("an Idempotency-Key", () => {
   it("answers the same job again, started and charged once", async () => {
     const send = async () => {
       const variables = { input: { prompt: "A heron", duration: 4 } };
-      const response = await post(me, { query: START, variables }, { "idempotency-key": `job-of-${payer.accountId}` });
-      return field<Started>((await response.json()) as Answer, "startVideo").job;
+      const asking = { ...me, headers: { "idempotency-key": `job-of-${payer.accountId}` } };
+      return ok(await execute(asking, StartVideoDocument, variables)).startVideo.job;
     };
 
     const [first, again] = [await send(), await send()];
