@@ -3,20 +3,30 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { toGlobalId } from "../../src/graphql/global-ids.js";
 import { PENDING_CHANGE_MS } from "../../src/services/community-models/limits.js";
 import { createPayer, databaseOf } from "../e2e/money.js";
+import {
+  CommunityModelByIdDocument,
+  CommunityModelChangedDocument,
+  type CommunityModelChangedSubscription,
+  CommunityModelNodeDocument,
+  CreateApiKeyDocument,
+  CreateCommunityModelDocument,
+  type CreateCommunityModelInput,
+  CreateEndpointAgentDocument,
+  DeleteCommunityModelDocument,
+  FallbackCandidatesDocument,
+  ModelAndItsRegistrationDocument,
+  MyCommunityModelDocument,
+  MyCommunityModelsDocument,
+  MyCommunityModelsUsageDocument,
+  UpdateCommunityModelDocument,
+  type UpdateCommunityModelInput,
+} from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { MovedClock } from "../support/webhooks.js";
-import { type Answer, codes, execute, field, type Live, type Loose, TRANSPORTS } from "./client.js";
+import { type Answer, codes, execute, executeText, type Live, ok, type Target, TRANSPORTS, textOf } from "./client.js";
 
 const TOKEN = "upstream-credential-0123456789";
 const UNKNOWN = "0199f000-0000-7000-8000-000000000001";
-const COMMON = "__typename id: restId modelId name title description visibility requiredSafetyFeatures createdAt updatedAt";
-const PRICES = `promptTextPrice promptCachedPrice promptCacheWritePrice promptAudioPrice promptImagePrice completionTextPrice
-  completionReasoningPrice completionAudioPrice completionImagePrice completionVideoPrice`;
-const PENDING = `pending { effectiveAt visibility isPaidOnly imagePricing ${PRICES} }`;
-const PROXY = `modality api url baseUrl upstreamModel imagePricing inputModalities advertised { capabilities contextLength } perUserRpm isPaidOnly
-  fallbackIds statedPrices ${PRICES}`;
-const AGENT = "inputModalities outputModalities api url upstreamModel perUserRpm";
-const MODEL = `${COMMON} ${PENDING} ... on ProxyModel { ${PROXY} } ... on EndpointAgentModel { ${AGENT} }`;
 
 const clock = new MovedClock();
 let app: TestApp;
@@ -38,31 +48,28 @@ beforeEach(async () => {
 });
 afterAll(() => app.close());
 
-const ask = (query: string, variables: Record<string, unknown> = {}, by: string | null = key): Promise<Answer> =>
-  execute({ ...app, key: by }, query, variables);
-
-const CREATE = `mutation($input: CreateCommunityModelInput!) { createCommunityModel(input: $input) { communityModel { ${COMMON} ${PENDING} ${PROXY} } } }`;
-const CREATE_AGENT = `mutation($input: CreateEndpointAgentInput!) { createEndpointAgent(input: $input) { agent { ${COMMON} ${AGENT} } } }`;
-const UPDATE = `mutation($input: UpdateCommunityModelInput!) { updateCommunityModel(input: $input) { communityModel { ${MODEL} } } }`;
-const DELETE = "mutation($id: ID!) { deleteCommunityModel(input: { id: $id }) { communityModel { id: restId } } }";
+const by = (asking: string | null = key): Target => ({ ...app, key: asking });
 
 let count = 0;
-const textModel = (more: object = {}) => {
+const textModel = (more: Partial<CreateCommunityModelInput> = {}): CreateCommunityModelInput => {
   count += 1;
   return { name: `model-${count}`, title: "A model", bearerToken: TOKEN, api: "CHAT_COMPLETIONS", url, ...more };
 };
 
-interface Made {
-  readonly id: string;
-  readonly modelId: string;
-}
-
-/** The object of a mutation's payload. */
-const objectOf = <Shape = Loose>(answer: Answer, mutation: string, name = "communityModel") =>
-  field(answer, mutation)[name] as unknown as Shape;
-const create = async (more: object = {}): Promise<Made> => objectOf(await ask(CREATE, { input: textModel(more) }), "createCommunityModel");
-const update = (id: string, changes: object): Promise<Answer> => ask(UPDATE, { input: { id, ...changes } });
-const param = ({ errors }: Answer) => errors?.[0]?.extensions.param;
+const tryCreate = (input: CreateCommunityModelInput, asking?: string) => execute(by(asking), CreateCommunityModelDocument, { input });
+const made = async (input: CreateCommunityModelInput) => ok(await tryCreate(input)).createCommunityModel.communityModel;
+const create = async (more: Partial<CreateCommunityModelInput> = {}) => {
+  const { restId: id, modelId } = await made(textModel(more));
+  return { id, modelId };
+};
+const tryUpdate = (id: string, changes: Omit<UpdateCommunityModelInput, "id">, asking?: string) =>
+  execute(by(asking), UpdateCommunityModelDocument, { input: { id, ...changes } });
+const update = async (id: string, changes: Omit<UpdateCommunityModelInput, "id">) =>
+  ok(await tryUpdate(id, changes)).updateCommunityModel.communityModel;
+const tryFind = (id: string, asking?: string) => execute(by(asking), CommunityModelByIdDocument, { id });
+const find = async (id: string) => ok(await tryFind(id)).communityModel;
+const tryRemove = (id: string, asking?: string) => execute(by(asking), DeleteCommunityModelDocument, { id });
+const param = ({ errors }: Answer<unknown>) => errors?.[0]?.extensions.param;
 
 describe("a community model", () => {
   it("is created, shown, changed and deleted, its prices exact to the last decimal", async () => {
@@ -75,16 +82,13 @@ describe("a community model", () => {
       },
     });
 
-    const made = objectOf<Made>(await ask(CREATE, { input }), "createCommunityModel");
-    const { name, title, description, api, inputModalities, requiredSafetyFeatures, perUserRpm, advertised } = input as Record<
-      string,
-      unknown
-    >;
+    const model = await made(input);
+    const { name, title, description, api, inputModalities, requiredSafetyFeatures, perUserRpm, advertised } = input;
     const text = "0.000000000001";
-    expect(made).toEqual({
+    expect(model).toEqual({
       ...{
         __typename: "ProxyModel",
-        id: made.id,
+        restId: model.restId,
         modelId: `community/${handle}/${name}`,
         name,
         title,
@@ -105,24 +109,23 @@ describe("a community model", () => {
       ...{ completionTextPrice: "0", completionReasoningPrice: "0", completionAudioPrice: "0", completionImagePrice: "0" },
       ...{ completionVideoPrice: "0", createdAt: expect.any(String), updatedAt: expect.any(String) },
     });
-    expect(field(await ask(`query($id: ID!) { communityModel(id: $id) { ${MODEL} } }`, { id: made.id }), "communityModel")).toEqual(made);
-    const changed = objectOf(await update(made.id, { promptTextPrice: "0.25", title: "Other", advertised: null }), "updateCommunityModel");
+    expect(await find(model.restId)).toEqual(model);
+    const changed = await update(model.restId, { promptTextPrice: "0.25", title: "Other", advertised: null });
     expect(changed).toMatchObject({
       promptTextPrice: "0.25",
       title: "Other",
       description,
       advertised: { capabilities: [], contextLength: null },
     });
-    expect(objectOf(await ask(DELETE, { id: toGlobalId("ProxyModel", made.id) }), "deleteCommunityModel")).toEqual({ id: made.id });
-    expect(codes(await ask("query($id: ID!) { communityModel(id: $id) { id } }", { id: made.id }))).toEqual(["NOT_FOUND"]);
+    const removed = await tryRemove(toGlobalId("ProxyModel", model.restId));
+    expect(ok(removed).deleteCommunityModel.communityModel).toEqual({ restId: model.restId });
+    expect(codes(await tryFind(model.restId))).toEqual(["NOT_FOUND"]);
   });
 
   it("of another medium has a baseUrl", async () => {
     const { api, url: _, ...common } = textModel({ modality: "SPEECH", baseUrl: app.upstream.baseUrl, completionAudioPrice: "0.000015" });
 
-    const made = objectOf(await ask(CREATE, { input: common }), "createCommunityModel");
-
-    expect(made).toMatchObject({
+    expect(await made(common)).toMatchObject({
       modality: "SPEECH",
       api: null,
       url: null,
@@ -132,24 +135,22 @@ describe("a community model", () => {
   });
 
   it("can be an endpoint agent", async () => {
-    const input = { name: "agent", title: "Agent", api: "RESPONSES", url, outputModalities: ["TEXT", "THREE_D"] };
+    const input = { name: "agent", title: "Agent", api: "RESPONSES", url, outputModalities: ["TEXT", "THREE_D"] } as const;
 
-    const made = objectOf<Made>(await ask(CREATE_AGENT, { input }), "createEndpointAgent", "agent");
+    const { agent } = ok(await execute(by(), CreateEndpointAgentDocument, { input })).createEndpointAgent;
 
-    expect(made).toMatchObject({
+    expect(agent).toMatchObject({
       __typename: "EndpointAgentModel",
       ...input,
       inputModalities: ["TEXT"],
       upstreamModel: "agent",
       perUserRpm: null,
     });
-    expect(objectOf(await update(made.id, { perUserRpm: 1.5 }), "updateCommunityModel")).toMatchObject({
-      perUserRpm: 1.5,
-      api: "RESPONSES",
-    });
-    expect(param(await update(made.id, { promptTextPrice: "0" }))).toBe("promptTextPrice");
-    expect(param(await update(made.id, { isPaidOnly: true }))).toBe("isPaidOnly");
-    expect(codes(await ask(CREATE_AGENT, { input: { ...input, bearerToken: TOKEN } }))).toEqual(["BAD_REQUEST"]);
+    expect(await update(agent.restId, { perUserRpm: 1.5 })).toMatchObject({ perUserRpm: 1.5, api: "RESPONSES" });
+    expect(param(await tryUpdate(agent.restId, { promptTextPrice: "0" }))).toBe("promptTextPrice");
+    expect(param(await tryUpdate(agent.restId, { isPaidOnly: true }))).toBe("isPaidOnly");
+    const variables = { input: { ...input, bearerToken: TOKEN } };
+    expect(codes(await executeText(by(), { query: textOf(CreateEndpointAgentDocument), variables }))).toEqual(["BAD_REQUEST"]);
   });
 
   it("is listed a page at a time, newest first, whatever its type", async () => {
@@ -163,20 +164,20 @@ describe("a community model", () => {
     await prisma.communityModel.create({
       data: { ...row, id: crypto.randomUUID(), type: "code_agent", name: "code", createdAt: new Date(later.getTime() + 1) },
     });
-    const query = `query($after: String) { me { communityModelProvider { name url iconUrl }
-      communityModels(first: 3, after: $after) { edges { node { __typename name } } pageInfo { hasNextPage endCursor } } } }`;
+    const list = async (after: string | null = null) => ok(await execute(by(), MyCommunityModelsDocument, { first: 3, after })).me;
 
-    const page = field(await ask(query), "me");
-    const rest = field(await ask(query, { after: page.communityModels?.pageInfo?.endCursor }), "me");
+    const page = await list();
+    const rest = await list(page.communityModels?.pageInfo.endCursor);
 
-    const nodes = (me: Loose) => (me.communityModels?.edges as unknown as { node: object }[] | undefined)?.map(({ node }) => node);
-    expect(nodes(page)).toEqual([
-      { __typename: "CodeAgent", name: "code" },
-      { __typename: "PromptAgent", name: "prompt" },
-      { __typename: "ProxyModel", name: second.modelId.split("/")[2] },
-    ]);
-    expect(nodes(rest)).toEqual([{ __typename: "ProxyModel", name: first.modelId.split("/")[2] }]);
-    expect(page.communityModels?.pageInfo).toMatchObject({ hasNextPage: true });
+    expect(page.communityModels).toMatchObject({
+      nodes: [
+        { __typename: "CodeAgent", name: "code" },
+        { __typename: "PromptAgent", name: "prompt" },
+        { __typename: "ProxyModel", name: second.modelId.split("/")[2] },
+      ],
+      pageInfo: { hasNextPage: true },
+    });
+    expect(rest.communityModels?.nodes).toEqual([{ __typename: "ProxyModel", name: first.modelId.split("/")[2] }]);
     expect(page.communityModelProvider).toEqual({ name: null, url: null, iconUrl: null });
   });
 
@@ -184,12 +185,9 @@ describe("a community model", () => {
     const { id } = await create({ visibility: "PUBLIC", promptTextPrice: "0.000001" });
     clock.move(PENDING_CHANGE_MS);
 
-    const waiting = objectOf(
-      await update(id, { promptTextPrice: null, completionTextPrice: "0.5", isPaidOnly: true }),
-      "updateCommunityModel",
-    );
+    const waiting = await update(id, { promptTextPrice: null, completionTextPrice: "0.5", isPaidOnly: true });
     clock.move(PENDING_CHANGE_MS);
-    const due = field(await ask(`query($id: ID!) { communityModel(id: $id) { ${MODEL} } }`, { id }), "communityModel");
+    const due = await find(id);
 
     expect(waiting).toMatchObject({ visibility: "PUBLIC", promptTextPrice: "0.000001", completionTextPrice: "0", isPaidOnly: false });
     expect(waiting.pending).toMatchObject({
@@ -214,15 +212,13 @@ describe("a community model", () => {
   it("finds its fallbacks", async () => {
     const cheap = await create({ promptTextPrice: "0.000001" });
     const { id } = await create({ promptTextPrice: "0.000002" });
-    const query = "query($id: ID!) { fallbackCandidates(communityModelId: $id) { modelId title isOwn promptTextPrice } }";
-
-    const found = field(await ask(query, { id }), "fallbackCandidates") as unknown as Loose[];
-    const changed = objectOf(await update(id, { fallbackIds: [toGlobalId("Model", cheap.modelId)] }), "updateCommunityModel");
+    const found = ok(await execute(by(), FallbackCandidatesDocument, { id })).fallbackCandidates;
+    const changed = await update(id, { fallbackIds: [toGlobalId("Model", cheap.modelId)] });
 
     expect(found.filter(({ isOwn }) => isOwn)).toEqual([
       { modelId: cheap.modelId, title: "A model", isOwn: true, promptTextPrice: "0.000001" },
     ]);
-    expect(changed.fallbackIds).toEqual([cheap.modelId]);
+    expect(changed).toMatchObject({ fallbackIds: [cheap.modelId] });
   });
 });
 
@@ -232,11 +228,9 @@ describe("edges", () => {
     const { id, modelId } = await create({ promptTextPrice: "0.000002", fallbackIds: [cheap.modelId] });
     await update(id, { visibility: "PUBLIC" });
     clock.move(PENDING_CHANGE_MS);
-    const document = `query($id: ID!) { model(id: $id) { owner { handle } ownerHandle communityModel { id __typename
-      ... on ProxyModel { fallbackIds fallbacks { restId } fallbackCandidates { modelId model { restId } isOwn } model { restId } provider { name } health { status } } } } }`;
 
-    const own = field(await ask(document, { id: modelId }), "model");
-    const others = await ask(document, { id: modelId }, null);
+    const own = ok(await execute(by(), ModelAndItsRegistrationDocument, { id: modelId })).model;
+    const others = ok(await execute(by(null), ModelAndItsRegistrationDocument, { id: modelId })).model;
 
     expect(own).toMatchObject({
       ...{ owner: { handle }, ownerHandle: handle },
@@ -246,7 +240,7 @@ describe("edges", () => {
         fallbackCandidates: expect.arrayContaining([{ modelId: cheap.modelId, model: { restId: cheap.modelId }, isOwn: true }]),
       },
     });
-    expect(others).toEqual({ data: { model: { owner: null, ownerHandle: handle, communityModel: null } }, extensions: expect.anything() });
+    expect(others).toEqual({ owner: null, ownerHandle: handle, communityModel: null });
   });
 
   it("lead to what others have spent on a model in sum, and leave out what its owner has", async () => {
@@ -257,23 +251,21 @@ describe("edges", () => {
     const row = { model: modelId, meterSource: "pack", requests: 2, costNanocredits: 1_500_000_000n } as const;
     const rows = [0, 6, 7].map((back) => ({ ...row, accountId: other.accountId, day: day(back) }));
     await databaseOf(app).prisma.usageDaily.createMany({ data: [...rows, { ...row, accountId, day: day(0) }] });
-    const query = `{ me { communityModels(first: 2) { nodes { modelId week: usage(days: 7) { requests cost from } usage { requests cost } } } } }`;
-
-    const { communityModels } = field(await ask(query), "me");
+    const { communityModels } = ok(await execute(by(), MyCommunityModelsUsageDocument, { days: 7 })).me;
 
     expect(communityModels?.nodes).toEqual([
       { modelId: idle.modelId, week: { requests: 0, cost: "0", from: day(6).toISOString() }, usage: { requests: 0, cost: "0" } },
       { modelId, week: { requests: 4, cost: "3", from: day(6).toISOString() }, usage: { requests: 6, cost: "4.5" } },
     ]);
-    expect(param(await ask("{ me { communityModels { nodes { usage(days: 0) { cost } } } } }"))).toBe("days");
+    expect(param(await execute(by(), MyCommunityModelsUsageDocument, { days: 0 }))).toBe("days");
   });
 
   it("lead from any id to its object, each type's for itself", async () => {
     const { id } = await create();
-    const node = (typeName: string, by: string | null = key) =>
-      ask("query($id: ID!) { node(id: $id) { __typename restId ... on CommunityModel { title } } }", { id: toGlobalId(typeName, id) }, by);
+    const node = (typeName: string, asking?: string | null) =>
+      execute(by(asking), CommunityModelNodeDocument, { id: toGlobalId(typeName, id) });
 
-    expect(field(await node("ProxyModel"), "node")).toEqual({ __typename: "ProxyModel", restId: id, title: "A model" });
+    expect(ok(await node("ProxyModel")).node).toEqual({ __typename: "ProxyModel", restId: id, title: "A model" });
     expect((await node("PromptAgent")).data).toEqual({ node: null });
     expect((await node("ProxyModel", app.key)).data).toEqual({ node: null });
     expect(codes(await node("ProxyModel", null))).toEqual(["UNAUTHORIZED"]);
@@ -281,10 +273,10 @@ describe("edges", () => {
 
   it("of me lead to one, and refuse the id of another type", async () => {
     const { id } = await create();
-    const one = (given: string) => ask("query($id: ID!) { me { communityModel(id: $id) { restId title } } }", { id: given });
+    const one = (given: string) => execute(by(), MyCommunityModelDocument, { id: given });
 
     for (const given of [id, toGlobalId("ProxyModel", id)]) {
-      expect(field(await one(given), "me").communityModel).toEqual({ restId: id, title: "A model" });
+      expect(ok(await one(given)).me.communityModel).toEqual({ restId: id, title: "A model" });
     }
     const wrong = await one(toGlobalId("Model", "acme/chat"));
     expect([codes(wrong), param(wrong)]).toEqual([["BAD_REQUEST"], "id"]);
@@ -294,7 +286,7 @@ describe("edges", () => {
 describe("bad input", () => {
   const FALLBACK = "community/nobody/nothing";
 
-  it.each<[string, object, string]>([
+  it.each<[string, Partial<CreateCommunityModelInput>, string]>([
     ["a long name", { name: "a".repeat(121) }, "name"],
     ["a name with a space", { name: "a b" }, "name"],
     ["a long title", { title: "t".repeat(43) }, "title"],
@@ -324,7 +316,7 @@ describe("bad input", () => {
   ])("%s is named, when a model is made and when it is changed", async (_what, more, wrong) => {
     const { id } = await create();
 
-    const answers = [await ask(CREATE, { input: textModel(more) }), await update(id, { bearerToken: TOKEN, ...more })];
+    const answers = [await tryCreate(textModel(more)), await tryUpdate(id, { bearerToken: TOKEN, ...more })];
 
     expect(answers.map((answer) => [codes(answer), param(answer)])).toEqual([
       [["BAD_REQUEST"], wrong],
@@ -338,7 +330,8 @@ describe("bad input", () => {
     ["NaN", "a price that is none"],
     ["1e-6", "a price in powers of ten"],
   ])("%s: %s is refused", async (price, _what) => {
-    expect(codes(await ask(CREATE, { input: textModel({ promptTextPrice: price }) }))).toEqual(["BAD_REQUEST"]);
+    const variables = { input: { ...textModel(), promptTextPrice: price } };
+    expect(codes(await executeText(by(), { query: textOf(CreateCommunityModelDocument), variables }))).toEqual(["BAD_REQUEST"]);
   });
 
   it("names what is missing, taken or another's", async () => {
@@ -347,41 +340,36 @@ describe("bad input", () => {
     const { url: _, ...nowhere } = textModel();
     await databaseOf(app).prisma.account.update({ where: { id: accountId }, data: { isPublisher: false } });
 
-    expect(param(await ask(CREATE, { input: nowhere }))).toBe("url");
-    expect(param(await ask(CREATE, { input: textModel({ name: model.modelId.split("/")[2] }) }))).toBe("name");
-    expect(param(await update(model.id, { fallbackIds: [dear.modelId] }))).toBe("fallbackIds.0");
-    expect(param(await update(model.id, { fallbackIds: [model.modelId] }))).toBe("fallbackIds.0");
-    expect(param(await update(model.id, { url: `${url}?other` }))).toBe("bearerToken");
-    expect(codes(await update(model.id, { visibility: "PUBLIC" }))).toEqual(["FORBIDDEN"]);
+    expect(param(await tryCreate(nowhere))).toBe("url");
+    expect(param(await tryCreate(textModel({ name: model.modelId.split("/")[2] ?? "" })))).toBe("name");
+    expect(param(await tryUpdate(model.id, { fallbackIds: [dear.modelId] }))).toBe("fallbackIds.0");
+    expect(param(await tryUpdate(model.id, { fallbackIds: [model.modelId] }))).toBe("fallbackIds.0");
+    expect(param(await tryUpdate(model.id, { url: `${url}?other` }))).toBe("bearerToken");
+    expect(codes(await tryUpdate(model.id, { visibility: "PUBLIC" }))).toEqual(["FORBIDDEN"]);
   });
 
   it("of another account's id finds nothing", async () => {
     const { id } = await create();
     const operations = [
-      "query($id: ID!) { communityModel(id: $id) { id } }",
-      "query($id: ID!) { fallbackCandidates(communityModelId: $id) { modelId } }",
-      'mutation($id: ID!) { updateCommunityModel(input: { id: $id, title: "theirs" }) { communityModel { id } } }',
-      DELETE,
+      tryFind,
+      (asked: string, asking?: string) => execute(by(asking), FallbackCandidatesDocument, { id: asked }),
+      (asked: string, asking?: string) => tryUpdate(asked, { title: "theirs" }, asking),
+      tryRemove,
     ];
 
     for (const operation of operations) {
-      expect(codes(await ask(operation, { id }, app.key)), operation).toEqual(["NOT_FOUND"]);
-      for (const none of [UNKNOWN, "not-an-id"]) expect(codes(await ask(operation, { id: none })), operation).toEqual(["NOT_FOUND"]);
+      expect(codes(await operation(id, app.key))).toEqual(["NOT_FOUND"]);
+      for (const none of [UNKNOWN, "not-an-id"]) expect(codes(await operation(none))).toEqual(["NOT_FOUND"]);
     }
-    expect(field(await ask("query($id: ID!) { communityModel(id: $id) { title } }", { id }), "communityModel")).toEqual({
-      title: "A model",
-    });
+    expect(await find(id)).toMatchObject({ title: "A model" });
   });
 });
 
 describe.each(TRANSPORTS)("communityModelChanged over %s", (_name, subscribe) => {
-  const SUBSCRIPTION =
-    "subscription { communityModelChanged { communityModelId change communityModel { __typename title visibility pending { effectiveAt } } } }";
-
   /** A subscription begins at no moment that a test could see: models are made until the first is told. */
-  async function watch(): Promise<Live> {
-    const live = subscribe({ ...app, key }, { query: SUBSCRIPTION });
-    let first: Answer | null | undefined;
+  async function watch(): Promise<Live<CommunityModelChangedSubscription>> {
+    const live = subscribe(by(), CommunityModelChangedDocument);
+    let first: object | null | undefined;
     void live.next().then((answer) => {
       first = answer;
     });
@@ -395,22 +383,22 @@ describe.each(TRANSPORTS)("communityModelChanged over %s", (_name, subscribe) =>
   }
 
   /** The next that is told of this model. */
-  async function told(live: Live, id: string): Promise<Loose> {
+  async function told(live: Live<CommunityModelChangedSubscription>, id: string) {
     for (;;) {
-      const change = field(await live.next(), "communityModelChanged");
-      if ((change.communityModelId as unknown as string) === id) return change;
+      const change = ok(await live.next()).communityModelChanged;
+      if (change.communityModelId === id) return change;
     }
   }
 
   it("tells what becomes of the account's models, and of no others", async () => {
     const live = await watch();
 
-    await ask(CREATE, { input: textModel() }, app.key);
+    await tryCreate(textModel(), app.key);
     const { id } = await create();
     const created = await told(live, id);
     await update(id, { title: "Another" });
     const updated = await told(live, id);
-    await ask(DELETE, { id });
+    await tryRemove(id);
     const deleted = await told(live, id);
     live.leave();
 
@@ -453,12 +441,11 @@ describe.each(TRANSPORTS)("communityModelChanged over %s", (_name, subscribe) =>
   });
 
   it("is for those who manage keys", async () => {
+    const bare = ok(await execute(by(), CreateApiKeyDocument, { input: { name: "k", accountPermissions: [] } })).createApiKey.key;
+
     const answers = [
-      ...(await subscribe({ ...app, key: null }, { query: SUBSCRIPTION }).rest()),
-      ...(await (async () => {
-        const created = await ask('mutation { createApiKey(input: { name: "k", accountPermissions: [] }) { key } }');
-        return subscribe({ ...app, key: field<{ key: string }>(created, "createApiKey").key }, { query: SUBSCRIPTION }).rest();
-      })()),
+      ...(await subscribe(by(null), CommunityModelChangedDocument).rest()),
+      ...(await subscribe(by(bare), CommunityModelChangedDocument).rest()),
     ];
 
     expect(answers.flatMap(codes)).toEqual(["UNAUTHORIZED", "FORBIDDEN"]);
