@@ -1,5 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { databaseOf } from "../e2e/money.js";
+import {
+  type ChatCompletionInput,
+  ChatInFullDocument,
+  ChatTwiceDocument,
+  CreateApiKeyDocument,
+  MyUsageChargesDocument,
+  StreamChatInFullDocument,
+  type StreamChatInFullSubscription,
+} from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunk, chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
 import { errorReply, gated, hang, json, sse } from "../support/upstream-replies.js";
@@ -9,46 +18,15 @@ import {
   codes,
   connect,
   execute,
-  field,
-  type Loose,
+  ok,
   type Subscribe,
   subscribeSse,
   subscribeWith,
   TRANSPORTS,
 } from "./client.js";
 
-const CREATE = /* GraphQL */ `
-  mutation ($input: ChatCompletionInput!) {
-    createChatCompletion(input: $input) {
-      completion {
-        id
-        created
-        modelId
-        model { restId }
-        choices { index finishReason message { role content toolCalls { id type function { name arguments } } } }
-      }
-      raw
-      receipt {
-        generationId modelId model { restId } modelUsedId cost held status usageSource meterSource gatewayMs upstreamMs
-        usage { inputTextTokens inputCachedTokens outputTextTokens outputReasoningTokens }
-      }
-    }
-  }
-`;
-
-const STREAM = /* GraphQL */ `
-  subscription ($input: ChatCompletionInput!) {
-    chatCompletion(input: $input) {
-      __typename
-      generationId
-      ... on ChatCompletionDelta { index content reasoning finishReason toolCalls { index id function { name arguments } } raw }
-      ... on ChatCompletionEnd { receipt { generationId cost status usageSource usage { inputTextTokens outputTextTokens } } }
-    }
-  }
-`;
-
 const PART = { raw: { type: "text", text: "Today?", cache_control: { type: "ephemeral" } } };
-const HI = { model: "acme/chat", messages: [{ role: "USER", content: "Hi" }] };
+const HI: ChatCompletionInput = { model: "acme/chat", messages: [{ role: "USER", content: "Hi" }] };
 
 let app: TestApp;
 
@@ -64,8 +42,8 @@ beforeEach(() => {
   app.upstream.replyAlways(null);
 });
 
-function events(answers: readonly Answer[]): Loose[] {
-  return answers.map((answer) => field(answer, "chatCompletion"));
+function events(answers: readonly Answer<StreamChatInFullSubscription>[]) {
+  return answers.map((answer) => ok(answer).chatCompletion);
 }
 
 interface RestError {
@@ -81,13 +59,9 @@ async function restChat(body: object): Promise<RestError["error"]> {
   return ((await response.json()) as RestError).error;
 }
 
-async function usageOf(generationId: string): Promise<Loose> {
-  const answer = await execute(
-    app,
-    "{ me { usage(first: 100) { edges { node { restId status usageSource cost usage { outputTextTokens } } } } } }",
-  );
-  const edges = field(answer, "me").usage?.edges as unknown as { node: Loose & { restId: string } }[];
-  return edges.find(({ node }) => node.restId === generationId)?.node as Loose;
+async function usageOf(generationId: string | undefined) {
+  const { usage } = ok(await execute(app, MyUsageChargesDocument)).me;
+  return usage?.nodes.find(({ restId }) => restId === generationId);
 }
 
 describe("createChatCompletion", () => {
@@ -102,7 +76,7 @@ describe("createChatCompletion", () => {
       ),
     );
 
-    const payload = field(await execute(app, CREATE, { input: HI }), "createChatCompletion");
+    const payload = ok(await execute(app, ChatInFullDocument, { input: HI })).createChatCompletion;
 
     expect(payload.completion).toEqual({
       id: "chatcmpl-1",
@@ -123,11 +97,11 @@ describe("createChatCompletion", () => {
       usage: { inputTextTokens: 60, inputCachedTokens: 40, outputTextTokens: 20, outputReasoningTokens: 0 },
     });
     expect(payload.raw).toMatchObject({ object: "chat.completion", usage: { prompt_tokens: 100 } });
-    expect(await usageOf(String(payload.receipt?.generationId))).toMatchObject({ status: "OK", cost: "0.00012" });
+    expect(await usageOf(payload.receipt.generationId)).toMatchObject({ status: "OK", cost: "0.00012" });
   });
 
   it("sends every typed parameter to the upstream under its wire name, and extra as it is", async () => {
-    const answer = await execute(app, CREATE, {
+    const answer = await execute(app, ChatInFullDocument, {
       input: {
         model: "chat",
         messages: [
@@ -195,9 +169,9 @@ describe("createChatCompletion", () => {
       json(chatCompletion({ content: null, toolCalls: [{ id: "call_9", name: "weather", arguments: '{"city":"Oslo"}' }] })),
     );
 
-    const payload = field(await execute(app, CREATE, { input: HI }), "createChatCompletion");
+    const payload = ok(await execute(app, ChatInFullDocument, { input: HI })).createChatCompletion;
 
-    expect(payload.completion?.choices?.[0]).toMatchObject({
+    expect(payload.completion.choices[0]).toMatchObject({
       finishReason: "TOOL_CALLS",
       message: {
         content: null,
@@ -206,7 +180,7 @@ describe("createChatCompletion", () => {
     });
   });
 
-  it.each([
+  it.each<[string, Partial<ChatCompletionInput>, object]>([
     ["temperature above 2", { temperature: 2.1 }, { temperature: 2.1 }],
     ["no messages", { messages: [] }, { messages: [] }],
     ["an unknown model", { model: "acme/nothing" }, { model: "acme/nothing" }],
@@ -214,7 +188,7 @@ describe("createChatCompletion", () => {
   ])("refuses %s with the code, param and details of REST", async (_what, input, body) => {
     const rest = await restChat({ model: "acme/chat", messages: [{ role: "user", content: "Hi" }], ...body });
 
-    const answer = await execute(app, CREATE, { input: { ...HI, ...input } });
+    const answer = await execute(app, ChatInFullDocument, { input: { ...HI, ...input } });
 
     const { code, param, details, message } = rest;
     expect(answer.errors).toHaveLength(1);
@@ -223,7 +197,7 @@ describe("createChatCompletion", () => {
   });
 
   const LOCAL = "http://169.254.169.254/";
-  it.each<[string, object, string, string]>([
+  it.each<[string, Partial<ChatCompletionInput>, string, string]>([
     ["a limit", { maxTokens: 0 }, "maxTokens", "maxTokens: "],
     [
       "two limits that differ",
@@ -243,8 +217,8 @@ describe("createChatCompletion", () => {
   ])("names what it refuses as the schema does: %s", async (_what, input, param, begins) => {
     const asked = { ...HI, ...input };
     const answers = [
-      await execute(app, CREATE, { input: asked }),
-      ...(await subscribeSse(app, { query: STREAM, variables: { input: asked } }).rest()),
+      await execute(app, ChatInFullDocument, { input: asked }),
+      ...(await subscribeSse(app, StreamChatInFullDocument, { input: asked }).rest()),
     ];
 
     for (const { errors } of answers) {
@@ -258,7 +232,7 @@ describe("createChatCompletion", () => {
     app.upstream.replyNext(errorReply(status), errorReply(status));
     const rest = await restChat({ model: "acme/chat", messages: [{ role: "user", content: "Hi" }] });
 
-    const answer = await execute(app, CREATE, { input: HI });
+    const answer = await execute(app, ChatInFullDocument, { input: HI });
 
     expect(codes(answer)).toEqual([rest.code]);
   });
@@ -268,42 +242,34 @@ describe("createChatCompletion", () => {
     ["the choice between one answer and a stream", { stream: true }, "extra.stream"],
     ["something that is no object", [1], "extra"],
   ])("refuses extra that holds %s", async (_what, extra, param) => {
-    const answer = await execute(app, CREATE, { input: { ...HI, temperature: 1, extra } });
+    const answer = await execute(app, ChatInFullDocument, { input: { ...HI, temperature: 1, extra } });
 
     expect(answer.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param });
   });
 
   it("refuses a message that has both content and parts", async () => {
-    const answer = await execute(app, CREATE, { input: { ...HI, messages: [{ role: "USER", content: "a", parts: [] }] } });
+    const answer = await execute(app, ChatInFullDocument, { input: { ...HI, messages: [{ role: "USER", content: "a", parts: [] }] } });
 
     expect(answer.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "messages.0.parts" });
   });
 
   it("keeps what one completion cost when the one beside it fails", async () => {
-    const query = /* GraphQL */ `
-      mutation ($good: ChatCompletionInput!, $bad: ChatCompletionInput!) {
-        good: createChatCompletion(input: $good) { receipt { cost } }
-        bad: createChatCompletion(input: $bad) { receipt { cost } }
-      }
-    `;
-
-    const answer = await execute(app, query, { good: HI, bad: { ...HI, model: "acme/nothing" } });
+    const answer = await execute(app, ChatTwiceDocument, { good: HI, bad: { ...HI, model: "acme/nothing" } });
 
     expect(codes(answer)).toEqual(["BAD_REQUEST"]);
     expect(answer.data).toEqual({ good: { receipt: { cost: expect.any(String) } }, bad: null });
   });
 
   it("answers KEY_BUDGET_EXHAUSTED when the key's budget does not cover it", async () => {
-    const created = await execute(app, 'mutation { createApiKey(input: { name: "poor", creditBudget: "0.5" }) { key } }');
-    const key = String(field(created, "createApiKey").key);
+    const { key } = ok(await execute(app, CreateApiKeyDocument, { input: { name: "poor", creditBudget: "0.5" } })).createApiKey;
 
-    const answer = await execute({ ...app, key }, CREATE, { input: { ...HI, model: "acme/dear", maxTokens: 5 } });
+    const answer = await execute({ ...app, key }, ChatInFullDocument, { input: { ...HI, model: "acme/dear", maxTokens: 5 } });
 
     expect(codes(answer)).toEqual(["KEY_BUDGET_EXHAUSTED"]);
   });
 
   it("answers UNAUTHORIZED without a key", async () => {
-    expect(codes(await execute({ ...app, key: null }, CREATE, { input: HI }))).toEqual(["UNAUTHORIZED"]);
+    expect(codes(await execute({ ...app, key: null }, ChatInFullDocument, { input: HI }))).toEqual(["UNAUTHORIZED"]);
   });
 
   it("is finished and charged when its client on a WebSocket completes the operation", async () => {
@@ -312,7 +278,7 @@ describe("createChatCompletion", () => {
     const client = connect(app);
     const seen = app.upstream.requests.length;
 
-    const live = subscribeWith(client, { query: CREATE, variables: { input: HI } });
+    const live = subscribeWith(client, ChatInFullDocument, { input: HI });
     const request = await requestNumber(seen);
     live.leave();
     await client.dispose();
@@ -335,16 +301,17 @@ describe.each(TRANSPORTS)("chatCompletion over %s", (_name, subscribe: Subscribe
   it("streams the deltas and ends with the receipt of its usage row", async () => {
     app.upstream.replyNext(sse(chatChunks(["Hel", "lo"], { usage: wireUsage(10, 2) })));
 
-    const all = events(await subscribe(app, { query: STREAM, variables: { input: HI } }).rest());
+    const all = events(await subscribe(app, StreamChatInFullDocument, { input: HI }).rest());
 
-    const deltas = all.filter((event) => String(event.__typename) === "ChatCompletionDelta");
+    const deltas = all.flatMap((event) => (event.__typename === "ChatCompletionDelta" ? [event] : []));
     expect(deltas.map((delta) => delta.content).join("")).toBe("Hello");
     expect(deltas.at(-1)).toMatchObject({ index: 0, finishReason: "STOP" });
-    const { receipt, generationId } = all.at(-1) as Loose;
+    const end = all.at(-1);
+    const generationId = end?.generationId;
     // 10 x 0.000001 + 2 x 0.000002
-    expect(receipt).toMatchObject({ generationId, cost: "0.000014", status: "OK", usageSource: "PROVIDER" });
+    expect(end).toMatchObject({ receipt: { generationId, cost: "0.000014", status: "OK", usageSource: "PROVIDER" } });
     expect(new Set(all.map((event) => event.generationId))).toEqual(new Set([generationId]));
-    expect(await usageOf(String(generationId))).toMatchObject({ status: "OK", cost: "0.000014" });
+    expect(await usageOf(generationId)).toMatchObject({ status: "OK", cost: "0.000014" });
   });
 
   it("streams the pieces of a tool call", async () => {
@@ -357,9 +324,9 @@ describe.each(TRANSPORTS)("chatCompletion over %s", (_name, subscribe: Subscribe
       ]),
     );
 
-    const all = events(await subscribe(app, { query: STREAM, variables: { input: HI } }).rest());
+    const all = events(await subscribe(app, StreamChatInFullDocument, { input: HI }).rest());
 
-    expect(all.flatMap((event) => event.toolCalls ?? [])).toEqual([
+    expect(all.flatMap((event) => (event.__typename === "ChatCompletionDelta" ? (event.toolCalls ?? []) : []))).toEqual([
       { index: 0, id: "call_1", function: { name: "weather", arguments: "" } },
       { index: 0, id: null, function: { name: null, arguments: "{}" } },
     ]);
@@ -369,22 +336,22 @@ describe.each(TRANSPORTS)("chatCompletion over %s", (_name, subscribe: Subscribe
     app.upstream.replyNext(sse([chatChunk({ content: "One " }), chatChunk({ content: "two" })], { end: "hang" }));
     const seen = app.upstream.requests.length;
 
-    const live = subscribe(app, { query: STREAM, variables: { input: HI } });
-    const first = field(await live.next(), "chatCompletion");
+    const live = subscribe(app, StreamChatInFullDocument, { input: HI });
+    const first = ok(await live.next()).chatCompletion;
     live.leave();
 
     const request = await requestNumber(seen);
     await expect(request.closedByClient).resolves.toBeGreaterThan(0);
-    const { usage, ...row } = await settledUsage(String(first.generationId));
+    const { usage, ...row } = await settledUsage(first.generationId);
     expect(row).toMatchObject({ status: "CANCELLED", usageSource: "PARTIAL" });
-    expect(usage?.outputTextTokens).toBeGreaterThan(0);
+    expect(usage.outputTextTokens).toBeGreaterThan(0);
   });
 
   it("closes the upstream when it is left while that has yet to answer", async () => {
     app.upstream.replyNext(hang());
     const seen = app.upstream.requests.length;
 
-    const live = subscribe(app, { query: STREAM, variables: { input: HI } });
+    const live = subscribe(app, StreamChatInFullDocument, { input: HI });
     const waiting = live.next().catch(() => null);
     const request = await requestNumber(seen);
     live.leave();
@@ -396,17 +363,19 @@ describe.each(TRANSPORTS)("chatCompletion over %s", (_name, subscribe: Subscribe
   it("tells a stream that the upstream cuts, with what it cost, and no more of why", async () => {
     app.upstream.replyNext(sse([chatChunk({ content: "One" })], { end: "cut" }));
 
-    const answers = await subscribe(app, { query: STREAM, variables: { input: HI } }).rest();
+    const answers = await subscribe(app, StreamChatInFullDocument, { input: HI }).rest();
 
-    const last = answers.at(-1) as Answer;
-    expect(codes(last)).toEqual(["UPSTREAM_ERROR"]);
-    const end = field(answers.at(-2), "chatCompletion");
-    expect(end).toMatchObject({ __typename: "ChatCompletionEnd", receipt: { status: "CANCELLED", usageSource: "PARTIAL" } });
+    const last = answers.at(-1);
+    expect(last?.errors?.map(({ extensions }) => extensions.code)).toEqual(["UPSTREAM_ERROR"]);
+    expect(answers.at(-2)?.data?.chatCompletion).toMatchObject({
+      __typename: "ChatCompletionEnd",
+      receipt: { status: "CANCELLED", usageSource: "PARTIAL" },
+    });
     expect(JSON.stringify(last)).not.toMatch(/ECONN|socket|stack|127\.0\.0\.1/);
   });
 
   it("refuses what createChatCompletion refuses", async () => {
-    const answers = await subscribe(app, { query: STREAM, variables: { input: { ...HI, temperature: 3 } } }).rest();
+    const answers = await subscribe(app, StreamChatInFullDocument, { input: { ...HI, temperature: 3 } }).rest();
 
     expect(answers.flatMap(codes)).toEqual(["BAD_REQUEST"]);
     expect(answers[0]?.errors?.[0]?.extensions).toMatchObject({
@@ -416,7 +385,7 @@ describe.each(TRANSPORTS)("chatCompletion over %s", (_name, subscribe: Subscribe
   });
 
   it("answers UNAUTHORIZED without a key", async () => {
-    const answers = await subscribe({ ...app, key: null }, { query: STREAM, variables: { input: HI } }).rest();
+    const answers = await subscribe({ ...app, key: null }, StreamChatInFullDocument, { input: HI }).rest();
 
     expect(answers.flatMap(codes)).toEqual(["UNAUTHORIZED"]);
   });
@@ -424,14 +393,14 @@ describe.each(TRANSPORTS)("chatCompletion over %s", (_name, subscribe: Subscribe
   it("tells an upstream that refuses before the first byte", async () => {
     app.upstream.replyNext(errorReply(500));
 
-    const answers = await subscribe(app, { query: STREAM, variables: { input: HI } }).rest();
+    const answers = await subscribe(app, StreamChatInFullDocument, { input: HI }).rest();
 
     expect(answers.flatMap(codes)).toEqual(["UPSTREAM_ERROR"]);
   });
 });
 
 /** The row is written after the client has left; the live subscription says when. */
-async function settledUsage(generationId: string): Promise<Loose> {
+async function settledUsage(generationId: string) {
   for (;;) {
     const row = await usageOf(generationId);
     if (row !== undefined) return row;
