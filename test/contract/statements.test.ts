@@ -6,7 +6,7 @@ import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { statementsOf } from "../../scripts/house/account-reads.js";
 import { toGlobalId } from "../../src/graphql/global-ids.js";
-import { execute, ok } from "../graphql/client.js";
+import { executeText, ok } from "../graphql/client.js";
 import { createStranger, createUsage } from "../rest/seed.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { directoryOf } from "../support/community-models.js";
@@ -96,7 +96,7 @@ afterAll(() => app.close());
 async function statementsFor(query: string, expected: number): Promise<string[]> {
   const rounds: string[][] = [];
   while (rounds.length < ROUNDS_MAX && rounds.at(-1)?.length !== expected)
-    rounds.push(await statementsOf(async () => ok(await execute({ ...app, key }, query))));
+    rounds.push(await statementsOf(async () => ok(await executeText({ ...app, key }, { query }))));
   return rounds.at(-1) ?? [];
 }
 

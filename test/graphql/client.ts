@@ -4,12 +4,6 @@ import { print } from "graphql";
 import { type Client, createClient } from "graphql-ws";
 import { WebSocket } from "ws";
 
-/** What a test reads freely: it says which fields it expects, and a wrong one is undefined. */
-export interface Loose {
-  readonly [field: string]: Loose;
-  readonly [index: number]: Loose;
-}
-
 export interface AnsweredError {
   readonly message: string;
   readonly path?: readonly (string | number)[];
@@ -95,17 +89,19 @@ function filesIn(value: unknown, path: string): { readonly path: string; readonl
 export async function execute<Data, Variables>(
   target: HttpTarget,
   document: TypedDocumentNode<Data, Variables>,
-  ...given: Given<Variables>
-): Promise<Answer<Data>>;
-export async function execute(target: HttpTarget, query: string, variables?: Record<string, unknown>): Promise<Answer>;
-export async function execute(target: HttpTarget, document: TypedDocumentNode | string, variables: Record<string, unknown> = {}) {
-  return executeText(target, { query: typeof document === "string" ? document : textOf(document), variables });
+  ...[variables]: Given<Variables>
+): Promise<Answer<Data>> {
+  return send(target, { query: textOf(document), variables: { ...variables } });
 }
 
-/** The answer to a document that the schema does not allow, or to variables of the wrong kind. */
-export async function executeText(target: HttpTarget, document: Document): Promise<Answer> {
+/** The answer to a document that the schema does not allow, to variables of the wrong kind, or to a text that the test makes up. */
+export function executeText(target: HttpTarget, document: Document): Promise<Answer> {
+  return send(target, document);
+}
+
+async function send<Data>(target: HttpTarget, document: Document): Promise<Answer<Data>> {
   const response = await post(target, document);
-  return (await response.json()) as Answer;
+  return (await response.json()) as Answer<Data>;
 }
 
 export function textOf<Data, Variables>(document: TypedDocumentNode<Data, Variables>): string {
@@ -123,13 +119,6 @@ export function ok<Data extends object>(answer: Answer<Data> | null): Present<Da
   return answer.data as Present<Data>;
 }
 type Present<Data> = { readonly [Field in keyof Data]-?: NonNullable<Data[Field]> };
-
-/** One field of an answer's data, as the test says it looks. */
-export function field<Shape = Loose>(answer: Answer | null | undefined, name: string): Shape {
-  const value = answer?.data?.[name];
-  if (value === undefined || value === null) throw new Error(`No ${name} in ${JSON.stringify(answer)}`);
-  return value as Shape;
-}
 
 /** The codes of an answer's errors, in order. */
 export function codes({ errors = [] }: Answer<unknown>): string[] {

@@ -13,12 +13,13 @@ import { getIntrospectionQuery, parse } from "graphql";
 import { createClient as createSseClient } from "graphql-sse";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { printSdl } from "../../src/graphql/schema.js";
+import { GrantCreditsDocument, MyIdDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createEmptyDir } from "../support/database.js";
 import { inTime } from "../support/eventually.js";
 import { chatCompletion } from "../support/openai-bodies.js";
 import { json } from "../support/upstream-replies.js";
-import { type Answer, authorization, codes, connect, execute, field, post, subscribeSse, subscribeWith } from "./client.js";
+import { type Answer, authorization, codes, connect, execute, executeText, ok, post, subscribeSse, subscribeWith } from "./client.js";
 
 const run = promisify(execFile);
 
@@ -69,7 +70,7 @@ describe("an answer in parts", () => {
     const balance = { available: expect.any(String) };
     for (const [first, ...rest] of ways) {
       expect(first).toMatchObject({ data: { me: { id: expect.any(String) } }, hasNext: true, extensions: { cost: { maximum: 5_000 } } });
-      expect(field(first, "me")).not.toHaveProperty("balance");
+      expect(first?.data?.me).not.toHaveProperty("balance");
       expect(incrementsOf(rest)).toEqual([{ label: "more", path: ["me"], data: { balance } }]);
       expect(rest.at(-1)?.hasNext).toBe(false);
       for (const part of rest) expect(part).not.toHaveProperty("extensions");
@@ -159,9 +160,9 @@ describe("an answer in parts", () => {
     const kept = [await post(app, { query }, headers), await post(app, { query }, headers)];
     const [first, replayed] = (await Promise.all(kept.map((response) => response.json()))) as Answer[];
 
-    expect(field(parts[0], "createChatCompletion").completion?.choices?.[0]?.message?.content).toBe("Paid.");
+    expect(parts[0]?.data).toEqual({ createChatCompletion: { completion: { choices: [{ message: { content: "Paid." } }] } } });
     expect(receipt).toMatchObject({ path: ["createChatCompletion"], data: { receipt: { cost: expect.stringMatching(/^0\.0/) } } });
-    expect(field(first, "createChatCompletion").receipt?.cost).toEqual(expect.stringMatching(/^0\.0/));
+    expect(first?.data).toMatchObject({ createChatCompletion: { receipt: { cost: expect.stringMatching(/^0\.0/) } } });
     expect(replayed).toMatchObject({ data: first?.data, extensions: { idempotentReplay: true, cost: { maximum: 5_000 } } });
     expect(await rows()).toBe(before + 2);
   });
@@ -255,12 +256,11 @@ describe("a client as it comes", () => {
       overEvents.subscribe({ query: CHANGES }, into(told.events)),
       urql.subscription(CHANGES, {}).subscribe(into(told.urql).next).unsubscribe,
     ];
-    const { id } = field(await execute(app, "{ me { id } }"), "me");
-    const grant = 'mutation ($id: ID!) { grantCredits(input: { accountId: $id, bucket: PACK, credits: "1" }) { account { id } } }';
+    const { id } = ok(await execute(app, MyIdDocument)).me;
 
     await expect
       .poll(async () => {
-        await execute(app, grant, { id });
+        await execute(app, GrantCreditsDocument, { input: { accountId: id, bucket: "PACK", credits: "1" } });
         return Math.min(...Object.values(told).map(({ length }) => length));
       })
       .toBeGreaterThanOrEqual(2);
@@ -268,7 +268,7 @@ describe("a client as it comes", () => {
     overEvents.dispose();
     await overSocket.dispose();
 
-    for (const answer of Object.values(told).flat()) expect(field(answer, "balanceChanged").account?.id).toBe(id);
+    for (const answer of Object.values(told).flat()) expect(answer.data).toMatchObject({ balanceChanged: { account: { id } } });
     for (const [first, ...others] of [told.socket, told.events]) {
       expect(first).toMatchObject({ extensions: { cost: { maximum: 5_000 } } });
       for (const answer of others) expect(answer).not.toHaveProperty("extensions");
@@ -315,11 +315,11 @@ describe("a client as it comes", () => {
     const refetch = await readFile(join(directory, "out", "accountRefetch.graphql.js"), "utf8");
     const [, text = ""] = /"text": (".*"),?$/m.exec(refetch) ?? [];
     await rm(directory, { recursive: true });
-    const { id } = field(await execute(app, "{ me { id } }"), "me");
-    const answer = await execute(app, JSON.parse(text) as string, { id, count: 1 });
+    const { id } = ok(await execute(app, MyIdDocument)).me;
+    const answer = await executeText(app, { query: JSON.parse(text) as string, variables: { id, count: 1 } });
 
     expect(answer.errors).toBeUndefined();
-    expect(field(answer, "node")).toMatchObject({ id, handle: expect.any(String), apiKeys: { edges: [expect.anything()] } });
+    expect(answer.data).toMatchObject({ node: { id, handle: expect.any(String), apiKeys: { edges: [expect.anything()] } } });
   });
 
   it.each(["/graphql", "/schema.graphql"])(
@@ -403,7 +403,7 @@ describe("a document by its digest", () => {
     expect(missed.errors).toMatchObject([{ message: "PersistedQueryNotFound", extensions: { code: "PERSISTED_QUERY_NOT_FOUND" } }]);
     expect(missed.data ?? null).toBeNull();
     if (way === "POST" || way === "GET") expect(missed.status).toBe(200);
-    for (const answer of [registered, found, elsewhere]) expect(field(answer, "me").id).toEqual(expect.any(String));
+    for (const answer of [registered, found, elsewhere]) expect(answer.data).toEqual({ me: { id: expect.any(String) } });
   });
 
   it.each(WAYS)("is refused over %s when it has another digest, or the digest is none", async (_way, ask) => {
@@ -446,7 +446,7 @@ describe("a document by its digest", () => {
     const status = (await post(strict, { query: unlisted.query })).status;
     await strict.close();
 
-    for (const answer of answered) expect(field(answer, "me").id).toEqual(expect.any(String));
+    for (const answer of answered) expect(answer.data).toEqual({ me: { id: expect.any(String) } });
     for (const { errors } of refused) {
       expect(errors).toMatchObject([
         { message: expect.stringContaining("its own list"), extensions: { code: "PERSISTED_QUERY_NOT_IN_LIST" } },
@@ -477,7 +477,7 @@ describe("the schema of a public host", () => {
       401,
       { error: { message: expect.stringContaining("Authorization: Bearer") } },
     ]);
-    expect(field(await introspect(app.key), "__schema").queryType).toMatchObject({ name: "Query" });
+    expect((await introspect(app.key)).data).toMatchObject({ __schema: { queryType: { name: "Query" } } });
     expect(new Set(codes(await introspect(null)))).toEqual(new Set(["BAD_REQUEST"]));
   });
 

@@ -10,7 +10,7 @@ import {
   RevokeApiKeyDocument,
 } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
-import { codes, execute, ok } from "./client.js";
+import { codes, execute, executeText, ok } from "./client.js";
 
 let app: TestApp;
 
@@ -121,7 +121,7 @@ describe("a connection", () => {
 
     const answers = [
       await execute(app, MyApiKeysFromEndDocument, { last: 2, before: cursor }),
-      await execute(app, "{ me { apiKeys(first: 1, last: 1) { totalCount } } }"),
+      await executeText(app, { query: "{ me { apiKeys(first: 1, last: 1) { totalCount } } }" }),
     ];
 
     expect(answers.map(({ errors }) => errors?.[0]?.extensions)).toMatchObject([

@@ -26,7 +26,7 @@ import {
 import { createKey } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { cookieOf, type Person, signedIn, signIn, signUp } from "../support/sign-in.js";
-import { type Answer, codes, execute, type Given, type Live, ok, post, subscribeWith, type Target, textOf } from "./client.js";
+import { type Answer, codes, execute, executeText, type Given, type Live, ok, post, subscribeWith, type Target, textOf } from "./client.js";
 
 let app: TestApp;
 let nobody: Target;
@@ -137,8 +137,12 @@ describe("signUp and signIn", () => {
 
   it("are tried once in an operation", async () => {
     const input = '{ email: "a@example.com", password: "password" }';
-    const twice = await execute(nobody, `mutation { a: signIn(input: ${input}) { accountId } b: signIn(input: ${input}) { accountId } }`);
-    const mixed = await execute(nobody, `mutation { signIn(input: ${input}) { accountId } signUp(input: ${input}) { accountId } }`);
+    const twice = await executeText(nobody, {
+      query: `mutation { a: signIn(input: ${input}) { accountId } b: signIn(input: ${input}) { accountId } }`,
+    });
+    const mixed = await executeText(nobody, {
+      query: `mutation { signIn(input: ${input}) { accountId } signUp(input: ${input}) { accountId } }`,
+    });
 
     for (const refused of [twice, mixed]) {
       expect(refused.data).toBeUndefined();
