@@ -4,12 +4,23 @@ import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build, stop } from "esbuild";
+import { request } from "undici";
 import { createApiKeyText } from "../src/lib/api-key-format.js";
 import { type Books, readBooks } from "./support/books.js";
 import { pathOf, requestBody, SLUICE_PREFIX, UPSTREAM_PREFIX, type Workload } from "./support/documents.js";
 import type { Target } from "./support/load.js";
 import { findPostgres, startPostgres } from "./support/postgres.js";
-import { freePort, killTree, type Started, startProcess, stopProcess, waitForHttp, waitForPort } from "./support/process.js";
+import {
+  childrenOf,
+  freePort,
+  killTree,
+  type Started,
+  startProcess,
+  stopProcess,
+  waitForHttp,
+  waitForPort,
+  waitUntil,
+} from "./support/process.js";
 
 export interface Running {
   readonly name: string;
@@ -22,7 +33,7 @@ export interface Running {
 }
 
 export interface Contender {
-  readonly id: "upstream" | "bare" | "sluice" | "sluice-postgres" | "before" | "portkey";
+  readonly id: "upstream" | "bare" | "sluice" | "sluice-postgres" | `sluice-postgres-${number}` | "before" | "portkey";
   readonly name: string;
   /** `directory` is empty and the contender's own. */
   start(directory: string, upstreamPort: number): Promise<Running>;
@@ -137,17 +148,17 @@ export const sluiceEmbedded: Contender = {
 };
 
 /** `checkout` is another one of the project, with its packages installed. Null when PostgreSQL is not installed. */
-export function sluiceOnPostgres(checkout = projectRoot): Contender | null {
+export function sluiceOnPostgres({ checkout = projectRoot, workers = 1 } = {}): Contender | null {
   const binaries = findPostgres();
   if (binaries === null) return null;
   const isThisOne = checkout === projectRoot;
-  const name = `Sluice${isThisOne ? "" : " before"}, PostgreSQL`;
+  const name = `Sluice${isThisOne ? "" : " before"}, PostgreSQL${workers === 1 ? "" : `, ${workers} workers`}`;
   return {
-    id: isThisOne ? "sluice-postgres" : "before",
+    id: !isThisOne ? "before" : workers === 1 ? "sluice-postgres" : `sluice-postgres-${workers}`,
     name,
     start: async (directory, upstreamPort) => {
       const postgres = await startPostgres(binaries);
-      const options = { directory, upstreamPort, checkout, databaseUrl: postgres.url() };
+      const options = { directory, upstreamPort, checkout, workers, databaseUrl: postgres.url() };
       const gateway = await startSluiceAgain(options).catch(async (error: unknown) => {
         await postgres.stop();
         throw error;
@@ -173,6 +184,8 @@ export interface SluiceOptions {
   readonly checkout?: string;
   /** Absent: the embedded database. */
   readonly databaseUrl?: string;
+  /** Absent: one process. */
+  readonly workers?: number;
   readonly ownerKey?: string;
   readonly environment?: Readonly<Record<string, string>>;
 }
@@ -180,6 +193,12 @@ export interface SluiceOptions {
 export interface Sluice extends Omit<Running, "name" | "databasePid"> {
   readonly port: number;
   readonly ownerKey: string;
+  /** Where its log goes. */
+  readonly logFile: string;
+  /** The processes of its workers; itself when it has none. */
+  workerPids(): readonly number[];
+  /** Resolves when as many workers serve as are wanted. */
+  whenWhole(): Promise<unknown>;
   /** SIGKILL to it and all it started; resolves when they are gone. */
   kill(): Promise<void>;
   /** An orderly stop that leaves the books unread. */
@@ -195,7 +214,7 @@ async function startSluiceAgain(options: SluiceOptions): Promise<Sluice> {
 
 /** Sluice as an operator starts it, every answer checked, held, metered, charged and durable. A restart on the same directory goes on with its data. */
 export async function startSluice(options: SluiceOptions): Promise<Sluice> {
-  const { directory, upstreamPort, databaseUrl, checkout = projectRoot, ownerKey = createApiKeyText("sk") } = options;
+  const { directory, upstreamPort, databaseUrl, workers = 1, checkout = projectRoot, ownerKey = createApiKeyText("sk") } = options;
   const port = await freePort();
   const dataDirectory = join(directory, "data");
   const modelsFile = join(directory, "models.json");
@@ -211,6 +230,7 @@ export async function startSluice(options: SluiceOptions): Promise<Sluice> {
     OWNER_API_KEY: ownerKey,
     OWNER_CREDITS: "1000000",
     ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
+    ...(workers === 1 ? {} : { WORKERS: String(workers) }),
     ...options.environment,
   };
   const started = startProcess(process.execPath, [join(checkout, "scripts", "start.mjs")], join(directory, "sluice.log"), {
@@ -218,10 +238,14 @@ export async function startSluice(options: SluiceOptions): Promise<Sluice> {
     cwd: checkout,
   });
   await waitForHttp(started, "Sluice", `http://127.0.0.1:${port}/readyz`);
+  if (workers > 1) await waitForWorkers(started, port, workers);
   return {
     port,
     ownerKey,
     pid: started.pid,
+    logFile: started.logFile,
+    workerPids: () => (workers === 1 ? [started.pid] : childrenOf(started.pid)),
+    whenWhole: async () => workers === 1 || waitForWorkers(started, port, workers),
     target: (workload) => toTarget(port, SLUICE_PREFIX, workload, { authorization: `Bearer ${ownerKey}` }),
     kill: async () => {
       const ended = once(started.child, "exit");
@@ -234,6 +258,17 @@ export async function startSluice(options: SluiceOptions): Promise<Sluice> {
       return readBooks({ dataDirectory, databaseUrl: databaseUrl ?? null });
     },
   };
+}
+
+const WORKERS_START_MS_MAX = 120_000;
+
+/** Resolves when so many workers serve behind the port. */
+function waitForWorkers(started: Started, port: number, workers: number): Promise<true> {
+  return waitUntil(started, "The last worker", WORKERS_START_MS_MAX, async () => {
+    const { body } = await request(`http://127.0.0.1:${port}/metrics`);
+    const [, ready] = /^sluice_workers_ready (\d+)$/m.exec(await body.text()) ?? [];
+    return Number(ready) === workers ? true : undefined;
+  });
 }
 
 /** Installs the peer's own lock file once; false, with the reason printed, when that is not possible. */

@@ -1,5 +1,5 @@
 /** The faults of `npm run bench:faults`: what is broken, what the callers must see meanwhile, and the books afterwards. */
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
@@ -8,6 +8,7 @@ import { startFaultProxy } from "../test/support/fault-proxy.js";
 import { INVARIANTS } from "../test/support/invariants.js";
 import { type Sluice, startSluice, startUpstream } from "./contenders.js";
 import { type DatabaseLocation, withDatabase } from "./support/books.js";
+import { pathOf } from "./support/documents.js";
 import { startPostgres } from "./support/postgres.js";
 import { readCharges, reconcile } from "./support/reconcile.js";
 import { type Answer, RecordedLoad } from "./support/recorded-load.js";
@@ -84,6 +85,78 @@ export async function killUnderLoad({ directory: parent, postgres: binaries, kil
     await upstream.stop();
     await database?.stop();
   }
+}
+
+const WORKERS = 4;
+
+/** SIGKILL to one of four workers under load, `kills` times, each after the one before has been replaced. */
+export async function killWorkers({ directory: parent, postgres: binaries, kills }: KillOptions): Promise<FaultReport> {
+  const directory = mkdtempSync(join(parent, "worker-"));
+  if (binaries === null) throw new Error("Several workers need PostgreSQL.");
+  const database = await startPostgres(binaries);
+  const upstream = await startUpstream(directory, { chunks: 20, paceMs: KILL_PACE_MS, delayMs: 0 });
+  try {
+    const sluice = await startSluice({ directory, upstreamPort: upstream.port, databaseUrl: database.url(), workers: WORKERS });
+    const load = new RecordedLoad(sluice.target);
+    load.start(JSON_CALLERS, false);
+    load.start(STREAM_CALLERS, true);
+    const killed = new Set<number>();
+    const replacedMs: number[] = [];
+    for (let kill = 0; kill < kills; kill++) {
+      await sleep(KILL_AFTER_MS.min + Math.random() * (KILL_AFTER_MS.max - KILL_AFTER_MS.min));
+      const pids = sluice.workerPids();
+      const victim = pids[Math.floor(Math.random() * pids.length)] ?? 0;
+      killed.add(victim);
+      const killedAt = performance.now();
+      process.kill(victim, "SIGKILL");
+      // Until then its successor is no process either: what is killed next is a worker that serves.
+      await sleep(KILL_AFTER_MS.min);
+      await sluice.whenWhole();
+      replacedMs.push(performance.now() - killedAt);
+    }
+    await load.stop();
+    const books = await sluice.stop();
+
+    const examined = await examine(
+      { dataDirectory: join(directory, "data"), databaseUrl: database.url() },
+      load.answers,
+      books?.openHolds ?? 0,
+    );
+    const broken = load.answers.filter(({ isWhole }) => !isWhole);
+    const problems = [...judgeWorkerKills(broken, killed, readFileSync(sluice.logFile, "utf8")), ...examined.problems];
+    return {
+      title: `SIGKILL to one of ${WORKERS} workers under load, ${kills} times, PostgreSQL`,
+      facts: [
+        ...examined.facts,
+        `broken off: ${broken.length} in all, of ${JSON_CALLERS + STREAM_CALLERS} callers at each kill`,
+        `replaced after ${format(Math.max(...replacedMs))} ms at most`,
+      ],
+      problems,
+    };
+  } finally {
+    await upstream.stop();
+    await database.stop();
+  }
+}
+
+/** What broke off was the dead worker's: no other has told of an answer that was cut or refused, and no caller was refused. */
+function judgeWorkerKills(broken: readonly Answer[], killed: ReadonlySet<number>, log: string): readonly string[] {
+  const problems: string[] = [];
+  const refused = broken.filter(({ status }) => status !== null && status !== 200);
+  if (refused.length > 0) problems.push(`${refused.length} requests were refused: ${describe(refused)}.`);
+  const fairShare = Math.ceil((JSON_CALLERS + STREAM_CALLERS) / WORKERS);
+  // Connections are shared evenly, but for those that come while a worker is missing.
+  const bound = 2 * fairShare * killed.size;
+  if (broken.length > bound) problems.push(`${broken.length} answers broke off, more than ${bound}.`);
+  const brokenIds = new Set(broken.flatMap(({ generationId }) => generationId ?? []));
+  const elsewhere = log.split("\n").filter((line) => {
+    if (!line.startsWith("{") || !line.includes('"msg":"request"')) return false;
+    const { pid, route, generationId, status, isLeft } = JSON.parse(line);
+    // Whoever asks whether the gateway is ready may be told that it is not.
+    return !killed.has(pid) && route === pathOf("json") && (brokenIds.has(generationId) || isLeft === true || status >= 400);
+  });
+  if (elsewhere.length > 0) problems.push(`${elsewhere.length} requests failed at other workers, the first: ${elsewhere[0]}`);
+  return problems;
 }
 
 interface OutageOptions {

@@ -4,7 +4,8 @@
  *   npm run bench:faults
  *   npm run bench:faults -- --only kill --kills 10 --database embedded
  *
- * `kill`: SIGKILL under load, again and again on the same data. `blackhole` and `reset`: the database goes away behind a
+ * `kill`: SIGKILL under load, again and again on the same data. `worker`: SIGKILL to one of four workers under load, again and again,
+ * which must be nothing to the callers of the others (PostgreSQL only). `blackhole` and `reset`: the database goes away behind a
  * proxy while answers are under way (PostgreSQL only). After each, every answer that a caller received whole has its
  * usage row at the price that it named, nothing is charged twice, and every invariant of the books holds.
  */
@@ -13,10 +14,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { buildPrograms } from "./contenders.js";
-import { type FaultReport, killUnderLoad, loseDatabase } from "./fault-scenarios.js";
+import { type FaultReport, killUnderLoad, killWorkers, loseDatabase } from "./fault-scenarios.js";
 import { findPostgres } from "./support/postgres.js";
 
-const FAULTS = ["kill", "blackhole", "reset"] as const;
+const FAULTS = ["kill", "worker", "blackhole", "reset"] as const;
 
 const { values } = parseArgs({
   options: {
@@ -42,6 +43,7 @@ try {
   if (only.includes("kill") && databases.includes("embedded")) await add(killUnderLoad({ directory, postgres: null, kills }));
   if (postgres !== null) {
     if (only.includes("kill")) await add(killUnderLoad({ directory, postgres, kills }));
+    if (only.includes("worker")) await add(killWorkers({ directory, postgres, kills }));
     if (only.includes("blackhole")) await add(loseDatabase({ directory, postgres, fault: "blackhole", outageMs }));
     if (only.includes("reset")) await add(loseDatabase({ directory, postgres, fault: "reset", outageMs }));
   }

@@ -4,6 +4,7 @@
  *   npm run bench
  *   npm run bench -- --only json,sse --seconds 10 --rounds 5 --database postgres
  *   npm run bench -- --only json,sse --database postgres --peers none --before ../another-checkout
+ *   npm run bench -- --only json --database postgres --peers none --workers 1,2,4
  *
  * All contenders of a measurement run at the same time and are driven in turn, round after round; every figure is the
  * median of the rounds and every ratio the median of the ratios of a round, so that a machine whose speed drifts cancels out.
@@ -49,6 +50,8 @@ const { values } = parseArgs({
     connections: { type: "string", default: "32" },
     rate: { type: "string", default: "200" },
     streams: { type: "string", default: "1000" },
+    /** On PostgreSQL, a contender for each of these numbers; all serve one account. */
+    workers: { type: "string", default: "1" },
     /** Another checkout with its packages installed, to be measured in the same run. */
     before: { type: "string" },
   },
@@ -124,11 +127,12 @@ function chooseContenders(): readonly Contender[] {
   const contenders = [upstreamAlone, barePassThrough];
   if (databases.includes("embedded")) contenders.push(sluiceEmbedded);
   if (databases.includes("postgres")) {
-    const onPostgres = sluiceOnPostgres();
-    if (onPostgres !== null) contenders.push(onPostgres);
-    else console.log("PostgreSQL is not installed, so Sluice is measured on the embedded database only.");
+    const counts = values.workers.split(",").map((count) => positive("workers", count));
+    const onPostgres = counts.flatMap((workers) => sluiceOnPostgres({ workers }) ?? []);
+    contenders.push(...onPostgres);
+    if (onPostgres.length === 0) console.log("PostgreSQL is not installed, so Sluice is measured on the embedded database only.");
   }
-  const before = values.before === undefined ? null : sluiceOnPostgres(resolve(values.before));
+  const before = values.before === undefined ? null : sluiceOnPostgres({ checkout: resolve(values.before) });
   if (before) contenders.push(before);
   if (chosen(values.peers, ["portkey", "none"]).includes("portkey") && installPortkey()) contenders.push(portkey);
   return contenders;

@@ -99,7 +99,7 @@ function ofSluice<Outcome extends { readonly contender: Contender }>(
   lines: (outcome: Outcome) => readonly string[],
 ): string {
   return outcomes
-    .filter(({ contender }) => contender.id === "sluice" || contender.id === "sluice-postgres")
+    .filter(({ contender }) => contender.id.startsWith("sluice"))
     .flatMap(lines)
     .join("\n");
 }

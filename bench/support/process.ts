@@ -124,6 +124,11 @@ export function processTree(root: number): readonly number[] {
   return tree;
 }
 
+/** What the process has started itself. */
+export function childrenOf(pid: number): readonly number[] {
+  return processIds().filter((each) => readStat(each)?.parent === pid);
+}
+
 /** CPU time that the tree has used so far, its ended children included, in microseconds; null where there is no /proc. */
 export function cpuMicroseconds(root: number): number | null {
   let ticks = 0;

@@ -264,7 +264,7 @@ export function createServices(
   const services = {
     access,
     accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills),
-    refusedSettlements: new RefusedSettlements(settler.refused),
+    refusedSettlements: new RefusedSettlements(settler.refused, settings.worker),
     accounts,
     agents: new Agents({ database, modelRepository, catalog, repositories, upToDate, clock }),
     agentSync: new AgentSync({ database, repositories, events, clock }),

@@ -40,6 +40,6 @@ export type ToPrimary =
   /** How many connections it has. */
   | { readonly kind: "open"; readonly open: number }
   | { readonly kind: "count"; readonly id: number; readonly request: CounterRequest }
-  | { readonly kind: "ask"; readonly id: number; readonly question: string; readonly body: unknown }
+  | { readonly kind: "ask"; readonly id: number; readonly question: string; readonly body: unknown; readonly timeoutMs: number }
   /** Without an answer: the worker has none. */
   | { readonly kind: "answer"; readonly id: number; readonly answer?: unknown };

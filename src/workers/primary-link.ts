@@ -64,8 +64,8 @@ export class PrimaryLink implements WorkerLink {
     this.givers.set(question, give);
   }
 
-  askAll(question: string, body: unknown): Promise<readonly unknown[]> {
-    return this.request(this.asking, [], (id) => ({ kind: "ask", id, question, body }));
+  askAll(question: string, body: unknown, timeoutMs: number): Promise<readonly unknown[]> {
+    return this.request(this.asking, [], (id) => ({ kind: "ask", id, question, body, timeoutMs }));
   }
 
   private count(request: CounterRequest): Promise<number> {

@@ -203,7 +203,7 @@ class Primary {
   private async serve(worker: WorkerProcess, message: Extract<ToPrimary, { kind: "count" | "ask" }>): Promise<void> {
     const { kind, id } = message;
     if (kind === "count") worker.answer({ kind: "counted", id, waitMs: await this.count(message.request) });
-    else worker.answer({ kind: "answers", id, answers: await this.askAll(message.question, message.body) });
+    else worker.answer({ kind: "answers", id, answers: await this.askAll(message) });
   }
 
   /** Counters may forget: one that fails lets its caller in. */
@@ -219,9 +219,11 @@ class Primary {
     });
   }
 
-  private async askAll(question: string, body: unknown): Promise<unknown[]> {
+  private async askAll({ question, body, timeoutMs }: Extract<ToPrimary, { kind: "ask" }>): Promise<unknown[]> {
     const isMetrics = question === METRICS_QUESTION;
-    const asked = await Promise.all(this.serving().map(async (worker) => ({ worker, answer: await worker.ask(question, body) })));
+    const asked = await Promise.all(
+      this.serving().map(async (worker) => ({ worker, answer: await worker.ask(question, body, timeoutMs) })),
+    );
     if (!isMetrics) return asked.flatMap(({ answer }) => (answer === undefined ? [] : [answer]));
     // Of a worker that is too busy to answer, what it said before: a sum must not fall. One that has ended by now is among those.
     const told = asked.flatMap(({ worker }) => (this.running.has(worker) ? [worker.lastAnswers.get(question) ?? []] : []));

@@ -6,9 +6,6 @@ import { type ChildProcess, fork } from "node:child_process";
 import type { Socket } from "node:net";
 import type { Standing, ToPrimary, ToWorker, WorkerSeat } from "./messages.js";
 
-/** Above the second that a gauge may take. */
-const ANSWER_MS_MAX = 2_500;
-
 export interface WorkerEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -89,7 +86,7 @@ export class WorkerProcess {
   }
 
   /** Undefined when it gives no answer, or not in time. */
-  ask(question: string, body: unknown): Promise<unknown> {
+  ask(question: string, body: unknown, timeoutMs: number): Promise<unknown> {
     const id = this.nextId++;
     return new Promise((resolve) => {
       const settle = (answer: unknown) => {
@@ -98,7 +95,7 @@ export class WorkerProcess {
         if (answer !== undefined) this.lastAnswers.set(question, answer);
         resolve(answer);
       };
-      const timer = setTimeout(settle, ANSWER_MS_MAX, undefined);
+      const timer = setTimeout(settle, timeoutMs, undefined);
       this.asked.set(id, settle);
       this.send({ kind: "question", id, question, body });
     });

@@ -3,6 +3,7 @@
  * of one is no other's, and what is told or counted of the gateway is told or counted of all of them.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,6 +12,8 @@ import pg from "pg";
 import { Client } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openSettlementSpool } from "../../src/store/settlement-spool.js";
+import { execute, ok } from "../graphql/client.js";
+import { RefusedSettlementsDocument } from "../operations/generated/graphql.js";
 import { OWNER_KEY, testModels } from "../support/app.js";
 import { SERVER_PROGRAM } from "../support/compile.js";
 import { createEmptyDir } from "../support/database.js";
@@ -218,7 +221,7 @@ describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
     for (const caller of callers) await caller.ask();
     const pids = await workersOf(callers.map(({ ids }) => ids[0] ?? ""));
     // Left by a worker of another day.
-    const left = await leaveSettlement("7");
+    const left = await leaveSettlements("7");
 
     let isOver = false;
     const asking = Promise.all(callers.map((caller) => caller.askUntil(() => isOver)));
@@ -235,7 +238,10 @@ describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
     await expect.poll(() => gateway.log.filter(({ msg }) => msg === "all workers are ready")).toHaveLength(2);
     expect(gateway.log.find(({ msg }) => msg.startsWith("a worker has died"))).toMatchObject({ workerPid: killed });
     await expect.poll(async () => (await pool.query("SELECT 1 FROM hold WHERE id = $1", [cut.id])).rowCount).toBe(0);
-    expect((await readUsage(pool, left))?.cost).toBe(5n);
+    expect((await readUsage(pool, left.booked))?.cost).toBe(5n);
+    // Kept by one of them, and shown by each.
+    const shown = await Promise.all(Array.from({ length: 2 * WORKERS }, refusedSettlements));
+    for (const { count, settlements } of shown) expect([count, ...settlements.map((each) => each.generationId)]).toEqual([1, left.refused]);
     expect(await findUnbilled(pool, answered)).toEqual([]);
     const metrics = await scrape();
     expect(metrics.sum("sluice_workers_ready")).toBe(WORKERS);
@@ -298,13 +304,19 @@ describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
     return gateway.log.find((line) => line.msg === "a worker is ready" && line.worker === worker)?.workerPid ?? 0;
   }
 
-  /** A charge in the spool of a worker that is no more. Resolves with its generation. */
-  async function leaveSettlement(worker: string): Promise<string> {
+  async function refusedSettlements() {
+    return ok(await execute({ baseUrl: gateway.baseUrl, key: OWNER_KEY }, RefusedSettlementsDocument)).refusedSettlements;
+  }
+
+  /** Two charges in the spool of a worker that is no more, one of them of an account that is not there. Resolves with their generations. */
+  async function leaveSettlements(worker: string): Promise<{ readonly booked: string; readonly refused: string }> {
     const { rows } = await pool.query<{ id: string }>("SELECT id::text FROM account WHERE handle = 'owner'");
-    const operation = settle({ accountId: rows[0]?.id ?? "", apiKeyId: null }, 5n);
+    const booked = settle({ accountId: rows[0]?.id ?? "", apiKeyId: null }, 5n);
+    const refused = settle({ accountId: randomUUID(), apiKeyId: null }, 5n);
     const spool = await openSettlementSpool(join(dataDir, "workers", worker));
-    await spool.append(operation);
+    await spool.append(booked);
+    await spool.keepRefused({ operation: refused, refusedAt: new Date().toISOString(), reason: "because" });
     await spool.close();
-    return operation.id;
+    return { booked: booked.id, refused: refused.id };
   }
 });

@@ -224,13 +224,13 @@ const RefusedSettlements = builder.objectRef<RefusedSettlementsShown>("RefusedSe
   }),
 });
 
-const OF_THIS_PROCESS = "Of the process that answers: each keeps its own. Operators only.";
+const OF_THIS_GATEWAY = "Of the gateway that answers, with all of its workers: each keeps its own. Operators only.";
 
 builder.queryField("refusedSettlements", (t) =>
   t.field({
     type: RefusedSettlements,
     nullable: true,
-    description: `The charges that the database refuses. ${OF_THIS_PROCESS}`,
+    description: `The charges that the database refuses. ${OF_THIS_GATEWAY}`,
     resolve: (_root, _args, ctx) => ctx.services.refusedSettlements.show(ctx),
   }),
 );
@@ -259,7 +259,7 @@ builder.mutationField("retryRefusedSettlements", (t) =>
   t.field({
     type: RetryRefusedSettlementsPayload,
     nullable: true,
-    description: `Tries the charges that the database refuses once more, and answers with those that it still does. ${OF_THIS_PROCESS}`,
+    description: `Tries the charges that the database refuses once more, and answers with those that it still does. ${OF_THIS_GATEWAY}`,
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: RetryRefusedSettlementsInput, required: true, description: "The charges to be tried once more." }) },
     resolve: async (_root, { input }, ctx) => {

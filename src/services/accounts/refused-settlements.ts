@@ -29,23 +29,58 @@ export interface RefusedSettlementsShown {
   readonly settlements: readonly RefusedSettlementRow[];
 }
 
-/** Of the process that is asked: each has a DATA_DIR of its own. */
-export class RefusedSettlements {
-  constructor(private readonly kept: Kept) {}
+/** The processes of a gateway that has several: each keeps its own, and answers for them. */
+export interface Keepers {
+  answer(question: string, give: (body: unknown) => Promise<unknown>): void;
+  askAll(question: string, body: unknown, timeoutMs: number): Promise<readonly unknown[]>;
+}
 
-  show(ctx: RequestContext): RefusedSettlementsShown {
+const SHOW_QUESTION = "refused settlements";
+const RETRY_QUESTION = "retry refused settlements";
+/** One whose database does not answer is waited for no longer. */
+const ANSWER_MS_MAX = 20_000;
+
+/** Of the gateway that is asked: each has a DATA_DIR of its own. */
+export class RefusedSettlements {
+  /** `keepers`: null for a gateway of one process. */
+  constructor(
+    private readonly kept: Kept,
+    private readonly keepers: Keepers | null = null,
+  ) {
+    keepers?.answer(SHOW_QUESTION, async () => this.showOwn());
+    keepers?.answer(RETRY_QUESTION, (ids) => this.retryOwn(ids as ReadonlySet<string> | null));
+  }
+
+  async show(ctx: RequestContext): Promise<RefusedSettlementsShown> {
     requireOperator(ctx);
-    return this.present();
+    return this.keepers ? this.ask(this.keepers, SHOW_QUESTION, null) : this.showOwn();
   }
 
   /** Shows what the database still refuses after that. */
   async retry(ctx: RequestContext, { ids }: RetryRefusedSettlementsInput): Promise<RefusedSettlementsShown> {
     requireOperator(ctx);
-    await this.kept.retry(ids ? new Set(ids) : null);
-    return this.present();
+    const wanted = ids ? new Set(ids) : null;
+    return this.keepers ? this.ask(this.keepers, RETRY_QUESTION, wanted) : this.retryOwn(wanted);
   }
 
-  private present(): RefusedSettlementsShown {
+  /** What each process has, in one. */
+  private async ask(keepers: Keepers, question: string, body: unknown): Promise<RefusedSettlementsShown> {
+    const answers = (await keepers.askAll(question, body, ANSWER_MS_MAX)) as RefusedSettlementsShown[];
+    const settlements = answers
+      .flatMap((answer) => answer.settlements)
+      .sort((one, other) => Number(one.refusedAt) - Number(other.refusedAt));
+    return {
+      count: answers.reduce((sum, { count }) => sum + count, 0),
+      settlements: settlements.slice(0, REFUSED_SETTLEMENTS_SHOWN_MAX),
+    };
+  }
+
+  private async retryOwn(ids: ReadonlySet<string> | null): Promise<RefusedSettlementsShown> {
+    await this.kept.retry(ids);
+    return this.showOwn();
+  }
+
+  private showOwn(): RefusedSettlementsShown {
     const settlements = this.kept.list(REFUSED_SETTLEMENTS_SHOWN_MAX).map(({ operation, refusedAt, reason }) => {
       const { id, accountId, apiKeyId, amount: cost, record } = operation;
       const { model, timestamp } = record;

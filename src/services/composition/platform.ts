@@ -16,7 +16,7 @@ import { watchPlatform } from "../metrics/platform-gauges.js";
 import type { FamilyOfProcess } from "../metrics/several-processes.js";
 import { createServices, type Services } from "../services.js";
 import { type Infrastructure, openInfrastructure, type PlatformSettings } from "./infrastructure.js";
-import { hasEnoughWorkers, METRICS_QUESTION, type WorkerLink } from "./worker-link.js";
+import { hasEnoughWorkers, METRICS_MS_MAX, METRICS_QUESTION, type WorkerLink } from "./worker-link.js";
 
 export interface Platform {
   readonly services: Services;
@@ -90,7 +90,7 @@ function tieIn(worker: WorkerLink, metrics: Metrics): void {
     () => worker.restarts,
   );
   worker.answer(METRICS_QUESTION, () => metrics.readOwn());
-  metrics.readOfAll(async () => (await worker.askAll(METRICS_QUESTION, null)) as FamilyOfProcess[][]);
+  metrics.readOfAll(async () => (await worker.askAll(METRICS_QUESTION, null, METRICS_MS_MAX)) as FamilyOfProcess[][]);
 }
 
 async function isReady(settler: Settler, database: Database): Promise<boolean> {

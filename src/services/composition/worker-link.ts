@@ -17,7 +17,7 @@ export interface WorkerLink {
   /** Says what this worker answers when one of them, be it this one itself, asks them all. */
   answer(question: string, give: (body: unknown) => Promise<unknown>): void;
   /** The answers of all workers that serve and give one in time. */
-  askAll(question: string, body: unknown): Promise<readonly unknown[]>;
+  askAll(question: string, body: unknown, timeoutMs: number): Promise<readonly unknown[]>;
 }
 
 /** Enough of them serve to carry what the gateway is asked. */
@@ -27,3 +27,5 @@ export function hasEnoughWorkers({ ready, workers }: Pick<WorkerLink, "ready" | 
 
 /** A worker is asked for its metrics. Its primary keeps the last answer, to be told of one that has ended. */
 export const METRICS_QUESTION = "metrics";
+/** Above the second that a gauge may take. */
+export const METRICS_MS_MAX = 2_500;
