@@ -12,13 +12,15 @@ export default [
     rules: {
       ...strict,
       ...relay,
-      // A warning for as long as there are parts without a description: `npx eslint schema/schema.graphql` names them.
       "@graphql-eslint/require-description": [
-        "warn",
+        "error",
         { types: true, DirectiveDefinition: true, FieldDefinition: true, InputValueDefinition: true, EnumValueDefinition: true },
       ],
       // Connections carry `nodes` beside their edges, and lists of values are plain lists.
-      "@graphql-eslint/relay-edge-types": ["warn", { withEdgeSuffix: true, shouldImplementNode: true, listTypeCanWrapOnlyEdgeType: false }],
+      "@graphql-eslint/relay-edge-types": [
+        "error",
+        { withEdgeSuffix: true, shouldImplementNode: true, listTypeCanWrapOnlyEdgeType: false },
+      ],
 
       // The order of fields says what belongs together and what matters most; the alphabet says neither.
       "@graphql-eslint/alphabetize": "off",
