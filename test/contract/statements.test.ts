@@ -36,6 +36,7 @@ beforeAll(async () => {
       type: index % 2 === 0 ? ("secret" as const) : ("publishable" as const),
       name: `key ${index}`,
       start: "sk_2345678",
+      appKeyId: ids.keys[2] ?? null,
       // Made by the first, so that what it is worth is that key's to say.
       parentId: stranger.keyId,
       ancestorIds: [stranger.keyId],
@@ -107,7 +108,7 @@ const SUMMED = "requests cost inputTokens outputTokens errorRate responseTimeMs 
 const OPERATIONS: readonly (readonly [what: string, statements: number, query: () => string])[] = [
   ["who I am", 1, () => "{ me { id handle name email balance { available } lowBalance { threshold } } }"],
   ["my key", 2, () => "{ me { currentApiKey { id name permissions creditBudget } } }"],
-  ["my keys", 4, () => "{ me { apiKeys(first: 100) { totalCount nodes { id name permissions creditBudget isValid app { name } } } } }"],
+  ["my keys", 5, () => "{ me { apiKeys(first: 100) { totalCount nodes { id name permissions creditBudget isValid app { name } } } } }"],
   ["what each key did last", 4, () => "{ me { apiKeys { nodes { usage(first: 3) { nodes { model { title } } } } } } }"],
   ["what each key did last, counted", 5, () => "{ me { apiKeys { nodes { usage(first: 3) { totalCount nodes { id } } } } } }"],
   [

@@ -146,7 +146,7 @@ export const ApiKey = builder.prismaObject("ApiKey", {
       description: "The app that it was granted to. Null: none, or one that does not say who it is.",
       select: { appKeyId: true, name: true },
       resolve: async ({ appKeyId, name }, _args, ctx) =>
-        appKeyId === null ? null : ((await appOf(ctx, appKeyId)) ?? { id: appKeyId, name, owner: null }),
+        appKeyId === null ? null : ((await appOf(ctx, appKeyId)) ?? { id: appKeyId, name }),
     }),
     redirectUrls: t.exposeStringList("redirectUrls", {
       description: "Of an app key: where its consent flow may return to. Empty: anywhere that is safe.",

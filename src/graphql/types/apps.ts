@@ -15,8 +15,11 @@ const AppOwner = builder.objectRef<AppRow["owner"]>("AppOwner").implement({
   }),
 });
 
+const ownerOf = batchedByMap((ctx, ids) => ctx.services.apps.ownersOf(ctx, ids));
+
 export interface ShownApp extends Pick<AppRow, "id" | "name"> {
-  readonly owner: AppRow["owner"] | null;
+  /** Absent: it is read when it is asked for. */
+  readonly owner?: AppRow["owner"];
 }
 
 export const App = builder.objectRef<ShownApp>("App").implement({
@@ -25,7 +28,12 @@ export const App = builder.objectRef<ShownApp>("App").implement({
   extensions: nodesReadBy((ctx, ids) => ctx.services.apps.getMany(ctx, ids)),
   fields: (t) => ({
     name: t.exposeString("name", { description: "What the app is called now." }),
-    owner: t.expose("owner", { type: AppOwner, nullable: true, description: "Whose it is. Null: the app is no more." }),
+    owner: t.field({
+      type: AppOwner,
+      nullable: true,
+      description: "Whose it is. Null: the app is no more.",
+      resolve: ({ id, owner }, _args, ctx) => owner ?? ownerOf(ctx, id),
+    }),
   }),
 });
 

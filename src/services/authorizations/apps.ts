@@ -17,10 +17,7 @@ export interface App {
   readonly redirectUrls: readonly string[];
 }
 
-const APP = {
-  ...{ id: true, name: true, redirectUrls: true, expiresAt: true },
-  account: { select: { handle: true, githubUsername: true } },
-} as const;
+const OWNER = { select: { handle: true, githubUsername: true } } as const;
 
 export class Apps {
   constructor(
@@ -43,20 +40,29 @@ export class Apps {
 
   /** The app as it is now; null when its key has expired or been revoked since. */
   async find(where: { readonly hash: Uint8Array<ArrayBuffer> } | { readonly id: string }): Promise<App | null> {
-    const row = await this.database.prisma.apiKey.findUnique({ where: { ...where, type: "publishable", revokedAt: null }, select: APP });
+    const row = await this.database.prisma.apiKey.findUnique({
+      where: { ...where, type: "publishable", revokedAt: null },
+      select: { id: true, name: true, redirectUrls: true, expiresAt: true, account: OWNER },
+    });
     if (!row || (row.expiresAt !== null && row.expiresAt <= this.clock.now())) return null;
-    return toApp(row);
+    return { id: row.id, name: row.name, owner: row.account, redirectUrls: row.redirectUrls };
   }
 
-  /** Apps by the ids of their app keys, those whose key has ended too. Any account may ask: apps say who they are to whoever they ask. */
-  async getMany(ctx: RequestContext, ids: readonly string[]): Promise<ReadonlyMap<string, App>> {
+  /** What apps are called, by the ids of their keys, those that have ended too. Any account may ask: apps say who they are to whoever they ask. */
+  async getMany(ctx: RequestContext, ids: readonly string[]): Promise<ReadonlyMap<string, Pick<App, "id" | "name">>> {
     requireAccount(ctx);
-    const where = { id: { in: ids.filter(isUuid) }, type: "publishable" } as const;
-    const rows = await this.database.prisma.apiKey.findMany({ where, select: APP });
-    return new Map(rows.map((row) => [row.id, toApp(row)]));
+    const rows = await this.database.prisma.apiKey.findMany({ where: appsOf(ids), select: { id: true, name: true } });
+    return new Map(rows.map((row) => [row.id, row]));
+  }
+
+  /** Whose apps they are, as `getMany`. */
+  async ownersOf(ctx: RequestContext, ids: readonly string[]): Promise<ReadonlyMap<string, App["owner"]>> {
+    requireAccount(ctx);
+    const rows = await this.database.prisma.apiKey.findMany({ where: appsOf(ids), select: { id: true, account: OWNER } });
+    return new Map(rows.map(({ id, account }) => [id, account]));
   }
 }
 
-function toApp({ id, name, redirectUrls, account: owner }: Omit<App, "owner"> & { readonly account: App["owner"] }): App {
-  return { id, name, owner, redirectUrls };
+function appsOf(ids: readonly string[]) {
+  return { id: { in: ids.filter(isUuid) }, type: "publishable" } as const;
 }
