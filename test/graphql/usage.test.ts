@@ -126,7 +126,13 @@ describe("the list of usage", () => {
   it("finds nothing by what is another account's", async () => {
     const stranger = await createStranger(app);
     const theirs = { ...app, key: stranger.key };
+    const orderBy = { field: "COST", direction: "DESC" } as const;
+    const cursor = (await list({ filter: ofBoth(), orderBy, first: 1 })).pageInfo.endCursor;
 
+    for (const end of ["after", "before"] as const) {
+      const { errors } = await execute(theirs, UsageListDocument, { orderBy, [end]: cursor });
+      expect(errors?.map(({ extensions: { code, param } }) => [code, param])).toEqual([["BAD_REQUEST", end]]);
+    }
     expect(ok(await execute(theirs, UsageListDocument, { filter: { apiKeyIds: [key.id] } })).me.usage).toMatchObject({
       nodes: [],
       totalCount: 0,

@@ -2,6 +2,7 @@
  * What operators do with any account: make it, find it, grant credits, set its tier, let it publish. And what they see of the charges
  * that the database refuses.
  */
+import type { GraphQLResolveInfo } from "graphql";
 import { formatNanocredits } from "../../lib/money.js";
 import { parsePermitted, requireOperator } from "../../services/access/permissions.js";
 import { accountSearch, grantCreditsInput, setPublisherInput, setTierInput } from "../../services/accounts/account-administration.js";
@@ -15,6 +16,7 @@ import {
 import { parseInput } from "../../services/requests/input.js";
 import { createAccountInput } from "../../services/sessions/sign-in.js";
 import { builder } from "../builder.js";
+import type { GraphQLContext } from "../context.js";
 import { readId } from "../global-ids.js";
 import { rowsBatchedBy } from "../loaders.js";
 import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
@@ -67,12 +69,21 @@ interface ManagedAccount {
   readonly account: SelectedAccount;
 }
 
-const GrantCreditsPayload = builder.objectRef<ManagedAccount>("GrantCreditsPayload").implement({
-  description: "An account that was given credits.",
-  fields: (t) => ({
-    account: t.field({ type: Account, description: "As it now is, its balance included.", resolve: ({ account }) => account }),
-  }),
-});
+function accountPayload<Managed extends ManagedAccount>(name: string, description: string) {
+  return builder.objectRef<Managed>(name).implement({
+    description,
+    fields: (t) => ({
+      account: t.field({ type: Account, description: "As it now is, its balance included.", resolve: ({ account }) => account }),
+    }),
+  });
+}
+
+/** What is selected of an account that a mutation has changed. */
+async function managed(ctx: GraphQLContext, info: GraphQLResolveInfo, accountId: string): Promise<ManagedAccount> {
+  return { account: await ctx.services.accounts.get(ctx, accountId, selectionOf(ctx, info, ["account"])) };
+}
+
+const GrantCreditsPayload = accountPayload<ManagedAccount>("GrantCreditsPayload", "An account that was given credits.");
 
 builder.mutationField("grantCredits", (t) =>
   t.field({
@@ -84,7 +95,7 @@ builder.mutationField("grantCredits", (t) =>
     resolve: async (_root, { input }, ctx, info) => {
       const grant = parsePermitted(ctx, requireOperator, grantCreditsInput, () => withAccountId(input));
       await ctx.services.accountAdministration.grantCredits(ctx, grant);
-      return { account: await ctx.services.accounts.get(ctx, grant.accountId, selectionOf(ctx, info, ["account"])) };
+      return managed(ctx, info, grant.accountId);
     },
   }),
 );
@@ -97,13 +108,15 @@ const CreateAccountInput = builder.inputType("CreateAccountInput", {
   }),
 });
 
-const CreateAccountPayload = builder.objectRef<ManagedAccount & { readonly password: string }>("CreateAccountPayload").implement({
-  description: "A new account.",
-  fields: (t) => ({
-    account: t.field({ type: Account, description: "The account.", resolve: ({ account }) => account }),
-    password: t.exposeString("password", { description: "To sign in with, and to be changed then. Shown this once." }),
-  }),
-});
+interface CreatedAccount extends ManagedAccount {
+  readonly password: string;
+}
+
+const CreateAccountPayload = accountPayload<CreatedAccount>("CreateAccountPayload", "A new account.");
+
+builder.objectField(CreateAccountPayload, "password", (t) =>
+  t.exposeString("password", { description: "To sign in with, and to be changed then. Shown this once." }),
+);
 
 builder.mutationField("createAccount", (t) =>
   t.field({
@@ -117,7 +130,7 @@ builder.mutationField("createAccount", (t) =>
         ctx,
         parsePermitted(ctx, requireOperator, createAccountInput, input),
       );
-      return { account: await ctx.services.accounts.get(ctx, accountId, selectionOf(ctx, info, ["account"])), password };
+      return { ...(await managed(ctx, info, accountId)), password };
     },
   }),
 );
@@ -130,10 +143,7 @@ const SetTierInput = builder.inputType("SetTierInput", {
   }),
 });
 
-const SetTierPayload = builder.objectRef<ManagedAccount>("SetTierPayload").implement({
-  description: "An account whose tier was set.",
-  fields: (t) => ({ account: t.field({ type: Account, description: "As it now is.", resolve: ({ account }) => account }) }),
-});
+const SetTierPayload = accountPayload<ManagedAccount>("SetTierPayload", "An account whose tier was set.");
 
 builder.mutationField("setTier", (t) =>
   t.field({
@@ -146,7 +156,7 @@ builder.mutationField("setTier", (t) =>
     resolve: async (_root, { input }, ctx, info) => {
       const change = parsePermitted(ctx, requireOperator, setTierInput, () => withAccountId(input));
       await ctx.services.accountAdministration.setTier(ctx, change);
-      return { account: await ctx.services.accounts.get(ctx, change.accountId, selectionOf(ctx, info, ["account"])) };
+      return managed(ctx, info, change.accountId);
     },
   }),
 );
@@ -159,10 +169,7 @@ const SetPublisherInput = builder.inputType("SetPublisherInput", {
   }),
 });
 
-const SetPublisherPayload = builder.objectRef<ManagedAccount>("SetPublisherPayload").implement({
-  description: "An account that may publish, or no longer.",
-  fields: (t) => ({ account: t.field({ type: Account, description: "As it now is.", resolve: ({ account }) => account }) }),
-});
+const SetPublisherPayload = accountPayload<ManagedAccount>("SetPublisherPayload", "An account that may publish, or no longer.");
 
 builder.mutationField("setPublisher", (t) =>
   t.field({
@@ -174,7 +181,7 @@ builder.mutationField("setPublisher", (t) =>
     resolve: async (_root, { input }, ctx, info) => {
       const change = parsePermitted(ctx, requireOperator, setPublisherInput, () => withAccountId(input));
       await ctx.services.accountAdministration.setPublisher(ctx, change);
-      return { account: await ctx.services.accounts.get(ctx, change.accountId, selectionOf(ctx, info, ["account"])) };
+      return managed(ctx, info, change.accountId);
     },
   }),
 );

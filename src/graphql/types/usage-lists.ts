@@ -217,7 +217,7 @@ builder.prismaObjectField(Account, "usage", (t) =>
     complexity: pageCost,
     resolve: async ({ id }, args, ctx, info) => {
       ctx.services.accounts.assertOwn(ctx, id);
-      const page = await ctx.services.usage.listSelected(ctx, toQuery(args), connectionSelectionOf(ctx, info));
+      const page = await ctx.services.usage.list(ctx, toQuery(args), connectionSelectionOf(ctx, info));
       return toConnection(page, listOf(toOrder(args.orderBy)), (row) => row);
     },
   }),

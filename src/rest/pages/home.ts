@@ -11,7 +11,7 @@ import { apiKeyForm } from "../../services/api-keys/api-keys-input.js";
 import { GRANT_DAYS_MAX } from "../../services/api-keys/limits.js";
 import type { Model } from "../../services/catalog/model.js";
 import type { Services } from "../../services/services.js";
-import type { UsageRow } from "../../services/usage/usage.js";
+import { USAGE_ROW, type UsageRow } from "../../services/usage/usage.js";
 import type { Route } from "../route.js";
 import { PERMISSION_WORDS } from "./decision-fields.js";
 import type { FormFields } from "./form.js";
@@ -162,7 +162,7 @@ export function addHomePages(route: Route, page: PageEndpoint, services: Needed,
           accounts.me(ctx),
           accounts.balance(ctx),
           apiKeys.list(ctx, { first: KEYS_SHOWN }),
-          usage.list(ctx, { page: { first: USAGE_SHOWN } }),
+          usage.list(ctx, { page: { first: USAGE_SHOWN } }, USAGE_ROW),
         ]);
         const lists = { keys: keys.items, hasMoreKeys: keys.hasNextPage, usage: used.items, usageDays: USAGE_DAYS_DEFAULT };
         return homePage({ base, formToken, gateway, person, balance, ...lists, now: new Date(), done: query.done });

@@ -16,6 +16,7 @@ import {
   type Columns,
   toJsonRow,
   USAGE_COLUMNS,
+  USAGE_ROW,
   type UsageDailyRow,
   type UsageQuery as UsageListQuery,
   type UsageRow,
@@ -72,7 +73,7 @@ export function addUsageRoutes(route: Route, endpoint: Endpoint, { usage }: Pick
       handler: async (ctx, { query, exchange }) => {
         const scope = { days: query.days, filter: filterOf(query), ownKeyOnly };
         if (query.format === "csv") return sendCsv(exchange, "usage.csv", usagePages(usage, ctx, query, scope));
-        return toUsageList(await usage.list(ctx, { ...scope, page: { first: query.limit, after: positionOf(query) } }));
+        return toUsageList(await usage.list(ctx, { ...scope, page: { first: query.limit, after: positionOf(query) } }, USAGE_ROW));
       },
     });
   route("/usage", { GET: usageOf(false) });
@@ -113,7 +114,7 @@ function toUsageList({ items, hasNextPage }: Page<UsageRow>) {
 async function* usagePages(usage: Services["usage"], ctx: RequestContext, query: UsageQuery, scope: Omit<UsageListQuery, "page">) {
   let after = positionOf(query);
   for (let left = query.limit; left > 0; left -= CSV_PAGE_ROWS) {
-    const page = await usage.list(ctx, { ...scope, page: { first: Math.min(left, CSV_PAGE_ROWS), after } });
+    const page = await usage.list(ctx, { ...scope, page: { first: Math.min(left, CSV_PAGE_ROWS), after } }, USAGE_ROW);
     const rows = toCsvRows(USAGE_COLUMNS, page.items);
     yield left === query.limit ? toCsvHeader(USAGE_COLUMNS) + rows : rows;
     const last = page.items.at(-1);

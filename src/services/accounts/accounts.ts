@@ -114,10 +114,8 @@ export class Accounts {
   /** What can be spent of an account that has been read. */
   async balanceFrom(ctx: RequestContext, account: BalanceColumns & { readonly id: string }): Promise<Balance> {
     const balance = this.viewable(ctx, account.id, "balance", toBalance(account));
-    const { caller } = ctx;
-    if (!isKeyCaller(caller) || caller.accountId !== account.id || !caller.hasBudget) return balance;
-    const { creditBudget: keyBudget } = await this.keyWorth(caller.apiKeyId);
-    return keyBudget === null ? balance : { ...balance, balance: keyBudget, isKeyBudget: true };
+    const caller = requireAccount(ctx);
+    return caller.accountId === account.id ? this.asSeenBy(caller, balance) : balance;
   }
 
   /** When the tier's bucket is next filled; null when it never is. */
@@ -132,9 +130,7 @@ export class Accounts {
 
   async balance(ctx: RequestContext): Promise<Balance> {
     const caller = requirePermission(ctx, "balance");
-    const account = await this.load(caller.accountId);
-    const keyBudget = isKeyCaller(caller) ? (await this.keyWorth(caller.apiKeyId)).creditBudget : null;
-    return { ...toBalance(account), ...(keyBudget !== null && { balance: keyBudget, isKeyBudget: true }) };
+    return this.asSeenBy(caller, toBalance(await this.load(caller.accountId)));
   }
 
   /** Nanocredits that the caller can set aside now. Not for faces. */
@@ -148,6 +144,12 @@ export class Accounts {
   /** Nanocredits of the account, whoever asks. Not for faces. */
   async balanceOf(accountId: string): Promise<bigint> {
     return toBalance(await this.load(accountId)).balance;
+  }
+
+  /** What a key with a budget can spend is what remains of that. A key without one is not looked up. */
+  private async asSeenBy(caller: KeyCaller | SessionCaller, balance: Balance): Promise<Balance> {
+    const keyBudget = isKeyCaller(caller) && caller.hasBudget ? (await this.keyWorth(caller.apiKeyId)).creditBudget : null;
+    return keyBudget === null ? balance : { ...balance, balance: keyBudget, isKeyBudget: true };
   }
 
   private async keyWorth(apiKeyId: string): Promise<KeyWorth> {

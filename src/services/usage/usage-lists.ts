@@ -21,7 +21,7 @@ const COLUMNS = { timestamp: "timestamp", cost: "costNanocredits", response_time
 const SQL_COLUMNS = { timestamp: "timestamp", cost: "cost_nanocredits", response_time: "response_time_ms" } as const;
 /** Before every row of this gateway's. */
 const BEGINNING = new Date(0);
-const IDENTITY = { id: true, timestamp: true } as const;
+export const IDENTITY = { id: true, timestamp: true } as const;
 
 /** A usage row with what was selected of it. */
 export type SelectedUsage = Pick<UsageRecordModel, keyof typeof IDENTITY>;
@@ -39,8 +39,8 @@ export async function readPage(
   const isAscending = order.isAscending !== isFromEnd;
   const direction = isAscending ? "asc" : "desc";
   const bounds = await Promise.all([
-    ...(page.after ? [boundAt(database, scope, order, page.after, order.isAscending)] : []),
-    ...(page.before ? [boundAt(database, scope, order, page.before, !order.isAscending)] : []),
+    ...(page.after ? [boundAt(database, scope, order, page.after, "after")] : []),
+    ...(page.before ? [boundAt(database, scope, order, page.before, "before")] : []),
   ]);
   const rows = await database.prisma.usageRecord.findMany({
     where: { ...where, AND: bounds },
@@ -128,16 +128,16 @@ function tooManyToSort(): AppError {
 async function boundAt(
   database: Database,
   { accountId }: UsageScope,
-  { field }: UsageOrder,
+  { field, isAscending }: UsageOrder,
   { id, timestamp }: PagePosition,
-  isUpwards: boolean,
+  end: "after" | "before",
 ): Promise<Prisma.UsageRecordWhereInput> {
   const column = COLUMNS[field];
   const row = field === "timestamp" ? { timestamp } : await database.prisma.usageRecord.findUnique({ where: { id, accountId } });
-  if (!row) throw wrongField("after", "must be a cursor that this list has answered");
+  if (!row) throw wrongField(end, "must be a cursor that this list has answered");
   const value = (row as Partial<UsageRecordModel>)[column];
   // Its first half alone bounds the column, so that an index is entered where the page begins.
-  return isUpwards
+  return isAscending === (end === "after")
     ? { [column]: { gte: value }, OR: [{ [column]: { gt: value } }, { id: { gt: id } }] }
     : { [column]: { lte: value }, OR: [{ [column]: { lt: value } }, { id: { lt: id } }] };
 }

@@ -6,36 +6,48 @@ import { eachOf, groupBy } from "../../lib/collections.js";
 import { isUuid } from "../../lib/ids.js";
 import { toCreditsNumber } from "../../lib/money.js";
 import { setOwnValue } from "../../lib/own-values.js";
-import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
-import type { UsageQuantities } from "../../lib/usage.js";
+import type { Page, PageRequest } from "../../lib/pagination.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { AppUsageDailyModel, UsageRecordModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, requireAccount, requirePermission } from "../access/permissions.js";
-import { scopeOf, toWhere, type UsageFilter, type UsageScope } from "./usage-filter.js";
-import { readPage, readPagesOfKeys, type SelectedUsage, type UsageOrder } from "./usage-lists.js";
+import { scopeOf, type UsageFilter, type UsageScope } from "./usage-filter.js";
+import { IDENTITY, readPage, readPagesOfKeys, type SelectedUsage, type UsageOrder } from "./usage-lists.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-export interface UsageRow extends UsageQuantities {
-  /** The generation's id: `request_id` on REST. */
-  readonly id: string;
-  readonly timestamp: Date;
-  readonly modality: UsageRecordModel["modality"];
-  readonly model: string;
-  readonly modelUsed: string;
-  readonly apiKeyId: string | null;
-  readonly apiKeyName: string | null;
-  readonly apiKeyType: "secret" | "publishable" | null;
-  readonly meterSource: UsageRecordModel["meterSource"];
-  readonly costNanocredits: bigint;
-  readonly responseTimeMs: number;
-  readonly timeToFirstTokenMs: number | null;
-  readonly status: UsageRecordModel["status"];
-  readonly usageSource: UsageRecordModel["usageSource"];
-  readonly parentRequestId: string | null;
-}
+/** The columns that everybody outside sees (docs/spec/usage.md#rows). `id` is the generation's: `request_id` on REST. */
+export const USAGE_ROW = {
+  id: true,
+  timestamp: true,
+  modality: true,
+  model: true,
+  modelUsed: true,
+  apiKeyId: true,
+  apiKeyName: true,
+  apiKeyType: true,
+  meterSource: true,
+  inputTextTokens: true,
+  inputCachedTokens: true,
+  inputCacheWriteTokens: true,
+  inputAudioTokens: true,
+  inputImageTokens: true,
+  outputTextTokens: true,
+  outputReasoningTokens: true,
+  outputAudioTokens: true,
+  outputImageTokens: true,
+  outputVideoMilliseconds: true,
+  outputAudioMilliseconds: true,
+  costNanocredits: true,
+  responseTimeMs: true,
+  timeToFirstTokenMs: true,
+  status: true,
+  usageSource: true,
+  parentRequestId: true,
+} as const;
+
+export type UsageRow = Pick<UsageRecordModel, keyof typeof USAGE_ROW>;
 
 export interface UsageDailyRow {
   /** YYYY-MM-DD, UTC. */
@@ -67,16 +79,14 @@ export class UsageRecords {
     private readonly clock: Clock,
   ) {}
 
-  async list(ctx: RequestContext, query: UsageQuery): Promise<Page<UsageRow>> {
-    const { where: older, ...page } = newestFirst(query.page, "timestamp");
-    const { usageRecord } = this.database.prisma;
-    const where = toWhere(await this.scope(ctx, query));
-    const rows = await usageRecord.findMany({ where: { ...where, AND: older }, ...page });
-    return toPage(rows, query.page, () => usageRecord.count({ where, take: COUNT_TAKE }));
-  }
-
-  /** Those of the list, with what is selected of them. */
-  async listSelected(ctx: RequestContext, query: UsageQuery, select: Prisma.UsageRecordSelect): Promise<Page<SelectedUsage>> {
+  /** A page of the list, with what is selected of each row. */
+  async list<Column extends keyof UsageRecordModel>(
+    ctx: RequestContext,
+    query: UsageQuery,
+    select: Readonly<Record<Column, true>>,
+  ): Promise<Page<SelectedUsage & Pick<UsageRecordModel, Column>>>;
+  async list(ctx: RequestContext, query: UsageQuery, select: Prisma.UsageRecordSelect): Promise<Page<SelectedUsage>>;
+  async list(ctx: RequestContext, query: UsageQuery, select: Prisma.UsageRecordSelect): Promise<Page<SelectedUsage>> {
     return readPage(this.database, await this.scope(ctx, query), query.page, query.orderBy ?? NEWEST_FIRST, select);
   }
 
@@ -89,7 +99,7 @@ export class UsageRecords {
   ): Promise<ReadonlyMap<string, Page<SelectedUsage> | Error>> {
     const { page, orderBy = NEWEST_FIRST } = query;
     if (!areReadTogether(ctx, apiKeyIds) || page.after || page.before)
-      return eachOf(apiKeyIds, (apiKeyId) => this.listSelected(ctx, { ...query, apiKeyId }, select));
+      return eachOf(apiKeyIds, (apiKeyId) => this.list(ctx, { ...query, apiKeyId }, select));
     return readPagesOfKeys(this.database, await this.scope(ctx, query), apiKeyIds, page, orderBy, select);
   }
 
@@ -98,7 +108,7 @@ export class UsageRecords {
     const { accountId } = requirePermission(ctx, "usage");
     return this.database.prisma.usageRecord.findMany({
       where: { id: { in: ids.filter(isUuid) }, accountId },
-      select: { ...select, id: true, timestamp: true },
+      select: { ...select, ...IDENTITY },
     });
   }
 
