@@ -3,7 +3,7 @@
  * has the rows already: the fields of a row resolve only below a field that has asked.
  */
 import { queryFromInfo } from "@pothos/plugin-prisma";
-import type { GraphQLResolveInfo } from "graphql";
+import { type GraphQLResolveInfo, Kind, type SelectionSetNode } from "graphql";
 import type { GraphQLContext } from "./context.js";
 
 export type Select = Readonly<Record<string, unknown>>;
@@ -25,4 +25,22 @@ export function connectionSelectionOf(ctx: GraphQLContext, info: GraphQLResolveI
 
 function columnsOf({ select }: { readonly select?: Select | undefined }): Select {
   return select ?? {};
+}
+
+/** The names of the fields that are selected below the field, whatever directives and types say: of what is no row, and dear to read. */
+export function fieldsOf({ fieldNodes, fragments }: GraphQLResolveInfo): ReadonlySet<string> {
+  const names = new Set<string>();
+  const entered = new Set<string>();
+  const enter = (selectionSet: SelectionSetNode | undefined) => {
+    for (const selection of selectionSet?.selections ?? []) {
+      if (selection.kind === Kind.FIELD) names.add(selection.name.value);
+      else if (selection.kind === Kind.INLINE_FRAGMENT) enter(selection.selectionSet);
+      else if (!entered.has(selection.name.value)) {
+        entered.add(selection.name.value);
+        enter(fragments[selection.name.value]?.selectionSet);
+      }
+    }
+  };
+  for (const { selectionSet } of fieldNodes) enter(selectionSet);
+  return names;
 }

@@ -12,6 +12,7 @@ import {
   UsageOfKeyTwiceDocument,
   UsageSummaryDocument,
   type UsageSummaryQueryVariables,
+  UsageTimesDocument,
 } from "../operations/generated/graphql.js";
 import { type CreatedKey, createClient, createKey } from "../rest/client.js";
 import { createStranger, createUsage } from "../rest/seed.js";
@@ -154,6 +155,12 @@ describe("the summary of usage", () => {
       },
     ]);
     expect(await groups({ filter: { modelIds: ["acme/none"] } })).toMatchObject([{ requests: 0, responseTimeMs: null, errorRate: null }]);
+  });
+
+  it("tells times wherever a document selects them", async () => {
+    const answer = await execute(app, UsageTimesDocument, { id: key.id });
+
+    expect(answer.data).toEqual({ me: { usageSummary: [{ responseTimeMs: { p95: 290 }, first: { p50: 39 } }] } });
   });
 
   it("is grouped by what is asked for, the most expensive group first", async () => {

@@ -10,9 +10,9 @@ const ROLLED = "requests, cost_nanocredits, input_tokens, output_tokens, respons
 /** Rows of `source`, one for each hour, as each roll-up at each level has them. */
 function rolledUp(source: string): string {
   return `
-    SELECT unit, account_id, level, date_trunc(unit, hour, 'UTC') AS start, CASE WHEN level & 1 = 0 THEN ${NO_KEY} ELSE coalesce(api_key_id, ${NO_KEY}) END AS api_key_id,
+    SELECT unit, account_id, level + CASE unit WHEN 'week' THEN 4 ELSE 0 END AS level, date_trunc(unit, hour, 'UTC') AS start, CASE WHEN level & 1 = 0 THEN ${NO_KEY} ELSE coalesce(api_key_id, ${NO_KEY}) END AS api_key_id,
            CASE WHEN level & 2 = 0 THEN '' ELSE model END AS model, modality, outcome, ${ROLLED}
-    FROM (${source}) one CROSS JOIN (VALUES ('hour'), ('day')) u(unit) CROSS JOIN generate_series(0, 3) l(level)`;
+    FROM (${source}) one CROSS JOIN (VALUES ('hour'), ('day'), ('week')) u(unit) CROSS JOIN generate_series(0, 3) l(level)`;
 }
 
 const UNROLLED = `
@@ -78,7 +78,7 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
       SELECT unit, account_id, level, start, api_key_id, model, modality, outcome, sum(requests) AS requests, sum(cost_nanocredits) AS cost, sum(input_tokens) AS input,
              sum(output_tokens) AS output, sum(response_times) AS response_times, sum(first_token_times) AS first_token_times
       FROM (SELECT 'hour' AS unit, account_id, level, start, api_key_id, model, modality, outcome, ${ROLLED} FROM usage_hour_rollup
-            UNION ALL SELECT 'day', account_id, level, start, api_key_id, model, modality, outcome, ${ROLLED} FROM usage_day_rollup
+            UNION ALL SELECT CASE WHEN level & 4 = 0 THEN 'day' ELSE 'week' END, account_id, level, start, api_key_id, model, modality, outcome, ${ROLLED} FROM usage_day_rollup
             UNION ALL ${rolledUp(UNROLLED)}) s WHERE outcome <> 'failed' GROUP BY 1, 2, 3, 4, 5, 6, 7, 8) s
     USING (unit, account_id, level, start, api_key_id, model, modality, outcome)
     WHERE (coalesce(r.requests, 0), coalesce(r.cost, 0), coalesce(r.input, 0), coalesce(r.output, 0), coalesce(r.response_times, 0), coalesce(r.first_token_times, 0))

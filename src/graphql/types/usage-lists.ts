@@ -1,10 +1,12 @@
 /** Usage in lists and in sums, of an account and of a key: filters, orders, groups (docs/spec/usage.md). */
 import type { InputShapeFromFields } from "@pothos/core";
+import type { GraphQLResolveInfo } from "graphql";
 import { formatNanocredits } from "../../lib/money.js";
 import type { Page } from "../../lib/pagination.js";
 import { USAGE_DAYS_MAX } from "../../limits.js";
 import type { UsageFilter } from "../../services/usage/usage-filter.js";
 import type { SelectedUsage, UsageOrder } from "../../services/usage/usage-lists.js";
+import type { UsageHistograms } from "../../services/usage/usage-roll-ups.js";
 import {
   USAGE_GROUPS_DEFAULT,
   USAGE_GROUPS_MAX,
@@ -17,7 +19,7 @@ import { builder } from "../builder.js";
 import { readId } from "../global-ids.js";
 import { edgesBatchedBy } from "../loaders.js";
 import { OrderDirection, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
-import { connectionSelectionOf } from "../selection.js";
+import { connectionSelectionOf, fieldsOf } from "../selection.js";
 import { Account } from "./accounts.js";
 import { ApiKey } from "./api-keys.js";
 import { Modality, Model } from "./models.js";
@@ -204,8 +206,13 @@ function toQuery(args: ListArgs) {
 
 type SummaryArgs = InputShapeFromFields<typeof summaryArgs>;
 
-function toSummaryQuery({ filter, groupBy, first }: SummaryArgs) {
-  return { filter: toFilter(filter), groupBy, first };
+function toSummaryQuery({ filter, groupBy, first }: SummaryArgs, histograms: UsageHistograms) {
+  return { filter: toFilter(filter), groupBy, first, histograms };
+}
+
+function histogramsOf(info: GraphQLResolveInfo): UsageHistograms {
+  const fields = fieldsOf(info);
+  return { responseTimes: fields.has("responseTimeMs"), firstTokenTimes: fields.has("timeToFirstTokenMs") };
 }
 
 builder.prismaObjectField(Account, "usage", (t) =>
@@ -230,9 +237,9 @@ builder.prismaObjectField(Account, "usageSummary", (t) =>
     description: "What the account has generated, in sum: by time, and then the most expensive group first. Permission USAGE.",
     args: summaryArgs,
     complexity: summaryCost,
-    resolve: ({ id }, args, ctx) => {
+    resolve: ({ id }, args, ctx, info) => {
       ctx.services.accounts.assertOwn(ctx, id);
-      return ctx.services.usageSummaries.summary(ctx, toSummaryQuery(args));
+      return ctx.services.usageSummaries.summary(ctx, toSummaryQuery(args, histogramsOf(info)));
     },
   }),
 );
@@ -241,8 +248,8 @@ const usageOfKey = edgesBatchedBy<ListArgs, Page<SelectedUsage>>((ctx, ids, args
   ctx.services.usage.listsOfKeys(ctx, ids, toQuery(args), select),
 );
 
-const summaryOfKey = edgesBatchedBy<SummaryArgs, UsageGroupRow[]>((ctx, ids, args) =>
-  ctx.services.usageSummaries.summariesOfKeys(ctx, ids, toSummaryQuery(args)),
+const summaryOfKey = edgesBatchedBy<readonly [SummaryArgs, UsageHistograms], UsageGroupRow[]>((ctx, ids, asked) =>
+  ctx.services.usageSummaries.summariesOfKeys(ctx, ids, toSummaryQuery(...asked)),
 );
 
 builder.prismaObjectField(ApiKey, "usage", (t) =>
@@ -266,6 +273,6 @@ builder.prismaObjectField(ApiKey, "usageSummary", (t) =>
     description: "What was generated with this key, in sum. Permission USAGE, but for the calling key's own.",
     args: summaryArgs,
     complexity: summaryCost,
-    resolve: ({ id }, args, ctx) => summaryOfKey(ctx, id, args, {}),
+    resolve: ({ id }, args, ctx, info) => summaryOfKey(ctx, id, [args, histogramsOf(info)], {}),
   }),
 );

@@ -2,7 +2,7 @@
  * The roll-ups of usage, read (docs/decisions/usage-roll-ups.md): sums over the rows of an account in a time, by what they are asked
  * for.
  *
- * 1. Whole days come from the roll-up by day, the whole hours before and after them from that by hour.
+ * 1. Whole weeks come from their roll-up, the whole days before and after them from that by day, the whole hours from that by hour.
  * 2. What is asked for of the first and of the last hour comes from the rows themselves.
  * 3. What has not been rolled up yet is added. One statement reads all of it, so that each generation counts once.
  */
@@ -32,19 +32,29 @@ export interface UsageSums {
   readonly costNanocredits: bigint;
   readonly inputTokens: bigint;
   readonly outputTokens: bigint;
-  /** Histograms. */
-  readonly responseTimes: string;
-  readonly firstTokenTimes: string;
+  /** Histograms; null where they are not wanted. */
+  readonly responseTimes: string | null;
+  readonly firstTokenTimes: string | null;
+}
+
+/** What is summed up only where it is wanted: each is a number of a thousand digits. */
+export interface UsageHistograms {
+  readonly responseTimes: boolean;
+  readonly firstTokenTimes: boolean;
 }
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Later than every row, and a date that every database writes. */
-const NEVER = new Date(Date.UTC(9999, 0, 1));
+const WEEK_MS = 7 * DAY_MS;
+/** Weeks begin on Mondays. */
+const FIRST_WEEK = Date.UTC(1970, 0, 5);
+/** Later than every row, a date that every database writes, and where a week begins. */
+const NEVER = new Date(Date.UTC(9999, 0, 4));
 const NO_KEY = "00000000-0000-0000-0000-000000000000";
 /** The levels of roll-ups. */
 const BY_KEY = 1;
 const BY_MODEL = 2;
+const BY_WEEK = 4;
 
 const SUMMED = Prisma.sql`start, api_key_id, model, modality, outcome, requests, cost_nanocredits, input_tokens, output_tokens,
   response_times, first_token_times`;
@@ -52,26 +62,29 @@ const SUMMED = Prisma.sql`start, api_key_id, model, modality, outcome, requests,
 /** How many groups are read at most: in all, or of each key. Those of keys are grouped by it, too. */
 export type GroupLimit = { readonly groups: number } | { readonly groupsOfKey: number };
 
+export interface UsageQuestion {
+  readonly range: UsageRange;
+  readonly groupBy: ReadonlySet<UsageGrouping>;
+  readonly limit: GroupLimit;
+  readonly histograms?: UsageHistograms;
+}
+
 /** The most expensive groups first. A scope with `minCost` or `id` is for `readRows`. */
-export function readRollUps(
-  database: Database,
-  scope: UsageScope,
-  range: UsageRange,
-  groupBy: ReadonlySet<UsageGrouping>,
-  limit: GroupLimit,
-): Promise<UsageSums[]> {
+export function readRollUps(database: Database, scope: UsageScope, question: UsageQuestion): Promise<UsageSums[]> {
+  const { range, groupBy } = question;
   const byKey = groupBy.has("key") || scope.apiKeyIds !== undefined || scope.either !== undefined;
   const byModel = groupBy.has("model") || scope.models !== undefined || scope.either !== undefined;
   const level = (byKey ? BY_KEY : 0) + (byModel ? BY_MODEL : 0);
   const { accountId } = scope;
-  const { days, hours, edges, failedHour } = split(range, groupBy.has("hour"));
-  const rolled = (table: Prisma.Sql, { from, to }: Between) =>
-    Prisma.sql`SELECT ${SUMMED} FROM ${table} WHERE account_id = ${accountId}::uuid AND level = ${level} AND start >= ${from} AND start < ${to}`;
+  const { weeks, days, hours, edges, failedHour } = split(range, groupBy);
+  const rolled = (table: Prisma.Sql, { from, to }: Between, unit = 0) =>
+    Prisma.sql`SELECT ${SUMMED} FROM ${table} WHERE account_id = ${accountId}::uuid AND level = ${level + unit} AND start >= ${from} AND start < ${to}`;
   const failed = failedHour && { from: failedHour, to: new Date(failedHour.getTime() + 1) };
-  const whole = [...(days ? [days] : []), ...hours];
+  const whole = [...weeks, ...days, ...hours];
   const within = (between: Between) => Prisma.sql`(start >= ${between.from} AND start < ${between.to})`;
   const parts = [
-    ...(days ? [rolled(Prisma.sql`usage_day_rollup`, days)] : []),
+    ...weeks.map((between) => rolled(Prisma.sql`usage_day_rollup`, between, BY_WEEK)),
+    ...days.map((between) => rolled(Prisma.sql`usage_day_rollup`, between)),
     ...hours.map((between) => rolled(Prisma.sql`usage_hour_rollup`, between)),
     ...(failed ? [Prisma.sql`${rolled(Prisma.sql`usage_hour_rollup`, failed)} AND outcome = 'failed'`] : []),
     ...edges.map(({ from, to }) => rowsWhere(accountId, Prisma.sql`timestamp >= ${from} AND timestamp < ${to}`)),
@@ -83,12 +96,12 @@ export function readRollUps(
       FROM usage_unrolled() WHERE account_id = ${accountId}::uuid) unrolled
       WHERE ${anyOf([...whole.map(within), ...(failed ? [Prisma.sql`(${within(failed)} AND outcome = 'failed')`] : [])])}`,
   ];
-  return readGroups(database, scope, parts, groupBy, limit);
+  return readGroups(database, scope, parts, question);
 }
 
 /** How many there are, however many; regardless of what they cost and which one is asked for. */
 export async function countIn(database: Database, scope: UsageScope, range: UsageRange): Promise<number> {
-  const [sums] = await readRollUps(database, scope, range, new Set(), { groups: 1 });
+  const [sums] = await readRollUps(database, scope, { range, groupBy: new Set(), limit: { groups: 1 } });
   return Number(sums?.requests ?? 0n);
 }
 
@@ -99,23 +112,19 @@ export async function countsOfKeys(
   apiKeyIds: readonly string[],
   range: UsageRange,
 ): Promise<ReadonlyMap<string, number>> {
-  const counts = await readRollUps(database, ofKeys(scope, apiKeyIds), range, new Set(["key"]), { groups: apiKeyIds.length });
+  const question = { range, groupBy: new Set(["key"] as const), limit: { groups: apiKeyIds.length } };
+  const counts = await readRollUps(database, ofKeys(scope, apiKeyIds), question);
   return new Map(counts.map(({ apiKeyId, requests }) => [apiKeyId as string, Number(requests)]));
 }
 
 /** The same of the rows themselves, one by one: for what no roll-up knows of. */
-export function readRows(
-  database: Database,
-  scope: UsageScope,
-  { from, to }: UsageRange,
-  groupBy: ReadonlySet<UsageGrouping>,
-  limit: GroupLimit,
-): Promise<UsageSums[]> {
+export function readRows(database: Database, scope: UsageScope, question: UsageQuestion): Promise<UsageSums[]> {
   const { id, minCost } = scope;
+  const { from, to } = question.range;
   const cost = minCost === undefined ? Prisma.empty : Prisma.sql` AND cost_nanocredits >= ${minCost}`;
   const alone = id === undefined ? Prisma.empty : Prisma.sql` AND id = ${id}::uuid`;
   const rows = rowsWhere(scope.accountId, Prisma.sql`timestamp >= ${from} AND timestamp < ${to ?? NEVER}${cost}${alone}`);
-  return readGroups(database, scope, [rows], groupBy, limit);
+  return readGroups(database, scope, [rows], question);
 }
 
 /** Usage rows in the shape of a roll-up by hour. */
@@ -129,15 +138,18 @@ function rowsWhere(accountId: string, condition: Prisma.Sql): Prisma.Sql {
     FROM usage_record WHERE account_id = ${accountId}::uuid AND ${condition}`;
 }
 
+const NO_HISTOGRAMS: UsageHistograms = { responseTimes: false, firstTokenTimes: false };
+
 function readGroups(
   database: Database,
   scope: UsageScope,
   parts: readonly Prisma.Sql[],
-  groupBy: ReadonlySet<UsageGrouping>,
-  limit: GroupLimit,
+  { groupBy, limit, histograms = NO_HISTOGRAMS }: UsageQuestion,
 ): Promise<UsageSums[]> {
   const nothing = (type: Prisma.Sql) => Prisma.sql`NULL::${type}`;
-  const when = (grouping: UsageGrouping, column: Prisma.Sql, type: Prisma.Sql) => (groupBy.has(grouping) ? column : nothing(type));
+  const when = (grouping: UsageGrouping, column: Prisma.Sql, type = Prisma.sql`text`) => (groupBy.has(grouping) ? column : nothing(type));
+  const sumWhen = (isWanted: boolean, column: Prisma.Sql) =>
+    isWanted ? Prisma.sql`coalesce(sum(${column}), 0)` : nothing(Prisma.sql`numeric`);
   const start = groupBy.has("hour") ? Prisma.sql`start` : Prisma.sql`date_trunc('day', start, 'UTC')`;
   const hasTime = groupBy.has("hour") || groupBy.has("day");
   const { apiKeyIds, models, modalities, statuses, either } = scope;
@@ -149,23 +161,28 @@ function readGroups(
     ...(groupBy.has("status") ? [Prisma.sql`outcome <> 'failed'`] : []),
     ...(either ? [Prisma.sql`(model = ANY (${[...either.models]}::text[]) OR api_key_id = ANY (${[...either.apiKeyIds]}::uuid[]))`] : []),
   ];
-  const ofKey = "groupsOfKey" in limit ? Prisma.sql`PARTITION BY "apiKeyId"` : Prisma.empty;
+  const ofKey = "groupsOfKey" in limit ? Prisma.sql`PARTITION BY api_key_id` : Prisma.empty;
+  // A place for each column, whether or not it is grouped by. Without any group there is one row, whatever is found. Texts are made of
+  // what is answered, and not of each row that is read.
   return database.prisma.$queryRaw<UsageSums[]>`
-    SELECT * FROM (
-      SELECT *, row_number() OVER (${ofKey} ORDER BY "costNanocredits" DESC, requests DESC, start, "apiKeyId", model, modality, status) AS place
+    SELECT start, nullif(api_key_id, ${NO_KEY}::uuid)::text AS "apiKeyId", model, modality::text, outcome::text AS status, requests, failures,
+      cost AS "costNanocredits", input AS "inputTokens", output AS "outputTokens", response_times::text AS "responseTimes",
+      first_token_times::text AS "firstTokenTimes"
+    FROM (
+      SELECT *, row_number() OVER (${ofKey} ORDER BY cost DESC, requests DESC, start, api_key_id, model, modality, outcome) AS place
       FROM (
         SELECT ${hasTime ? start : nothing(Prisma.sql`timestamptz`)} AS start,
-          ${when("key", Prisma.sql`nullif(api_key_id, ${NO_KEY}::uuid)::text`, Prisma.sql`text`)} AS "apiKeyId",
-          ${when("model", Prisma.sql`model`, Prisma.sql`text`)} AS model,
-          ${when("modality", Prisma.sql`modality::text`, Prisma.sql`text`)} AS modality,
-          ${when("status", Prisma.sql`outcome::text`, Prisma.sql`text`)} AS status,
+          ${when("key", Prisma.sql`api_key_id`, Prisma.sql`uuid`)} AS api_key_id,
+          ${when("model", Prisma.sql`model`)} AS model,
+          ${when("modality", Prisma.sql`modality`)} AS modality,
+          ${when("status", Prisma.sql`outcome`)} AS outcome,
           coalesce(sum(requests) FILTER (WHERE outcome <> 'failed'), 0)::bigint AS requests,
           coalesce(sum(requests) FILTER (WHERE outcome = 'failed'), 0)::bigint AS failures,
-          coalesce(sum(cost_nanocredits), 0)::bigint AS "costNanocredits",
-          coalesce(sum(input_tokens), 0)::bigint AS "inputTokens",
-          coalesce(sum(output_tokens), 0)::bigint AS "outputTokens",
-          coalesce(sum(response_times), 0)::text AS "responseTimes",
-          coalesce(sum(first_token_times), 0)::text AS "firstTokenTimes"
+          coalesce(sum(cost_nanocredits), 0)::bigint AS cost,
+          coalesce(sum(input_tokens), 0)::bigint AS input,
+          coalesce(sum(output_tokens), 0)::bigint AS output,
+          ${sumWhen(histograms.responseTimes, Prisma.sql`response_times`)} AS response_times,
+          ${sumWhen(histograms.firstTokenTimes, Prisma.sql`first_token_times`)} AS first_token_times
         FROM (${Prisma.join(parts, " UNION ALL ")}) part
         ${conditions.length === 0 ? Prisma.empty : Prisma.sql`WHERE ${Prisma.join(conditions, " AND ")}`}
         ${groupBy.size === 0 ? Prisma.empty : Prisma.sql`GROUP BY 1, 2, 3, 4, 5`}
@@ -183,7 +200,8 @@ interface Between {
 }
 
 interface Split {
-  readonly days: Between | null;
+  readonly weeks: readonly Between[];
+  readonly days: readonly Between[];
   readonly hours: readonly Between[];
   /** Parts of hours. */
   readonly edges: readonly Between[];
@@ -191,16 +209,23 @@ interface Split {
   readonly failedHour: Date | null;
 }
 
-function split({ from, to }: UsageRange, isHourly: boolean): Split {
+/** In the largest units that lie in the time as a whole, and no larger than what is grouped by. */
+function split({ from, to }: UsageRange, groupBy: ReadonlySet<UsageGrouping>): Split {
   const end = to ?? NEVER;
-  const [firstHour, lastHour] = [up(from, HOUR_MS), down(end, HOUR_MS)];
-  const failedHour = lastHour < end && lastHour >= firstHour ? lastHour : null;
-  if (firstHour >= lastHour) return { days: null, hours: [], edges: between(from, end), failedHour };
-  const edges = [...between(from, firstHour), ...between(lastHour, end)];
-  const [firstDay, lastDay] = [up(firstHour, DAY_MS), down(lastHour, DAY_MS)];
-  if (isHourly || firstDay >= lastDay) return { days: null, hours: between(firstHour, lastHour), edges, failedHour };
-  const hours = [...between(firstHour, firstDay), ...between(lastDay, lastHour)];
-  return { days: { from: firstDay, to: lastDay }, hours, edges, failedHour };
+  const [byHour, edges] = whole({ from, to: end }, HOUR_MS);
+  const lastHour = down(end, HOUR_MS);
+  const failedHour = lastHour < end && lastHour >= up(from, HOUR_MS) ? lastHour : null;
+  if (byHour === null || groupBy.has("hour")) return { weeks: [], days: [], hours: byHour ? [byHour] : [], edges, failedHour };
+  const [byDay, hours] = whole(byHour, DAY_MS);
+  if (byDay === null || groupBy.has("day")) return { weeks: [], days: byDay ? [byDay] : [], hours, edges, failedHour };
+  const [byWeek, days] = whole(byDay, WEEK_MS);
+  return { weeks: byWeek ? [byWeek] : [], days, hours, edges, failedHour };
+}
+
+/** What of a time is whole units, and what is left before and after them. */
+function whole({ from, to }: Between, unitMs: number): [Between | null, readonly Between[]] {
+  const [first, last] = [up(from, unitMs), down(to, unitMs)];
+  return first < last ? [{ from: first, to: last }, [...between(from, first), ...between(last, to)]] : [null, between(from, to)];
 }
 
 function between(from: Date, to: Date): Between[] {
@@ -208,32 +233,41 @@ function between(from: Date, to: Date): Between[] {
 }
 
 function up(time: Date, unitMs: number): Date {
-  return new Date(Math.ceil(time.getTime() / unitMs) * unitMs);
+  return new Date(Math.ceil((time.getTime() - FIRST_WEEK) / unitMs) * unitMs + FIRST_WEEK);
 }
 
 function down(time: Date, unitMs: number): Date {
-  return new Date(Math.floor(time.getTime() / unitMs) * unitMs);
+  return new Date(Math.floor((time.getTime() - FIRST_WEEK) / unitMs) * unitMs + FIRST_WEEK);
 }
 
 /** As the function usage_time_digit writes them: a count of twelve digits for each bucket, the last of them that of 0 ms. */
 const COUNT_DIGITS = 12;
 const BUCKET_GROWTH = 1.1;
 
-/** How many times the histogram holds in each bucket. */
+const DIGIT_ZERO = "0".charCodeAt(0);
+
+/** How many times the histogram holds in each bucket. Hundreds of them are read for one summary: digit by digit, and nothing is cut out. */
 export function readHistogram(digits: string): number[] {
   const counts: number[] = [];
-  for (let end = digits.length; end > 0; end -= COUNT_DIGITS) counts.push(Number(digits.slice(Math.max(0, end - COUNT_DIGITS), end)));
+  for (let end = digits.length; end > 0; end -= COUNT_DIGITS) {
+    let count = 0;
+    for (let place = Math.max(0, end - COUNT_DIGITS); place < end; place += 1) count = 10 * count + digits.charCodeAt(place) - DIGIT_ZERO;
+    counts.push(count);
+  }
   return counts;
 }
 
-/** The time in milliseconds that `share` of the times do not exceed, to 5%; null when there is none. */
-export function quantileOf(counts: readonly number[], share: number): number | null {
+/** The times in milliseconds that each of these shares of the times, in ascending order, do not exceed, to 5%; null when there is none. */
+export function quantilesOf(counts: readonly number[], shares: readonly number[]): number[] | null {
   const total = counts.reduce((sum, count) => sum + count, 0);
   if (total === 0) return null;
-  let left = Math.max(1, Math.ceil(total * share));
-  const bucket = counts.findIndex((count) => {
-    left -= count;
-    return left <= 0;
+  let [bucket, reached] = [0, counts[0] ?? 0];
+  return shares.map((share) => {
+    const wanted = Math.max(1, Math.ceil(total * share));
+    while (reached < wanted) {
+      bucket += 1;
+      reached += counts[bucket] ?? total;
+    }
+    return bucket === 0 ? 0 : Math.round((2 * BUCKET_GROWTH ** (bucket - 1)) / (BUCKET_GROWTH + 1));
   });
-  return bucket === 0 ? 0 : Math.round((2 * BUCKET_GROWTH ** (bucket - 1)) / (BUCKET_GROWTH + 1));
 }

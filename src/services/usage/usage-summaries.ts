@@ -12,11 +12,12 @@ import { ofKeys, scopeOf, type UsageFilter, type UsageScope } from "./usage-filt
 import {
   countIn,
   countsOfKeys,
-  quantileOf,
+  quantilesOf,
   readHistogram,
   readRollUps,
   readRows,
   type UsageGrouping,
+  type UsageHistograms,
   type UsageRange,
   type UsageSums,
 } from "./usage-roll-ups.js";
@@ -32,9 +33,11 @@ export const USAGE_SUMMED_ROWS_MAX = 50_000;
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+const BOTH_HISTOGRAMS: UsageHistograms = { responseTimes: true, firstTokenTimes: true };
+const SHARES = [0.5, 0.95, 0.99];
 const NOTHING: UsageSums = {
   ...{ start: null, apiKeyId: null, model: null, modality: null, status: null },
-  ...{ requests: 0n, failures: 0n, costNanocredits: 0n, inputTokens: 0n, outputTokens: 0n, responseTimes: "0", firstTokenTimes: "0" },
+  ...{ requests: 0n, failures: 0n, costNanocredits: 0n, inputTokens: 0n, outputTokens: 0n, responseTimes: null, firstTokenTimes: null },
 };
 
 export interface UsageTimes {
@@ -72,6 +75,8 @@ export interface UsageSummaryQuery {
   readonly first?: number | undefined;
   /** Of that key alone. The calling key's own needs no permission. */
   readonly apiKeyId?: string | undefined;
+  /** Which times are told; both, unless stated. The others are null. */
+  readonly histograms?: UsageHistograms | undefined;
 }
 
 export class UsageSummaries {
@@ -83,10 +88,10 @@ export class UsageSummaries {
   /** By time first, and then the most expensive one first. */
   async summary(ctx: RequestContext, query: UsageSummaryQuery): Promise<UsageGroup[]> {
     const accountId = readableBy(ctx, query.apiKeyId);
-    const wanted = toWanted(query);
+    const { first, ...wanted } = toWanted(query);
     const { scope, range } = await this.scopeOf(accountId, query, wanted.groupBy);
     if (isCountedFirst(scope) && (await countIn(this.database, scope, range)) > USAGE_SUMMED_ROWS_MAX) throw tooManyToSum();
-    const sums = await reading(scope)(this.database, scope, range, wanted.groupBy, { groups: wanted.first });
+    const sums = await reading(scope)(this.database, scope, { ...wanted, range, limit: { groups: first } });
     return toGroups(sums, scope, wanted.groupBy);
   }
 
@@ -97,12 +102,13 @@ export class UsageSummaries {
     query: Omit<UsageSummaryQuery, "apiKeyId">,
   ): Promise<ReadonlyMap<string, UsageGroup[] | Error>> {
     if (!areReadTogether(ctx, apiKeyIds)) return eachOf(apiKeyIds, (apiKeyId) => this.summary(ctx, { ...query, apiKeyId }));
-    const { groupBy, first } = toWanted(query);
+    const { groupBy, first, histograms } = toWanted(query);
     const { scope, range } = await this.scopeOf(requireAccount(ctx).accountId, query, groupBy);
     const counts = isCountedFirst(scope) ? await countsOfKeys(this.database, scope, apiKeyIds, range) : new Map<string, number>();
     const isFew = (id: string) => (counts.get(id) ?? 0) <= USAGE_SUMMED_ROWS_MAX;
     const ofFew = ofKeys(scope, apiKeyIds.filter(isFew));
-    const sums = await reading(scope)(this.database, ofFew, range, new Set([...groupBy, "key"]), { groupsOfKey: first });
+    const question = { range, groupBy: new Set([...groupBy, "key"] as const), limit: { groupsOfKey: first }, histograms };
+    const sums = await reading(scope)(this.database, ofFew, question);
     const byKey = groupItems(sums, ({ apiKeyId }) => apiKeyId);
     const groupsOf = (id: string) => {
       const own = byKey.get(id) ?? (groupBy.size === 0 ? [NOTHING] : []);
@@ -132,12 +138,12 @@ export class UsageSummaries {
   }
 }
 
-function toWanted({ groupBy: names, first = USAGE_GROUPS_DEFAULT }: UsageSummaryQuery) {
+function toWanted({ groupBy: names, first = USAGE_GROUPS_DEFAULT, histograms = BOTH_HISTOGRAMS }: UsageSummaryQuery) {
   const groupBy = new Set(names);
   if (groupBy.size < names.length) throw wrongField("groupBy", "holds something twice");
   if (groupBy.has("hour") && groupBy.has("day")) throw wrongField("groupBy", "is by HOUR or by DAY, not by both");
   if (first < 1 || first > USAGE_GROUPS_MAX) throw wrongField("first", `must be from 1 to ${USAGE_GROUPS_MAX}`);
-  return { groupBy, first };
+  return { groupBy, first, histograms };
 }
 
 /** Costs of single rows are in no roll-up, how many rows there are is. */
@@ -179,9 +185,10 @@ function toGroup(sums: UsageSums, tellsFailures: boolean): UsageGroup {
   };
 }
 
-function toTimes(digits: string): UsageTimes | null {
-  const counts = readHistogram(digits);
-  const at = (share: number) => quantileOf(counts, share);
-  const [p50, p95, p99] = [at(0.5), at(0.95), at(0.99)];
-  return p50 === null || p95 === null || p99 === null ? null : { p50, p95, p99 };
+function toTimes(digits: string | null): UsageTimes | null {
+  if (digits === null) return null;
+  const times = quantilesOf(readHistogram(digits), SHARES);
+  if (times === null) return null;
+  const [p50 = 0, p95 = 0, p99 = 0] = times;
+  return { p50, p95, p99 };
 }
