@@ -11,10 +11,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import type { RequestContext } from "../../../../src/context.js";
 import type { AppError } from "../../../../src/errors.js";
 import { systemClock } from "../../../../src/lib/clock.js";
+import { createId } from "../../../../src/lib/ids.js";
 import { JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX } from "../../../../src/limits.js";
 import { type GenerationJob, progressOf } from "../../../../src/services/generation/jobs/job.js";
 import { JobRows } from "../../../../src/services/generation/jobs/rows.js";
 import { JobRecovery } from "../../../../src/services/generation/jobs/runner.js";
+import { type ImageJobInput, imageGenerationInput } from "../../../../src/services/generation/media/images-input.js";
+import { musicInput } from "../../../../src/services/generation/media/speech.js";
 import type { VideoInput } from "../../../../src/services/generation/media/videos-input.js";
 import type { BlobStore } from "../../../../src/store/blobs.js";
 import { booksWith, CREDIT, createPayer, databaseOf, type Payer, poolOf } from "../../../e2e/money.js";
@@ -27,17 +30,22 @@ import { eventually } from "../../../support/eventually.js";
 import { startFakeUpstream } from "../../../support/fake-upstream.js";
 import { createFakeVideos, type FakeVideos, type FakeVideosOptions, readClip } from "../../../support/fake-videos.js";
 import { findBrokenInvariants } from "../../../support/invariants.js";
+import { imagesObject, picture } from "../../../support/pictures.js";
 import { isPostgresInstalled, POSTGRES_ABSENT } from "../../../support/postgres.js";
+import { recording } from "../../../support/recordings.js";
 import { createPostgresDatabase } from "../../../support/suite-server.js";
+import { handler } from "../../../support/upstream-replies.js";
 
 const HERON: VideoInput = { prompt: "A heron", duration: 4 };
 
 let app: TestApp;
 let clip: Buffer;
+let png: Buffer;
 let payer: Payer;
 
 beforeAll(async () => {
   clip = await readClip(3);
+  png = await picture();
   app = await createTestApp();
 });
 afterAll(() => app.close());
@@ -68,6 +76,49 @@ async function contextOf({ services }: TestApp, key: string, signal = new AbortC
 async function start(target = app, key = payer.key, input: VideoInput = HERON): Promise<GenerationJob> {
   return target.services.videos.start(await contextOf(target, key), input);
 }
+
+interface Kind {
+  readonly costNanocredits: bigint;
+  start(): Promise<GenerationJob>;
+  /** How the upstream answers from now on: at once, or when the gate opens. */
+  answer(gate?: Promise<void>): void;
+}
+
+const VIDEO: Kind = { costNanocredits: 300_000_000n, start: () => start(), answer: (gate) => void fake(app, gate && { gate }) };
+
+const PICTURE: Kind = {
+  costNanocredits: 40_000_000n,
+  start: async () => {
+    const input = imageGenerationInput.parse({ prompt: "A heron" }) as ImageJobInput;
+    return app.services.images.start(await contextOf(app, payer.key), input);
+  },
+  answer: (gate) => {
+    const body = JSON.stringify(imagesObject([png]));
+    const reply = handler(async (_request, response) => {
+      await gate;
+      response.writeHead(200, { "content-type": "application/json" }).end(body);
+    });
+    app.upstream.replyAlways(reply);
+  },
+};
+
+const MUSIC: Kind = {
+  costNanocredits: 10_000_000n,
+  start: async () => app.services.music.start(await contextOf(app, payer.key), musicInput.parse({ prompt: "A waltz", duration: 2 })),
+  answer: (gate) => {
+    const reply = handler(async (_request, response) => {
+      await gate;
+      response.writeHead(200, { "content-type": "audio/wav" }).end(recording(1));
+    });
+    app.upstream.replyAlways(reply);
+  },
+};
+
+const KINDS: readonly (readonly [what: string, kind: Kind])[] = [
+  ["a video", VIDEO],
+  ["a picture", PICTURE],
+  ["a piece of music", MUSIC],
+];
 
 async function ended(id: string, target = app, key = payer.key): Promise<GenerationJob> {
   const ctx = await contextOf(target, key);
@@ -106,7 +157,9 @@ async function abandon(id: string): Promise<void> {
   );
 }
 
-describe("the recovery", () => {
+describe.each(KINDS)("the recovery of %s", (_what, { costNanocredits, start, answer }) => {
+  beforeEach(() => answer());
+
   it("finds that a job which was charged has succeeded, and charges nothing again", async () => {
     const before = await ended((await start()).id);
     await abandon(before.id);
@@ -115,32 +168,28 @@ describe("the recovery", () => {
 
     const after = await app.services.jobs.get(await contextOf(app, payer.key), before.id);
     expect(after).toMatchObject({ status: "succeeded", progress: 100, result: before.result });
-    expect(after.receipt).toMatchObject({
-      generationId: before.id,
-      costNanocredits: 300_000_000n,
-      usage: before.receipt?.usage,
-      meterSource: "pack",
-    });
+    expect(after.receipt).toMatchObject({ generationId: before.id, costNanocredits, usage: before.receipt?.usage, meterSource: "pack" });
     await booksWith(app, payer, 1);
   });
 
   it("finds that a job which was not charged has failed, and forgets what it had made", async () => {
     const { id } = await ended((await start()).id);
     await abandon(id);
-    await poolOf(app).query("UPDATE generation_job SET id = '019aa000-0000-7000-8000-00000000feed' WHERE id = $1", [id]);
+    const lost = createId();
+    await poolOf(app).query("UPDATE generation_job SET id = $2 WHERE id = $1", [id, lost]);
     const blobs = blobsOf(app);
-    await blobs.put("generations/019aa000-0000-7000-8000-00000000feed", clip);
+    await blobs.put(`generations/${lost}`, clip);
 
     await app.services.jobs.sweep();
 
-    const job = await app.services.jobs.get(await contextOf(app, payer.key), "019aa000-0000-7000-8000-00000000feed");
+    const job = await app.services.jobs.get(await contextOf(app, payer.key), lost);
     expect(job).toMatchObject({ status: "failed", error: { code: "SERVICE_UNAVAILABLE" }, result: null, receipt: null });
-    expect(await blobs.head("generations/019aa000-0000-7000-8000-00000000feed")).toBeNull();
+    expect(await blobs.head(`generations/${lost}`)).toBeNull();
   });
 
   it("leaves alone what this process works on, and what is still held", async () => {
     const { gate, open } = gated();
-    fake(app, { gate });
+    answer(gate);
     const { id } = await start();
     await app.services.jobs.sweep();
     const own = await app.services.jobs.get(await contextOf(app, payer.key), id);
@@ -153,7 +202,9 @@ describe("the recovery", () => {
     expect((await ended(id)).status).toBe("succeeded");
     await booksWith(app, payer, 1);
   });
+});
 
+describe("the recovery", () => {
   it("forgets a job and its result when its time is up", async () => {
     const { id } = await ended((await start()).id);
     await poolOf(app).query(
@@ -170,11 +221,13 @@ describe("the recovery", () => {
   });
 });
 
-describe("a job that is cancelled", () => {
+describe.each(KINDS)("%s that is cancelled", (_what, { costNanocredits, start, answer }) => {
   it("when its upstream has begun is finished and charged, and its answer is nobody's", async () => {
     const { gate, open } = gated();
-    fake(app, { gate });
+    const asked = app.upstream.requests.length;
+    answer(gate);
     const { id } = await start();
+    await expect.poll(() => app.upstream.requests.length).toBeGreaterThan(asked);
     // As another process does that this one has not heard yet.
     await poolOf(app).query("UPDATE generation_job SET status = 'cancelled', finished_at = now() WHERE id = $1", [id]);
     open();
@@ -182,9 +235,24 @@ describe("a job that is cancelled", () => {
     await eventually(async () => expect((await app.services.jobs.get(await contextOf(app, payer.key), id)).receipt).not.toBeNull());
     expect((await ended(id)).status).toBe("cancelled");
     expect(await blobsOf(app).head(`generations/${id}`)).toBeNull();
-    expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ id, status: "cancelled", costNanocredits: 300_000_000n }]);
+    expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ id, status: "cancelled", costNanocredits }]);
     const told = await app.services.jobs.get(await contextOf(app, payer.key), id);
-    expect(told).toMatchObject({ status: "cancelled", result: null, receipt: { costNanocredits: 300_000_000n } });
+    expect(told).toMatchObject({ status: "cancelled", result: null, receipt: { costNanocredits } });
+  });
+
+  it("by its caller is told at once, and its upstream's answer is charged when it comes", async () => {
+    const { gate, open } = gated();
+    const asked = app.upstream.requests.length;
+    answer(gate);
+    const { id } = await start();
+    await expect.poll(() => app.upstream.requests.length).toBeGreaterThan(asked);
+
+    const cancelled = await app.services.jobs.cancel(await contextOf(app, payer.key), id);
+    open();
+
+    expect(cancelled).toMatchObject({ status: "cancelled", result: null, receipt: null });
+    expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ id, status: "cancelled", costNanocredits }]);
+    expect(await blobsOf(app).head(`generations/${id}`)).toBeNull();
   });
 });
 
