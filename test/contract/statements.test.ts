@@ -2,14 +2,26 @@
  * How many statements the database is sent for what clients ask of the graph: it grows with what is asked for, never with the rows that are
  * found. Every list here holds twenty things, so that a read for each of them would show.
  */
+import {
+  buildSchema,
+  type GraphQLNamedType,
+  type GraphQLObjectType,
+  getNamedType,
+  isInterfaceType,
+  isLeafType,
+  isObjectType,
+} from "graphql";
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { statementsOf } from "../../scripts/house/account-reads.js";
 import { toGlobalId } from "../../src/graphql/global-ids.js";
+import { printSdl } from "../../src/graphql/schema.js";
 import { executeText, ok } from "../graphql/client.js";
+import { createClient } from "../rest/client.js";
 import { createStranger, createUsage } from "../rest/seed.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { directoryOf } from "../support/community-models.js";
+import { signedIn, signUp } from "../support/sign-in.js";
 
 const ROUNDS_MAX = 10;
 const THINGS = 20;
@@ -17,7 +29,14 @@ const now = Date.now();
 
 let app: TestApp;
 let key: string;
-const ids = { keys: [] as string[], usage: [] as string[], jobs: [] as string[], endpoints: [] as string[], models: [] as string[] };
+const ids = {
+  keys: [] as string[],
+  usage: [] as string[],
+  jobs: [] as string[],
+  endpoints: [] as string[],
+  models: [] as string[],
+  files: [] as string[],
+};
 
 beforeAll(async () => {
   app = await createTestApp();
@@ -86,9 +105,11 @@ beforeAll(async () => {
     app.infrastructure.events.publish("community-model-changed", { accountId, modelId, change: "created" });
   ids.models.forEach(change);
   await directoryOf(app).upToDate();
+  ids.files = newIds();
   await prisma.mediaObject.createMany({
-    data: newIds().map((id) => ({ id, accountId, contentType: "text/plain", sizeBytes: 1, status: "complete" as const })),
+    data: ids.files.map((id) => ({ id, accountId, contentType: "text/plain", sizeBytes: 1, tags: ["mill"], status: "complete" as const })),
   });
+  await prisma.mediaTag.createMany({ data: ids.files.map((mediaId) => ({ tag: "mill", mediaId, createdAt: new Date(now) })) });
 });
 
 afterAll(() => app.close());
@@ -164,7 +185,9 @@ const OPERATIONS: readonly (readonly [what: string, statements: number, query: (
       ${idList("GenerationJob", ids.jobs)} ${idList("Model", Array(20).fill("acme/chat"))}])
       { id ... on ApiKey { name } ... on UsageRecord { cost } ... on WebhookEndpoint { url } ... on GenerationJob { status } ... on Model { title } } }`,
   ],
-  ["my files", 1, () => "{ myMedia(first: 20) { nodes { id size tags } } }"],
+  ["my files", 2, () => "{ me { media(first: 20) { nodes { id size tags } } } }"],
+  ["my files, counted and sorted", 3, () => "{ me { media(first: 20, orderBy: { field: SIZE }) { totalCount nodes { id size } } } }"],
+  ["everybody's files", 2, () => `{ publicMedia(tag: "mill", first: 20) { nodes { id size tags } } }`],
   ["what my files take", 2, () => "{ me { mediaQuota { usedBytes } } }"],
   ["my integrations", 2, () => "{ me { integrations { id name } } }"],
 ];
@@ -174,3 +197,66 @@ it.each(OPERATIONS)("%s: %i statements", async (_what, expected, query) => {
 
   expect(statements.length, statements.map((text) => text.trim().slice(0, 100)).join("\n")).toBe(expected);
 });
+
+/** What is a secret, or opens one: columns as the database calls them, and the models of this client that have them. */
+const SECRET_COLUMN =
+  /\b(?:hash|token|secret|previous_secret|bearer_token|device_code_hash|password|access_token|refresh_token|id_token)\b/;
+const BY_SECRET = /\b(?:hash|token)" = \$/;
+const SECRET_READS: readonly (readonly [table: string, read: () => Promise<unknown>])[] = [
+  ["api_key", () => app.database.prisma.apiKey.findFirst()],
+  ["session", () => app.database.prisma.session.findFirst()],
+  ["sign_in_method", () => app.database.prisma.signInMethod.findFirst()],
+  ["webhook_endpoint", () => app.database.prisma.webhookEndpoint.findFirst()],
+  ["community_model", () => app.database.prisma.communityModel.findFirst()],
+  ["authorization_code", () => app.database.prisma.authorizationCode.findFirst()],
+  ["device_authorization", () => app.database.prisma.deviceAuthorization.findFirst()],
+];
+
+/** The statements that read a secret, but for those that find somebody by theirs. */
+async function secretReadsOf(work: () => Promise<unknown>): Promise<string[]> {
+  return (await statementsOf(work)).filter((text) => SECRET_COLUMN.test(text) && !BY_SECRET.test(text));
+}
+
+const schema = buildSchema(printSdl());
+const accountFields = Object.values((schema.getType("Account") as GraphQLObjectType).getFields());
+const LISTS = accountFields.flatMap(({ name, type, deprecationReason }) => {
+  const connection = getNamedType(type);
+  const node = isObjectType(connection) && connection.name.endsWith("Connection") ? connection.getFields().nodes?.type : undefined;
+  return node && !deprecationReason
+    ? [[name, `{ me { ${name}(first: 5) { totalCount nodes ${plainFieldsOf(getNamedType(node))} } } }`]]
+    : [];
+}) as [name: string, query: string][];
+
+/** Every field of a type that is a value and asks for nothing; of an interface, those of each type that it can be. */
+function plainFieldsOf(type: GraphQLNamedType): string {
+  const objects = isObjectType(type) ? [type] : isInterfaceType(type) ? schema.getPossibleTypes(type) : [];
+  const fragments = objects.map((object) => {
+    const plain = Object.values(object.getFields()).filter((field) => field.args.length === 0 && isLeafType(getNamedType(field.type)));
+    return `... on ${object.name} { ${plain.map(({ name }) => `${object.name}_${name}: ${name}`).join(" ")} }`;
+  });
+  return `{ ${fragments.join(" ")} }`;
+}
+
+it("knows a read of a secret when it sees one", async () => {
+  for (const [table, read] of SECRET_READS) expect(await secretReadsOf(read), table).toHaveLength(1);
+});
+
+/** Beside the requests keys and models are looked at, too: what is read in every round is the list's own. */
+async function expectNoSecretReads(list: () => Promise<unknown>): Promise<void> {
+  const rounds: string[][] = [];
+  while (rounds.length < ROUNDS_MAX && rounds.at(-1)?.length !== 0) rounds.push(await secretReadsOf(list));
+  expect(rounds.at(-1)).toEqual([]);
+}
+
+it.each(LISTS)("me.%s reads no secret, whatever is asked of its rows", async (name, query) => {
+  const target = name === "sessions" ? { ...app, key: null, headers: signedIn(await signUp(app)) } : { ...app, key };
+
+  await expectNoSecretReads(async () => expect((await executeText(target, { query })).errors).toBeUndefined());
+});
+
+it.each(["/account/keys", "/account/webhooks", "/account/my-models", "/account/agents", "/media/media"])(
+  "GET %s reads no secret",
+  async (path) => {
+    await expectNoSecretReads(async () => expect((await createClient(app.baseUrl, key).get(path)).status).toBe(200));
+  },
+);

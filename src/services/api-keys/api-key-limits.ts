@@ -4,9 +4,8 @@
  */
 import type { AccountPermission, Caller } from "../../context.js";
 import { AppError, invalidInput, permissionDenied } from "../../errors.js";
-import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, lackOf } from "../access/permissions.js";
-import { type KeyTerms, type KeyWorth, worthOf } from "./api-key-tree.js";
+import { type KeyRow, type KeyTerms, type KeyWorth, worthOf } from "./api-key-tree.js";
 
 /** As far as it is stated; null is no limit of its own. */
 export interface StatedLimits {
@@ -19,8 +18,8 @@ export type IdOf = (name: string) => string;
 
 /** A key with the keys that it descends from. */
 export interface KeyInTree {
-  readonly key: ApiKeyModel;
-  readonly ancestors: readonly ApiKeyModel[];
+  readonly key: KeyRow;
+  readonly ancestors: readonly KeyRow[];
 }
 
 type Limit = keyof StatedLimits;
@@ -54,7 +53,7 @@ export function assertMayChange(own: KeyInTree | null, target: KeyInTree, stated
 }
 
 /** A revoked key ends all that descends from it: it must not end the request's own. Throws BAD_REQUEST. */
-export function assertMayRevoke(caller: Caller, own: ApiKeyModel | null, id: string): void {
+export function assertMayRevoke(caller: Caller, own: KeyRow | null, id: string): void {
   if (isKeyCaller(caller) && caller.apiKeyId === id) {
     throw invalidInput("The key that authenticates the request cannot be revoked.", "id");
   }

@@ -1,8 +1,7 @@
 /** API keys as they are shown (docs/spec/keys.md#fields): what each is worth, with everything that it descends from. */
 import type { DatabaseClient } from "../../store/database.js";
-import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 import type { Catalog } from "../catalog/catalog.js";
-import { allowedByAll, ancestorsOf, worthOf } from "./api-key-tree.js";
+import { allowedByAll, ancestorsOf, type KeyRow, worthOf } from "./api-key-tree.js";
 
 export interface ApiKeyRow {
   readonly id: string;
@@ -31,14 +30,14 @@ export interface ApiKeyRow {
 export class ApiKeyRows {
   constructor(private readonly catalog: Pick<Catalog, "idOf">) {}
 
-  async one(database: Pick<DatabaseClient, "apiKey">, row: ApiKeyModel): Promise<ApiKeyRow> {
+  async one(database: Pick<DatabaseClient, "apiKey">, row: KeyRow): Promise<ApiKeyRow> {
     const [shown] = await this.all(database, [row]);
     if (!shown) throw new Error("One row in, none out.");
     return shown;
   }
 
   /** In the order of `rows`. Apps are called as they are called now. */
-  async all(database: Pick<DatabaseClient, "apiKey">, rows: readonly ApiKeyModel[]): Promise<ApiKeyRow[]> {
+  async all(database: Pick<DatabaseClient, "apiKey">, rows: readonly KeyRow[]): Promise<ApiKeyRow[]> {
     const ancestors = await ancestorsOf(database, rows);
     const appIds = [...new Set(rows.flatMap(({ appKeyId }) => appKeyId ?? []))];
     const apps =
@@ -48,7 +47,7 @@ export class ApiKeyRows {
   }
 
   /** `appNames` by app key; an app that is not among them is called as the key is. */
-  private toRow(row: ApiKeyModel, ancestors: readonly ApiKeyModel[], appNames: ReadonlyMap<string, string>): ApiKeyRow {
+  private toRow(row: KeyRow, ancestors: readonly KeyRow[], appNames: ReadonlyMap<string, string>): ApiKeyRow {
     const { appKeyId } = row;
     const { permissions, modelLists, creditBudget, expiresAt } = worthOf(row, ancestors);
     return {

@@ -8,6 +8,9 @@ import type { AccountPermission } from "../../context.js";
 import type { DatabaseClient } from "../../store/database.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 
+/** A key without what it is known by. */
+export type KeyRow = Omit<ApiKeyModel, "hash">;
+
 /** As much of a key as decides what it is worth. */
 export type KeyTerms = Pick<
   ApiKeyModel,
@@ -74,9 +77,9 @@ function leastOf(chain: readonly KeyTerms[], amountOf: (budget: bigint, key: Key
 export async function ancestorsOf(
   database: Pick<DatabaseClient, "apiKey">,
   keys: readonly Pick<ApiKeyModel, "id" | "ancestorIds">[],
-): Promise<ReadonlyMap<string, readonly ApiKeyModel[]>> {
+): Promise<ReadonlyMap<string, readonly KeyRow[]>> {
   const ids = [...new Set(keys.flatMap(({ ancestorIds }) => ancestorIds))];
-  const found = ids.length === 0 ? [] : await database.apiKey.findMany({ where: { id: { in: ids } } });
+  const found = ids.length === 0 ? [] : await database.apiKey.findMany({ where: { id: { in: ids } }, omit: { hash: true } });
   const byId = new Map(found.map((row) => [row.id, row]));
   return new Map(keys.map(({ id, ancestorIds }) => [id, ancestorIds.map((ancestorId) => present(byId.get(ancestorId)))]));
 }
@@ -90,7 +93,7 @@ export function allowedByAll(lists: readonly (readonly string[])[], idOf: (name:
 }
 
 /** The database refuses a key whose parent there is not. */
-function present(row: ApiKeyModel | undefined): ApiKeyModel {
+function present(row: KeyRow | undefined): KeyRow {
   if (!row) throw new Error("A key's ancestor is gone.");
   return row;
 }

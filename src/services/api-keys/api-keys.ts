@@ -17,7 +17,7 @@ import type { Catalog } from "../catalog/catalog.js";
 import type { ApiKeyCache } from "./api-key-cache.js";
 import { assertMayChange, assertMayMake, assertMayRevoke, type KeyInTree } from "./api-key-limits.js";
 import { type ApiKeyRow, ApiKeyRows } from "./api-key-rows.js";
-import { allowedByAll, ancestorsOf, type KeyTerms, type KeyWorth, worthOf } from "./api-key-tree.js";
+import { allowedByAll, ancestorsOf, type KeyRow, type KeyTerms, type KeyWorth, worthOf } from "./api-key-tree.js";
 import type { CreateApiKeyInput, UpdateApiKeyInput } from "./api-keys-input.js";
 import type { GrantTerms } from "./grant-terms.js";
 import { describeRevocation } from "./key-refusals.js";
@@ -30,7 +30,7 @@ interface NewKey extends Pick<ApiKeyRow, "name" | "type" | "permissions" | "allo
   readonly origin?: KeyGrant["origin"];
   readonly appKeyId?: string | null;
   /** The key that makes it; absent: a person does. */
-  readonly parent?: ApiKeyModel | undefined;
+  readonly parent?: KeyRow | undefined;
   /** Absent: it is made up here. */
   readonly text?: string | undefined;
 }
@@ -99,7 +99,7 @@ export class ApiKeys {
     const { accountId } = requireKeyManager(ctx);
     const { where: older, ...query } = newestFirst(page);
     const where = { accountId, revokedAt: null };
-    const rows = await this.database.prisma.apiKey.findMany({ where: { ...where, ...older }, ...query });
+    const rows = await this.database.prisma.apiKey.findMany({ where: { ...where, ...older }, ...query, omit: { hash: true } });
     return toPage(await this.rows.all(this.database.prisma, rows), page, () => this.countOf(where));
   }
 

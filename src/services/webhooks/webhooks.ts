@@ -86,7 +86,8 @@ export class Webhooks {
   /** Oldest first. */
   async listEndpoints(ctx: RequestContext): Promise<readonly WebhookEndpointRow[]> {
     const { accountId } = requireKeyManager(ctx);
-    const rows = await this.endpoints.findMany({ where: { accountId }, orderBy: [{ createdAt: "asc" }, { id: "asc" }] });
+    const omit = { secret: true, previousSecret: true } as const;
+    const rows = await this.endpoints.findMany({ where: { accountId }, orderBy: [{ createdAt: "asc" }, { id: "asc" }], omit });
     return rows.map(toEndpointRow);
   }
 
@@ -279,7 +280,7 @@ export class Webhooks {
   }
 }
 
-function toEndpointRow(row: WebhookEndpointModel): WebhookEndpointRow {
+function toEndpointRow(row: Omit<WebhookEndpointModel, "secret" | "previousSecret">): WebhookEndpointRow {
   const { id, url, events, isEnabled, disabledReason, failingSince, createdAt } = row;
   return {
     ...{ id, url, isEnabled, failingSince, createdAt },
