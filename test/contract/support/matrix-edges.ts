@@ -3,6 +3,8 @@ import { getNamedType, isCompositeType, isInterfaceType, isObjectType } from "gr
 import { v7 as uuidv7 } from "uuid";
 import { toGlobalId } from "../../../src/graphql/global-ids.js";
 import { schema } from "../../../src/graphql/schema.js";
+import { toStoredTerms } from "../../../src/services/api-keys/grant-terms.js";
+import { createUserCode, formatUserCode } from "../../../src/services/authorizations/device-codes.js";
 import type { TestApp } from "../../support/app.js";
 import { registerModel } from "../../support/community-models.js";
 import { databaseOf, type MatrixCaller } from "./matrix-callers.js";
@@ -13,9 +15,9 @@ type EdgeNeeds = "shown" | "none" | "started" | Needs;
 
 /**
  * private: shown to everybody of the account, an agent at work included, and to nobody else. started: a job, which every secret key of the
- * account may see, and a publishable one only when it has started it.
+ * account may see, and a publishable one only when it has started it. open: shown to every account, but to no agent at work.
  */
-type ThingNeeds = "private" | "started" | Needs;
+type ThingNeeds = "private" | "started" | "open" | Needs;
 
 interface Terms {
   readonly needs: ThingNeeds;
@@ -38,6 +40,11 @@ const TYPES = {
     needs: "started",
     edges: { model: "shown", apiKey: "manager", result: "shown", receipt: "shown", usageRecord: "usage", error: "none" },
   },
+  App: { needs: "open", edges: { owner: "shown" } },
+  Session: { needs: "session", edges: {} },
+  AuthorizationRequest: { needs: "session", edges: { app: "shown", asked: "shown" } },
+  DeviceAuthorization: { needs: "session", edges: { app: "shown", asked: "shown", granted: "shown" } },
+  Integration: { needs: "manager", edges: {} },
   WebhookEndpoint: { needs: "manager", edges: { deliveries: "manager" } },
   WebhookDelivery: { needs: "manager", edges: { endpoint: "manager" } },
   ProxyModel: { needs: "manager", edges: { ...MODEL_EDGES, advertised: "shown", fallbacks: "shown", fallbackCandidates: "manager" } },
@@ -56,14 +63,14 @@ const TYPES = {
 /** What is walked elsewhere: field by field, with all operations of the account. */
 const ELSEWHERE = ["Account"];
 
-/** The edges that the schema has and the table has not, and the other way round. */
+/** The types and edges that the schema has and the table has not, and the other way round. */
 export function unknownEdges(): string[] {
   const node = schema.getType("Node");
   const types = isInterfaceType(node) ? schema.getPossibleTypes(node) : [];
   const inSchema = types
     .filter(({ name }) => !ELSEWHERE.includes(name))
-    .flatMap((type) => edgesOf(type.name).map((edge) => `${type.name}.${edge}`));
-  const inTable = Object.entries(TYPES).flatMap(([type, { edges }]) => Object.keys(edges).map((edge) => `${type}.${edge}`));
+    .flatMap((type) => [type.name, ...edgesOf(type.name).map((edge) => `${type.name}.${edge}`)]);
+  const inTable = Object.entries(TYPES).flatMap(([type, { edges }]) => [type, ...Object.keys(edges).map((edge) => `${type}.${edge}`)]);
   return [...inSchema.filter((edge) => !inTable.includes(edge)), ...inTable.filter((edge) => !inSchema.includes(edge))];
 }
 
@@ -108,6 +115,8 @@ export async function createThings(
       nextAttemptAt: new Date(),
     },
   });
+  const { id: session } = await prisma.session.findFirstOrThrow({ where: { accountId }, orderBy: { createdAt: "asc" } });
+  const [request, userCode, integration] = await createConnections(app, accountId, session, appKey);
   const owner = { accountId, handle, key: "", keyId: "" };
   const agent = { url: null, api: null, upstreamModel: null, bearerToken: null } as const;
   const proxy = await registerModel(app, owner);
@@ -125,6 +134,11 @@ export async function createThings(
     toThing("its record", "UsageRecord", paying.get(appKey) as string),
     toThing("its job", "GenerationJob", paying.get(appKey) as string),
     toThing("a failed job", "GenerationJob", failed, { edges: { result: "none", receipt: "none", usageRecord: "none", error: "shown" } }),
+    toThing("an app", "App", appKey),
+    toThing("a session", "Session", session),
+    toThing("what an app asks", "AuthorizationRequest", request),
+    toThing("a device", "DeviceAuthorization", userCode),
+    toThing("a connection", "Integration", integration),
     toThing("a webhook", "WebhookEndpoint", endpoint),
     toThing("its delivery", "WebhookDelivery", delivery),
     toThing("a model", "ProxyModel", proxy.id),
@@ -144,6 +158,29 @@ export async function createThings(
       toThing("what it started", "GenerationJob", id, { needs: "any", edges: { apiKey: "shown" } }),
     ];
   };
+}
+
+/** What an app asks of the session, a device that the account has let fetch a key, and a connection: their ids. */
+async function createConnections(
+  app: TestApp,
+  accountId: string,
+  sessionId: string,
+  appKeyId: string,
+): Promise<readonly [request: string, userCode: string, integration: string]> {
+  const { prisma } = databaseOf(app);
+  const [request, device, integration, userCode] = [uuidv7(), uuidv7(), uuidv7(), createUserCode()];
+  const expiresAt = new Date(Date.now() + 600_000);
+  const terms = { ...toStoredTerms({ models: null, creditBudget: 1n, expiresInDays: 1, permissions: [] }) };
+  const asked = { redirectUrl: "https://app.example/cb", appKeyId, terms, state: null, codeChallenge: null };
+  await prisma.authorizationRequest.create({ data: { id: request, accountId, sessionId, request: asked, expiresAt } });
+  await prisma.deviceAuthorization.create({
+    data: {
+      ...{ id: device, deviceCodeHash: bytesOf(device), userCode, appKeyId, accountId, status: "approved", grant: terms },
+      ...{ intervalSeconds: 5, clientAddress: "127.0.0.1", expiresAt },
+    },
+  });
+  await prisma.developmentConnection.create({ data: { id: integration, accountId, toolkit: "notes", status: "active" } });
+  return [request, formatUserCode(userCode), integration];
 }
 
 /** A job of each key that was charged, with its usage record; and one of nobody's that has failed. */
@@ -204,7 +241,7 @@ function bytesOf(id: string): Uint8Array<ArrayBuffer> {
 export function walkOf(things: readonly Thing[]): string {
   const walks = things.map(({ type, id, edges }, index) => {
     const selections = Object.keys(edges).map((edge) => `${edge}_${type}: ${edge} { __typename }`);
-    return `t${index}: node(id: "${toGlobalId(type, id)}") { ... on ${type} { ${selections.join(" ")} } }`;
+    return `t${index}: node(id: "${toGlobalId(type, id)}") { id ... on ${type} { __typename ${selections.join(" ")} } }`;
   });
   return `{ ${walks.join(" ")} }`;
 }
@@ -247,6 +284,7 @@ function outcomeOfThing(needs: ThingNeeds, caller: MatrixCaller, isAllowed: (nee
   const { kind, isOwn } = caller;
   if (needs === "private") return isOwn ? "shown" : "none";
   if (kind === "nobody") return "UNAUTHORIZED";
+  if (needs === "open") return kind === "agent" ? "FORBIDDEN" : "shown";
   if (needs === "started") return isOwn && kind !== "publishable" && kind !== "agent" ? "shown" : "none";
   if (kind === "agent" || !isAllowed(needs, caller)) return "FORBIDDEN";
   return isOwn ? "shown" : "none";
