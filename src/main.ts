@@ -23,27 +23,33 @@ function isOfSeveral({ workers, databaseUrl }: Config, log: OpenedLog["log"]): b
   return workers > 1 && databaseUrl !== null;
 }
 
-async function runSeveral(config: Config, { log, write, flush }: OpenedLog): Promise<void> {
+async function runSeveral(config: Config, { log, write, flush, end }: OpenedLog): Promise<void> {
   const { runWorkers } = await import("./workers/primary.js");
   const onReady = (baseUrl: string, newOwnerKey: string | null) => {
     flush();
     greet(baseUrl, newOwnerKey);
   };
-  process.exit(await runWorkers({ config, log, write, onReady }));
+  const code = await runWorkers({ config, log, write, onReady });
+  await end();
+  process.exit(code);
 }
 
-async function runOne({ config, warnOfMisspelt }: ConfigRead, { log, flush }: OpenedLog): Promise<void> {
+async function runOne({ config, warnOfMisspelt }: ConfigRead, { log, flush, end }: OpenedLog): Promise<void> {
   const { createApp } = await import("./app.js");
   const app = await createApp(config, log).finally(() => warnOfMisspelt(log));
   const stop = (signal: NodeJS.Signals) => {
     log.info({ signal }, "stopping: no new connections, streams may finish");
-    app.close().then(
-      () => process.exit(0),
+    const closed = app.close().then(
+      () => 0,
       (error: unknown) => {
         log.error({ err: error }, "stopping failed");
-        process.exit(1);
+        return 1;
       },
     );
+    void closed.then(async (code) => {
+      await end();
+      process.exit(code);
+    });
   };
   process.once("SIGTERM", stop);
   process.once("SIGINT", stop);

@@ -1,10 +1,12 @@
 /** The log of a process: JSON lines on standard output. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Logger, pino } from "pino";
 
 /** A page: more than that is written at once. */
 const LOG_WRITE_BYTES = 4_096;
 /** Somebody may be looking on. */
 const LOG_FLUSH_MS = 100;
+const LOG_END_MS = 1_000;
 
 export interface OpenedLog {
   readonly log: Logger;
@@ -12,6 +14,11 @@ export interface OpenedLog {
   write(lines: string): void;
   /** What is gathered is written before this returns. */
   flush(): void;
+  /**
+   * What is gathered is written, for a bounded time. To be waited for before the process ends by itself: whatever is left then is written
+   * until somebody takes it, and when nobody reads the log any more, that is never.
+   */
+  end(): Promise<void>;
 }
 
 /**
@@ -20,5 +27,9 @@ export interface OpenedLog {
  */
 export function openLog(level: string): OpenedLog {
   const output = pino.destination({ sync: false, minLength: LOG_WRITE_BYTES, periodicFlush: LOG_FLUSH_MS });
-  return { log: pino({ level }, output), write: (lines) => void output.write(lines), flush: () => output.flushSync() };
+  const end = async () => {
+    const written = new Promise<void>((resolve) => output.flush(() => resolve()));
+    await Promise.race([written, sleep(LOG_END_MS, undefined, { ref: false })]);
+  };
+  return { log: pino({ level }, output), write: (lines) => void output.write(lines), flush: () => output.flushSync(), end };
 }

@@ -11,24 +11,32 @@ import { PrimaryLink } from "./primary-link.js";
 async function main(): Promise<void> {
   const seat: WorkerSeat = JSON.parse(process.argv[2] ?? "");
   const { config, warnOfMisspelt } = readConfig();
-  const { log, flush } = openLog(config.logLevel);
+  const { log, flush, end } = openLog(config.logLevel);
   let app: App | null = null;
   let isStopping = false;
   const stop = () => {
     if (isStopping) return;
     isStopping = true;
     link.stopServing();
-    if (app === null) process.exit(1);
-    app.close().then(
-      () => process.exit(0),
-      (error: unknown) => {
-        log.error({ err: error }, "stopping failed");
-        process.exit(1);
-      },
-    );
+    void close().then(async (code) => {
+      await end();
+      process.exit(code);
+    });
+  };
+  /** Resolves with the exit code. */
+  const close = async (): Promise<number> => {
+    if (app === null) return 1;
+    try {
+      await app.close();
+      return 0;
+    } catch (error) {
+      log.error({ err: error }, "stopping failed");
+      return 1;
+    }
   };
   const link = new PrimaryLink(seat, () => {
-    log.error("the primary is no more: this worker finishes what is under way, and ends");
+    // It has read the log, too.
+    if (!isStopping) process.stderr.write("The primary of this worker is no more: the worker finishes what is under way, and ends.\n");
     stop();
   });
   // More than once: a terminal and a supervisor tell all processes, and then the primary does.

@@ -12,8 +12,8 @@ import pg from "pg";
 import { Client } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openSettlementSpool } from "../../src/store/settlement-spool.js";
-import { execute, ok } from "../graphql/client.js";
-import { RefusedSettlementsDocument } from "../operations/generated/graphql.js";
+import { execute, ok, subscribeWebSocket } from "../graphql/client.js";
+import { RefusedSettlementsDocument, UsageRecordedDocument } from "../operations/generated/graphql.js";
 import { OWNER_KEY, testModels } from "../support/app.js";
 import { SERVER_PROGRAM } from "../support/compile.js";
 import { createEmptyDir } from "../support/database.js";
@@ -205,6 +205,24 @@ describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
     expect(await statusOf("/readyz")).toBe(200);
   });
 
+  it("tells who listens at one of them what each has answered", async () => {
+    const { baseUrl } = gateway;
+    const target = { baseUrl, wsUrl: `${baseUrl.replace("http", "ws")}/graphql`, key: OWNER_KEY };
+    const live = subscribeWebSocket(target, UsageRecordedDocument);
+    const callers = Array.from({ length: CALLERS }, () => new Caller());
+    let isOver = false;
+    const asking = Promise.all(callers.map((caller) => caller.askUntil(() => isOver)));
+
+    const told: string[] = [];
+    do told.push(ok(await live.next()).usageRecorded.restId);
+    while (new Set(await workersOf(told)).size < WORKERS);
+
+    isOver = true;
+    live.leave();
+    await asking;
+    await Promise.all(callers.map((caller) => caller.close()));
+  });
+
   it("counts an address once for all of them", async () => {
     const statuses = await Promise.all(Array.from({ length: 2 * ANONYMOUS_REQUESTS }, () => statusOf("/account/key")));
 
@@ -284,6 +302,33 @@ describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
     expect(await exited).toEqual([1, null]);
     expect(await stream.whole).toBe(false);
     expect(await findBrokenInvariants(pool)).toEqual({});
+  });
+
+  it("ends when its primary is killed, once what is under way is over", async () => {
+    gateway = await start(/^a worker is ready/);
+    let end: () => void = () => {};
+    const stream = await openStream(
+      new Promise<void>((resolve) => {
+        end = resolve;
+      }),
+    );
+    const worker = gateway.log.find(({ msg }) => msg === "a worker is ready")?.workerPid ?? 0;
+    const isAlive = () => {
+      try {
+        return process.kill(worker, 0);
+      } catch {
+        return false;
+      }
+    };
+
+    gateway.child.kill("SIGKILL");
+    await once(gateway.child, "exit");
+    expect(isAlive()).toBe(true);
+    end();
+
+    expect(await stream.whole).toBe(true);
+    await expect.poll(isAlive).toBe(false);
+    expect(await findUnbilled(pool, [stream.id])).toEqual([]);
   });
 
   /** Resolves when each of them has received so many more. */
