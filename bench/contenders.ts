@@ -35,6 +35,8 @@ export interface Running {
 export interface Contender {
   readonly id: "upstream" | "bare" | "sluice" | "sluice-postgres" | `sluice-postgres-${number}` | "before" | "portkey";
   readonly name: string;
+  /** How many processes share its load: each has to be warmed up. */
+  readonly workers?: number;
   /** `directory` is empty and the contender's own. */
   start(directory: string, upstreamPort: number): Promise<Running>;
 }
@@ -156,6 +158,7 @@ export function sluiceOnPostgres({ checkout = projectRoot, workers = 1 } = {}): 
   return {
     id: !isThisOne ? "before" : workers === 1 ? "sluice-postgres" : `sluice-postgres-${workers}`,
     name,
+    workers,
     start: async (directory, upstreamPort) => {
       const postgres = await startPostgres(binaries);
       const options = { directory, upstreamPort, checkout, workers, databaseUrl: postgres.url() };

@@ -49,7 +49,9 @@ export interface LoadOutcome {
 export async function measureLoad(settings: Settings, workload: Workload): Promise<readonly LoadOutcome[]> {
   const upstreamOptions = { chunks: STREAM_CHUNKS, paceMs: 0, delayMs: 0 };
   return withContenders(settings, upstreamOptions, [workload], async (entries) => {
-    for (const entry of entries) await runRound(settings, entry, workload);
+    for (const entry of entries) {
+      for (let round = 0; round < (entry.contender.workers ?? 1); round++) await runRound(settings, entry, workload);
+    }
     const rounds = entries.map((): Round[] => []);
     for (let round = 0; round < settings.rounds; round++) {
       for (const [index, entry] of entries.entries()) rounds[index]?.push(await runRound(settings, entry, workload));
