@@ -4,6 +4,7 @@
  */
 import { queryFromInfo } from "@pothos/plugin-prisma";
 import { type GraphQLResolveInfo, Kind, type SelectionSetNode } from "graphql";
+import { ownValue } from "../lib/own-values.js";
 import type { GraphQLContext } from "./context.js";
 
 export type Select = Readonly<Record<string, unknown>>;
@@ -37,7 +38,7 @@ export function fieldsOf({ fieldNodes, fragments }: GraphQLResolveInfo): Readonl
       else if (selection.kind === Kind.INLINE_FRAGMENT) enter(selection.selectionSet);
       else if (!entered.has(selection.name.value)) {
         entered.add(selection.name.value);
-        enter(fragments[selection.name.value]?.selectionSet);
+        enter(ownValue(fragments, selection.name.value)?.selectionSet);
       }
     }
   };
