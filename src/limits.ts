@@ -89,8 +89,16 @@ export const CONTENDED_HOLD_RETRY_MS = 200;
 export const KNOWN_BALANCE_MS = 1_000;
 /** Credits: a hold that nobody extends for this long has expired; longer than any generation. */
 export const HOLD_SECONDS = 900;
-/** Credits: the upstream call starts beside the hold's commit while the balance is this many times the estimate (docs/architecture.md#hold). */
-export const COMFORT_FACTOR = 10n;
+/** Credits: a lease begins with room for so many holds like the one that asks for it, and is not made where it has room for fewer than these. */
+export const LEASE_ESTIMATES = 64n;
+export const LEASE_ESTIMATES_LEAST = 4n;
+/** Credits: when a lease that nobody uses is given back, and how often that is looked for. */
+export const LEASE_IDLE_MS = 5_000;
+export const LEASE_SWEEP_MS = 1_000;
+/** Credits: for so long after it was asked back, or could not be had, a lease is neither used nor made larger. */
+export const LEASE_PAUSE_MS = 1_000;
+/** Credits: how long a refill, a grant or a new budget waits for leases of other processes. */
+export const LEASE_RECALL_MS = 500;
 /** Credits: a hold is extended when this part of it is used up, in hundredths (docs/architecture.md#settle). */
 export const EXTEND_AT_PERCENT = 80n;
 /** Credits: how often a running stream's meter is written to its hold: the most that a killed process forgets. */

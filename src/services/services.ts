@@ -35,7 +35,8 @@ import { CommunityModelProbe } from "./community-models/probe.js";
 import { CommunityModelRepository } from "./community-models/repository.js";
 import { UpstreamUrls } from "./community-models/upstream-url.js";
 import type { Infrastructure, PlatformSettings } from "./composition/infrastructure.js";
-import { Credits, payerOf } from "./credits/credits.js";
+import { payerOf } from "./credits/charge-request.js";
+import { Credits } from "./credits/credits.js";
 import { OutputEstimates } from "./credits/output-estimates.js";
 import { RefusedFunds } from "./credits/refused-funds.js";
 import { BlobGc } from "./files/blob-gc.js";
@@ -114,7 +115,7 @@ export function createServices(
 ) {
   const { catalog, database, events, processId, ledger, settler, known, tiers, refills, keyCache, outbound, upstreams, blobs, counters } =
     infrastructure;
-  const { communityModels, modelHealth, metrics, deriveSecret } = infrastructure;
+  const { leases, communityModels, modelHealth, metrics, deriveSecret } = infrastructure;
   const usageRoller = new UsageRoller(database, clock, log);
   const refusedCredentials = new RefusedCredentials(log, clock);
   const healthReporter: HealthReporter = {
@@ -143,9 +144,9 @@ export function createServices(
     mediaUrl,
   });
   const media = new Media(mediaLinks, mediaObjects, mediaUrl);
-  const accounts = new Accounts(database, refills);
+  const accounts = new Accounts(database, refills, leases);
   const usage = new UsageRecords(database, clock);
-  const credits = new Credits(settler, known, refills, new RefusedFunds(database));
+  const credits = new Credits(settler, known, refills, new RefusedFunds(database), leases);
   const estimates = new OutputEstimates();
   const limits = new RateLimits(counters, settings.rateLimits);
   const moderation = new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel));
@@ -201,7 +202,7 @@ export function createServices(
   const promptAgent = new PromptAgents({ chat, catalog, definitions, servers: mcpServers, runTokens, runLimits, clock });
   // An agent's answer is a chat, and what the agent asks for are chats, too.
   agentRuns.runBy({ promptAgent, codeAgent });
-  const apiKeys = new ApiKeys(database, keyCache, catalog, events, clock);
+  const apiKeys = new ApiKeys(database, keyCache, catalog, events, clock, leases);
   const jobRows = new JobRows(database, clock, processId);
   const jobRunner = new JobRunner({ generations, rows: jobRows, blobs, events });
   const jobRecovery = new JobRecovery({ database, rows: jobRows, blobs, clock, processId, log, events, running: () => jobRunner.ids });
@@ -263,7 +264,7 @@ export function createServices(
   const access = new Access(keyCache, sessions, sessionCookie, limits);
   const services = {
     access,
-    accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills),
+    accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills, leases),
     refusedSettlements: new RefusedSettlements(settler.refused, settings.worker),
     accounts,
     agents: new Agents({ database, modelRepository, catalog, repositories, upToDate, clock }),

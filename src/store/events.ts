@@ -15,6 +15,8 @@ export interface EventChannels {
   "usage-recorded": { readonly accountId: string; readonly usageId: string };
   /** A bucket or what is held of it changed. */
   "balance-changed": { readonly accountId: string };
+  /** A hold is refused because of what processes have leased of the account: each gives back what it does not need. */
+  "lease-wanted": { readonly accountId: string };
   /** Somebody decided on a device, or it fetched its key. */
   "device-authorization-changed": { readonly deviceAuthorizationId: string };
   /** A balance fell below what its account wants to be told of. Amounts in nanocredits, `since` as ISO 8601. */

@@ -8,7 +8,7 @@
 import { type FileHandle, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { SPOOL_BYTES_MAX } from "../limits.js";
-import type { SettlementOperation, SettleOperation } from "./ledger.js";
+import type { BucketName, LeasedAmount, SettlementOperation, SettleOperation } from "./ledger.js";
 import { syncToDisk } from "./sync-to-disk.js";
 
 export interface RefusedSettlement {
@@ -137,23 +137,30 @@ async function writeDurably(file: FileHandle, line: Buffer): Promise<void> {
 }
 
 function formatLine(operation: SettlementOperation, more: object): Buffer {
-  return Buffer.from(`\n${JSON.stringify({ ...operation, amount: operation.amount.toString(), ...more })}\n`);
+  return Buffer.from(
+    `\n${JSON.stringify({ ...operation, ...more }, (_, value) => (typeof value === "bigint" ? value.toString() : value))}\n`,
+  );
 }
 
 function formatRefused({ operation, refusedAt, reason }: RefusedSettlement): Buffer {
   return formatLine(operation, { refusedAt, reason });
 }
 
-type StoredLine = Omit<SettleOperation, "kind" | "amount"> & {
+type StoredLine = Omit<SettleOperation, "kind" | "amount" | "lease"> & {
   readonly kind: SettlementOperation["kind"];
   readonly amount: string;
+  readonly lease?: Readonly<Record<"leaseId" | BucketName, string>>;
   /** Only of a refused one; the first ones that were kept had neither. */
   readonly refusedAt?: string;
   readonly reason?: string;
 };
 
-function toSettlement({ kind: _, refusedAt: __, reason: ___, amount, ...stored }: StoredLine): SettleOperation {
-  return { ...stored, kind: "settle", amount: BigInt(amount) };
+function toSettlement({ kind: _, refusedAt: __, reason: ___, amount, lease, ...stored }: StoredLine): SettleOperation {
+  return { ...stored, kind: "settle", amount: BigInt(amount), ...(lease && { lease: toLeasedAmount(lease) }) };
+}
+
+function toLeasedAmount({ leaseId, tier, crypto, pack }: NonNullable<StoredLine["lease"]>): LeasedAmount {
+  return { leaseId, tier: BigInt(tier), crypto: BigInt(crypto), pack: BigInt(pack) };
 }
 
 function toRefused(line: StoredLine): RefusedSettlement {

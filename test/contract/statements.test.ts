@@ -127,9 +127,9 @@ const FILTER = `filter: { from: "${new Date(now - 86_400_000).toISOString()}", m
 const SUMMED = "requests cost inputTokens outputTokens errorRate responseTimeMs { p50 p95 p99 }";
 
 const OPERATIONS: readonly (readonly [what: string, statements: number, query: () => string])[] = [
-  ["who I am", 1, () => "{ me { id handle name email balance { available } lowBalance { threshold } } }"],
-  ["my key", 2, () => "{ me { currentApiKey { id name permissions creditBudget } } }"],
-  ["my keys", 5, () => "{ me { apiKeys(first: 100) { totalCount nodes { id name permissions creditBudget isValid app { name } } } } }"],
+  ["who I am", 3, () => "{ me { id handle name email balance { available } lowBalance { threshold } } }"],
+  ["my key", 3, () => "{ me { currentApiKey { id name permissions creditBudget } } }"],
+  ["my keys", 6, () => "{ me { apiKeys(first: 100) { totalCount nodes { id name permissions creditBudget isValid app { name } } } } }"],
   ["what each key did last", 4, () => "{ me { apiKeys { nodes { usage(first: 3) { nodes { model { title } } } } } } }"],
   ["what each key did last, counted", 5, () => "{ me { apiKeys { nodes { usage(first: 3) { totalCount nodes { id } } } } } }"],
   [

@@ -8,7 +8,7 @@ import { formatNanocredits } from "../../src/lib/money.js";
 import { answerWell, COST_OF, createOperationsApp, modelOf, type OperationsApp, phasesOf } from "../support/operation-upstreams.js";
 import { OPERATIONS, type Operation } from "../support/operations.js";
 import { BROKEN_OFF } from "../support/told.js";
-import { CREDIT, closeBooks, createPayer, databaseOf, type Payer, type PayerOptions } from "./money.js";
+import { CREDIT, closeBooks, createPayer, databaseOf, expectNothingHeld, type Payer, type PayerOptions } from "./money.js";
 
 let app: OperationsApp;
 
@@ -27,7 +27,6 @@ const ask = (operation: Operation, payer: Payer, model = modelOf(operation.kind)
 /** How often an upstream has been called. */
 const calls = () => app.upstream.requests.length + app.realtime.requests.length;
 
-const nothingIsHeld = () => expect.poll(() => databaseOf(app).prisma.hold.count(), { interval: 2 }).toBe(0);
 const rowsOf = ({ accountId }: Payer) =>
   databaseOf(app).prisma.usageRecord.findMany({ where: { accountId }, select: { id: true, status: true } });
 
@@ -79,7 +78,7 @@ describe("a call that is refused", () => {
       expect(await rowsOf(payer)).toEqual([]);
     }
     expect(calls()).toBe(before);
-    await nothingIsHeld();
+    await expectNothingHeld(app, 2);
   });
 });
 
@@ -93,7 +92,7 @@ describe("a call whose upstream fails is charged once for what was delivered, or
       phase.arrange(app);
       const { code, status } = await ask(operation, payer, phase.model);
       app.realtime.refuseWith(null);
-      await nothingIsHeld();
+      await expectNothingHeld(app, 2);
       const added = (await rowsOf(payer)).filter(({ id }) => !known.has(id));
       for (const { id } of added) known.add(id);
       told[phase.name] = { code, charges: added.map((row) => row.status) };

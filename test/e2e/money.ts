@@ -7,7 +7,7 @@ import type { Database } from "../../src/store/database.js";
 import type { UsageRecordModel } from "../../src/store/generated/prisma/models.js";
 import type { TestApp } from "../support/app.js";
 import { findBrokenInvariants } from "../support/invariants.js";
-import { type AccountState, createTestLedger, readAccount, readEntries } from "../support/ledger.js";
+import { type AccountState, createTestLedger, readAccount, readEntries, readKey } from "../support/ledger.js";
 
 /** In nanocredits. */
 export const CREDIT = 1_000_000_000n;
@@ -138,11 +138,17 @@ export interface Books {
 /** The payer's books once nothing of any payer is under way, which they never are for long; every invariant is checked. */
 export async function closeBooks(app: TestApp, payer: Payer): Promise<Books> {
   const { prisma, pool } = databaseOf(app);
-  await expect.poll(() => prisma.hold.count(), { interval: 10 }).toBe(0);
+  await expectNothingHeld(app);
   expect(await findBrokenInvariants(pool, { isIdle: true })).toEqual({});
   const rows = await prisma.usageRecord.findMany({ where: { accountId: payer.accountId }, orderBy: { timestamp: "asc" } });
-  const key = await prisma.apiKey.findUniqueOrThrow({ where: { id: payer.apiKeyId } });
-  return { rows, account: await readAccount(pool, payer.accountId), key: { spent: key.spentNanocredits, held: key.heldNanocredits } };
+  const { spent, held } = await readKey(pool, payer.apiKeyId);
+  return { rows, account: await readAccount(pool, payer.accountId), key: { spent, held } };
+}
+
+/** Resolves once nothing is set aside for a generation any more, by a hold of its own or out of a lease. */
+export async function expectNothingHeld(app: TestApp, interval = 10): Promise<void> {
+  const { prisma } = databaseOf(app);
+  await expect.poll(async () => app.infrastructure.leases.openReservations + (await prisma.hold.count()), { interval }).toBe(0);
 }
 
 /** The payer's books once they hold `count` usage rows. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { databaseOf } from "../e2e/money.js";
+import { expectNothingHeld } from "../e2e/money.js";
 import {
   type ChatCompletionInput,
   ChatInFullDocument,
@@ -285,7 +285,7 @@ describe("createChatCompletion", () => {
     late.open();
 
     await request.answered;
-    await expect.poll(() => databaseOf(app).prisma.hold.count()).toBe(0);
+    await expectNothingHeld(app);
   });
 });
 

@@ -9,6 +9,7 @@ import { MCP_INLINE_BYTES_MAX } from "../../src/services/mcp/limits.js";
 import { LoopbackClient } from "../../src/services/mcp/loopback-client.js";
 import { McpServers } from "../../src/services/mcp/servers.js";
 import { deliver } from "../../src/services/mcp/tools/delivery.js";
+import { expectNothingHeld } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
 import { chatChunks, chatCompletion } from "../support/openai-bodies.js";
@@ -253,7 +254,7 @@ describe("a call that nobody waits for any more", () => {
     answer.open();
     await request.answered;
     await expect.poll(() => app.database.prisma.usageRecord.count()).toBe(rows + 1);
-    await expect.poll(() => app.database.prisma.hold.count()).toBe(0);
+    await expectNothingHeld(app);
   });
 
   it("is not another session's to give up", async () => {

@@ -6,7 +6,7 @@
 import fc from "fast-check";
 import type pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { BucketName, Ledger, LedgerOperation, LedgerRecord } from "../../src/store/ledger.js";
+import type { BucketName, Ledger, LedgerRecord } from "../../src/store/ledger.js";
 import { createTestDatabase, type TestDatabase } from "../support/database.js";
 import { INVARIANTS } from "../support/invariants.js";
 import {
@@ -22,7 +22,7 @@ import {
   type TestPayer,
   usageRecord,
 } from "../support/ledger.js";
-import { LedgerModel, type ModelUsage } from "../support/ledger-model.js";
+import { type HeldOperation, LedgerModel, type ModelUsage } from "../support/ledger-model.js";
 
 const RUNS = Number(process.env.LEDGER_RUNS ?? 50);
 const MS_PER_RUN_MAX = 2_000;
@@ -95,7 +95,7 @@ const world = fc.record({
   freeSpendCap: fc.option(upTo(40), { nil: null }),
   steps: fc.array(step, { minLength: 6, maxLength: 25, size: "max" }),
 });
-type Kind = LedgerOperation["kind"];
+type Kind = HeldOperation["kind"];
 type World = typeof world extends fc.Arbitrary<infer Value> ? Value : never;
 type TierStep = typeof tierStep extends fc.Arbitrary<infer Value> ? Value : never;
 type Plan = typeof operation extends fc.Arbitrary<infer Value> ? Value : never;
@@ -125,7 +125,7 @@ async function play({ balances, budgets, freeSpendCap, steps }: World): Promise<
   const payers = await createPayers(model, nextId, balances, budgets);
   const generations: Generation[] = [];
   const grantIds = Array.from({ length: 7 }, nextId);
-  let last: LedgerOperation[] = [];
+  let last: HeldOperation[] = [];
 
   for (const current of steps) {
     if (current.do === "grant") {
@@ -204,8 +204,8 @@ function toBatch(
   payers: readonly TestPayer[],
   model: LedgerModel,
   nextId: () => string,
-): LedgerOperation[] {
-  const batch = new Map<string, LedgerOperation>();
+): HeldOperation[] {
+  const batch = new Map<string, HeldOperation>();
   const before = { hold: generations.filter(({ id }) => model.holds.has(id)), past: generations.filter(({ id }) => !model.holds.has(id)) };
   for (const { target, amount: of, metered } of plans) {
     const generation = findTarget(target);

@@ -399,7 +399,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
       const record = usageRecord({ status: "cancelled", usageSource: "partial" });
 
       expect(await one(extend(held, 4n, 2n, record))).toMatchObject({ outcome: "ok", available: 4n });
-      expect(await one(extend(held, 5n, 6n, record))).toMatchObject({ outcome: "insufficient_balance", isContended: true, available: 4n });
+      expect(await one(extend(held, 5n, 6n, record))).toMatchObject({ outcome: "insufficient_balance", isContended: false, available: 4n });
       expect(await one(extend(held, 0n, 5n, record))).toMatchObject({ outcome: "ok", available: 4n });
 
       expect(await test.database.prisma.hold.findUniqueOrThrow({ where: { id: held.id } })).toMatchObject({

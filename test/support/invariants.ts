@@ -26,24 +26,33 @@ const USAGE_ROWS = `
          output_text_tokens::numeric + output_reasoning_tokens + output_audio_tokens + output_image_tokens AS output_tokens,
          usage_time_digit(response_time_ms) AS response_times, coalesce(usage_time_digit(time_to_first_token_ms), 0) AS first_token_times FROM usage_record`;
 
+/** What is set aside, by holds and by leases. */
+const HELD = `
+  SELECT account_id, api_key_id, tier_nanocredits AS tier, crypto_nanocredits AS crypto, pack_nanocredits AS pack, 0 AS paid FROM hold
+  UNION ALL SELECT account_id, api_key_id, tier_nanocredits + tier_paid_nanocredits, crypto_nanocredits + crypto_paid_nanocredits,
+    pack_nanocredits + pack_paid_nanocredits, tier_paid_nanocredits + crypto_paid_nanocredits + pack_paid_nanocredits FROM credit_lease`;
+
 export const INVARIANTS: Readonly<Record<string, string>> = {
   "I1 a bucket is the sum of its ledger entries": `
     SELECT a.id, b.book, b.amount, coalesce(l.amount, 0) AS ledger FROM account a
     CROSS JOIN LATERAL (VALUES ('tier'::"LedgerBook", a.tier_nanocredits), ('crypto', a.crypto_nanocredits), ('pack', a.pack_nanocredits)) b(book, amount)
     LEFT JOIN (SELECT account_id, book, sum(amount_nanocredits) AS amount FROM ledger_entry GROUP BY 1, 2) l ON l.account_id = a.id AND l.book = b.book
-    WHERE b.amount <> coalesce(l.amount, 0)`,
-  "I2 what is held of a bucket is the sum of its open holds": `
+    LEFT JOIN (SELECT account_id, p.book, sum(p.amount) AS amount FROM credit_lease
+               CROSS JOIN LATERAL (VALUES ('tier'::"LedgerBook", tier_paid_nanocredits), ('crypto', crypto_paid_nanocredits), ('pack', pack_paid_nanocredits)) p(book, amount)
+               GROUP BY 1, 2) p ON p.account_id = a.id AND p.book = b.book
+    WHERE b.amount - coalesce(p.amount, 0) <> coalesce(l.amount, 0)`,
+  "I2 what is held of a bucket is the sum of its open holds and of its leases, what they have paid included": `
     SELECT a.id FROM account a
-    LEFT JOIN (SELECT account_id, sum(tier_nanocredits) AS tier, sum(crypto_nanocredits) AS crypto, sum(pack_nanocredits) AS pack FROM hold GROUP BY 1) h ON h.account_id = a.id
+    LEFT JOIN (SELECT account_id, sum(tier) AS tier, sum(crypto) AS crypto, sum(pack) AS pack FROM (${HELD}) o GROUP BY 1) h ON h.account_id = a.id
     WHERE (a.tier_held_nanocredits, a.crypto_held_nanocredits, a.pack_held_nanocredits)
       IS DISTINCT FROM (coalesce(h.tier, 0)::bigint, coalesce(h.crypto, 0)::bigint, coalesce(h.pack, 0)::bigint)`,
   "I3 a key's spent and held agree with the usage and holds of it and of all that descend from it, within its budget": `
     SELECT k.id FROM api_key k
-    LEFT JOIN (SELECT l.id, sum(h.tier_nanocredits + h.crypto_nanocredits + h.pack_nanocredits) AS amount FROM hold h
+    LEFT JOIN (SELECT l.id, sum(h.tier + h.crypto + h.pack) AS amount, sum(h.paid) AS paid FROM (${HELD}) h
                JOIN api_key d ON d.id = h.api_key_id CROSS JOIN unnest(d.id || d.ancestor_ids) AS l(id) GROUP BY 1) h ON h.id = k.id
     LEFT JOIN (SELECT l.id, sum(u.cost_nanocredits) AS amount FROM usage_record u
                JOIN api_key d ON d.id = u.api_key_id CROSS JOIN unnest(d.id || d.ancestor_ids) AS l(id) GROUP BY 1) u ON u.id = k.id
-    WHERE k.held_nanocredits <> coalesce(h.amount, 0) OR k.spent_nanocredits <> coalesce(u.amount, 0)
+    WHERE k.held_nanocredits <> coalesce(h.amount, 0) OR k.spent_nanocredits + coalesce(h.paid, 0) <> coalesce(u.amount, 0)
       OR k.spent_nanocredits + k.held_nanocredits > k.budget_nanocredits`,
   "I14 a key descends from its parent and from what that descends from, all of its account": `
     SELECT k.id FROM api_key k LEFT JOIN api_key p ON p.id = k.parent_id
@@ -57,6 +66,11 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
     FULL JOIN (SELECT transaction_id, coalesce(-sum(amount_nanocredits) FILTER (WHERE book IN ('tier', 'crypto', 'pack')), 0) AS paid
                FROM ledger_entry WHERE kind = 'charge' GROUP BY 1) c ON c.transaction_id = u.id
     WHERE u.id IS NULL OR u.cost_nanocredits <> coalesce(c.paid, 0)`,
+  "I16 no lease is below zero in any bucket": `
+    SELECT id FROM credit_lease WHERE least(tier_nanocredits, crypto_nanocredits, pack_nanocredits, tier_paid_nanocredits, crypto_paid_nanocredits, pack_paid_nanocredits) < 0`,
+  "I17 a process that does not live has no lease": `
+    SELECT l.id FROM credit_lease l LEFT JOIN gateway_process p ON p.id = l.process_id
+    WHERE l.sized_at < now() - interval '2 minutes' AND (p.id IS NULL OR p.heartbeat_at < now() - interval '2 minutes')`,
   "I7 nothing is both held and charged": `SELECT h.id FROM hold h JOIN usage_record u ON u.id = h.id`,
   "I8 the entries of a transaction sum to zero": `SELECT transaction_id FROM ledger_entry GROUP BY 1 HAVING sum(amount_nanocredits) <> 0`,
   "I9 the daily roll-up is the sum of the usage rows": `

@@ -8,6 +8,7 @@ import type {
   LedgerOperation,
   LedgerOutcome,
   LedgerOutcomeName,
+  MoveOperation,
   TierChange,
   TierOutcome,
   TierRefill,
@@ -41,6 +42,9 @@ interface ModelTier {
   readonly tier: string | null;
   readonly resetsAt: Date | null;
 }
+
+/** What knows nothing of leases. */
+export type HeldOperation = Exclude<LedgerOperation, MoveOperation>;
 
 export class LedgerModel {
   readonly balances = new Map<string, Parts>();
@@ -115,10 +119,10 @@ export class LedgerModel {
   }
 
   /** Within an account, key by key, those that descend from others first; within a key, what frees money comes before what takes it. */
-  flush(operations: readonly LedgerOperation[]): LedgerOutcome[] {
-    const outcomes = new Map<LedgerOperation, LedgerOutcome>();
+  flush(operations: readonly HeldOperation[]): LedgerOutcome[] {
+    const outcomes = new Map<HeldOperation, LedgerOutcome>();
     const rank = { settle: 1, recover: 1, release: 1, extend: 2, hold: 3 };
-    const isRoot = ({ apiKeyId }: LedgerOperation) => Number(apiKeyId === null || this.lineageOf(apiKeyId).length === 1);
+    const isRoot = ({ apiKeyId }: HeldOperation) => Number(apiKeyId === null || this.lineageOf(apiKeyId).length === 1);
     const inOrder = operations.toSorted(
       (a, b) =>
         compare(a.accountId, b.accountId) ||
@@ -149,7 +153,7 @@ export class LedgerModel {
     return one.apiKeyId !== null && this.lineageOf(one.apiKeyId).includes(apiKeyId);
   }
 
-  private apply(operation: LedgerOperation): LedgerOutcome {
+  private apply(operation: HeldOperation): LedgerOutcome {
     if (!this.balances.has(operation.accountId)) return this.outcome(operation, "missing");
     switch (operation.kind) {
       case "release":
@@ -223,13 +227,13 @@ export class LedgerModel {
     if (open && operation.kind === "extend" && operation.metered > open.metered) open.metered = operation.metered;
     const keyFree = this.keyFree(apiKeyId);
     if (amount > 0n && keyFree !== null && keyFree < amount) {
-      const isContended = (this.keyLeft(apiKeyId) ?? 0n) >= amount;
+      const isContended = operation.kind === "hold" && (this.keyLeft(apiKeyId) ?? 0n) >= amount;
       return this.outcome(operation, "key_budget_exhausted", { isContended });
     }
     const { parts, missing } = draw(this.holdableOf(accountId), amount, paidOnly);
     if (missing > 0n) {
       if (!paidOnly && total(this.freeOf(accountId)) >= amount) return this.outcome(operation, "free_spend_exhausted");
-      const isContended = draw(this.balanceOf(accountId), amount, paidOnly).missing === 0n;
+      const isContended = operation.kind === "hold" && draw(this.balanceOf(accountId), amount, paidOnly).missing === 0n;
       return this.outcome(operation, "insufficient_balance", { isContended });
     }
     if (open) addTo(open.parts, parts);

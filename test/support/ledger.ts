@@ -3,18 +3,18 @@ import { randomBytes, randomUUID } from "node:crypto";
 import type pg from "pg";
 import { NO_USAGE } from "../../src/lib/usage.js";
 import type { Database } from "../../src/store/database.js";
-import {
-  type BucketName,
-  createLedger,
-  type ExtendOperation,
-  type HoldOperation,
-  type Ledger,
-  type LedgerOptions,
-  type LedgerRecord,
-  type RecoverOperation,
-  type ReleaseOperation,
-  type SettleOperation,
+import type {
+  BucketName,
+  ExtendOperation,
+  HoldOperation,
+  Ledger,
+  LedgerOptions,
+  LedgerRecord,
+  RecoverOperation,
+  ReleaseOperation,
+  SettleOperation,
 } from "../../src/store/ledger.js";
+import { createLedger } from "../../src/store/sql-ledger.js";
 
 /** Who pays in a test: an account, and the key that it is charged through. */
 export interface TestPayer {
@@ -121,8 +121,17 @@ export interface AccountState {
   readonly held: Record<BucketName, bigint>;
 }
 
+/** With its leases folded; what is held of it by holds, not by leases. */
 export async function readAccount(pool: pg.Pool, id: string): Promise<AccountState> {
-  const { rows } = await pool.query("SELECT * FROM account WHERE id = $1", [id]);
+  await pool.query("SELECT credit_fold($1)", [[id]]);
+  const { rows } = await pool.query(
+    `SELECT a.tier_nanocredits, a.crypto_nanocredits, a.pack_nanocredits,
+       a.tier_held_nanocredits - coalesce(sum(l.tier_nanocredits + l.tier_paid_nanocredits), 0)::bigint AS tier_held_nanocredits,
+       a.crypto_held_nanocredits - coalesce(sum(l.crypto_nanocredits + l.crypto_paid_nanocredits), 0)::bigint AS crypto_held_nanocredits,
+       a.pack_held_nanocredits - coalesce(sum(l.pack_nanocredits + l.pack_paid_nanocredits), 0)::bigint AS pack_held_nanocredits
+     FROM account a LEFT JOIN credit_lease l ON l.account_id = a.id WHERE a.id = $1 GROUP BY a.id`,
+    [id],
+  );
   const [row] = rows;
   const read = (suffix: string): Record<BucketName, bigint> => ({
     tier: BigInt(row[`tier_${suffix}`]),
@@ -132,8 +141,16 @@ export async function readAccount(pool: pg.Pool, id: string): Promise<AccountSta
   return { buckets: read("nanocredits"), held: read("held_nanocredits") };
 }
 
+/** As `readAccount`. */
 export async function readKey(pool: pg.Pool, id: string): Promise<{ budget: bigint | null; spent: bigint; held: bigint }> {
-  const { rows } = await pool.query("SELECT budget_nanocredits, spent_nanocredits, held_nanocredits FROM api_key WHERE id = $1", [id]);
+  await pool.query("SELECT credit_fold(ARRAY(SELECT account_id FROM api_key WHERE id = $1))", [id]);
+  const { rows } = await pool.query(
+    `SELECT k.budget_nanocredits, k.spent_nanocredits, k.held_nanocredits - coalesce((
+       SELECT sum(l.tier_nanocredits + l.crypto_nanocredits + l.pack_nanocredits + l.tier_paid_nanocredits + l.crypto_paid_nanocredits + l.pack_paid_nanocredits)
+       FROM credit_lease l JOIN api_key d ON d.id = l.api_key_id WHERE k.id = d.id OR k.id = ANY (d.ancestor_ids)), 0)::bigint AS held_nanocredits
+     FROM api_key k WHERE k.id = $1`,
+    [id],
+  );
   const [row] = rows;
   return {
     budget: row.budget_nanocredits === null ? null : BigInt(row.budget_nanocredits),
@@ -181,6 +198,7 @@ const BOOK_TABLES = [
   "app_usage_daily",
   "free_spend_daily",
   "hold",
+  "credit_lease",
   "api_key",
   "account",
 ];

@@ -31,6 +31,12 @@ export function steer(real: Ledger): SteeredLedger {
     grant: (grant) => real.grant(grant),
     refill: (refill) => real.refill(refill),
     setTier: (change) => real.setTier(change),
+    leases: {
+      ...real.leases,
+      take: (request) => (lost === null ? real.leases.take(request) : Promise.reject(new LedgerUnavailable("lost on the way"))),
+      give: (leaseId, needed) =>
+        lost === null ? real.leases.give(leaseId, needed) : Promise.reject(new LedgerUnavailable("lost on the way")),
+    },
     async flush(operations) {
       underWay += 1;
       concurrencyMax = Math.max(concurrencyMax, underWay);

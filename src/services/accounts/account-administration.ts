@@ -11,6 +11,7 @@ import type { AccountModel } from "../../store/generated/prisma/models.js";
 import type { Ledger } from "../../store/ledger.js";
 import { requireOperator } from "../access/permissions.js";
 import { creditsAmount } from "../credits/credits-amount.js";
+import type { Leases } from "../credits/leases.js";
 import type { TierRefills, Tiers } from "../credits/tiers.js";
 import { storableText } from "../requests/input.js";
 import { STANDING } from "./accounts.js";
@@ -49,6 +50,7 @@ export class AccountAdministration {
     private readonly events: Events,
     private readonly tiers: Tiers,
     private readonly refills: TierRefills,
+    private readonly leases: Pick<Leases, "fold" | "recall">,
   ) {}
 
   /** Newest first. Reading a list refills nothing: what is due is shown as it will be. */
@@ -57,7 +59,9 @@ export class AccountAdministration {
     const { account } = this.database.prisma;
     const { where: older, ...query } = newestFirst(page);
     const where = search ? { OR: matchesOf(search) } : {};
-    const rows = await account.findMany({ where: { AND: [older, where] }, select: { ...select, ...LISTED }, ...query });
+    const read = () => account.findMany({ where: { AND: [older, where] }, select: { ...select, ...LISTED }, ...query });
+    let rows = await read();
+    if (await this.leases.fold(rows.map(({ id }) => id))) rows = await read();
     return toPage(
       rows.map((row) => this.refills.preview(row)),
       page,
@@ -72,6 +76,8 @@ export class AccountAdministration {
     // What is due comes first: a refill sets the bucket, and would take what is granted to it now.
     await this.load(accountId);
     await this.ledger.grant({ id: grantId ?? createId(), accountId, bucket, amount: credits, note: note ?? null });
+    // What is leased was drawn from other buckets, perhaps, than what comes now is drawn from.
+    await this.leases.recall(accountId);
     this.events.publish("balance-changed", { accountId });
   }
 

@@ -7,6 +7,7 @@ import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { AccountModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, isOperator, requireAccount, requireOperator, requirePermission } from "../access/permissions.js";
 import { ancestorsOf, type KeyWorth, worthOf } from "../api-keys/api-key-tree.js";
+import type { Leases } from "../credits/leases.js";
 import type { TierRefills, TierStanding } from "../credits/tiers.js";
 
 export interface AccountRow {
@@ -57,6 +58,7 @@ export class Accounts {
   constructor(
     private readonly database: Database,
     private readonly refills: TierRefills,
+    private readonly leases: Pick<Leases, "fold" | "freeOf" | "unreservedOf">,
   ) {}
 
   /** The caller's own account: any key or session. */
@@ -68,6 +70,7 @@ export class Accounts {
   /** As much of it as is selected, in one read. Its parts are shown by the methods below. */
   async own(ctx: RequestContext, select: Prisma.AccountSelect): Promise<SelectedAccount> {
     const { accountId } = requireAccount(ctx);
+    if (showsMoney(select)) await this.leases.fold([accountId]);
     return this.refilled(() =>
       this.database.prisma.account.findUniqueOrThrow({ where: { id: accountId }, select: { ...select, ...STANDING } }),
     );
@@ -80,6 +83,7 @@ export class Accounts {
     if (!isOperator(ctx)) return ids.includes(accountId) ? [await this.own(ctx, select)] : [];
     const read = () =>
       this.database.prisma.account.findMany({ where: { id: { in: ids.filter(isUuid) } }, select: { ...select, ...STANDING } });
+    if (showsMoney(select)) await this.leases.fold(ids.filter(isUuid));
     const accounts = await read();
     const refilled = await Promise.all(accounts.map((account) => this.refills.bringUpToDate(account)));
     return refilled.includes(true) ? read() : accounts;
@@ -113,7 +117,8 @@ export class Accounts {
 
   /** What can be spent of an account that has been read. */
   async balanceFrom(ctx: RequestContext, account: BalanceColumns & { readonly id: string }): Promise<Balance> {
-    const balance = this.viewable(ctx, account.id, "balance", toBalance(account));
+    this.viewable(ctx, account.id, "balance", null);
+    const balance = toBalance(account, await this.leases.unreservedOf(account.id));
     const caller = requireAccount(ctx);
     return caller.accountId === account.id ? this.asSeenBy(caller, balance) : balance;
   }
@@ -130,20 +135,22 @@ export class Accounts {
 
   async balance(ctx: RequestContext): Promise<Balance> {
     const caller = requirePermission(ctx, "balance");
-    return this.asSeenBy(caller, toBalance(await this.load(caller.accountId)));
+    return this.asSeenBy(caller, toBalance(...(await this.loadMoney(caller.accountId))));
   }
 
   /** Nanocredits that the caller can set aside now. Not for faces. */
   async spendable(caller: KeyCaller | SessionCaller): Promise<bigint> {
-    const { balance, held } = toBalance(await this.load(caller.accountId));
+    const { balance, held } = toBalance(...(await this.loadMoney(caller.accountId)));
     const free = balance - held;
-    const keyFree = isKeyCaller(caller) ? (await this.keyWorth(caller.apiKeyId)).creditBudgetFree : null;
-    return keyFree !== null && keyFree < free ? keyFree : free;
+    const budgetFree = isKeyCaller(caller) ? (await this.keyWorth(caller.apiKeyId)).creditBudgetFree : null;
+    if (!isKeyCaller(caller) || budgetFree === null) return free;
+    const keyFree = budgetFree + this.leases.freeOf(caller);
+    return keyFree < free ? keyFree : free;
   }
 
   /** Nanocredits of the account, whoever asks. Not for faces. */
   async balanceOf(accountId: string): Promise<bigint> {
-    return toBalance(await this.load(accountId)).balance;
+    return toBalance(...(await this.loadMoney(accountId))).balance;
   }
 
   /** What a key with a budget can spend is what remains of that. A key without one is not looked up. */
@@ -156,6 +163,12 @@ export class Accounts {
     const key = await this.database.prisma.apiKey.findUniqueOrThrow({ where: { id: apiKeyId } });
     const ancestors = await ancestorsOf(this.database.prisma, [key]);
     return worthOf(key, ancestors.get(key.id) ?? []);
+  }
+
+  /** The account, and what of its held credits nothing is reserved of. */
+  private async loadMoney(id: string): Promise<[AccountModel, bigint]> {
+    await this.leases.fold([id]);
+    return [await this.load(id), await this.leases.unreservedOf(id)];
   }
 
   private load(id: string): Promise<AccountModel> {
@@ -174,9 +187,14 @@ export function toAccountRow(row: AccountModel, refills: Pick<TierRefills, "next
   return { id, handle, name, email, githubUsername, image, tier, isOperator, createdAt, nextResetAt: refills.nextResetOf(row) };
 }
 
-/** The account's own, whichever key asks. */
-export function toBalance(account: BalanceColumns): Balance {
+/** Its columns are true once its leases are folded. */
+function showsMoney(select: Prisma.AccountSelect): boolean {
+  return Object.keys(BALANCE_COLUMNS).some((column) => Object.hasOwn(select, column));
+}
+
+/** The account's own, whichever key asks. `unreserved`: what is held for no generation. */
+export function toBalance(account: BalanceColumns, unreserved: bigint): Balance {
   const buckets = { tier: account.tierNanocredits, crypto: account.cryptoNanocredits, pack: account.packNanocredits };
-  const held = account.tierHeldNanocredits + account.cryptoHeldNanocredits + account.packHeldNanocredits;
-  return { balance: buckets.tier + buckets.crypto + buckets.pack, ...buckets, held, isKeyBudget: false };
+  const held = account.tierHeldNanocredits + account.cryptoHeldNanocredits + account.packHeldNanocredits - unreserved;
+  return { balance: buckets.tier + buckets.crypto + buckets.pack, ...buckets, held: held > 0n ? held : 0n, isKeyBudget: false };
 }

@@ -9,8 +9,8 @@ import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../../limits.js";
 import { DataDirInUse, findSecret, openDataDir } from "../../store/data-dir.js";
 import { openDatabase } from "../../store/database.js";
 import { openEvents } from "../../store/events/open.js";
-import { createLedger } from "../../store/ledger.js";
 import { migrate } from "../../store/migrations.js";
+import { createLedger } from "../../store/sql-ledger.js";
 import { hashApiKey, pepperOf, secretsOf } from "../secrets/deployment-secrets.js";
 import { addOwnerKey, type MadeOwnerKey } from "./owner.js";
 

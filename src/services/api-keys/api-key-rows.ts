@@ -1,5 +1,6 @@
 /** API keys as they are shown (docs/spec/keys.md#fields): what each is worth, with everything that it descends from. */
 import type { DatabaseClient } from "../../store/database.js";
+import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { Catalog } from "../catalog/catalog.js";
 import { allowedByAll, ancestorsOf, type KeyRow, worthOf } from "./api-key-tree.js";
 
@@ -69,4 +70,9 @@ export class ApiKeyRows {
       redirectUrls: row.redirectUrls,
     };
   }
+}
+
+/** What has been used of a key is true once the account's leases are folded. */
+export function showsUse(select: Prisma.ApiKeySelect): boolean {
+  return Object.hasOwn(select, "spentNanocredits") || Object.hasOwn(select, "lastUsedAt");
 }

@@ -97,3 +97,17 @@ function present(row: KeyRow | undefined): KeyRow {
   if (!row) throw new Error("A key's ancestor is gone.");
   return row;
 }
+
+/**
+ * The account's keys are made, changed and revoked in turn: what is read of a tree must still be so when something is written of it.
+ * The ledger locks accounts too, before it touches their keys.
+ */
+export async function lockAccount(writer: Pick<DatabaseClient, "$queryRaw">, accountId: string): Promise<void> {
+  await writer.$queryRaw`SELECT 1 FROM account WHERE id = ${accountId}::uuid FOR NO KEY UPDATE`;
+  await writer.$queryRaw`SELECT credit_fold(ARRAY[${accountId}::uuid])`;
+}
+
+/** What remains is budget - spent; holds that are open are settled in full, so it is never set below them. */
+export function setBudget(writer: Pick<DatabaseClient, "$queryRaw">, accountId: string, id: string, remaining: bigint | null) {
+  return writer.$queryRaw`SELECT credit_set_budget(${accountId}::uuid, ${id}::uuid, ${remaining}::bigint)`;
+}

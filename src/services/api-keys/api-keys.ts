@@ -14,10 +14,11 @@ import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, isKeyManager, requireAccount, requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
+import type { Leases } from "../credits/leases.js";
 import type { ApiKeyCache } from "./api-key-cache.js";
 import { assertMayChange, assertMayMake, assertMayRevoke, type KeyInTree } from "./api-key-limits.js";
-import { type ApiKeyRow, ApiKeyRows } from "./api-key-rows.js";
-import { allowedByAll, ancestorsOf, type KeyRow, type KeyTerms, type KeyWorth, worthOf } from "./api-key-tree.js";
+import { type ApiKeyRow, ApiKeyRows, showsUse } from "./api-key-rows.js";
+import { allowedByAll, ancestorsOf, type KeyRow, type KeyTerms, type KeyWorth, lockAccount, setBudget, worthOf } from "./api-key-tree.js";
 import type { CreateApiKeyInput, UpdateApiKeyInput } from "./api-keys-input.js";
 import type { GrantTerms } from "./grant-terms.js";
 import { describeRevocation } from "./key-refusals.js";
@@ -81,6 +82,7 @@ export class ApiKeys {
     private readonly catalog: Pick<Catalog, "idOf" | "known">,
     private readonly events: Events,
     private readonly clock: Clock,
+    private readonly leases: Pick<Leases, "fold" | "recall">,
   ) {
     this.rows = new ApiKeyRows(catalog);
   }
@@ -99,6 +101,7 @@ export class ApiKeys {
     const { accountId } = requireKeyManager(ctx);
     const { where: older, ...query } = newestFirst(page);
     const where = { accountId, revokedAt: null };
+    await this.leases.fold([accountId]);
     const rows = await this.database.prisma.apiKey.findMany({ where: { ...where, ...older }, ...query, omit: { hash: true } });
     return toPage(await this.rows.all(this.database.prisma, rows), page, () => this.countOf(where));
   }
@@ -108,6 +111,7 @@ export class ApiKeys {
     const { accountId } = requireKeyManager(ctx);
     const { where: older, ...query } = newestFirst(page);
     const where = { accountId, revokedAt: null };
+    if (showsUse(select)) await this.leases.fold([accountId]);
     const rows = await this.database.prisma.apiKey.findMany({
       where: { ...where, ...older },
       select: { ...select, ...KEY_IDENTITY },
@@ -120,6 +124,7 @@ export class ApiKeys {
   async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.ApiKeySelect): Promise<SelectedApiKey[]> {
     const caller = requireAccount(ctx);
     if (ids.some((id) => !isKeyCaller(caller) || id !== caller.apiKeyId)) requireKeyManager(ctx);
+    if (showsUse(select)) await this.leases.fold([caller.accountId]);
     return this.database.prisma.apiKey.findMany({
       where: { id: { in: ids.filter(isUuid) }, accountId: caller.accountId },
       select: { ...select, ...KEY_IDENTITY },
@@ -231,6 +236,8 @@ export class ApiKeys {
     const caller = requireKeyManager(ctx);
     const { name, allowedModels, creditBudget, expiresIn } = input;
     const expiresAt = expiresIn === undefined ? undefined : this.expiry(expiresIn);
+    // A budget is never set below what is held of it, and what is leased counts as held.
+    if (creditBudget !== undefined) await this.leases.recall(caller.accountId);
     const { row, changed } = await this.database.prisma.$transaction(async (transaction) => {
       await lockAccount(transaction, caller.accountId);
       const target = await withAncestors(transaction, await findOwned(transaction, caller.accountId, id));
@@ -276,6 +283,7 @@ export class ApiKeys {
   async current(ctx: RequestContext): Promise<CurrentApiKey> {
     const caller = callingKeyOf(ctx);
     const { prisma } = this.database;
+    await this.leases.fold([caller.accountId]);
     const row = await this.rows.one(prisma, await findOwned(prisma, caller.accountId, caller.apiKeyId));
     return { ...row, valid: true, expiresIn: this.secondsUntil(row.expiresAt), rateLimitEnabled: row.type === "publishable" };
   }
@@ -350,19 +358,6 @@ function newText({ type }: Pick<NewKey, "type">): string {
 /** A key and all that descend from it. */
 function inTreeOf(id: string) {
   return { OR: [{ id }, { ancestorIds: { has: id } }] };
-}
-
-/**
- * The account's keys are made, changed and revoked in turn: what is read of a tree must still be so when something is written of it.
- * The ledger locks accounts too, before it touches their keys.
- */
-async function lockAccount(writer: Pick<DatabaseClient, "$queryRaw">, accountId: string): Promise<void> {
-  await writer.$queryRaw`SELECT 1 FROM account WHERE id = ${accountId}::uuid FOR NO KEY UPDATE`;
-}
-
-/** What remains is budget - spent; holds that are open are settled in full, so it is never set below them. */
-function setBudget(writer: Pick<DatabaseClient, "$queryRaw">, accountId: string, id: string, remaining: bigint | null) {
-  return writer.$queryRaw`SELECT credit_set_budget(${accountId}::uuid, ${id}::uuid, ${remaining}::bigint)`;
 }
 
 async function findOwned(database: Pick<DatabaseClient, "apiKey">, accountId: string, id: string): Promise<ApiKeyModel> {

@@ -20,11 +20,12 @@ import { type Database, openDatabase } from "../../store/database.js";
 import { type DocumentStore, openDocuments } from "../../store/documents.js";
 import { openEvents } from "../../store/events/open.js";
 import { createMemoryEvents, type Events } from "../../store/events.js";
-import { createLedger, type Ledger } from "../../store/ledger.js";
+import type { Ledger } from "../../store/ledger.js";
 import { migrate } from "../../store/migrations.js";
 import { type OpenedBlobs, openBlobs } from "../../store/open-blobs.js";
 import { sharedConnectionsOf } from "../../store/pool-sizes.js";
 import { adoptSettlements, hasSettlements, openSettlementSpool, type SettlementSpool } from "../../store/settlement-spool.js";
+import { createLedger } from "../../store/sql-ledger.js";
 import type { RateLimitSettings } from "../access/rate-limits.js";
 import { ApiKeyCache } from "../api-keys/api-key-cache.js";
 import { type Catalog, type CatalogSettings, loadCatalog } from "../catalog/catalog.js";
@@ -33,6 +34,7 @@ import { CommunityDirectory } from "../community-models/directory.js";
 import { ModelHealthRecords } from "../community-models/health.js";
 import { createCommitListener } from "../credits/credits.js";
 import { KnownBalances } from "../credits/known-balances.js";
+import { Leases } from "../credits/leases.js";
 import { HoldRecovery } from "../credits/recovery.js";
 import { Settler } from "../credits/settler.js";
 import { TierRefills, Tiers } from "../credits/tiers.js";
@@ -107,6 +109,7 @@ export interface Infrastructure {
   readonly processId: string;
   readonly ledger: Ledger;
   readonly settler: Settler;
+  readonly leases: Leases;
   readonly known: KnownBalances;
   readonly tiers: Tiers;
   readonly refills: TierRefills;
@@ -170,13 +173,21 @@ export async function openInfrastructure(
   // Its predecessor's it opens as its own.
   await visitLeftBehind(dataDir, hasSettlements, (directory) => adoptSettlements(directory, dataDir.ownPath));
   const spool = await openSettlementSpool(dataDir.ownPath);
+  const leases = new Leases({ ledger: ledger.leases, events, log, isExclusive: database.isExclusive });
   const settler = new Settler({
     ...{ ledger, spool, log, events, meters: metrics, contendedHoldWaitMs: settings.contendedHoldWaitMs },
-    onCommitted: createCommitListener(known, events, ownEvents),
+    onCommitted: createCommitListener(known, events, ownEvents, leases),
+    onContended: (accountId) => leases.want(accountId),
   });
-  const recovery = new HoldRecovery(database, settler, { processId, instanceId: dataDir.instanceId }, log);
+  const recovery = new HoldRecovery(
+    database,
+    settler,
+    { ledger: ledger.leases, leases },
+    { processId, instanceId: dataDir.instanceId },
+    log,
+  );
   const tiers = new Tiers(settings.tiers);
-  const refills = new TierRefills({ tiers, ledger, database, known, events, clock, log });
+  const refills = new TierRefills({ tiers, ledger, leases, database, known, events, clock, log });
   const keyCache = new ApiKeyCache(
     database,
     pepper,
@@ -203,6 +214,7 @@ export async function openInfrastructure(
     processId,
     ledger,
     settler,
+    leases,
     known,
     tiers,
     refills,
@@ -230,6 +242,7 @@ export async function openInfrastructure(
     close: async () => {
       await outbound.close();
       await settler.close();
+      await leases.close();
       await recovery.stop().catch((error: unknown) => log.warn({ err: error }, "could not say goodbye to the database"));
       counters.close();
       documents.close();

@@ -1,13 +1,13 @@
 /**
- * What the last commits of this process said that accounts and keys can still hold. Only a hint, to decide whether an upstream call
- * may start beside its hold's commit: the database decides whether the hold stands.
+ * What the last commits of this process said that accounts and keys can still hold. Only a hint, to size
+ * a hold: the database decides whether it stands.
  *
  * Other processes spend the same money. What is known of an account, its keys' budgets included, is dropped when one of them tells of
  * a change, and is believed for a second where that is not heard. This process's own commits renew it.
  */
 import { LRUCache } from "lru-cache";
 import { entriesMax } from "../../lib/bounded.js";
-import { COMFORT_FACTOR, KNOWN_BALANCE_MS } from "../../limits.js";
+import { KNOWN_BALANCE_MS } from "../../limits.js";
 
 const ENTRIES_MAX = 100_000;
 
@@ -28,12 +28,6 @@ export class KnownBalances {
   constructor(believedMs = KNOWN_BALANCE_MS) {
     this.funds = new LRUCache({ ...entriesMax(ENTRIES_MAX), ttl: believedMs });
     this.drops = new LRUCache({ ...entriesMax(ENTRIES_MAX), ttl: believedMs });
-  }
-
-  /** True while the owner of every id can hold ten times the amount. An unknown one cannot. */
-  isComfortable(ids: readonly string[], amount: bigint): boolean {
-    const free = this.freeOf(ids);
-    return free !== null && free >= amount * COMFORT_FACTOR;
   }
 
   /** What the owner of every id can still hold after what is being held; the first id is the account's. Null when that of one is unknown. */

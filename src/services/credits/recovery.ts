@@ -1,5 +1,5 @@
 /**
- * Recovery: holds whose process has died are settled at what they had metered, or released when nothing was delivered.
+ * Recovery: holds whose process has died are settled at what they had metered, or released when nothing was delivered; its leases end.
  *
  * A process is dead when its heartbeat is old, or when a newer process runs on its DATA_DIR: there is one at a time. Several
  * processes may find the same hold; settling it twice changes nothing. What was metered is at most a second old, and less than what
@@ -10,7 +10,8 @@ import type { Logger } from "pino";
 import { Repeated } from "../../lib/repeated.js";
 import { HEARTBEAT_DEAD_MS, HEARTBEAT_MS, RECOVERY_SWEEP_MS } from "../../limits.js";
 import type { Database } from "../../store/database.js";
-import type { LedgerRecord } from "../../store/ledger.js";
+import type { LeaseLedger, LedgerRecord } from "../../store/ledger.js";
+import type { Leases } from "./leases.js";
 import type { Settler } from "./settler.js";
 
 const HOLDS_A_SWEEP_MAX = 1_000;
@@ -36,6 +37,7 @@ export class HoldRecovery {
   constructor(
     private readonly database: Database,
     private readonly settler: Settler,
+    private readonly leased: { readonly ledger: LeaseLedger; readonly leases: Pick<Leases, "ids" | "noteAlive"> },
     private readonly identity: ProcessIdentity,
     private readonly log: Logger,
   ) {}
@@ -59,6 +61,8 @@ export class HoldRecovery {
 
   /** Settles or releases what dead processes left, and what has expired. Returns how many. */
   async sweep(): Promise<number> {
+    const leases = await this.leased.ledger.reclaim(this.leased.leases.ids, HEARTBEAT_DEAD_MS / 1000);
+    if (leases > 0) this.log.warn({ leases }, "ended leases of processes that are gone");
     const holds = await this.findAbandoned(await this.findForgotten());
     await Promise.all(holds.map((hold) => this.recover(hold)));
     if (holds.length > 0) this.log.warn({ holds: holds.length }, "recovered holds that nobody answers for any more");
@@ -107,6 +111,7 @@ export class HoldRecovery {
     await this.database.prisma.$executeRaw`
       INSERT INTO gateway_process (id, instance_id) VALUES (${processId}::uuid, ${instanceId}::uuid)
       ON CONFLICT (id) DO UPDATE SET heartbeat_at = now()`;
+    this.leased.leases.noteAlive();
   }
 
   private repeat(everyMs: number, work: () => Promise<unknown>): Repeated {

@@ -4,7 +4,8 @@
  *
  * 1. At most one flush is under way; whatever has queued up meanwhile is the next. No timer: an idle gateway commits a
  *    single operation at once, a busy one commits hundreds together.
- * 2. A hold that is refused only because others hold the money waits for their settlement, in whatever process, for a bounded time.
+ * 2. A hold that is refused only because others hold the money waits for their settlement, in whatever process, for a bounded time; an
+ *    extension that is refused only because of leases waits until they are given back.
  * 3. When the database is away, new holds are refused, and settlements are written to the spool and count as done: they
  *    are repeated until the database has them, and repeating one changes nothing.
  * 4. A settlement that the database refuses by itself is kept on the disk too, and tried again: what was delivered is billed.
@@ -35,6 +36,8 @@ export interface SettlerDependencies {
   readonly meters?: FlushMeters;
   /** Where grants and refills are told of, and what other processes have settled or released: what waits for it is tried again. */
   readonly events?: Events;
+  /** Told when a hold or an extension begins to wait for what others have of its account. */
+  readonly onContended?: (accountId: string) => void;
   /** CONTENDED_HOLD_WAIT_MS unless stated. */
   readonly contendedHoldWaitMs?: number;
 }
@@ -122,22 +125,10 @@ export class Settler {
     if (operation.kind === "hold" && this.queue.length >= FLUSH_QUEUE_MAX) {
       return Promise.reject(serviceUnavailable("The gateway is busy. Try again in a moment."));
     }
-    if (operation.kind === "hold") this.open.add(operation.id);
+    if (operation.kind === "hold" || operation.kind === "move") this.open.add(operation.id);
     return new Promise((resolve, reject) => {
       this.enqueue([{ operation, resolve, reject, patience: "fresh" }]);
     });
-  }
-
-  /**
-   * Takes back a hold whose commit has not begun, because what it was for came to nothing. False when it is too late. Never for what
-   * is to be charged: a hold that was not committed is money that others may be granted.
-   */
-  withdrawHold(id: string): boolean {
-    const pending = this.takeQueuedHold(id);
-    if (!pending) return false;
-    this.open.delete(id);
-    pending.resolve(uncommittedOutcome(pending.operation));
-    return true;
   }
 
   /** Commits what is queued, spools what cannot be committed, and takes nothing more. */
@@ -147,11 +138,6 @@ export class Settler {
     if (this.isFlushing || this.queue.length > 0) await new Promise<void>((resolve) => this.idleWaiters.push(resolve));
     await this.refused.close();
     await this.deferred.close();
-  }
-
-  private takeQueuedHold(id: string): PendingOperation | undefined {
-    const index = this.queue.findLastIndex(({ operation }) => operation.kind === "hold" && operation.id === id);
-    return index === -1 ? undefined : this.queue.splice(index, 1)[0];
   }
 
   private enqueue(operations: readonly PendingOperation[]): void {
@@ -222,9 +208,13 @@ export class Settler {
 
   private conclude(pending: PendingOperation, outcome: LedgerOutcome): void {
     const { operation } = pending;
-    const mayWait = operation.kind === "hold" && outcome.isContended && !this.isClosed;
-    if (mayWait && this.contended.add(pending)) return;
-    const isOpen = operation.kind === "extend" || (operation.kind === "hold" && outcome.outcome === "ok");
+    const mayWait = (operation.kind === "hold" || operation.kind === "extend") && outcome.isContended && !this.isClosed;
+    if (mayWait && this.contended.add(pending)) {
+      this.deps.onContended?.(operation.accountId);
+      return;
+    }
+    const isHold = operation.kind === "hold" || operation.kind === "move";
+    const isOpen = operation.kind === "extend" || (isHold && outcome.outcome === "ok");
     if (!isOpen) this.open.delete(operation.id);
     this.committed(operation, outcome);
     pending.resolve(outcome);
@@ -274,11 +264,11 @@ export class Settler {
   }
 
   private async submitWhileAway(operation: LedgerOperation): Promise<LedgerOutcome> {
-    if (operation.kind !== "extend") this.open.delete(operation.id);
+    if (operation.kind !== "extend" && operation.kind !== "move") this.open.delete(operation.id);
     // What was to be recovered is still held, and is found again when the database is back.
     if (operation.kind === "hold" || operation.kind === "recover") throw unavailable();
     if (operation.kind === "settle") await this.deferred.addDurably(operation);
-    if (operation.kind === "release") this.deferred.add(operation);
+    if (operation.kind === "release" || operation.kind === "move") this.deferred.add(operation);
     if (!this.isClosed) this.deferred.retryLater();
     return uncommittedOutcome(operation);
   }

@@ -11,6 +11,7 @@ import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Ledger, TierOutcome } from "../../store/ledger.js";
 import type { KnownBalances } from "./known-balances.js";
+import type { Leases } from "./leases.js";
 
 /** What an account's tier gives it from now on; a null boundary gives nothing. */
 export interface TierGift {
@@ -88,6 +89,7 @@ export interface TierBuckets extends TierStanding {
 export interface TierRefillDependencies {
   readonly tiers: Tiers;
   readonly ledger: Ledger;
+  readonly leases: Pick<Leases, "recall">;
   readonly database: Database;
   readonly known: KnownBalances;
   readonly events: Events;
@@ -144,6 +146,7 @@ export class TierRefills {
   async setTier(account: TierStanding, tier: string | null): Promise<boolean> {
     // What is left of a period that is over does not count as what the account has.
     await this.bringUpToDate(account);
+    await this.deps.leases.recall(account.id);
     const gift = this.deps.tiers.giftOf(tier, this.deps.clock.now());
     const outcome = await this.deps.ledger.setTier({ id: createId(), accountId: account.id, tier, ...gift });
     this.conclude(account.id, outcome);
@@ -182,6 +185,8 @@ export class TierRefills {
 
   private async refill(account: TierStanding): Promise<void> {
     let { tier } = account;
+    // A refill takes nothing away that is held, and what is leased counts as held.
+    await this.deps.leases.recall(account.id);
     for (let attempt = 0; attempt < TIER_CHANGES_MAX; attempt += 1) {
       const asOf = this.deps.clock.now();
       const gift = this.deps.tiers.giftOf(tier, asOf);

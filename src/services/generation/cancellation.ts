@@ -49,11 +49,6 @@ export class Cancellation {
     return this.isOver;
   }
 
-  /** The upstream call runs beside the hold's commit and ends when that is refused. */
-  followHold(held: Promise<void>): void {
-    held.catch((refusal: unknown) => this.controller.abort(refusal));
-  }
-
   /** Ends the upstream call whoever waits for it: the process stops. */
   stop(reason: AppError): void {
     this.controller.abort(reason);

@@ -14,7 +14,10 @@ import { NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
 import type { LedgerRecord } from "../../store/ledger.js";
 import type { Model } from "../catalog/model.js";
 import { type BillableQuantities, costOf, cutToCost, type RateCard } from "../catalog/pricing.js";
-import { type ChargeRequest, type Credits, type OpenCharge, payerOf } from "../credits/credits.js";
+import type { ChargeRequest } from "../credits/charge-request.js";
+import { payerOf } from "../credits/charge-request.js";
+import type { Credits } from "../credits/credits.js";
+import type { OpenCharge } from "../credits/open-charge.js";
 import { servable } from "../safety/features.js";
 import type { Admission, GenerationTask } from "./admission.js";
 import { CallerGone, Cancellation, type RunningGenerations } from "./cancellation.js";
@@ -107,7 +110,7 @@ export class GenerationRun {
   async answer<Answer>({ call, meter, onHeld }: WholeWork<Answer>): Promise<WholeResult<Answer>> {
     const { cancellation, plan } = this;
     try {
-      const waiting = this.hold();
+      const waiting = this.hold(onHeld !== undefined);
       if (waiting) await waiting;
       if (onHeld) {
         await this.committed();
@@ -132,13 +135,11 @@ export class GenerationRun {
     }
   }
 
-  /** Null: an upstream may be called; else resolves when it may. Rejects with INSUFFICIENT_BALANCE, KEY_BUDGET_EXHAUSTED or SERVICE_UNAVAILABLE. */
-  hold(): Promise<void> | null {
-    const charge = openCharge(this.deps.credits, this.plan);
+  /** `isLasting`: it outlives this process. Null: an upstream may be called; else resolves when it may. Rejects with INSUFFICIENT_BALANCE, KEY_BUDGET_EXHAUSTED or SERVICE_UNAVAILABLE. */
+  hold(isLasting = false): Promise<void> | null {
+    const charge = openCharge(this.deps.credits, this.plan, isLasting);
     this.charge = charge;
-    if (!charge.isComfortable) return charge.held;
-    this.cancellation.followHold(charge.held);
-    return null;
+    return charge.isHeld ? null : charge.held;
   }
 
   /** Resolves when what is set aside is committed; rejects as `hold` does. */
@@ -296,13 +297,13 @@ export class GenerationRun {
 export async function assertPayable(credits: Credits, plan: GenerationPlan): Promise<void> {
   const charge = openCharge(credits, { ...plan, generationId: createId() });
   try {
-    if (!charge.isComfortable) await charge.held;
+    if (!charge.isHeld) await charge.held;
   } finally {
     await charge.release();
   }
 }
 
-function openCharge(credits: Credits, plan: GenerationPlan): OpenCharge {
+function openCharge(credits: Credits, plan: GenerationPlan, isLasting = false): OpenCharge {
   const { generationId, caller, model, hold, isFree } = plan;
   const record = toLedgerRecord(plan, underWay(model.id));
   return credits.open({
@@ -313,6 +314,7 @@ function openCharge(credits: Credits, plan: GenerationPlan): OpenCharge {
     most: hold.most,
     paidOnly: model.paidOnly,
     isFree,
+    isLasting,
     record,
   });
 }

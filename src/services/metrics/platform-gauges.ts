@@ -1,6 +1,7 @@
 /** What of the platform is read when its metrics are scraped: how much of everything there is now. */
 import type { Database } from "../../store/database.js";
 import type { SettlementSpool } from "../../store/settlement-spool.js";
+import type { Leases } from "../credits/leases.js";
 import type { Settler } from "../credits/settler.js";
 import type { RunningGenerations } from "../generation/cancellation.js";
 import type { Metrics } from "./metrics.js";
@@ -10,6 +11,7 @@ const BACKLOG_COUNTED_MAX = 10_000;
 
 export interface WatchedPlatform {
   readonly settler: Pick<Settler, "openHolds" | "queueLength" | "isUnavailable" | "deferredOperations" | "refused">;
+  readonly leases: Pick<Leases, "count" | "openReservations">;
   readonly database: Pick<Database, "connections">;
   readonly spool: Pick<SettlementSpool, "sizes">;
   /** Of the data directory's disk. */
@@ -24,10 +26,17 @@ export interface WatchedWork {
 
 export function watchPlatform(
   metrics: Pick<Metrics, "watch">,
-  { settler, database, spool, freeBytes }: WatchedPlatform,
+  { settler, leases, database, spool, freeBytes }: WatchedPlatform,
   { running, jobRunner, webhookWork }: WatchedWork,
 ): void {
-  metrics.watch({ name: "sluice_open_holds", help: "Generations whose estimated cost is set aside." }, () => settler.openHolds);
+  metrics.watch(
+    { name: "sluice_open_holds", help: "Generations whose estimated cost is set aside." },
+    () => settler.openHolds + leases.openReservations,
+  );
+  metrics.watch(
+    { name: "sluice_leases", help: "Accounts and keys of which credits are set aside to grant holds out of." },
+    () => leases.count,
+  );
   metrics.watch({ name: "sluice_generations_running", help: "Generations under way." }, () => running.count);
   metrics.watch({ name: "sluice_streams_running", help: "Streamed answers and realtime sessions under way." }, () => running.streamCount);
   metrics.watch({ name: "sluice_generation_jobs_running", help: "Generation jobs under way." }, () => jobRunner.ids.length);

@@ -150,6 +150,7 @@ const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]
   "session-changed": z.object({ accountId: z.string(), sessionId: z.string() }),
   "usage-recorded": z.object({ accountId: z.string(), usageId: z.string() }),
   "balance-changed": z.object({ accountId: z.string() }),
+  "lease-wanted": z.object({ accountId: z.string() }),
   "device-authorization-changed": z.object({ deviceAuthorizationId: z.string() }),
   "balance-low": z.object({ accountId: z.string(), balance: z.string(), threshold: z.string(), since: z.string() }),
   "webhooks-changed": z.object({ accountId: z.string() }),

@@ -4,9 +4,11 @@ import { rm } from "node:fs/promises";
 import type pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { AppError } from "../../../src/errors.js";
-import { COMFORT_FACTOR, METER_NOTE_MS, OUTPUT_TOKENS_ASSUMED } from "../../../src/limits.js";
-import { type ChargeRequest, Credits, createCommitListener, type OpenCharge } from "../../../src/services/credits/credits.js";
+import { METER_NOTE_MS, OUTPUT_TOKENS_ASSUMED } from "../../../src/limits.js";
+import type { ChargeRequest } from "../../../src/services/credits/charge-request.js";
+import { Credits, createCommitListener } from "../../../src/services/credits/credits.js";
 import { KnownBalances } from "../../../src/services/credits/known-balances.js";
+import type { OpenCharge } from "../../../src/services/credits/open-charge.js";
 import { OutputEstimates } from "../../../src/services/credits/output-estimates.js";
 import { RefusedFunds } from "../../../src/services/credits/refused-funds.js";
 import { Settler } from "../../../src/services/credits/settler.js";
@@ -127,7 +129,7 @@ describe("A charge", () => {
     await extended();
 
     // Free work has nothing to wait for before its upstream is called.
-    expect(charge.isComfortable).toBe(isFree);
+    expect(charge.isHeld).toBe(isFree);
     expect(isHeld).toBe(false);
     expect(ledger.batches.slice(flushes).flat()).toEqual([expect.objectContaining({ kind: "release" })]);
     finish();
@@ -211,7 +213,7 @@ describe("A charge", () => {
     const payer = await payerWith(0n);
     const generationId = randomUUID();
     const charge = open(payer, 0n, { isFree: true, generationId });
-    expect(charge.isComfortable).toBe(true);
+    expect(charge.isHeld).toBe(true);
     await charge.held;
     charge.meter(0n, false, () => usageRecord());
 
@@ -233,70 +235,42 @@ describe("A charge", () => {
   });
 });
 
-describe("The upstream is called beside the hold's commit", () => {
-  it("for a caller who is known to have ten times the estimate, and for no other", async () => {
-    const payer = await payerWith(1_000n);
-
-    const unknown = open(payer, 1n);
-    expect(unknown.isComfortable).toBe(false);
-    await unknown.held;
-    await unknown.release();
-
-    for (const [estimate, isComfortable] of [
-      [1_000n / COMFORT_FACTOR, true],
-      [1_000n / COMFORT_FACTOR + 1n, false],
-    ] as const) {
-      const charge = open(payer, estimate);
-      expect(charge.isComfortable).toBe(isComfortable);
-      await charge.release();
-    }
-  });
-
-  it("not after another process has changed what the account or its key can hold, until a commit of this one", () => {
+describe("What is known of a balance", () => {
+  it("is not believed after another process has changed it, until a commit of this one", () => {
     const known = new KnownBalances();
     for (const id of ["account", "key"]) known.learn(id, 1_000n);
-    const isComfortable = () => known.isComfortable(["account", "key"], 1n);
-    expect(isComfortable()).toBe(true);
+    expect(known.freeOf(["account", "key"])).toBe(1_000n);
 
     known.drop("account");
-    expect(isComfortable()).toBe(false);
+    expect(known.freeOf(["account", "key"])).toBeNull();
     // A commit for another key says nothing of this one's budget.
     known.learn("account", 1_000n);
-    expect(isComfortable()).toBe(false);
-    known.learn("key", 1_000n);
+    expect(known.freeOf(["account", "key"])).toBeNull();
+    known.learn("key", 900n);
 
-    expect(isComfortable()).toBe(true);
+    expect(known.freeOf(["account", "key"])).toBe(900n);
   });
 
-  it("not when the last commit is too long ago", async () => {
+  it("is not believed when the last commit is too long ago", async () => {
     const known = new KnownBalances(1);
     known.learn("account", 1_000n);
 
-    await eventually(() => expect(known.isComfortable(["account"], 1n)).toBe(false));
+    await eventually(() => expect(known.freeOf(["account"])).toBeNull());
   });
 
-  it("only while the key's budget is that large too", async () => {
-    const payer = await payerWith(1_000n, 50n);
-    const withBudget = { payer: { ...payer, hasBudget: true } };
-    await learnBalance(payer, withBudget);
+  it("counts holds that have not been committed yet", async () => {
+    const known = new KnownBalances();
+    known.learn("account", 1_000n);
 
-    expect(open(payer, 5n, withBudget).isComfortable).toBe(true);
-    expect(open(payer, 6n, withBudget).isComfortable).toBe(false);
-  });
+    known.expectHold(["account"], 300n);
+    expect(known.freeOf(["account"])).toBe(700n);
+    known.forgetHold(["account"], 300n);
 
-  it("counting holds that have not been committed yet", async () => {
-    const payer = await payerWith(1_000n);
-    await learnBalance(payer);
-
-    const charges = Array.from({ length: 20 }, () => open(payer, 50n));
-
-    // 1,000 - 50 n >= 500 for the first eleven.
-    expect(charges.map(({ isComfortable }) => isComfortable)).toEqual([...Array(11).fill(true), ...Array(9).fill(false)]);
-    await Promise.all(charges.map(({ held }) => held));
+    expect(known.freeOf(["account"])).toBe(1_000n);
   });
 });
 
-describe("The hold of a caller with plenty", () => {
+describe("A hold of its own", () => {
   it("is committed before the answer is charged, however soon that comes", async () => {
     const payer = await payerWith(1_000n);
     await learnBalance(payer);
@@ -314,7 +288,6 @@ describe("The hold of a caller with plenty", () => {
   it("is reckoned with by those of others who come at the same time, so that nothing is written off", async () => {
     const payer = await payerWith(1_000n);
     await learnBalance(payer);
-    // 11 of them have plenty and do not wait for their holds; of the others 9 are granted one, then there is nothing left.
     const charges = Array.from({ length: 30 }, () => open(payer, 50n));
 
     const outcomes = await Promise.allSettled(
@@ -325,20 +298,8 @@ describe("The hold of a caller with plenty", () => {
     );
 
     const charged = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value.chargedNanocredits] : []));
-    expect(charges.filter(({ isComfortable }) => isComfortable)).toHaveLength(11);
     expect(charged).toEqual(Array(20).fill(50n));
     expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 0n }, held: { pack: 0n } });
-  });
-
-  it("needs no commit to be released at once", async () => {
-    const payer = await payerWith(1_000n);
-    await learnBalance(payer);
-    const before = ledger.batches.length;
-
-    await open(payer, 50n).release();
-
-    expect(ledger.batches.length).toBe(before);
-    expect(open(payer, 100n).isComfortable).toBe(true);
   });
 });
 
@@ -576,7 +537,7 @@ describe("What is committed", () => {
     const [paid, free] = [randomUUID(), randomUUID()];
 
     await open(payer, 10n).release();
-    expect(told).toEqual([]);
+    expect(told.splice(0)).toEqual([["balance", { accountId: payer.accountId }]]);
     await open(payer, 10n, { generationId: paid }).settle(5n, usageRecord());
     await open(payer, 0n, { generationId: free, isFree: true }).settle(0n, usageRecord());
 

@@ -6,8 +6,10 @@ import type pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from "vitest";
 import { NO_USAGE } from "../../../src/lib/usage.js";
 import { HEARTBEAT_DEAD_MS, HEARTBEAT_MS, RECOVERY_SWEEP_MS } from "../../../src/limits.js";
+import { Leases } from "../../../src/services/credits/leases.js";
 import { HoldRecovery } from "../../../src/services/credits/recovery.js";
 import { Settler } from "../../../src/services/credits/settler.js";
+import { createMemoryEvents } from "../../../src/store/events.js";
 import { openSettlementSpool } from "../../../src/store/settlement-spool.js";
 import { createEmptyDir, createTestDatabase, silentLog, type TestDatabase } from "../../support/database.js";
 import { eventually } from "../../support/eventually.js";
@@ -63,7 +65,8 @@ async function createProcess(instanceId: string = randomUUID(), ofAnother?: stri
   const dataDir = ofAnother ?? (await createEmptyDir());
   const ledger = steer(createTestLedger(test.database, { processId }));
   const settler = new Settler({ ledger, spool: await openSettlementSpool(dataDir), log: silentLog });
-  const recovery = new HoldRecovery(test.database, settler, { processId, instanceId }, silentLog);
+  const leases = new Leases({ ledger: ledger.leases, events: createMemoryEvents(silentLog), log: silentLog, isExclusive: false });
+  const recovery = new HoldRecovery(test.database, settler, { ledger: ledger.leases, leases }, { processId, instanceId }, silentLog);
   const process = {
     processId,
     instanceId,

@@ -159,61 +159,6 @@ describe("Group commit", () => {
   });
 });
 
-describe("A hold that is taken back", () => {
-  it("is never committed while it is queued", async () => {
-    const { settler, ledger, committed } = await start();
-    const payer = await payerWith(10n);
-    const isWaiting = ledger.pause();
-    const opening = settler.submit(hold(payer, 1n));
-    await isWaiting;
-    const held = hold(payer, 4n);
-    const holding = settler.submit(held);
-
-    expect(settler.withdrawHold(held.id)).toBe(true);
-    expect(settler.withdrawHold(held.id)).toBe(false);
-    expect(settler.isOpen(held.id)).toBe(false);
-    expect(await holding).toMatchObject({ outcome: "ok" });
-    ledger.resume();
-
-    await opening;
-    expect(committed.map(([{ kind }]) => kind)).toEqual(["hold"]);
-    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 10n }, held: { pack: 1n } });
-  });
-
-  it("stays when its commit has begun, or is over", async () => {
-    const { settler, ledger } = await start();
-    const payer = await payerWith(10n);
-    const isWaiting = ledger.pause();
-    const held = hold(payer, 4n);
-    const holding = settler.submit(held);
-    await isWaiting;
-
-    expect(settler.withdrawHold(held.id)).toBe(false);
-    ledger.resume();
-    await holding;
-    expect(settler.withdrawHold(held.id)).toBe(false);
-
-    expect(await readAccount(pool, payer.accountId)).toMatchObject({ held: { pack: 4n } });
-  });
-
-  it("is told apart from the extension and the settlement of its generation", async () => {
-    const { settler, ledger } = await start();
-    const payer = await payerWith(10n);
-    const held = hold(payer, 4n);
-    await settler.submit(held);
-    const isWaiting = ledger.pause();
-    const opening = settler.submit(hold(payer, 1n));
-    await isWaiting;
-    const settling = settler.submit(settle(held, 3n));
-
-    expect(settler.withdrawHold(held.id)).toBe(false);
-    ledger.resume();
-
-    expect(await settling).toMatchObject({ charged: 3n });
-    await opening;
-  });
-});
-
 describe("A generation", () => {
   it("is open from the moment that its hold is asked for until it is refused, settled or released", async () => {
     const { settler, ledger } = await start();

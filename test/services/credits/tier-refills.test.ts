@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { KnownBalances } from "../../../src/services/credits/known-balances.js";
+import { Leases } from "../../../src/services/credits/leases.js";
 import { TierRefills, Tiers } from "../../../src/services/credits/tiers.js";
 import { createMemoryEvents, type Events } from "../../../src/store/events.js";
 import { type Ledger, LedgerUnavailable } from "../../../src/store/ledger.js";
@@ -50,7 +51,17 @@ afterAll(async () => {
 });
 
 function createRefills(of: Ledger = ledger): TierRefills {
-  return new TierRefills({ tiers: TIERS, ledger: of, database: test.database, known, events, clock: { now: () => now }, log: silentLog });
+  const leases = new Leases({ ledger: of.leases, events, log: silentLog, isExclusive: test.database.isExclusive });
+  return new TierRefills({
+    tiers: TIERS,
+    ledger: of,
+    leases,
+    database: test.database,
+    known,
+    events,
+    clock: { now: () => now },
+    log: silentLog,
+  });
 }
 
 async function accountOf(tier: string | null, resetsAt: string | null = null, balances: Balances = {}): Promise<string> {
@@ -155,8 +166,7 @@ describe("a refill", () => {
     expect(await refills.bringUpToDate(await read(id))).toBe(true);
 
     expect(told).toEqual([id]);
-    expect(known.isComfortable([id], 10n)).toBe(true);
-    expect(known.isComfortable([id], 11n)).toBe(false);
+    expect(known.freeOf([id])).toBe(100n);
     expect(await refills.bringUpToDate(await read(id))).toBe(false);
   });
 

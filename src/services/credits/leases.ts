@@ -1,0 +1,291 @@
+/**
+ * Leases: a process sets a sum of an account's credits aside once, durably, and grants holds out of it in its memory
+ * (docs/decisions/leases.md).
+ *
+ * 1. There is one for each key that asks, or for the account where a session does. It begins with room for LEASE_ESTIMATES holds like the one
+ *    that asks, grows while it is used up within a second, and is never more than a quarter of what is free. Who has less than that allows has none.
+ * 2. What is reserved and what is paid is decided here, at once. The database is told of what is paid with the usage row.
+ * 3. What is not needed is given back after LEASE_IDLE_MS, when anybody asks for it (`lease-wanted`), and when the process stops.
+ * 4. A lease is good as long as its process is: one that has not been able to say that it lives grants nothing out of it.
+ */
+import { LRUCache } from "lru-cache";
+import type { Logger } from "pino";
+import { entriesMax } from "../../lib/bounded.js";
+import { Repeated } from "../../lib/repeated.js";
+import {
+  HEARTBEAT_DEAD_MS,
+  LEASE_ESTIMATES,
+  LEASE_ESTIMATES_LEAST,
+  LEASE_IDLE_MS,
+  LEASE_PAUSE_MS,
+  LEASE_RECALL_MS,
+  LEASE_SWEEP_MS,
+} from "../../limits.js";
+import type { Events } from "../../store/events.js";
+import type { Available, LeaseLedger, LedgerOperation, LedgerOutcome } from "../../store/ledger.js";
+import { Lease, type LeasePayer, Purse } from "./lease.js";
+
+/** Accounts of which it is remembered that their leases were just asked for. */
+const WANTED_MAX = 10_000;
+const WANTED_AGAIN_MS = 100;
+const RECALL_LOOK_MS = 10;
+/** One that is used up as fast as this is made twice as large. */
+const DOUBLED_WITHIN_MS = 1_000;
+
+export interface LeaseDependencies {
+  readonly ledger: LeaseLedger;
+  readonly events: Events;
+  readonly log: Logger;
+  /** No other process can use the database. */
+  readonly isExclusive: boolean;
+}
+
+export class Leases {
+  /** By key, or by account where a session pays. */
+  private readonly byPayer = new Map<string, Lease>();
+  private readonly byId = new Map<string, Lease>();
+  private readonly byAccount = new Map<string, Set<Lease>>();
+  /** Accounts whose leases have paid what is not folded yet. */
+  private readonly unfolded = new Set<string>();
+  private readonly wanted = new LRUCache<string, true>({ ...entriesMax(WANTED_MAX), ttl: WANTED_AGAIN_MS });
+  private readonly sweeping: Repeated;
+  private aliveAt = Date.now();
+  private isClosed = false;
+
+  constructor(private readonly deps: LeaseDependencies) {
+    deps.events.listen("lease-wanted", ({ accountId }) => void this.giveAll(accountId));
+    this.sweeping = new Repeated(() => this.sweep(), deps.log, "leases could not be given back; that is repeated").every(LEASE_SWEEP_MS);
+  }
+
+  /** Generations of this process that are held out of leases. */
+  get openReservations(): number {
+    let count = 0;
+    for (const lease of this.byId.values()) count += lease.reservations;
+    return count;
+  }
+
+  get count(): number {
+    return this.byId.size;
+  }
+
+  get ids(): readonly string[] {
+    return [...this.byId.keys()];
+  }
+
+  /** This process has just said that it lives. */
+  noteAlive(): void {
+    this.aliveAt = Date.now();
+  }
+
+  /** One that holds can be granted out of; null when there is none just now. */
+  find({ accountId, apiKeyId }: LeasePayer): Lease | null {
+    const lease = this.byPayer.get(apiKeyId ?? accountId);
+    if (!lease || this.isClosed) return null;
+    const now = Date.now();
+    if (now < lease.pausedUntil || now - this.aliveAt > HEARTBEAT_DEAD_MS / 2) return null;
+    lease.pausedUntil = 0;
+    return lease;
+  }
+
+  /** Beside the traffic, when more than half of it is used. `amount` is what a hold of it takes. */
+  replenish(lease: Lease, amount: bigint): void {
+    if (lease.turn || lease.free.total * 2n >= lease.roomTaken || Date.now() < lease.restsUntil) return;
+    void this.inTurn(lease, () => this.take(lease, amount));
+  }
+
+  /** Makes a lease or makes it larger, so that it has room for such holds. False: it has not, and what is to be held goes without it. */
+  async acquire(payer: LeasePayer, amount: bigint): Promise<boolean> {
+    const lease = this.byPayer.get(payer.apiKeyId ?? payer.accountId) ?? this.make(payer);
+    const now = Date.now();
+    if (this.isClosed || now < lease.restsUntil || now < lease.pausedUntil || now - this.aliveAt > HEARTBEAT_DEAD_MS / 2) return false;
+    if (lease.free.total >= amount) return true;
+    lease.waiting += amount;
+    try {
+      await (lease.turn ?? this.inTurn(lease, () => this.take(lease, amount)));
+    } finally {
+      lease.waiting -= amount;
+    }
+    return lease.free.total >= amount;
+  }
+
+  /**
+   * Before something is held of the account without a lease. Charges draw the tier first, then crypto: what leases of this process have of them
+   * is given back. Null: they have none.
+   */
+  giveDrawnFirst(accountId: string): Promise<unknown> | null {
+    const drawnFirst = [...(this.byAccount.get(accountId) ?? [])].filter(({ free }) => free.tier > 0n || free.crypto > 0n);
+    return drawnFirst.length === 0 ? null : Promise.all(drawnFirst.map((lease) => this.give(lease)));
+  }
+
+  /** Somebody is refused what leases of the account may have: every process gives back what it does not need. */
+  want(accountId: string): void {
+    if (this.wanted.has(accountId)) return;
+    this.wanted.set(accountId, true);
+    this.deps.events.publish("lease-wanted", { accountId });
+  }
+
+  /** As `want`; resolves when it has been given back, or after a bounded time. */
+  async recall(accountId: string): Promise<void> {
+    const { ledger, events, isExclusive } = this.deps;
+    if (isExclusive) return this.giveAll(accountId);
+    const { count, at } = await ledger.countOthers(accountId, null);
+    if (count === 0) return this.giveAll(accountId);
+    events.publish("lease-wanted", { accountId });
+    await this.giveAll(accountId);
+    const until = Date.now() + LEASE_RECALL_MS;
+    while (Date.now() < until && (await ledger.countOthers(accountId, at)).count > 0) {
+      await new Promise((resolve) => setTimeout(resolve, RECALL_LOOK_MS));
+    }
+  }
+
+  /** What leases of these accounts have paid leaves the accounts' buckets and the keys' budgets. Before either is read. False: they had paid nothing. */
+  async fold(accountIds: readonly string[]): Promise<boolean> {
+    const { ledger, isExclusive } = this.deps;
+    const due = isExclusive ? accountIds.filter((id) => this.unfolded.has(id)) : accountIds;
+    if (due.length === 0) return false;
+    for (const id of due) this.unfolded.delete(id);
+    try {
+      return await ledger.fold(due);
+    } catch (error) {
+      for (const id of due) this.unfolded.add(id);
+      throw error;
+    }
+  }
+
+  /** What of an account's held credits no generation has reserved, in any process. */
+  async unreservedOf(accountId: string): Promise<bigint> {
+    const own = [...(this.byAccount.get(accountId) ?? [])];
+    if (this.deps.isExclusive) return own.reduce((total, { free, unconfirmed }) => total + free.total + unconfirmed.total, 0n);
+    const reserved = own.reduce((total, lease) => total + lease.reserved.total, 0n);
+    const left = await this.deps.ledger.left(accountId);
+    return left > reserved ? left - reserved : 0n;
+  }
+
+  /** Of a key's held credits, or of what a session holds. */
+  freeOf({ accountId, apiKeyId }: LeasePayer): bigint {
+    return this.byPayer.get(apiKeyId ?? accountId)?.free.total ?? 0n;
+  }
+
+  /** Told of every operation that was committed. */
+  committed(operation: LedgerOperation, outcome: LedgerOutcome): void {
+    if ((operation.kind !== "settle" && operation.kind !== "move") || operation.lease === undefined) return;
+    if (operation.kind === "settle") this.unfolded.add(operation.accountId);
+    const lease = this.byId.get(operation.lease.leaseId);
+    if (!lease) return;
+    lease.unconfirmed.subtract(operation.lease);
+    lease.reservations -= 1;
+    if (!outcome.isLeaseLost) return;
+    this.deps.log.warn(
+      { leaseId: lease.id, accountId: operation.accountId },
+      "a lease is gone from the database; its work goes on without it",
+    );
+    lease.free = new Purse();
+    this.forget(lease);
+  }
+
+  /** Gives back what nobody needs any more. What is still reserved is found by whoever recovers this process's holds. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await this.sweeping.close();
+    await Promise.all([...this.byId.values()].map((lease) => this.give(lease)));
+  }
+
+  private make(payer: LeasePayer): Lease {
+    const lease = new Lease({ accountId: payer.accountId, apiKeyId: payer.apiKeyId }, (spare) => void this.give(spare));
+    this.byPayer.set(payer.apiKeyId ?? payer.accountId, lease);
+    this.byId.set(lease.id, lease);
+    const ofAccount = this.byAccount.get(payer.accountId) ?? new Set();
+    this.byAccount.set(payer.accountId, ofAccount.add(lease));
+    return lease;
+  }
+
+  private forget(lease: Lease): void {
+    const { accountId, apiKeyId } = lease.payer;
+    lease.isForgotten = true;
+    lease.isThere = false;
+    this.byId.delete(lease.id);
+    if (this.byPayer.get(apiKeyId ?? accountId) === lease) this.byPayer.delete(apiKeyId ?? accountId);
+    const ofAccount = this.byAccount.get(accountId);
+    ofAccount?.delete(lease);
+    if (ofAccount?.size === 0) this.byAccount.delete(accountId);
+  }
+
+  /** One statement at a time about a lease: what each says is relative to what the one before has left. */
+  private inTurn(lease: Lease, work: () => Promise<void>): Promise<void> {
+    const turn = (lease.turn ?? Promise.resolve()).then(work).catch((error: unknown) => {
+      // What the database has made of it is found out when the lease is given back.
+      this.deps.log.warn({ err: error, leaseId: lease.id }, "a lease could not be changed");
+      lease.restsUntil = Date.now() + LEASE_PAUSE_MS;
+    });
+    const done = turn.finally(() => {
+      if (lease.turn === done) lease.turn = null;
+    });
+    lease.turn = done;
+    return done;
+  }
+
+  private async take(lease: Lease, amount: bigint): Promise<void> {
+    if (lease.isForgotten) return;
+    const now = Date.now();
+    const isHot = now - lease.takenAt < DOUBLED_WITHIN_MS;
+    const wasThere = lease.isThere;
+    lease.room = largest(isHot ? lease.room * 2n : lease.room, amount * LEASE_ESTIMATES, lease.waiting * 2n);
+    lease.takenAt = now;
+    lease.usedAt = now;
+    lease.isThere = true;
+    const { accountId, apiKeyId } = lease.payer;
+    const inUse = lease.reserved.total + lease.unconfirmed.total;
+    const least = inUse + amount * LEASE_ESTIMATES_LEAST;
+    const { granted, ...available } = await this.deps.ledger.take({ id: lease.id, accountId, apiKeyId, target: inUse + lease.room, least });
+    lease.free.add(granted);
+    lease.outside = leastOf(available);
+    lease.roomTaken = lease.free.total;
+    const isGranted = granted.tier + granted.crypto + granted.pack > 0n;
+    lease.isThere = wasThere || isGranted;
+    if (!isGranted) lease.restsUntil = now + LEASE_PAUSE_MS;
+  }
+
+  private async giveAll(accountId: string): Promise<void> {
+    const pausedUntil = Date.now() + LEASE_PAUSE_MS;
+    const leases = [...(this.byAccount.get(accountId) ?? [])];
+    for (const lease of leases) lease.pausedUntil = pausedUntil;
+    await Promise.all(leases.map((lease) => this.give(lease)));
+  }
+
+  private give(lease: Lease): Promise<void> {
+    if (lease.isGiving && lease.turn) return lease.turn;
+    lease.isGiving = true;
+    return this.inTurn(lease, async () => {
+      lease.isGiving = false;
+      if (lease.isForgotten) return;
+      const needed = new Purse();
+      needed.add(lease.reserved);
+      needed.add(lease.unconfirmed);
+      lease.free = new Purse();
+      if (lease.isThere) {
+        const available = await this.deps.ledger.give(lease.id, needed);
+        if (available) lease.outside = leastOf(available);
+        // Who waits for it is told of nothing else.
+        if (lease.pausedUntil > 0) this.deps.events.publish("balance-changed", { accountId: lease.payer.accountId });
+      }
+      lease.isThere = needed.total > 0n;
+      if (!lease.isThere && Date.now() >= lease.pausedUntil) this.forget(lease);
+    });
+  }
+
+  private async sweep(): Promise<void> {
+    const now = Date.now();
+    const idle = [...this.byId.values()].filter((lease) => now - lease.usedAt >= LEASE_IDLE_MS && now >= lease.restsUntil && !lease.turn);
+    // One that is needed still is given back again only when there is something to give.
+    await Promise.all(idle.map((lease) => (lease.free.total > 0n || lease.reserved.total === 0n ? this.give(lease) : undefined)));
+  }
+}
+
+/** What account and key can both hold. */
+function leastOf({ available, keyAvailable }: Available): bigint {
+  return keyAvailable === null || available < keyAvailable ? available : keyAvailable;
+}
+
+function largest(first: bigint, ...others: readonly bigint[]): bigint {
+  return others.reduce((most, other) => (other > most ? other : most), first);
+}

@@ -1,0 +1,63 @@
+/**
+ * A statement of the ledger, which answers in time or counts as asked of a database that is away; and its parameters, column by column, as
+ * PostgreSQL's array literals: the driver takes longer to write them.
+ */
+import pg from "pg";
+import { NO_USAGE, USAGE_KINDS, type UsageQuantities } from "../lib/usage.js";
+import { LedgerUnavailable } from "./ledger.js";
+
+/** Of values that need no quotes: numbers, booleans, UUIDs, enum labels, timestamps, and what `quote` has made. */
+export function toArray<Item>(items: readonly Item[], element: (item: Item) => string | number | boolean | bigint | null): string {
+  let literal = "{";
+  for (const item of items) literal += (literal.length === 1 ? "" : ",") + (element(item) ?? "NULL");
+  return `${literal}}`;
+}
+
+export function quote(text: string | null): string {
+  return text === null ? "NULL" : `"${/["\\]/.test(text) ? text.replace(/["\\]/g, "\\$&") : text}"`;
+}
+
+export function quantities(usage: UsageQuantities): string {
+  return `{${USAGE_KINDS.map((kind) => usage[kind]).join(",")}}`;
+}
+
+export const NO_QUANTITIES = quantities(NO_USAGE);
+
+/**
+ * A connection that does not answer in time is destroyed, not returned: the statement may still be running on it, and a
+ * late answer must not reach the next flush.
+ */
+export async function queryWithin<Row extends pg.QueryResultRow>(
+  pool: pg.Pool,
+  statement: pg.QueryConfig,
+  timeoutMs: number,
+): Promise<readonly Row[]> {
+  let timer: NodeJS.Timeout | undefined;
+  let client: pg.PoolClient | undefined;
+  const deadline = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new LedgerUnavailable(`The database did not answer within ${timeoutMs} ms`)), timeoutMs);
+  });
+  let failure: Error | undefined;
+  const connecting = pool.connect();
+  try {
+    client = await Promise.race([connecting, deadline]);
+    const result = await Promise.race([client.query<Row>(statement), deadline]);
+    return result.rows;
+  } catch (error) {
+    failure = error instanceof Error ? error : new Error(String(error));
+    if (isBatchFault(error)) throw error;
+    throw error instanceof LedgerUnavailable ? error : new LedgerUnavailable("The database is away", { cause: error });
+  } finally {
+    clearTimeout(timer);
+    if (client) client.release(failure && !isBatchFault(failure) ? failure : undefined);
+    else connecting.then((late) => late.release(true)).catch(() => undefined);
+  }
+}
+
+/**
+ * SQLSTATE classes that condemn the statement itself. Everything else (connections 08, shutdown 57, resources 53,
+ * serialisation 40, system 58, and errors without a SQLSTATE) passes when the database is back.
+ */
+function isBatchFault(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /^(?:22|23|42|P0|XX)/.test(error.code ?? "");
+}

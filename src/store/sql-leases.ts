@@ -1,0 +1,163 @@
+/** Leases in the database (docs/decisions/leases.md). What is paid out of one is decided by the process whose lease it is. */
+import type pg from "pg";
+import type {
+  Available,
+  BucketName,
+  Buckets,
+  LeaseLedger,
+  LedgerOperation,
+  LedgerOptions,
+  LedgerRecord,
+  MoveOperation,
+  SettleOperation,
+} from "./ledger.js";
+import { quantities, queryWithin, quote, toArray } from "./ledger-statement.js";
+
+/** A settlement that a lease pays for. */
+export type LeasedSettlement = SettleOperation & { readonly lease: NonNullable<SettleOperation["lease"]> };
+
+export function isLeasedSettlement(operation: LedgerOperation): operation is LeasedSettlement {
+  return operation.kind === "settle" && operation.lease !== undefined;
+}
+
+/** Why a settlement was not written: its lease is gone, or it was written before, as this. */
+export type Unspent =
+  | { readonly isLeaseLost: true }
+  | { readonly isLeaseLost: false; readonly charged: bigint; readonly meterSource: BucketName };
+
+export interface SqlLeases extends LeaseLedger {
+  /** One transaction. Those that were not written, by their generation's id. */
+  spend(settlements: readonly LeasedSettlement[]): Promise<ReadonlyMap<string, Unspent>>;
+  /** One transaction. The ids of those whose lease is gone. */
+  move(operations: readonly MoveOperation[]): Promise<ReadonlySet<string>>;
+}
+
+const SPEND_TYPES = [
+  ...["uuid[]", "uuid[]", "bigint[]", "bigint[]", "bigint[]", '"Bucket"[]', "timestamptz[]", "text[]", '"ApiKeyType"[]', '"Modality"[]'],
+  ...["text[]", "text[]", "integer[]", "integer[]", "integer[]", '"UsageStatus"[]', '"UsageSource"[]', "uuid[]"],
+];
+const MOVE_TYPES = ["uuid", "integer", "uuid[]", "uuid[]", "boolean[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]", "text[]"];
+const SPEND = call("credit_spend", SPEND_TYPES);
+const MOVE = call("credit_move", MOVE_TYPES);
+const TAKE = call("credit_lease_take", ["uuid", "uuid", "uuid", "uuid", "bigint", "bigint", "boolean"]);
+const GIVE = call("credit_lease_give", ["uuid", "bigint", "bigint", "bigint"]);
+const COUNT_OTHERS = `
+  SELECT now()::text AS at, count(l.id)::integer AS count FROM (SELECT 1) one
+  LEFT JOIN credit_lease l ON l.account_id = $1::uuid AND l.process_id <> $2::uuid AND l.sized_at < coalesce($3::timestamptz, now())`;
+const LEFT = `
+  SELECT coalesce(sum(tier_nanocredits + crypto_nanocredits + pack_nanocredits), 0)::bigint AS left FROM credit_lease WHERE account_id = $1::uuid`;
+
+interface AvailableRow {
+  readonly available: string;
+  readonly key_available: string | null;
+}
+
+export function createLeaseLedger(pool: pg.Pool, options: LedgerOptions): SqlLeases {
+  const { processId, holdSeconds, timeoutMs, freeSpendCap } = options;
+  const ask = <Row extends pg.QueryResultRow>(text: string, values: unknown[], name?: string): Promise<readonly Row[]> =>
+    queryWithin<Row>(pool, { text, values, ...(name !== undefined && options.isPrepared && { name }) }, timeoutMs);
+  return {
+    async take({ id, accountId, apiKeyId, target, least }) {
+      const values = [id, processId, accountId, apiKeyId, target.toString(), least.toString(), freeSpendCap !== null];
+      const [row] = await ask<AvailableRow & Record<BucketName, string>>(TAKE, values, "credit_lease_take");
+      if (!row) throw new Error("The ledger answered nothing");
+      const granted = { tier: BigInt(row.tier), crypto: BigInt(row.crypto), pack: BigInt(row.pack) };
+      return { granted, ...toAvailable(row) };
+    },
+    async give(leaseId, { tier, crypto, pack }) {
+      const [row] = await ask<AvailableRow>(GIVE, [leaseId, tier.toString(), crypto.toString(), pack.toString()]);
+      return row ? toAvailable(row) : null;
+    },
+    async fold(accountIds) {
+      const [row] = await ask<{ folded: boolean }>(
+        "SELECT credit_fold($1::uuid[]) AS folded",
+        [`{${accountIds.join(",")}}`],
+        "credit_fold",
+      );
+      return row?.folded ?? false;
+    },
+    async left(accountId) {
+      const [row] = await ask<{ left: string }>(LEFT, [accountId]);
+      return BigInt(row?.left ?? 0);
+    },
+    async reclaim(known, deadAfterSeconds) {
+      const values = [processId, `{${known.join(",")}}`, deadAfterSeconds];
+      const [row] = await ask<{ gone: number }>("SELECT credit_lease_reclaim($1::uuid, $2::uuid[], $3::integer) AS gone", values);
+      return row?.gone ?? 0;
+    },
+    async countOthers(accountId, since) {
+      const [row] = await ask<{ count: number; at: string }>(COUNT_OTHERS, [accountId, processId, since]);
+      return row ?? { count: 0, at: "" };
+    },
+    async spend(settlements) {
+      const rows = await ask<{ id: string; charged: string | null; meter_source: BucketName }>(
+        SPEND,
+        toSpendParameters(settlements),
+        "credit_spend",
+      );
+      return new Map(rows.map((row): [string, Unspent] => [row.id, toUnspent(row.charged, row.meter_source)]));
+    },
+    async move(operations) {
+      const values = [processId, holdSeconds, ...toMoveParameters(operations)];
+      const rows = await ask<{ id: string }>(MOVE, values, "credit_move");
+      return new Set(rows.map(({ id }) => id));
+    },
+  };
+}
+
+/** The bucket that pays the most. */
+export function mostOf({ tier, crypto, pack }: Buckets): BucketName {
+  if (tier >= crypto && tier >= pack) return "tier";
+  return crypto >= pack ? "crypto" : "pack";
+}
+
+function call(name: string, types: readonly string[]): string {
+  return `SELECT * FROM ${name}(${types.map((type, index) => `$${index + 1}::${type}`).join(", ")})`;
+}
+
+/** In the order of the function's parameters. */
+function toSpendParameters(settlements: readonly LeasedSettlement[]): unknown[] {
+  const ofLease = (read: (lease: LeasedSettlement["lease"]) => string | bigint) => toArray(settlements, ({ lease }) => read(lease));
+  const ofRecord = (read: (record: LedgerRecord) => string | number | null) => toArray(settlements, ({ record }) => read(record));
+  return [
+    ofLease(({ leaseId }) => leaseId),
+    toArray(settlements, ({ id }) => id),
+    ofLease(({ tier }) => tier),
+    ofLease(({ crypto }) => crypto),
+    ofLease(({ pack }) => pack),
+    ofLease(mostOf),
+    ofRecord(({ timestamp }) => timestamp),
+    ofRecord(({ apiKeyName }) => quote(apiKeyName)),
+    ofRecord(({ apiKeyType }) => apiKeyType),
+    ofRecord(({ modality }) => modality),
+    ofRecord(({ model }) => quote(model)),
+    ofRecord(({ modelUsed }) => quote(modelUsed)),
+    ofRecord(({ usage }) => quantities(usage)),
+    ofRecord(({ responseTimeMs }) => responseTimeMs),
+    ofRecord(({ timeToFirstTokenMs }) => timeToFirstTokenMs),
+    ofRecord(({ status }) => status),
+    ofRecord(({ usageSource }) => usageSource),
+    ofRecord(({ parentRequestId }) => parentRequestId),
+  ];
+}
+
+function toMoveParameters(operations: readonly MoveOperation[]): unknown[] {
+  return [
+    toArray(operations, ({ lease }) => lease.leaseId),
+    toArray(operations, ({ id }) => id),
+    toArray(operations, ({ paidOnly }) => paidOnly),
+    toArray(operations, ({ lease }) => lease.tier),
+    toArray(operations, ({ lease }) => lease.crypto),
+    toArray(operations, ({ lease }) => lease.pack),
+    toArray(operations, ({ metered }) => metered),
+    toArray(operations, ({ record }) => quote(JSON.stringify(record))),
+  ];
+}
+
+function toUnspent(charged: string | null, meterSource: BucketName): Unspent {
+  return charged === null ? { isLeaseLost: true } : { isLeaseLost: false, charged: BigInt(charged), meterSource };
+}
+
+function toAvailable({ available, key_available: keyAvailable }: AvailableRow): Available {
+  return { available: BigInt(available), keyAvailable: keyAvailable === null ? null : BigInt(keyAvailable) };
+}

@@ -1,0 +1,188 @@
+/**
+ * The ledger in the database: each method is one of the migrations' SQL functions. A batch is committed by at most three of them side by side:
+ * `credit_spend` settles what leases pay for, `credit_move` makes holds of what is leased, `credit_flush` does everything else.
+ */
+import type pg from "pg";
+import {
+  type BucketName,
+  isSettlement,
+  type Ledger,
+  type LedgerOperation,
+  type LedgerOptions,
+  type LedgerOutcome,
+  type LedgerOutcomeName,
+  type LedgerRecord,
+  type MoveOperation,
+  type TierOutcome,
+} from "./ledger.js";
+import { NO_QUANTITIES, quantities, queryWithin, quote, toArray } from "./ledger-statement.js";
+import { createLeaseLedger, isLeasedSettlement, type LeasedSettlement, mostOf, type Unspent } from "./sql-leases.js";
+
+interface OutcomeRow {
+  readonly outcome: LedgerOutcomeName;
+  readonly is_contended: boolean;
+  readonly charged: string;
+  readonly written_off: string;
+  readonly meter_source: BucketName | null;
+  readonly available: string;
+  readonly key_available: string | null;
+}
+
+const PARAMETER_TYPES = [
+  ...["uuid", "integer", "text[]", "uuid[]", "uuid[]", "uuid[]", "bigint[]", "boolean[]", "bigint[]", "text[]"],
+  ...["timestamptz[]", "text[]", '"ApiKeyType"[]', '"Modality"[]', "text[]", "text[]", "integer[]", "integer[]", "integer[]"],
+  ...['"UsageStatus"[]', '"UsageSource"[]', "uuid[]", "bigint"],
+];
+const FLUSH_TEXT = `SELECT * FROM credit_flush(${PARAMETER_TYPES.map((type, index) => `$${index + 1}::${type}`).join(", ")})`;
+
+interface TierRow extends Omit<TierOutcome, "change" | "available" | "resetsAt"> {
+  readonly change: string;
+  readonly resets_at: Date | null;
+  readonly available: string;
+}
+
+const REFILL_TEXT = "SELECT * FROM credit_refill($1::uuid, $2::uuid, $3::text, $4::bigint, $5::timestamptz, $6::timestamptz)";
+const SET_TIER_TEXT = "SELECT * FROM credit_set_tier($1::uuid, $2::uuid, $3::text, $4::bigint, $5::timestamptz)";
+
+export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
+  const changeTier = async (text: string, values: readonly unknown[]): Promise<TierOutcome> => {
+    const [row] = await queryWithin<TierRow>(pool, { text, values: [...values] }, options.timeoutMs);
+    if (!row) throw new Error("The ledger answered nothing");
+    const { outcome, change, tier, resets_at: resetsAt, available } = row;
+    return { outcome, change: BigInt(change), tier, resetsAt, available: BigInt(available) };
+  };
+  const leases = createLeaseLedger(pool, options);
+
+  const flushExact = async (operations: readonly LedgerOperation[]): Promise<LedgerOutcome[]> => {
+    const values = toParameters(operations, options);
+    const statement = { text: FLUSH_TEXT, values, ...(options.isPrepared && { name: "credit_flush" }) };
+    const rows = await queryWithin<OutcomeRow>(pool, statement, options.timeoutMs);
+    return rows.map(fromRow);
+  };
+
+  const spend = async (settlements: readonly LeasedSettlement[]): Promise<LedgerOutcome[]> => {
+    const unspent = await leases.spend(settlements);
+    const outcomes = settlements.map((settlement) => leasedOutcome(settlement, unspent.get(settlement.id)));
+    return unspent.size === 0
+      ? outcomes
+      : withoutLease(settlements, outcomes, (lost) => flushExact(lost.map(({ lease: _, ...rest }) => rest)));
+  };
+
+  const move = async (operations: readonly MoveOperation[]): Promise<LedgerOutcome[]> => {
+    const lost = await leases.move(operations);
+    const outcomes = operations.map(({ id }): LedgerOutcome => (lost.has(id) ? LEASE_LOST : MOVED));
+    return lost.size === 0
+      ? outcomes
+      : withoutLease(operations, outcomes, (those) => flushExact(those.map((each) => ({ ...each, kind: "hold" }))));
+  };
+
+  return {
+    async flush(operations) {
+      const spent = operations.filter(isLeasedSettlement);
+      if (spent.length === operations.length && spent.length > 0) return spend(spent);
+      const moved = operations.filter((operation) => operation.kind === "move");
+      if (spent.length + moved.length === 0) return flushExact(operations);
+      const exact = operations.filter((operation) => operation.kind !== "move" && !isLeasedSettlement(operation));
+      const parts = await Promise.allSettled([
+        spent.length === 0 ? [] : spend(spent),
+        moved.length === 0 ? [] : move(moved),
+        exact.length === 0 ? [] : flushExact(exact),
+      ]);
+      const [ofSpent = [], ofMoved = [], ofExact = []] = parts.map((part) => {
+        // Whatever of it was committed is a duplicate when the batch is repeated.
+        if (part.status === "rejected") throw part.reason;
+        return part.value;
+      });
+      const queues = { spent: ofSpent.values(), moved: ofMoved.values(), exact: ofExact.values() };
+      return operations.map((operation) => {
+        const queue = operation.kind === "move" ? queues.moved : isLeasedSettlement(operation) ? queues.spent : queues.exact;
+        return queue.next().value as LedgerOutcome;
+      });
+    },
+    leases,
+    async grant({ id, accountId, bucket, amount, note }) {
+      const text = `SELECT credit_grant($1::uuid, $2::uuid, $3::"Bucket", $4::bigint, $5::text) AS granted`;
+      const values = [id, accountId, bucket, amount.toString(), note];
+      const [row] = await queryWithin<{ granted: boolean }>(pool, { text, values }, options.timeoutMs);
+      return row?.granted ?? false;
+    },
+    refill({ id, accountId, tier, amount, asOf, nextReset }) {
+      return changeTier(REFILL_TEXT, [id, accountId, tier, amount.toString(), asOf.toISOString(), nextReset?.toISOString() ?? null]);
+    },
+    setTier({ id, accountId, tier, amount, nextReset }) {
+      return changeTier(SET_TIER_TEXT, [id, accountId, tier, amount.toString(), nextReset?.toISOString() ?? null]);
+    },
+  };
+}
+
+/** Column by column, in the order of the function's parameters. */
+function toParameters(operations: readonly LedgerOperation[], options: LedgerOptions): unknown[] {
+  /** Of values that need no quotes: numbers, booleans, UUIDs, enum labels, timestamps. */
+  const plain = (read: (operation: LedgerOperation) => string | number | boolean | null) =>
+    toArray(operations, (operation) => read(operation) ?? "NULL");
+  const text = (read: (operation: LedgerOperation) => string | null) => toArray(operations, (operation) => quote(read(operation)));
+  const settled = (read: (record: LedgerRecord) => string | number | null) =>
+    plain((operation) => (isSettlement(operation) ? read(operation.record) : null));
+  const settledText = (read: (record: LedgerRecord) => string | null) =>
+    text((operation) => (isSettlement(operation) ? read(operation.record) : null));
+  return [
+    options.processId,
+    options.holdSeconds,
+    plain((operation) => operation.kind),
+    plain((operation) => operation.id),
+    plain((operation) => operation.accountId),
+    plain((operation) => operation.apiKeyId),
+    plain((operation) => (operation.kind === "release" ? 0 : operation.amount.toString())),
+    plain((operation) => operation.kind !== "release" && operation.paidOnly),
+    plain((operation) => (operation.kind === "extend" ? operation.metered.toString() : null)),
+    text((operation) => (operation.kind === "hold" || operation.kind === "extend" ? JSON.stringify(operation.record) : null)),
+    settled((record) => record.timestamp),
+    settledText((record) => record.apiKeyName),
+    settled((record) => record.apiKeyType),
+    settled((record) => record.modality),
+    settledText((record) => record.model),
+    settledText((record) => record.modelUsed),
+    toArray(operations, (operation) => (isSettlement(operation) ? quantities(operation.record.usage) : NO_QUANTITIES)),
+    settled((record) => record.responseTimeMs),
+    settled((record) => record.timeToFirstTokenMs),
+    settled((record) => record.status),
+    settled((record) => record.usageSource),
+    settled((record) => record.parentRequestId),
+    options.freeSpendCap?.toString() ?? null,
+  ];
+}
+
+const NOTHING_TOLD = { isContended: false, writtenOff: 0n, available: 0n, keyAvailable: null, isLeased: true } as const;
+const MOVED: LedgerOutcome = { ...NOTHING_TOLD, outcome: "ok", charged: 0n, meterSource: null };
+/** Stands for what is found out without the lease. */
+const LEASE_LOST: LedgerOutcome = { ...MOVED, isLeaseLost: true };
+
+function leasedOutcome({ amount, lease }: LeasedSettlement, unspent: Unspent | undefined): LedgerOutcome {
+  if (unspent === undefined) return { ...NOTHING_TOLD, outcome: "ok", charged: amount, meterSource: mostOf(lease) };
+  if (unspent.isLeaseLost) return LEASE_LOST;
+  return { ...NOTHING_TOLD, outcome: "duplicate", charged: unspent.charged, meterSource: unspent.meterSource };
+}
+
+/** The outcomes, and in the place of those whose lease is gone what comes of `retry`. */
+async function withoutLease<Operation extends LedgerOperation>(
+  operations: readonly Operation[],
+  outcomes: readonly LedgerOutcome[],
+  retry: (lost: readonly Operation[]) => Promise<readonly LedgerOutcome[]>,
+): Promise<LedgerOutcome[]> {
+  const lost = operations.filter((_, index) => outcomes[index] === LEASE_LOST);
+  if (lost.length === 0) return [...outcomes];
+  const found = (await retry(lost)).values();
+  return outcomes.map((outcome) => (outcome === LEASE_LOST ? { ...(found.next().value as LedgerOutcome), isLeaseLost: true } : outcome));
+}
+
+function fromRow(row: OutcomeRow): LedgerOutcome {
+  return {
+    outcome: row.outcome,
+    isContended: row.is_contended,
+    charged: BigInt(row.charged),
+    writtenOff: BigInt(row.written_off),
+    meterSource: row.meter_source,
+    available: BigInt(row.available),
+    keyAvailable: row.key_available === null ? null : BigInt(row.key_available),
+  };
+}

@@ -1,0 +1,68 @@
+/** The money side of one of several processes on one database: what opens, leases, settles and recovers. */
+import { randomUUID } from "node:crypto";
+import { rm } from "node:fs/promises";
+import { Credits, createCommitListener } from "../../src/services/credits/credits.js";
+import { KnownBalances } from "../../src/services/credits/known-balances.js";
+import { Leases } from "../../src/services/credits/leases.js";
+import { HoldRecovery } from "../../src/services/credits/recovery.js";
+import { RefusedFunds } from "../../src/services/credits/refused-funds.js";
+import { Settler } from "../../src/services/credits/settler.js";
+import type { Database } from "../../src/store/database.js";
+import { createMemoryEvents, type Events } from "../../src/store/events.js";
+import { openSettlementSpool } from "../../src/store/settlement-spool.js";
+import { createEmptyDir, silentLog } from "./database.js";
+import { createTestLedger } from "./ledger.js";
+import { type SteeredLedger, steer } from "./steered-ledger.js";
+
+export interface MoneyProcess {
+  readonly processId: string;
+  readonly ledger: SteeredLedger;
+  readonly settler: Settler;
+  readonly leases: Leases;
+  readonly credits: Credits;
+  readonly recovery: HoldRecovery;
+  /** Its flushes and leases reach nobody any more, and it counts as dead at once. */
+  crash(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Processes of one database hear each other at once. */
+const buses = new WeakMap<Database, Events>();
+
+export async function createMoneyProcess(database: Database, contendedHoldWaitMs = 20_000): Promise<MoneyProcess> {
+  const events = buses.get(database) ?? createMemoryEvents(silentLog);
+  buses.set(database, events);
+  const processId = randomUUID();
+  const dataDir = await createEmptyDir();
+  const ledger = steer(createTestLedger(database, { processId }));
+  const known = new KnownBalances();
+  const leases = new Leases({ ledger: ledger.leases, events, log: silentLog, isExclusive: false });
+  const settler = new Settler({
+    ...{ ledger, spool: await openSettlementSpool(dataDir), log: silentLog, events, contendedHoldWaitMs },
+    onCommitted: createCommitListener(known, events, undefined, leases),
+    onContended: (accountId) => leases.want(accountId),
+  });
+  const recovery = new HoldRecovery(
+    database,
+    settler,
+    { ledger: ledger.leases, leases },
+    { processId, instanceId: randomUUID() },
+    silentLog,
+  );
+  await recovery.start();
+  const credits = new Credits(settler, known, { refillIfDue: () => null }, new RefusedFunds(database), leases);
+  const end = async () => {
+    await settler.close();
+    await leases.close();
+    await recovery.stop();
+    await rm(dataDir, { recursive: true });
+  };
+  return {
+    ...{ processId, ledger, settler, leases, credits, recovery },
+    crash: async () => {
+      ledger.lose("network");
+      await end();
+    },
+    close: end,
+  };
+}
