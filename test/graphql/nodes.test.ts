@@ -1,5 +1,7 @@
+import { isNonNullType, isObjectType } from "graphql";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseGlobalId, toGlobalId } from "../../src/graphql/global-ids.js";
+import { schema } from "../../src/graphql/schema.js";
 import {
   ChatReceiptDocument,
   CreateApiKeyDocument,
@@ -12,6 +14,8 @@ import {
 import { createTestApp, type TestApp } from "../support/app.js";
 import { codes, execute, executeText, ok } from "./client.js";
 
+const NOBODY = "00000000-0000-4000-8000-000000000000";
+
 let app: TestApp;
 
 beforeAll(async () => {
@@ -21,6 +25,16 @@ beforeAll(async () => {
 afterAll(async () => {
   await app.close();
 });
+
+/** Every list with pages, below me and at the root, but that of keys. */
+function pagedFields() {
+  return ["Account", "Query"].flatMap((typeName) => {
+    const type = schema.getType(typeName);
+    const fields = isObjectType(type) ? Object.values(type.getFields()) : [];
+    const paged = fields.filter(({ name, args }) => name !== "apiKeys" && args.some((arg) => arg.name === "after"));
+    return paged.map(({ name, args }) => ({ name, args, isMine: typeName === "Account" }));
+  });
+}
 
 async function createKey(name: string) {
   return ok(await execute(app, CreateApiKeyDocument, { input: { name } })).createApiKey;
@@ -114,6 +128,24 @@ describe("a connection", () => {
     expect(end).toMatchObject({ totalCount: ids.length, pageInfo: { hasNextPage: false, hasPreviousPage: true } });
     expect(before?.nodes.map(({ restId }) => restId)).toEqual(ids.slice(-4, -2));
     expect(before?.pageInfo.hasNextPage).toBe(true);
+  });
+
+  it("refuses a cursor of another list, wherever there are pages", async () => {
+    await createKey("of the list of keys");
+    const [keys, others] = [ok(await execute(app, MyApiKeysFromEndDocument, { last: 1 })).me.apiKeys?.pageInfo.startCursor, pagedFields()];
+    const given: Readonly<Record<string, string>> = { endpointId: NOBODY, tag: "any" };
+    const askedFor = others.map(({ name, args }) => {
+      const required = args.flatMap((arg) => (isNonNullType(arg.type) && given[arg.name] ? [`${arg.name}: "${given[arg.name]}"`] : []));
+      return `${name}(${[...required, `after: "${keys}"`].join(", ")}) { totalCount }`;
+    });
+    const answers = await Promise.all(
+      askedFor.map((text, index) => executeText(app, { query: others[index]?.isMine ? `{ me { ${text} } }` : `{ ${text} }` })),
+    );
+
+    expect(others.length).toBeGreaterThan(8);
+    expect(answers.map(({ errors }) => [errors?.[0]?.path?.at(-1), errors?.[0]?.extensions.code, errors?.[0]?.extensions.param])).toEqual(
+      others.map(({ name }) => [name, "BAD_REQUEST", "after"]),
+    );
   });
 
   it("refuses a cursor of another list, and both ends at once", async () => {

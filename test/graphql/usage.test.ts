@@ -19,7 +19,7 @@ import { createStranger, createUsage } from "../rest/seed.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatCompletion } from "../support/openai-bodies.js";
 import { errorReply, json } from "../support/upstream-replies.js";
-import { codes, execute, ok } from "./client.js";
+import { type Answer, codes, execute, executeText, ok } from "./client.js";
 
 const AT = new Date(Date.now() - 3 * 3_600_000);
 
@@ -201,6 +201,10 @@ describe("the summary of usage", () => {
       [{ groupBy: ["HOUR", "DAY"] }, "groupBy"],
       [{ groupBy: ["KEY", "KEY"] }, "groupBy"],
       [{ first: 0 }, "first"],
+      [{ filter: { from: daysAgo(1), to: daysAgo(2) } }, "from"],
+      [{ filter: { modelIds: [toGlobalId("ApiKey", key.id)] } }, "modelIds.0"],
+      [{ filter: { apiKeyIds: Array.from({ length: 101 }, () => key.id) } }, "apiKeyIds"],
+      [{ filter: { minCost: "-1" } }, "minCost"],
     ] as const) {
       const { errors } = await execute(app, UsageSummaryDocument, variables as UsageSummaryQueryVariables);
       expect(
@@ -208,6 +212,62 @@ describe("the summary of usage", () => {
         JSON.stringify(variables),
       ).toEqual([["BAD_REQUEST", param]]);
     }
+  });
+});
+
+describe("how much of usage is read one by one", () => {
+  /** A key of an account of its own that has been used so often, though the rows are not there: lists and sums go by what is rolled up. */
+  async function usedBy(count: number) {
+    const payer = await createPayer(app, { permissions: ["usage", "keys"] });
+    const { apiKeyId, accountId } = payer;
+    await createUsage(app, apiKeyId, 1, AT, { costNanocredits: 7n });
+    const event = { accountId, apiKeyId, timestamp: AT, modality: "text", model: "acme/chat", outcome: "ok" } as const;
+    await app.database.prisma.usageEvent.create({ data: { ...event, requests: count - 1 } });
+    return { ...app, key: payer.key };
+  }
+
+  const paramsOf = ({ errors = [] }: Answer<unknown>) => errors.map(({ extensions: { code, param } }) => [code, param]);
+
+  it.each(["COST", "RESPONSE_TIME"] as const)("is 100,000 rows that are sorted by %s", async (field) => {
+    const [most, tooMany] = [await usedBy(100_000), await usedBy(100_001)];
+    const orderBy = { field, direction: "DESC" } as const;
+
+    expect(ok(await execute(most, UsageListDocument, { orderBy })).me.usage?.nodes).toMatchObject([{ cost: "0.000000007" }]);
+    expect(paramsOf(await execute(tooMany, UsageListDocument, { orderBy }))).toEqual([["BAD_REQUEST", "orderBy"]]);
+    expect(ok(await execute(tooMany, UsageListDocument, { filter: { modelIds: ["acme/other"] }, orderBy })).me.usage?.nodes).toEqual([]);
+  });
+
+  it("is 50,000 rows that are summed up by what they cost", async () => {
+    const [most, tooMany] = [await usedBy(50_000), await usedBy(50_001)];
+    const filter = { minCost: "0.000000001" };
+
+    expect(ok(await execute(most, UsageSummaryDocument, { filter })).me.usageSummary).toMatchObject([{ requests: 1, cost: "0.000000007" }]);
+    expect(paramsOf(await execute(tooMany, UsageSummaryDocument, { filter }))).toEqual([["BAD_REQUEST", "minCost"]]);
+    expect(ok(await execute(tooMany, UsageSummaryDocument)).me.usageSummary).toMatchObject([{ requests: 50_001 }]);
+  });
+
+  it("is each key's own, where several are read together", async () => {
+    const tooMany = await usedBy(100_001);
+    ok(await execute(tooMany, CreateApiKeyDocument, { input: { name: "seldom used" } }));
+    const variables = { orderBy: { field: "COST", direction: "ASC" }, filter: { minCost: "0.000000001" }, first: 1 } as const;
+
+    const answer = await execute(tooMany, UsageOfKeysDocument, variables);
+
+    expect(answer.data?.me?.apiKeys?.nodes).toMatchObject([
+      { usage: { totalCount: 0, nodes: [] }, usageSummary: [{ requests: 0 }] },
+      { usage: null, usageSummary: null },
+    ]);
+    expect(paramsOf(answer).sort()).toEqual([
+      ["BAD_REQUEST", "minCost"],
+      ["BAD_REQUEST", "orderBy"],
+    ]);
+  });
+
+  it("is a thousand groups", async () => {
+    const ask = (first: number) => executeText(app, { query: `{ me { usageSummary(first: ${first}, groupBy: [MODEL]) { requests } } }` });
+
+    expect(codes(await ask(1_000))).toEqual([]);
+    expect(paramsOf(await ask(1_001))).toEqual([["BAD_REQUEST", "first"]]);
   });
 });
 
