@@ -75,6 +75,9 @@ class Primary {
   /** What workers that have ended had counted. */
   private ended: Promise<FamilyOfProcess[]> = Promise.resolve([]);
   private resolveEnd: () => void = () => undefined;
+  private readonly over = new Promise<void>((resolve) => {
+    this.resolveEnd = resolve;
+  });
 
   constructor(
     private readonly program: string,
@@ -87,12 +90,9 @@ class Primary {
     const { host, port } = this.options.config;
     this.port = await this.connections.listen(host, port);
     const dataDir = await this.openDataDir();
-    const over = new Promise<void>((resolve) => {
-      this.resolveEnd = resolve;
-    });
     const [first] = this.seats;
     if (first && !this.isStopping) this.start(first);
-    await over;
+    await this.over;
     await dataDir.release();
     return this.exitCode;
   }
@@ -133,7 +133,21 @@ class Primary {
     return [...this.running].filter(({ isServing }) => isServing);
   }
 
+  /** Those that drain, too. */
+  private answering(): readonly WorkerProcess[] {
+    return [...this.running].filter(({ isAnswering }) => isAnswering);
+  }
+
   private start(seat: Seat): void {
+    try {
+      this.fork(seat);
+    } catch (error) {
+      this.options.log.error({ err: error, worker: seat.number }, "a worker cannot be started");
+      this.startLater(seat, null);
+    }
+  }
+
+  private fork(seat: Seat): void {
     const { workers } = this.options.config;
     const place = { number: seat.number, workers, port: this.port, isSpokesman: !this.hasServed };
     const worker = new WorkerProcess(this.program, place, {
@@ -168,7 +182,8 @@ class Primary {
     for (const worker of this.serving()) worker.tell(standing);
   }
 
-  private async bury(seat: Seat, worker: WorkerProcess, { code, signal, servedMs }: WorkerEnd): Promise<void> {
+  private async bury(seat: Seat, worker: WorkerProcess, { code, signal, servedMs, error }: WorkerEnd): Promise<void> {
+    if (error) this.options.log.error({ err: error, worker: seat.number }, "a worker cannot be started");
     this.keepCounts(worker);
     this.running.delete(worker);
     seat.worker = null;
@@ -176,7 +191,8 @@ class Primary {
     await Promise.race([worker.closed, sleep(LOG_REST_MS, undefined, { ref: false })]);
     this.closing.delete(worker);
     if (this.isStopping) {
-      if (code !== 0) this.exitCode = 1;
+      // One that was still starting had nothing to drain.
+      if (code !== 0 && servedMs !== null) this.exitCode = 1;
       return this.endWhenEmpty();
     }
     if (!this.hasServed) {
@@ -187,13 +203,19 @@ class Primary {
       return this.endWhenEmpty();
     }
     this.restarts += 1;
-    seat.failures = servedMs !== null && servedMs >= STEADY_MS ? 0 : seat.failures + 1;
-    const afterMs = seat.failures <= 1 ? 0 : Math.min(RESTART_MS_MAX, RESTART_MS_FIRST * 2 ** (seat.failures - 2));
+    const afterMs = this.startLater(seat, servedMs);
     const report = { worker: seat.number, workerPid: worker.pid, code, signal, afterMs };
     if (code === 0) this.options.log.info(report, "a worker has stopped: another takes its place");
     else this.options.log.error(report, "a worker has died: another takes its place");
-    seat.timer = setTimeout(() => this.start(seat), afterMs);
     this.announce();
+  }
+
+  /** At once, or after the milliseconds that it returns. */
+  private startLater(seat: Seat, servedMs: number | null): number {
+    seat.failures = servedMs !== null && servedMs >= STEADY_MS ? 0 : seat.failures + 1;
+    const afterMs = seat.failures <= 1 ? 0 : Math.min(RESTART_MS_MAX, RESTART_MS_FIRST * 2 ** (seat.failures - 2));
+    seat.timer = setTimeout(() => this.start(seat), afterMs);
+    return afterMs;
   }
 
   private endWhenEmpty(): void {
@@ -222,7 +244,7 @@ class Primary {
   private async askAll({ question, body, timeoutMs }: Extract<ToPrimary, { kind: "ask" }>): Promise<unknown[]> {
     const isMetrics = question === METRICS_QUESTION;
     const asked = await Promise.all(
-      this.serving().map(async (worker) => ({ worker, answer: await worker.ask(question, body, timeoutMs) })),
+      this.answering().map(async (worker) => ({ worker, answer: await worker.ask(question, body, timeoutMs) })),
     );
     if (!isMetrics) return asked.flatMap(({ answer }) => (answer === undefined ? [] : [answer]));
     // Of a worker that is too busy to answer, what it said before: a sum must not fall. One that has ended by now is among those.
@@ -233,6 +255,6 @@ class Primary {
   /** What a worker that has ended was last heard to have counted is told on. */
   private keepCounts(worker: WorkerProcess): void {
     const last = worker.lastAnswers.get(METRICS_QUESTION) as FamilyOfProcess[] | undefined;
-    if (last) this.ended = this.ended.then((ended) => toEnded([ended, last]));
+    if (last) this.ended = this.ended.then((ended) => toEnded([ended, last]).catch(() => ended));
   }
 }

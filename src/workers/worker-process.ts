@@ -11,6 +11,8 @@ export interface WorkerEnd {
   readonly signal: NodeJS.Signals | null;
   /** Null: it has never been ready. */
   readonly servedMs: number | null;
+  /** The system had no process to give. */
+  readonly error: Error | null;
 }
 
 export interface WorkerEvents {
@@ -50,16 +52,19 @@ export class WorkerProcess {
     const stdio = ["ignore", "pipe", "inherit", "ipc"] as const;
     this.child = fork(program, [JSON.stringify(seat)], { stdio: [...stdio], serialization: "advanced" });
     this.child.on("message", (message: ToPrimary) => this.receive(message));
-    // Said on failed signals and messages: what has become of the worker its end says.
-    this.child.on("error", () => undefined);
+    // Said on failed signals and messages, too: what has become of the worker its end says.
+    this.child.on("error", (error) => {
+      if (this.child.pid === undefined) this.onEnd(null, null, error);
+    });
     this.closed = new Promise((resolve) => this.child.once("close", () => resolve()));
     this.child.once("disconnect", () => this.giveBack());
-    this.child.once("exit", (code, signal) => {
-      this.isServing = false;
-      const servedMs = this.readyAt === null ? null : performance.now() - this.readyAt;
-      events.onEnd({ code, signal, servedMs });
-    });
+    this.child.once("exit", (code, signal) => this.onEnd(code, signal));
     this.forwardLog();
+  }
+
+  /** It has been ready, and is heard. */
+  get isAnswering(): boolean {
+    return this.readyAt !== null && !this.isUnreachable;
   }
 
   get pid(): number | undefined {
@@ -142,6 +147,11 @@ export class WorkerProcess {
       default:
         this.events.onRequest(message);
     }
+  }
+
+  private onEnd(code: number | null, signal: NodeJS.Signals | null, error: Error | null = null): void {
+    this.isServing = false;
+    this.events.onEnd({ code, signal, error, servedMs: this.readyAt === null ? null : performance.now() - this.readyAt });
   }
 
   private returnHanded(id: number): void {
