@@ -8,9 +8,6 @@ import type { AccountPermission } from "../../context.js";
 import type { DatabaseClient } from "../../store/database.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 
-/** A key without what it is known by. */
-export type KeyRow = Omit<ApiKeyModel, "hash">;
-
 /** As much of a key as decides what it is worth. */
 export type KeyTerms = Pick<
   ApiKeyModel,
@@ -37,6 +34,23 @@ export const WORTH_COLUMNS = {
   spentNanocredits: true,
   heldNanocredits: true,
 } as const;
+
+/** The columns of a key but for what it is known by. */
+export const KEY_ROW = {
+  ...WORTH_COLUMNS,
+  accountId: true,
+  type: true,
+  name: true,
+  start: true,
+  origin: true,
+  appKeyId: true,
+  redirectUrls: true,
+  parentId: true,
+  lastUsedAt: true,
+  createdAt: true,
+} as const;
+
+export type KeyRow = Pick<ApiKeyModel, keyof typeof KEY_ROW>;
 
 export interface KeyWorth {
   readonly permissions: readonly AccountPermission[];
@@ -79,7 +93,7 @@ export async function ancestorsOf(
   keys: readonly Pick<ApiKeyModel, "id" | "ancestorIds">[],
 ): Promise<ReadonlyMap<string, readonly KeyRow[]>> {
   const ids = [...new Set(keys.flatMap(({ ancestorIds }) => ancestorIds))];
-  const found = ids.length === 0 ? [] : await database.apiKey.findMany({ where: { id: { in: ids } }, omit: { hash: true } });
+  const found = ids.length === 0 ? [] : await database.apiKey.findMany({ where: { id: { in: ids } }, select: KEY_ROW });
   const byId = new Map(found.map((row) => [row.id, row]));
   return new Map(keys.map(({ id, ancestorIds }) => [id, ancestorIds.map((ancestorId) => present(byId.get(ancestorId)))]));
 }

@@ -18,7 +18,17 @@ import type { Leases } from "../credits/leases.js";
 import type { ApiKeyCache } from "./api-key-cache.js";
 import { assertMayChange, assertMayMake, assertMayRevoke, type KeyInTree } from "./api-key-limits.js";
 import { type ApiKeyRow, ApiKeyRows, showsUse } from "./api-key-rows.js";
-import { allowedByAll, ancestorsOf, type KeyRow, type KeyTerms, type KeyWorth, lockAccount, setBudget, worthOf } from "./api-key-tree.js";
+import {
+  allowedByAll,
+  ancestorsOf,
+  KEY_ROW,
+  type KeyRow,
+  type KeyTerms,
+  type KeyWorth,
+  lockAccount,
+  setBudget,
+  worthOf,
+} from "./api-key-tree.js";
 import type { CreateApiKeyInput, UpdateApiKeyInput } from "./api-keys-input.js";
 import type { GrantTerms } from "./grant-terms.js";
 import { describeRevocation } from "./key-refusals.js";
@@ -98,26 +108,25 @@ export class ApiKeys {
   }
 
   async list(ctx: RequestContext, page: PageRequest): Promise<Page<ApiKeyRow>> {
-    const { accountId } = requireKeyManager(ctx);
-    const { where: older, ...query } = newestFirst(page);
-    const where = { accountId, revokedAt: null };
-    await this.leases.fold([accountId]);
-    const rows = await this.database.prisma.apiKey.findMany({ where: { ...where, ...older }, ...query, omit: { hash: true } });
-    return toPage(await this.rows.all(this.database.prisma, rows), page, () => this.countOf(where));
+    const { items, ...rest } = await this.listSelected(ctx, page, KEY_ROW);
+    return { ...rest, items: await this.rows.all(this.database.prisma, items) };
   }
 
   /** Those of the list, with what is selected of them. */
+  async listSelected<Column extends keyof ApiKeyModel>(
+    ctx: RequestContext,
+    page: PageRequest,
+    select: Readonly<Record<Column, true>>,
+  ): Promise<Page<SelectedApiKey & Pick<ApiKeyModel, Column>>>;
+  async listSelected(ctx: RequestContext, page: PageRequest, select: Prisma.ApiKeySelect): Promise<Page<SelectedApiKey>>;
   async listSelected(ctx: RequestContext, page: PageRequest, select: Prisma.ApiKeySelect): Promise<Page<SelectedApiKey>> {
     const { accountId } = requireKeyManager(ctx);
+    const { apiKey } = this.database.prisma;
     const { where: older, ...query } = newestFirst(page);
     const where = { accountId, revokedAt: null };
     if (showsUse(select)) await this.leases.fold([accountId]);
-    const rows = await this.database.prisma.apiKey.findMany({
-      where: { ...where, ...older },
-      select: { ...select, ...KEY_IDENTITY },
-      ...query,
-    });
-    return toPage(rows, page, () => this.countOf(where));
+    const rows = await apiKey.findMany({ where: { ...where, ...older }, select: { ...select, ...KEY_IDENTITY }, ...query });
+    return toPage(rows, page, () => apiKey.count({ where, take: COUNT_TAKE }));
   }
 
   /** Those of the account with these ids, revoked ones too. A key may ask for itself without permission. */
@@ -168,10 +177,6 @@ export class ApiKeys {
         isValid: !worth.isRevoked && secondsLeft !== 0,
       };
     });
-  }
-
-  private countOf(where: Prisma.ApiKeyWhereInput): Promise<number> {
-    return this.database.prisma.apiKey.count({ where, take: COUNT_TAKE });
   }
 
   /** Whole seconds; null: for ever. */
