@@ -16,7 +16,7 @@ export interface Books {
   readonly usageRows: number;
   /** Rows billed because the caller left before the end. */
   readonly cancelledRows: number;
-  /** Holds that nothing has settled. Zero after an orderly stop. */
+  /** Holds that nothing has settled, and leases that nobody has given back. Zero after an orderly stop. */
   readonly openHolds: number;
 }
 
@@ -25,7 +25,7 @@ export function readBooks(location: DatabaseLocation): Promise<Books> {
     const [books] = await query<Books>(`SELECT
       (SELECT count(*)::int FROM usage_record) AS "usageRows",
       (SELECT count(*)::int FROM usage_record WHERE status = 'cancelled') AS "cancelledRows",
-      (SELECT count(*)::int FROM hold) AS "openHolds"`);
+      (SELECT count(*)::int FROM hold) + (SELECT count(*)::int FROM credit_lease) AS "openHolds"`);
     if (books === undefined) throw new Error("The database did not answer.");
     return books;
   });

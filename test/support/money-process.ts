@@ -29,12 +29,21 @@ export interface MoneyProcess {
 /** Processes of one database hear each other at once. */
 const buses = new WeakMap<Database, Events>();
 
-export async function createMoneyProcess(database: Database, contendedHoldWaitMs = 20_000): Promise<MoneyProcess> {
+export interface MoneyProcessOptions {
+  readonly freeSpendCap?: bigint | null;
+  /** Generous: a busy machine is no failure. */
+  readonly contendedHoldWaitMs?: number;
+}
+
+export async function createMoneyProcess(
+  database: Database,
+  { freeSpendCap = null, contendedHoldWaitMs = 20_000 }: MoneyProcessOptions = {},
+): Promise<MoneyProcess> {
   const events = buses.get(database) ?? createMemoryEvents(silentLog);
   buses.set(database, events);
   const processId = randomUUID();
   const dataDir = await createEmptyDir();
-  const ledger = steer(createTestLedger(database, { processId }));
+  const ledger = steer(createTestLedger(database, { processId, freeSpendCap }));
   const known = new KnownBalances();
   const leases = new Leases({ ledger: ledger.leases, events, log: silentLog, isExclusive: false });
   const settler = new Settler({

@@ -109,12 +109,14 @@ export class Leases {
   }
 
   /**
-   * Before something is held of the account without a lease. Charges draw the tier first, then crypto: what leases of this process have of them
-   * is given back. Null: they have none.
+   * Before something is held of the account without a lease: what leases of this process have paid is folded, so that a balance that falls too
+   * low is seen, and what they have of the tier and of crypto, which charges draw first, is given back. Never rejects.
    */
-  giveDrawnFirst(accountId: string): Promise<unknown> | null {
+  async makeWay(accountId: string): Promise<void> {
     const drawnFirst = [...(this.byAccount.get(accountId) ?? [])].filter(({ free }) => free.tier > 0n || free.crypto > 0n);
-    return drawnFirst.length === 0 ? null : Promise.all(drawnFirst.map((lease) => this.give(lease)));
+    await Promise.all(drawnFirst.map((lease) => this.give(lease)));
+    // A database that is away refuses the hold.
+    if (this.unfolded.has(accountId)) await this.fold([accountId]).catch(() => undefined);
   }
 
   /** Somebody is refused what leases of the account may have: every process gives back what it does not need. */

@@ -178,7 +178,7 @@ export class OpenCharge {
       if (this.reserve()) return;
       if (!isThere || paidOnly || this.bound) break;
     }
-    await leases?.giveDrawnFirst(payer.accountId);
+    await leases?.makeWay(payer.accountId);
     await this.hold();
   }
 
