@@ -55,10 +55,12 @@ export async function killUnderLoad({ directory: parent, postgres: binaries, kil
   };
   const answers: Answer[] = [];
   const startsMs: number[] = [];
+  let running: Sluice | null = null;
   const start = async (): Promise<Sluice> => {
     const startedAt = performance.now();
     const sluice = await startSluice(options);
     startsMs.push(performance.now() - startedAt);
+    running = sluice;
     return sluice;
   };
   try {
@@ -82,9 +84,15 @@ export async function killUnderLoad({ directory: parent, postgres: binaries, kil
       problems,
     };
   } finally {
+    await killWhatRuns(running);
     await upstream.stop();
     await database?.stop();
   }
+}
+
+/** When a bench has failed, its gateway has not been stopped. */
+async function killWhatRuns(sluice: Sluice | null): Promise<void> {
+  await sluice?.kill();
 }
 
 const WORKERS = 4;
@@ -95,8 +103,9 @@ export async function killWorkers({ directory: parent, postgres: binaries, kills
   if (binaries === null) throw new Error("Several workers need PostgreSQL.");
   const database = await startPostgres(binaries);
   const upstream = await startUpstream(directory, { chunks: 20, paceMs: KILL_PACE_MS, delayMs: 0 });
+  let sluice: Sluice | null = null;
   try {
-    const sluice = await startSluice({ directory, upstreamPort: upstream.port, databaseUrl: database.url(), workers: WORKERS });
+    sluice = await startSluice({ directory, upstreamPort: upstream.port, databaseUrl: database.url(), workers: WORKERS });
     const load = new RecordedLoad(sluice.target);
     load.start(JSON_CALLERS, false);
     load.start(STREAM_CALLERS, true);
@@ -105,7 +114,8 @@ export async function killWorkers({ directory: parent, postgres: binaries, kills
     for (let kill = 0; kill < kills; kill++) {
       await sleep(KILL_AFTER_MS.min + Math.random() * (KILL_AFTER_MS.max - KILL_AFTER_MS.min));
       const pids = sluice.workerPids();
-      const victim = pids[Math.floor(Math.random() * pids.length)] ?? 0;
+      const victim = pids[Math.floor(Math.random() * pids.length)];
+      if (victim === undefined) throw new Error("No worker is left to be killed.");
       killed.add(victim);
       const killedAt = performance.now();
       process.kill(victim, "SIGKILL");
@@ -134,6 +144,7 @@ export async function killWorkers({ directory: parent, postgres: binaries, kills
       problems,
     };
   } finally {
+    await killWhatRuns(sluice);
     await upstream.stop();
     await database.stop();
   }
@@ -173,8 +184,9 @@ export async function loseDatabase({ directory: parent, postgres: binaries, faul
   const proxy = await startFaultProxy({ port: database.port });
   const upstream = await startUpstream(directory, { chunks: 20, paceMs: OUTAGE_PACE_MS, delayMs: 0 });
   const problems: string[] = [];
+  let sluice: Sluice | null = null;
   try {
-    const sluice = await startSluice({ directory, upstreamPort: upstream.port, databaseUrl: database.url(proxy.port) });
+    sluice = await startSluice({ directory, upstreamPort: upstream.port, databaseUrl: database.url(proxy.port) });
     const load = new RecordedLoad(sluice.target);
     load.start(JSON_CALLERS, false);
     const streams = load.startOnce(OUTAGE_STREAMS, true);
@@ -219,6 +231,7 @@ export async function loseDatabase({ directory: parent, postgres: binaries, faul
       problems: [...problems, ...examined.problems],
     };
   } finally {
+    await killWhatRuns(sluice);
     await upstream.stop();
     await proxy.close();
     await database.stop();

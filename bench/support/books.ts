@@ -35,6 +35,8 @@ export function readBooks(location: DatabaseLocation): Promise<Books> {
 export async function withDatabase<T>(location: DatabaseLocation, work: (query: Query) => Promise<T>): Promise<T> {
   if (location.databaseUrl !== null) {
     const client = new Client({ connectionString: location.databaseUrl });
+    // A connection that breaks between two questions fails the next one; without a listener it would end this process.
+    client.on("error", () => undefined);
     await client.connect();
     try {
       return await work(async <Row>(sql: string) => (await client.query(sql)).rows as Row[]);

@@ -71,6 +71,8 @@ export async function startPostgres(binaries: string): Promise<PostgresServer> {
 async function createDatabase(started: Started, port: number): Promise<void> {
   const client = await waitUntil(started, "PostgreSQL", 30_000, async () => {
     const attempt = new Client({ host: "127.0.0.1", port, user: USER, database: "postgres" });
+    // A connection that breaks while nothing is asked would otherwise end this process.
+    attempt.on("error", () => undefined);
     try {
       await attempt.connect();
       return attempt;
