@@ -8,11 +8,13 @@ import { request } from "undici";
 import { createApiKeyText } from "../src/lib/api-key-format.js";
 import { type Books, readBooks } from "./support/books.js";
 import { pathOf, requestBody, SLUICE_PREFIX, UPSTREAM_PREFIX, type Workload } from "./support/documents.js";
+import { type Flushes, readFlushes } from "./support/flushes.js";
 import type { Target } from "./support/load.js";
 import { findPostgres, startPostgres } from "./support/postgres.js";
 import {
   childrenOf,
   freePort,
+  hasEnded,
   killTree,
   type Started,
   startProcess,
@@ -28,6 +30,8 @@ export interface Running {
   /** The database server beside it, when it is a process of its own. */
   readonly databasePid: number | null;
   target(workload: Workload): Target;
+  /** What its flushes have taken since it started; null for a contender that has none. */
+  flushes(): Promise<Flushes | null>;
   /** Stops it. A contender that keeps books answers with them; the others with null. */
   stop(): Promise<Books | null>;
 }
@@ -88,6 +92,7 @@ export const upstreamAlone: Contender = {
     pid: 0,
     databasePid: null,
     target: (workload) => toTarget(upstreamPort, UPSTREAM_PREFIX, workload, { authorization: "Bearer bench" }),
+    flushes: async () => null,
     stop: async () => null,
   }),
 };
@@ -103,6 +108,7 @@ export const barePassThrough: Contender = {
       pid: started.pid,
       databasePid: null,
       target: (workload) => toTarget(port, UPSTREAM_PREFIX, workload, { authorization: "Bearer bench" }),
+      flushes: async () => null,
       stop: async () => {
         await stopProcess(started);
         return null;
@@ -132,6 +138,7 @@ export const portkey: Contender = {
       pid: started.pid,
       databasePid: null,
       target: (workload) => toTarget(port, UPSTREAM_PREFIX, workload, headers),
+      flushes: async () => null,
       stop: async () => {
         await stopProcess(started);
         return null;
@@ -250,7 +257,9 @@ export async function startSluice(options: SluiceOptions): Promise<Sluice> {
     workerPids: () => (workers === 1 ? [started.pid] : childrenOf(started.pid)),
     whenWhole: async () => workers === 1 || waitForWorkers(started, port, workers),
     target: (workload) => toTarget(port, SLUICE_PREFIX, workload, { authorization: `Bearer ${ownerKey}` }),
+    flushes: () => readFlushes(port),
     kill: async () => {
+      if (hasEnded(started.child)) return;
       const ended = once(started.child, "exit");
       killTree(started.pid);
       await ended;
@@ -265,12 +274,16 @@ export async function startSluice(options: SluiceOptions): Promise<Sluice> {
 
 const WORKERS_START_MS_MAX = 120_000;
 
-/** Resolves when so many workers serve behind the port. */
+/** Resolves when so many workers serve behind the port. A connection to one that has just been killed breaks, which only means to ask again. */
 function waitForWorkers(started: Started, port: number, workers: number): Promise<true> {
   return waitUntil(started, "The last worker", WORKERS_START_MS_MAX, async () => {
-    const { body } = await request(`http://127.0.0.1:${port}/metrics`);
-    const [, ready] = /^sluice_workers_ready (\d+)$/m.exec(await body.text()) ?? [];
-    return Number(ready) === workers ? true : undefined;
+    try {
+      const { body } = await request(`http://127.0.0.1:${port}/metrics`);
+      const [, ready] = /^sluice_workers_ready (\d+)$/m.exec(await body.text()) ?? [];
+      return Number(ready) === workers ? true : undefined;
+    } catch {
+      return undefined;
+    }
   });
 }
 

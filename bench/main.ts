@@ -2,6 +2,7 @@
  * Sluice beside a bare pass-through and another gateway, under the same load on the same machine (docs/performance.md).
  *
  *   npm run bench
+ *   npm run bench -- --quick
  *   npm run bench -- --only json,sse --seconds 10 --rounds 5 --database postgres
  *   npm run bench -- --only json,sse --database postgres --peers none --before ../another-checkout
  *   npm run bench -- --only json --database postgres --peers none --workers 1,2,4
@@ -25,7 +26,7 @@ import {
 } from "./contenders.js";
 import { checkTargets, loadTable, memoryTable, rateTable } from "./report.js";
 import { checkSandbox, measureSandbox, sandboxTable } from "./sandbox.js";
-import { measureLoad, measureMemory, measureRate, type Settings } from "./scenarios.js";
+import { type Load, measureLoads, measureMemory, measureRate, type Settings } from "./scenarios.js";
 import { WORKLOADS, type Workload } from "./support/documents.js";
 import { chooseLoadGenerator } from "./support/load.js";
 import { checkUploads, measureUploads, uploadTable } from "./uploads.js";
@@ -40,18 +41,35 @@ const TITLES: Record<Workload, string> = {
 /** A typical model's time before it answers, beside an upstream that answers at once. */
 const RATE_DELAYS_MS = [0, 20];
 
+const DEFAULTS = {
+  only: MEASUREMENTS.join(","),
+  database: "embedded,postgres",
+  peers: "portkey",
+  seconds: "5",
+  rounds: "3",
+  connections: "32,256",
+  rate: "200",
+  streams: "1000",
+  /** On PostgreSQL, a contender for each of these numbers; all serve one account. */
+  workers: "1",
+};
+/** What `--quick` says unless the command line says something else: about a minute in all. */
+const QUICK: Partial<typeof DEFAULTS> = { only: "json,sse", database: "postgres", peers: "none", seconds: "2", rounds: "2" };
+/** Rounds of two seconds are too short to warm up in. */
+const QUICK_WARM_UP_SECONDS = 3;
+
 const { values } = parseArgs({
   options: {
-    only: { type: "string", default: MEASUREMENTS.join(",") },
-    database: { type: "string", default: "embedded,postgres" },
-    peers: { type: "string", default: "portkey" },
-    seconds: { type: "string", default: "5" },
-    rounds: { type: "string", default: "3" },
-    connections: { type: "string", default: "32" },
-    rate: { type: "string", default: "200" },
-    streams: { type: "string", default: "1000" },
-    /** On PostgreSQL, a contender for each of these numbers; all serve one account. */
-    workers: { type: "string", default: "1" },
+    quick: { type: "boolean", default: false },
+    only: { type: "string" },
+    database: { type: "string" },
+    peers: { type: "string" },
+    seconds: { type: "string" },
+    rounds: { type: "string" },
+    connections: { type: "string" },
+    rate: { type: "string" },
+    streams: { type: "string" },
+    workers: { type: "string" },
     /** Another checkout with its packages installed, to be measured in the same run. */
     before: { type: "string" },
   },
@@ -71,38 +89,35 @@ if (problems.length > 0) {
 }
 
 async function run(): Promise<void> {
-  const only = chosen(values.only, MEASUREMENTS);
+  const only = chosen(option("only"), MEASUREMENTS);
+  const connections = numbers("connections");
+  const seconds = positive("seconds", option("seconds"));
   await buildPrograms();
   const settings: Settings = {
     directory,
     contenders: chooseContenders(),
     generator: await chooseLoadGenerator(directory),
-    rounds: positive("rounds", values.rounds),
-    seconds: positive("seconds", values.seconds),
-    connections: positive("connections", values.connections),
-    requestsPerSecond: positive("rate", values.rate),
-    slowStreams: positive("streams", values.streams),
+    rounds: positive("rounds", option("rounds")),
+    seconds,
+    warmUpSeconds: values.quick ? Math.max(seconds, QUICK_WARM_UP_SECONDS) : seconds,
+    requestsPerSecond: positive("rate", option("rate")),
+    slowStreams: positive("streams", option("streams")),
     complain: (problem) => problems.push(problem),
   };
   const model = cpus()[0]?.model ?? "unknown processor";
   console.log(`${cpus().length} x ${model}, Node ${process.version}, load by ${settings.generator.name}`);
   console.log(`${settings.rounds} rounds of ${settings.seconds} s each, medians\n`);
 
-  for (const workload of WORKLOADS) {
-    if (!only.includes(workload)) continue;
-    const isMedia = workload === "image" || workload === "speech";
-    const contenders = settings.contenders.filter(({ id }) => !isMedia || id !== "portkey");
-    const outcomes = await measureLoad({ ...settings, contenders }, workload);
-    print(`${TITLES[workload]}, ${settings.connections} connections`, loadTable(outcomes));
-    if (workload === "json") console.log(checkTargets.json(outcomes));
-    if (isMedia) console.log(checkTargets.media(outcomes));
-  }
+  const workloads = WORKLOADS.filter((workload) => only.includes(workload));
+  // Started anew for each workload, contenders do not answer for the one before; in a hurry their starts take longer than the loads.
+  const groups = values.quick ? [workloads] : workloads.map((workload) => [workload]);
+  for (const group of groups) await runLoads(settings, group, connections);
   if (only.includes("rate")) {
     for (const delayMs of RATE_DELAYS_MS) {
       const outcomes = await measureRate(settings, delayMs);
       const answering = delayMs === 0 ? "at once" : `after ${delayMs} ms`;
       print(`JSON chat at ${settings.requestsPerSecond} requests a second, upstream answering ${answering}`, rateTable(outcomes));
-      console.log(checkTargets.rate(outcomes));
+      console.log(checkTargets.rate(outcomes, delayMs));
     }
   }
   if (only.includes("memory")) {
@@ -122,20 +137,49 @@ async function run(): Promise<void> {
   }
 }
 
+async function runLoads(settings: Settings, workloads: readonly Workload[], connections: readonly number[]): Promise<void> {
+  const loads: Load[] = workloads.flatMap((workload) => {
+    const isEach = workload === "json" || (workload === "sse" && !values.quick);
+    return connections.slice(0, isEach ? undefined : 1).map((count) => ({ workload, connections: count }));
+  });
+  if (loads.length === 0) return;
+  const isMedia = workloads.some((workload) => workload === "image" || workload === "speech");
+  const contenders = settings.contenders.filter(({ id }) => !isMedia || id !== "portkey");
+  const outcomes = await measureLoads({ ...settings, contenders }, loads);
+  for (const [index, load] of loads.entries()) {
+    const ofLoad = outcomes[index] ?? [];
+    print(`${TITLES[load.workload]}, ${load.connections} connections`, loadTable(ofLoad));
+    console.log(checkTargets.load(ofLoad, load));
+  }
+}
+
 function chooseContenders(): readonly Contender[] {
-  const databases = chosen(values.database, ["embedded", "postgres"]);
-  const contenders = [upstreamAlone, barePassThrough];
+  const databases = chosen(option("database"), ["embedded", "postgres"]);
+  // What an answer adds is told against the upstream alone.
+  const isUpstreamLeftOut = values.quick && !option("only").includes("rate");
+  const contenders = isUpstreamLeftOut ? [barePassThrough] : [upstreamAlone, barePassThrough];
   if (databases.includes("embedded")) contenders.push(sluiceEmbedded);
   if (databases.includes("postgres")) {
-    const counts = values.workers.split(",").map((count) => positive("workers", count));
-    const onPostgres = counts.flatMap((workers) => sluiceOnPostgres({ workers }) ?? []);
+    const onPostgres = numbers("workers").flatMap((workers) => sluiceOnPostgres({ workers }) ?? []);
     contenders.push(...onPostgres);
-    if (onPostgres.length === 0) console.log("PostgreSQL is not installed, so Sluice is measured on the embedded database only.");
+    if (onPostgres.length === 0) {
+      console.log("PostgreSQL is not installed, so Sluice is measured on the embedded database only.");
+      if (!databases.includes("embedded")) contenders.push(sluiceEmbedded);
+    }
   }
   const before = values.before === undefined ? null : sluiceOnPostgres({ checkout: resolve(values.before) });
   if (before) contenders.push(before);
-  if (chosen(values.peers, ["portkey", "none"]).includes("portkey") && installPortkey()) contenders.push(portkey);
+  if (chosen(option("peers"), ["portkey", "none"]).includes("portkey") && installPortkey()) contenders.push(portkey);
   return contenders;
+}
+
+function option(name: keyof typeof DEFAULTS): string {
+  return values[name] ?? (values.quick ? QUICK[name] : undefined) ?? DEFAULTS[name];
+}
+
+/** A list of whole numbers, each once. */
+function numbers(name: "connections" | "workers"): readonly number[] {
+  return [...new Set(option(name).split(","))].map((text) => positive(name, text));
 }
 
 function chosen(list: string, allowed: readonly string[]): readonly string[] {
@@ -146,7 +190,7 @@ function chosen(list: string, allowed: readonly string[]): readonly string[] {
 
 function positive(name: string, text: string): number {
   const value = Number(text);
-  if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} must be a whole number of 1 or more.`);
+  if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} takes whole numbers of 1 or more.`);
   return value;
 }
 

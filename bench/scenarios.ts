@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { request } from "undici";
 import { type Contender, type Running, startUpstream, type UpstreamOptions } from "./contenders.js";
 import { MP3_START, mediaBytes, PNG_START, type Workload } from "./support/documents.js";
+import { type Flushes, flushesBetween } from "./support/flushes.js";
 import type { LoadGenerator } from "./support/load.js";
 import { runAtFixedRate } from "./support/open-loop.js";
 import { cpuMicroseconds, memory, resetPeakMemory } from "./support/process.js";
@@ -23,7 +24,8 @@ export interface Settings {
   readonly generator: LoadGenerator;
   readonly rounds: number;
   readonly seconds: number;
-  readonly connections: number;
+  /** Length of what comes before the rounds of a load, for each worker. */
+  readonly warmUpSeconds: number;
   readonly requestsPerSecond: number;
   readonly slowStreams: number;
   /** Told of everything that makes a figure worthless: failed answers, books that do not agree. */
@@ -37,6 +39,14 @@ export interface Round {
   /** Null where there is no /proc. */
   readonly cpuMicroseconds: number | null;
   readonly databaseCpuMicroseconds: number | null;
+  /** Null of a contender that has none. */
+  readonly flushes: Flushes | null;
+}
+
+/** As many callers as there are connections, who ask for the same again as soon as they are answered. */
+export interface Load {
+  readonly workload: Workload;
+  readonly connections: number;
 }
 
 export interface LoadOutcome {
@@ -45,19 +55,28 @@ export interface LoadOutcome {
   readonly peakMb: number | null;
 }
 
-/** As many requests as `connections` callers get answered, of one kind. */
-export async function measureLoad(settings: Settings, workload: Workload): Promise<readonly LoadOutcome[]> {
+/** The loads one after the other, on the same contenders: how many requests each gets answered. The outcomes come in the loads' order. */
+export async function measureLoads(settings: Settings, loads: readonly Load[]): Promise<readonly (readonly LoadOutcome[])[]> {
   const upstreamOptions = { chunks: STREAM_CHUNKS, paceMs: 0, delayMs: 0 };
-  return withContenders(settings, upstreamOptions, [workload], async (entries) => {
-    for (const entry of entries) {
-      for (let round = 0; round < (entry.contender.workers ?? 1); round++) await runRound(settings, entry, workload);
-    }
-    const rounds = entries.map((): Round[] => []);
-    for (let round = 0; round < settings.rounds; round++) {
-      for (const [index, entry] of entries.entries()) rounds[index]?.push(await runRound(settings, entry, workload));
-    }
-    return entries.map(({ contender, running }, index) => ({ contender, rounds: rounds[index] ?? [], peakMb: peakOf(running) }));
+  const workloads = [...new Set(loads.map(({ workload }) => workload))];
+  return withContenders(settings, upstreamOptions, workloads, async (entries) => {
+    const outcomes: (readonly LoadOutcome[])[] = [];
+    for (const load of loads) outcomes.push(await measureLoad(settings, entries, load));
+    return outcomes;
   });
+}
+
+async function measureLoad(settings: Settings, entries: readonly Entry[], load: Load): Promise<readonly LoadOutcome[]> {
+  for (const entry of entries) {
+    if (entry.running.pid !== 0) resetPeakMemory(entry.running.pid);
+    const warmUps = entry.contender.workers ?? 1;
+    for (let round = 0; round < warmUps; round++) await runRound(settings, entry, load, settings.warmUpSeconds);
+  }
+  const rounds = entries.map((): Round[] => []);
+  for (let round = 0; round < settings.rounds; round++) {
+    for (const [index, entry] of entries.entries()) rounds[index]?.push(await runRound(settings, entry, load, settings.seconds));
+  }
+  return entries.map(({ contender, running }, index) => ({ contender, rounds: rounds[index] ?? [], peakMb: peakOf(running) }));
 }
 
 export interface RateOutcome {
@@ -156,23 +175,27 @@ function isWhole(answer: Buffer, workload: Workload): boolean {
   return workload === "sse" ? text.trimEnd().endsWith("data: [DONE]") : text.includes('"finish_reason":"stop"');
 }
 
-async function runRound(settings: Settings, entry: Entry, workload: Workload): Promise<Round> {
+async function runRound(settings: Settings, entry: Entry, { workload, connections }: Load, seconds: number): Promise<Round> {
   const { running } = entry;
   await sleep(REST_MS);
+  const flushesBefore = await running.flushes();
   const cpuBefore = cpuOf(running.pid);
   const databaseCpuBefore = cpuOf(running.databasePid);
-  const result = await settings.generator.run(running.target(workload), settings.connections, settings.seconds);
+  const result = await settings.generator.run(running.target(workload), connections, seconds);
+  const [cpuAfter, databaseCpuAfter] = [cpuOf(running.pid), cpuOf(running.databasePid)];
+  const flushes = flushesBetween(flushesBefore, await running.flushes());
   const perAnswer = (before: number | null, after: number | null): number | null =>
-    before === null || after === null ? null : (after - before) / result.completed;
+    before === null || after === null || result.completed === 0 ? null : (after - before) / result.completed;
   if (result.failures > 0) settings.complain(`${entry.contender.name}: ${result.failures} requests failed.`);
   entry.completed += result.completed;
-  entry.uncertain += settings.connections + result.failures;
+  entry.uncertain += connections + result.failures;
   return {
     requestsPerSecond: result.completed / result.seconds,
     p50Ms: result.p50Ms,
     p99Ms: result.p99Ms,
-    cpuMicroseconds: perAnswer(cpuBefore, cpuOf(running.pid)),
-    databaseCpuMicroseconds: perAnswer(databaseCpuBefore, cpuOf(running.databasePid)),
+    cpuMicroseconds: perAnswer(cpuBefore, cpuAfter),
+    databaseCpuMicroseconds: perAnswer(databaseCpuBefore, databaseCpuAfter),
+    flushes,
   };
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { completionDocument, streamDocument } from "../../bench/support/documents.js";
+import { flushesBetween, parseFlushes } from "../../bench/support/flushes.js";
 import { parseWrkReport, toWrkScript } from "../../bench/support/load.js";
 import { format, median, medianRatio, percentile, toTable } from "../../bench/support/statistics.js";
 
@@ -54,6 +55,25 @@ describe("wrk", () => {
 
     expect(script).toContain("wrk.body = [==[\na]=]b]==]");
     expect(script).toContain("wrk.headers[ [=[\nx-a]=] ] = [=[\nb]=]");
+  });
+});
+
+describe("flushes", () => {
+  const metrics = (count: number, seconds: number, operations: number) => `# TYPE sluice_settler_flush_duration_seconds histogram
+sluice_settler_flush_duration_seconds_bucket{le="+Inf"} ${count}
+sluice_settler_flush_duration_seconds_sum ${seconds}
+sluice_settler_flush_duration_seconds_count ${count}
+sluice_settler_flush_operations_sum ${operations}
+`;
+
+  it("are what came between two readings of the metrics", () => {
+    const [before, after] = [parseFlushes(metrics(10, 0.5, 100)), parseFlushes(metrics(14, 0.75, 164))];
+
+    expect(flushesBetween(before, after)).toEqual({ count: 4, seconds: 0.25, operations: 64 });
+  });
+
+  it("are unknown of a gateway whose metrics do not tell", () => {
+    expect(flushesBetween(parseFlushes(""), parseFlushes(metrics(1, 1, 1)))).toBeNull();
   });
 });
 

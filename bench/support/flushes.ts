@@ -1,0 +1,38 @@
+/** What a gateway's flushes took, out of its own metrics (docs/operating.md): how often it had the database commit, for how long, and how much at once. */
+import { request } from "undici";
+
+export interface Flushes {
+  readonly count: number;
+  readonly seconds: number;
+  /** Holds, settlements and whatever else a flush commits. */
+  readonly operations: number;
+}
+
+/** Since the gateway started, all its workers together; null when its metrics do not tell. */
+export async function readFlushes(port: number): Promise<Flushes | null> {
+  const { body } = await request(`http://127.0.0.1:${port}/metrics`);
+  return parseFlushes(await body.text());
+}
+
+export function parseFlushes(metrics: string): Flushes | null {
+  const count = sampleOf(metrics, "sluice_settler_flush_duration_seconds_count");
+  const seconds = sampleOf(metrics, "sluice_settler_flush_duration_seconds_sum");
+  const operations = sampleOf(metrics, "sluice_settler_flush_operations_sum");
+  return count === null || seconds === null || operations === null ? null : { count, seconds, operations };
+}
+
+/** What came between two readings. */
+export function flushesBetween(before: Flushes | null, after: Flushes | null): Flushes | null {
+  if (before === null || after === null) return null;
+  return {
+    count: after.count - before.count,
+    seconds: after.seconds - before.seconds,
+    operations: after.operations - before.operations,
+  };
+}
+
+/** The value of a sample that has no labels. */
+function sampleOf(metrics: string, name: string): number | null {
+  const line = metrics.split("\n").find((each) => each.startsWith(`${name} `));
+  return line === undefined ? null : Number(line.slice(name.length));
+}
