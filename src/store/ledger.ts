@@ -178,6 +178,8 @@ export interface LeaseRequest {
   readonly target: bigint;
   /** It is not made or enlarged so that it has less. */
   readonly least: bigint;
+  /** It is thought to be there: where it is not, it is lost and not made again. */
+  readonly isReliedOn: boolean;
 }
 
 /** What account and key can still hold; null of the key: no budget. */
@@ -188,18 +190,12 @@ export interface Available {
 
 /** See docs/decisions/leases.md. All reject with LedgerUnavailable while the database is away. */
 export interface LeaseLedger {
-  /** Makes or enlarges a lease. `granted` is what came into it, perhaps nothing. */
-  take(request: LeaseRequest): Promise<Available & { readonly granted: Buckets }>;
+  /** Makes or enlarges a lease. `granted` is what came into it, perhaps nothing. Null: it is lost. */
+  take(request: LeaseRequest): Promise<(Available & { readonly granted: Buckets }) | null>;
   /** Gives back all of it but what is needed; with nothing needed the lease is gone. Null: there is no such lease. */
   give(leaseId: string, needed: Buckets): Promise<Available | null>;
-  /** What the leases of these accounts have paid leaves their buckets and budgets, whose columns are true then. False: they had paid nothing. */
-  fold(accountIds: readonly string[]): Promise<boolean>;
-  /** What leases of the account have left that is not paid. */
-  left(accountId: string): Promise<bigint>;
   /** Ends the leases of processes that have been silent for so long, and those of this one that it does not know. How many. */
   reclaim(known: readonly string[], deadAfterSeconds: number): Promise<number>;
-  /** How many leases other processes have of the account whose size they have not changed since then, in the database's time; null: now. */
-  countOthers(accountId: string, since: string | null): Promise<{ readonly count: number; readonly at: string }>;
 }
 
 export interface Ledger {

@@ -39,14 +39,8 @@ const SPEND_TYPES = [
 const MOVE_TYPES = ["uuid", "integer", "uuid[]", "uuid[]", "boolean[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]", "text[]"];
 const SPEND = call("credit_spend", SPEND_TYPES);
 const MOVE = call("credit_move", MOVE_TYPES);
-const TAKE = call("credit_lease_take", ["uuid", "uuid", "uuid", "uuid", "bigint", "bigint", "boolean"]);
+const TAKE = call("credit_lease_take", ["uuid", "uuid", "uuid", "uuid", "bigint", "bigint", "boolean", "boolean"]);
 const GIVE = call("credit_lease_give", ["uuid", "bigint", "bigint", "bigint"]);
-const COUNT_OTHERS = `
-  SELECT now()::text AS at, count(l.id)::integer AS count FROM (SELECT 1) one
-  LEFT JOIN credit_lease l ON l.account_id = $1::uuid AND l.process_id <> $2::uuid AND l.sized_at < coalesce($3::timestamptz, now())`;
-const LEFT = `
-  SELECT coalesce(sum(tier_nanocredits + crypto_nanocredits + pack_nanocredits), 0)::bigint AS left FROM credit_lease WHERE account_id = $1::uuid`;
-
 interface AvailableRow {
   readonly available: string;
   readonly key_available: string | null;
@@ -57,10 +51,11 @@ export function createLeaseLedger(pool: pg.Pool, options: LedgerOptions): SqlLea
   const ask = <Row extends pg.QueryResultRow>(text: string, values: unknown[], name?: string): Promise<readonly Row[]> =>
     queryWithin<Row>(pool, { text, values, ...(name !== undefined && options.isPrepared && { name }) }, timeoutMs);
   return {
-    async take({ id, accountId, apiKeyId, target, least }) {
-      const values = [id, processId, accountId, apiKeyId, target.toString(), least.toString(), freeSpendCap !== null];
-      const [row] = await ask<AvailableRow & Record<BucketName, string>>(TAKE, values, "credit_lease_take");
+    async take({ id, accountId, apiKeyId, target, least, isReliedOn }) {
+      const values = [id, processId, accountId, apiKeyId, target.toString(), least.toString(), isReliedOn, freeSpendCap !== null];
+      const [row] = await ask<AvailableRow & Record<BucketName, string> & { readonly is_lost: boolean }>(TAKE, values, "credit_lease_take");
       if (!row) throw new Error("The ledger answered nothing");
+      if (row.is_lost) return null;
       const granted = { tier: BigInt(row.tier), crypto: BigInt(row.crypto), pack: BigInt(row.pack) };
       return { granted, ...toAvailable(row) };
     },
@@ -68,26 +63,10 @@ export function createLeaseLedger(pool: pg.Pool, options: LedgerOptions): SqlLea
       const [row] = await ask<AvailableRow>(GIVE, [leaseId, tier.toString(), crypto.toString(), pack.toString()]);
       return row ? toAvailable(row) : null;
     },
-    async fold(accountIds) {
-      const [row] = await ask<{ folded: boolean }>(
-        "SELECT credit_fold($1::uuid[]) AS folded",
-        [`{${accountIds.join(",")}}`],
-        "credit_fold",
-      );
-      return row?.folded ?? false;
-    },
-    async left(accountId) {
-      const [row] = await ask<{ left: string }>(LEFT, [accountId]);
-      return BigInt(row?.left ?? 0);
-    },
     async reclaim(known, deadAfterSeconds) {
       const values = [processId, `{${known.join(",")}}`, deadAfterSeconds];
       const [row] = await ask<{ gone: number }>("SELECT credit_lease_reclaim($1::uuid, $2::uuid[], $3::integer) AS gone", values);
       return row?.gone ?? 0;
-    },
-    async countOthers(accountId, since) {
-      const [row] = await ask<{ count: number; at: string }>(COUNT_OTHERS, [accountId, processId, since]);
-      return row ?? { count: 0, at: "" };
     },
     async spend(settlements) {
       const rows = await ask<{ id: string; charged: string | null; meter_source: BucketName }>(

@@ -45,7 +45,13 @@ export async function createMoneyProcess(
   const dataDir = await createEmptyDir();
   const ledger = steer(createTestLedger(database, { processId, freeSpendCap }));
   const known = new KnownBalances();
-  const leases = new Leases({ ledger: ledger.leases, events, log: silentLog, isExclusive: false });
+  const leases = new Leases({
+    ledger: ledger.leases,
+    database: { prisma: database.prisma, isExclusive: false },
+    processId,
+    events,
+    log: silentLog,
+  });
   const settler = new Settler({
     ...{ ledger, spool: await openSettlementSpool(dataDir), log: silentLog, events, contendedHoldWaitMs },
     onCommitted: createCommitListener(known, events, undefined, leases),

@@ -108,10 +108,11 @@ $$;
 
 -- Makes a lease, or enlarges it up to `target` nanocredits: by no more than a quarter of what is free then, of account and budgets alike, and
 -- never so much that the balance could fall below what its account wants to be told of. Nothing when fewer than `least_size` would be in it
--- then, nor, where all tier buckets together are capped, of an account that has credits of its tier.
+-- then, nor, where all tier buckets together are capped, of an account that has credits of its tier. One that its process relies on and that is
+-- not there is lost: it is not made again.
 CREATE FUNCTION credit_lease_take(
-  of_lease uuid, process uuid, of_account uuid, of_key uuid, target bigint, least_size bigint, is_free_spend_capped boolean
-) RETURNS TABLE (tier bigint, crypto bigint, pack bigint, available bigint, key_available bigint)
+  of_lease uuid, process uuid, of_account uuid, of_key uuid, target bigint, least_size bigint, is_relied_on boolean, is_free_spend_capped boolean
+) RETURNS TABLE (tier bigint, crypto bigint, pack bigint, available bigint, key_available bigint, is_lost boolean)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE
@@ -123,7 +124,12 @@ BEGIN
   tier := 0; crypto := 0; pack := 0; available := 0; key_available := NULL;
   PERFORM 1 FROM account WHERE account.id = of_account FOR NO KEY UPDATE;
   SELECT * INTO l FROM credit_lease WHERE credit_lease.id = of_lease FOR UPDATE;
-  IF FOUND THEN
+  is_lost := is_relied_on AND NOT FOUND;
+  IF is_lost THEN
+    RETURN NEXT;
+    RETURN;
+  END IF;
+  IF l.id IS NOT NULL THEN
     UPDATE credit_lease SET tier_paid_nanocredits = 0, crypto_paid_nanocredits = 0, pack_paid_nanocredits = 0 WHERE credit_lease.id = of_lease;
     PERFORM credit_lease_book(of_account, of_key, l.tier_paid_nanocredits, l.crypto_paid_nanocredits, l.pack_paid_nanocredits, 0, 0, 0, l.used_at);
   END IF;

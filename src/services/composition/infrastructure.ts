@@ -173,7 +173,7 @@ export async function openInfrastructure(
   // Its predecessor's it opens as its own.
   await visitLeftBehind(dataDir, hasSettlements, (directory) => adoptSettlements(directory, dataDir.ownPath));
   const spool = await openSettlementSpool(dataDir.ownPath);
-  const leases = new Leases({ ledger: ledger.leases, events, log, isExclusive: database.isExclusive });
+  const leases = new Leases({ ledger: ledger.leases, database, processId, events, log });
   const settler = new Settler({
     ...{ ledger, spool, log, events, meters: metrics, contendedHoldWaitMs: settings.contendedHoldWaitMs },
     onCommitted: createCommitListener(known, events, ownEvents, leases),

@@ -21,6 +21,7 @@ import {
   LEASE_RECALL_MS,
   LEASE_SWEEP_MS,
 } from "../../limits.js";
+import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Available, LeaseLedger, LedgerOperation, LedgerOutcome } from "../../store/ledger.js";
 import { Lease, type LeasePayer, Purse } from "./lease.js";
@@ -34,10 +35,11 @@ const DOUBLED_WITHIN_MS = 1_000;
 
 export interface LeaseDependencies {
   readonly ledger: LeaseLedger;
+  /** What people ask to see goes through it: it never delays a charge. */
+  readonly database: Pick<Database, "prisma" | "isExclusive">;
+  readonly processId: string;
   readonly events: Events;
   readonly log: Logger;
-  /** No other process can use the database. */
-  readonly isExclusive: boolean;
 }
 
 export class Leases {
@@ -128,26 +130,27 @@ export class Leases {
 
   /** As `want`; resolves when it has been given back, or after a bounded time. */
   async recall(accountId: string): Promise<void> {
-    const { ledger, events, isExclusive } = this.deps;
-    if (isExclusive) return this.giveAll(accountId);
-    const { count, at } = await ledger.countOthers(accountId, null);
+    const { database, events } = this.deps;
+    if (database.isExclusive) return this.giveAll(accountId);
+    const { count, at } = await this.countOthers(accountId, null);
     if (count === 0) return this.giveAll(accountId);
     events.publish("lease-wanted", { accountId });
     await this.giveAll(accountId);
     const until = Date.now() + LEASE_RECALL_MS;
-    while (Date.now() < until && (await ledger.countOthers(accountId, at)).count > 0) {
+    while (Date.now() < until && (await this.countOthers(accountId, at)).count > 0) {
       await new Promise((resolve) => setTimeout(resolve, RECALL_LOOK_MS));
     }
   }
 
   /** What leases of these accounts have paid leaves the accounts' buckets and the keys' budgets. Before either is read. False: they had paid nothing. */
   async fold(accountIds: readonly string[]): Promise<boolean> {
-    const { ledger, isExclusive } = this.deps;
-    const due = isExclusive ? accountIds.filter((id) => this.unfolded.has(id)) : accountIds;
+    const { database } = this.deps;
+    const due = database.isExclusive ? accountIds.filter((id) => this.unfolded.has(id)) : accountIds;
     if (due.length === 0) return false;
     for (const id of due) this.unfolded.delete(id);
     try {
-      return await ledger.fold(due);
+      const [row] = await database.prisma.$queryRaw<{ folded: boolean }[]>`SELECT credit_fold(${due}::uuid[]) AS folded`;
+      return row?.folded ?? false;
     } catch (error) {
       for (const id of due) this.unfolded.add(id);
       throw error;
@@ -157,10 +160,14 @@ export class Leases {
   /** What of an account's held credits no generation has reserved, in any process. */
   async unreservedOf(accountId: string): Promise<bigint> {
     const own = [...(this.byAccount.get(accountId) ?? [])];
-    if (this.deps.isExclusive) return own.reduce((total, { free, unconfirmed }) => total + free.total + unconfirmed.total, 0n);
+    if (this.deps.database.isExclusive) return own.reduce((total, { free, unconfirmed }) => total + free.total + unconfirmed.total, 0n);
     const reserved = own.reduce((total, lease) => total + lease.reserved.total, 0n);
-    const left = await this.deps.ledger.left(accountId);
-    return left > reserved ? left - reserved : 0n;
+    const { _sum: left } = await this.deps.database.prisma.creditLease.aggregate({
+      where: { accountId },
+      _sum: { tierNanocredits: true, cryptoNanocredits: true, packNanocredits: true },
+    });
+    const unreserved = (left.tierNanocredits ?? 0n) + (left.cryptoNanocredits ?? 0n) + (left.packNanocredits ?? 0n) - reserved;
+    return unreserved > 0n ? unreserved : 0n;
   }
 
   /** Of a key's held credits, or of what a session holds. */
@@ -176,13 +183,7 @@ export class Leases {
     if (!lease) return;
     lease.unconfirmed.subtract(operation.lease);
     lease.reservations -= 1;
-    if (!outcome.isLeaseLost) return;
-    this.deps.log.warn(
-      { leaseId: lease.id, accountId: operation.accountId },
-      "a lease is gone from the database; its work goes on without it",
-    );
-    lease.free = new Purse();
-    this.forget(lease);
+    if (outcome.isLeaseLost) this.lose(lease);
   }
 
   /** Gives back what nobody needs any more. What is still reserved is found by whoever recovers this process's holds. */
@@ -192,6 +193,16 @@ export class Leases {
     await Promise.all([...this.byId.values()].map((lease) => this.give(lease)));
   }
 
+  /** How many leases other processes have of the account whose size they have not changed since then, by the database's clock; null: now. */
+  private async countOthers(accountId: string, since: string | null): Promise<{ readonly count: number; readonly at: string }> {
+    const { database, processId } = this.deps;
+    const [row] = await database.prisma.$queryRaw<{ count: number; at: string }[]>`
+      SELECT now()::text AS at, count(l.id)::integer AS count FROM (SELECT 1) one
+      LEFT JOIN credit_lease l
+        ON l.account_id = ${accountId}::uuid AND l.process_id <> ${processId}::uuid AND l.sized_at < coalesce(${since}::timestamptz, now())`;
+    return row ?? { count: 0, at: "" };
+  }
+
   private make(payer: LeasePayer): Lease {
     const lease = new Lease({ accountId: payer.accountId, apiKeyId: payer.apiKeyId }, (spare) => void this.give(spare));
     this.byPayer.set(payer.apiKeyId ?? payer.accountId, lease);
@@ -199,6 +210,13 @@ export class Leases {
     const ofAccount = this.byAccount.get(payer.accountId) ?? new Set();
     this.byAccount.set(payer.accountId, ofAccount.add(lease));
     return lease;
+  }
+
+  private lose(lease: Lease): void {
+    const { accountId } = lease.payer;
+    this.deps.log.warn({ leaseId: lease.id, accountId }, "a lease is gone from the database; its work goes on without it");
+    lease.free = new Purse();
+    this.forget(lease);
   }
 
   private forget(lease: Lease): void {
@@ -238,7 +256,10 @@ export class Leases {
     const { accountId, apiKeyId } = lease.payer;
     const inUse = lease.reserved.total + lease.unconfirmed.total;
     const least = inUse + amount * LEASE_ESTIMATES_LEAST;
-    const { granted, ...available } = await this.deps.ledger.take({ id: lease.id, accountId, apiKeyId, target: inUse + lease.room, least });
+    const target = inUse + lease.room;
+    const taken = await this.deps.ledger.take({ id: lease.id, accountId, apiKeyId, target, least, isReliedOn: wasThere });
+    if (taken === null) return this.lose(lease);
+    const { granted, ...available } = taken;
     lease.free.add(granted);
     lease.outside = leastOf(available);
     lease.roomTaken = lease.free.total;
@@ -266,7 +287,8 @@ export class Leases {
       lease.free = new Purse();
       if (lease.isThere) {
         const available = await this.deps.ledger.give(lease.id, needed);
-        if (available) lease.outside = leastOf(available);
+        if (available === null) return this.lose(lease);
+        lease.outside = leastOf(available);
         // Who waits for it is told of nothing else.
         if (lease.pausedUntil > 0) this.deps.events.publish("balance-changed", { accountId: lease.payer.accountId });
       }

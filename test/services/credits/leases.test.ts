@@ -280,6 +280,24 @@ describe("A lease that somebody deletes", () => {
   });
 });
 
+describe("A lease that somebody deletes before it is made larger", () => {
+  it("is not made again with less than its process relies on", async () => {
+    const one = await start();
+    const payer = await payerWith(10_000n);
+    await spend(one, payer, 10n);
+    const [lost] = await leasesOf(payer.accountId);
+    await pool.query("DELETE FROM credit_lease WHERE account_id = $1", [payer.accountId]);
+
+    const charges = Array.from({ length: 40 }, () => open(one, payer, 10n));
+    await expect.poll(() => one.leases.ids).not.toContain(lost?.id);
+    await Promise.all(charges.map((charge) => charge.held));
+    const settled = await Promise.all(charges.map((charge) => charge.settle(10n, usageRecord())));
+
+    expect(settled.map(({ chargedNanocredits }) => chargedNanocredits)).toEqual(Array(40).fill(10n));
+    expect((await readAccount(pool, payer.accountId)).buckets.pack).toBe(10_000n - 410n);
+  });
+});
+
 describe("While the database is away", () => {
   it("a lease grants nothing, and what is under way is paid out of it afterwards", async () => {
     const one = await start();

@@ -65,7 +65,13 @@ async function createProcess(instanceId: string = randomUUID(), ofAnother?: stri
   const dataDir = ofAnother ?? (await createEmptyDir());
   const ledger = steer(createTestLedger(test.database, { processId }));
   const settler = new Settler({ ledger, spool: await openSettlementSpool(dataDir), log: silentLog });
-  const leases = new Leases({ ledger: ledger.leases, events: createMemoryEvents(silentLog), log: silentLog, isExclusive: false });
+  const leases = new Leases({
+    ledger: ledger.leases,
+    database: test.database,
+    processId,
+    events: createMemoryEvents(silentLog),
+    log: silentLog,
+  });
   const recovery = new HoldRecovery(test.database, settler, { ledger: ledger.leases, leases }, { processId, instanceId }, silentLog);
   const process = {
     processId,

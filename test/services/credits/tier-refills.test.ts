@@ -51,7 +51,7 @@ afterAll(async () => {
 });
 
 function createRefills(of: Ledger = ledger): TierRefills {
-  const leases = new Leases({ ledger: of.leases, events, log: silentLog, isExclusive: test.database.isExclusive });
+  const leases = new Leases({ ledger: of.leases, database: test.database, processId: randomUUID(), events, log: silentLog });
   return new TierRefills({
     tiers: TIERS,
     ledger: of,
