@@ -6,7 +6,7 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import pg from "pg";
+import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { OWNER_KEY, testModels } from "../support/app.js";
 import { SERVER_PROGRAM } from "../support/compile.js";
@@ -15,7 +15,7 @@ import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.j
 import { findBrokenInvariants } from "../support/invariants.js";
 import { chatCompletion } from "../support/openai-bodies.js";
 import { isPostgresInstalled, POSTGRES_ABSENT } from "../support/postgres.js";
-import { createPostgresDatabase, type SuiteDatabase } from "../support/suite-server.js";
+import { createPostgresDatabase, createTestPool, type SuiteDatabase } from "../support/suite-server.js";
 import { json } from "../support/upstream-replies.js";
 
 if (!isPostgresInstalled) console.warn(`skipped: ${POSTGRES_ABSENT}`);
@@ -34,7 +34,7 @@ describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", () => {
 
   beforeAll(async () => {
     [shared, upstream, home] = await Promise.all([createPostgresDatabase(), startFakeUpstream(), createEmptyDir()]);
-    pool = new pg.Pool({ connectionString: shared.url });
+    pool = createTestPool(shared.url, 10);
     const models = {
       upstreams: [{ id: "acme", wireFormat: "openai", baseUrl: upstream.baseUrl, apiKey: "env:ACME_KEY" }],
       models: testModels(),

@@ -1,6 +1,6 @@
 /** Several processes on one database: what one does, the others know. */
 import { rm } from "node:fs/promises";
-import pg from "pg";
+import type pg from "pg";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { RequestContext, SessionCaller } from "../../src/context.js";
@@ -14,7 +14,7 @@ import { findBrokenInvariants } from "../support/invariants.js";
 import { chatCompletion, wireUsage } from "../support/openai-bodies.js";
 import { isPostgresInstalled, POSTGRES_ABSENT } from "../support/postgres.js";
 import { isRedisInstalled, REDIS_ABSENT, startRedis, type TestRedis } from "../support/redis.js";
-import { createPostgresDatabase, type SuiteDatabase } from "../support/suite-server.js";
+import { createPostgresDatabase, createTestPool, type SuiteDatabase } from "../support/suite-server.js";
 
 import { databaseOf } from "./money.js";
 
@@ -98,7 +98,7 @@ describe.each(ways)("two processes that hear each other through $title", ({ isIn
   if (isInstalled) {
     beforeAll(async () => {
       const databaseUrl = await createDatabase();
-      pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
+      pool = createTestPool(databaseUrl, 1);
       a = await startProcess(databaseUrl, config());
       b = await startProcess(databaseUrl, config());
     });
@@ -263,10 +263,19 @@ describe.skipIf(!isPostgresInstalled)("three processes that serve one account", 
     const databaseUrl = await createDatabase();
     const first = await startProcess(databaseUrl);
     const processes = [first, ...(await Promise.all([startProcess(databaseUrl), startProcess(databaseUrl)]))];
-    const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
+    const pool = createTestPool(databaseUrl, 1);
     const { key } = await createAccount(first, pool, "spender", 10n * CREDIT);
 
-    // One credit each: the price of one output token.
+    // One credit each: the price of one output token. What each process has set aside is everybody's to see, and exact.
+    const rich = await createAccount(first, pool, "rich", 1_000n * CREDIT);
+    for (const [spent, app] of processes.entries()) {
+      const response = await chat(app, rich.key, { model: "acme/dear", max_tokens: 1 });
+      await response.arrayBuffer();
+      const balances = await Promise.all(processes.map((other) => request(other, rich.key, "/account/balance")));
+      expect(await Promise.all(balances.map((answer) => answer.json()))).toEqual(Array(3).fill({ balance: 999 - spent }));
+    }
+    expect((await pool.query("SELECT id FROM credit_lease")).rowCount).toBe(3);
+
     const calls = processes.flatMap((app) =>
       Array.from({ length: 15 }, async () => {
         const response = await chat(app, key, { model: "acme/dear", max_tokens: 1 });
@@ -301,7 +310,12 @@ async function createAccount(
   const operator = await contextOf(app, OWNER_KEY, new AbortController().signal);
   await app.services.accountAdministration.grantCredits(operator, { accountId, bucket: "pack", credits: nanocredits });
   const ctx = { ...operator, caller: sessionOf(accountId) };
-  const { key } = await app.services.apiKeys.create(ctx, { name: "made by a test", type: "secret", creditBudget });
+  const { key } = await app.services.apiKeys.create(ctx, {
+    name: "made by a test",
+    type: "secret",
+    creditBudget,
+    accountPermissions: ["balance"],
+  });
   return { accountId, key };
 }
 

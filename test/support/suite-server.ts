@@ -47,6 +47,11 @@ export interface SuiteDatabase {
   drop(): Promise<void>;
 }
 
+/** Connections of a test's own. One that is closing when its database is dropped is told so, which is no error of the test. */
+export function createTestPool(url: string, max: number): pg.Pool {
+  return new pg.Pool({ connectionString: url, max }).on("error", () => undefined);
+}
+
 /** For what is not about the kind of database. Null without a server, and where it is not wanted: the embedded one is to be used. */
 export async function createSuiteDatabase(): Promise<SuiteDatabase | null> {
   return process.env.SUITE_DATABASE === "embedded" || !inject("suiteServer") ? null : createPostgresDatabase();
