@@ -58,6 +58,8 @@ export class GenerationStream<Opened, Item> {
   readonly events: AsyncIterableIterator<Item>;
   private run: GenerationRun | null = null;
   private opening: Promise<StreamReader<Opened, Item>> | null = null;
+  /** Once it is open. */
+  private reader: StreamReader<Opened, Item> | null = null;
   private ending: Promise<void> | null = null;
   private noteAdmitted = () => {};
   private noteOpened: (opened: Opened) => void = () => {};
@@ -150,12 +152,17 @@ export class GenerationStream<Opened, Item> {
     this.isPulling = true;
     if (this.handedOutAt !== null) this.keptWaitingMs += performance.now() - this.handedOutAt;
     try {
-      this.opening ??= this.open();
-      return await this.pullFrom(await this.opening);
+      this.reader ??= await this.begin();
+      return await this.pullFrom(this.reader);
     } finally {
       this.isPulling = false;
       this.handedOutAt = performance.now();
     }
+  }
+
+  private begin(): Promise<StreamReader<Opened, Item>> {
+    this.opening ??= this.open();
+    return this.opening;
   }
 
   private async pullFrom(reader: StreamReader<Opened, Item>): Promise<IteratorResult<Item>> {

@@ -161,19 +161,22 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     return this.isReadToItsEnd ? "read-to-usage" : "stop";
   }
 
-  private async readUpstream(): Promise<IteratorResult<ChatChunkBatch>> {
-    const { run } = this.chat;
-    const { model, answer } = this.begun;
-    const next = () =>
-      answer.rest.next().catch((error: unknown) => {
-        run.noteFailure(model, error);
-        throw error;
-      });
-    const result = this.isFirstRead ? await next() : answer.first;
+  private readUpstream(): Promise<IteratorResult<ChatChunkBatch>> {
+    const { answer } = this.begun;
+    if (this.isFirstRead) return answer.rest.next().then(this.onRead, this.onReadFailed);
     this.isFirstRead = true;
-    run.noteUpstream();
-    return result;
+    return Promise.resolve(this.onRead(answer.first));
   }
+
+  // Made once, and not for each of the chunks.
+  private readonly onRead = (result: IteratorResult<ChatChunkBatch>) => {
+    this.chat.run.noteUpstream();
+    return result;
+  };
+  private readonly onReadFailed = (error: unknown): never => {
+    this.chat.run.noteFailure(this.begun.model, error);
+    throw error;
+  };
 
   private async finish(): Promise<ChatStreamBatch> {
     const { run, plan } = this.chat;
