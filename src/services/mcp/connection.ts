@@ -151,8 +151,12 @@ interface WatchedFetch {
   close(): void;
 }
 
-/** How long the end of a body may take to be understood before it counts as an answer without a result. */
-const LATE_RESULT_MS = 250;
+/**
+ * How long the end of a body may take to be understood before it counts as an answer without a result: in steps, because a process that was
+ * stopped for longer than that finds one timer due before it has done anything else.
+ */
+const LATE_RESULT_STEPS = 10;
+const LATE_RESULT_STEP_MS = 25;
 
 interface Watch {
   /** Of all bodies together. */
@@ -175,7 +179,13 @@ function watchFetch(fetch: Fetch, { bytesMax, isResumable, onLost }: Watch): Wat
     onBroken: onLost,
     onEnd: () => {
       if (isResumable()) return;
-      timer = setTimeout(() => onLost(new Error("The answer ended without a result.")), LATE_RESULT_MS);
+      const wait = (steps: number) => {
+        timer = setTimeout(() => {
+          if (steps > 1) wait(steps - 1);
+          else onLost(new Error("The answer ended without a result."));
+        }, LATE_RESULT_STEP_MS);
+      };
+      wait(LATE_RESULT_STEPS);
     },
   };
   const send = async (url: URL, init: RequestInit): Promise<Response> => {
