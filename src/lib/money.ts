@@ -76,3 +76,11 @@ function formatDecimal(amount: bigint, decimals: number): string {
   const fraction = withoutTrailing(digits.slice(-decimals), "0");
   return sign + digits.slice(0, -decimals) + (fraction ? `.${fraction}` : "");
 }
+
+export function smaller(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
+
+export function larger(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}

@@ -2,6 +2,7 @@
  * The ledger's one door: a batch of money operations in, their outcomes out, committed together; beside it what fills buckets, and the
  * leases that processes grant holds out of. sql-ledger.ts is what is behind it. Amounts are bigint nanocredits of 0 or more.
  */
+import { smaller } from "../lib/money.js";
 import type { UsageQuantities } from "../lib/usage.js";
 import type { Modality } from "./generated/prisma/enums.js";
 
@@ -110,7 +111,18 @@ export type LedgerOutcomeName =
   | "key_budget_exhausted"
   | "free_spend_exhausted";
 
-export interface LedgerOutcome {
+/** What account and key can still hold; null of the key: no budget. */
+export interface Available {
+  readonly available: bigint;
+  readonly keyAvailable: bigint | null;
+}
+
+/** What both can still hold. */
+export function holdable({ available, keyAvailable }: Available): bigint {
+  return keyAvailable === null ? available : smaller(available, keyAvailable);
+}
+
+export interface LedgerOutcome extends Available {
   readonly outcome: LedgerOutcomeName;
   /** A refusal that the release of other open holds could turn. */
   readonly isContended: boolean;
@@ -119,10 +131,6 @@ export interface LedgerOutcome {
   /** What it could not charge; of a correction how much more of that there is, or less when it is negative. */
   readonly writtenOff: bigint;
   readonly meterSource: BucketName | null;
-  /** What the account can still hold. */
-  readonly available: bigint;
-  /** What the key's budget can still hold; null without a budget. */
-  readonly keyAvailable: bigint | null;
   /** It is what a caller is told while the database is away; nothing is known of balances. */
   readonly isUncommitted?: true;
   /** It was paid out of a lease, or moved from it; nothing is told of balances. */
@@ -180,12 +188,6 @@ export interface LeaseRequest {
   readonly least: bigint;
   /** It is thought to be there: where it is not, it is lost and not made again. */
   readonly isReliedOn: boolean;
-}
-
-/** What account and key can still hold; null of the key: no budget. */
-export interface Available {
-  readonly available: bigint;
-  readonly keyAvailable: bigint | null;
 }
 
 /** See docs/decisions/leases.md. All reject with LedgerUnavailable while the database is away. */

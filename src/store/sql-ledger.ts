@@ -118,8 +118,7 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
 /** Column by column, in the order of the function's parameters. */
 function toParameters(operations: readonly LedgerOperation[], options: LedgerOptions): unknown[] {
   /** Of values that need no quotes: numbers, booleans, UUIDs, enum labels, timestamps. */
-  const plain = (read: (operation: LedgerOperation) => string | number | boolean | null) =>
-    toArray(operations, (operation) => read(operation) ?? "NULL");
+  const plain = (read: (operation: LedgerOperation) => string | number | boolean | null) => toArray(operations, read);
   const text = (read: (operation: LedgerOperation) => string | null) => toArray(operations, (operation) => quote(read(operation)));
   const settled = (read: (record: LedgerRecord) => string | number | null) =>
     plain((operation) => (isSettlement(operation) ? read(operation.record) : null));

@@ -54,7 +54,7 @@ export async function createMoneyProcess(
   });
   const settler = new Settler({
     ...{ ledger, spool: await openSettlementSpool(dataDir), log: silentLog, events, contendedHoldWaitMs },
-    onCommitted: createCommitListener(known, events, undefined, leases),
+    onCommitted: createCommitListener(known, leases, events),
     onContended: (accountId) => leases.want(accountId),
   });
   const recovery = new HoldRecovery(

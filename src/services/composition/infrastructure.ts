@@ -176,7 +176,7 @@ export async function openInfrastructure(
   const leases = new Leases({ ledger: ledger.leases, database, processId, events, log });
   const settler = new Settler({
     ...{ ledger, spool, log, events, meters: metrics, contendedHoldWaitMs: settings.contendedHoldWaitMs },
-    onCommitted: createCommitListener(known, events, ownEvents, leases),
+    onCommitted: createCommitListener(known, leases, events, ownEvents),
     onContended: (accountId) => leases.want(accountId),
   });
   const recovery = new HoldRecovery(

@@ -28,8 +28,7 @@ export class Credits {
     private readonly known: KnownBalances,
     private readonly refills: Pick<TierRefills, "refillIfDue">,
     private readonly funds: RefusedFunds,
-    /** Null: every charge has a hold of its own. */
-    private readonly leases: Leases | null = null,
+    private readonly leases: Leases,
   ) {}
 
   open(request: ChargeRequest): OpenCharge {
@@ -47,13 +46,13 @@ export class Credits {
  */
 export function createCommitListener(
   known: KnownBalances,
+  leases: Pick<Leases, "committed">,
   events: Events,
   ownEvents?: Events,
-  leases?: Pick<Leases, "committed">,
 ): (operation: LedgerOperation, outcome: LedgerOutcome) => void {
   events.listenToOthers("balance-changed", ({ accountId }) => known.drop(accountId));
   return (operation, outcome) => {
-    leases?.committed(operation, outcome);
+    leases.committed(operation, outcome);
     if (!outcome.isLeased) known.learn(operation.accountId, outcome.available);
     if (operation.apiKeyId && outcome.keyAvailable !== null) known.learn(operation.apiKeyId, outcome.keyAvailable);
     const isDone = outcome.outcome === "ok" || outcome.outcome === "corrected";

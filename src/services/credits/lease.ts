@@ -1,5 +1,6 @@
 /** A lease in its process's memory, and what single generations have reserved of it (leases.ts). Amounts are nanocredits. */
 import { createId } from "../../lib/ids.js";
+import { smaller } from "../../lib/money.js";
 import type { Buckets, LeasedAmount } from "../../store/ledger.js";
 
 export interface LeasePayer {
@@ -33,8 +34,8 @@ export class Purse implements Buckets {
 
   /** So much of it, tier before crypto before pack; null, and nothing is drawn, when there is less. `paidOnly`: nothing of the tier. */
   draw(amount: bigint, paidOnly: boolean): Purse | null {
-    const tier = paidOnly ? 0n : least(this.tier, amount);
-    const crypto = least(this.crypto, amount - tier);
+    const tier = paidOnly ? 0n : smaller(this.tier, amount);
+    const crypto = smaller(this.crypto, amount - tier);
     const pack = amount - tier - crypto;
     if (pack > this.pack) return null;
     const drawn = new Purse(tier, crypto, pack);
@@ -61,7 +62,8 @@ export class Lease {
   roomTaken = 0n;
   /** The database may have a row of it. */
   isThere = false;
-  isForgotten = false;
+  /** It has paid what is not folded yet. */
+  isUnfolded = false;
   usedAt = Date.now();
   takenAt = 0;
   /** It is not made larger before. */
@@ -99,6 +101,11 @@ export class Lease {
   giveBack(held: Purse): void {
     this.reserved.subtract(held);
     this.free.add(held);
+    this.tellSpare();
+  }
+
+  /** Something of it may be free that somebody has asked for. */
+  tellSpare(): void {
     if (this.pausedUntil > 0) this.onSpare(this);
   }
 }
@@ -141,8 +148,8 @@ export class Reservation {
       return null;
     }
     lease.unconfirmed.add(paid);
-    if (lease.pausedUntil > 0) lease.giveBack(new Purse());
-    return { leaseId: lease.id, tier: paid.tier, crypto: paid.crypto, pack: paid.pack };
+    lease.tellSpare();
+    return leased(lease, paid);
   }
 
   /** All of it leaves the lease, to be a hold of its own. */
@@ -150,7 +157,7 @@ export class Reservation {
     const { lease, held } = this;
     lease.reserved.subtract(held);
     lease.unconfirmed.add(held);
-    return { leaseId: lease.id, tier: held.tier, crypto: held.crypto, pack: held.pack };
+    return leased(lease, held);
   }
 
   /** It could not be moved, and has not been. */
@@ -160,6 +167,6 @@ export class Reservation {
   }
 }
 
-function least(a: bigint, b: bigint): bigint {
-  return a < b ? a : b;
+function leased({ id: leaseId }: Lease, { tier, crypto, pack }: Purse): LeasedAmount {
+  return { leaseId, tier, crypto, pack };
 }

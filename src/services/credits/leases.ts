@@ -8,9 +8,11 @@
  * 3. What is not needed is given back after LEASE_IDLE_MS, when anybody asks for it (`lease-wanted`), and when the process stops.
  * 4. A lease is good as long as its process is: one that has not been able to say that it lives grants nothing out of it.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { entriesMax } from "../../lib/bounded.js";
+import { larger } from "../../lib/money.js";
 import { Repeated } from "../../lib/repeated.js";
 import {
   HEARTBEAT_DEAD_MS,
@@ -23,7 +25,7 @@ import {
 } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
-import type { Available, LeaseLedger, LedgerOperation, LedgerOutcome } from "../../store/ledger.js";
+import { holdable, type LeaseLedger, type LedgerOperation, type LedgerOutcome } from "../../store/ledger.js";
 import { Lease, type LeasePayer, Purse } from "./lease.js";
 
 /** Accounts of which it is remembered that their leases were just asked for. */
@@ -47,8 +49,6 @@ export class Leases {
   private readonly byPayer = new Map<string, Lease>();
   private readonly byId = new Map<string, Lease>();
   private readonly byAccount = new Map<string, Set<Lease>>();
-  /** Accounts whose leases have paid what is not folded yet. */
-  private readonly unfolded = new Set<string>();
   private readonly wanted = new LRUCache<string, true>({ ...entriesMax(WANTED_MAX), ttl: WANTED_AGAIN_MS });
   private readonly sweeping: Repeated;
   private aliveAt = Date.now();
@@ -80,11 +80,10 @@ export class Leases {
   }
 
   /** One that holds can be granted out of; null when there is none just now. */
-  find({ accountId, apiKeyId }: LeasePayer): Lease | null {
-    const lease = this.byPayer.get(apiKeyId ?? accountId);
-    if (!lease || this.isClosed) return null;
+  find(payer: LeasePayer): Lease | null {
+    const lease = this.byPayer.get(keyOf(payer));
     const now = Date.now();
-    if (now < lease.pausedUntil || now - this.aliveAt > HEARTBEAT_DEAD_MS / 2) return null;
+    if (!lease || now < lease.pausedUntil || !this.mayGrant(now)) return null;
     lease.pausedUntil = 0;
     return lease;
   }
@@ -97,9 +96,9 @@ export class Leases {
 
   /** Makes a lease or makes it larger, so that it has room for such holds. False: it has not, and what is to be held goes without it. */
   async acquire(payer: LeasePayer, amount: bigint): Promise<boolean> {
-    const lease = this.byPayer.get(payer.apiKeyId ?? payer.accountId) ?? this.make(payer);
+    const lease = this.byPayer.get(keyOf(payer)) ?? this.make(payer);
     const now = Date.now();
-    if (this.isClosed || now < lease.restsUntil || now < lease.pausedUntil || now - this.aliveAt > HEARTBEAT_DEAD_MS / 2) return false;
+    if (now < lease.restsUntil || now < lease.pausedUntil || !this.mayGrant(now)) return false;
     if (lease.free.total >= amount) return true;
     lease.waiting += amount;
     try {
@@ -112,13 +111,18 @@ export class Leases {
 
   /**
    * Before something is held of the account without a lease: what leases of this process have paid is folded, so that a balance that falls too
-   * low is seen, and what they have of the tier and of crypto, which charges draw first, is given back. Never rejects.
+   * low is seen, and what they have of the tier and of crypto, which charges draw first, is given back. Never rejects. Null: there is nothing to
+   * be done.
    */
-  async makeWay(accountId: string): Promise<void> {
-    const drawnFirst = [...(this.byAccount.get(accountId) ?? [])].filter(({ free }) => free.tier > 0n || free.crypto > 0n);
-    await Promise.all(drawnFirst.map((lease) => this.give(lease)));
+  makeWay(accountId: string): Promise<void> | null {
+    const drawnFirst = this.leasesOf(accountId).filter(({ free }) => free.tier > 0n || free.crypto > 0n);
+    return drawnFirst.length > 0 || this.isUnfolded(accountId) ? this.giveAndFold(accountId, drawnFirst) : null;
+  }
+
+  private async giveAndFold(accountId: string, leases: readonly Lease[]): Promise<void> {
+    await Promise.all(leases.map((lease) => this.give(lease)));
     // A database that is away refuses the hold.
-    if (this.unfolded.has(accountId)) await this.fold([accountId]).catch(() => undefined);
+    if (this.isUnfolded(accountId)) await this.fold([accountId]).catch(() => undefined);
   }
 
   /** Somebody is refused what leases of the account may have: every process gives back what it does not need. */
@@ -138,28 +142,30 @@ export class Leases {
     await this.giveAll(accountId);
     const until = Date.now() + LEASE_RECALL_MS;
     while (Date.now() < until && (await this.countOthers(accountId, at)).count > 0) {
-      await new Promise((resolve) => setTimeout(resolve, RECALL_LOOK_MS));
+      await sleep(RECALL_LOOK_MS);
     }
   }
 
   /** What leases of these accounts have paid leaves the accounts' buckets and the keys' budgets. Before either is read. False: they had paid nothing. */
   async fold(accountIds: readonly string[]): Promise<boolean> {
     const { database } = this.deps;
-    const due = database.isExclusive ? accountIds.filter((id) => this.unfolded.has(id)) : accountIds;
+    const due = database.isExclusive ? accountIds.filter((id) => this.isUnfolded(id)) : accountIds;
     if (due.length === 0) return false;
-    for (const id of due) this.unfolded.delete(id);
+    // What is committed from here on may come too late for it.
+    const unfolded = due.flatMap((id) => this.leasesOf(id).filter(({ isUnfolded }) => isUnfolded));
+    for (const lease of unfolded) lease.isUnfolded = false;
     try {
       const [row] = await database.prisma.$queryRaw<{ folded: boolean }[]>`SELECT credit_fold(${due}::uuid[]) AS folded`;
       return row?.folded ?? false;
     } catch (error) {
-      for (const id of due) this.unfolded.add(id);
+      for (const lease of unfolded) lease.isUnfolded = true;
       throw error;
     }
   }
 
   /** What of an account's held credits no generation has reserved, in any process. */
   async unreservedOf(accountId: string): Promise<bigint> {
-    const own = [...(this.byAccount.get(accountId) ?? [])];
+    const own = this.leasesOf(accountId);
     if (this.deps.database.isExclusive) return own.reduce((total, { free, unconfirmed }) => total + free.total + unconfirmed.total, 0n);
     const reserved = own.reduce((total, lease) => total + lease.reserved.total, 0n);
     const { _sum: left } = await this.deps.database.prisma.creditLease.aggregate({
@@ -171,16 +177,16 @@ export class Leases {
   }
 
   /** Of a key's held credits, or of what a session holds. */
-  freeOf({ accountId, apiKeyId }: LeasePayer): bigint {
-    return this.byPayer.get(apiKeyId ?? accountId)?.free.total ?? 0n;
+  freeOf(payer: LeasePayer): bigint {
+    return this.byPayer.get(keyOf(payer))?.free.total ?? 0n;
   }
 
   /** Told of every operation that was committed. */
   committed(operation: LedgerOperation, outcome: LedgerOutcome): void {
     if ((operation.kind !== "settle" && operation.kind !== "move") || operation.lease === undefined) return;
-    if (operation.kind === "settle") this.unfolded.add(operation.accountId);
     const lease = this.byId.get(operation.lease.leaseId);
     if (!lease) return;
+    if (operation.kind === "settle") lease.isUnfolded = true;
     lease.unconfirmed.subtract(operation.lease);
     lease.reservations -= 1;
     if (outcome.isLeaseLost) this.lose(lease);
@@ -191,6 +197,23 @@ export class Leases {
     this.isClosed = true;
     await this.sweeping.close();
     await Promise.all([...this.byId.values()].map((lease) => this.give(lease)));
+  }
+
+  /** Not when it is closed, nor when it may be taken for dead. */
+  private mayGrant(now: number): boolean {
+    return !this.isClosed && now - this.aliveAt <= HEARTBEAT_DEAD_MS / 2;
+  }
+
+  private leasesOf(accountId: string): Lease[] {
+    return [...(this.byAccount.get(accountId) ?? [])];
+  }
+
+  private isUnfolded(accountId: string): boolean {
+    return this.leasesOf(accountId).some((lease) => lease.isUnfolded);
+  }
+
+  private isForgotten(lease: Lease): boolean {
+    return !this.byId.has(lease.id);
   }
 
   /** How many leases other processes have of the account whose size they have not changed since then, by the database's clock; null: now. */
@@ -205,7 +228,7 @@ export class Leases {
 
   private make(payer: LeasePayer): Lease {
     const lease = new Lease({ accountId: payer.accountId, apiKeyId: payer.apiKeyId }, (spare) => void this.give(spare));
-    this.byPayer.set(payer.apiKeyId ?? payer.accountId, lease);
+    this.byPayer.set(keyOf(payer), lease);
     this.byId.set(lease.id, lease);
     const ofAccount = this.byAccount.get(payer.accountId) ?? new Set();
     this.byAccount.set(payer.accountId, ofAccount.add(lease));
@@ -220,11 +243,10 @@ export class Leases {
   }
 
   private forget(lease: Lease): void {
-    const { accountId, apiKeyId } = lease.payer;
-    lease.isForgotten = true;
-    lease.isThere = false;
+    const { payer } = lease;
+    const { accountId } = payer;
     this.byId.delete(lease.id);
-    if (this.byPayer.get(apiKeyId ?? accountId) === lease) this.byPayer.delete(apiKeyId ?? accountId);
+    if (this.byPayer.get(keyOf(payer)) === lease) this.byPayer.delete(keyOf(payer));
     const ofAccount = this.byAccount.get(accountId);
     ofAccount?.delete(lease);
     if (ofAccount?.size === 0) this.byAccount.delete(accountId);
@@ -234,6 +256,7 @@ export class Leases {
   private inTurn(lease: Lease, work: () => Promise<void>): Promise<void> {
     const turn = (lease.turn ?? Promise.resolve()).then(work).catch((error: unknown) => {
       // What the database has made of it is found out when the lease is given back.
+      lease.isUnfolded = true;
       this.deps.log.warn({ err: error, leaseId: lease.id }, "a lease could not be changed");
       lease.restsUntil = Date.now() + LEASE_PAUSE_MS;
     });
@@ -245,11 +268,11 @@ export class Leases {
   }
 
   private async take(lease: Lease, amount: bigint): Promise<void> {
-    if (lease.isForgotten) return;
+    if (this.isForgotten(lease)) return;
     const now = Date.now();
     const isHot = now - lease.takenAt < DOUBLED_WITHIN_MS;
     const wasThere = lease.isThere;
-    lease.room = largest(isHot ? lease.room * 2n : lease.room, amount * LEASE_ESTIMATES, lease.waiting * 2n);
+    lease.room = larger(isHot ? lease.room * 2n : lease.room, larger(amount * LEASE_ESTIMATES, lease.waiting * 2n));
     lease.takenAt = now;
     lease.usedAt = now;
     lease.isThere = true;
@@ -257,11 +280,12 @@ export class Leases {
     const inUse = lease.reserved.total + lease.unconfirmed.total;
     const least = inUse + amount * LEASE_ESTIMATES_LEAST;
     const target = inUse + lease.room;
+    lease.isUnfolded = false;
     const taken = await this.deps.ledger.take({ id: lease.id, accountId, apiKeyId, target, least, isReliedOn: wasThere });
     if (taken === null) return this.lose(lease);
     const { granted, ...available } = taken;
     lease.free.add(granted);
-    lease.outside = leastOf(available);
+    lease.outside = holdable(available);
     lease.roomTaken = lease.free.total;
     const isGranted = granted.tier + granted.crypto + granted.pack > 0n;
     lease.isThere = wasThere || isGranted;
@@ -270,7 +294,7 @@ export class Leases {
 
   private async giveAll(accountId: string): Promise<void> {
     const pausedUntil = Date.now() + LEASE_PAUSE_MS;
-    const leases = [...(this.byAccount.get(accountId) ?? [])];
+    const leases = this.leasesOf(accountId);
     for (const lease of leases) lease.pausedUntil = pausedUntil;
     await Promise.all(leases.map((lease) => this.give(lease)));
   }
@@ -280,15 +304,16 @@ export class Leases {
     lease.isGiving = true;
     return this.inTurn(lease, async () => {
       lease.isGiving = false;
-      if (lease.isForgotten) return;
+      if (this.isForgotten(lease)) return;
       const needed = new Purse();
       needed.add(lease.reserved);
       needed.add(lease.unconfirmed);
       lease.free = new Purse();
       if (lease.isThere) {
+        lease.isUnfolded = false;
         const available = await this.deps.ledger.give(lease.id, needed);
         if (available === null) return this.lose(lease);
-        lease.outside = leastOf(available);
+        lease.outside = holdable(available);
         // Who waits for it is told of nothing else.
         if (lease.pausedUntil > 0) this.deps.events.publish("balance-changed", { accountId: lease.payer.accountId });
       }
@@ -305,11 +330,7 @@ export class Leases {
   }
 }
 
-/** What account and key can both hold. */
-function leastOf({ available, keyAvailable }: Available): bigint {
-  return keyAvailable === null || available < keyAvailable ? available : keyAvailable;
-}
-
-function largest(first: bigint, ...others: readonly bigint[]): bigint {
-  return others.reduce((most, other) => (other > most ? other : most), first);
+/** Whose lease it is, of those of its account. */
+function keyOf({ accountId, apiKeyId }: LeasePayer): string {
+  return apiKeyId ?? accountId;
 }

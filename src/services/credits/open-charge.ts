@@ -1,8 +1,9 @@
 /** What one generation may spend: out of a lease, or by a hold of its own, from its opening to its charge. */
 
 import { AppError, serviceUnavailable } from "../../errors.js";
+import { larger, smaller } from "../../lib/money.js";
 import { EXTEND_AT_PERCENT, METER_NOTE_MS } from "../../limits.js";
-import type { LeasedAmount, LedgerOutcome, LedgerOutcomeName, LedgerRecord } from "../../store/ledger.js";
+import { holdable, type LeasedAmount, type LedgerOutcome, type LedgerOutcomeName, type LedgerRecord } from "../../store/ledger.js";
 import type { ChargeRequest, Settlement } from "./charge-request.js";
 import type { KnownBalances } from "./known-balances.js";
 import type { Reservation } from "./lease.js";
@@ -46,7 +47,7 @@ export class OpenCharge {
     refill: Promise<void> | null,
     /** Of the agent's run that asks; null: no agent does. */
     private readonly bound: RunBudget | null,
-    private readonly leases: Leases | null,
+    private readonly leases: Leases,
   ) {
     this.isHeld = !settler.isUnavailable && (request.isFree || (refill === null && this.reserve()));
     if (this.isHeld && refill === null) {
@@ -56,7 +57,7 @@ export class OpenCharge {
     // Of what is free, what is known counts tier credits too, which may not be what this draws.
     const isKnown = refill === null && !(request.paidOnly && request.most !== undefined);
     this.heldNanocredits = request.isFree ? 0n : this.sizeFor((isKnown ? known.freeOf(this.fundIds) : null) ?? 0n);
-    const begin = () => (request.isFree ? this.requireDatabase() : leases === null ? this.hold() : this.obtain());
+    const begin = () => (request.isFree ? this.requireDatabase() : this.obtain());
     this.held = refill ? refill.then(begin) : begin();
     // The one who opened looks at it when it is time; until then a refusal is not an unhandled rejection.
     this.held.catch(() => undefined);
@@ -150,9 +151,8 @@ export class OpenCharge {
 
   /** At once, out of a lease. False: there is none, or not enough of it. */
   private reserve(): boolean {
-    const { leases } = this;
-    const { isFree, isLasting, payer, paidOnly, most } = this.request;
-    const lease = leases === null || isFree || isLasting ? null : leases.find(payer);
+    const { isLasting, payer, paidOnly, most } = this.request;
+    const lease = isLasting ? null : this.leases.find(payer);
     // How much is free of what was bought is not known beside credits of the tier.
     if (!lease || (paidOnly && most !== undefined && lease.free.tier > 0n)) return false;
     const size = this.sizeFor(lease.holdable);
@@ -162,7 +162,7 @@ export class OpenCharge {
       this.bound?.conclude(size, 0n);
       return false;
     }
-    leases?.replenish(lease, this.largest);
+    this.leases.replenish(lease, this.largest);
     this.reservation = reservation;
     this.heldNanocredits = size;
     if (this.bound) this.bounded = size;
@@ -173,12 +173,13 @@ export class OpenCharge {
   private async obtain(): Promise<void> {
     const { leases } = this;
     const { payer, isLasting, paidOnly } = this.request;
-    for (let attempt = 0; leases !== null && !isLasting && !this.settler.isUnavailable && attempt < LEASE_ATTEMPTS_MAX; attempt += 1) {
+    for (let attempt = 0; !isLasting && !this.settler.isUnavailable && attempt < LEASE_ATTEMPTS_MAX; attempt += 1) {
       const isThere = await leases.acquire(payer, this.largest);
       if (this.reserve()) return;
       if (!isThere || paidOnly || this.bound) break;
     }
-    await leases?.makeWay(payer.accountId);
+    const way = leases.makeWay(payer.accountId);
+    if (way) await way;
     await this.hold();
   }
 
@@ -204,7 +205,7 @@ export class OpenCharge {
 
   /** It costs more than is held: the rest may be leased by somebody, who is asked for it first. */
   private async coverBeyond(amount: bigint, record: LedgerRecord): Promise<undefined> {
-    if (this.leases === null || this.request.isFree || amount <= this.heldNanocredits) return;
+    if (this.request.isFree || amount <= this.heldNanocredits) return;
     const more = amount - this.heldNanocredits;
     const { paidOnly } = this.request;
     try {
@@ -254,7 +255,7 @@ export class OpenCharge {
     const { paidOnly, record } = this.request;
     const estimate = this.heldNanocredits;
     const hold = { kind: "hold", ...this.identity, amount: estimate, paidOnly, record } as const;
-    if (this.bound && !this.fitsBound()) {
+    if (this.bound) {
       await this.bound.takeInTime(estimate);
       this.bounded = estimate;
     }
@@ -262,21 +263,13 @@ export class OpenCharge {
     try {
       const outcome = await this.settler.submit(hold);
       if (isRefused(outcome)) throw await this.refusalOf(outcome, estimate, false);
-      await this.growWithin(leftOf(outcome) + estimate);
+      await this.growWithin(holdable(outcome) + estimate);
     } catch (error) {
       if (this.bound) this.leaveBound(0n);
       throw error;
     } finally {
       this.known.forgetHold(this.fundIds, estimate);
     }
-  }
-
-  /** What is to be held has been taken of the run's bound, now if it was not before. */
-  private fitsBound(): boolean {
-    if (this.bound === null || this.bounded > 0n) return true;
-    if (!this.bound.take(this.heldNanocredits)) return false;
-    this.bounded = this.heldNanocredits;
-    return true;
   }
 
   /** Once: what was taken of the run's bound is given back, but for what is charged. */
@@ -350,7 +343,7 @@ export class OpenCharge {
     let granted = 0n;
     try {
       let outcome = await ask(wanted);
-      const left = leftOf(outcome);
+      const left = holdable(outcome);
       const isCut = isRefused(outcome) && left > 0n && left < wanted;
       if (isCut) outcome = await ask(left);
       const given = isRefused(outcome) ? 0n : isCut ? left : wanted;
@@ -382,17 +375,4 @@ const REFUSALS: ReadonlySet<LedgerOutcomeName> = new Set([
 
 function isRefused({ outcome }: LedgerOutcome): boolean {
   return REFUSALS.has(outcome);
-}
-
-/** What the account, and the key where it has a budget, can still hold. */
-function leftOf({ available, keyAvailable }: LedgerOutcome): bigint {
-  return keyAvailable === null ? available : smaller(available, keyAvailable);
-}
-
-function smaller(a: bigint, b: bigint): bigint {
-  return a < b ? a : b;
-}
-
-function larger(a: bigint, b: bigint): bigint {
-  return a > b ? a : b;
 }

@@ -8,6 +8,7 @@ import { METER_NOTE_MS, OUTPUT_TOKENS_ASSUMED } from "../../../src/limits.js";
 import type { ChargeRequest } from "../../../src/services/credits/charge-request.js";
 import { Credits, createCommitListener } from "../../../src/services/credits/credits.js";
 import { KnownBalances } from "../../../src/services/credits/known-balances.js";
+import { Leases } from "../../../src/services/credits/leases.js";
 import type { OpenCharge } from "../../../src/services/credits/open-charge.js";
 import { OutputEstimates } from "../../../src/services/credits/output-estimates.js";
 import { RefusedFunds } from "../../../src/services/credits/refused-funds.js";
@@ -26,6 +27,7 @@ let pool: pg.Pool;
 let real: Ledger;
 let ledger: SteeredLedger;
 let settler: Settler;
+let leases: Leases;
 let credits: Credits;
 let events: Events;
 let dataDir: string;
@@ -42,14 +44,16 @@ beforeEach(async () => {
   ledger = steer(real);
   const known = new KnownBalances();
   events = createMemoryEvents(silentLog);
-  const onCommitted = createCommitListener(known, events);
+  leases = new Leases({ ledger: ledger.leases, database: test.database, processId: randomUUID(), events, log: silentLog });
+  const onCommitted = createCommitListener(known, leases, events);
   settler = new Settler({ ledger, spool: await openSettlementSpool(dataDir), log: silentLog, onCommitted });
   refillIfDue = () => null;
-  credits = new Credits(settler, known, { refillIfDue: () => refillIfDue() }, new RefusedFunds(test.database));
+  credits = new Credits(settler, known, { refillIfDue: () => refillIfDue() }, new RefusedFunds(test.database), leases);
 });
 afterEach(async () => {
   vi.useRealTimers();
   await settler.close();
+  await leases.close();
   await rm(dataDir, { recursive: true });
   expect(await findBrokenInvariants(pool)).toEqual({});
 });
@@ -72,6 +76,8 @@ function open(payer: TestPayer, estimate: bigint, more: Partial<ChargeRequest> =
     estimate,
     paidOnly: false,
     isFree: false,
+    // Each has a hold of its own: leases.test.ts is about the others.
+    isLasting: true,
     record: usageRecord({ status: "cancelled", usageSource: "partial" }),
     ...more,
   });
