@@ -81,6 +81,8 @@ export interface UpstreamRequest {
    * of `totalMs` to begin.
    */
   readonly isStreamed: boolean;
+  /** How many bytes may wait for a slow reader before the connection is paused, when not as few as usual. */
+  readonly readAheadBytes?: number | undefined;
 }
 
 /** An answer whose headers are here. Read it to its end or destroy it: until then it keeps its connection. */
@@ -140,7 +142,11 @@ export function createUpstreamPool(baseUrl: string, timeouts: UpstreamTimeouts, 
     request: (request) => {
       if (request.signal.aborted) return Promise.reject(request.signal.reason);
       if (bounds && pool.stats.queued >= bounds.waitingMax) return Promise.reject(tooManyWait());
-      return new Exchange(request.signal, timeouts.totalMs).start(pool, request, request.isStreamed ? timeouts.idleMs : 0);
+      return new Exchange(request.signal, timeouts.totalMs, request.readAheadBytes).start(
+        pool,
+        request,
+        request.isStreamed ? timeouts.idleMs : 0,
+      );
     },
     close: () => pool.close(),
   };
@@ -159,8 +165,6 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EventLis
   private chunksBytes = 0;
   /** A body that is wanted whole and whose length is known. */
   private whole: { readonly bytes: Buffer; filled: number } | null = null;
-  /** Pauses the connection when this much waits; infinite while the whole body is wanted. */
-  private readAheadBytes = READ_AHEAD_BYTES;
   private hasEnded = false;
   private failure: { readonly reason: unknown } | null = null;
   private wake: (() => void) | null = null;
@@ -172,6 +176,7 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EventLis
   constructor(
     private readonly signal: AbortSignal,
     totalMs: number,
+    private readAheadBytes = READ_AHEAD_BYTES,
   ) {
     this.timer = setTimeout(onTotalTimeout, totalMs, this);
     signal.addEventListener("abort", this);
@@ -235,6 +240,7 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EventLis
   }
 
   destroy(): void {
+    if (this.hasEnded || this.failure !== null) return;
     this.fail(new ProviderError("network", "The answer was not wanted any more."), false);
   }
 

@@ -3,7 +3,7 @@
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import type { MusicResult } from "../../services/generation/media/music.js";
 import { musicInput, type SpeechResult, speechInput } from "../../services/generation/media/speech.js";
-import type { SpokenStream } from "../../services/generation/media/speech-stream.js";
+import type { Pieces, SpokenStream } from "../../services/generation/media/speech-stream.js";
 import { type TranscriptionResult, toTranscriptText, transcriptionInput } from "../../services/generation/media/transcriptions.js";
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import { builder } from "../builder.js";
@@ -192,12 +192,12 @@ builder.subscriptionField("speech", (t) =>
 
 function openEvents(stream: SpokenStream, signal: AbortSignal): AsyncIterable<SpeechEventObject> {
   const { generationId } = stream;
-  return generationEvents<Uint8Array, ReceiptObject, SpeechEventObject>(
+  return generationEvents<Pieces, ReceiptObject, SpeechEventObject>(
     { batches: stream.chunks, receipt: () => stream.receipt() },
     signal,
-    async function* (bytes) {
+    async function* (pieces) {
       const { contentType } = await stream.opened;
-      yield { kind: "chunk", generationId, bytes, contentType };
+      yield { kind: "chunk", generationId, bytes: Buffer.concat(pieces), contentType };
     },
     (receipt) => ({ kind: "end", generationId, receipt }),
   );

@@ -15,6 +15,9 @@ import { contentTypeOf, isJson, type OpenAiClient, refuse } from "./client.js";
 import { toEmbeddedError } from "./errors.js";
 import { parseObject } from "./json.js";
 
+/** Sound comes in large chunks, and to pause a connection costs more than to pass one on. */
+const READ_AHEAD_BYTES = 256 * 1024;
+
 const UNTYPED = new Set(["", "application/octet-stream", "binary/octet-stream"]);
 
 /** Resolves when the answer has begun, and is sound. */
@@ -24,7 +27,9 @@ export async function requestAudio(
   signal: AbortSignal,
   isStreamed: boolean,
 ): Promise<UpstreamResponse> {
-  const response = await client.send({ path: "/audio/speech", accept: "*/*", body: JSON.stringify(fields), signal, isStreamed });
+  const body = JSON.stringify(fields);
+  const readAheadBytes = READ_AHEAD_BYTES;
+  const response = await client.send({ path: "/audio/speech", accept: "*/*", body, signal, isStreamed, readAheadBytes });
   const type = bareMediaType(contentTypeOf(response));
   if (type.startsWith("audio/") || soundTypeOf(type) !== null || UNTYPED.has(type)) return response;
   if (!isJson(response)) throw refuse(response, "The upstream answered something that is not sound.");

@@ -63,6 +63,8 @@ export interface OpenAiRequest {
   readonly signal: AbortSignal;
   /** Whether silence of the idle time-out means trouble. */
   readonly isStreamed: boolean;
+  /** See UpstreamRequest. */
+  readonly readAheadBytes?: number;
 }
 
 /** JSON is accepted unless it says otherwise. */
@@ -111,7 +113,7 @@ export class OpenAiClient {
 
   /** Resolves with an answer of a 2xx status; rejects with what any other status says. */
   async send(request: OpenAiRequest): Promise<UpstreamResponse> {
-    const { body = null, contentType = "application/json", accept, signal, isStreamed } = request;
+    const { body = null, contentType = "application/json", accept, signal, isStreamed, readAheadBytes } = request;
     const response = await this.pool.request({
       method: request.method ?? (body === null ? "GET" : "POST"),
       path: `${this.pathname}${request.path}${this.search}`,
@@ -119,6 +121,7 @@ export class OpenAiClient {
       body,
       signal,
       isStreamed,
+      readAheadBytes,
     });
     if (response.status >= 200 && response.status < 300) return response;
     const said = await readError(response, signal);

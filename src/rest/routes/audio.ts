@@ -1,5 +1,5 @@
 /** Sound (docs/spec/audio.md): GET /audio/{text} as bytes, speech and transcriptions in OpenAI's format. */
-
+import type { ServerResponse } from "node:http";
 import type { RequestContext } from "../../context.js";
 import type { Exchange } from "../../http/exchange.js";
 import { drained } from "../../lib/back-pressure.js";
@@ -9,7 +9,7 @@ import { formatSseEvent } from "../../lib/sse.js";
 import { countTextTokens } from "../../lib/tokenizer.js";
 import { SLOW_READER_TIMEOUT_MS, TRANSCRIPTION_FILE_BYTES_MAX, TRANSCRIPTION_FORM_BYTES_MAX } from "../../limits.js";
 import { audioQuery, countCharacters, speechInput } from "../../services/generation/media/speech.js";
-import type { SpokenStream } from "../../services/generation/media/speech-stream.js";
+import type { Pieces, SpokenStream } from "../../services/generation/media/speech-stream.js";
 import {
   type TranscriptFormat,
   type TranscriptionResult,
@@ -50,6 +50,9 @@ export function addSpeechRoutes(route: Route, endpoint: Endpoint, { speech }: Pi
   });
 }
 
+/** Written before the caller has taken it: less is not worth waiting for. */
+const WRITE_AHEAD_BYTES = 256 * 1024;
+
 /**
  * What it costs is known when it begins, so its headers carry that. Rejects while nothing has been sent; after that, a failure
  * breaks the answer off, as there is no other way to say in a sound that it is not whole.
@@ -66,7 +69,8 @@ async function sendSpeech(exchange: Exchange, ctx: RequestContext, { opened, chu
     exchange.setHeaders(receiptHeaders(quote));
     exchange.writeHead(200, { "Content-Type": contentType });
     for (; !next.done; next = await chunks.next()) {
-      if (!res.write(next.value)) await drained(res, SLOW_READER_TIMEOUT_MS);
+      writeTogether(res, next.value);
+      if (res.writableLength > WRITE_AHEAD_BYTES) await drained(res, SLOW_READER_TIMEOUT_MS);
     }
     res.end();
   } catch (error) {
@@ -75,6 +79,13 @@ async function sendSpeech(exchange: Exchange, ctx: RequestContext, { opened, chu
   } finally {
     ctx.signal.removeEventListener("abort", leave);
   }
+}
+
+/** As one chunk, so that a byte that was held back is not sent by itself. */
+function writeTogether(res: ServerResponse, pieces: Pieces): void {
+  if (pieces.length > 1) res.cork();
+  for (const piece of pieces) res.write(piece);
+  if (pieces.length > 1) res.uncork();
 }
 
 function ignore(): void {}
@@ -94,7 +105,7 @@ function toSpeechEvents(stream: SpokenStream, input: string): AsyncIterableItera
     async next() {
       if (isDone) return END;
       const { done, value } = await stream.chunks.next();
-      if (!done) return { done: false, value: toEvent({ type: "speech.audio.delta", audio: toBase64(value) }) };
+      if (!done) return { done: false, value: toEvent({ type: "speech.audio.delta", audio: Buffer.concat(value).toString("base64") }) };
       isDone = true;
       const charged = stream.receipt();
       if (charged?.status !== "ok") return END;
@@ -118,10 +129,6 @@ function toUsage(input: string, { costNanocredits }: Receipt): Record<string, nu
 
 function toEvent(event: object): SpeechEvent {
   return { bytes: formatSseEvent(JSON.stringify(event)) };
-}
-
-function toBase64(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 }
 
 // POST /v1/audio/transcriptions (docs/spec/audio.md#transcriptions).

@@ -26,6 +26,9 @@ export interface OpenedSpeech {
   readonly quote: Quote;
 }
 
+/** Bytes that belong together, at least one of them. */
+export type Pieces = readonly Uint8Array[];
+
 export interface SpokenStream {
   readonly generationId: string;
   /** Limits, safety features and the balance have been looked at; `opened` tells what came of it. */
@@ -34,9 +37,9 @@ export interface SpokenStream {
   readonly opened: Promise<OpenedSpeech>;
   /**
    * Throws an AppError when the answer fails on the way; `return()` closes the upstream and settles. Nothing is asked of an upstream before
-   * the first is asked for.
+   * the first is asked for. Each is of several pieces, because nothing large is copied to be one.
    */
-  readonly chunks: AsyncIterableIterator<Uint8Array>;
+  readonly chunks: AsyncIterableIterator<Pieces>;
   /** Once it has ended and was charged. */
   receipt(): Receipt | null;
 }
@@ -87,7 +90,7 @@ async function begin({ run, plan, call }: SpokenText): Promise<Answered<BegunSpe
   }
 }
 
-export class SpeechReader implements StreamReader<OpenedSpeech, Uint8Array> {
+export class SpeechReader implements StreamReader<OpenedSpeech, Pieces> {
   readonly opened: OpenedSpeech;
   private isFirstRead = false;
   /** The last of what has come. */
@@ -105,13 +108,13 @@ export class SpeechReader implements StreamReader<OpenedSpeech, Uint8Array> {
     return this.begun.model;
   }
 
-  async read(keptWaitingMs: number): Promise<Delivery<Uint8Array>> {
+  async read(keptWaitingMs: number): Promise<Delivery<Pieces>> {
     const chunk = this.isFirstRead ? await this.readNext(keptWaitingMs) : this.begun.answer.first;
     this.isFirstRead = true;
     this.text.run.noteUpstream();
     const isLast = chunk === null;
     const passed = isLast ? await this.finish() : this.withhold(chunk);
-    return { item: passed.byteLength > 0 ? passed : null, isLast };
+    return { item: passed.length > 0 ? passed : null, isLast };
   }
 
   async endEarly(patience: ReaderPatience): Promise<void> {
@@ -140,18 +143,17 @@ export class SpeechReader implements StreamReader<OpenedSpeech, Uint8Array> {
     }
   }
 
-  private withhold(chunk: Uint8Array): Uint8Array {
-    const held = this.withheld.byteLength;
-    const end = chunk.byteLength - this.text.withhold(held + chunk.byteLength);
-    const passed = held === 0 ? chunk.subarray(0, end) : Buffer.concat([this.withheld, chunk.subarray(0, end)]);
+  private withhold(chunk: Uint8Array): Pieces {
+    const { withheld } = this;
+    const end = chunk.byteLength - this.text.withhold(withheld.byteLength + chunk.byteLength);
     this.withheld = chunk.subarray(end);
-    return passed;
+    return [withheld, chunk.subarray(0, end)].filter(isThere);
   }
 
-  private async finish(): Promise<Uint8Array> {
+  private async finish(): Promise<Pieces> {
     this.text.run.noteSuccess(this.begun.model);
     await this.settle("ok");
-    return this.withheld;
+    return [this.withheld].filter(isThere);
   }
 
   private settle(status: UsageStatus): Promise<Receipt> {
@@ -193,6 +195,10 @@ function settle(
     warnings: allInCallersWords(answer.warnings, model),
     cancelPolicy: isFree ? "stop" : "finish",
   });
+}
+
+function isThere({ byteLength }: Uint8Array): boolean {
+  return byteLength > 0;
 }
 
 /** Of at least one byte; null at the end. */
