@@ -138,8 +138,9 @@ export class Exchange implements ContextSource, Leaving {
     this.res.end(bytes);
   }
 
-  /** As `sendBytes`, for what is too large to be copied into one piece. */
-  sendPieces(pieces: readonly Uint8Array[], contentType: AnswerType): void {
+  /** As `sendBytes`, for what is too large to be copied into one piece. `onSent`: the system has taken all of it. */
+  sendPieces(pieces: readonly Uint8Array[], contentType: AnswerType, onSent: () => void): void {
+    this.res.once("finish", onSent);
     this.writeHead(200, { "Content-Type": contentType, "Content-Length": pieces.reduce((sum, { byteLength }) => sum + byteLength, 0) });
     this.res.cork();
     for (const piece of pieces) this.res.write(piece);

@@ -9,6 +9,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { type buildConnector, type Dispatcher, errors, Pool } from "undici";
+import { takeMemory } from "../lib/spare-memory.js";
 import { UPSTREAM_CONNECTIONS_MAX } from "../limits.js";
 import { ProviderError, type UpstreamTimeouts } from "./provider.js";
 
@@ -94,7 +95,10 @@ export interface UpstreamResponse {
    * connection breaks, falls silent or takes too long, and the signal's reason when that is aborted.
    */
   read(): Promise<readonly Buffer[] | null>;
-  /** The whole body. More than `bytesMax` is a ProviderError `invalid-response`, raised as soon as it is known. */
+  /**
+   * The whole body. More than `bytesMax` is a ProviderError `invalid-response`, raised as soon as it is known. Who is done with a large one
+   * may give its memory back.
+   */
   readAll(bytesMax: number): Promise<Buffer>;
   /** Nothing more is wanted: closes the connection at once unless the answer has ended. */
   destroy(): void;
@@ -226,7 +230,7 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EventLis
 
   /** A large body of known length, straight into its place: the pieces are gone before the collector takes them for old. */
   private async collect(length: number): Promise<Buffer> {
-    const whole = { bytes: Buffer.allocUnsafeSlow(length), filled: 0 };
+    const whole = { bytes: takeMemory(length), filled: 0 };
     for (const chunk of this.chunks) whole.filled += chunk.copy(whole.bytes, whole.filled);
     this.chunks = [];
     this.chunksBytes = 0;

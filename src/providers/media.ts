@@ -61,6 +61,8 @@ export interface ImageAnswer extends Answer {
     /** The same bytes as base64 in ASCII, when they came so: whoever answers them like that need not encode them. */
     readonly base64?: Uint8Array;
   })[];
+  /** For whoever will not look at the pictures again: after it, they are of no bytes. */
+  readonly release?: () => void;
 }
 
 export interface ImageProvider {

@@ -179,6 +179,33 @@ describe("POST /v1/images/generations", () => {
     expect(many.json<{ data: object[] }>().data).toHaveLength(2);
   });
 
+  it("answers everybody their own large picture, whoever has left and whatever was answered before", async () => {
+    const large = (prompt: string) => Buffer.concat([png, Buffer.alloc(400_000, prompt)]);
+    app.upstream.replyAlways({
+      kind: "handler",
+      handle: ({ json: asked }, response) => {
+        const body = JSON.stringify(imagesObject([large((asked as { prompt: string }).prompt)]));
+        response.writeHead(200, { "content-type": "application/json", "content-length": body.length }).end(body);
+      },
+    });
+    for (let round = 0; round < 4; round += 1) {
+      const leaving = new AbortController();
+      const left = fetch(`${app.baseUrl}/v1/images/generations`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${app.key}`, "content-type": "application/json" },
+        body: JSON.stringify({ prompt: `left ${round}` }),
+        signal: leaving.signal,
+      });
+      await left;
+      leaving.abort();
+      const prompts = Array.from({ length: 6 }, (_, index) => `picture ${index} of round ${round}`);
+      const answers = await Promise.all(prompts.map((prompt) => generations({ prompt })));
+
+      const got = answers.map((answer) => answer.json<{ data: [{ b64_json: string }] }>().data[0].b64_json);
+      expect(got.map((text, index) => text === large(prompts[index] ?? "").toString("base64"))).toEqual(prompts.map(() => true));
+    }
+  });
+
   it("charges the tokens that the upstream reports, and tells them", async () => {
     app.upstream.replyNext(json(imagesObject([png], imageUsage(10, 0, 272))));
 

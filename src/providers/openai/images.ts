@@ -7,6 +7,7 @@
 import { pictureTypeOf } from "../../lib/content-types.js";
 import { cutTexts, decodeBase64, isBase64 } from "../../lib/json.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
+import { giveBackMemory } from "../../lib/spare-memory.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
@@ -59,10 +60,11 @@ export class OpenAiImageProvider implements ImageProvider {
   async generate(call: ImageCall): Promise<ImageAnswer> {
     const { path, contentType, body, warnings } = await toRequest(call);
     const response = await this.client.sendWhole({ path, contentType, body, signal: call.signal });
-    const { rest, texts } = cutTexts(await response.readAll(UPSTREAM_BODY_BYTES_MAX), "b64_json");
+    const whole = await response.readAll(UPSTREAM_BODY_BYTES_MAX);
+    const { rest, texts } = cutTexts(whole, "b64_json");
     const answer = this.client.readObject(rest);
     const images = await Promise.all(toItems(answer.data).map((item) => this.fromItem(item, texts, call.signal)));
-    return { images, usage: toImageUsage(answer.usage), warnings };
+    return { images, usage: toImageUsage(answer.usage), warnings, release: () => giveBackMemory(whole) };
   }
 
   private async fromItem(item: unknown, texts: readonly Buffer[], signal: AbortSignal): Promise<AnsweredImage> {

@@ -23,7 +23,7 @@ export function addImageRoutes(route: Route, endpoint: Endpoint, { images }: Pic
       handler: async (ctx, { body, exchange }) => {
         const generated = await images.generate(ctx, body);
         exchange.setHeaders(receiptHeaders(generated.receipt));
-        exchange.sendPieces(toImagesJson(generated), "application/json; charset=utf-8");
+        exchange.sendPieces(toImagesJson(generated), "application/json; charset=utf-8", generated.release);
       },
     }),
   });
@@ -40,7 +40,7 @@ export function addImageRoutes(route: Route, endpoint: Endpoint, { images }: Pic
       handler: async (ctx, { body, files, exchange }) => {
         const edited = await images.edit(ctx, body, toImageFiles(files));
         exchange.setHeaders(receiptHeaders(edited.receipt));
-        exchange.sendPieces(toImagesJson(edited), "application/json; charset=utf-8");
+        exchange.sendPieces(toImagesJson(edited), "application/json; charset=utf-8", edited.release);
       },
     }),
   });

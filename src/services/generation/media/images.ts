@@ -70,11 +70,11 @@ export interface GeneratedImages {
   /** As the upstream reported it. */
   readonly usage: UsageQuantities | null;
   readonly receipt: Receipt;
+  /** See ImageAnswer. */
+  readonly release: () => void;
 }
 
-interface Made {
-  readonly images: readonly GeneratedImage[];
-  readonly usage: UsageQuantities | null;
+interface Made extends Pick<GeneratedImages, "images" | "usage" | "release"> {
   readonly warnings: readonly string[];
 }
 
@@ -138,7 +138,8 @@ export class Images {
     const { plan, work } = this.prepare(ctx, request);
     if (request.isPublished) await mediaQuotas.assertNotFull(ctx);
     const { answer, receipt } = await generations.run(ctx, plan, work);
-    return { createdAt: new Date(), images: answer.images, usage: answer.usage, receipt };
+    const { images, usage, release } = answer;
+    return { createdAt: new Date(), images, usage, receipt, release };
   }
 
   private prepare(ctx: RequestContext, request: ImageRequest): PreparedGeneration<Made> {
@@ -203,7 +204,7 @@ export class Images {
     const wanted = answer.images.slice(0, request.count);
     if (wanted.length === 0) throw new ProviderError("invalid-response", "The upstream's answer holds no pictures.");
     const images = await Promise.all(wanted.map((image) => this.finish(ctx, request, image, revisedPrompt)));
-    return { images, usage: answer.usage, warnings: answer.warnings };
+    return { images, usage: answer.usage, warnings: answer.warnings, release: () => answer.release?.() };
   }
 
   private async finish(

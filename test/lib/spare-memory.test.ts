@@ -1,0 +1,43 @@
+/** Memory that is used again: whoever still has a view of it sees nothing, and above all nothing of whoever has it next. */
+import { describe, expect, it } from "vitest";
+import { giveBackMemory, takeMemory } from "../../src/lib/spare-memory.js";
+
+const BYTES = 300_000;
+
+describe("memory for large bodies", () => {
+  it("is used again once it was given back", () => {
+    const first = takeMemory(BYTES).fill("a");
+    giveBackMemory(first);
+
+    const second = takeMemory(BYTES + 1_000);
+
+    expect(second.length).toBe(BYTES + 1_000);
+    expect(second.subarray(0, BYTES).equals(Buffer.alloc(BYTES, "a"))).toBe(true);
+  });
+
+  it("is nothing to whoever still has a view of it", () => {
+    const first = takeMemory(BYTES).fill("b");
+    const view = first.subarray(10, 20);
+    giveBackMemory(view);
+    takeMemory(BYTES).fill("c");
+
+    expect([first.length, view.length]).toEqual([0, 0]);
+  });
+
+  it("is had by one at a time, given back twice or not", () => {
+    const first = takeMemory(BYTES);
+    giveBackMemory(first);
+    giveBackMemory(first);
+    const [second, third] = [takeMemory(BYTES).fill("d"), takeMemory(BYTES).fill("e")];
+
+    expect(second.equals(Buffer.alloc(BYTES, "d"))).toBe(true);
+    expect(third.equals(Buffer.alloc(BYTES, "e"))).toBe(true);
+  });
+
+  it("stays its owner's when it was not made for this", () => {
+    const owned = [Buffer.from("shared with other small ones"), Buffer.alloc(300_001, "f"), Buffer.alloc(32 * 1024 * 1024)];
+    for (const bytes of owned) giveBackMemory(bytes);
+
+    expect(owned.map(({ length }) => length)).toEqual([28, 300_001, 32 * 1024 * 1024]);
+  });
+});
