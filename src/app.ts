@@ -11,6 +11,7 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
+import type { Request, Response } from "express";
 import type { Logger } from "pino";
 import { addressesOf, type Config } from "./config/config.js";
 import { authMountOf, mediaMountOf } from "./config/hosts.js";
@@ -103,6 +104,7 @@ async function serve(
     log.info(metricsNotice(config.metrics));
   }
   const graphql = createGraphQLServer({ services: platform.services, log, config, onOver });
+  const direct = new faces.DirectRoutes(log);
   const rest = createRestRouter({
     services: platform.services,
     log,
@@ -112,6 +114,7 @@ async function serve(
     auth,
     addresses,
     hasGraphiQL: config.graphql.graphiql,
+    direct,
   });
 
   const realtime = createRealtimeFace({
@@ -148,7 +151,7 @@ async function serve(
   const stopUpgrades = routeUpgrades(http, upgrades, refuse, isAnswered);
 
   http.off("request", answerWhileStarting);
-  http.on("request", app);
+  http.on("request", (req: Request, res: Response) => direct.answer(req, res) || app(req, res));
 
   let closing: Promise<void> | null = null;
   return {
@@ -173,19 +176,33 @@ async function serve(
  * in a thread of its own and leaves this one with nothing else to do.
  */
 async function loadFaces() {
-  const [{ default: express }, server, webSocket, yoga, clientError, context, hostMount, realtime, route, router] = await Promise.all([
-    import("express"),
-    import("./graphql/server.js"),
-    import("./http/websocket.js"),
-    import("./graphql/yoga.js"),
-    import("./http/client-error.js"),
-    import("./http/context.js"),
-    import("./rest/host-mount.js"),
-    import("./rest/routes/realtime.js"),
-    import("./rest/route.js"),
-    import("./rest/router.js"),
-  ]);
-  return { express, ...server, ...webSocket, ...yoga, ...clientError, ...context, ...hostMount, ...realtime, ...route, ...router };
+  const [{ default: express }, server, webSocket, yoga, clientError, context, direct, hostMount, realtime, route, router] =
+    await Promise.all([
+      import("express"),
+      import("./graphql/server.js"),
+      import("./http/websocket.js"),
+      import("./graphql/yoga.js"),
+      import("./http/client-error.js"),
+      import("./http/context.js"),
+      import("./rest/direct-routes.js"),
+      import("./rest/host-mount.js"),
+      import("./rest/routes/realtime.js"),
+      import("./rest/route.js"),
+      import("./rest/router.js"),
+    ]);
+  return {
+    express,
+    ...server,
+    ...webSocket,
+    ...yoga,
+    ...clientError,
+    ...context,
+    ...direct,
+    ...hostMount,
+    ...realtime,
+    ...route,
+    ...router,
+  };
 }
 
 function metricsNotice({ token, isOpen }: Config["metrics"]): string {

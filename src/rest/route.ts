@@ -1,5 +1,5 @@
 /** One path and the methods that it answers. Any other method is 405, and browsers' preflight requests are answered here. */
-import type { ErrorRequestHandler, RequestHandler, Router } from "express";
+import type { ErrorRequestHandler, Request, RequestHandler, Response, Router } from "express";
 import type { Logger } from "pino";
 import { AppError, invalidInput } from "../errors.js";
 import { preflightHeaders } from "../http/cors.js";
@@ -18,18 +18,24 @@ export interface RouteHints {
   methodHint(method: string, path: string): string;
 }
 
+/** What else is told of the paths of a router, in the order in which Express is. */
+export interface RouteIndex {
+  add(path: string, answer: (req: Request, res: Response) => unknown): void;
+}
+
 /**
  * Adds paths to `router`. A path with GET answers HEAD too; Node leaves the body out. `prefix` is where the router is mounted: with it the
- * pattern is what the access log and the metrics call the route, whatever a deployment mounts it at.
+ * pattern is what the access log and the metrics call the route, whatever a deployment mounts it at. `direct` is told of what is at the
+ * root of every host that Express answers.
  */
-export function createRoute(router: Router, log: Logger, prefix = "", unknown?: RouteHints): Route {
+export function createRoute(router: Router, log: Logger, prefix = "", unknown?: RouteHints, direct?: RouteIndex): Route {
   return (path, methods) => {
     const handlers = new Map(Object.entries(methods));
     const get = handlers.get("GET");
     if (get !== undefined && !handlers.has("HEAD")) handlers.set("HEAD", get);
     const allow = [...handlers.keys(), "OPTIONS"];
     const name = toTemplate(prefix + path);
-    router.all(path, (req, res) => {
+    const answer = (req: Request, res: Response) => {
       const exchange = new Exchange(req, res, log);
       exchange.note.route = name;
       const handler = handlers.get(req.method);
@@ -37,7 +43,9 @@ export function createRoute(router: Router, log: Logger, prefix = "", unknown?: 
       if (req.method === "OPTIONS") return answerOptions(exchange, allow);
       const message = sentences(`This path answers ${allow.join(", ")}.`, unknown?.methodHint(req.method, exchange.path));
       return sendErrorAsAsked(exchange, new AppError("METHOD_NOT_ALLOWED", message, { allow }), "/");
-    });
+    };
+    router.all(path, answer);
+    direct?.add(path, answer);
   };
 }
 
@@ -45,13 +53,23 @@ export function createRoute(router: Router, log: Logger, prefix = "", unknown?: 
  * The whole of a router: what it has no path for is 404, and whatever Express itself throws is answered like our own errors. A
  * browser is shown them on a page that leads to `home`.
  */
-export function toRequestHandler(router: Router, log: Logger, home: () => string = () => "/", unknown?: RouteHints): RequestHandler {
+export function toRequestHandler(router: Router, log: Logger, home: () => string = toStart, unknown?: RouteHints): RequestHandler {
+  const refuseWith = refuser(log, home);
   return (req, res) => {
-    const refuse = (error: unknown) => sendErrorAsAsked(new Exchange(req, res, log), fromExpress(error), home());
+    const refuse = (error: unknown) => refuseWith(req, res, error);
     const notThere = () => new AppError("NOT_FOUND", sentences("No such path.", unknown?.hint(req.method, req.path)));
     if (isMalformed(req.url)) return refuse(invalidInput("The path holds a malformed percent escape."));
     return router(req, res, (error: unknown) => refuse(error ?? notThere()));
   };
+}
+
+/** Answers what a route has thrown. */
+export function refuser(log: Logger, home: () => string = toStart): (req: Request, res: Response, error: unknown) => unknown {
+  return (req, res, error) => sendErrorAsAsked(new Exchange(req, res, log), fromExpress(error), home());
+}
+
+function toStart(): string {
+  return "/";
 }
 
 /** For what throws before REST is reached: without it Express would answer in HTML. */

@@ -3,6 +3,7 @@ import { type RequestHandler, Router } from "express";
 import { type Logger, pino } from "pino";
 import type { Addresses } from "../lib/urls.js";
 import type { Services } from "../services/services.js";
+import type { DirectRoutes } from "./direct-routes.js";
 import { createEndpoint } from "./endpoint.js";
 import { type HostMount, mountHost } from "./host-mount.js";
 import { createOAuthEndpoint } from "./oauth-endpoint.js";
@@ -54,6 +55,8 @@ export interface RestRouterOptions {
   readonly addresses?: () => Addresses;
   /** GraphiQL is shown to browsers. */
   readonly hasGraphiQL?: boolean;
+  /** Told of the routes that need no router. */
+  readonly direct?: DirectRoutes;
 }
 
 /** Answers every request that reaches it, with 404 when it knows no such path: mount it last. */
@@ -76,7 +79,7 @@ export function recordRoutes(): readonly RecordedRoute[] {
 
 /** Every route, remembered in `recorded`. */
 function createRouter(
-  { services, log, isReady, trustProxyHops, media, auth, addresses = unstated, hasGraphiQL = false }: RestRouterOptions,
+  { services, log, isReady, trustProxyHops, media, auth, addresses = unstated, hasGraphiQL = false, direct }: RestRouterOptions,
   recorded: RecordedRoute[],
 ): { readonly router: Router; readonly unknown: UnknownRoutes } {
   const endpoint = recordingEndpoint(createEndpoint(services.access, trustProxyHops, services.bodies, services.idempotency));
@@ -84,12 +87,13 @@ function createRouter(
   // What a client that asks for something else may have meant: what answers here, at whichever host the others are.
   const served: RecordedRoute[] = [];
   const unknown = new UnknownRoutes(served, () => addresses().baseUrl);
-  const route = recordingRoute(recordingRoute(createRoute(router, log, "", unknown), recorded), served);
+  const route = recordingRoute(recordingRoute(createRoute(router, log, "", unknown, direct), recorded), served);
   const mediaRouter = Router({ caseSensitive: true });
   const mediaMount = media ?? { host: null, path: "/media" };
   const mediaHome = () => (mediaMount.host === null ? "/" : `${addresses().baseUrl}/`);
   addMediaRoutes(recordingRoute(createRoute(mediaRouter, log, "/media"), recorded, "/media"), endpoint, services, mediaHome);
   mountHost(router, mediaRouter, mediaMount, log, mediaHome);
+  direct?.mount(mediaMount);
   const authRouter = Router({ caseSensitive: true });
   const gateway = { addresses, hasGraphiQL };
   const page = recordingPageEndpoint(
@@ -111,6 +115,7 @@ function createRouter(
   if (authMount.host !== null) {
     addStartRedirect(createRoute(authRoot, log), `${authMount.path}${HOME_PATH}`);
     mountHost(router, authRouter, authMount, log, () => "/", authRoot);
+    direct?.mount(authMount);
   }
   addChatCompletionRoutes(route, endpoint, services);
   addResponseRoutes(route, endpoint, services);
@@ -128,7 +133,7 @@ function createRouter(
   addGenerationRoutes(route, endpoint, services);
   addOpenAiVideoRoutes(route, endpoint, services);
   // No REST, and so not in the contract of it.
-  addMcpRoutes(createRoute(router, log), endpoint, services);
+  addMcpRoutes(createRoute(router, log, "", undefined, direct), endpoint, services);
   const start = page({
     hasForms: false,
     handler: (_ctx, { session }) => {
@@ -160,9 +165,14 @@ function createRouter(
   addIntegrationRoutes(accountRoute, endpoint, services);
   addSessionRoutes(accountRoute, endpoint, services);
   router.use(["/account", "/api/account"], account);
+  direct?.mount({ host: null, path: "/account" });
+  direct?.mount({ host: null, path: "/api/account" });
   // Only a session may do some of it, and sessions count at no other host then.
   if (authMount.host !== null) authRoot.use(["/account", "/api/account"], account);
-  if (authMount.host === null) mountHost(router, authRouter, authMount, log, () => "/", authRoot);
+  if (authMount.host === null) {
+    mountHost(router, authRouter, authMount, log, () => "/", authRoot);
+    direct?.mount({ host: null, path: "" });
+  }
   addDocsRoutes(route, recorded);
   return { router, unknown };
 }

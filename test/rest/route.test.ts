@@ -1,18 +1,37 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
+import * as z from "zod";
+import { AppError } from "../../src/errors.js";
+import type { Endpoint } from "../../src/rest/endpoint.js";
+import type { Route } from "../../src/rest/route.js";
+import { anybody, bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
 
 let server: TestServer;
+/** The same routes, every one of them found by Express. */
+let express: TestServer;
+
+function addRoutes(route: Route, endpoint: Endpoint): void {
+  route("/public", { GET: endpoint({ isPublic: true, handler: (ctx) => ({ kind: ctx.caller.kind }) }) });
+  route("/private", { GET: endpoint({ handler: () => ({}) }) });
+  route("/items", { GET: endpoint({ isPublic: true, handler: () => [] }), POST: endpoint({ isPublic: true, handler: () => ({}) }) });
+  route("/items/:id", { DELETE: endpoint({ isPublic: true, handler: (_ctx, { exchange }) => ({ id: exchange.parameter("id") }) }) });
+  route("/files/*path", { GET: endpoint({ isPublic: true, handler: (_ctx, { exchange }) => ({ path: exchange.parameter("path") }) }) });
+  route("/files/words", { GET: endpoint({ isPublic: true, handler: () => "never answers: what is above takes it" }) });
+  route("/breaks", {
+    GET: () => {
+      throw new Error("broken at once");
+    },
+    POST: async () => {
+      throw new AppError("CONFLICT", "Broken in the end.");
+    },
+  });
+  route("/echo", { POST: endpoint({ isPublic: true, body: z.looseObject({}), handler: (_ctx, { body }) => body }) });
+  route("/query", { GET: endpoint({ isPublic: true, query: z.looseObject({}), handler: (_ctx, { query }) => query }) });
+}
 
 beforeAll(async () => {
-  server = await serve((route, endpoint) => {
-    route("/public", { GET: endpoint({ isPublic: true, handler: (ctx) => ({ kind: ctx.caller.kind }) }) });
-    route("/private", { GET: endpoint({ handler: () => ({}) }) });
-    route("/items", { GET: endpoint({ isPublic: true, handler: () => [] }), POST: endpoint({ isPublic: true, handler: () => ({}) }) });
-    route("/items/:id", { DELETE: endpoint({ isPublic: true, handler: (_ctx, { exchange }) => ({ id: exchange.parameter("id") }) }) });
-    route("/files/*path", { GET: endpoint({ isPublic: true, handler: (_ctx, { exchange }) => ({ path: exchange.parameter("path") }) }) });
-  });
+  [server, express] = await Promise.all([serve(addRoutes), serve(addRoutes, anybody, {}, undefined, false)]);
 });
-afterAll(() => server.close());
+afterAll(() => Promise.all([server.close(), express.close()]));
 
 async function send(path: string, headers: Record<string, string> = {}, method = "GET") {
   const response = await fetch(server.baseUrl + path, { method, headers });
@@ -79,6 +98,47 @@ describe("paths and methods", () => {
     expect(bodyOf(await sendRaw(server.port, "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))).toMatchObject({ status: 404 });
   });
 });
+
+describe("a route that is found by one look-up", () => {
+  const targets = [
+    ...[
+      "/public",
+      "/public/",
+      "/PUBLIC",
+      "//public",
+      "/public//",
+      "/pub%6Cic",
+      "/public?",
+      "/public?x=1#y",
+      "/public#y",
+      "/public%",
+      "/public;x",
+    ],
+    ...["/private", "/items", "/items/", "/items/5", "/items?x=%zz", "/items%2F5", "/files/words", "/files/", "/files", "/breaks", "/echo"],
+    ...["/query?a=1&b=%20c", "/query?a=%", "/query?key=x", "/query?a=1&a=2", "/nowhere", "*", "http://x/public", "http://x/nowhere?a=1"],
+  ];
+  const methods = ["GET", "HEAD", "POST", "PUT", "OPTIONS", "PURGE"];
+
+  it("is answered as Express would have it, whatever is asked", async () => {
+    const body = '{"a":[1]}';
+    const head = `Host: x\r\nX-Request-Id: same\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close`;
+    const cases = targets.flatMap((target) => methods.map((method) => `${method} ${target} HTTP/1.1\r\n${head}\r\n\r\n${body}`));
+
+    const answers = await Promise.all(
+      cases.map(async (request) => {
+        const [direct, routed] = await Promise.all([sendRaw(server.port, request), sendRaw(express.port, request)]);
+        return { request, direct: withoutTime(direct), routed: withoutTime(routed) };
+      }),
+    );
+
+    for (const { request, direct, routed } of answers) expect(direct, request).toBe(routed);
+    expect(answers.find(({ request }) => request.startsWith("POST /echo "))?.direct).toMatch(/^HTTP\/1\.1 200 [\s\S]*\{"a":\[1\]\}$/);
+  });
+});
+
+function withoutTime(answer: string): string {
+  return answer.replace(/\r\nDate: [^\r]+/, "").replace(/"timestamp":"[^"]+"/, "");
+}
 
 describe("browsers", () => {
   it("may read every answer, and send no cookies", async () => {

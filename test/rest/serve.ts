@@ -2,12 +2,13 @@
 import { once } from "node:events";
 import { createServer, type ServerOptions } from "node:http";
 import { type AddressInfo, connect } from "node:net";
-import express, { Router } from "express";
+import express, { type Request, type Response, Router } from "express";
 import { type Logger, pino } from "pino";
 import { answerClientError } from "../../src/http/client-error.js";
 import type { Authenticator } from "../../src/http/context.js";
 import { createMessageClasses } from "../../src/http/server.js";
 import { REQUEST_BODIES_BYTES_DEFAULT } from "../../src/limits.js";
+import { DirectRoutes } from "../../src/rest/direct-routes.js";
 import { createEndpoint, type Endpoint } from "../../src/rest/endpoint.js";
 import { createRoute, type Route, toRequestHandler } from "../../src/rest/route.js";
 import { BodyBudget } from "../../src/services/requests/body-budget.js";
@@ -28,15 +29,19 @@ export async function serve(
   authenticator: Authenticator = anybody,
   options: ServerOptions = {},
   bodies = new BodyBudget(REQUEST_BODIES_BYTES_DEFAULT),
+  /** False: every route is found by Express. */
+  hasDirectRoutes = true,
 ): Promise<TestServer> {
   const logged: Record<string, unknown>[] = [];
   const log: Logger = pino({ level: "debug" }, { write: (line: string) => void logged.push(JSON.parse(line)) });
   const router = Router({ caseSensitive: true });
-  addRoutes(createRoute(router, log), createEndpoint(authenticator, 0, bodies));
+  const direct = hasDirectRoutes ? new DirectRoutes(log) : undefined;
+  addRoutes(createRoute(router, log, "", undefined, direct), createEndpoint(authenticator, 0, bodies));
   const app = express().disable("x-powered-by").use(toRequestHandler(router, log));
   const { adopt, ...classes } = createMessageClasses();
   adopt(app);
-  const server = createServer({ ...classes, ...options }, app);
+  const server = createServer({ ...classes, ...options });
+  server.on("request", (req: Request, res: Response) => direct?.answer(req, res) || app(req, res));
   server.on("clientError", answerClientError);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
