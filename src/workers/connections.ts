@@ -1,6 +1,6 @@
 /**
- * The port of a gateway with several workers. The primary accepts, and hands each connection to the worker that has fewest, unread. While
- * none serves, it answers itself that the gateway is starting.
+ * The port of a gateway with several workers. The primary accepts, and hands each connection, unread, to the worker that has fewest of
+ * those that are not held up. While none serves, it answers itself that the gateway is starting.
  */
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
@@ -9,6 +9,8 @@ import { answerWhileStarting } from "../http/starting.js";
 
 /** Takes a connection. */
 export interface Taker {
+  /** It may take long to take one, if it ever does. */
+  readonly isBusy: boolean;
   readonly load: number;
   hand(socket: Socket): void;
 }
@@ -30,7 +32,7 @@ export class Connections {
   give(socket: Socket): void {
     if (socket.destroyed) return;
     let chosen: Taker | undefined;
-    for (const taker of this.takers()) if (chosen === undefined || taker.load < chosen.load) chosen = taker;
+    for (const taker of this.takers()) if (chosen === undefined || isBetter(taker, chosen)) chosen = taker;
     if (chosen) {
       chosen.hand(socket);
     } else if (this.isStopped) {
@@ -47,4 +49,8 @@ export class Connections {
     this.server.close();
     this.starting.closeAllConnections();
   }
+}
+
+function isBetter(one: Taker, other: Taker): boolean {
+  return one.isBusy === other.isBusy ? one.load < other.load : other.isBusy;
 }

@@ -25,6 +25,7 @@ export type CounterRequest =
 export type ToWorker =
   /** With the socket, unless its client has left meanwhile. */
   | { readonly kind: "connection"; readonly id: number }
+  | { readonly kind: "ping"; readonly id: number }
   | { readonly kind: "standing"; readonly standing: Standing }
   | { readonly kind: "counted"; readonly id: number; readonly waitMs: number }
   | { readonly kind: "question"; readonly id: number; readonly question: string; readonly body: unknown }
@@ -37,6 +38,7 @@ export type ToPrimary =
   /** A connection is the worker's from here on: nothing has been read from it before. */
   | { readonly kind: "taken"; readonly id: number; readonly open: number }
   | { readonly kind: "refused"; readonly id: number }
+  | { readonly kind: "pong"; readonly id: number }
   /** How many connections it has. */
   | { readonly kind: "open"; readonly open: number }
   | { readonly kind: "count"; readonly id: number; readonly request: CounterRequest }

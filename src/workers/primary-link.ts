@@ -93,6 +93,9 @@ export class PrimaryLink implements WorkerLink {
       case "connection":
         this.take(message.id, socket);
         break;
+      case "ping":
+        this.send({ kind: "pong", id: message.id });
+        break;
       case "standing":
         this.standing = message.standing;
         break;
@@ -109,19 +112,20 @@ export class PrimaryLink implements WorkerLink {
   }
 
   private take(id: number, socket: Socket | undefined): void {
-    if (!this.accept) {
+    const { accept } = this;
+    if (!accept) {
       // The primary has one of its own for another worker; closing this one says nothing to the client.
       socket?.destroy();
       this.send({ kind: "refused", id });
       return;
     }
     if (socket) this.open += 1;
-    this.send({ kind: "taken", id, open: this.open });
+    // What the primary has not been told of when this process dies it gives to another worker, so nothing is read before.
+    this.send({ kind: "taken", id, open: this.open }, () => socket && accept(socket));
     if (!socket) return;
     socket.on("close", () => this.tellOpen());
     // As an HTTP server's own connections: who has sent a request may say that nothing else comes.
     socket.allowHalfOpen = true;
-    this.accept(socket);
   }
 
   private tellOpen(): void {
@@ -139,8 +143,9 @@ export class PrimaryLink implements WorkerLink {
     this.send(answer === undefined ? { kind: "answer", id } : { kind: "answer", id, answer });
   }
 
-  /** When the primary is no more, nobody need be told. */
-  private send(message: ToPrimary): void {
-    if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
+  /** `onSent`: it is on its way, or nobody is there to be told, as the primary is no more. */
+  private send(message: ToPrimary, onSent: () => void = () => undefined): void {
+    if (process.connected) process.send?.(message, undefined, undefined, onSent);
+    else onSent();
   }
 }

@@ -27,6 +27,7 @@ const STOP_MS = DRAIN_TIMEOUT_MS + 20_000;
 const STEADY_MS = 10_000;
 const RESTART_MS_FIRST = 1_000;
 const RESTART_MS_MAX = 30_000;
+const PING_MS = 1_000;
 /** The rest of the log of a worker that has ended. */
 const LOG_REST_MS = 1_000;
 
@@ -92,7 +93,9 @@ class Primary {
     const dataDir = await this.openDataDir();
     const [first] = this.seats;
     if (first && !this.isStopping) this.start(first);
+    const pinging = setInterval(() => this.ping(), PING_MS);
     await this.over;
+    clearInterval(pinging);
     await dataDir.release();
     return this.exitCode;
   }
@@ -109,6 +112,16 @@ class Primary {
     for (const worker of this.running) worker.end("SIGTERM");
     setTimeout(() => this.endAll(), STOP_MS).unref();
     this.endWhenEmpty();
+  }
+
+  /** One that drains may be held up: how long that takes has a bound of its own. */
+  private ping(): void {
+    if (this.isStopping) return;
+    for (const worker of this.answering()) {
+      if (worker.ping()) continue;
+      this.options.log.error({ worker: worker.seat.number, workerPid: worker.pid }, "a worker does not answer any more: it is killed");
+      worker.end("SIGKILL");
+    }
   }
 
   private endAll(): void {

@@ -1,10 +1,21 @@
 /**
  * One worker, as its primary sees it. A connection that is handed to it stays the primary's too until the worker has said that it is the
  * worker's: before that nothing of it has been read, so when the worker dies first, another gets it and its client notices nothing.
+ * So does another when the worker has not received it (it has no descriptor free): messages come and go in order, so what the worker
+ * says of a later message shows that.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import type { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Standing, ToPrimary, ToWorker, WorkerSeat } from "./messages.js";
+
+/** A worker that leaves so many pings without an answer is asked by nobody new, if others answer. */
+const BUSY_PINGS = 2;
+/** Its event loop hangs. With a ping each second that is half a minute, as supervisors of containers allow. */
+const HUNG_PINGS = 30;
+/** What a worker has written can be read when it has ended; it takes a turn of the event loop, or a few. */
+const LAST_WORDS_MS = 1_000;
+const LAST_WORDS_LOOK_MS = 1;
 
 export interface WorkerEnd {
   readonly code: number | null;
@@ -42,6 +53,10 @@ export class WorkerProcess {
   private nextId = 1;
   private readyAt: number | null = null;
   private isUnreachable = false;
+  /** Since it was last heard to answer one. */
+  private unansweredPings = 0;
+  /** It did not receive a connection that came before the last message that it did receive. */
+  private hasLost = false;
 
   constructor(
     program: string,
@@ -58,13 +73,21 @@ export class WorkerProcess {
     });
     this.closed = new Promise((resolve) => this.child.once("close", () => resolve()));
     this.child.once("disconnect", () => this.giveBack());
-    this.child.once("exit", (code, signal) => this.onEnd(code, signal));
+    this.child.once("exit", (code, signal) => {
+      this.onEnd(code, signal);
+      void this.hearLastWords();
+    });
     this.forwardLog();
   }
 
   /** It has been ready, and is heard. */
   get isAnswering(): boolean {
     return this.readyAt !== null && !this.isUnreachable;
+  }
+
+  /** Its event loop is held up, or it has no descriptors, as far as is known. */
+  get isBusy(): boolean {
+    return this.unansweredPings > BUSY_PINGS || this.hasLost;
   }
 
   get pid(): number | undefined {
@@ -110,6 +133,18 @@ export class WorkerProcess {
     this.child.kill(signal);
   }
 
+  /**
+   * To be called each second of the primary's: a machine that stood still for an hour has counted one. False: the worker's event loop hangs,
+   * and it has to be ended.
+   */
+  ping(): boolean {
+    if (!this.isAnswering) return true;
+    this.unansweredPings += 1;
+    if (this.unansweredPings > HUNG_PINGS) return false;
+    this.send({ kind: "ping", id: this.nextId++ });
+    return true;
+  }
+
   private send(message: ToWorker, socket?: Socket): void {
     if (this.isUnreachable) {
       this.giveBack();
@@ -134,9 +169,15 @@ export class WorkerProcess {
       case "taken":
         this.open = message.open;
         this.takeHanded(message.id)?.destroy();
+        this.returnLost(message.id);
         break;
       case "refused":
         this.returnHanded(message.id);
+        this.returnLost(message.id);
+        break;
+      case "pong":
+        this.unansweredPings = 0;
+        this.returnLost(message.id);
         break;
       case "open":
         this.open = message.open;
@@ -159,10 +200,30 @@ export class WorkerProcess {
     if (socket) this.events.onReturned(socket);
   }
 
+  /** What was handed before a message that it has received, and that it has said nothing of. */
+  private returnLost(receivedId: number): void {
+    const lost = [...this.handed.keys()].filter((id) => id < receivedId);
+    this.hasLost = lost.length > 0;
+    for (const id of lost) this.returnHanded(id);
+  }
+
   private takeHanded(id: number): Socket | undefined {
     const socket = this.handed.get(id);
     this.handed.delete(id);
     return socket;
+  }
+
+  /**
+   * Node tells of a channel's end only when no connection was on its way through it, so it is looked for. What the worker has said of
+   * connections is to be heard first: one that it has read from is nobody else's.
+   */
+  private async hearLastWords(): Promise<void> {
+    for (let ms = 0; this.child.connected && ms < LAST_WORDS_MS; ms += LAST_WORDS_LOOK_MS) await sleep(LAST_WORDS_LOOK_MS);
+    if (this.child.connected) {
+      for (const socket of this.handed.values()) socket.destroy();
+      this.handed.clear();
+    }
+    this.giveBack();
   }
 
   /** Nothing more is heard of it: what it has not taken, it never will. */
