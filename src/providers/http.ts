@@ -11,7 +11,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { type buildConnector, type Dispatcher, errors, Pool } from "undici";
 import { takeMemory } from "../lib/spare-memory.js";
 import { UPSTREAM_CONNECTIONS_MAX } from "../limits.js";
-import { ProviderError, type UpstreamTimeouts } from "./provider.js";
+import { type CallEnd, type EndListener, ProviderError, type UpstreamTimeouts } from "./provider.js";
 
 // What went wrong on the way to an upstream or back, in our terms. The words depend on how far a request had come: only what was never
 // connected "could not be reached", and an answer that had begun "ended early".
@@ -76,7 +76,7 @@ export interface UpstreamRequest {
   /** Names and values alternating: the cheapest form for undici. */
   readonly headers: readonly string[];
   readonly body: string | Uint8Array | null;
-  readonly signal: AbortSignal;
+  readonly signal: CallEnd;
   /**
    * Whether the answer comes bit by bit, so that silence for `idleMs` means trouble. An answer that comes whole may take all
    * of `totalMs` to begin.
@@ -95,6 +95,8 @@ export interface UpstreamResponse {
    * connection breaks, falls silent or takes too long, and the signal's reason when that is aborted.
    */
   read(): Promise<readonly Buffer[] | null>;
+  /** The whole body when it is here in one piece of at most `bytesMax`; else null, and `readAll` tells. */
+  atHand(bytesMax: number): Buffer | null;
   /**
    * The whole body. More than `bytesMax` is a ProviderError `invalid-response`, raised as soon as it is known. Who is done with a large one
    * may give its memory back.
@@ -107,7 +109,7 @@ export interface UpstreamResponse {
 }
 
 export interface UpstreamPool {
-  /** Resolves when the headers are here. Throws as `read` does; a redirect or an encoded body is `invalid-response`. */
+  /** Resolves when the headers are here, of a small answer that comes whole when all of it is. Throws as `read` does; a redirect or an encoded body is `invalid-response`. */
   request(request: UpstreamRequest): Promise<UpstreamResponse>;
   /** Refuses new requests, waits for running ones. */
   close(): Promise<void>;
@@ -146,11 +148,7 @@ export function createUpstreamPool(baseUrl: string, timeouts: UpstreamTimeouts, 
     request: (request) => {
       if (request.signal.aborted) return Promise.reject(request.signal.reason);
       if (bounds && pool.stats.queued >= bounds.waitingMax) return Promise.reject(tooManyWait());
-      return new Exchange(request.signal, timeouts.totalMs, request.readAheadBytes).start(
-        pool,
-        request,
-        request.isStreamed ? timeouts.idleMs : 0,
-      );
+      return new Exchange(request, timeouts.totalMs).start(pool, request, request.isStreamed ? timeouts.idleMs : 0);
     },
     close: () => pool.close(),
   };
@@ -161,7 +159,7 @@ function tooManyWait(): ProviderError {
 }
 
 /** One request and its answer. */
-class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EventListenerObject {
+class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EndListener {
   status = 0;
   headers: IncomingHttpHeaders = {};
   private controller: Dispatcher.DispatchController | null = null;
@@ -176,12 +174,16 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EventLis
   private isReaderDue = false;
   private settleHead: { resolve(response: UpstreamResponse): void; reject(reason: unknown): void } | null = null;
   private timer: NodeJS.Timeout;
+  private readonly signal: CallEnd;
+  /** Pauses the connection when this much waits; infinite while the whole body is wanted. */
+  private readAheadBytes: number;
+  /** Whoever asked is told of the head when this much of the body has come, or all of it: what is small comes to its reader in one piece. */
+  private headBytes: number;
 
-  constructor(
-    private readonly signal: AbortSignal,
-    totalMs: number,
-    private readAheadBytes = READ_AHEAD_BYTES,
-  ) {
+  constructor({ signal, isStreamed, readAheadBytes = READ_AHEAD_BYTES }: UpstreamRequest, totalMs: number) {
+    this.signal = signal;
+    this.readAheadBytes = readAheadBytes;
+    this.headBytes = isStreamed ? 0 : READ_AHEAD_BYTES;
     this.timer = setTimeout(onTotalTimeout, totalMs, this);
     signal.addEventListener("abort", this);
   }
@@ -207,6 +209,11 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EventLis
     }
     if (this.failure !== null) throw this.failure.reason;
     return null;
+  }
+
+  atHand(bytesMax: number): Buffer | null {
+    const [first] = this.chunks;
+    return this.hasEnded && this.chunks.length === 1 && first !== undefined && first.length <= bytesMax ? first : null;
   }
 
   async readAll(bytesMax: number): Promise<Buffer> {
@@ -290,8 +297,9 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EventLis
     } else if (encoding !== undefined && encoding !== "identity") {
       this.fail(new ProviderError("invalid-response", "The upstream encoded its answer although it was asked not to."), false);
     } else {
-      this.settleHead?.resolve(this);
-      this.settleHead = null;
+      // An error, or a stream that nobody asked for, may go on for ever.
+      if (status >= 300 || headers["content-type"]?.includes("event-stream")) this.headBytes = 0;
+      if (this.headBytes === 0) this.tellHead();
     }
   }
 
@@ -302,7 +310,8 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EventLis
     }
     this.chunks.push(chunk);
     this.chunksBytes += chunk.length;
-    this.wakeReader();
+    if (this.settleHead === null) this.wakeReader();
+    else if (this.chunksBytes >= this.headBytes) this.tellHead();
     if (this.chunksBytes >= this.readAheadBytes && !this.isReaderDue) controller.pause();
   }
 
@@ -310,6 +319,7 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EventLis
     if (this.failure !== null) return;
     this.hasEnded = true;
     this.letGo();
+    this.tellHead();
     this.wakeReader();
   }
 
@@ -321,6 +331,11 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EventLis
   get stage(): Stage {
     if (this.status >= 200) return "answering";
     return this.controller === null ? "connecting" : "asked";
+  }
+
+  private tellHead(): void {
+    this.settleHead?.resolve(this);
+    this.settleHead = null;
   }
 
   private nextEvent(): Promise<void> {
@@ -343,10 +358,6 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EventLis
     clearTimeout(this.timer);
     this.signal.removeEventListener("abort", this);
   }
-}
-
-interface EventListenerObject {
-  handleEvent(): void;
 }
 
 function onTotalTimeout(exchange: Exchange): void {

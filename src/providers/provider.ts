@@ -15,6 +15,27 @@ import type {
   VideoProvider,
 } from "./media.js";
 
+/** What ends a call early: an AbortSignal, or what costs less than one where few listen. */
+export interface CallEnd {
+  readonly aborted: boolean;
+  readonly reason: unknown;
+  addEventListener(type: "abort", listener: EndListener): void;
+  removeEventListener(type: "abort", listener: EndListener): void;
+}
+
+export interface EndListener {
+  handleEvent(): void;
+}
+
+/** For those who pass it on to what knows AbortSignals only. */
+export function toSignal(end: CallEnd): AbortSignal {
+  if (end instanceof AbortSignal) return end;
+  const controller = new AbortController();
+  if (end.aborted) controller.abort(end.reason);
+  else end.addEventListener("abort", { handleEvent: () => controller.abort(end.reason) });
+  return controller.signal;
+}
+
 export interface ChatCall {
   /** The upstream's own name for the model; it replaces `body.model`. */
   readonly upstreamModel: string;
@@ -23,6 +44,8 @@ export interface ChatCall {
   readonly outputTokensMax?: number | null | undefined;
   /** Aborted when the caller has gone or the total time is up: the upstream's connection is closed at once. */
   readonly signal: AbortSignal;
+  /** The same, for those who only listen: where it is stated, the signal is made when somebody asks for it. */
+  readonly end?: CallEnd;
 }
 
 /** The body as the upstream is to have it: with the gateway's own bound, by the name that the upstream knows it by. */

@@ -18,7 +18,9 @@ export function quote(text: string | null): string {
 }
 
 export function quantities(usage: UsageQuantities): string {
-  return `{${USAGE_KINDS.map((kind) => usage[kind]).join(",")}}`;
+  let literal = "{";
+  for (const kind of USAGE_KINDS) literal += (literal.length === 1 ? "" : ",") + usage[kind];
+  return `${literal}}`;
 }
 
 export const NO_QUANTITIES = quantities(NO_USAGE);

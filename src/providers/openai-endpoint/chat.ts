@@ -259,7 +259,7 @@ export class ResponsesChatProvider implements ChatProvider {
 
   async complete(call: ChatCall): Promise<ChatAnswer> {
     const { fields, warnings } = toResponsesRequest(boundedBody(call), call.upstreamModel, false);
-    const response = await this.client.sendWhole({ path: "", body: JSON.stringify(fields), signal: call.signal });
+    const response = await this.client.sendWhole({ path: "", body: JSON.stringify(fields), signal: call.end ?? call.signal });
     const completion = await this.readCompletion(response);
     return { bytes: Buffer.from(JSON.stringify(completion)), completion, usage: toUsage(completion.usage), warnings };
   }
@@ -267,7 +267,13 @@ export class ResponsesChatProvider implements ChatProvider {
   async stream(call: ChatCall): Promise<AsyncIterable<ChatChunkBatch>> {
     const { fields, warnings } = toResponsesRequest(boundedBody(call), call.upstreamModel, true);
     const body = JSON.stringify(fields);
-    const response = await this.client.send({ path: "", accept: "text/event-stream", body, signal: call.signal, isStreamed: true });
+    const response = await this.client.send({
+      path: "",
+      accept: "text/event-stream",
+      body,
+      signal: call.end ?? call.signal,
+      isStreamed: true,
+    });
     // An upstream that names no type is taken to answer what it was asked for.
     if (isEventStream(response) || contentTypeOf(response) === "") {
       return new ChatEventStream(response, this.client.streamBytesMax, new ResponsesEvents(this.client.secrets, warnings));

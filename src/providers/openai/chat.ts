@@ -19,17 +19,23 @@ export class OpenAiChatProvider implements ChatProvider {
   ) {}
 
   async complete(call: ChatCall): Promise<ChatAnswer> {
-    const { stream_options: _, ...body } = this.bodyOf(call);
-    const sent = JSON.stringify({ ...body, model: call.upstreamModel, stream: false });
-    const response = await this.client.sendWhole({ path: this.path, body: sent, signal: call.signal });
-    const bytes = await response.readAll(this.client.answerBytesMax);
+    const sent = { ...this.bodyOf(call), model: call.upstreamModel, stream: false, stream_options: undefined };
+    const { path, client } = this;
+    const response = await client.sendWhole({ path, body: JSON.stringify(sent), signal: call.end ?? call.signal });
+    const bytes = response.atHand(client.answerBytesMax) ?? (await response.readAll(client.answerBytesMax));
     const completion = this.parseCompletion(bytes);
     return { bytes, completion, usage: toUsage(completion.usage) };
   }
 
   async stream(call: ChatCall): Promise<AsyncIterable<ChatChunkBatch>> {
     const body = JSON.stringify(this.toStreamedBody(call));
-    const response = await this.client.send({ path: this.path, accept: "text/event-stream", body, signal: call.signal, isStreamed: true });
+    const response = await this.client.send({
+      path: this.path,
+      accept: "text/event-stream",
+      body,
+      signal: call.end ?? call.signal,
+      isStreamed: true,
+    });
     // An upstream that names no type is taken to answer what it was asked for.
     if (isEventStream(response) || contentTypeOf(response) === "") {
       return new ChatEventStream(response, this.client.streamBytesMax, new ChatChunkEvents(this.client.secrets));

@@ -6,7 +6,7 @@ import { setOwnValue } from "../../lib/own-values.js";
 import { withoutTrailing } from "../../lib/urls.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool, type UpstreamResponse } from "../http.js";
-import { type OutputCapField, ProviderError, type UpstreamTimeouts } from "../provider.js";
+import { type CallEnd, type OutputCapField, ProviderError, type UpstreamTimeouts } from "../provider.js";
 import { toEmbeddedError, toStatusError } from "./errors.js";
 import { parseObject } from "./json.js";
 
@@ -60,7 +60,7 @@ export interface OpenAiRequest {
   readonly contentType?: string;
   readonly accept: string;
   readonly body?: string | Uint8Array;
-  readonly signal: AbortSignal;
+  readonly signal: CallEnd;
   /** Whether silence of the idle time-out means trouble. */
   readonly isStreamed: boolean;
   /** See UpstreamRequest. */
@@ -113,24 +113,15 @@ export class OpenAiClient {
 
   /** Resolves with an answer of a 2xx status; rejects with what any other status says. */
   async send(request: OpenAiRequest): Promise<UpstreamResponse> {
-    const { body = null, contentType = "application/json", accept, signal, isStreamed, readAheadBytes } = request;
-    const response = await this.pool.request({
-      method: request.method ?? (body === null ? "GET" : "POST"),
-      path: `${this.pathname}${request.path}${this.search}`,
-      headers: contentType.startsWith("multipart/") ? this.toHeaders(contentType, accept) : this.headersOf(contentType, accept),
-      body,
-      signal,
-      isStreamed,
-      readAheadBytes,
-    });
+    const response = await this.dispatch(request, request.accept, request.isStreamed);
     if (response.status >= 200 && response.status < 300) return response;
-    const said = await readError(response, signal);
-    throw toStatusError(response.status, response.headers, said, this.secrets);
+    throw await this.toError(response, request.signal);
   }
 
   /** As `send`, for an answer that comes as a whole. */
-  async sendWhole({ accept = "application/json", ...request }: WholeRequest): Promise<UpstreamResponse> {
-    const response = await this.send({ ...request, accept, isStreamed: false });
+  async sendWhole(request: WholeRequest): Promise<UpstreamResponse> {
+    const response = await this.dispatch(request, request.accept ?? "application/json", false);
+    if (response.status < 200 || response.status >= 300) throw await this.toError(response, request.signal);
     if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
     return response;
   }
@@ -145,6 +136,24 @@ export class OpenAiClient {
 
   close(): Promise<void> {
     return this.pool.close();
+  }
+
+  private dispatch(request: WholeRequest, accept: string, isStreamed: boolean): Promise<UpstreamResponse> {
+    const { body = null, contentType = "application/json", signal, readAheadBytes } = request;
+    return this.pool.request({
+      method: request.method ?? (body === null ? "GET" : "POST"),
+      path: `${this.pathname}${request.path}${this.search}`,
+      headers: contentType.startsWith("multipart/") ? this.toHeaders(contentType, accept) : this.headersOf(contentType, accept),
+      body,
+      signal,
+      isStreamed,
+      readAheadBytes,
+    });
+  }
+
+  private async toError(response: UpstreamResponse, signal: CallEnd): Promise<ProviderError> {
+    const said = await readError(response, signal);
+    return toStatusError(response.status, response.headers, said, this.secrets);
   }
 
   private headersOf(contentType: string, accept: string): readonly string[] {
@@ -197,7 +206,7 @@ export function isJson(response: UpstreamResponse): boolean {
 }
 
 /** An error's body, or the beginning of it: the status counts even when the body never comes. */
-async function readError(response: UpstreamResponse, signal: AbortSignal): Promise<string> {
+async function readError(response: UpstreamResponse, signal: CallEnd): Promise<string> {
   const parts: Buffer[] = [];
   let bytes = 0;
   try {
@@ -206,7 +215,7 @@ async function readError(response: UpstreamResponse, signal: AbortSignal): Promi
       bytes = parts.reduce((sum, part) => sum + part.length, 0);
     }
   } catch {
-    signal.throwIfAborted();
+    if (signal.aborted) throw signal.reason;
   }
   response.destroy();
   return Buffer.concat(parts).toString("utf8", 0, ERROR_BODY_BYTES_MAX);

@@ -2,7 +2,7 @@
  * The `usage` object of OpenAI's formats as usage quantities: chat's names (`prompt_tokens`) and the newer ones
  * (`input_tokens`), with the details that OpenAI and others report.
  */
-import { NO_USAGE, type ReportedUsage, USAGE_AMOUNT_MAX } from "../../lib/usage.js";
+import { type ReportedUsage, USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import { isRecord } from "./json.js";
 
 /**
@@ -33,19 +33,25 @@ export function toUsage(raw: unknown): ReportedUsage | null {
   const ofOutput = new Share(totals.output);
   const inputCachedTokens = ofInput.take(cached);
   const inputCacheWriteTokens = ofInput.take(cacheWrite);
-  return {
-    ...NO_USAGE,
+  const inputAudioTokens = ofInput.take(inputAudio);
+  const inputImageTokens = ofInput.take(inputImage);
+  const outputReasoningTokens = ofOutput.take(reasoning);
+  const outputAudioTokens = ofOutput.take(outputAudio);
+  const outputImageTokens = ofOutput.take(outputImage);
+  const usage: ReportedUsage = {
+    inputTextTokens: ofInput.rest,
     inputCachedTokens,
     inputCacheWriteTokens,
-    ...(hourWrite !== null && { inputCacheWriteHourTokens: Math.min(hourWrite, inputCacheWriteTokens) }),
-    inputAudioTokens: ofInput.take(inputAudio),
-    inputImageTokens: ofInput.take(inputImage),
-    inputTextTokens: ofInput.rest,
-    outputReasoningTokens: ofOutput.take(reasoning),
-    outputAudioTokens: ofOutput.take(outputAudio),
-    outputImageTokens: ofOutput.take(outputImage),
+    inputAudioTokens,
+    inputImageTokens,
     outputTextTokens: ofOutput.rest,
+    outputReasoningTokens,
+    outputAudioTokens,
+    outputImageTokens,
+    outputVideoMilliseconds: 0,
+    outputAudioMilliseconds: 0,
   };
+  return hourWrite === null ? usage : { ...usage, inputCacheWriteHourTokens: Math.min(hourWrite, inputCacheWriteTokens) };
 }
 
 /** Of the tokens written to a cache those that are kept for an hour: under Anthropic's name, wherever a server puts it. */

@@ -8,7 +8,7 @@ import { HOPS_HEADER } from "../../limits.js";
 import type { UpstreamPool, UpstreamRequest, UpstreamResponse } from "../../providers/http.js";
 import { OpenAiClient } from "../../providers/openai/client.js";
 import { ResponsesChatProvider } from "../../providers/openai-endpoint/chat.js";
-import type { ChatProvider, UpstreamTimeouts } from "../../providers/provider.js";
+import { type ChatProvider, toSignal, type UpstreamTimeouts } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 import type { AgentCall, AgentProviders } from "../generation/upstreams.js";
 import type { LoopbackClient } from "../mcp/loopback-client.js";
@@ -140,7 +140,7 @@ export class CodeAgents implements AgentProviders {
     const headers = [...pairsOf(request.headers), ["x-request-id", ctx.requestId] as const];
     const task = { script, request: { url: this.addressOf(), headers, body: String(request.body ?? "") } };
     const log = ctx.log.child({ agent: model.id, generationId });
-    return sandboxRunner.run(task, { owner: model.owner ?? model.id, host, signal: request.signal, log });
+    return sandboxRunner.run(task, { owner: model.owner ?? model.id, host, signal: toSignal(request.signal), log });
   }
 
   private addressOf(): string {

@@ -225,9 +225,11 @@ const CACHE_CONTROL_CHARS_MIN = "cachecontrol".length;
 export function withAskedRates(model: Model, fields: AskedFields): Model {
   // An agent that the gateway runs asks other models, and each of those is looked at.
   if (model.agentType === "prompt_agent" || model.agentType === "code_agent") return model;
-  const found = [...findFields(model, fields), ...(model.modality === "text" ? findTools(fields.tools) : [])];
+  const isText = model.modality === "text";
+  const found = findFields(model, fields);
+  if (isText && fields.tools) found.push(...findTools(fields.tools));
   const prices = found.map((each) => priceOf(model, each));
-  const isHourCacheAsked = model.modality === "text" && asksForHourCache(model, fields);
+  const isHourCacheAsked = isText && asksForHourCache(model, fields);
   if (prices.length === 0 && !isHourCacheAsked) return model;
   const rates = prices.length > 0 ? withFieldPrices(model, prices) : model.rates;
   return { ...model, rates: isHourCacheAsked ? { ...rates, isHourCacheAsked } : rates };
@@ -256,22 +258,26 @@ function findTools(tools: unknown, path = "tools"): Found[] {
 function findFields(model: Model, fields: AskedFields): Found[] {
   const billed = BILLED_FIELDS[model.modality];
   const priceable = PRICEABLE_FIELDS[model.modality] ?? [];
-  return Object.entries(fields).flatMap(([param, value]): Found[] => {
-    if (value === undefined || value === null) return [];
+  const found: Found[] = [];
+  for (const param of Object.keys(fields)) {
+    const value = fields[param];
+    if (value === undefined || value === null) continue;
     assertOwnName(param);
     if (priceable.includes(param)) {
       const asked = param === "quality" && typeof value === "string" ? qualityFor(model, value) : value;
-      return isPricedByValue(model, param, asked) ? [{ name: param, param, value: asked }] : [];
+      if (isPricedByValue(model, param, asked)) found.push({ name: param, param, value: asked });
+      continue;
     }
     const canonical = canonicalName(param);
-    if (canonical === OPTIONS) return findOptions(param, value);
     const field = billed.get(canonical);
-    if (!field || field.isHarmless(value, model)) return [];
-    return [{ name: field.name, param, value, harmless: field.harmless }];
-  });
+    if (canonical === OPTIONS) found.push(...findOptions(param, value));
+    else if (field && !field.isHarmless(value, model)) found.push({ name: field.name, param, value, harmless: field.harmless });
+  }
+  return found;
 }
 
 function assertOwnName(param: string): void {
+  if (OWN_FIELDS.has(param)) return;
   const written = param.toLowerCase();
   if (param === written || !OWN_FIELDS.has(written)) return;
   throw invalidInput(`The name of this field is ${written}, in lower case: some upstreams would read both.`, param);
@@ -351,13 +357,12 @@ function asksForHourCache(model: Model, fields: AskedFields): boolean {
 }
 
 /** Almost no request does, so that is found out first, without noting where. */
-function namesCacheControl(value: object, depth: number): boolean {
-  if (depth > JSON_DEPTH_MAX) return false;
-  for (const [key, inner] of Object.entries(value)) {
-    if (typeof inner !== "object" || inner === null) continue;
-    if ((key.length >= CACHE_CONTROL_CHARS_MIN && CACHE_CONTROL.test(key)) || namesCacheControl(inner, depth + 1)) return true;
-  }
-  return false;
+function namesCacheControl(value: unknown, depth: number): boolean {
+  if (typeof value !== "object" || value === null || depth > JSON_DEPTH_MAX) return false;
+  if (Array.isArray(value)) return value.some((inner) => namesCacheControl(inner, depth + 1));
+  const record = value as AskedFields;
+  const isNamed = (key: string) => key.length >= CACHE_CONTROL_CHARS_MIN && CACHE_CONTROL.test(key) && typeof record[key] === "object";
+  return Object.keys(record).some((key) => isNamed(key) || namesCacheControl(record[key], depth + 1));
 }
 
 /** Wherever it is stated: in messages, their parts, what a vendor wants back with them, tools, a vendor's options. */

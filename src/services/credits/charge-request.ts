@@ -41,6 +41,7 @@ export interface ChargeRequest {
   readonly isFree: boolean;
   /** It outlives its process: it is held by itself from the start. */
   readonly isLasting?: boolean | undefined;
+  /** What is charged should nobody be there to finish it: written when it is asked for, which most generations never need. */
   readonly record: LedgerRecord;
 }
 

@@ -68,6 +68,11 @@ export class OpenCharge {
     return this.concluded;
   }
 
+  /** `held` has resolved from the start. */
+  get isCommitted(): boolean {
+    return this.held === HELD;
+  }
+
   /** Final when `held` has resolved. */
   get heldAmount(): bigint {
     return this.heldNanocredits;

@@ -127,7 +127,8 @@ export class Settler {
     }
     if (operation.kind === "hold" || operation.kind === "move") this.open.add(operation.id);
     return new Promise((resolve, reject) => {
-      this.enqueue([{ operation, resolve, reject, patience: "fresh" }]);
+      this.queue.push({ operation, resolve, reject, patience: "fresh" });
+      this.schedule();
     });
   }
 

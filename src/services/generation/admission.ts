@@ -230,21 +230,24 @@ const TEXTS: ReadonlySet<string> = new Set([
 /** Every address in the parts of messages, or in the fields of another input; texts are not searched for any. */
 export function addressesIn(value: unknown, param: string): readonly NamedAddress[] {
   const found: NamedAddress[] = [];
-  const visit = (inner: unknown, path: string, isMessage: boolean) => {
-    if (typeof inner === "string") {
-      if (ADDRESS.test(inner)) found.push({ text: inner, param: path });
-      return;
-    }
-    if (typeof inner !== "object" || inner === null) return;
-    for (const [name, part] of Object.entries(inner)) {
-      const isText = TEXTS.has(name) || (isMessage && name === "content" && typeof part === "string");
-      if (!isText) visit(part, `${path}.${name}`, false);
-    }
-  };
   if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) if (typeof item === "object") visit(item, `${param}.${index}`, true);
-  } else if (typeof value === "object") visit(value, param, false);
+    value.forEach((item: unknown, index) => {
+      if (typeof item === "object" && item !== null) visitFields(item, () => `${param}.${index}`, true, found);
+    });
+  } else if (typeof value === "object" && value !== null) visitFields(value, () => param, false, found);
   return found;
+}
+
+/** `path` is where the object stands, for what is found: most of them hold no address. */
+function visitFields(fields: object, path: () => string, isMessage: boolean, found: NamedAddress[]): void {
+  for (const name of Object.keys(fields)) {
+    const part: unknown = (fields as Record<string, unknown>)[name];
+    if (TEXTS.has(name)) continue;
+    if (typeof part === "string") {
+      const isText = isMessage && name === "content";
+      if (!isText && ADDRESS.test(part)) found.push({ text: part, param: `${path()}.${name}` });
+    } else if (typeof part === "object" && part !== null) visitFields(part, () => `${path()}.${name}`, false, found);
+  }
 }
 
 /** Those of an event that a caller sends in a realtime session. */

@@ -1,5 +1,5 @@
 /**
- * Cancellation: one signal for an upstream call, aborted when the caller leaves, when the total time is up, or when the hold is
+ * Cancellation: what ends an upstream call: when the caller leaves, when the total time is up, or when the hold is
  * refused. Its reason tells which.
  *
  * What an upstream has accepted is paid for (docs/spec/credits.md#callers-who-leave), so a caller who leaves may not end it: `outlast`
@@ -7,14 +7,19 @@
  */
 import type { Leaving } from "../../context.js";
 import { type AppError, serviceUnavailable, upstreamTimedOut } from "../../errors.js";
+import { type CallEnd, type EndListener, toSignal } from "../../providers/provider.js";
 
 /** The reason of the abort when the caller has gone: nobody will read an answer. */
 export class CallerGone extends Error {
   override readonly name = "CallerGone";
 }
 
-export class Cancellation {
-  private readonly controller = new AbortController();
+/** An AbortSignal costs more than all the rest of this, so it is made for those alone who need one. */
+export class Cancellation implements CallEnd {
+  aborted = false;
+  reason: unknown;
+  private ownSignal: AbortSignal | null = null;
+  private listeners: EndListener[] = [];
   private readonly timer: NodeJS.Timeout;
   private graceTimer: NodeJS.Timeout | undefined;
   private graceMs = 0;
@@ -25,10 +30,7 @@ export class Cancellation {
   private readonly onCallerGone = () => this.leave();
 
   constructor(caller: AbortSignal | Leaving, totalMs: number) {
-    this.timer = setTimeout(() => {
-      this.isOver = true;
-      this.controller.abort(upstreamTimedOut("The generation took too long.", { isFinal: true }));
-    }, totalMs);
+    this.timer = setTimeout(endInTime, totalMs, this);
     this.callerSignal = caller instanceof AbortSignal ? caller : null;
     if (!(caller instanceof AbortSignal)) caller.onGone(this.onCallerGone);
     else if (caller.aborted) this.leave();
@@ -36,7 +38,17 @@ export class Cancellation {
   }
 
   get signal(): AbortSignal {
-    return this.controller.signal;
+    this.ownSignal ??= toSignal(this);
+    return this.ownSignal;
+  }
+
+  addEventListener(_type: "abort", listener: EndListener): void {
+    this.listeners.push(listener);
+  }
+
+  removeEventListener(_type: "abort", listener: EndListener): void {
+    const index = this.listeners.indexOf(listener);
+    if (index !== -1) this.listeners.splice(index, 1);
   }
 
   /** Nobody waits for the answer any more, whether or not its upstream goes on. */
@@ -51,7 +63,13 @@ export class Cancellation {
 
   /** Ends the upstream call whoever waits for it: the process stops. */
   stop(reason: AppError): void {
-    this.controller.abort(reason);
+    this.abort(reason);
+  }
+
+  /** The total time is up. */
+  expire(): void {
+    this.isOver = true;
+    this.abort(upstreamTimedOut("The generation took too long.", { isFinal: true }));
   }
 
   /** From here on the upstream goes on for that long after its caller has left; `Infinity`: as long as any other. */
@@ -62,7 +80,7 @@ export class Cancellation {
   leave(): void {
     if (this.hasLeft) return;
     this.hasLeft = true;
-    const end = () => this.controller.abort(new CallerGone("The caller has gone"));
+    const end = () => this.abort(new CallerGone("The caller has gone"));
     if (this.graceMs === 0) end();
     else if (Number.isFinite(this.graceMs) && !this.isDisposed) this.graceTimer = setTimeout(end, this.graceMs);
   }
@@ -74,6 +92,20 @@ export class Cancellation {
     this.isDisposed = true;
     this.callerSignal?.removeEventListener("abort", this.onCallerGone);
   }
+
+  /** Once: the first reason stays. */
+  private abort(reason: unknown): void {
+    if (this.aborted) return;
+    this.aborted = true;
+    this.reason = reason;
+    const { listeners } = this;
+    this.listeners = [];
+    for (const listener of listeners) listener.handleEvent();
+  }
+}
+
+function endInTime(cancellation: Cancellation): void {
+  cancellation.expire();
 }
 
 /**

@@ -5,7 +5,7 @@ import type { KeyCaller, SessionCaller } from "../../context.js";
 import { AppError, type ErrorCode, upstreamFailed, upstreamTimedOut } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { REFUSED_CREDENTIAL_LOG_MS } from "../../limits.js";
-import { ProviderError } from "../../providers/provider.js";
+import { type CallEnd, ProviderError } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 
 /**
@@ -15,7 +15,7 @@ import type { Model } from "../catalog/model.js";
 const FAULTS: ReadonlySet<ErrorCode> = new Set(["UPSTREAM_ERROR", "UPSTREAM_TIMEOUT", "SERVICE_UNAVAILABLE", "INTERNAL_ERROR"]);
 
 /**
- * Tells of a call that ended with `error`, unless it says nothing about the model: `signal` is what would have ended it early. True when
+ * Tells of a call that ended with `error`, unless it says nothing about the model: `end` is what would have ended it early. True when
  * it speaks against the model.
  */
 export function noteFailure(
@@ -23,13 +23,13 @@ export function noteFailure(
   caller: KeyCaller | SessionCaller,
   model: Model,
   error: unknown,
-  signal: AbortSignal,
+  end: CallEnd,
 ): boolean {
   // What ends a call from here is no doing of the upstream's, but for the time that is up.
-  healthReporter.upstreamFailed(model, signal.aborted ? signal.reason : error);
-  const told = signal.aborted ? signal.reason : toCallerError(error, model);
+  healthReporter.upstreamFailed(model, end.aborted ? end.reason : error);
+  const told = end.aborted ? end.reason : toCallerError(error, model);
   if (!(told instanceof AppError)) return false;
-  const isFault = signal.aborted ? told.code === "UPSTREAM_TIMEOUT" : FAULTS.has(told.code);
+  const isFault = end.aborted ? told.code === "UPSTREAM_TIMEOUT" : FAULTS.has(told.code);
   if (isFault) healthReporter.failed(caller, model);
   return isFault;
 }

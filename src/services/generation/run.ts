@@ -120,7 +120,7 @@ export class GenerationRun {
       if (!plan.isFree) cancellation.outlast(Number.POSITIVE_INFINITY);
       const answered = await this.attempt((model) => call(model, this));
       this.noteSuccess(answered.model);
-      await this.openCharge.held;
+      if (!this.openCharge.isCommitted) await this.openCharge.held;
       const metering = meter(answered, this);
       const { quantities, source, warnings, isCut } = metering instanceof Promise ? await metering : metering;
       const status = cancellation.isCallerGone ? "cancelled" : "ok";
@@ -168,7 +168,6 @@ export class GenerationRun {
    */
   async attempt<Answer>(call: (model: Model) => Promise<Answer>): Promise<Answered<Answer>> {
     const { plan, cancellation } = this;
-    const { signal } = cancellation;
     const failures: unknown[] = [];
     this.noteCalled();
     for (const model of servable(plan.candidates, plan.safety?.applied)) {
@@ -179,10 +178,10 @@ export class GenerationRun {
       } catch (error) {
         failures.push(toCallerError(error, model));
         this.noteFailure(model, error);
-        if (signal.aborted || cancellation.isCallerGone || !mayFallBack(error)) break;
+        if (cancellation.aborted || cancellation.isCallerGone || !mayFallBack(error)) break;
       }
     }
-    throw signal.aborted ? failures.at(-1) : failures[0];
+    throw cancellation.aborted ? failures.at(-1) : failures[0];
   }
 
   /** An upstream is at work from now on. */
@@ -207,7 +206,7 @@ export class GenerationRun {
 
   /** One of them has not. */
   noteFailure(model: Model, error: unknown): void {
-    const isFault = noteFailure(this.deps.healthReporter, this.plan.caller, model, error, this.cancellation.signal);
+    const isFault = noteFailure(this.deps.healthReporter, this.plan.caller, model, error, this.cancellation);
     this.hasFailed ||= isFault;
   }
 
@@ -305,7 +304,6 @@ export async function assertPayable(credits: Credits, plan: GenerationPlan): Pro
 
 function openCharge(credits: Credits, plan: GenerationPlan, isLasting = false): OpenCharge {
   const { generationId, caller, model, hold, isFree } = plan;
-  const record = toLedgerRecord(plan, underWay(model.id));
   return credits.open({
     generationId,
     payer: payerOf(caller),
@@ -315,7 +313,9 @@ function openCharge(credits: Credits, plan: GenerationPlan, isLasting = false): 
     paidOnly: model.paidOnly,
     isFree,
     isLasting,
-    record,
+    get record() {
+      return toLedgerRecord(plan, underWay(model.id));
+    },
   });
 }
 
@@ -355,7 +355,7 @@ function toLedgerRecord({ caller, model, startedAt }: GenerationTask, progress: 
     modality: model.modality === "moderation" ? "text" : model.modality,
     model: model.id,
     modelUsed,
-    usage: toColumns(usage),
+    usage: usage === NO_USAGE ? usage : toColumns(usage),
     responseTimeMs: Math.round(performance.now() - startedAt),
     timeToFirstTokenMs: firstByteMs === null ? null : Math.round(firstByteMs),
     status,

@@ -116,6 +116,10 @@ export class GuestRun implements UpstreamResponse {
     return null;
   }
 
+  atHand(): null {
+    return null;
+  }
+
   async readAll(bytesMax: number): Promise<Buffer> {
     const chunks: Buffer[] = [];
     let bytes = 0;

@@ -18,6 +18,7 @@ import {
 } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";
 import type { OutputEstimate } from "../../credits/output-estimates.js";
+import type { Cancellation } from "../cancellation.js";
 import type { Receipt } from "../receipt.js";
 
 /** A stream that has begun: its first batch has come, so nobody else may answer from here on. */
@@ -29,7 +30,7 @@ export interface BegunStream {
 /** What every candidate is asked. */
 export interface ChatAttempt {
   readonly body: ChatBody;
-  readonly signal: AbortSignal;
+  readonly cancellation: Cancellation;
   /** Output tokens that the hold affords; null: the upstream needs no bound. */
   readonly outputTokensMax: number | null;
   /** Told of the bound that an upstream took after it had refused a larger one. */
@@ -53,15 +54,12 @@ export async function streamOf(provider: ChatProvider, asked: ChatAttempt, model
 const USUAL_LIMITS = [32_768, 16_384, 8_192, 4_096, 1_024];
 
 /** Not every catalog entry says how much its model writes: where an upstream refuses our bound as too large, it is asked for less. */
-async function withinLimit<Answer>(
-  { body, signal, outputTokensMax, output }: ChatAttempt,
-  { upstreamModel }: Model,
-  ask: (call: ChatCall) => Promise<Answer>,
-): Promise<Answer> {
+async function withinLimit<Answer>(asked: ChatAttempt, model: Model, ask: (call: ChatCall) => Promise<Answer>): Promise<Answer> {
+  const { outputTokensMax, output } = asked;
   let smaller: number[] | null = null;
   for (let bound = outputTokensMax; ; ) {
     try {
-      const answer = await ask({ upstreamModel, body, outputTokensMax: bound, signal });
+      const answer = await ask(toCall(asked, model, bound));
       if (bound !== null && bound !== outputTokensMax) output.learnLimit(bound);
       return answer;
     } catch (error) {
@@ -74,6 +72,18 @@ async function withinLimit<Answer>(
   }
 }
 
+function toCall({ body, cancellation }: ChatAttempt, { upstreamModel }: Model, outputTokensMax: number | null): ChatCall {
+  return {
+    upstreamModel,
+    body,
+    outputTokensMax,
+    end: cancellation,
+    get signal() {
+      return cancellation.signal;
+    },
+  };
+}
+
 const BOUND_NAMES = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens", "maximum context length"];
 
 function isBoundRefused(error: unknown): boolean {
@@ -84,8 +94,10 @@ function isBoundRefused(error: unknown): boolean {
 
 /** A chat's answer under the name that it was asked by: the one place where whatever a provider brings is named (see `AnswerName`). */
 function namedAnswer(answer: ChatAnswer, name: AnswerName): ChatAnswer {
+  const { usage, warnings } = answer;
   const completion = name.inObject(answer.completion);
-  return { ...answer, completion, bytes: name.inBytes(answer.bytes, answer.completion) ?? Buffer.from(JSON.stringify(completion)) };
+  const bytes = name.inBytes(answer.bytes, answer.completion) ?? Buffer.from(JSON.stringify(completion));
+  return warnings ? { bytes, completion, usage, warnings } : { bytes, completion, usage };
 }
 
 export function namedChunk(chunk: ChatChunk, name: AnswerName): ChatChunk {

@@ -53,7 +53,7 @@ export class ChatCompletions {
       call: (model, { cancellation, heldNanocredits }) => {
         if (bound === undefined) bound = plan.hold.capFor(heldNanocredits);
         const { body, output } = plan;
-        const asked = { body, outputTokensMax: bound, signal: cancellation.signal, output };
+        const asked = { body, outputTokensMax: bound, cancellation, output };
         return completionOf(upstreams.chat(plan, model), asked, model, plan.model.id);
       },
       meter: ({ model, answer }, run) => {

@@ -197,14 +197,14 @@ const VIDEO_CHARS_PER_TOKEN = 32;
  * can tell, so as much is held as their size allows. Fields that nobody here knows travel on and may be read, so their text is counted too.
  */
 function promptToHold(input: ChatCompletionInput, promptTokens: number): UsageQuantities {
-  const more = { inputTextTokens: promptTokens, inputAudioTokens: 0, inputImageTokens: 0 };
+  const more = { ...NO_USAGE, inputTextTokens: promptTokens };
   for (const { content } of input.messages) {
     if (Array.isArray(content)) for (const part of content) addPart(part, more);
   }
-  for (const [name, value] of Object.entries(input)) {
-    if (!UNREAD_FIELDS.has(name)) more.inputTextTokens += unknownTokens(value);
+  for (const name of Object.keys(input)) {
+    if (!UNREAD_FIELDS.has(name)) more.inputTextTokens += unknownTokens(input[name]);
   }
-  return { ...NO_USAGE, ...more };
+  return more;
 }
 
 /** Of text that is not looked at any further. */

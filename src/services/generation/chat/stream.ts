@@ -108,7 +108,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     const { run, plan, providerOf } = this.chat;
     let accepted: Model | null = null;
     const { outputTokensMax } = this;
-    const asked = { body: plan.body, outputTokensMax, signal: run.cancellation.signal, output: plan.output };
+    const asked = { body: plan.body, outputTokensMax, cancellation: run.cancellation, output: plan.output };
     try {
       this.answered = await run.attempt((model) =>
         streamOf(providerOf(model), asked, model, () => {
