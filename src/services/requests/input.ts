@@ -46,11 +46,31 @@ function refuseDuplicates(items: readonly string[], issues: z.RefinementCtx<read
   if (place !== -1) issues.addIssue({ code: "custom", path: [place], message: "is there twice", input: items as string[] });
 }
 
+/**
+ * Schemas of what is asked for at every turn, with what zod compiles of each: code that checks a good input in a tenth of the time, and
+ * leaves one that is not good to the schema itself, whose words are told. It is compiled when it is used, not when the process starts.
+ */
+const frequent = new WeakMap<z.ZodType, z.ZodType | null>();
+
+/** The same schema, which is compiled from its first input on. */
+export function parsedOften<Schema extends z.ZodType>(schema: Schema): Schema {
+  if (!frequent.has(schema)) frequent.set(schema, null);
+  return schema;
+}
+
 /** The parsed input, or BAD_REQUEST with `param` naming the first wrong field. */
 export function parseInput<Output>(schema: z.ZodType<Output>, input: unknown): Output {
-  const result = schema.safeParse(input, PARSING);
+  const result = quickest(schema).safeParse(input, PARSING);
   if (result.success) return result.data;
   throw toInputError(result.error, input);
+}
+
+function quickest<Output>(schema: z.ZodType<Output>): z.ZodType<Output> {
+  const known = frequent.get(schema);
+  if (known === undefined) return schema;
+  const compiled = known ?? z.compile(schema);
+  if (known === null) frequent.set(schema, compiled);
+  return compiled as z.ZodType<Output>;
 }
 
 function toInputError(error: z.ZodError, input: unknown): AppError {
