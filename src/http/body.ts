@@ -136,10 +136,16 @@ async function readWhole(
   allowance: BodyAllowance,
 ): Promise<Buffer<ArrayBuffer>> {
   let giveUp: (error: Error) => void = ignore;
-  const most = allowance.begin({ ...rules, declaredBytes: declaredBytesOf(req), onSlow: (error) => giveUp(error) });
+  const most = allowance.begin({
+    bytesMax: rules.bytesMax,
+    hasFiles: rules.hasFiles ?? false,
+    declaredBytes: declaredBytesOf(req),
+    onSlow: (error) => giveUp(error),
+  });
   try {
     return await new Promise((resolve, reject) => {
-      const chunks: Buffer[] = [];
+      let first: Buffer | undefined;
+      let chunks: Buffer[] | undefined;
       let size = 0;
       let isWhole = false;
       giveUp = (error) => {
@@ -148,7 +154,9 @@ async function readWhole(
         reject(error);
       };
       const onData = (chunk: Buffer) => {
-        chunks.push(chunk);
+        if (first === undefined) first = chunk;
+        else if (chunks === undefined) chunks = [first, chunk];
+        else chunks.push(chunk);
         size += chunk.length;
         try {
           allowance.came(chunk.length);
@@ -159,9 +167,9 @@ async function readWhole(
       };
       const onEnd = () => {
         isWhole = true;
-        resolve(chunks.length === 1 && chunks[0] ? (chunks[0] as Buffer<ArrayBuffer>) : Buffer.concat(chunks, size));
+        resolve(chunks === undefined && first !== undefined ? (first as Buffer<ArrayBuffer>) : Buffer.concat(chunks ?? [], size));
       };
-      // Every request closes in the end, nearly all of them after their bodies.
+      // Every request closes in the end, nearly all of them after their bodies; one that breaks off closes too.
       const onClose = () => {
         if (!isWhole) reject(new BodyAborted());
       };
@@ -171,7 +179,6 @@ async function readWhole(
       }
       req.on("data", onData);
       req.on("end", onEnd);
-      req.on("error", onClose);
       req.on("close", onClose);
     });
   } finally {

@@ -1,5 +1,6 @@
 /** Where a request came from, as far as the proxies in front can be believed. */
 import type { IncomingMessage } from "node:http";
+import { isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
 
 /** The socket's own address, or the hop that the outermost trusted proxy saw (docs/spec/rate-limits.md#client-address). */
@@ -16,6 +17,8 @@ export function clientAddressOf(request: IncomingMessage, trustedHops: number): 
   return hops[Math.max(0, hops.length - 1 - trustedHops)] ?? "";
 }
 
+const MAPPED = "::ffff:";
+
 // Whom an address stands for where requests are counted.
 
 /**
@@ -24,6 +27,8 @@ export function clientAddressOf(request: IncomingMessage, trustedHops: number): 
  */
 export function addressGroupOf(address: string): string {
   if (!address.includes(":")) return address;
+  // As Node has the address of whoever comes over IPv4 to a server that listens at `::`.
+  if (address.startsWith(MAPPED) && isIPv4(address.slice(MAPPED.length))) return address.slice(MAPPED.length);
   if (!ipaddr.IPv6.isValid(address)) return address;
   const parsed = ipaddr.IPv6.parse(address);
   if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().toString();

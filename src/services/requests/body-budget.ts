@@ -29,15 +29,27 @@ const RETRY_AFTER_SECONDS = 2;
 /** What one of those holds whose bodies are counted together. */
 interface Share {
   readonly name: string;
-  readonly bytesMax: number;
+  /** Where it is found. */
+  readonly group: Group;
   bytes: number;
   /** Allowances that count here. */
   users: number;
 }
 
-interface Wanted {
-  readonly name: string;
-  readonly part: number;
+/** Those who have the same part of all. */
+interface Group {
+  readonly bytesMax: number;
+  /** Those that hold something, by their own names: an account's id, an address. */
+  readonly shares: Map<string, Share>;
+}
+
+interface Groups {
+  readonly accounts: Group;
+  readonly addresses: Group;
+  readonly publishable: Group;
+  readonly publishableAtAddress: Group;
+  readonly anonymous: Group;
+  readonly anonymousAtAddress: Group;
 }
 
 export interface BodyOptions {
@@ -64,7 +76,7 @@ const PACE: BodyPace = { graceMs: BODY_GRACE_MS, bytesPerSecondMin: BODY_BYTES_P
 
 export class BodyBudget {
   private bytes = 0;
-  private readonly shares = new Map<string, Share>();
+  private readonly groups: Groups;
   /** Bodies that are still coming. */
   private readonly arriving = new Set<BodyAllowance>();
   private timer: NodeJS.Timeout | null = null;
@@ -72,7 +84,17 @@ export class BodyBudget {
   constructor(
     private readonly bytesMax: number,
     private readonly pace = PACE,
-  ) {}
+  ) {
+    const group = (part: number): Group => ({ bytesMax: Math.floor(bytesMax / part), shares: new Map() });
+    this.groups = {
+      accounts: group(ACCOUNT_BODIES_PART),
+      addresses: group(ADDRESS_BODIES_PART),
+      publishable: group(PUBLISHABLE_BODIES_PART),
+      publishableAtAddress: group(PUBLISHABLE_ADDRESS_BODIES_PART),
+      anonymous: group(ANONYMOUS_BODIES_PART),
+      anonymousAtAddress: group(ANONYMOUS_ADDRESS_BODIES_PART),
+    };
+  }
 
   /** For the body of one request; release it when that has been answered. */
   allow(caller: Caller, clientAddress: string): BodyAllowance {
@@ -91,7 +113,8 @@ export class BodyBudget {
 
   /** Counts so many bytes, or throws SERVICE_UNAVAILABLE and counts nothing. */
   take(shares: readonly Share[], bytes: number): void {
-    if (this.bytes + bytes > this.bytesMax || shares.some((share) => share.bytes + bytes > share.bytesMax)) throw refusal();
+    if (this.bytes + bytes > this.bytesMax) throw refusal();
+    for (const share of shares) if (share.bytes + bytes > share.group.bytesMax) throw refusal();
     this.bytes += bytes;
     for (const share of shares) share.bytes += bytes;
   }
@@ -101,21 +124,25 @@ export class BodyBudget {
     for (const share of shares) {
       share.bytes -= bytes;
       share.users -= 1;
-      if (share.users === 0) this.shares.delete(share.name);
+      if (share.users === 0) share.group.shares.delete(share.name);
     }
   }
 
   /** To be given back. */
   sharesOf(caller: Caller, clientAddress: string): readonly Share[] {
-    return wantedBy(caller, addressGroupOf(clientAddress)).map(({ name, part }) => {
-      let share = this.shares.get(name);
-      if (!share) {
-        share = { name, bytesMax: Math.floor(this.bytesMax / part), bytes: 0, users: 0 };
-        this.shares.set(name, share);
-      }
-      share.users += 1;
-      return share;
-    });
+    const { accounts, addresses, publishable, publishableAtAddress, anonymous, anonymousAtAddress } = this.groups;
+    const address = addressGroupOf(clientAddress);
+    const at = shareOf(addresses, address);
+    if (caller.kind === "anonymous") return [shareOf(anonymous, ""), shareOf(anonymousAtAddress, address), at];
+    const account = shareOf(accounts, caller.accountId);
+    if (caller.kind === "session" || caller.apiKeyType === "secret") return [account, at];
+    return [
+      account,
+      // What everybody can read must not use up what the account's own keys have.
+      shareOf(publishable, caller.accountId),
+      shareOf(publishableAtAddress, `${caller.apiKeyId} ${address}`),
+      at,
+    ];
   }
 
   expect(allowance: BodyAllowance): void {
@@ -152,7 +179,8 @@ export class BodyAllowance {
   /** The body begins. Answers how many bytes it may have; throws PAYLOAD_TOO_LARGE or SERVICE_UNAVAILABLE. */
   begin({ declaredBytes, bytesMax, onSlow, hasFiles = false }: BodyOptions): number {
     if (this.caller) this.shares = this.budget.sharesOf(this.caller, this.clientAddress);
-    const most = Math.min(bytesMax, bodyBytesMaxOf(this.caller, hasFiles), ...this.shares.map((share) => share.bytesMax));
+    let most = Math.min(bytesMax, bodyBytesMaxOf(this.caller, hasFiles));
+    for (const { group } of this.shares) if (group.bytesMax < most) most = group.bytesMax;
     if ((declaredBytes ?? 0) > most) throw payloadTooLarge(most);
     this.count(declaredBytes ?? 0);
     this.onSlow = onSlow;
@@ -169,6 +197,7 @@ export class BodyAllowance {
 
   /** All of it has come, or no more of it is read. */
   end(): void {
+    if (this.onSlow === null) return;
     this.onSlow = null;
     this.budget.expectNoMore(this);
   }
@@ -203,21 +232,15 @@ function bodyBytesMaxOf(caller: Caller | null, hasFiles: boolean): number {
   return isPublishable && !hasFiles ? PUBLISHABLE_BODY_BYTES_MAX : Number.POSITIVE_INFINITY;
 }
 
-/** Whose bodies are counted together with this caller's, and what part of all each may have. */
-function wantedBy(caller: Caller, address: string): readonly Wanted[] {
-  const at = { name: `address ${address}`, part: ADDRESS_BODIES_PART };
-  if (caller.kind === "anonymous") {
-    return [{ name: "anonymous", part: ANONYMOUS_BODIES_PART }, { name: `anonymous ${address}`, part: ANONYMOUS_ADDRESS_BODIES_PART }, at];
+/** One more is counted there. */
+function shareOf(group: Group, name: string): Share {
+  let share = group.shares.get(name);
+  if (share === undefined) {
+    share = { name, group, bytes: 0, users: 0 };
+    group.shares.set(name, share);
   }
-  const account = { name: `account ${caller.accountId}`, part: ACCOUNT_BODIES_PART };
-  if (caller.kind === "session" || caller.apiKeyType === "secret") return [account, at];
-  return [
-    account,
-    // What everybody can read must not use up what the account's own keys have.
-    { name: `publishable ${caller.accountId}`, part: PUBLISHABLE_BODIES_PART },
-    { name: `publishable ${caller.apiKeyId} ${address}`, part: PUBLISHABLE_ADDRESS_BODIES_PART },
-    at,
-  ];
+  share.users += 1;
+  return share;
 }
 
 function refusal(): AppError {
