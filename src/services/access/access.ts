@@ -10,6 +10,8 @@ import type { RateLimits } from "./rate-limits.js";
 /** What a request says of the browser that it comes from. */
 export interface BrowserRequest {
   readonly method?: string | undefined;
+  /** The connection over which it came. */
+  readonly socket?: object | undefined;
   readonly headers: {
     readonly cookie?: string | undefined;
     readonly host?: string | undefined;
@@ -19,8 +21,11 @@ export interface BrowserRequest {
 }
 
 export interface KeyAuthenticator {
-  /** At once for a key that is known, else a promise. Throws or rejects with UNAUTHORIZED for one that is not good. */
-  authenticate(key: string | null): Caller | Promise<Caller>;
+  /**
+   * At once for a key that is known, else a promise. Throws or rejects with UNAUTHORIZED for one that is not good. `connection`: what it
+   * came over, which is likely to bring it again.
+   */
+  authenticate(key: string | null, connection?: object): Caller | Promise<Caller>;
 }
 
 /** The session's token in what a browser sends; null where there is none, or where it does not count. */
@@ -57,7 +62,7 @@ export class Access {
     const token = key === null && request ? this.cookie.tokenOf(request) : null;
     if (token !== null) return this.authenticateSession(token, clientAddress);
     try {
-      const caller = this.apiKeys.authenticate(key);
+      const caller = this.apiKeys.authenticate(key, request?.socket);
       if (caller instanceof Promise) return caller.catch((error: unknown) => this.refuse(error, clientAddress));
       return caller.kind === "anonymous" ? this.limits.countAnonymous(clientAddress).then(() => caller) : caller;
     } catch (error) {
