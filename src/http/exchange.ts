@@ -13,6 +13,9 @@ import { noteOf, type RequestNote } from "../lib/request-note.js";
 import { type ContextSource, parseQuery, type Query, requestIdOf } from "./context.js";
 import { READABLE_BY_ANY_PAGE } from "./cors.js";
 
+/** What Node writes to the system without asking for room of its own, less what headers take. */
+const ONE_PIECE_BYTES_MAX = 12 * 1024;
+
 export class Exchange implements ContextSource, Leaving {
   /** The caller's own id when it is well-formed, else made (docs/spec/http.md#request-ids). */
   readonly requestId: string;
@@ -135,7 +138,9 @@ export class Exchange implements ContextSource, Leaving {
 
   sendBytes(bytes: Uint8Array, contentType: AnswerType, status = 200): void {
     this.writeHead(status, { "Content-Type": contentType, "Content-Length": bytes.byteLength });
-    this.res.end(bytes);
+    // Of a small body as text, a character a byte, Node makes one piece with the headers.
+    if (bytes.byteLength <= ONE_PIECE_BYTES_MAX && Buffer.isBuffer(bytes)) this.res.end(bytes.toString("latin1"), "latin1");
+    else this.res.end(bytes);
   }
 
   /** As `sendBytes`, for what is too large to be copied into one piece. `onSent`: the system has taken all of it. */
@@ -151,7 +156,7 @@ export class Exchange implements ContextSource, Leaving {
   /** One listener of the answer's, whatever number of generations it is of. */
   private followClose(): (() => void)[] {
     const leavers: (() => void)[] = [];
-    this.res.once("close", () => {
+    this.res.on("close", () => {
       if (!this.res.writableFinished) for (const leave of leavers) leave();
     });
     return leavers;
@@ -159,12 +164,7 @@ export class Exchange implements ContextSource, Leaving {
 
   /** One call with every header: Node then writes them in a single pass. A page of ours states its own policy. */
   writeHead(status: number, headers: OutgoingHttpHeaders): void {
-    const all: OutgoingHttpHeaders = {
-      "X-Request-Id": this.requestId,
-      "X-Content-Type-Options": NO_SNIFFING,
-      "Content-Security-Policy": INERT_POLICY,
-    };
-    if (!this.#isHiddenFromScripts) Object.assign(all, READABLE_BY_ANY_PAGE);
+    const all = this.#isHiddenFromScripts ? headersOfAll(this.requestId) : headersOfReadable(this.requestId);
     if (this.#cookies) all["Set-Cookie"] = this.#cookies;
     if (mentionsKey(this.req.originalUrl)) {
       all["Referrer-Policy"] = "no-referrer";
@@ -172,6 +172,21 @@ export class Exchange implements ContextSource, Leaving {
     }
     this.res.writeHead(status, Object.assign(all, this.#headers, headers));
   }
+}
+
+/** Each is one literal: an object that grows by name after name costs every answer. */
+function headersOfAll(requestId: string): OutgoingHttpHeaders {
+  return { "X-Request-Id": requestId, "X-Content-Type-Options": NO_SNIFFING, "Content-Security-Policy": INERT_POLICY };
+}
+
+function headersOfReadable(requestId: string): OutgoingHttpHeaders {
+  return {
+    "X-Request-Id": requestId,
+    "X-Content-Type-Options": NO_SNIFFING,
+    "Content-Security-Policy": INERT_POLICY,
+    "Access-Control-Allow-Origin": READABLE_BY_ANY_PAGE["Access-Control-Allow-Origin"],
+    "Access-Control-Expose-Headers": READABLE_BY_ANY_PAGE["Access-Control-Expose-Headers"],
+  };
 }
 
 /** Looks at the text only, so that it also holds for a query string that cannot be parsed. */

@@ -40,17 +40,19 @@ export class AnswerRecorder {
       this.held = all["content-length"] === undefined ? null : [];
       return own.writeHead(statusCode, headers);
     };
-    const write = (chunk: Uint8Array | string) => {
-      this.add(chunk);
-      return this.held ? true : own.write(chunk);
+    const write = (chunk: Uint8Array | string, encoding?: BufferEncoding) => {
+      const bytes = toBytes(chunk, encoding);
+      this.add(bytes);
+      return this.held ? true : own.write(bytes);
     };
-    const end = (chunk?: Uint8Array | string) => {
+    const end = (chunk?: Uint8Array | string, encoding?: BufferEncoding) => {
       if (this.hasEnded) return res;
       // A stream that is ended because its reader left is not whole. What was to go out whole is, whoever reads it.
       if (res.closed && this.held === null) return own.end();
       this.hasEnded = true;
-      if (chunk !== undefined) this.add(chunk);
-      const finish = () => void own.end(this.held ? Buffer.concat(this.held) : chunk);
+      const bytes = chunk === undefined ? undefined : toBytes(chunk, encoding);
+      if (bytes !== undefined) this.add(bytes);
+      const finish = () => void own.end(this.held ? Buffer.concat(this.held) : bytes);
       store(this.answer()).then(finish, finish);
       return res;
     };
@@ -78,8 +80,7 @@ export class AnswerRecorder {
     for (const method of ["writeHead", "write", "end"] as const) Reflect.deleteProperty(this.res, method);
   }
 
-  private add(chunk: Uint8Array | string): void {
-    const bytes = Buffer.from(chunk as Uint8Array);
+  private add(bytes: Buffer): void {
     this.held?.push(bytes);
     const isComment = bytes[0] === COMMENT && this.headers["content-type"]?.startsWith("text/event-stream");
     if (isComment) return;
@@ -87,6 +88,11 @@ export class AnswerRecorder {
     if (this.bytes > this.bytesMax) this.chunks = [];
     else this.chunks.push(bytes);
   }
+}
+
+/** A copy: whoever writes may use its memory again. */
+function toBytes(chunk: Uint8Array | string, encoding?: BufferEncoding): Buffer {
+  return typeof chunk === "string" ? Buffer.from(chunk, encoding) : Buffer.from(chunk);
 }
 
 function lowerCased(headers: OutgoingHttpHeaders): Record<string, string> {

@@ -95,7 +95,7 @@ export function watchRequests(http: Server, observers: readonly RequestObserver[
   http.prependListener("request", (req: IncomingMessage, res: ServerResponse) => {
     const note = noteOf(req);
     underWay += 1;
-    res.once("close", () => {
+    res.on("close", () => {
       underWay -= 1;
       const status = res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST;
       const end = { method: req.method ?? "", status, isLeft: !res.writableFinished };
