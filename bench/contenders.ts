@@ -8,7 +8,7 @@ import { request } from "undici";
 import { createApiKeyText } from "../src/lib/api-key-format.js";
 import { type Books, readBooks } from "./support/books.js";
 import { pathOf, requestBody, SLUICE_PREFIX, UPSTREAM_PREFIX, type Workload } from "./support/documents.js";
-import { type Flushes, readFlushes } from "./support/flushes.js";
+import { type Flushes, readFlushes, readLagMs } from "./support/flushes.js";
 import type { Target } from "./support/load.js";
 import { findPostgres, startPostgres } from "./support/postgres.js";
 import {
@@ -32,6 +32,8 @@ export interface Running {
   target(workload: Workload): Target;
   /** What its flushes have taken since it started; null for a contender that has none. */
   flushes(): Promise<Flushes | null>;
+  /** How late its event loop was at most since this was last asked, in milliseconds; null of a contender that does not tell. */
+  lagMs(): Promise<number | null>;
   /** Stops it. A contender that keeps books answers with them; the others with null. */
   stop(): Promise<Books | null>;
 }
@@ -65,7 +67,7 @@ const portkeyProgram = join(peersDirectory, "node_modules", "@portkey-ai", "gate
 /** Bundles the programs of this folder that run as processes of their own, without anything that would weigh on them. */
 export async function buildPrograms(): Promise<void> {
   await build({
-    entryPoints: ["upstream.ts", "passthrough.ts"].map((file) => join(projectRoot, "bench", file)),
+    entryPoints: ["upstream.ts", "passthrough.ts", "prompter.ts"].map((file) => join(projectRoot, "bench", file)),
     outdir: programs,
     bundle: true,
     packages: "external",
@@ -93,6 +95,7 @@ export const upstreamAlone: Contender = {
     databasePid: null,
     target: (workload) => toTarget(upstreamPort, UPSTREAM_PREFIX, workload, { authorization: "Bearer bench" }),
     flushes: async () => null,
+    lagMs: async () => null,
     stop: async () => null,
   }),
 };
@@ -109,6 +112,7 @@ export const barePassThrough: Contender = {
       databasePid: null,
       target: (workload) => toTarget(port, UPSTREAM_PREFIX, workload, { authorization: "Bearer bench" }),
       flushes: async () => null,
+      lagMs: async () => null,
       stop: async () => {
         await stopProcess(started);
         return null;
@@ -139,6 +143,7 @@ export const portkey: Contender = {
       databasePid: null,
       target: (workload) => toTarget(port, UPSTREAM_PREFIX, workload, headers),
       flushes: async () => null,
+      lagMs: async () => null,
       stop: async () => {
         await stopProcess(started);
         return null;
@@ -258,6 +263,7 @@ export async function startSluice(options: SluiceOptions): Promise<Sluice> {
     whenWhole: async () => workers === 1 || waitForWorkers(started, port, workers),
     target: (workload) => toTarget(port, SLUICE_PREFIX, workload, { authorization: `Bearer ${ownerKey}` }),
     flushes: () => readFlushes(port),
+    lagMs: () => readLagMs(port),
     kill: async () => {
       if (hasEnded(started.child)) return;
       const ended = once(started.child, "exit");
@@ -297,8 +303,9 @@ export function installPortkey(): boolean {
   return false;
 }
 
-function startProgram(name: string, args: readonly string[], directory: string): Started {
-  return startProcess(process.execPath, [join(programs, `${name}.js`), ...args], join(directory, `${name}.log`));
+/** `log` is the name of its log, unless it is the program's. */
+export function startProgram(name: string, args: readonly string[], directory: string, log = name): Started {
+  return startProcess(process.execPath, [join(programs, `${name}.js`), ...args], join(directory, `${log}.log`));
 }
 
 function toTarget(port: number, modelPrefix: string, workload: Workload, headers: Record<string, string>): Target {

@@ -24,6 +24,7 @@ import {
   sluiceOnPostgres,
   upstreamAlone,
 } from "./contenders.js";
+import { checkPrompts, measurePrompts, PROMPT_CHARS, promptsTable } from "./prompts.js";
 import { checkTargets, loadTable, memoryTable, rateTable } from "./report.js";
 import { checkSandbox, measureSandbox, sandboxTable } from "./sandbox.js";
 import { type Load, measureLoads, measureMemory, measureRate, type Settings } from "./scenarios.js";
@@ -31,7 +32,7 @@ import { WORKLOADS, type Workload } from "./support/documents.js";
 import { chooseLoadGenerator } from "./support/load.js";
 import { checkUploads, measureUploads, uploadTable } from "./uploads.js";
 
-const MEASUREMENTS = ["json", "sse", "image", "speech", "rate", "memory", "uploads", "sandbox"] as const;
+const MEASUREMENTS = ["json", "sse", "image", "speech", "rate", "prompts", "memory", "uploads", "sandbox"] as const;
 const TITLES: Record<Workload, string> = {
   json: "JSON chat",
   sse: "SSE chat, 20 chunks",
@@ -119,6 +120,12 @@ async function run(): Promise<void> {
       print(`JSON chat at ${settings.requestsPerSecond} requests a second, upstream answering ${answering}`, rateTable(outcomes));
       console.log(checkTargets.rate(outcomes, delayMs));
     }
+  }
+  if (only.includes("prompts")) {
+    const outcomes = await measurePrompts(settings);
+    const title = `JSON chat at ${settings.requestsPerSecond} requests a second beside a caller of prompts of ${PROMPT_CHARS / 1_000} kB`;
+    print(title, promptsTable(outcomes));
+    console.log(checkPrompts(outcomes));
   }
   if (only.includes("memory")) {
     const outcomes = await measureMemory(settings);

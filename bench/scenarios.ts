@@ -120,7 +120,7 @@ export async function measureMemory(settings: Settings): Promise<readonly Memory
 }
 
 /** A running contender, and how many answers its books must show. */
-interface Entry {
+export interface Entry {
   readonly contender: Contender;
   readonly running: Running;
   /** Answers that were received whole. */
@@ -129,7 +129,7 @@ interface Entry {
   uncertain: number;
 }
 
-async function withContenders<T>(
+export async function withContenders<T>(
   settings: Settings,
   options: UpstreamOptions,
   workloads: readonly Workload[],
@@ -199,7 +199,7 @@ async function runRound(settings: Settings, entry: Entry, { workload, connection
   };
 }
 
-async function runRateRound(settings: Settings, entry: Entry): Promise<readonly number[]> {
+export async function runRateRound(settings: Settings, entry: Entry): Promise<readonly number[]> {
   await sleep(REST_MS);
   const result = await runAtFixedRate(entry.running.target("json"), settings.requestsPerSecond, settings.seconds);
   if (result.failures > 0) settings.complain(`${entry.contender.name}: ${result.failures} requests failed.`);

@@ -78,6 +78,31 @@ function chatRequest(model: string, stream: boolean): string {
   });
 }
 
+const PROSE = (
+  "The gate opens, and the water runs down to the mill. Nobody who lives beside it has counted how often: in 1843, they say, it froze. " +
+  'Grain comes by boat; flour leaves by cart. "Mind the stones", says the miller, whose father said so too.\n\n'
+).split(/(?<= )/);
+const LONG_MESSAGE_CHARS = 10_000;
+
+/**
+ * A chat request of so many characters of prose that nobody has sent before, whatever `number` it has: of those with an even number all of
+ * it is one message, of the others a conversation.
+ */
+export function longChatRequest(model: string, chars: number, number: number): string {
+  let state = number;
+  let text = `${number}. `;
+  while (text.length < chars) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    text += PROSE[Math.floor((state / 2 ** 32) * PROSE.length)] ?? "";
+  }
+  const size = number % 2 === 0 ? text.length : LONG_MESSAGE_CHARS;
+  const messages: object[] = [];
+  for (let start = 0; start < text.length; start += size) {
+    messages.push({ role: messages.length % 2 === 0 ? "user" : "assistant", content: text.slice(start, start + size) });
+  }
+  return JSON.stringify({ model, messages, max_tokens: 256 });
+}
+
 /** The JSON answer of the upstream, usage with every detail that OpenAI reports. */
 export function completionDocument(): string {
   const content = Array.from({ length: 40 }, (_, index) => WORDS[index % WORDS.length]).join("");

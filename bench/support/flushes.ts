@@ -1,4 +1,7 @@
-/** What a gateway's flushes took, out of its own metrics (docs/operating.md): how often it had the database commit, for how long, and how much at once. */
+/**
+ * What a gateway tells of itself in its metrics (docs/operating.md): what its flushes took, how often it had the database commit, for how
+ * long, and how much at once; and how late its event loop was.
+ */
 import { request } from "undici";
 
 export interface Flushes {
@@ -12,6 +15,13 @@ export interface Flushes {
 export async function readFlushes(port: number): Promise<Flushes | null> {
   const { body } = await request(`http://127.0.0.1:${port}/metrics`);
   return parseFlushes(await body.text());
+}
+
+/** How late the event loop was at most since this was last asked, in milliseconds; null when its metrics do not tell. */
+export async function readLagMs(port: number): Promise<number | null> {
+  const { body } = await request(`http://127.0.0.1:${port}/metrics`);
+  const seconds = sampleOf(await body.text(), "nodejs_eventloop_lag_max_seconds");
+  return seconds === null ? null : seconds * 1_000;
 }
 
 export function parseFlushes(metrics: string): Flushes | null {

@@ -3,9 +3,10 @@
  * its upstream does not say. The vocabulary is OpenAI's o200k_base for every model; others differ by some ten percent.
  *
  * Ordinary amounts of text are counted exactly. What exceeds the bounds below, in length or by being made to be slow (long runs
- * without a break, random letters), is sampled at places that nobody can foresee and answered a little high: no call keeps the
- * process for more than a few milliseconds, and nobody can write a prompt that counts for less than it is.
+ * without a break, random letters), is sampled at places that nobody can foresee and answered a little high: no call takes more than
+ * a few milliseconds, those in turns with everybody else in between, and nobody can write a prompt that counts for less than it is.
  */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { O200K_TOKEN_SPLIT_REGEX } from "gpt-tokenizer/encodingParams/constants";
 import { LRUCache } from "lru-cache";
 import { type BytePairs, loadBytePairs, type MergeAllowance } from "./byte-pairs.js";
@@ -13,12 +14,15 @@ import { ownValue } from "./own-values.js";
 
 /** Of one text or one chat. Measured: ordinary text takes 40-80 ns a character, so this much takes 3 to 5 ms. */
 export const TEXT_CHARS_EXACT = 65_536;
+/** After so many, everybody else has their turn. */
+const TURN_CHARS = 8_192;
 /** A text costs at least as much as this many characters, however short. */
 const TEXT_CHARS_CHARGED_MIN = 32;
 /** Measured: a byte that has to be merged takes 0.3-0.5 us. */
 const MERGED_BYTES_MAX = 8_192;
 const SAMPLE_CHARS = 256;
 const SAMPLES = 64;
+const SAMPLES_IN_TURN = TURN_CHARS / SAMPLE_CHARS;
 /** What is sampled is answered this much higher. */
 const SAMPLED_MARGIN = 1.05;
 
@@ -74,13 +78,40 @@ export interface ChatDeclarations {
  * them. Takes what a caller sent: whatever has not the shape of a message counts as nothing.
  */
 export function countChatTokens(messages: unknown, declared: ChatDeclarations = {}): number {
+  const { tokens, texts } = findInChat(messages, declared);
+  return tokens + countTexts(texts);
+}
+
+/** As `countChatTokens`; of what takes longer than a turn of the event loop should, in several. */
+export function countChatTokensInTurns(messages: unknown, declared: ChatDeclarations): number | Promise<number> {
+  const { tokens, texts } = findInChat(messages, declared);
+  const counting = countInTurns(texts);
+  return typeof counting === "number" ? tokens + counting : counting.then((counted) => tokens + counted);
+}
+
+/** As `countTexts`, in turns. */
+export function countInTurns(texts: readonly string[]): number | Promise<number> {
+  const counting = count(texts);
+  const { done, value } = counting.next();
+  return done ? value : takeTurns(counting);
+}
+
+async function takeTurns(counting: Counting): Promise<number> {
+  for (;;) {
+    await nextTurn();
+    const { done, value } = counting.next();
+    if (done) return value;
+  }
+}
+
+function findInChat(messages: unknown, declared: ChatDeclarations): Found {
   const found: Found = { texts: [], tokens: TOKENS_BEFORE_ANSWER };
   if (Array.isArray(messages)) for (const message of messages) findInMessage(message, found);
   findDeclarations(declared.tools, found);
   findDeclarations(declared.functions, found);
   const { response_format: format } = declared;
   if (isRecord(format) && format.type === "json_schema") findText(JSON.stringify(format.json_schema), found);
-  return found.tokens + countTexts(found.texts);
+  return found;
 }
 
 function findDeclarations(declarations: unknown, found: Found): void {
@@ -165,19 +196,51 @@ interface Allowance extends MergeAllowance {
 
 /** Tokens of texts that stand apart: each exactly while the allowance lasts, the others together by sampling. */
 export function countTexts(texts: readonly string[]): number {
+  const counting = count(texts);
+  for (;;) {
+    const { done, value } = counting.next();
+    if (done) return value;
+  }
+}
+
+/** Yields after each turn's worth of work, and returns the tokens. */
+type Counting = Generator<undefined, number>;
+
+function* count(texts: readonly string[]): Counting {
   const allowance: Allowance = { chars: TEXT_CHARS_EXACT, mergedBytes: MERGED_BYTES_MAX };
   const others: string[] = [];
   let tokens = 0;
+  let charsInTurn = 0;
   for (const text of texts) {
-    const count = countExactly(text, allowance);
-    if (count === null) others.push(text);
-    else tokens += count;
+    let counted = countAtOnce(text, allowance);
+    if (counted === undefined) {
+      counted = 0;
+      for (let start = 0; start < text.length; ) {
+        const added = splitAndCount(text, allowance, start, start + TURN_CHARS - charsInTurn);
+        if (added === null) {
+          counted = null;
+          break;
+        }
+        counted += added;
+        const end = SPLIT.lastIndex || text.length;
+        charsInTurn += end - start;
+        start = end;
+        if (charsInTurn < TURN_CHARS) continue;
+        charsInTurn = 0;
+        yield;
+      }
+      if (counted !== null) recentCounts.set(text, counted);
+    }
+    if (counted === null) others.push(text);
+    else tokens += counted;
   }
-  return others.length === 0 ? tokens : tokens + sampleTokens(others.join("\n"));
+  if (others.length === 0) return tokens;
+  yield;
+  return tokens + (yield* sampleTokens(others.join("\n")));
 }
 
-/** Null when that takes more than the allowance. */
-function countExactly(text: string, allowance: Allowance): number | null {
+/** Null: that takes more than the allowance. Undefined: it is to be counted, and has been taken from the allowance. */
+function countAtOnce(text: string, allowance: Allowance): number | null | undefined {
   if (allowance.chars <= 0 || text.length > TEXT_CHARS_EXACT) return null;
   if (text.length < RECENT_CHARS_MIN) {
     allowance.chars -= TEXT_CHARS_CHARGED_MIN;
@@ -190,18 +253,18 @@ function countExactly(text: string, allowance: Allowance): number | null {
   }
   if (text.length > allowance.chars) return null;
   allowance.chars -= text.length;
-  const count = splitAndCount(text, allowance);
-  if (count !== null) recentCounts.set(text, count);
-  return count;
+  return undefined;
 }
 
-function splitAndCount(text: string, allowance: Allowance): number | null {
+/** Of the pieces that begin from `from` on and before `to`; `SPLIT.lastIndex` is then where the last of them ends. */
+function splitAndCount(text: string, allowance: Allowance, from = 0, to = text.length): number | null {
   warmUpTokenizer();
   const pairs = bytePairs as BytePairs;
   let tokens = 0;
-  SPLIT.lastIndex = 0;
+  SPLIT.lastIndex = from;
+  const end = Math.min(to, text.length);
   // Every character belongs to a piece, so each piece begins where the one before it ended; asking for no match object is faster.
-  for (let start = 0; SPLIT.test(text); start = SPLIT.lastIndex) {
+  for (let start = from; start < end && SPLIT.test(text); start = SPLIT.lastIndex) {
     const count = pairs.countPiece(text, start, SPLIT.lastIndex, allowance);
     if (count === null) return null;
     tokens += count;
@@ -210,7 +273,7 @@ function splitAndCount(text: string, allowance: Allowance): number | null {
 }
 
 /** An estimate from samples: one at a random place of each of SAMPLES equal stretches. */
-function sampleTokens(text: string): number {
+function* sampleTokens(text: string): Counting {
   const allowance: Allowance = { chars: text.length, mergedBytes: MERGED_BYTES_MAX };
   const stretch = text.length / SAMPLES;
   const chars = Math.max(1, Math.min(SAMPLE_CHARS, Math.floor(stretch)));
@@ -221,10 +284,11 @@ function sampleTokens(text: string): number {
     // 25 and 64 have no common divisor: every stretch once, and an early end still leaves them spread over the whole text.
     const stretchStart = ((first + sample * 25) % SAMPLES) * stretch;
     const start = Math.floor(stretchStart + Math.random() * (stretch - chars));
-    const count = splitAndCount(text.slice(start, start + chars), allowance);
-    if (count === null) break;
+    const counted = splitAndCount(text.slice(start, start + chars), allowance);
+    if (counted === null) break;
     sampledChars += chars;
-    sampledTokens += count;
+    sampledTokens += counted;
+    if (sample % SAMPLES_IN_TURN === SAMPLES_IN_TURN - 1) yield;
   }
   return Math.ceil((text.length / sampledChars) * sampledTokens * SAMPLED_MARGIN);
 }

@@ -1,7 +1,14 @@
 import fc from "fast-check";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, it } from "vitest";
-import { countChatTokens, countDeltaTokens, countTextTokens, TEXT_CHARS_EXACT } from "../../src/lib/tokenizer.js";
+import {
+  countChatTokens,
+  countChatTokensInTurns,
+  countDeltaTokens,
+  countInTurns,
+  countTextTokens,
+  TEXT_CHARS_EXACT,
+} from "../../src/lib/tokenizer.js";
 
 /** What the package itself counts, with nothing special about special tokens. */
 function reference(text: string): number {
@@ -147,6 +154,35 @@ describe("countChatTokens", () => {
     expect(estimate / truth).toBeGreaterThan(0.97);
     expect(estimate / truth).toBeLessThan(1.1);
     expect(countChatTokens([{ role: "user", content: parts }])).toBeGreaterThan(200_000);
+  });
+
+  it.each([
+    ["one text", [`Turn by turn. ${ENGLISH.repeat(400)}`]],
+    ["code", [`// 1\n${"function foo(bar) {\n    return bar.map((x) => x * 2).filter(Boolean);\n}\n".repeat(300)}`]],
+    ["half a surrogate pair where a turn may end", [`${"a b ".repeat(2_047)}x\ud83c ${ENGLISH.repeat(100)}`]],
+    ["many texts", Array.from({ length: 200 }, (_, index) => `${index}: ${ENGLISH.repeat(2)}`)],
+  ])("counts %s in turns with others, exactly", async (_name, texts) => {
+    const counting = countInTurns(texts);
+    let wasOthersTurn = false;
+    setImmediate(() => {
+      wasOthersTurn = true;
+    });
+
+    expect(counting).toBeInstanceOf(Promise);
+    expect(await counting).toBe(texts.reduce((sum, text) => sum + reference(text), 0));
+    expect(wasOthersTurn).toBe(true);
+  });
+
+  it("counts a chat in turns as it does at once, and a short one at once", async () => {
+    const messages = [{ role: "user", content: `Whole or in turns: ${ENGLISH.repeat(300)}` }];
+    const tools = [{ type: "function", function: { name: "open_sluice" } }];
+    const inTurns = countChatTokensInTurns(messages, { tools });
+
+    expect(inTurns).toBeInstanceOf(Promise);
+    expect(await inTurns).toBe(countChatTokens(messages, { tools }));
+    expect(countChatTokensInTurns([{ role: "user", content: "Hello" }], { tools })).toBe(
+      countChatTokens([{ role: "user", content: "Hello" }], { tools }),
+    );
   });
 
   it("counts nothing for what is not a message, and never throws", () => {

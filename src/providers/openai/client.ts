@@ -2,6 +2,7 @@
  * What every call over OpenAI's wire format has in common: the address, the headers, the pool, and errors in our terms. Nothing
  * of the caller's headers goes upstream.
  */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { setOwnValue } from "../../lib/own-values.js";
 import { withoutTrailing } from "../../lib/urls.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
@@ -72,6 +73,8 @@ type WholeRequest = Omit<OpenAiRequest, "accept" | "isStreamed"> & Partial<Pick<
 
 /** Hosts some of whose models refuse `max_tokens`. */
 const NEWER_CAP_HOSTS = ["openai.com", "openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"];
+/** From here on a body takes so long to write that others have their turn before it is sent. */
+const TURN_BODY_LENGTH = 64 * 1024;
 /** As much of an error's body as is read. */
 const ERROR_BODY_BYTES_MAX = 64 * 1024;
 
@@ -140,7 +143,7 @@ export class OpenAiClient {
 
   private dispatch(request: WholeRequest, accept: string, isStreamed: boolean): Promise<UpstreamResponse> {
     const { body = null, contentType = "application/json", signal, readAheadBytes } = request;
-    return this.pool.request({
+    const sent = {
       method: request.method ?? (body === null ? "GET" : "POST"),
       path: `${this.pathname}${request.path}${this.search}`,
       headers: contentType.startsWith("multipart/") ? this.toHeaders(contentType, accept) : this.headersOf(contentType, accept),
@@ -148,7 +151,10 @@ export class OpenAiClient {
       signal,
       isStreamed,
       readAheadBytes,
-    });
+    };
+    // To write such a body took a turn of its own, and so does to send it.
+    if (body !== null && body.length >= TURN_BODY_LENGTH) return nextTurn().then(() => this.pool.request(sent));
+    return this.pool.request(sent);
   }
 
   private async toError(response: UpstreamResponse, signal: CallEnd): Promise<ProviderError> {

@@ -46,7 +46,8 @@ export class ChatCompletions {
     const admitting = admission.admit(ctx, toAsked(input, notes), new ChatContent(input));
     // No asynchronous step where nothing limits and nothing is checked: callers with secret keys are on the fast path.
     const admitted = admitting instanceof Promise ? await admitting : admitting;
-    const plan = planChat(admitted.task, rewritten(input, admitted), estimates, false);
+    const planning = planChat(admitted.task, rewritten(input, admitted), estimates, false);
+    const plan = planning instanceof Promise ? await planning : planning;
     let bound: number | null | undefined;
     let passed: ChatAnswer | null = null;
     const work: WholeWork<ChatAnswer> = {
@@ -80,14 +81,18 @@ export class ChatCompletions {
     const generationId = takeGenerationId(ctx);
     const options: RunOptions = { isStreamed: true };
     let plan: ChatPlan;
-    const begin = (admitted: AdmittedTask) => {
-      plan = planChat(admitted.task, rewritten(input, admitted), deps.estimates, true);
+    const begin = (planned: ChatPlan) => {
+      plan = planned;
       return new GenerationRun(plan, deps, options);
+    };
+    const prepare = (admitted: AdmittedTask) => {
+      const planning = planChat(admitted.task, rewritten(input, admitted), deps.estimates, true);
+      return planning instanceof Promise ? planning.then(begin) : begin(planning);
     };
     const stream = new GenerationStream({
       admit: () => {
         const admitting = deps.admission.admit(ctx, { ...toAsked(input, notes), generationId }, new ChatContent(input));
-        return admitting instanceof Promise ? admitting.then(begin) : begin(admitting);
+        return admitting instanceof Promise ? admitting.then(prepare) : prepare(admitting);
       },
       open: (run) =>
         openChat({

@@ -6,7 +6,7 @@ import { randomInt } from "node:crypto";
 import { z } from "zod";
 import type { ChatBody } from "../../../lib/chat-format.js";
 import { inUnit } from "../../../lib/issue-words.js";
-import { countChatTokens } from "../../../lib/tokenizer.js";
+import { countChatTokensInTurns } from "../../../lib/tokenizer.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";
 import { CHAT_MESSAGES_MAX, EXTEND_AT_PERCENT, TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../../limits.js";
 import type { Model } from "../../catalog/model.js";
@@ -32,13 +32,29 @@ export interface ChatPlan extends GenerationTask {
   readonly hold: ChatHold;
 }
 
-/** `input` is the chat as its safety features have left it. */
-export function planChat(task: GenerationTask, input: ChatCompletionInput, estimates: OutputEstimates, isStreamed: boolean): ChatPlan {
+/** `input` is the chat as its safety features have left it. A promise for a long prompt, whose tokens are counted in turns with everybody else. */
+export function planChat(
+  task: GenerationTask,
+  input: ChatCompletionInput,
+  estimates: OutputEstimates,
+  isStreamed: boolean,
+): ChatPlan | Promise<ChatPlan> {
+  const counting = countChatTokensInTurns(input.messages, input);
+  const toPlan = (promptTokens: number) => planCounted(task, input, estimates, isStreamed, promptTokens);
+  return typeof counting === "number" ? toPlan(counting) : counting.then(toPlan);
+}
+
+function planCounted(
+  task: GenerationTask,
+  input: ChatCompletionInput,
+  estimates: OutputEstimates,
+  isStreamed: boolean,
+  promptTokens: number,
+): ChatPlan {
   const { caller, model, candidates } = task;
   const output = estimates.of(caller.accountId, model.id);
   const { mean, limit } = output;
   const statedCap = outputCapOf(input);
-  const promptTokens = countChatTokens(input.messages, input);
   const length = { model, candidates, isStreamed, statedCap, mean, limit };
   // Field by field: an object that is spread costs every request several microseconds.
   return {
