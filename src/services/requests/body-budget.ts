@@ -78,7 +78,7 @@ export class BodyBudget {
   private bytes = 0;
   private readonly groups: Groups;
   /** Bodies that are still coming. */
-  private readonly arriving = new Set<BodyAllowance>();
+  private readonly arriving: BodyAllowance[] = [];
   private timer: NodeJS.Timeout | null = null;
 
   constructor(
@@ -146,17 +146,22 @@ export class BodyBudget {
   }
 
   expect(allowance: BodyAllowance): void {
-    this.arriving.add(allowance);
+    allowance.place = this.arriving.push(allowance) - 1;
     this.timer ??= setInterval(() => this.look(), this.pace.lookMs).unref();
   }
 
-  expectNoMore(allowance: BodyAllowance): void {
-    this.arriving.delete(allowance);
+  /** The last one takes its place. */
+  expectNoMore({ place }: BodyAllowance): void {
+    const last = this.arriving.pop();
+    if (last === undefined || last.place === place) return;
+    this.arriving[place] = last;
+    last.place = place;
   }
 
   private look(): void {
-    for (const allowance of this.arriving) allowance.look(this.pace);
-    if (this.arriving.size > 0 || this.timer === null) return;
+    // From the last one on: one that is given up gives its place to another that was looked at before.
+    for (let place = this.arriving.length - 1; place >= 0; place -= 1) this.arriving[place]?.look(this.pace);
+    if (this.arriving.length > 0 || this.timer === null) return;
     clearInterval(this.timer);
     this.timer = null;
   }
@@ -167,7 +172,10 @@ export class BodyAllowance {
   private countedBytes = 0;
   private cameBytes = 0;
   private beganAt = 0;
+  /** Not null while the body is coming. */
   private onSlow: BodyOptions["onSlow"] | null = null;
+  /** Among those that are coming. */
+  place = -1;
 
   constructor(
     private readonly budget: BodyBudget,
@@ -183,9 +191,9 @@ export class BodyAllowance {
     for (const { group } of this.shares) if (group.bytesMax < most) most = group.bytesMax;
     if ((declaredBytes ?? 0) > most) throw payloadTooLarge(most);
     this.count(declaredBytes ?? 0);
+    if (this.onSlow === null) this.budget.expect(this);
     this.onSlow = onSlow;
     this.beganAt = performance.now();
-    this.budget.expect(this);
     return most;
   }
 
