@@ -8,6 +8,24 @@ const LOG_WRITE_BYTES = 4_096;
 const LOG_FLUSH_MS = 100;
 const LOG_END_MS = 1_000;
 
+/**
+ * Writes a line of the level info that holds these fields (`,"name":value` for each) and this message: byte for byte the logger's own, for
+ * what is written at every turn, by whoever can put its fields together in a third of the time. What a line begins with is asked of the
+ * logger once, by pino's symbols for it.
+ */
+export function infoWriterOf(log: Logger, message: string): (fields: string) => void {
+  const { lsCacheSym, timeSym, chindingsSym, streamSym } = pino.symbols;
+  const parts = log as unknown as Readonly<Record<symbol, unknown>>;
+  const level = (parts[lsCacheSym] as Readonly<Record<number, string>>)[log.levels.values.info ?? 0] ?? "";
+  const time = parts[timeSym] as () => string;
+  const bindings = parts[chindingsSym] as string;
+  const stream = parts[streamSym] as { write(line: string): void };
+  const end = `,"msg":${JSON.stringify(message)}}\n`;
+  return (fields) => {
+    if (log.isLevelEnabled("info")) stream.write(level + time() + bindings + fields + end);
+  };
+}
+
 export interface OpenedLog {
   readonly log: Logger;
   /** Whole lines of other processes, as they are. */

@@ -1,7 +1,9 @@
 /** The access log: one line for each request when it is over, on every transport, and none that holds what callers wrote. */
 
+import fc from "fast-check";
 import { type Logger, pino } from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { formatNanocredits } from "../../src/lib/money.js";
 import { RequestNote } from "../../src/lib/request-note.js";
 import { AccessLog } from "../../src/services/metrics/access-log.js";
 import { connect, execute, executeText, subscribeSse, subscribeWith } from "../graphql/client.js";
@@ -273,6 +275,51 @@ describe("What a caller writes", () => {
     for (const secret of ["hush", key, app.key, search.slice(1), name])
       expect(secret.length > 3 && text.includes(secret), secret).toBe(false);
     expect([...text.matchAll(/.{60}hush.{20}/g)].map(String)).toEqual([]);
+  });
+});
+
+describe("A line's bytes", () => {
+  it("are those that pino makes of the same fields", () => {
+    const lines: string[] = [];
+    const log: Logger = pino({ level: "info" }, { write: (line: string) => void lines.push(line) }).child({ process: 'a "worker"' });
+    const accessLog = new AccessLog(log, 1);
+    const text = fc.option(fc.oneof(fc.string({ unit: "binary" }), fc.constantFrom('"', "\\", "\n", "\u2028", "é", "x".repeat(50))));
+    const amount = fc.bigInt({ min: 0n, max: 10n ** 15n });
+    const receipt = fc.record({
+      generationId: fc.uuid(),
+      model: fc.string(),
+      costNanocredits: amount,
+      childCostNanocredits: amount,
+      gatewayMs: fc.nat(),
+    });
+    const known = fc.record({ route: text, requestId: text, apiKeyId: text, code: text, operation: text });
+    const end = fc.record({ method: fc.string(), status: fc.integer({ min: 100, max: 599 }), isLeft: fc.boolean() });
+
+    fc.assert(
+      fc.property(known, fc.array(receipt, { maxLength: 3 }), end, (fields, receipts, over) => {
+        const note = Object.assign(new RequestNote(), fields);
+        for (const each of receipts) note.finished(each);
+        accessLog.requestOver(note, over);
+        const { operation, model, generationId, generations, apiKeyId: keyId, requestId, childCostNanocredits: child } = note;
+        const told = Object.entries({
+          ...{
+            method: over.method,
+            route: note.route,
+            status: over.status,
+            code: note.code ?? undefined,
+            isLeft: over.isLeft || undefined,
+          },
+          ...{ ms: 0, operation: operation ?? undefined, model: model ?? undefined, generationId: generationId ?? undefined },
+          ...(generations > 0 && { ownMs: note.gatewayMs, cost: formatNanocredits(note.costNanocredits) }),
+          ...{ generations: generations > 1 ? generations : undefined, childCost: child > 0n ? formatNanocredits(child) : undefined },
+          ...{ keyId: keyId ?? undefined, requestId: requestId ?? undefined },
+        }).filter(([, value]) => value !== undefined);
+        log.info(Object.fromEntries(told), "request");
+
+        const [own, pinos] = lines.splice(0).map((line) => line.replace(/"time":\d+/, "").replace(/"ms":[\d.]+/, ""));
+        expect(own).toBe(pinos);
+      }),
+    );
   });
 });
 

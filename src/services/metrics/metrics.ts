@@ -16,7 +16,7 @@ import type { Access } from "../access/access.js";
 import { readBearer } from "../access/access.js";
 import type { Model } from "../catalog/model.js";
 import type { Receipt } from "../generation/receipt.js";
-import { Counter, type Description, Gauge, Histogram, type Instrument, type Reading, type Sum } from "./instruments.js";
+import { Counter, type Description, type Distribution, Gauge, Histogram, type Instrument, type Reading, type Sum } from "./instruments.js";
 import { type FamilyOfProcess, toText } from "./several-processes.js";
 
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
@@ -39,6 +39,15 @@ interface ModelSums {
   readonly cost: Sum;
   readonly ok: Sum;
   readonly usage: Map<UsageKind, Sum>;
+}
+
+/** What requests of one kind are added to. */
+interface RequestSums {
+  readonly route: string | null;
+  readonly method: string;
+  readonly status: number;
+  readonly count: Sum;
+  readonly seconds: Distribution;
 }
 
 export class Metrics {
@@ -123,6 +132,7 @@ export class Metrics {
     ...[this.flushSeconds, this.flushOperations, this.writtenOffCredits],
   ];
   private readonly sumsOfModels = new Map<string, ModelSums>();
+  private lastRequestSums: RequestSums | null = null;
   private registry: Promise<Registry> | null = null;
   private gather: (() => Promise<readonly FamilyOfProcess[][]>) | null = null;
 
@@ -133,11 +143,22 @@ export class Metrics {
 
   /** Any request, once. */
   requestOver({ startedAt, route, code }: RequestNote, { method, status }: RequestEnd): void {
+    const sums = this.requestSums(route, method, status);
+    sums.count.value += 1;
+    sums.seconds.observe((performance.now() - startedAt) / 1000);
+    if (code !== null) this.refusals.at(code).value += 1;
+  }
+
+  /** Most requests are like the one before. */
+  private requestSums(route: string | null, method: string, status: number): RequestSums {
+    const last = this.lastRequestSums;
+    if (last !== null && last.route === route && last.method === method && last.status === status) return last;
     const pattern = route ?? UNMATCHED;
     const known = METHODS.has(method) ? method : "OTHER";
-    this.requests.at(pattern, known, String(status)).value += 1;
-    this.requestSeconds.at(pattern, known).observe((performance.now() - startedAt) / 1000);
-    if (code !== null) this.refusals.at(code).value += 1;
+    const count = this.requests.at(pattern, known, String(status));
+    const sums = { route, method, status, count, seconds: this.requestSeconds.at(pattern, known) };
+    this.lastRequestSums = sums;
+    return sums;
   }
 
   /** A generation that was delivered and charged, be it nothing; once. */
