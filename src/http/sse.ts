@@ -40,6 +40,13 @@ export class EventStreamWriter {
     if (!this.#res.destroyed) this.#res.end(bytes);
   }
 
+  /** The last event and what follows it, in one write unless it is large. */
+  async endWith(last: Uint8Array, bytes: Uint8Array): Promise<void> {
+    if (last.byteLength <= WRITE_BYTES_MAX) return this.end(Buffer.concat([last, bytes]));
+    await this.write(last);
+    this.end(bytes);
+  }
+
   close(): void {
     clearImmediate(this.#headFlush);
     clearTimeout(this.#keepAlive);

@@ -16,6 +16,15 @@ export interface SseEvent {
    * A slice of the chunk when the event was exactly that already.
    */
   readonly bytes: Buffer;
+  /** Where its data stands in the chunk, when the event was exactly that already. */
+  readonly line?: RawLine;
+}
+
+/** A piece of a chunk: the places of its bytes are those of the characters of `raw`, which is the chunk as Latin-1. */
+export interface RawLine {
+  readonly raw: string;
+  readonly start: number;
+  readonly end: number;
 }
 
 export interface SseScanner {
@@ -56,10 +65,35 @@ const COLON = 0x3a;
 const SPACE = 0x20;
 const DATA = Buffer.from("data");
 const EVENT = Buffer.from("event");
-const DATA_PREFIX = Buffer.from("data: ");
+const DATA_BEGINS = "data: ";
+const DATA_PREFIX = Buffer.from(DATA_BEGINS);
 const LINE_FEED = Buffer.from("\n");
 const EVENT_END = Buffer.from("\n\n");
 const BYTE_ORDER_MARK = Buffer.from("\uFEFF");
+
+/** An event as it came. Its text is decoded for whoever asks. */
+class WholeEvent implements SseEvent, RawLine {
+  readonly event = null;
+
+  constructor(
+    private readonly chunk: Buffer,
+    readonly raw: string,
+    readonly start: number,
+    readonly end: number,
+  ) {}
+
+  get data(): string {
+    return this.chunk.toString("utf8", this.start, this.end);
+  }
+
+  get bytes(): Buffer {
+    return this.chunk.subarray(this.start - DATA_BEGINS.length, this.end + EVENT_END.length);
+  }
+
+  get line(): RawLine {
+    return this;
+  }
+}
 
 class Scanner implements SseScanner {
   /** The beginning of a line whose end has not come yet. */
@@ -86,17 +120,14 @@ class Scanner implements SseScanner {
       this.skipsLineFeed = false;
       if (chunk[0] === LF) at = 1;
     }
+    if (this.isBetweenEvents) at = this.takeWhole(chunk, at, events);
+    if (at === chunk.length) return events;
     let lf = chunk.indexOf(LF, at);
     let cr = chunk.indexOf(CR, at);
     while (lf !== -1 || cr !== -1) {
       if (lf !== -1 && (cr === -1 || lf < cr)) {
-        if (this.isWholeEvent(chunk, at, lf)) {
-          events.push({ data: chunk.toString("utf8", at + DATA_PREFIX.length, lf), event: null, bytes: chunk.subarray(at, lf + 2) });
-          at = lf + 2;
-        } else {
-          this.takeLine(chunk.subarray(at, lf), events);
-          at = lf + 1;
-        }
+        this.takeLine(chunk.subarray(at, lf), events);
+        at = lf + 1;
       } else {
         this.takeLine(chunk.subarray(at, cr), events);
         at = cr + 1;
@@ -120,23 +151,24 @@ class Scanner implements SseScanner {
     return events;
   }
 
-  /** The usual case: `data: ...`, LF, LF, nothing before it left over. */
-  private isWholeEvent(chunk: Buffer, start: number, end: number): boolean {
-    return (
-      chunk[end + 1] === LF &&
-      chunk[start] === 0x64 &&
-      chunk[start + 1] === 0x61 &&
-      chunk[start + 2] === 0x74 &&
-      chunk[start + 3] === 0x61 &&
-      chunk[start + 4] === COLON &&
-      chunk[start + 5] === SPACE &&
-      start + DATA_PREFIX.length <= end &&
-      this.partsBytes === 0 &&
-      this.values.length === 0 &&
-      this.eventName === null &&
-      !this.isFirstLine &&
-      end - start <= this.eventBytesMax
-    );
+  /** Nothing of an event is left over. */
+  private get isBetweenEvents(): boolean {
+    return this.partsBytes === 0 && this.values.length === 0 && this.eventName === null;
+  }
+
+  /** The usual case: `data: ...`, LF, LF, and so on. Answers how far that goes. */
+  private takeWhole(chunk: Buffer, from: number, events: SseEvent[]): number {
+    const raw = chunk.toString("latin1");
+    if (raw.includes("\r", from)) return from;
+    let at = from;
+    while (raw.startsWith(DATA_BEGINS, at)) {
+      const end = raw.indexOf("\n", at);
+      if (end === -1 || raw.charCodeAt(end + 1) !== LF || end - at > this.eventBytesMax) return at;
+      events.push(new WholeEvent(chunk, raw, at + DATA_BEGINS.length, end));
+      this.isFirstLine = false;
+      at = end + 2;
+    }
+    return at;
   }
 
   private keepPart(part: Buffer): void {

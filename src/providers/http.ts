@@ -95,6 +95,10 @@ export interface UpstreamResponse {
    * connection breaks, falls silent or takes too long, and the signal's reason when that is aborted.
    */
   read(): Promise<readonly Buffer[] | null>;
+  /** Null when `take` answers at once; else resolves when it does. */
+  untilReadable(): Promise<void> | null;
+  /** As `read`, of what is here: nothing has come when it answers an empty list. */
+  take(): readonly Buffer[] | null;
   /** The whole body when it is here in one piece of at most `bytesMax`; else null, and `readAll` tells. */
   atHand(bytesMax: number): Buffer | null;
   /**
@@ -198,17 +202,26 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EndListe
   }
 
   async read(): Promise<readonly Buffer[] | null> {
-    if (this.chunks.length === 0 && !this.hasEnded && this.failure === null) await this.nextEvent();
+    const waiting = this.untilReadable();
+    if (waiting !== null) await waiting;
+    return this.take();
+  }
+
+  untilReadable(): Promise<void> | null {
+    return this.chunks.length > 0 || this.hasEnded || this.failure !== null ? null : this.nextEvent();
+  }
+
+  take(): readonly Buffer[] | null {
     this.isReaderDue = false;
-    if (this.chunks.length > 0) {
-      const { chunks } = this;
+    const { chunks } = this;
+    if (chunks.length > 0) {
       this.chunks = [];
       this.chunksBytes = 0;
       if (this.controller?.paused) this.controller.resume();
       return chunks;
     }
     if (this.failure !== null) throw this.failure.reason;
-    return null;
+    return this.hasEnded ? null : chunks;
   }
 
   atHand(bytesMax: number): Buffer | null {

@@ -2,7 +2,10 @@
  * What an upstream can do for us, one interface per modality. A provider knows a wire format and nothing of accounts,
  * prices or retries: those live in `services/generation`.
  */
+
 import type { ChatBody, ChatChunkObject, ChatCompletion } from "../lib/chat-format.js";
+import type { Framed } from "../lib/chunk-frame.js";
+import type { PulledIterator } from "../lib/pull.js";
 import type { ReportedUsage } from "../lib/usage.js";
 import type {
   EmbeddingProvider,
@@ -72,12 +75,20 @@ export interface ChatChunk {
   /** The whole event as it goes on to the caller: `data: <json>\n\n`. */
   readonly bytes: Uint8Array;
   readonly usage: ReportedUsage | null;
+  /** All that it says, of one that says a text and nothing else; the others are looked at. */
+  readonly text?: string;
+  /** How its event differs from others of its frame; `bytes` and `object` are made for whoever asks. */
+  readonly framed?: Framed | undefined;
   /** On the first chunk, as in a ChatAnswer. */
   readonly warnings?: readonly string[];
 }
 
 /** What one read from the upstream brought: forwarded in one write. */
 export type ChatChunkBatch = readonly ChatChunk[];
+
+export interface ChatBatches {
+  [Symbol.asyncIterator](): PulledIterator<ChatChunkBatch>;
+}
 
 export interface ChatProvider {
   /** Rejects with a ProviderError, or with the signal's reason when that is aborted. */
@@ -87,7 +98,7 @@ export interface ChatProvider {
    * ProviderError. The iterable ends after `[DONE]`, or after a finish_reason and the end of the body; it throws a
    * ProviderError on anything else, and stops reading when it is not pulled. `return()` closes the connection.
    */
-  stream(call: ChatCall): Promise<AsyncIterable<ChatChunkBatch>>;
+  stream(call: ChatCall): Promise<ChatBatches>;
 }
 
 /** Everything that one upstream can do over its wire format. */

@@ -7,6 +7,7 @@ import type { RequestContext } from "../context.js";
 import { type ErrorObject, explain, toErrorObject } from "../http/errors.js";
 import type { Exchange } from "../http/exchange.js";
 import { EVENT_STREAM_HEADERS, EventStreamWriter } from "../http/sse.js";
+import { type Pulled, type PulledIterator, pullFrom } from "../lib/pull.js";
 import { formatSseEvent } from "../lib/sse.js";
 import { STREAM_HEAD_WAIT_MS } from "../limits.js";
 import type { ResponseStream } from "../services/generation/chat/responses.js";
@@ -17,10 +18,14 @@ import { receiptHeaders, startedHeaders, streamHeaders } from "./headers.js";
 const DONE = Buffer.from("data: [DONE]\n\n");
 const NOTHING = Buffer.alloc(0);
 
+interface Written {
+  readonly bytes: Uint8Array;
+}
+
 /** A generation's stream, whatever its events are and whatever is known when it opens. */
 interface EventStream<Opened> extends Pick<ChatCompletionStream, "admitted"> {
   readonly opened: Promise<Opened>;
-  readonly events: AsyncIterableIterator<{ readonly bytes: Uint8Array }>;
+  readonly events: AsyncIterableIterator<Written> & PulledIterator<Written>;
 }
 
 /** How a format begins and ends its streams. */
@@ -75,11 +80,15 @@ async function sendEventStream<Opened>(
   format: StreamFormat<Opened>,
 ): Promise<void> {
   const { events } = stream;
-  const leave = () => void events.return?.().then(ignore, ignore);
-  ctx.signal.addEventListener("abort", leave, { once: true });
+  let isOver = false;
+  const leave = () => {
+    if (!isOver) void events.return?.().then(ignore, ignore);
+  };
+  if (ctx.leaving) ctx.leaving.onGone(leave);
+  else ctx.signal.addEventListener("abort", leave, { once: true });
   // Read at once: a source that only works when it is pulled would else never open.
-  const first = events.next();
-  first.catch(ignore);
+  const first = pullFrom(events);
+  if (first instanceof Promise) first.catch(ignore);
   try {
     // However long the checks take, a refusal is answered with its own status.
     if (stream.admitted) await stream.admitted.catch(ignore);
@@ -87,23 +96,33 @@ async function sendEventStream<Opened>(
     exchange.writeHead(200, { "Content-Type": "text/event-stream; charset=utf-8", ...EVENT_STREAM_HEADERS, ...format.toHeaders(opened) });
     await writeEvents(exchange, events, first, format);
   } finally {
-    ctx.signal.removeEventListener("abort", leave);
+    isOver = true;
   }
 }
 
 async function writeEvents(
   exchange: Exchange,
   events: EventStream<unknown>["events"],
-  first: ReturnType<EventStream<unknown>["events"]["next"]>,
+  first: Pulled<Written> | Promise<Pulled<Written>>,
   { done, toErrorEvent }: Pick<StreamFormat<unknown>, "done" | "toErrorEvent">,
 ): Promise<void> {
   const writer = new EventStreamWriter(exchange.res);
   try {
-    for (let next = await first; !next.done; next = await events.next()) {
+    let pulled = first;
+    for (;;) {
+      const next = pulled instanceof Promise ? await pulled : pulled;
+      if (next.done) {
+        writer.end(done);
+        break;
+      }
+      if (next.isLast) {
+        await writer.endWith(next.value.bytes, done);
+        break;
+      }
       const taken = writer.write(next.value.bytes);
       if (taken !== undefined) await taken;
+      pulled = pullFrom(events);
     }
-    writer.end(done);
   } catch (error) {
     if (!exchange.isGone) writer.end(toErrorEvent(toErrorObject(explain(error, exchange), exchange.requestId)));
   } finally {
@@ -112,17 +131,20 @@ async function writeEvents(
 }
 
 /** Null when the upstream takes longer than that: the answer then begins without knowing who gives it. */
-async function openedInTime<Opened>(opened: Promise<Opened>): Promise<Opened | null> {
-  opened.catch(ignore);
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<null>((resolve) => {
-    timer = setTimeout(resolve, STREAM_HEAD_WAIT_MS, null);
+function openedInTime<Opened>(opened: Promise<Opened>): Promise<Opened | null> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, STREAM_HEAD_WAIT_MS, null);
+    opened.then(
+      (value) => {
+        clearTimeout(timer);
+        resolve(value);
+      },
+      (error: unknown) => {
+        clearTimeout(timer);
+        reject(error);
+      },
+    );
   });
-  try {
-    return await Promise.race([opened, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** OpenAI's clients throw an APIError for an event whose data holds `error`. */

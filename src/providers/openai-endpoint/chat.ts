@@ -6,7 +6,15 @@ import { contentTypeOf, isEventStream, isJson, type OpenAiClient, refuse as refu
 import { isRecord } from "../openai/json.js";
 import { ChatEventStream, toChunks } from "../openai/stream.js";
 import { toUsage } from "../openai/usage.js";
-import { boundedBody, type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, refuse } from "../provider.js";
+import {
+  boundedBody,
+  type ChatAnswer,
+  type ChatBatches,
+  type ChatCall,
+  type ChatChunkBatch,
+  type ChatProvider,
+  refuse,
+} from "../provider.js";
 import { ResponsesEvents, toCompletion } from "./stream.js";
 
 // The messages of a chat as the items of the Responses format: a turn's calls and a tool's answers are items of their own there.
@@ -264,7 +272,7 @@ export class ResponsesChatProvider implements ChatProvider {
     return { bytes: Buffer.from(JSON.stringify(completion)), completion, usage: toUsage(completion.usage), warnings };
   }
 
-  async stream(call: ChatCall): Promise<AsyncIterable<ChatChunkBatch>> {
+  async stream(call: ChatCall): Promise<ChatBatches> {
     const { fields, warnings } = toResponsesRequest(boundedBody(call), call.upstreamModel, true);
     const body = JSON.stringify(fields);
     const response = await this.client.send({

@@ -4,7 +4,15 @@
  */
 
 import type { ChatBody, ChatCompletion } from "../../lib/chat-format.js";
-import { boundedBody, type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, ProviderError } from "../provider.js";
+import {
+  boundedBody,
+  type ChatAnswer,
+  type ChatBatches,
+  type ChatCall,
+  type ChatChunkBatch,
+  type ChatProvider,
+  ProviderError,
+} from "../provider.js";
 import { contentTypeOf, isEventStream, isJson, type OpenAiClient, type OpenAiQuirks, refuse } from "./client.js";
 import { isRecord } from "./json.js";
 import { areChoices, ChatChunkEvents, ChatEventStream, toChunks } from "./stream.js";
@@ -27,7 +35,7 @@ export class OpenAiChatProvider implements ChatProvider {
     return { bytes, completion, usage: toUsage(completion.usage) };
   }
 
-  async stream(call: ChatCall): Promise<AsyncIterable<ChatChunkBatch>> {
+  async stream(call: ChatCall): Promise<ChatBatches> {
     const body = JSON.stringify(this.toStreamedBody(call));
     const response = await this.client.send({
       path: this.path,

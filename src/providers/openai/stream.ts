@@ -1,6 +1,8 @@
 /** The events of a streamed chat: its chunks as they are, then `[DONE]`. */
 import type { ChatChoice, ChatChunkChoice, ChatChunkObject, ChatCompletion, ChatDelta } from "../../lib/chat-format.js";
-import { createSseScanner, formatSseEvent, type SseEvent, SseEventTooLargeError } from "../../lib/sse.js";
+import { ChunkFrame, type Framed, textOfFilling } from "../../lib/chunk-frame.js";
+import type { PulledIterator } from "../../lib/pull.js";
+import { createSseScanner, formatSseEvent, type RawLine, type SseEvent, SseEventTooLargeError } from "../../lib/sse.js";
 import { SSE_EVENT_BYTES_MAX } from "../../limits.js";
 import type { UpstreamResponse } from "../http.js";
 import { type ChatChunk, type ChatChunkBatch, ProviderError } from "../provider.js";
@@ -13,6 +15,9 @@ const DONE = "[DONE]";
 export class ChatChunkEvents implements StreamFormat {
   /** The choices that have begun, and whether each has its finish_reason. */
   private readonly isFinished = new Map<number, boolean>();
+  /** What the chunks have in common of late. */
+  private frame: ChunkFrame | null = null;
+  private framesLeft = FRAMES_MAX;
 
   constructor(private readonly secrets: Secrets) {}
 
@@ -22,6 +27,11 @@ export class ChatChunkEvents implements StreamFormat {
   }
 
   take(event: SseEvent, batch: ChatChunk[]): boolean {
+    const framed = this.frame && event.line ? framedChunk(this.frame, event, event.line) : null;
+    if (framed !== null) {
+      batch.push(framed);
+      return false;
+    }
     const { data } = event;
     if (data === DONE || data.trim() === DONE) return true;
     if (data === "") return false;
@@ -31,12 +41,22 @@ export class ChatChunkEvents implements StreamFormat {
     if (object.error !== undefined && object.error !== null) throw toEmbeddedError(object.error, this.secrets);
     // What is neither choices nor usage is an upstream's own kind of keep-alive.
     if (isNothing(object.choices) && isNothing(object.usage)) return false;
+    // The first chunk of a choice names who speaks, and the others do not.
+    const isFirst = this.isFinished.size === 0;
     this.noteChoices(object.choices);
+    if (!isFirst && event.line && this.framesLeft > 0) this.noteFrame(event.line, object);
     const usage = isNothing(object.usage) ? null : toUsage(object.usage);
     // Clients read one line an event: data that came in several is written anew.
     const bytes = data.includes("\n") ? formatSseEvent(JSON.stringify(object)) : event.bytes;
     batch.push({ object: object as ChatChunkObject, bytes, usage });
     return false;
+  }
+
+  private noteFrame(line: RawLine, object: Readonly<Record<string, unknown>>): void {
+    const frame = ChunkFrame.of(line, object);
+    if (frame === null) return;
+    this.frame = frame;
+    this.framesLeft -= 1;
   }
 
   private noteChoices(choices: unknown): void {
@@ -46,6 +66,37 @@ export class ChatChunkEvents implements StreamFormat {
       if (typeof reason === "string") this.isFinished.set(index, true);
       else if (!this.isFinished.has(index)) this.isFinished.set(index, false);
     }
+  }
+}
+
+/** Unspecified: how often a frame is made of a chunk that the ones before were not like. Where none fits for long, such as where choices take turns, chunks are read one by one. */
+const FRAMES_MAX = 4;
+
+/** Null when it is another chunk. */
+function framedChunk(frame: ChunkFrame, event: SseEvent, line: RawLine): ChatChunk | null {
+  const fillings = frame.match(line);
+  if (fillings === null) return null;
+  const text = textOfFilling(fillings[0] ?? "");
+  return text === null ? null : new FramedChunk(event, text, { frame, fillings });
+}
+
+class FramedChunk implements ChatChunk {
+  readonly usage = null;
+  private read: ChatChunkObject | null = null;
+
+  constructor(
+    private readonly event: SseEvent,
+    readonly text: string,
+    readonly framed: Framed,
+  ) {}
+
+  get object(): ChatChunkObject {
+    this.read ??= JSON.parse(this.event.data) as ChatChunkObject;
+    return this.read;
+  }
+
+  get bytes(): Buffer {
+    return this.event.bytes;
   }
 }
 
@@ -62,15 +113,18 @@ export interface StreamFormat {
   /** The answer is complete, although its last event has not come. */
   readonly isWhole: boolean;
 }
+type PulledBatch = IteratorResult<ChatChunkBatch, undefined>;
+
 const END: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
 /** Iterable once. Nothing is read from the socket beyond a small read-ahead unless the iterator is pulled. */
-export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, undefined> {
+export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, undefined>, PulledIterator<ChatChunkBatch> {
   private readonly scanner = createSseScanner({ eventBytesMax: SSE_EVENT_BYTES_MAX });
   private bytesRead = 0;
   private hasEnded = false;
   /** Thrown by the next pull: what came before it was still good. */
   private failure: unknown = null;
+  private readonly resume = () => this.pull();
 
   constructor(
     private readonly response: UpstreamResponse,
@@ -82,11 +136,17 @@ export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, un
     return this;
   }
 
-  async next(): Promise<IteratorResult<ChatChunkBatch, undefined>> {
+  async next(): Promise<PulledBatch> {
+    return this.pull();
+  }
+
+  pull(): PulledBatch | Promise<PulledBatch> {
     for (;;) {
       if (this.failure !== null) return this.throwFailure();
       if (this.hasEnded) return END;
-      const batch = await this.readBatch();
+      const waiting = this.response.untilReadable();
+      if (waiting !== null) return waiting.then(this.resume);
+      const batch = this.takeBatch();
       if (batch.length > 0) return { done: false, value: batch };
     }
   }
@@ -99,11 +159,10 @@ export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, un
     return END;
   }
 
-  private async readBatch(): Promise<ChatChunkBatch> {
+  private takeBatch(): ChatChunkBatch {
     const batch: ChatChunk[] = [];
     try {
-      const read = await this.response.read();
-      if (this.hasEnded) return [];
+      const read = this.response.take();
       if (read === null) this.takeEnd(batch);
       else for (const bytes of read) this.takeBytes(bytes, batch);
     } catch (error) {

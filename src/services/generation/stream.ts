@@ -8,6 +8,7 @@
  *    delivered is charged, or nothing is.
  */
 import { upstreamFailed } from "../../errors.js";
+import type { Pulled, PulledIterator } from "../../lib/pull.js";
 import type { Model } from "../catalog/model.js";
 import { toCallerError } from "./failures.js";
 import type { Receipt } from "./receipt.js";
@@ -25,8 +26,8 @@ export interface StreamReader<Opened, Item> {
   readonly opened: Opened;
   /** Who answers. */
   readonly served: Model;
-  /** `keptWaitingMs`: see ReaderPatience. */
-  read(keptWaitingMs: number): Promise<Delivery<Item>>;
+  /** At once, when what is to be delivered is here. `keptWaitingMs`: see ReaderPatience. */
+  read(keptWaitingMs: number): Delivery<Item> | Promise<Delivery<Item>>;
   /** Charges what was delivered, or releases; resolves when that is done. */
   endEarly(patience: ReaderPatience): Promise<void>;
 }
@@ -47,6 +48,8 @@ export interface ReaderPatience {
   readonly keptWaitingMs: number;
 }
 
+function ignore(): void {}
+
 const DONE = { done: true, value: undefined } as const;
 
 export class GenerationStream<Opened, Item> {
@@ -55,7 +58,7 @@ export class GenerationStream<Opened, Item> {
   /** Limits, safety features and the balance have been looked at; `opened` tells what came of it. */
   readonly admitted: Promise<void>;
   /** Throws an AppError when the answer fails on the way; `return()` closes the upstream and charges what was delivered. */
-  readonly events: AsyncIterableIterator<Item>;
+  readonly events: AsyncIterableIterator<Item> & PulledIterator<Item>;
   private run: GenerationRun | null = null;
   private opening: Promise<StreamReader<Opened, Item>> | null = null;
   /** Once it is open. */
@@ -67,6 +70,7 @@ export class GenerationStream<Opened, Item> {
   private hasLeft = false;
   private isEnded = false;
   private isPulling = false;
+  /** What was last waited for. */
   private pending: Promise<unknown> = Promise.resolve();
   /** Thrown by the next pull: it came while nobody was asking, or is to follow what has been given out. */
   private failure: { readonly reason: unknown } | null = null;
@@ -85,7 +89,11 @@ export class GenerationStream<Opened, Item> {
     // Whoever reads it is told by `events`, too.
     this.opened.catch(() => undefined);
     this.events = {
-      next: () => this.track(this.pull()),
+      next: async () => {
+        const { done, value } = await this.pull();
+        return done ? DONE : { done: false, value };
+      },
+      pull: () => this.pull(),
       return: () => this.leave(),
       [Symbol.asyncIterator]() {
         return this;
@@ -128,21 +136,17 @@ export class GenerationStream<Opened, Item> {
 
   /** Time runs out while the reader is waited for: nobody may ever ask for more. */
   private followClock(run: GenerationRun): void {
-    const { signal } = run.cancellation;
-    const stop = () => {
+    const { cancellation } = run;
+    const handleEvent = () => {
       if (this.isPulling || this.isEnded) return;
-      this.failure = { reason: run.told(signal.reason) };
+      this.failure = { reason: run.told(cancellation.reason) };
       void this.end();
     };
-    signal.addEventListener("abort", stop, { once: true });
+    cancellation.addEventListener("abort", { handleEvent });
   }
 
-  private track<Result>(work: Promise<Result>): Promise<Result> {
-    this.pending = work.catch(() => undefined);
-    return work;
-  }
-
-  private async pull(): Promise<IteratorResult<Item>> {
+  /** Throws and rejects as `events` do. */
+  private pull(): Pulled<Item> | Promise<Pulled<Item>> {
     if (this.failure) {
       const { reason } = this.failure;
       this.failure = null;
@@ -151,13 +155,19 @@ export class GenerationStream<Opened, Item> {
     if (this.isEnded) return DONE;
     this.isPulling = true;
     if (this.handedOutAt !== null) this.keptWaitingMs += performance.now() - this.handedOutAt;
+    const pulled = this.reader === null ? this.pullFirst() : this.pullFrom(this.reader);
+    if (pulled instanceof Promise) this.pending = pulled;
+    return pulled;
+  }
+
+  private async pullFirst(): Promise<Pulled<Item>> {
     try {
-      this.reader ??= await this.begin();
-      return await this.pullFrom(this.reader);
-    } finally {
-      this.isPulling = false;
-      this.handedOutAt = performance.now();
+      this.reader = await this.begin();
+    } catch (error) {
+      this.noteHandedOut();
+      throw error;
     }
+    return this.pullFrom(this.reader);
   }
 
   private begin(): Promise<StreamReader<Opened, Item>> {
@@ -165,23 +175,48 @@ export class GenerationStream<Opened, Item> {
     return this.opening;
   }
 
-  private async pullFrom(reader: StreamReader<Opened, Item>): Promise<IteratorResult<Item>> {
-    try {
-      for (;;) {
-        const { item, isLast, refusal } = await reader.read(this.keptWaitingMs);
-        if (isLast) this.conclude(refusal);
-        if (item !== null) return { done: false, value: item };
-        if (isLast) return DONE;
-      }
-    } catch (error) {
-      this.isEnded = true;
+  /** Reads on until something may go on. */
+  private pullFrom(reader: StreamReader<Opened, Item>): Pulled<Item> | Promise<Pulled<Item>> {
+    for (;;) {
+      let delivery: Delivery<Item> | Promise<Delivery<Item>>;
       try {
-        await reader.endEarly({ isIdle: false, keptWaitingMs: this.keptWaitingMs });
-      } finally {
-        this.run?.end();
+        delivery = reader.read(this.keptWaitingMs);
+      } catch (error) {
+        return this.breakOff(reader, error);
       }
-      throw toCallerError(error, reader.served);
+      if (delivery instanceof Promise) {
+        return delivery.then(
+          (delivered) => this.deliver(delivered) ?? this.pullFrom(reader),
+          (error: unknown) => this.breakOff(reader, error),
+        );
+      }
+      const pulled = this.deliver(delivery);
+      if (pulled !== null) return pulled;
     }
+  }
+
+  /** Null when there is nothing to hand out yet. */
+  private deliver({ item, isLast, refusal }: Delivery<Item>): Pulled<Item> | null {
+    if (isLast) this.conclude(refusal);
+    if (item === null && !isLast) return null;
+    this.noteHandedOut();
+    return item === null ? DONE : { done: false, value: item, isLast: isLast && !refusal };
+  }
+
+  private noteHandedOut(): void {
+    this.isPulling = false;
+    this.handedOutAt = performance.now();
+  }
+
+  private async breakOff(reader: StreamReader<Opened, Item>, error: unknown): Promise<never> {
+    this.isEnded = true;
+    try {
+      await reader.endEarly({ isIdle: false, keptWaitingMs: this.keptWaitingMs });
+    } finally {
+      this.run?.end();
+      this.noteHandedOut();
+    }
+    throw toCallerError(error, reader.served);
   }
 
   private conclude(refusal: unknown): void {
@@ -196,12 +231,12 @@ export class GenerationStream<Opened, Item> {
     const { run } = this;
     run?.cancellation.leave();
     const ended = this.endUnread();
-    if (!run || run.cancellation.signal.aborted) await ended;
+    if (!run || run.cancellation.aborted) await ended;
     return DONE;
   }
 
   private async endUnread(): Promise<void> {
-    await this.pending;
+    await this.pending.catch(ignore);
     if (this.opening) return this.end();
     // Nobody has ever asked for it.
     this.isEnded = true;

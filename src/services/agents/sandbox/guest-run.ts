@@ -104,16 +104,24 @@ export class GuestRun implements UpstreamResponse {
   }
 
   async read(): Promise<readonly Buffer[] | null> {
-    while (this.chunks.length === 0 && !this.hasEnded && this.failure === null) await this.nextEvent();
-    if (this.chunks.length > 0) {
-      const { chunks } = this;
+    for (let waiting = this.untilReadable(); waiting !== null; waiting = this.untilReadable()) await waiting;
+    return this.take();
+  }
+
+  untilReadable(): Promise<void> | null {
+    return this.chunks.length > 0 || this.hasEnded || this.failure !== null ? null : this.nextEvent();
+  }
+
+  take(): readonly Buffer[] | null {
+    const { chunks } = this;
+    if (chunks.length > 0) {
       this.chunks = [];
       this.chunksBytes = 0;
       this.process.resume();
       return chunks;
     }
     if (this.failure !== null) throw this.failure.reason;
-    return null;
+    return this.hasEnded ? null : chunks;
   }
 
   atHand(): null {

@@ -5,17 +5,10 @@
 import { AnswerName } from "../../../lib/answer-name.js";
 import type { ChatBody, ChatChunkObject, ChatCompletion, ChatDelta } from "../../../lib/chat-format.js";
 import { toCreditsNumber } from "../../../lib/money.js";
-import { formatSseEvent } from "../../../lib/sse.js";
+import { type Pulled, type PulledIterator, pullFrom } from "../../../lib/pull.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
 import type { UsageQuantities } from "../../../lib/usage.js";
-import {
-  type ChatAnswer,
-  type ChatCall,
-  type ChatChunk,
-  type ChatChunkBatch,
-  type ChatProvider,
-  ProviderError,
-} from "../../../providers/provider.js";
+import { type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, ProviderError } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";
 import type { OutputEstimate } from "../../credits/output-estimates.js";
 import type { Cancellation } from "../cancellation.js";
@@ -23,8 +16,8 @@ import type { Receipt } from "../receipt.js";
 
 /** A stream that has begun: its first batch has come, so nobody else may answer from here on. */
 export interface BegunStream {
-  readonly first: IteratorResult<ChatChunkBatch>;
-  readonly rest: AsyncIterator<ChatChunkBatch>;
+  readonly first: Pulled<ChatChunkBatch>;
+  readonly rest: PulledIterator<ChatChunkBatch>;
 }
 
 /** What every candidate is asked. */
@@ -47,7 +40,7 @@ export async function streamOf(provider: ChatProvider, asked: ChatAttempt, model
   const batches = await withinLimit(asked, model, (bounded) => provider.stream(bounded));
   onAccepted();
   const rest = batches[Symbol.asyncIterator]();
-  return { first: await rest.next(), rest };
+  return { first: await pullFrom(rest), rest };
 }
 
 /** Lengths that models commonly end at. */
@@ -92,17 +85,12 @@ function isBoundRefused(error: unknown): boolean {
   return BOUND_NAMES.some((name) => said.includes(name));
 }
 
-/** A chat's answer under the name that it was asked by: the one place where whatever a provider brings is named (see `AnswerName`). */
+/** A chat's answer under the name that it was asked by (see `AnswerName`). */
 function namedAnswer(answer: ChatAnswer, name: AnswerName): ChatAnswer {
   const { usage, warnings } = answer;
   const completion = name.inObject(answer.completion);
   const bytes = name.inBytes(answer.bytes, answer.completion) ?? Buffer.from(JSON.stringify(completion));
   return warnings ? { bytes, completion, usage, warnings } : { bytes, completion, usage };
-}
-
-export function namedChunk(chunk: ChatChunk, name: AnswerName): ChatChunk {
-  const object = name.inObject(chunk.object);
-  return { ...chunk, object, bytes: name.inBytes(chunk.bytes, chunk.object) ?? formatSseEvent(JSON.stringify(object)) };
 }
 
 // Cuts what a chat's model has written to what is held for it: an upstream that does not heed its bound, or sends a stream in one

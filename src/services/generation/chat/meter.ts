@@ -47,6 +47,10 @@ export class ChatMeter {
   ) {}
 
   read(chunk: ChatChunk): void {
+    if (chunk.text !== undefined) {
+      this.text.add(chunk.text);
+      return;
+    }
     if (chunk.usage) this.reported = chunk.usage;
     for (const choice of chunk.object.choices ?? []) if (choice.delta) this.readDelta(choice.delta);
   }

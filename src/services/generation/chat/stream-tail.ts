@@ -5,11 +5,12 @@
 
 import { AnswerName } from "../../../lib/answer-name.js";
 import type { ChatChunkObject } from "../../../lib/chat-format.js";
+import type { ChunkFrame, Framed } from "../../../lib/chunk-frame.js";
 import { formatSseEvent } from "../../../lib/sse.js";
 import { countDeltaTokens } from "../../../lib/tokenizer.js";
 import type { ChatChunk, ChatChunkBatch } from "../../../providers/provider.js";
 import { type Receipt, toStreamReceipt } from "../receipt.js";
-import { cutChunk, namedChunk, withCost } from "./answer.js";
+import { cutChunk, withCost } from "./answer.js";
 
 export interface ChatStreamBatch {
   readonly chunks: readonly ChatChunkObject[];
@@ -18,19 +19,21 @@ export interface ChatStreamBatch {
 }
 
 export class ChatTail {
-  private withheld: ChatChunk | null = null;
+  private withheld: NamedChunk | null = null;
   /** The upstream's own usage object, as it came, when it is one that was believed. */
   private reported: unknown = null;
-  private last: ChatChunkObject;
+  private last: NamedChunk | null = null;
   private readonly name: AnswerName;
+  /** What was last made of a frame of chunks under this name. */
+  private frame: ChunkFrame | null = null;
+  private literals: readonly string[] | null = null;
 
   /** `model` is the id of the one that was asked for: every chunk bears it, whoever sends it. */
   constructor(
-    model: string,
+    private readonly model: string,
     private readonly includeUsage: boolean,
   ) {
     this.name = new AnswerName(model);
-    this.last = { model };
   }
 
   /** What has come ends because it may not be longer. */
@@ -40,17 +43,19 @@ export class ChatTail {
 
   /** What of a batch goes on at once; null when nothing does. */
   pass(batch: ChatChunkBatch): ChatStreamBatch | null {
-    const passed: ChatChunk[] = [];
+    const passed: NamedChunk[] = [];
     for (const received of batch) {
-      const chunk = namedChunk(received, this.name);
-      this.last = chunk.object;
-      if (chunk.usage) this.reported = chunk.object.usage;
-      if (isUsageOnly(chunk)) continue;
+      const chunk = new NamedChunk(received, this.name);
+      this.last = chunk;
+      if (!received.framed) {
+        if (received.usage) this.reported = received.object.usage;
+        if (isUsageOnly(received)) continue;
+      }
       if (this.withheld) passed.push(this.withheld);
-      this.withheld = isFinishing(chunk) ? chunk : null;
+      this.withheld = !received.framed && isFinishing(received) ? chunk : null;
       if (!this.withheld) passed.push(chunk);
     }
-    return passed.length === 0 ? null : toBatch(passed);
+    return passed.length === 0 ? null : new PassedBatch(passed, this.bytesOf(passed));
   }
 
   /** The last batch of an answer that came to its end. */
@@ -81,8 +86,84 @@ export class ChatTail {
 
   /** What every chunk of a stream has in common, with nothing in it. */
   private skeleton(): ChatChunkObject {
-    const { usage: _usage, ...common } = this.last;
+    const { usage: _usage, ...common }: ChatChunkObject = this.last?.object ?? { model: this.model };
     return { ...common, object: "chat.completion.chunk", choices: [] };
+  }
+
+  /** What the chunks of a frame differ in is put between what is the same under this name; all of a batch is made in one piece. */
+  private bytesOf(chunks: readonly NamedChunk[]): Buffer {
+    const pieces: Uint8Array[] = [];
+    let written = "";
+    for (const chunk of chunks) {
+      const literals = chunk.framed ? this.literalsOf(chunk.framed) : null;
+      if (chunk.framed && literals) written += fill(literals, chunk.framed.fillings);
+      else {
+        if (written !== "") pieces.push(Buffer.from(written, "latin1"));
+        written = "";
+        pieces.push(chunk.bytes);
+      }
+    }
+    if (pieces.length === 0) return Buffer.from(written, "latin1");
+    if (written !== "") pieces.push(Buffer.from(written, "latin1"));
+    return Buffer.concat(pieces);
+  }
+
+  /** Null when its chunks are named one by one. */
+  private literalsOf({ frame }: Framed): readonly string[] | null {
+    if (frame === this.frame) return this.literals;
+    this.frame = frame;
+    const named = frame.rewritten((data, object) => this.name.inBytes(data, object));
+    this.literals = named && [`data: ${named[0]}`, ...named.slice(1, -1), `${named.at(-1)}\n\n`];
+    return this.literals;
+  }
+}
+
+function fill(literals: readonly string[], fillings: readonly string[]): string {
+  let written = "";
+  for (const [index, filling] of fillings.entries()) written += literals[index] + filling;
+  return written + literals.at(-1);
+}
+
+/** A provider's chunk under the name that was asked for: the one place where whatever a provider brings is named (see `AnswerName`). */
+class NamedChunk implements ChatChunk {
+  private named: ChatChunkObject | null = null;
+
+  constructor(
+    private readonly received: ChatChunk,
+    private readonly name: AnswerName,
+  ) {}
+
+  get object(): ChatChunkObject {
+    this.named ??= this.name.inObject(this.received.object);
+    return this.named;
+  }
+
+  get bytes(): Uint8Array {
+    const { bytes, object } = this.received;
+    return this.name.inBytes(bytes, object) ?? formatSseEvent(JSON.stringify(this.object));
+  }
+
+  get usage(): ChatChunk["usage"] {
+    return this.received.usage;
+  }
+
+  get framed(): Framed | undefined {
+    return this.received.framed;
+  }
+}
+
+/** The objects are made for whoever asks. */
+class PassedBatch implements ChatStreamBatch {
+  private objects: readonly ChatChunkObject[] | null = null;
+
+  constructor(
+    private readonly passed: readonly NamedChunk[],
+    readonly bytes: Buffer,
+  ) {}
+
+  get chunks(): readonly ChatChunkObject[] {
+    this.objects ??= this.passed.map(({ object }) => object);
+    return this.objects;
   }
 }
 

@@ -7,6 +7,7 @@
  *    them, to the report of its usage, within the hold and a bounded time.
  */
 import type { AppError } from "../../../errors.js";
+import { type Pulled, type PulledIterator, pullFrom } from "../../../lib/pull.js";
 import { EXTEND_AT_PERCENT, STREAM_REST_MS } from "../../../limits.js";
 import type { ChatChunkBatch, ChatProvider } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";
@@ -34,7 +35,7 @@ export interface ChatCompletionStream {
    * them. Throws an AppError when the answer fails on the way; `return()` closes the upstream and charges what was delivered. Nothing is
    * asked of an upstream before the first is asked for.
    */
-  readonly events: AsyncIterableIterator<ChatStreamBatch>;
+  readonly events: AsyncIterableIterator<ChatStreamBatch> & PulledIterator<ChatStreamBatch>;
   /** Once it has ended and something was charged. */
   receipt(): Receipt | null;
   /** Where the time has gone until now, in milliseconds. */
@@ -68,8 +69,9 @@ export async function openChat(chat: StreamedChat): Promise<ChatReader> {
 class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   private readonly meter: ChatMeter;
   private readonly tail: ChatTail;
-  private answered: Answered<BegunStream> | null = null;
-  private isFirstRead = false;
+  private answered: Answered<Pick<BegunStream, "rest">> | null = null;
+  /** Until it is read. */
+  private first: Pulled<ChatChunkBatch> | null = null;
   private warnings: readonly string[] = [];
   /** Output tokens at which the hold is looked at next. */
   private checkAtTokens: number;
@@ -89,13 +91,13 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
 
   get opened(): OpenedChat {
     const { plan } = this.chat;
-    const { model, answer } = this.begun;
+    const { model } = this.begun;
     return {
       model: plan.model.id,
       modelUsed: model.id,
       safety: plan.safety,
       cancelPolicy: this.cancelPolicy,
-      warnings: joinWarnings(plan.notes, allInCallersWords(warningsOf(answer.first), model)),
+      warnings: joinWarnings(plan.notes, allInCallersWords(warningsOf(this.first), model)),
     };
   }
 
@@ -110,32 +112,43 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     const { outputTokensMax } = this;
     const asked = { body: plan.body, outputTokensMax, cancellation: run.cancellation, output: plan.output };
     try {
-      this.answered = await run.attempt((model) =>
-        streamOf(providerOf(model), asked, model, () => {
-          accepted = model;
+      const { model, answer } = await run.attempt((candidate) =>
+        streamOf(providerOf(candidate), asked, candidate, () => {
+          accepted = candidate;
         }),
       );
+      this.answered = { model, answer: { rest: answer.rest } };
+      this.first = answer.first;
     } catch (error) {
       if (accepted && run.cancellation.isCallerGone) await this.settle(accepted, this.unfinished(), "cancelled");
       throw error;
     }
   }
 
-  async read(): Promise<Delivery<ChatStreamBatch>> {
-    const { model } = this.begun;
-    const { done, value: batch } = await this.readUpstream();
-    if (done) return { item: await this.finish(), isLast: true };
+  read(): Delivery<ChatStreamBatch> | Promise<Delivery<ChatStreamBatch>> {
+    const pulled = this.readUpstream();
+    return pulled instanceof Promise ? pulled.then(this.take) : this.take(pulled);
+  }
+
+  /** What has come goes on, as far as it is paid for. */
+  private readonly take = ({
+    done,
+    value: batch,
+  }: Pulled<ChatChunkBatch>): Delivery<ChatStreamBatch> | Promise<Delivery<ChatStreamBatch>> => {
+    if (done) return this.finish();
     for (const chunk of batch) {
       this.meter.read(chunk);
-      if (chunk.warnings) this.warnings = allInCallersWords(chunk.warnings, model);
+      if (chunk.warnings) this.warnings = allInCallersWords(chunk.warnings, this.begun.model);
     }
     if (this.meter.hasOutput) this.chat.run.noteFirstByte();
-    const passed = this.tail.pass(batch);
-    if (this.isCheckDue) {
-      const refusal = await this.checkHold();
-      if (refusal || this.isBeyondStatedCap) return { item: await this.stopShort(passed), isLast: true, refusal };
-    }
-    return { item: passed, isLast: false };
+    const item = this.tail.pass(batch);
+    return this.isCheckDue ? this.passChecked(item) : { item, isLast: false };
+  };
+
+  private async passChecked(item: ChatStreamBatch | null): Promise<Delivery<ChatStreamBatch>> {
+    const refusal = await this.checkHold();
+    if (refusal || this.isBeyondStatedCap) return { item: await this.stopShort(item), isLast: true, refusal };
+    return { item, isLast: false };
   }
 
   /** The upstream failed or the caller left. Nothing is charged for a failure that delivered nothing. */
@@ -152,7 +165,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     } else await run.release();
   }
 
-  private get begun(): Answered<BegunStream> {
+  private get begun(): Answered<Pick<BegunStream, "rest">> {
     if (!this.answered) throw new Error("No upstream has begun to answer.");
     return this.answered;
   }
@@ -161,31 +174,40 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     return this.isReadToItsEnd ? "read-to-usage" : "stop";
   }
 
-  private readUpstream(): Promise<IteratorResult<ChatChunkBatch>> {
-    const { answer } = this.begun;
-    if (this.isFirstRead) return answer.rest.next().then(this.onRead, this.onReadFailed);
-    this.isFirstRead = true;
-    return Promise.resolve(this.onRead(answer.first));
+  private readUpstream(): Pulled<ChatChunkBatch> | Promise<Pulled<ChatChunkBatch>> {
+    const { first } = this;
+    if (first !== null) {
+      // Not kept any longer than it is needed.
+      this.first = null;
+      return this.noteRead(first);
+    }
+    let pulled: Pulled<ChatChunkBatch> | Promise<Pulled<ChatChunkBatch>>;
+    try {
+      pulled = pullFrom(this.begun.answer.rest);
+    } catch (error) {
+      return this.noteFailed(error);
+    }
+    return pulled instanceof Promise ? pulled.then(this.noteRead, this.noteFailed) : this.noteRead(pulled);
   }
 
-  // Made once, and not for each of the chunks.
-  private readonly onRead = (result: IteratorResult<ChatChunkBatch>) => {
+  private readonly noteRead = (pulled: Pulled<ChatChunkBatch>) => {
     this.chat.run.noteUpstream();
-    return result;
+    return pulled;
   };
-  private readonly onReadFailed = (error: unknown): never => {
+
+  private readonly noteFailed = (error: unknown): never => {
     this.chat.run.noteFailure(this.begun.model, error);
     throw error;
   };
 
-  private async finish(): Promise<ChatStreamBatch> {
+  private async finish(): Promise<Delivery<ChatStreamBatch>> {
     const { run, plan } = this.chat;
     const { model } = this.begun;
     run.noteSuccess(model);
     const { isCallerGone } = run.cancellation;
     const metered = isCallerGone ? this.unfinished() : toMetered(this.meter.complete());
     plan.output.learn(outputTokensOf(model, this.meter, metered.quantities));
-    return this.tail.close(await this.settle(model, metered, isCallerGone ? "cancelled" : "ok"));
+    return { item: this.tail.close(await this.settle(model, metered, isCallerGone ? "cancelled" : "ok")), isLast: true };
   }
 
   /** Its hold is used up and no more was granted: what it pays for of what has come is the answer, cut at its length. */
@@ -267,8 +289,8 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
 type ChargedChat = Pick<Outcome, "quantities" | "source" | "isCappedToHold">;
 
 /** A stream begins with what its upstream left out. */
-function warningsOf({ done, value }: BegunStream["first"]): readonly string[] {
-  return done ? [] : (value.find(({ warnings }) => warnings)?.warnings ?? []);
+function warningsOf(first: BegunStream["first"] | null): readonly string[] {
+  return !first || first.done ? [] : (first.value.find(({ warnings }) => warnings)?.warnings ?? []);
 }
 
 function toMetered({ usage, source }: MeteredUsage): ChargedChat {
