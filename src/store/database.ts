@@ -3,12 +3,13 @@
  * is one SQL dialect, one driver and one migration history.
  */
 import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
 import { PrismaPg } from "@prisma/adapter-pg";
 import pg from "pg";
 import type { Logger } from "pino";
 import { serviceUnavailable } from "../errors.js";
 import { StartError } from "../lib/start-error.js";
-import { startEmbedded, startMaintenance } from "./embedded.js";
+import { startEmbedded, startMaintenance, WASM_TIERING } from "./embedded.js";
 import { PrismaClient } from "./generated/prisma/client.js";
 import { MONEY_CONNECTIONS_MAX, sharedConnectionsOf } from "./pool-sizes.js";
 
@@ -70,6 +71,7 @@ export interface DatabaseOptions {
 
 /** Opens the database and waits until it answers. It may still lack migrations: see `migrate`. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+  setFlagsFromString(WASM_TIERING);
   return options.databaseUrl === null ? openEmbedded(options) : openShared(options, options.databaseUrl);
 }
 

@@ -15,8 +15,8 @@ export type WorkerRequest = { readonly connect: MessagePort } | "ping" | "close"
 export type WorkerReply = "ready" | "pong";
 
 const SERVER_SETTINGS = {
-  // PGlite's default is 160 MB. What is not in here is in the system's cache.
-  shared_buffers: "32MB",
+  // PGlite's default is 160 MB, and all of it is taken at the start. What is not in here is in the system's cache.
+  shared_buffers: "16MB",
   // The one method that reaches the file system below PGlite.
   wal_sync_method: "fsync",
   // Log segments that are kept for reuse.

@@ -11,7 +11,6 @@ import { basename, dirname, join } from "node:path";
 import { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import { setFlagsFromString } from "node:v8";
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import type pg from "pg";
 import type { Logger } from "pino";
@@ -21,13 +20,15 @@ import type { WorkerReply, WorkerRequest } from "./embedded-worker.js";
 import { syncToDisk } from "./sync-to-disk.js";
 
 /**
- * How much a WebAssembly function runs before V8 optimises it. At its default, a fiftieth of this, V8 spends the start on functions
- * that run at no other time: more than a second of processor time, and 80 MB for what it makes of them. What a load asks for again
- * and again has run so much after some hundred statements.
+ * How much a WebAssembly function runs before V8 optimises it. At its default, a fiftieth of this, V8 spends the start on functions of
+ * the embedded database and of Prisma's query compiler that run at no other time: a second of processor time for each, and 80 MB for
+ * what it makes of them. What a load asks for again and again has run so much after some hundred statements.
  */
-const WASM_TIERING = "--wasm-tiering-budget=100000000";
+export const WASM_TIERING = "--wasm-tiering-budget=2000000000";
 /** Deep recursion in a statement should meet PostgreSQL's own limit before it meets the thread's. */
 const WORKER_STACK_MEGABYTES = 64;
+/** Of the database's thread, whose own objects are the messages that it passes on. */
+const WORKER_YOUNG_GENERATION_MEGABYTES = 12;
 /** A statement that runs for longer hangs: nothing else ends it, because the embedded PostgreSQL has no timers. */
 const HANG_TIMEOUT_MS = 120_000;
 const PINGS_UNTIL_HANG = 4;
@@ -51,14 +52,14 @@ interface RunningWorker {
 
 /** Opens the database in `directory`, making it when absent (some seconds). Resolves when it answers. */
 export async function startEmbedded(directory: string, log: Logger, hangTimeoutMs = HANG_TIMEOUT_MS): Promise<EmbeddedServer> {
-  setFlagsFromString(WASM_TIERING);
   await initialize(directory, log);
   const file = await resolveWorkerFile("embedded-worker");
   let isClosing = false;
   let running: Promise<RunningWorker> = launch();
 
   async function launch(): Promise<RunningWorker> {
-    const worker = new Worker(file, { workerData: { directory }, resourceLimits: { stackSizeMb: WORKER_STACK_MEGABYTES } });
+    const resourceLimits = { stackSizeMb: WORKER_STACK_MEGABYTES, maxYoungGenerationSizeMb: WORKER_YOUNG_GENERATION_MEGABYTES };
+    const worker = new Worker(file, { workerData: { directory }, resourceLimits });
     await waitUntilReady(worker);
     const stopWatching = watch(worker, hangTimeoutMs, log);
     worker.on("error", (error) => log.error({ err: error }, "the embedded database failed"));

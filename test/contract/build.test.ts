@@ -99,7 +99,8 @@ describe("the build", () => {
   it("says what to do when the packages are not installed", async () => {
     const bare = await createEmptyDir();
     mkdirSync(join(bare, "scripts"));
-    for (const name of ["build.mjs", "explorer-assets.mjs", "start.mjs"]) cpSync(join(root, "scripts", name), join(bare, "scripts", name));
+    for (const name of ["build.mjs", "explorer-assets.mjs", "lighter-packages.mjs", "start.mjs"])
+      cpSync(join(root, "scripts", name), join(bare, "scripts", name));
 
     await expect(promisify(execFile)(process.execPath, ["scripts/start.mjs"], { cwd: bare })).rejects.toThrow("Run: npm ci");
     rmSync(bare, { recursive: true });
