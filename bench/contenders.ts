@@ -1,7 +1,6 @@
 /** What is measured: each contender in a process of its own, in front of the same upstream, answering the same request. */
-import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build, stop } from "esbuild";
 import { request } from "undici";
@@ -38,8 +37,11 @@ export interface Running {
   stop(): Promise<Books | null>;
 }
 
+/** Other gateways. */
+export type PeerId = "portkey" | "litellm" | "one-api";
+
 export interface Contender {
-  readonly id: "upstream" | "bare" | "sluice" | "sluice-postgres" | `sluice-postgres-${number}` | "before" | "portkey";
+  readonly id: "upstream" | "bare" | "sluice" | "sluice-postgres" | `sluice-postgres-${number}` | "before" | PeerId;
   readonly name: string;
   /** How many processes share its load: each has to be warmed up. */
   readonly workers?: number;
@@ -58,11 +60,9 @@ export interface Upstream {
   stop(): Promise<void>;
 }
 
-const projectRoot = process.cwd();
+export const projectRoot = process.cwd();
 /** Below the project, so that the programs find its packages. */
 const programs = join(projectRoot, "node_modules", ".cache", "sluice", "bench");
-const peersDirectory = join(projectRoot, "bench", "peers");
-const portkeyProgram = join(peersDirectory, "node_modules", "@portkey-ai", "gateway", "build", "start-server.js");
 
 /** Bundles the programs of this folder that run as processes of their own, without anything that would weigh on them. */
 export async function buildPrograms(): Promise<void> {
@@ -111,37 +111,6 @@ export const barePassThrough: Contender = {
       pid: started.pid,
       databasePid: null,
       target: (workload) => toTarget(port, UPSTREAM_PREFIX, workload, { authorization: "Bearer bench" }),
-      flushes: async () => null,
-      lagMs: async () => null,
-      stop: async () => {
-        await stopProcess(started);
-        return null;
-      },
-    };
-  },
-};
-
-export const portkey: Contender = {
-  id: "portkey",
-  name: "@portkey-ai/gateway 1.15.2",
-  start: async (directory, upstreamPort) => {
-    const port = await freePort();
-    const environment = { ...process.env, NODE_ENV: "production" };
-    const started = startProcess(process.execPath, [portkeyProgram, "--headless", `--port=${port}`], join(directory, "portkey.log"), {
-      env: environment,
-      cwd: directory,
-    });
-    await waitForHttp(started, "@portkey-ai/gateway", `http://127.0.0.1:${port}/`);
-    const headers = {
-      authorization: "Bearer bench",
-      "x-portkey-provider": "openai",
-      "x-portkey-custom-host": `http://127.0.0.1:${upstreamPort}/v1`,
-    };
-    return {
-      name: portkey.name,
-      pid: started.pid,
-      databasePid: null,
-      target: (workload) => toTarget(port, UPSTREAM_PREFIX, workload, headers),
       flushes: async () => null,
       lagMs: async () => null,
       stop: async () => {
@@ -293,22 +262,12 @@ function waitForWorkers(started: Started, port: number, workers: number): Promis
   });
 }
 
-/** Installs the peer's own lock file once; false, with the reason printed, when that is not possible. */
-export function installPortkey(): boolean {
-  if (existsSync(portkeyProgram)) return true;
-  console.log("Installing @portkey-ai/gateway under bench/peers ...");
-  const { status, stderr } = spawnSync("npm", ["ci", "--no-audit", "--no-fund"], { cwd: peersDirectory, encoding: "utf8" });
-  if (status === 0 && existsSync(portkeyProgram)) return true;
-  console.log(`@portkey-ai/gateway could not be installed, so it is left out:\n${(stderr ?? "").trim()}`);
-  return false;
-}
-
 /** `log` is the name of its log, unless it is the program's. */
 export function startProgram(name: string, args: readonly string[], directory: string, log = name): Started {
   return startProcess(process.execPath, [join(programs, `${name}.js`), ...args], join(directory, `${log}.log`));
 }
 
-function toTarget(port: number, modelPrefix: string, workload: Workload, headers: Record<string, string>): Target {
+export function toTarget(port: number, modelPrefix: string, workload: Workload, headers: Record<string, string>): Target {
   const allHeaders = { "content-type": "application/json", ...headers };
   return { url: `http://127.0.0.1:${port}${pathOf(workload)}`, headers: allHeaders, body: requestBody(workload, modelPrefix) };
 }
@@ -335,7 +294,7 @@ function toCatalog(upstreamPort: number): object {
 }
 
 /** Only what a program needs to run: a vendor's key in the caller's shell would change the catalog. */
-function inheritedEnvironment(): Record<string, string> {
+export function inheritedEnvironment(): Record<string, string> {
   const names = ["PATH", "HOME", "LANG", "TMPDIR", "SystemRoot"];
   return Object.fromEntries(names.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])));
 }

@@ -14,16 +14,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import {
-  barePassThrough,
-  buildPrograms,
-  type Contender,
-  installPortkey,
-  portkey,
-  sluiceEmbedded,
-  sluiceOnPostgres,
-  upstreamAlone,
-} from "./contenders.js";
+import { barePassThrough, buildPrograms, type Contender, sluiceEmbedded, sluiceOnPostgres, upstreamAlone } from "./contenders.js";
+import { choosePeers, PEERS } from "./peers.js";
 import { checkPrompts, measurePrompts, PROMPT_CHARS, promptsTable } from "./prompts.js";
 import { checkTargets, loadTable, memoryTable, rateTable } from "./report.js";
 import { checkSandbox, measureSandbox, sandboxTable } from "./sandbox.js";
@@ -45,7 +37,7 @@ const RATE_DELAYS_MS = [0, 20];
 const DEFAULTS = {
   only: MEASUREMENTS.join(","),
   database: "embedded,postgres",
-  peers: "portkey",
+  peers: PEERS.map(({ id }) => id).join(","),
   seconds: "5",
   rounds: "3",
   connections: "32,256",
@@ -122,7 +114,7 @@ async function run(): Promise<void> {
     }
   }
   if (only.includes("prompts")) {
-    const outcomes = await measurePrompts(settings);
+    const outcomes = await measurePrompts({ ...settings, contenders: withoutPeers(settings.contenders) });
     const title = `JSON chat at ${settings.requestsPerSecond} requests a second beside a caller of prompts of ${PROMPT_CHARS / 1_000} kB`;
     print(title, promptsTable(outcomes));
     console.log(checkPrompts(outcomes));
@@ -151,7 +143,7 @@ async function runLoads(settings: Settings, workloads: readonly Workload[], conn
   });
   if (loads.length === 0) return;
   const isMedia = workloads.some((workload) => workload === "image" || workload === "speech");
-  const contenders = settings.contenders.filter(({ id }) => !isMedia || id !== "portkey");
+  const contenders = isMedia ? withoutPeers(settings.contenders) : settings.contenders;
   const outcomes = await measureLoads({ ...settings, contenders }, loads);
   for (const [index, load] of loads.entries()) {
     const ofLoad = outcomes[index] ?? [];
@@ -176,8 +168,12 @@ function chooseContenders(): readonly Contender[] {
   }
   const before = values.before === undefined ? null : sluiceOnPostgres({ checkout: resolve(values.before) });
   if (before) contenders.push(before);
-  if (chosen(option("peers"), ["portkey", "none"]).includes("portkey") && installPortkey()) contenders.push(portkey);
+  contenders.push(...choosePeers(chosen(option("peers"), [...PEERS.map(({ id }) => id), "none"])));
   return contenders;
+}
+
+function withoutPeers(contenders: readonly Contender[]): readonly Contender[] {
+  return contenders.filter(({ id }) => !PEERS.some((peer) => peer.id === id));
 }
 
 function option(name: keyof typeof DEFAULTS): string {

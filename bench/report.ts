@@ -1,5 +1,6 @@
 /** The tables that the benchmark prints, and whether the project's targets were met. */
-import type { Contender } from "./contenders.js";
+import type { Contender, PeerId } from "./contenders.js";
+import { PEERS } from "./peers.js";
 import type { Load, LoadOutcome, MemoryOutcome, RateOutcome, Round } from "./scenarios.js";
 import type { Flushes } from "./support/flushes.js";
 import { format, median, medianRatio, percentile, toTable } from "./support/statistics.js";
@@ -16,7 +17,8 @@ const JSON_BARE_SHARE_MIN: ReadonlyMap<number, number> = new Map([
 ]);
 const SSE_BARE_SHARE_MIN = 0.55;
 const CPU_RATIO_MAX = 2.2;
-const PORTKEY_RATIO_MIN = 5;
+/** Times another gateway's requests a second. */
+const PEER_RATIO_MIN: Readonly<Record<PeerId, number>> = { portkey: 5, "one-api": 6, litellm: 40 };
 /** By the upstream's delay in milliseconds. */
 const ADDED_P50_MS_MAX: ReadonlyMap<number, number> = new Map([
   [0, 1.2],
@@ -38,12 +40,11 @@ const LOAD_HEADER = [
   "operations/flush",
   "peak MB",
   "x bare",
-  "x Portkey",
 ];
 
 export function loadTable(outcomes: readonly LoadOutcome[]): string {
   const bare = ratesOf(outcomes, "bare");
-  const portkey = ratesOf(outcomes, "portkey");
+  const peers = peersOf(outcomes);
   const rows = outcomes.map((outcome) => {
     const { contender, rounds, peakMb } = outcome;
     const flushes = flushesOf(rounds);
@@ -59,10 +60,10 @@ export function loadTable(outcomes: readonly LoadOutcome[]): string {
       format(flushes && flushes.operations / flushes.count, 1),
       format(peakMb),
       format(medianRatio(rates(rounds), bare), 2),
-      format(medianRatio(rates(rounds), portkey), 2),
+      ...peers.map((peer) => format(medianRatio(rates(rounds), ratesOf(outcomes, peer.id)), 2)),
     ];
   });
-  return toTable(LOAD_HEADER, rows);
+  return toTable([...LOAD_HEADER, ...peers.map(({ shortName }) => `x ${shortName}`)], rows);
 }
 
 export function rateTable(outcomes: readonly RateOutcome[]): string {
@@ -91,7 +92,6 @@ export function memoryTable(outcomes: readonly MemoryOutcome[]): string {
 export const checkTargets = {
   load(outcomes: readonly LoadOutcome[], { workload, connections }: Load): string {
     const bare = ratesOf(outcomes, "bare");
-    const portkey = ratesOf(outcomes, "portkey");
     return ofSluice(outcomes, (outcome) => {
       const { contender } = outcome;
       const ratio = medianRatio(rates(outcome.rounds), bare);
@@ -104,18 +104,11 @@ export const checkTargets = {
       const lines = least === undefined ? [] : [share(least * shareOf(contender), "of the bare pass-through's requests a second")];
       if (workload === "sse") return lines;
       const cpu = { sense: "at most", bound: CPU_RATIO_MAX / shareOf(contender), digits: 2 } as const;
-      const peer = { sense: "at least", bound: PORTKEY_RATIO_MIN * shareOf(contender), digits: 2 } as const;
-      const peers =
-        portkey.length === 0
-          ? []
-          : [
-              verdict(
-                contender,
-                `times Portkey's requests a second at ${connections} connections`,
-                medianRatio(rates(outcome.rounds), portkey),
-                peer,
-              ),
-            ];
+      const beside = peersOf(outcomes).map(({ id, shortName }) => {
+        const what = `times the requests a second of ${shortName} at ${connections} connections`;
+        const target = { sense: "at least", bound: PEER_RATIO_MIN[id] * shareOf(contender), digits: 2 } as const;
+        return verdict(contender, what, medianRatio(rates(outcome.rounds), ratesOf(outcomes, id)), target);
+      });
       return [
         ...lines,
         verdict(
@@ -124,7 +117,7 @@ export const checkTargets = {
           cpuRatio(outcomes, outcome),
           cpu,
         ),
-        ...peers,
+        ...beside,
       ];
     });
   },
@@ -153,6 +146,10 @@ function shareOf(contender: Contender): number {
 function added(outcomes: readonly RateOutcome[], outcome: RateOutcome): number {
   const direct = outcomes.find(({ contender }) => contender.id === "upstream");
   return median(outcome.rounds.map((round, index) => percentile(round, 50) - percentile(direct?.rounds[index] ?? [], 50)));
+}
+
+function peersOf(outcomes: readonly LoadOutcome[]) {
+  return PEERS.filter(({ id }) => outcomes.some(({ contender }) => contender.id === id));
 }
 
 function rates(rounds: readonly Round[]): readonly number[] {
