@@ -26,10 +26,17 @@ const TEXT_BEGINS = ['"content":"', '"content": "'];
 const PADDING_BEGINS = ['"obfuscation":"', '"obfuscation": "'];
 
 export class ChunkFrame {
+  /** What is the same in all of them, with a mark for each string that differs: data and object of an event. */
+  private readonly sample: Buffer;
+  private readonly object: Readonly<Record<string, unknown>>;
+
   private constructor(
     /** What stands before, between and after the strings that differ. */
-    readonly literals: readonly string[],
-  ) {}
+    private readonly literals: readonly string[],
+  ) {
+    this.sample = Buffer.from(literals.join(MARK), "latin1");
+    this.object = JSON.parse(this.sample.toString());
+  }
 
   /** Of a chunk that has been read, all of which is `object`; null when others cannot be told by it. */
   static of({ raw, start, end }: RawLine, object: Readonly<Record<string, unknown>>): ChunkFrame | null {
@@ -50,8 +57,9 @@ export class ChunkFrame {
     let at = start;
     for (let index = 0; ; index++) {
       const literal = literals[index] ?? "";
-      if (!raw.startsWith(literal, at)) return null;
+      const begin = at;
       at += literal.length;
+      if (raw.slice(begin, at) !== literal) return null;
       if (index === literals.length - 1) return at === end ? fillings : null;
       const close = endOfString(raw, at, end);
       if (close === -1) return null;
@@ -62,8 +70,7 @@ export class ChunkFrame {
 
   /** The same around what `rewrite` makes of a chunk; null when that cannot be told. It is given an event's data, and the object that it holds. */
   rewritten(rewrite: (data: Buffer, object: Readonly<Record<string, unknown>>) => Uint8Array | null): readonly string[] | null {
-    const sample = this.literals.join(MARK);
-    const bytes = rewrite(Buffer.from(sample, "latin1"), JSON.parse(Buffer.from(sample, "latin1").toString()));
+    const bytes = rewrite(this.sample, this.object);
     if (bytes === null) return null;
     const literals = Buffer.from(bytes).toString("latin1").split(MARK);
     return literals.length === this.literals.length ? literals : null;
@@ -71,8 +78,10 @@ export class ChunkFrame {
 
   /** Whether it is the text of the first choice that was cut out, and nothing else of that name. */
   private isReadAsText(): boolean {
-    const read = JSON.parse(Buffer.from(this.literals.join(MARK), "latin1").toString());
-    return read.choices?.[0]?.delta?.content === MARK && (this.literals.length === 2 || read.obfuscation === MARK);
+    const { choices, obfuscation } = this.object;
+    const choice: unknown = Array.isArray(choices) ? choices[0] : null;
+    const delta = isRecord(choice) ? choice.delta : null;
+    return isRecord(delta) && delta.content === MARK && (this.literals.length === 2 || obfuscation === MARK);
   }
 }
 

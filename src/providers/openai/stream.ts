@@ -77,18 +77,23 @@ function framedChunk(frame: ChunkFrame, event: SseEvent, line: RawLine): ChatChu
   const fillings = frame.match(line);
   if (fillings === null) return null;
   const text = textOfFilling(fillings[0] ?? "");
-  return text === null ? null : new FramedChunk(event, text, { frame, fillings });
+  return text === null ? null : new FramedChunk(event, text, frame, fillings);
 }
 
-class FramedChunk implements ChatChunk {
+class FramedChunk implements ChatChunk, Framed {
   readonly usage = null;
   private read: ChatChunkObject | null = null;
 
   constructor(
     private readonly event: SseEvent,
     readonly text: string,
-    readonly framed: Framed,
+    readonly frame: ChunkFrame,
+    readonly fillings: readonly string[],
   ) {}
+
+  get framed(): Framed {
+    return this;
+  }
 
   get object(): ChatChunkObject {
     this.read ??= JSON.parse(this.event.data) as ChatChunkObject;

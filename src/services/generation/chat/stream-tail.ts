@@ -19,10 +19,11 @@ export interface ChatStreamBatch {
 }
 
 export class ChatTail {
-  private withheld: NamedChunk | null = null;
+  /** As it was received, like `last`. */
+  private withheld: ChatChunk | null = null;
   /** The upstream's own usage object, as it came, when it is one that was believed. */
   private reported: unknown = null;
-  private last: NamedChunk | null = null;
+  private last: ChatChunk | null = null;
   private readonly name: AnswerName;
   /** What was last made of a frame of chunks under this name. */
   private frame: ChunkFrame | null = null;
@@ -43,26 +44,26 @@ export class ChatTail {
 
   /** What of a batch goes on at once; null when nothing does. */
   pass(batch: ChatChunkBatch): ChatStreamBatch | null {
-    const passed: NamedChunk[] = [];
-    for (const received of batch) {
-      const chunk = new NamedChunk(received, this.name);
+    const passed: ChatChunk[] = [];
+    for (const chunk of batch) {
       this.last = chunk;
-      if (!received.framed) {
-        if (received.usage) this.reported = received.object.usage;
-        if (isUsageOnly(received)) continue;
+      if (!chunk.framed) {
+        if (chunk.usage) this.reported = chunk.object.usage;
+        if (isUsageOnly(chunk)) continue;
       }
       if (this.withheld) passed.push(this.withheld);
-      this.withheld = !received.framed && isFinishing(received) ? chunk : null;
+      this.withheld = !chunk.framed && isFinishing(chunk) ? chunk : null;
       if (!this.withheld) passed.push(chunk);
     }
-    return passed.length === 0 ? null : new PassedBatch(passed, this.bytesOf(passed));
+    return passed.length === 0 ? null : new PassedBatch(passed, this.name, this.bytesOf(passed));
   }
 
   /** The last batch of an answer that came to its end. */
   close(receipt: Receipt): ChatStreamBatch {
     const told = this.told(receipt);
-    if (!this.includeUsage) return toBatch([rewritten({ ...(this.withheld?.object ?? this.skeleton()), ...told })]);
-    const finishing = this.withheld ? [withoutUsage(this.withheld)] : [];
+    if (!this.includeUsage)
+      return toBatch([rewritten({ ...(this.withheld ? this.name.inObject(this.withheld.object) : this.skeleton()), ...told })]);
+    const finishing = this.withheld ? [withoutUsage(this.named(this.withheld))] : [];
     return toBatch([...finishing, rewritten({ ...this.skeleton(), ...told })]);
   }
 
@@ -86,26 +87,33 @@ export class ChatTail {
 
   /** What every chunk of a stream has in common, with nothing in it. */
   private skeleton(): ChatChunkObject {
-    const { usage: _usage, ...common }: ChatChunkObject = this.last?.object ?? { model: this.model };
+    const { usage: _usage, ...common } = this.last ? this.name.inObject(this.last.object) : { model: this.model };
     return { ...common, object: "chat.completion.chunk", choices: [] };
   }
 
   /** What the chunks of a frame differ in is put between what is the same under this name; all of a batch is made in one piece. */
-  private bytesOf(chunks: readonly NamedChunk[]): Buffer {
+  private bytesOf(chunks: readonly ChatChunk[]): Buffer {
     const pieces: Uint8Array[] = [];
     let written = "";
     for (const chunk of chunks) {
-      const literals = chunk.framed ? this.literalsOf(chunk.framed) : null;
-      if (chunk.framed && literals) written += fill(literals, chunk.framed.fillings);
+      const { framed } = chunk;
+      const literals = framed ? this.literalsOf(framed) : null;
+      if (framed && literals) written = fill(written, literals, framed.fillings);
       else {
         if (written !== "") pieces.push(Buffer.from(written, "latin1"));
         written = "";
-        pieces.push(chunk.bytes);
+        pieces.push(this.named(chunk).bytes);
       }
     }
     if (pieces.length === 0) return Buffer.from(written, "latin1");
     if (written !== "") pieces.push(Buffer.from(written, "latin1"));
     return Buffer.concat(pieces);
+  }
+
+  /** A provider's chunk under the name that was asked for: here and in `literalsOf` whatever a provider brings is named (see `AnswerName`). */
+  private named({ bytes, object, usage }: ChatChunk): ChatChunk {
+    const named = this.name.inObject(object);
+    return { object: named, bytes: this.name.inBytes(bytes, object) ?? formatSseEvent(JSON.stringify(named)), usage };
   }
 
   /** Null when its chunks are named one by one. */
@@ -118,38 +126,10 @@ export class ChatTail {
   }
 }
 
-function fill(literals: readonly string[], fillings: readonly string[]): string {
-  let written = "";
-  for (const [index, filling] of fillings.entries()) written += literals[index] + filling;
-  return written + literals.at(-1);
-}
-
-/** A provider's chunk under the name that was asked for: the one place where whatever a provider brings is named (see `AnswerName`). */
-class NamedChunk implements ChatChunk {
-  private named: ChatChunkObject | null = null;
-
-  constructor(
-    private readonly received: ChatChunk,
-    private readonly name: AnswerName,
-  ) {}
-
-  get object(): ChatChunkObject {
-    this.named ??= this.name.inObject(this.received.object);
-    return this.named;
-  }
-
-  get bytes(): Uint8Array {
-    const { bytes, object } = this.received;
-    return this.name.inBytes(bytes, object) ?? formatSseEvent(JSON.stringify(this.object));
-  }
-
-  get usage(): ChatChunk["usage"] {
-    return this.received.usage;
-  }
-
-  get framed(): Framed | undefined {
-    return this.received.framed;
-  }
+function fill(before: string, literals: readonly string[], fillings: readonly string[]): string {
+  let written = before;
+  for (let index = 0; index < fillings.length; index++) written += literals[index] + (fillings[index] ?? "");
+  return written + literals[fillings.length];
 }
 
 /** The objects are made for whoever asks. */
@@ -157,12 +137,13 @@ class PassedBatch implements ChatStreamBatch {
   private objects: readonly ChatChunkObject[] | null = null;
 
   constructor(
-    private readonly passed: readonly NamedChunk[],
+    private readonly passed: readonly ChatChunk[],
+    private readonly name: AnswerName,
     readonly bytes: Buffer,
   ) {}
 
   get chunks(): readonly ChatChunkObject[] {
-    this.objects ??= this.passed.map(({ object }) => object);
+    this.objects ??= this.passed.map(({ object }) => this.name.inObject(object));
     return this.objects;
   }
 }
