@@ -8,6 +8,7 @@ RUN apt-get update \
 
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY scripts/left-out scripts/left-out
 RUN npm ci --omit=dev && npm cache clean --force
 COPY prisma.config.ts tsconfig.json ./
 COPY prisma prisma

@@ -13,6 +13,7 @@ import { parseConfig } from "../../src/config/config.js";
 import { isWellFormedApiKey } from "../../src/lib/api-key-format.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createEmptyDir, createTestDataDir, silentLog } from "../support/database.js";
+import { readLoadedPackageFiles } from "../support/loaded-packages.js";
 import { createSuiteDatabase } from "../support/suite-server.js";
 
 /** An address of this machine that nobody else listens at. */
@@ -84,7 +85,28 @@ async function occupy(host: string, port: number): Promise<Server> {
   return server;
 }
 
+/** Beginnings of files in packages that are loaded when something first asks for them, or that the bundle has in another way. */
+const LOADED_LATER = [
+  ...["@ai-sdk/", "@aws-sdk/", "@modelcontextprotocol/", "@secretlint/", "@smithy/", "better-auth/", "ioredis/", "kysely/", "prom-client/"],
+  ...["@echogarden/", "@mediabunny/", "h264-mp4-encoder/", "mediabunny/", "opentype.js/", "opusscript/", "sharp/", "wasm-media-encoders/"],
+  ...["body-parser/", "file-type/", "iconv-lite/", "ibantools/", "libphonenumber-js/", "multer/"],
+  ...["graphiql/", "react/", "swagger-ui-dist/"],
+  ...["@prisma/client/runtime/query_compiler_fast_bg.postgresql.wasm-base64", "zod/v4/locales/de."],
+];
+
 describe("A first start", () => {
+  it("loads what serves the first requests, and nothing that only some will ask for", async () => {
+    const place = await createPlace();
+    onTestFinished(() => place.remove());
+    const coverage = join(place.directory, "coverage");
+
+    expect(await start(place, { HOST: ownHost(), NODE_V8_COVERAGE: coverage })).toMatchObject({ code: 0, error: "" });
+
+    const loaded = readLoadedPackageFiles(coverage);
+    expect(loaded).toEqual(expect.arrayContaining([expect.stringMatching(/^express\//), expect.stringMatching(/^@prisma\/client\//)]));
+    expect(loaded.filter((file) => LOADED_LATER.some((beginning) => file.startsWith(beginning)))).toEqual([]);
+  });
+
   it("on a port that is in use says so in a sentence, and the next one still has a key to show", async () => {
     const place = await createPlace();
     onTestFinished(() => place.remove());
