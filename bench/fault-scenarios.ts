@@ -23,6 +23,7 @@ const KILL_AFTER_MS = { min: 700, max: 2_200 };
 const OUTAGE_PACE_MS = 500;
 const OUTAGE_STREAMS = 40;
 const BEFORE_MS = 2_000;
+const OPENED_MS_MAX = 60_000;
 const AFTER_MS = 3_000;
 /** A request that begins this long after the database went must be told so, and within this time. */
 const NOTICE_MS = 5_000;
@@ -35,7 +36,7 @@ export interface FaultReport {
   readonly problems: readonly string[];
 }
 
-interface KillOptions {
+export interface KillOptions {
   readonly directory: string;
   /** Where PostgreSQL's binaries are; null: the embedded database. */
   readonly postgres: string | null;
@@ -91,14 +92,19 @@ export async function killUnderLoad({ directory: parent, postgres: binaries, kil
 }
 
 /** When a bench has failed, its gateway has not been stopped. */
-async function killWhatRuns(sluice: Sluice | null): Promise<void> {
+export async function killWhatRuns(sluice: Sluice | null): Promise<void> {
   await sluice?.kill();
 }
 
 const WORKERS = 4;
 
-/** SIGKILL to one of four workers under load, `kills` times, each after the one before has been replaced. */
-export async function killWorkers({ directory: parent, postgres: binaries, kills }: KillOptions): Promise<FaultReport> {
+interface WorkerFaultOptions extends KillOptions {
+  /** SIGSTOP: its event loop hangs, until its primary finds that out and kills it. */
+  readonly signal: "SIGKILL" | "SIGSTOP";
+}
+
+/** One of four workers dies, or hangs, under load, `kills` times, each after the one before has been replaced. */
+export async function killWorkers({ directory: parent, postgres: binaries, kills, signal }: WorkerFaultOptions): Promise<FaultReport> {
   const directory = mkdtempSync(join(parent, "worker-"));
   if (binaries === null) throw new Error("Several workers need PostgreSQL.");
   const database = await startPostgres(binaries);
@@ -118,9 +124,10 @@ export async function killWorkers({ directory: parent, postgres: binaries, kills
       if (victim === undefined) throw new Error("No worker is left to be killed.");
       killed.add(victim);
       const killedAt = performance.now();
-      process.kill(victim, "SIGKILL");
+      process.kill(victim, signal);
       // Until then its successor is no process either: what is killed next is a worker that serves.
-      await sleep(KILL_AFTER_MS.min);
+      do await sleep(KILL_AFTER_MS.min);
+      while (sluice.workerPids().includes(victim));
       await sluice.whenWhole();
       replacedMs.push(performance.now() - killedAt);
     }
@@ -135,7 +142,7 @@ export async function killWorkers({ directory: parent, postgres: binaries, kills
     const broken = load.answers.filter(({ isWhole }) => !isWhole);
     const problems = [...judgeWorkerKills(broken, killed, readFileSync(sluice.logFile, "utf8")), ...examined.problems];
     return {
-      title: `SIGKILL to one of ${WORKERS} workers under load, ${kills} times, PostgreSQL`,
+      title: `${signal} to one of ${WORKERS} workers under load, ${kills === 1 ? "once" : `${kills} times`}, PostgreSQL`,
       facts: [
         ...examined.facts,
         `broken off: ${broken.length} in all, of ${JSON_CALLERS + STREAM_CALLERS} callers at each kill`,
@@ -190,6 +197,7 @@ export async function loseDatabase({ directory: parent, postgres: binaries, faul
     const load = new RecordedLoad(sluice.target);
     load.start(JSON_CALLERS, false);
     const streams = load.startOnce(OUTAGE_STREAMS, true);
+    await untilOpened(load, OUTAGE_STREAMS);
     await sleep(BEFORE_MS);
 
     const lostAt = performance.now();
@@ -213,8 +221,9 @@ export async function loseDatabase({ directory: parent, postgres: binaries, faul
     problems.push(...judgeRefusals(during));
     const strange = load.answers.filter(({ status }) => status !== 200 && status !== 503);
     if (strange.length > 0) problems.push(`${strange.length} requests were answered neither 200 nor 503: ${describe(strange)}.`);
-    const unfinished = streamed.filter(({ isWhole }) => !isWhole).length;
-    if (unfinished > 0) problems.push(`${unfinished} of ${OUTAGE_STREAMS} streams that were under way did not end with [DONE].`);
+    const cut = streamed.filter(({ isWhole }) => !isWhole);
+    const unfinished = cut.length;
+    if (unfinished > 0) problems.push(`${unfinished} of ${OUTAGE_STREAMS} streams did not end with [DONE]: ${describe(cut)}.`);
     if (recoveryMs > RECOVERY_MS_MAX) problems.push(`Nothing was served for ${format(recoveryMs)} ms after the database was back.`);
     const location = { dataDirectory: join(directory, "data"), databaseUrl: database.url() };
     const examined = await examine(location, load.answers, books?.openHolds ?? 0);
@@ -236,6 +245,12 @@ export async function loseDatabase({ directory: parent, postgres: binaries, faul
     await proxy.close();
     await database.stop();
   }
+}
+
+/** A machine that has much else to do takes long to begin the first ones. */
+async function untilOpened(load: RecordedLoad, streams: number): Promise<void> {
+  const since = performance.now();
+  while (load.openedStreams < streams && performance.now() - since < OPENED_MS_MAX) await sleep(RECOVERY_POLL_MS);
 }
 
 /** Milliseconds from `healedAt` to the first whole answer of a request that began after it. */
@@ -263,7 +278,7 @@ function judgeRefusals(answers: readonly Answer[]): readonly string[] {
 }
 
 /** Status codes with their counts, and how long they took. */
-function describe(answers: readonly Answer[]): string {
+export function describe(answers: readonly Answer[]): string {
   const counts = new Map<string, number>();
   for (const { status } of answers) counts.set(String(status ?? "broken"), (counts.get(String(status ?? "broken")) ?? 0) + 1);
   const waits = answers.map(({ startedAt, endedAt }) => endedAt - startedAt);
@@ -272,7 +287,7 @@ function describe(answers: readonly Answer[]): string {
 }
 
 /** The books of a gateway that has stopped, against what its callers received. */
-async function examine(
+export async function examine(
   location: DatabaseLocation,
   answers: readonly Answer[],
   openHolds: number,

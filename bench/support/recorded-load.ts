@@ -27,6 +27,8 @@ export interface Answer {
 
 export class RecordedLoad {
   readonly answers: Answer[] = [];
+  /** Streams that have begun, of all that were asked for. */
+  openedStreams = 0;
   private isStopped = false;
   private readonly pool: Pool;
   private readonly callers: Promise<void>[] = [];
@@ -71,6 +73,7 @@ export class RecordedLoad {
     try {
       const answer = await this.pool.request({ path: new URL(url).pathname, method: "POST", headers: { ...headers }, body });
       status = answer.statusCode;
+      if (stream && status === 200) this.openedStreams += 1;
       generationId = headerOf(answer.headers["x-generation-id"]);
       cost = headerOf(answer.headers["x-cost"]);
       retryAfter = headerOf(answer.headers["retry-after"]);

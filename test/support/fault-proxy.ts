@@ -3,6 +3,7 @@
  *
  *     const proxy = await startFaultProxy({ host: "127.0.0.1", port: 5432 });
  *     proxy.blackHole();        // bytes stop in both directions, new connections stand but say nothing; none is lost
+ *     proxy.holdAnswers();      // what clients say still arrives, and what the server answers does not; none is lost
  *     proxy.resetAll();         // RST on every connection that stands
  *     proxy.refuse();           // RST on every new connection
  *     proxy.delayBy(500);       // every read is passed on that many milliseconds later
@@ -18,6 +19,7 @@ export interface FaultProxy {
   /** Connections that stand at the moment. */
   readonly connectionCount: () => number;
   blackHole(): void;
+  holdAnswers(): void;
   resetAll(): void;
   refuse(): void;
   delayBy(milliseconds: number): void;
@@ -39,6 +41,7 @@ export type FaultProxyTarget = { readonly host?: string; readonly port: number }
 export async function startFaultProxy(target: FaultProxyTarget): Promise<FaultProxy> {
   const pairs = new Set<Pair>();
   let isBlackHole = false;
+  let isHoldingAnswers = false;
   let isRefusing = false;
   let delayMs = 0;
   let bytesLeft = Number.POSITIVE_INFINITY;
@@ -70,11 +73,12 @@ export async function startFaultProxy(target: FaultProxyTarget): Promise<FaultPr
     pairs.add(pair);
     for (const [from, to] of [[client, server] as const, [server, client] as const]) {
       from.on("data", (bytes) => pass(pair, from, to, bytes));
-      to.on("drain", () => !isBlackHole && from.resume());
+      const isHeld = () => isBlackHole || (isHoldingAnswers && from === server);
+      to.on("drain", () => !isHeld() && from.resume());
       from.on("error", () => reset(pair));
       from.on("end", () => to.end());
       from.on("close", () => pairs.delete(pair));
-      if (isBlackHole) from.pause();
+      if (isHeld()) from.pause();
     }
   });
   listener.listen(0, "127.0.0.1");
@@ -89,6 +93,10 @@ export async function startFaultProxy(target: FaultProxyTarget): Promise<FaultPr
     blackHole: () => {
       isBlackHole = true;
       for (const socket of everySocket()) socket.pause();
+    },
+    holdAnswers: () => {
+      isHoldingAnswers = true;
+      for (const { server } of pairs) server.pause();
     },
     resetAll: () => {
       for (const pair of [...pairs]) reset(pair);
@@ -105,6 +113,7 @@ export async function startFaultProxy(target: FaultProxyTarget): Promise<FaultPr
     },
     heal: () => {
       isBlackHole = false;
+      isHoldingAnswers = false;
       isRefusing = false;
       delayMs = 0;
       bytesLeft = Number.POSITIVE_INFINITY;

@@ -1,6 +1,7 @@
 /** The money side of one of several processes on one database: what opens, leases, settles and recovers. */
 import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
+import { pino } from "pino";
 import { Credits, createCommitListener } from "../../src/services/credits/credits.js";
 import { KnownBalances } from "../../src/services/credits/known-balances.js";
 import { Leases } from "../../src/services/credits/leases.js";
@@ -21,6 +22,8 @@ export interface MoneyProcess {
   readonly leases: Leases;
   readonly credits: Credits;
   readonly recovery: HoldRecovery;
+  /** What its leases have logged. */
+  readonly logged: readonly object[];
   /** Its flushes and leases reach nobody any more, and it counts as dead at once. */
   crash(): Promise<void>;
   close(): Promise<void>;
@@ -45,12 +48,13 @@ export async function createMoneyProcess(
   const dataDir = await createEmptyDir();
   const ledger = steer(createTestLedger(database, { processId, freeSpendCap }));
   const known = new KnownBalances();
+  const logged: object[] = [];
   const leases = new Leases({
     ledger: ledger.leases,
     database: { prisma: database.prisma, isExclusive: false },
     processId,
     events,
-    log: silentLog,
+    log: pino({ base: null, timestamp: false }, { write: (line) => void logged.push(JSON.parse(line)) }),
   });
   const settler = new Settler({
     ...{ ledger, spool: await openSettlementSpool(dataDir), log: silentLog, events, contendedHoldWaitMs },
@@ -73,7 +77,7 @@ export async function createMoneyProcess(
     await rm(dataDir, { recursive: true });
   };
   return {
-    ...{ processId, ledger, settler, leases, credits, recovery },
+    ...{ processId, ledger, settler, leases, credits, recovery, logged },
     crash: async () => {
       ledger.lose("network");
       await end();

@@ -262,7 +262,7 @@ describe("Two processes that empty one account", () => {
 });
 
 describe("A lease that somebody deletes", () => {
-  it("loses nothing: its work is charged without it, and another is taken", async () => {
+  it("loses nothing: its work is charged without it, the loss is logged, and another is taken", async () => {
     const one = await start();
     const payer = await payerWith(10_000n);
     await spend(one, payer, 10n);
@@ -271,6 +271,9 @@ describe("A lease that somebody deletes", () => {
 
     await pool.query("DELETE FROM credit_lease WHERE account_id = $1", [payer.accountId]);
     expect(await charge.settle(10n, usageRecord())).toMatchObject({ chargedNanocredits: 10n, meterSource: "pack" });
+    const { accountId } = payer;
+    const msg = "a lease is gone from the database; its work goes on without it";
+    expect(one.logged).toEqual([{ level: 40, leaseId: lost?.id, accountId, msg }]);
     await spend(one, payer, 10n);
 
     const [taken] = await leasesOf(payer.accountId);
