@@ -105,6 +105,7 @@ async function serve(
   }
   const graphql = createGraphQLServer({ services: platform.services, log, config, onOver });
   const direct = new faces.DirectRoutes(log);
+  direct.add(GRAPHQL_PATH, (req, res) => graphql.handler(req, res, () => app(req, res)));
   const rest = createRestRouter({
     services: platform.services,
     log,
