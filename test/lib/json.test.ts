@@ -138,6 +138,18 @@ describe("base64", () => {
     }
   });
 
+  it("knows every character of both alphabets and no other, wherever it stands", () => {
+    for (let byte = 0; byte < 256; byte += 1) {
+      for (const at of [0, 15, 16, 63, 64, 65_535, 65_536, 65_599]) {
+        const text = Buffer.alloc(65_600, "Q");
+        text[at] = byte;
+        const isLastPadding = byte === 0x3d && at === text.length - 1;
+
+        expect([byte, at, isBase64(text)]).toEqual([byte, at, isLastPadding || /[\w+/-]/.test(String.fromCharCode(byte))]);
+      }
+    }
+  });
+
   it.each(["", "=", "====", "QUJ*", "QU JD", "QUJD\n", `${long}!`, `${"QUJD".repeat(9_000)}<QUJD`, "data:image/png;base64,QUJD"])(
     "is not everything (%#)",
     (text) => {
