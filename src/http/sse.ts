@@ -12,6 +12,7 @@ const WRITE_BYTES_MAX = 64 * 1024;
 
 /** Writes an event stream after its head: with back-pressure, a comment line in long silences, and a limit to patience. */
 export class EventStreamWriter {
+  isEnded = false;
   readonly #res: ServerResponse;
   readonly #keepAlive: NodeJS.Timeout;
   readonly #headFlush: NodeJS.Immediate;
@@ -34,17 +35,17 @@ export class EventStreamWriter {
     return this.#res.write(bytes) ? undefined : drained(this.#res, SLOW_READER_TIMEOUT_MS);
   }
 
-  end(bytes: Uint8Array): void {
+  end(bytes: Uint8Array): undefined {
+    this.isEnded = true;
     clearImmediate(this.#headFlush);
     // Node sends what is written in one turn together, so this leaves with the last batch.
     if (!this.#res.destroyed) this.#res.end(bytes);
   }
 
   /** The last event and what follows it, in one write unless it is large. */
-  async endWith(last: Uint8Array, bytes: Uint8Array): Promise<void> {
+  endWith(last: Uint8Array, bytes: Uint8Array): Promise<void> | undefined {
     if (last.byteLength <= WRITE_BYTES_MAX) return this.end(Buffer.concat([last, bytes]));
-    await this.write(last);
-    this.end(bytes);
+    return this.#writePieces(last).then(() => this.end(bytes));
   }
 
   close(): void {

@@ -87,47 +87,50 @@ async function sendEventStream<Opened>(
   if (ctx.leaving) ctx.leaving.onGone(leave);
   else ctx.signal.addEventListener("abort", leave, { once: true });
   // Read at once: a source that only works when it is pulled would else never open.
-  const first = pullFrom(events);
-  if (first instanceof Promise) first.catch(ignore);
+  const reading: Reading = { events, pulled: pullFrom(events) };
+  if (reading.pulled instanceof Promise) reading.pulled.catch(ignore);
   try {
     // However long the checks take, a refusal is answered with its own status.
     if (stream.admitted) await stream.admitted.catch(ignore);
     const opened = await openedInTime(stream.opened);
     exchange.writeHead(200, { "Content-Type": "text/event-stream; charset=utf-8", ...EVENT_STREAM_HEADERS, ...format.toHeaders(opened) });
-    await writeEvents(exchange, events, first, format);
+    await writeEvents(exchange, reading, format);
   } finally {
     isOver = true;
+    if (!ctx.leaving) ctx.signal.removeEventListener("abort", leave);
   }
+}
+
+/** What was last asked of a stream stands here and nowhere else, so that what has been written is not kept while more is waited for. */
+interface Reading {
+  readonly events: EventStream<unknown>["events"];
+  pulled: Pulled<Written> | Promise<Pulled<Written>>;
 }
 
 async function writeEvents(
   exchange: Exchange,
-  events: EventStream<unknown>["events"],
-  first: Pulled<Written> | Promise<Pulled<Written>>,
+  reading: Reading,
   { done, toErrorEvent }: Pick<StreamFormat<unknown>, "done" | "toErrorEvent">,
 ): Promise<void> {
   const writer = new EventStreamWriter(exchange.res);
   try {
-    let pulled = first;
-    for (;;) {
-      const next = pulled instanceof Promise ? await pulled : pulled;
-      if (next.done) {
-        writer.end(done);
-        break;
-      }
-      if (next.isLast) {
-        await writer.endWith(next.value.bytes, done);
-        break;
-      }
-      const taken = writer.write(next.value.bytes);
+    while (!writer.isEnded) {
+      const taken = writePulled(writer, reading.pulled instanceof Promise ? await reading.pulled : reading.pulled, done);
       if (taken !== undefined) await taken;
-      pulled = pullFrom(events);
+      if (!writer.isEnded) reading.pulled = pullFrom(reading.events);
     }
   } catch (error) {
     if (!exchange.isGone) writer.end(toErrorEvent(toErrorObject(explain(error, exchange), exchange.requestId)));
   } finally {
     writer.close();
   }
+}
+
+/** Undefined when the reader keeps up; else resolves once it has, or has gone. */
+function writePulled(writer: EventStreamWriter, pulled: Pulled<Written>, done: Uint8Array): Promise<void> | undefined {
+  if (pulled.done) return writer.end(done);
+  const { bytes } = pulled.value;
+  return pulled.isLast ? writer.endWith(bytes, done) : writer.write(bytes);
 }
 
 /** Null when the upstream takes longer than that: the answer then begins without knowing who gives it. */
