@@ -2,7 +2,7 @@
  * The build: the Prisma client from the schema, then the bundles of `dist`; for tests also the types of the documents that they send.
  * Each step is left out when its inputs are unchanged.
  */
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -161,21 +161,30 @@ export async function bundle({ entries, outdir, takesPackages = false }) {
   await esbuild.stop();
 }
 
-function generateClient() {
+async function generateClient() {
   // Prisma fetches its native schema engine unless it is told where one is. No generator uses it: any program will do.
   const env = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: "1", PRISMA_HIDE_UPDATE_MESSAGE: "1" };
-  runQuietly("node_modules/prisma/build/index.js", ["generate"], env);
+  await runQuietly("node_modules/prisma/build/index.js", ["generate"], env);
 }
 
 /** Runs a package's program. What it says is shown only when it fails, and is all that is worth reading then. */
-function runQuietly(program, args, env = {}) {
-  const ran = spawnSync(process.execPath, [path(program), ...args], {
+async function runQuietly(program, args, env = {}) {
+  const child = spawn(process.execPath, [path(program), ...args], {
     cwd: projectRoot,
     env: { ...process.env, ...env },
-    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
   });
-  if (ran.status === 0) return;
-  console.error(ran.error?.message ?? ran.stdout + ran.stderr);
+  let said = "";
+  for (const output of [child.stdout, child.stderr]) output.setEncoding("utf8").on("data", (text) => (said += text));
+  const code = await new Promise((resolve) => {
+    child.once("error", ({ message }) => {
+      said += message;
+      resolve(1);
+    });
+    child.once("close", resolve);
+  });
+  if (code === 0) return;
+  console.error(said);
   process.exit(1);
 }
 

@@ -20,7 +20,8 @@ import { chatChunk, wireUsage } from "../support/openai-bodies.js";
 import { handler } from "../support/upstream-replies.js";
 import { summarize } from "./money.js";
 
-const KILLS = 3;
+/** More often: `CRASH_KILLS=20 npx vitest run test/e2e/crash`. */
+const KILLS = Number(process.env.CRASH_KILLS ?? 2);
 const JSON_CALLERS = 8;
 const STREAM_CALLERS = 8;
 const LONG_STREAMS = 3;
@@ -197,49 +198,53 @@ async function startLongStream(target: Gateway): Promise<LongStream> {
   };
 }
 
-it(`loses no charge and makes none twice when it is killed ${KILLS} times under load`, async () => {
-  const answers: Answer[] = [];
-  const begun = new Set<string>();
-  const cut: { readonly generationId: string; readonly sent: number }[] = [];
+it(
+  `loses no charge and makes none twice when it is killed ${KILLS} times under load`,
+  async () => {
+    const answers: Answer[] = [];
+    const begun = new Set<string>();
+    const cut: { readonly generationId: string; readonly sent: number }[] = [];
 
-  for (let kill = 0; kill < KILLS; kill++) {
-    const running = await startGateway();
-    const long: LongStream[] = [];
-    // One after the other, so that each gets its own reply; the load comes after them.
-    while (long.length < LONG_STREAMS) long.push(await startLongStream(running));
-    await Promise.all(long.map((stream) => stream.received(WORDS_BEFORE_KILL)));
-    // Its charges are written behind the notes.
-    const load = new Load(running);
-    await load.hasAnswers(ANSWERS_BEFORE_KILL);
-    await end(running, "SIGKILL");
-    await load.end();
-    answers.push(...load.answers);
-    for (const id of load.begun) begun.add(id);
-    cut.push(...long.map((stream) => ({ generationId: stream.generationId, sent: stream.sent() })));
-  }
-  // What the last kill left is recovered before the next start is ready.
-  await end(await startGateway(), "SIGTERM");
+    for (let kill = 0; kill < KILLS; kill++) {
+      const running = await startGateway();
+      const long: LongStream[] = [];
+      // One after the other, so that each gets its own reply; the load comes after them.
+      while (long.length < LONG_STREAMS) long.push(await startLongStream(running));
+      await Promise.all(long.map((stream) => stream.received(WORDS_BEFORE_KILL)));
+      // Its charges are written behind the notes.
+      const load = new Load(running);
+      await load.hasAnswers(ANSWERS_BEFORE_KILL);
+      await end(running, "SIGKILL");
+      await load.end();
+      answers.push(...load.answers);
+      for (const id of load.begun) begun.add(id);
+      cut.push(...long.map((stream) => ({ generationId: stream.generationId, sent: stream.sent() })));
+    }
+    // What the last kill left is recovered before the next start is ready.
+    await end(await startGateway(), "SIGTERM");
 
-  const database = await openDatabase({ databaseUrl: null, dataDir, log: silentLog });
-  const rows = new Map((await database.prisma.usageRecord.findMany()).map((row) => [row.id, row]));
-  const broken = await findBrokenInvariants(database.pool, { isIdle: true });
-  const unbilled = await findUnbilled(
-    database.pool,
-    answers.map(({ generationId }) => generationId),
-  );
-  await database.close();
+    const database = await openDatabase({ databaseUrl: null, dataDir, log: silentLog });
+    const rows = new Map((await database.prisma.usageRecord.findMany()).map((row) => [row.id, row]));
+    const broken = await findBrokenInvariants(database.pool, { isIdle: true });
+    const unbilled = await findUnbilled(
+      database.pool,
+      answers.map(({ generationId }) => generationId),
+    );
+    await database.close();
 
-  expect(broken).toEqual({});
-  expect(unbilled).toEqual([]);
-  // 100 x 0.000001 + 10 x 0.000002 credits each.
-  expect(new Set(answers.map(({ cost }) => cost))).toEqual(new Set([0.00012]));
-  for (const { generationId } of answers) expect(rows.get(generationId)).toMatchObject({ costNanocredits: 120_000n, status: "ok" });
-  for (const { generationId, sent } of cut) expectMetered(rows.get(generationId), sent);
-  // Beyond those, only what was on its way at a kill may have been charged: no more than there were callers.
-  const others = rows.size - answers.length - cut.length;
-  expect(others).toBeLessThanOrEqual(KILLS * (JSON_CALLERS + STREAM_CALLERS));
-  expect(answers.length).toBeGreaterThanOrEqual(KILLS * ANSWERS_BEFORE_KILL);
-}, 300_000);
+    expect(broken).toEqual({});
+    expect(unbilled).toEqual([]);
+    // 100 x 0.000001 + 10 x 0.000002 credits each.
+    expect(new Set(answers.map(({ cost }) => cost))).toEqual(new Set([0.00012]));
+    for (const { generationId } of answers) expect(rows.get(generationId)).toMatchObject({ costNanocredits: 120_000n, status: "ok" });
+    for (const { generationId, sent } of cut) expectMetered(rows.get(generationId), sent);
+    // Beyond those, only what was on its way at a kill may have been charged: no more than there were callers.
+    const others = rows.size - answers.length - cut.length;
+    expect(others).toBeLessThanOrEqual(KILLS * (JSON_CALLERS + STREAM_CALLERS));
+    expect(answers.length).toBeGreaterThanOrEqual(KILLS * ANSWERS_BEFORE_KILL);
+  },
+  100_000 * (KILLS + 1),
+);
 
 /** At what the meter had noted within the last second or so, and no more than was said. */
 function expectMetered(row: UsageRecordModel | undefined, wordsSent: number): void {

@@ -5,7 +5,8 @@ import { ensureTemplate } from "../support/database.js";
 import { startSuiteServer } from "../support/suite-server.js";
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const [server] = await Promise.all([startSuiteServer(), ensureTemplate(), build({ outputs: [CLIENT, EXPLORER, SERVER, DOCUMENTS] })]);
+  const built = [build({ outputs: [CLIENT, EXPLORER, SERVER] }), build({ outputs: [DOCUMENTS] })];
+  const [server] = await Promise.all([startSuiteServer(), ensureTemplate(), ...built]);
   project.provide("suiteServer", server?.place ?? null);
   return async () => server?.stop();
 }

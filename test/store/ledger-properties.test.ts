@@ -24,7 +24,7 @@ import {
 } from "../support/ledger.js";
 import { type HeldOperation, LedgerModel, type ModelUsage } from "../support/ledger-model.js";
 
-const RUNS = Number(process.env.LEDGER_RUNS ?? 50);
+const RUNS = Number(process.env.LEDGER_RUNS ?? 25);
 const MS_PER_RUN_MAX = 2_000;
 const HUGE = 2n ** 62n;
 

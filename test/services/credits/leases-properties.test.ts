@@ -24,7 +24,7 @@ import {
 } from "../../support/ledger.js";
 import { createMoneyProcess, type MoneyProcess } from "../../support/money-process.js";
 
-const RUNS = Number(process.env.LEASE_RUNS ?? 10);
+const RUNS = Number(process.env.LEASE_RUNS ?? 6);
 const MS_PER_RUN_MAX = 10_000;
 const PROCESSES = 3;
 const ACCOUNTS = 2;
