@@ -1,6 +1,8 @@
 /** What whoever presents a bad credential is told, in every place where one is presented, and what whoever lacks a permission or a model is. */
 
 import { once } from "node:events";
+import { Agent, type IncomingMessage, request } from "node:http";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { createApiKeyText } from "../../src/lib/api-key-format.js";
@@ -62,6 +64,31 @@ async function refusedRealtime(key: string): Promise<string> {
   expect([answer.statusCode, answer.headers["www-authenticate"]]).toEqual([401, expect.stringContaining("error_description=")]);
   return (JSON.parse(body) as { error: { message: string } }).error.message;
 }
+
+describe("A connection that is kept alive", () => {
+  it("says whose each request is by the key that came with it", async () => {
+    const [first, second] = [await createKey(app, { name: "first" }), await createKey(app, { name: "second" })];
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const ports = new Set<number | undefined>();
+    const ask = async (key: string | null) => {
+      const headers = key === null ? {} : { Authorization: `Bearer ${key}` };
+      const sent = request(`${app.baseUrl}/account/key`, { agent, headers }).end();
+      const [answer] = (await once(sent, "response")) as [IncomingMessage];
+      ports.add(sent.socket?.localPort);
+      const { name, error } = JSON.parse(await text(answer)) as { name?: string; error?: { code: string } };
+      return name ?? error?.code;
+    };
+
+    const told = [await ask(first.key), await ask(second.key), await ask(first.key), await ask(first.key), await ask(null)];
+    told.push(await ask(`${first.key.slice(0, -1)}-`), await ask(first.key));
+    await revoke(first.id);
+    told.push(await ask(first.key), await ask(second.key));
+    agent.destroy();
+
+    expect(told).toEqual(["first", "second", "first", "first", "UNAUTHORIZED", "UNAUTHORIZED", "first", "UNAUTHORIZED", "second"]);
+    expect(ports.size).toBe(1);
+  });
+});
 
 describe("A key that is not good", () => {
   const MISTYPED = `${"sk_"}${"a".repeat(43)}`;
