@@ -12,6 +12,7 @@ import type { Target } from "./support/load.js";
 import { findPostgres, startPostgres } from "./support/postgres.js";
 import {
   childrenOf,
+  cpuMicroseconds,
   freePort,
   hasEnded,
   killTree,
@@ -26,6 +27,8 @@ import {
 export interface Running {
   readonly name: string;
   readonly pid: number;
+  /** Processor time from its start until it was ready; absent where nobody asks. */
+  readonly startCpuMicroseconds?: number | null;
   /** The database server beside it, when it is a process of its own. */
   readonly databasePid: number | null;
   target(workload: Workload): Target;
@@ -109,6 +112,7 @@ export const barePassThrough: Contender = {
     return {
       name: barePassThrough.name,
       pid: started.pid,
+      startCpuMicroseconds: cpuMicroseconds(started.pid),
       databasePid: null,
       target: (workload) => toTarget(port, UPSTREAM_PREFIX, workload, { authorization: "Bearer bench" }),
       flushes: async () => null,
@@ -222,11 +226,13 @@ export async function startSluice(options: SluiceOptions): Promise<Sluice> {
     cwd: checkout,
   });
   await waitForHttp(started, "Sluice", `http://127.0.0.1:${port}/readyz`);
+  const startCpuMicroseconds = cpuMicroseconds(started.pid);
   if (workers > 1) await waitForWorkers(started, port, workers);
   return {
     port,
     ownerKey,
     pid: started.pid,
+    startCpuMicroseconds,
     logFile: started.logFile,
     workerPids: () => (workers === 1 ? [started.pid] : childrenOf(started.pid)),
     whenWhole: async () => workers === 1 || waitForWorkers(started, port, workers),

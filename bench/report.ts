@@ -79,13 +79,17 @@ export function memoryTable(outcomes: readonly MemoryOutcome[]): string {
   const rows = outcomes.map((outcome) => [
     outcome.contender.name,
     format(outcome.completed),
+    format(outcome.startCpuMicroseconds === null ? null : outcome.startCpuMicroseconds / 1_000),
     format(outcome.idleMb),
     format(outcome.peakMb),
     format(outcome.cpuMicroseconds),
     format(percentile(outcome.firstByteMs, 50), 1),
     format(percentile(outcome.firstByteMs, 99), 1),
   ]);
-  return toTable(["", "streams completed", "idle MB", "peak MB", "CPU µs/stream", "first byte p50 ms", "first byte p99 ms"], rows);
+  return toTable(
+    ["", "streams completed", "restart CPU ms", "idle MB", "peak MB", "CPU µs/stream", "first byte p50 ms", "first byte p99 ms"],
+    rows,
+  );
 }
 
 /** One line for each variant of Sluice and target. */

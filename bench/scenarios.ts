@@ -99,6 +99,8 @@ export async function measureRate(settings: Settings, delayMs: number): Promise<
 
 export interface MemoryOutcome {
   readonly contender: Contender;
+  /** Of the start that was measured, on a database that an earlier start has made. */
+  readonly startCpuMicroseconds: number | null;
   readonly idleMb: number | null;
   readonly peakMb: number | null;
   readonly cpuMicroseconds: number | null;
@@ -226,6 +228,7 @@ async function runSlowStreamsOnce(settings: Settings, entry: Entry): Promise<Mem
   const cpuAfter = cpuOf(running.pid);
   return {
     contender,
+    startCpuMicroseconds: running.startCpuMicroseconds ?? null,
     idleMb,
     peakMb: idleMb === null ? null : Math.max(sampledMb, peakOf(running) ?? 0),
     cpuMicroseconds: cpuBefore === null || cpuAfter === null ? null : (cpuAfter - cpuBefore) / Math.max(1, result.completed),

@@ -3,7 +3,9 @@
  * message port that speaks PostgreSQL's protocol, and the queue gives them the session in turns, a pipeline at a time and
  * a transaction to its end.
  */
-import { fdatasyncSync } from "node:fs";
+import { closeSync, fdatasyncSync, fstatSync, openSync, readSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { PGlite, protocol } from "@electric-sql/pglite";
 import { syncToDisk } from "./sync-to-disk.js";
@@ -115,14 +117,31 @@ function serve(client: MessagePort, queue: SessionQueue): void {
   client.on("close", () => queue.drop(client));
 }
 
-function openDatabase(directory: string): Promise<PGlite> {
+async function openDatabase(directory: string): Promise<PGlite> {
   return PGlite.create(directory, {
+    pgliteWasmModule: await compileProgram(),
     startParams: [
       // -F turns fsync off, which would lose acknowledged commits with the power.
       ...PGlite.defaultStartParams.filter((parameter) => parameter !== "-F"),
       ...Object.entries(SERVER_SETTINGS).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
     ],
   });
+}
+
+const PAGE_BYTES = 65_536;
+
+/**
+ * PGlite's program. The file is read into pages of WebAssembly's: nine megabytes that malloc had given and got back would make it keep as
+ * much of everything else that is freed, such as what V8 needs to optimise.
+ */
+async function compileProgram(): Promise<WebAssembly.Module> {
+  const file = openSync(join(dirname(createRequire(import.meta.url).resolve("@electric-sql/pglite")), "pglite.wasm"), "r");
+  const { size } = fstatSync(file);
+  const { buffer } = new WebAssembly.Memory({ initial: Math.ceil(size / PAGE_BYTES) });
+  const bytes = new Uint8Array(buffer, 0, size);
+  for (let read = 0; read < size; ) read += readSync(file, bytes, { offset: read });
+  closeSync(file);
+  return WebAssembly.compile(bytes);
 }
 
 interface MountedFile {
