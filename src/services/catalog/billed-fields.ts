@@ -6,6 +6,7 @@
  * is spoken (`withAskedRates`).
  */
 import { type AppError, invalidInput, wrongField } from "../../errors.js";
+import { ownValue } from "../../lib/own-values.js";
 import { JSON_DEPTH_MAX } from "../../limits.js";
 import { HARMLESS_OPTIONS } from "./billed-options.js";
 import type { ImagePricing, Modality } from "./modality.js";
@@ -216,7 +217,6 @@ const QUOTED_CHARS_MAX = 100;
 const SHORT_CACHE = "5m";
 const HOUR_CACHE = "1h";
 const CACHE_CONTROL = /^cache_?control$/i;
-const CACHE_CONTROL_CHARS_MIN = "cachecontrol".length;
 
 /**
  * `fields` is everything of the request that reaches the upstream and is not a text: the body, or what of it travels on unread, with
@@ -260,7 +260,7 @@ function findFields(model: Model, fields: AskedFields): Found[] {
   const priceable = PRICEABLE_FIELDS[model.modality] ?? [];
   const found: Found[] = [];
   for (const param of Object.keys(fields)) {
-    const value = fields[param];
+    const value = ownValue(fields, param);
     if (value === undefined || value === null) continue;
     assertOwnName(param);
     if (priceable.includes(param)) {
@@ -360,9 +360,10 @@ function asksForHourCache(model: Model, fields: AskedFields): boolean {
 function namesCacheControl(value: unknown, depth: number): boolean {
   if (typeof value !== "object" || value === null || depth > JSON_DEPTH_MAX) return false;
   if (Array.isArray(value)) return value.some((inner) => namesCacheControl(inner, depth + 1));
-  const record = value as AskedFields;
-  const isNamed = (key: string) => key.length >= CACHE_CONTROL_CHARS_MIN && CACHE_CONTROL.test(key) && typeof record[key] === "object";
-  return Object.keys(record).some((key) => isNamed(key) || namesCacheControl(record[key], depth + 1));
+  return Object.keys(value).some((key) => {
+    const inner = ownValue(value as AskedFields, key);
+    return (typeof inner === "object" && CACHE_CONTROL.test(key)) || namesCacheControl(inner, depth + 1);
+  });
 }
 
 /** Wherever it is stated: in messages, their parts, what a vendor wants back with them, tools, a vendor's options. */

@@ -232,22 +232,29 @@ export function addressesIn(value: unknown, param: string): readonly NamedAddres
   const found: NamedAddress[] = [];
   if (Array.isArray(value)) {
     value.forEach((item: unknown, index) => {
-      if (typeof item === "object" && item !== null) visitFields(item, () => `${param}.${index}`, true, found);
+      if (isObject(item)) visitFields(item, () => `${param}.${index}`, true, found);
     });
-  } else if (typeof value === "object" && value !== null) visitFields(value, () => param, false, found);
+  } else if (isObject(value)) visitFields(value, () => param, false, found);
   return found;
 }
 
+type Fields = Readonly<Record<string, unknown>>;
+
 /** `path` is where the object stands, for what is found: most of them hold no address. */
-function visitFields(fields: object, path: () => string, isMessage: boolean, found: NamedAddress[]): void {
+function visitFields(fields: Fields, path: () => string, isMessage: boolean, found: NamedAddress[]): void {
   for (const name of Object.keys(fields)) {
-    const part: unknown = (fields as Record<string, unknown>)[name];
     if (TEXTS.has(name)) continue;
+    const part = ownValue(fields, name);
     if (typeof part === "string") {
       const isText = isMessage && name === "content";
       if (!isText && ADDRESS.test(part)) found.push({ text: part, param: `${path()}.${name}` });
-    } else if (typeof part === "object" && part !== null) visitFields(part, () => `${path()}.${name}`, false, found);
+    } else if (isObject(part)) visitFields(part, () => `${path()}.${name}`, false, found);
   }
+}
+
+/** A list counts as one, by its places. */
+function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null;
 }
 
 /** Those of an event that a caller sends in a realtime session. */

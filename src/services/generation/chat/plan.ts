@@ -6,6 +6,7 @@ import { randomInt } from "node:crypto";
 import { z } from "zod";
 import type { ChatBody } from "../../../lib/chat-format.js";
 import { inUnit } from "../../../lib/issue-words.js";
+import { ownValue } from "../../../lib/own-values.js";
 import { countChatTokensInTurns } from "../../../lib/tokenizer.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";
 import { CHAT_MESSAGES_MAX, EXTEND_AT_PERCENT, TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../../limits.js";
@@ -218,7 +219,7 @@ function promptToHold(input: ChatCompletionInput, promptTokens: number): UsageQu
     if (Array.isArray(content)) for (const part of content) addPart(part, more);
   }
   for (const name of Object.keys(input)) {
-    if (!UNREAD_FIELDS.has(name)) more.inputTextTokens += unknownTokens(input[name]);
+    if (!UNREAD_FIELDS.has(name)) more.inputTextTokens += unknownTokens(ownValue(input, name));
   }
   return more;
 }
