@@ -10,7 +10,6 @@
  */
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { setFlagsFromString } from "node:v8";
 import type { Request, Response } from "express";
 import type { Logger } from "pino";
 import { addressesOf, type Config } from "./config/config.js";
@@ -42,13 +41,6 @@ export interface App {
   close(): Promise<void>;
 }
 
-/**
- * V8 makes what has outlived collections before directly in its old space, where it stays until all of the heap is looked at, and with it
- * whatever it leads to. Under load what belongs to a request outlives a collection of the young space and ends a moment later, so that every
- * second request was kept for the whole heap's collection, which cost a sixth of a stream's processor time.
- */
-const YOUNG_STAYS_YOUNG = "--no-allocation-site-pretenuring";
-
 const OWN_PLACE = { host: "127.0.0.1", port: 0 };
 
 /**
@@ -56,7 +48,6 @@ const OWN_PLACE = { host: "127.0.0.1", port: 0 };
  * the port of the configuration is their primary's.
  */
 export async function createApp(config: Config, log: Logger, clock: Clock = systemClock, worker: WorkerLink | null = null): Promise<App> {
-  setFlagsFromString(YOUNG_STAYS_YOUNG);
   const { adopt, ...classes } = createMessageClasses();
   const http = createServer({
     ...classes,
