@@ -4,7 +4,7 @@ import { addEnvFile } from "./config/env-file.js";
 import { type ConfigRead, readConfig } from "./config/environment.js";
 import { type OpenedLog, openLog } from "./lib/log.js";
 import { StartError } from "./lib/start-error.js";
-import { holdYoungGeneration } from "./lib/young-generation.js";
+import { startThriftily } from "./lib/thrifty-start.js";
 
 async function main(): Promise<void> {
   addEnvFile(process.env, process.cwd());
@@ -36,7 +36,7 @@ async function runSeveral(config: Config, { log, write, flush, end }: OpenedLog)
 }
 
 async function runOne({ config, warnOfMisspelt }: ConfigRead, { log, flush, end }: OpenedLog): Promise<void> {
-  const letYoungGenerationGrow = holdYoungGeneration();
+  const serveAtSpeed = startThriftily();
   const { createApp } = await import("./app.js");
   const app = await createApp(config, log).finally(() => warnOfMisspelt(log));
   const stop = (signal: NodeJS.Signals) => {
@@ -58,7 +58,7 @@ async function runOne({ config, warnOfMisspelt }: ConfigRead, { log, flush, end 
   // Tried beside the first requests, so that what is logged at the start says what code agents are worth here.
   void app.services.sandboxRunner.findIsolation();
   flush();
-  letYoungGenerationGrow();
+  serveAtSpeed();
   greet(app.addresses.baseUrl, config.ownerApiKey === null ? app.newOwnerKey : null);
 }
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Logger, pino } from "pino";
 
 /** More than that is written at once: some thirty lines of the access log. */
-const LOG_WRITE_CHARS = 12 * 1_024;
+const LOG_WRITE_BYTES = 12 * 1_024;
 /** Somebody may be looking on. */
 const LOG_FLUSH_MS = 100;
 const LOG_END_MS = 1_000;
@@ -44,45 +44,10 @@ export interface OpenedLog {
  * reader who is slow holds up nobody. What is left when the process ends, however it ends but by SIGKILL, is written then.
  */
 export function openLog(level: string): OpenedLog {
-  // With a least length of nothing its flush would wait for nothing.
-  const output = pino.destination({ sync: false, minLength: 1 });
-  const lines = new GatheredLines(output);
+  const output = pino.destination({ sync: false, minLength: LOG_WRITE_BYTES, periodicFlush: LOG_FLUSH_MS });
   const end = async () => {
-    lines.pass();
     const written = new Promise<void>((resolve) => output.flush(() => resolve()));
     await Promise.race([written, sleep(LOG_END_MS, undefined, { ref: false })]);
   };
-  return { log: pino({ level }, lines), write: (text) => lines.write(text), flush: () => lines.flushSync(), end };
-}
-
-/** Lines that go on together. The output would gather them too, but measures for each line what it has of them, which costs more than the line. */
-class GatheredLines {
-  private text = "";
-
-  constructor(private readonly output: ReturnType<typeof pino.destination>) {
-    setInterval(() => this.pass(), LOG_FLUSH_MS).unref();
-    // Before the output's own listeners, which end it.
-    process.prependOnceListener("beforeExit", () => this.pass());
-    process.prependOnceListener("exit", () => {
-      if (this.text !== "") this.flushSync();
-    });
-  }
-
-  write(line: string): void {
-    this.text += line;
-    if (this.text.length >= LOG_WRITE_CHARS) this.pass();
-  }
-
-  pass(): void {
-    if (this.text === "") return;
-    const { text } = this;
-    this.text = "";
-    this.output.write(text);
-  }
-
-  /** Also called by the logger itself, after a line of the level fatal. */
-  flushSync(): void {
-    this.pass();
-    this.output.flushSync();
-  }
+  return { log: pino({ level }, output), write: (lines) => void output.write(lines), flush: () => output.flushSync(), end };
 }

@@ -20,7 +20,7 @@ import type { WorkerReply, WorkerRequest } from "./embedded-worker.js";
 import { syncToDisk } from "./sync-to-disk.js";
 
 /**
- * How much a WebAssembly function runs before V8 optimises it. At its default, a fiftieth of this, V8 spends the start on functions of
+ * How much a WebAssembly function runs before V8 optimises it. At its default, a thousandth of this, V8 spends the start on functions of
  * the embedded database and of Prisma's query compiler that run at no other time: a second of processor time for each, and 80 MB for
  * what it makes of them. What a load asks for again and again has run so much after some hundred statements.
  */

@@ -5,12 +5,12 @@ import { readConfig } from "../config/environment.js";
 import { systemClock } from "../lib/clock.js";
 import { openLog } from "../lib/log.js";
 import { StartError } from "../lib/start-error.js";
-import { holdYoungGeneration } from "../lib/young-generation.js";
+import { startThriftily } from "../lib/thrifty-start.js";
 import type { WorkerSeat } from "./messages.js";
 import { PrimaryLink } from "./primary-link.js";
 
 async function main(): Promise<void> {
-  const letYoungGenerationGrow = holdYoungGeneration();
+  const serveAtSpeed = startThriftily();
   const seat: WorkerSeat = JSON.parse(process.argv[2] ?? "");
   const { config, warnOfMisspelt } = readConfig();
   const { log, flush, end } = openLog(config.logLevel);
@@ -52,7 +52,7 @@ async function main(): Promise<void> {
   const { http, newOwnerKey, services } = app;
   void services.sandboxRunner.findIsolation();
   flush();
-  letYoungGenerationGrow();
+  serveAtSpeed();
   link.serve(config.ownerApiKey === null ? newOwnerKey : null, (socket: Socket) => void http.emit("connection", socket));
 }
 

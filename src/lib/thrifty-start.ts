@@ -1,4 +1,4 @@
-/** The part of V8's heap where objects are made, and where what belongs to a request should end. */
+/** What V8 is told of objects that are made, and of when to optimise: little while a process starts, what a load needs once it serves. */
 import { setFlagsFromString } from "node:v8";
 
 /**
@@ -10,9 +10,14 @@ import { setFlagsFromString } from "node:v8";
  * 2. What a start makes mostly stays, and V8 takes that for a reason to give new objects 32 MB, which an idle process never fills nor gives
  *    back. The young space keeps its first size until the process serves. From then on it grows at once: by doubling, V8 would take so long to make
  *    up for the start that a load of large answers costs it twice the processor time, most of it in collections that come too soon.
+ * 3. WebAssembly is optimised late from the moment on at which the database is opened (store/database.ts). What is first used by a load, such
+ *    as the parser of upstreams' answers, is optimised as soon as V8 would.
  */
-export function holdYoungGeneration(): () => void {
+export function startThriftily(): () => void {
   setFlagsFromString("--no-allocation-site-pretenuring");
   setFlagsFromString("--semi-space-growth-factor=1");
-  return () => setFlagsFromString("--semi-space-growth-factor=16");
+  return () => {
+    setFlagsFromString("--semi-space-growth-factor=16");
+    setFlagsFromString("--wasm-tiering-budget=1800000");
+  };
 }
