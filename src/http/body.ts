@@ -144,8 +144,7 @@ async function readWhole(
   });
   try {
     return await new Promise((resolve, reject) => {
-      let first: Buffer | undefined;
-      let chunks: Buffer[] | undefined;
+      const chunks: Buffer[] = [];
       let size = 0;
       let isWhole = false;
       giveUp = (error) => {
@@ -154,9 +153,7 @@ async function readWhole(
         reject(error);
       };
       const onData = (chunk: Buffer) => {
-        if (first === undefined) first = chunk;
-        else if (chunks === undefined) chunks = [first, chunk];
-        else chunks.push(chunk);
+        chunks.push(chunk);
         size += chunk.length;
         try {
           allowance.came(chunk.length);
@@ -167,7 +164,7 @@ async function readWhole(
       };
       const onEnd = () => {
         isWhole = true;
-        resolve(chunks === undefined && first !== undefined ? (first as Buffer<ArrayBuffer>) : Buffer.concat(chunks ?? [], size));
+        resolve(chunks.length === 1 && chunks[0] ? (chunks[0] as Buffer<ArrayBuffer>) : Buffer.concat(chunks, size));
       };
       // Every request closes in the end, nearly all of them after their bodies; one that breaks off closes too.
       const onClose = () => {

@@ -1,6 +1,5 @@
 /** POST /v1/chat/completions: OpenAI's wire format (docs/spec/chat.md#chat-completions). */
 import { chatCompletionInput } from "../../services/generation/chat/plan.js";
-import { parsedOften } from "../../services/requests/input.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { receiptHeaders } from "../headers.js";
@@ -11,7 +10,7 @@ export function addChatCompletionRoutes(route: Route, endpoint: Endpoint, { chat
   route("/v1/chat/completions", {
     POST: endpoint({
       isGeneration: true,
-      body: parsedOften(chatCompletionInput),
+      body: chatCompletionInput,
       handler: async (ctx, { body, exchange }) => {
         if (body.stream) return sendChatStream(exchange, ctx, chat.stream(ctx, body));
         const { bytes, receipt } = await chat.create(ctx, body);

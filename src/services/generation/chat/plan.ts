@@ -13,6 +13,7 @@ import { CHAT_MESSAGES_MAX, EXTEND_AT_PERCENT, TEMPERATURE_MAX, TEMPERATURE_MIN 
 import type { Model } from "../../catalog/model.js";
 import { holdFor, isFree } from "../../catalog/pricing.js";
 import type { OutputEstimate, OutputEstimates } from "../../credits/output-estimates.js";
+import { parsedOften } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
 import type { GenerationTask } from "../admission.js";
 
@@ -307,34 +308,36 @@ const responseFormat = z.discriminatedUnion("type", [
 const penalty = z.number().min(-2).max(2).nullish();
 const tokenCap = inUnit(z.int().min(1).max(USAGE_AMOUNT_MAX), "tokens").nullish();
 
-export const chatCompletionInput = z
-  .looseObject({
-    model: z.string().min(1).max(253).nullish(),
-    messages: z.array(message).min(1).max(CHAT_MESSAGES_MAX),
-    stream: z.boolean().nullish(),
-    stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
-    temperature: z.number().min(TEMPERATURE_MIN).max(TEMPERATURE_MAX).nullish(),
-    top_p: z.number().min(0).max(1).nullish(),
-    n: z.int().min(1).max(128).nullish(),
-    seed: z.int().min(-1).nullish(),
-    max_tokens: tokenCap,
-    max_completion_tokens: tokenCap,
-    presence_penalty: penalty,
-    frequency_penalty: penalty,
-    stop: z.union([z.string(), z.array(z.string())]).nullish(),
-    logprobs: z.boolean().nullish(),
-    top_logprobs: z.int().min(0).max(20).nullish(),
-    tools: z.array(z.looseObject({ type: z.string() })).nullish(),
-    tool_choice: z.union([z.string(), z.looseObject({})]).nullish(),
-    response_format: responseFormat.nullish(),
-    reasoning_effort: z.string().nullish(),
-    /** For the gateway alone: no upstream sees it. */
-    safe: safeInput,
-  })
-  .refine((input) => !input.max_tokens || !input.max_completion_tokens || input.max_tokens === input.max_completion_tokens, {
-    message: "differs from max_tokens: state one of the two",
-    path: ["max_completion_tokens"],
-  });
+export const chatCompletionInput = parsedOften(
+  z
+    .looseObject({
+      model: z.string().min(1).max(253).nullish(),
+      messages: z.array(message).min(1).max(CHAT_MESSAGES_MAX),
+      stream: z.boolean().nullish(),
+      stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+      temperature: z.number().min(TEMPERATURE_MIN).max(TEMPERATURE_MAX).nullish(),
+      top_p: z.number().min(0).max(1).nullish(),
+      n: z.int().min(1).max(128).nullish(),
+      seed: z.int().min(-1).nullish(),
+      max_tokens: tokenCap,
+      max_completion_tokens: tokenCap,
+      presence_penalty: penalty,
+      frequency_penalty: penalty,
+      stop: z.union([z.string(), z.array(z.string())]).nullish(),
+      logprobs: z.boolean().nullish(),
+      top_logprobs: z.int().min(0).max(20).nullish(),
+      tools: z.array(z.looseObject({ type: z.string() })).nullish(),
+      tool_choice: z.union([z.string(), z.looseObject({})]).nullish(),
+      response_format: responseFormat.nullish(),
+      reasoning_effort: z.string().nullish(),
+      /** For the gateway alone: no upstream sees it. */
+      safe: safeInput,
+    })
+    .refine((input) => !input.max_tokens || !input.max_completion_tokens || input.max_tokens === input.max_completion_tokens, {
+      message: "differs from max_tokens: state one of the two",
+      path: ["max_completion_tokens"],
+    }),
+);
 
 export type ChatCompletionInput = z.output<typeof chatCompletionInput>;
 
