@@ -6,6 +6,7 @@
  * Bytes are kept as Latin-1 strings here, one character for each, because V8 searches and compares strings faster than Node does buffers.
  */
 import { randomBytes } from "node:crypto";
+import { isRecord } from "./json.js";
 import type { RawLine } from "./sse.js";
 
 /** An event of a frame. */
@@ -137,8 +138,4 @@ function endOfString(text: string, from: number, end: number): number {
     else if (code < SPACE) return -1;
   }
   return -1;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -164,3 +164,8 @@ function paddingOf(text: Buffer): number {
   if (text.at(-1) !== PADDING) return 0;
   return text.at(-2) === PADDING ? 2 : 1;
 }
+
+/** An object that is not an array. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

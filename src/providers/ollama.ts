@@ -3,10 +3,11 @@
  * (`/v1/models`) from a server that has only that. Its models are called over OpenAI's format.
  */
 
+import { isRecord } from "../lib/json.js";
 import { withoutTrailing } from "../lib/urls.js";
 import { LOCAL_LIST_BYTES_MAX, LOCAL_MODELS_MAX, LOCAL_TIMEOUT_MS } from "../limits.js";
 import { createUpstreamPool, type UpstreamPool } from "./http.js";
-import { isRecord, parseObject } from "./openai/json.js";
+import { parseObject } from "./openai/json.js";
 import { ProviderError } from "./provider.js";
 
 export interface LocalModel {

@@ -1,8 +1,8 @@
 /** A chat-completions body as a call of the package. What cannot be expressed becomes a warning. */
 import type { LanguageModelV3CallOptions, LanguageModelV3FunctionTool, SharedV3ProviderOptions } from "@ai-sdk/provider";
 import type { ChatBody } from "../../lib/chat-format.js";
+import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
-import { isRecord } from "../openai/json.js";
 import { statedOptions } from "./client.js";
 import { toPrompt } from "./prompt.js";
 import type { Vendor } from "./vendor.js";

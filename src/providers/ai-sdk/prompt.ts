@@ -8,8 +8,8 @@ import type {
   SharedV3ProviderOptions,
 } from "@ai-sdk/provider";
 import type { ChatBody } from "../../lib/chat-format.js";
+import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
-import { isRecord } from "../openai/json.js";
 import { refuse } from "../provider.js";
 
 // Files in a chat: OpenAI's content parts as the package's file parts.

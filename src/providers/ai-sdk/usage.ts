@@ -1,6 +1,6 @@
 /** The package's report of tokens as the `usage` object of OpenAI's format, each token in one kind. */
 import type { LanguageModelV3Usage } from "@ai-sdk/provider";
-import { isRecord } from "../openai/json.js";
+import { isRecord } from "../../lib/json.js";
 import type { ChatTraits, UsageDetails } from "./vendor.js";
 
 const NO_DETAILS: UsageDetails = { extraInput: 0, inputAudio: 0, inputImage: 0, outputAudio: 0, outputImage: 0 };

@@ -4,8 +4,8 @@
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
-import { isRecord } from "../openai/json.js";
 import { ProviderError } from "../provider.js";
 import { readAnthropicUsage, readGoogleUsage } from "./usage.js";
 import type { Vendor, VendorOptions } from "./vendor.js";

@@ -1,9 +1,9 @@
 /** Chat over an upstream that speaks OpenAI's Responses format at an exact address: every body is rewritten both ways. */
 import type { ChatBody, ChatCompletion } from "../../lib/chat-format.js";
+import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import type { UpstreamResponse } from "../http.js";
 import { contentTypeOf, isEventStream, isJson, type OpenAiClient, refuse as refuseAnswer } from "../openai/client.js";
-import { isRecord } from "../openai/json.js";
 import { ChatEventStream, toChunks } from "../openai/stream.js";
 import { toUsage } from "../openai/usage.js";
 import {

@@ -4,9 +4,10 @@
  */
 
 import type { ChatCompletion } from "../../lib/chat-format.js";
+import { isRecord } from "../../lib/json.js";
 import type { SseEvent } from "../../lib/sse.js";
 import { type Secrets, toEmbeddedError } from "../openai/errors.js";
-import { isRecord, parseObject } from "../openai/json.js";
+import { parseObject } from "../openai/json.js";
 import { type StreamFormat, toChunk } from "../openai/stream.js";
 import { type ChatChunk, ProviderError } from "../provider.js";
 

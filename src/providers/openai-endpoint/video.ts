@@ -3,12 +3,11 @@
  * or holds it. Where OpenAI's `/videos` has a name for something it is used; the rest goes by the names of the gateway's own query.
  */
 import { closedTypeOf, type GeneratedType } from "../../lib/content-types.js";
-import { cutTexts, decodeBase64, isBase64 } from "../../lib/json.js";
+import { cutTexts, decodeBase64, isBase64, isRecord } from "../../lib/json.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { UpstreamResponse } from "../http.js";
 import type { InputFile, MediaFile, VideoAnswer, VideoCall, VideoProvider } from "../media.js";
 import { contentTypeOf, type FetchFile, isJson, type OpenAiClient } from "../openai/client.js";
-import { isRecord } from "../openai/json.js";
 import { ProviderError } from "../provider.js";
 
 const DATA_URL = /^data:([^;,]{1,100})[^,]{0,100};base64,/i;

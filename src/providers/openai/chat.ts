@@ -4,6 +4,7 @@
  */
 
 import type { ChatBody, ChatCompletion } from "../../lib/chat-format.js";
+import { isRecord } from "../../lib/json.js";
 import {
   boundedBody,
   type ChatAnswer,
@@ -14,7 +15,6 @@ import {
   ProviderError,
 } from "../provider.js";
 import { contentTypeOf, isEventStream, isJson, type OpenAiClient, type OpenAiQuirks, refuse } from "./client.js";
-import { isRecord } from "./json.js";
 import { areChoices, ChatChunkEvents, ChatEventStream, toChunks } from "./stream.js";
 import { toUsage } from "./usage.js";
 

@@ -2,11 +2,11 @@
  * Embeddings over OpenAI's wire format. The upstream is asked for the encoding that the caller wants, and its document goes on
  * as it came when it answered in that one; some upstreams know no base64 and answer numbers, which is as good.
  */
+import { isRecord } from "../../lib/json.js";
 import { EMBEDDING_ANSWER_BYTES_MAX } from "../../limits.js";
 import type { EmbeddingAnswer, EmbeddingCall, EmbeddingProvider, EmbeddingVector } from "../media.js";
 import { ProviderError } from "../provider.js";
 import type { OpenAiClient } from "./client.js";
-import { isRecord } from "./json.js";
 import { toUsage } from "./usage.js";
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;

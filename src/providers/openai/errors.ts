@@ -1,7 +1,7 @@
 /** What an upstream says when it refuses or fails, as a ProviderError: by status, in a 200, or in the middle of a stream. */
+import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import { ProviderError, type ProviderErrorOptions, toUpstreamCode } from "../provider.js";
-import { isRecord } from "./json.js";
 
 /** More than any honest message; what is longer is cut. */
 const MESSAGE_CHARS_MAX = 1_000;

@@ -5,7 +5,7 @@
  */
 
 import { pictureTypeOf } from "../../lib/content-types.js";
-import { cutTexts, decodeBase64, isBase64 } from "../../lib/json.js";
+import { cutTexts, decodeBase64, isBase64, isRecord } from "../../lib/json.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { giveBackMemory } from "../../lib/spare-memory.js";
 import type { UsageQuantities } from "../../lib/usage.js";
@@ -13,7 +13,6 @@ import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
 import { ProviderError } from "../provider.js";
 import type { FetchFile, OpenAiClient } from "./client.js";
-import { isRecord } from "./json.js";
 import { toUsage } from "./usage.js";
 
 type AnsweredImage = ImageAnswer["images"][number];

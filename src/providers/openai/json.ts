@@ -1,5 +1,5 @@
 /** JSON from an upstream. */
-import { jsonDepthExceeds } from "../../lib/json.js";
+import { isRecord, jsonDepthExceeds } from "../../lib/json.js";
 import { JSON_DEPTH_MAX } from "../../limits.js";
 
 /** A text shorter than this cannot nest too deep: each level takes a byte to open and one to close. */
@@ -17,9 +17,4 @@ export function parseObject(bytes: Buffer, text?: string): Readonly<Record<strin
   } catch {
     return null;
   }
-}
-
-/** An object that is not an array. */
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,9 +1,9 @@
 /** Moderation over OpenAI's wire format. */
+import { isRecord } from "../../lib/json.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { ModerationAnswer, ModerationCall, ModerationProvider, ModerationResult } from "../media.js";
 import { ProviderError } from "../provider.js";
 import type { OpenAiClient } from "./client.js";
-import { isRecord } from "./json.js";
 import { toUsage } from "./usage.js";
 
 const UNREADABLE = "The upstream's answer holds no moderation results that can be read.";

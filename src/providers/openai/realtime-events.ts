@@ -2,8 +2,8 @@
  * What the events of OpenAI's realtime format say of usage, in its general and its beta form. An event that reports usage is read
  * whatever it is called: formats grow, and what an upstream charges for must not pass unread. Everything else does.
  */
+import { isRecord } from "../../lib/json.js";
 import { USAGE_AMOUNT_MAX, type UsageQuantities } from "../../lib/usage.js";
-import { isRecord } from "./json.js";
 import { toUsage } from "./usage.js";
 
 export type RealtimeReading =

@@ -1,13 +1,14 @@
 /** The events of a streamed chat: its chunks as they are, then `[DONE]`. */
 import type { ChatChoice, ChatChunkChoice, ChatChunkObject, ChatCompletion, ChatDelta } from "../../lib/chat-format.js";
 import { ChunkFrame, type Framed, textOfFilling } from "../../lib/chunk-frame.js";
+import { isRecord } from "../../lib/json.js";
 import type { PulledIterator } from "../../lib/pull.js";
 import { createSseScanner, formatSseEvent, type RawLine, type SseEvent, SseEventTooLargeError } from "../../lib/sse.js";
 import { SSE_EVENT_BYTES_MAX } from "../../limits.js";
 import type { UpstreamResponse } from "../http.js";
 import { type ChatChunk, type ChatChunkBatch, ProviderError } from "../provider.js";
 import { type Secrets, toEmbeddedError } from "./errors.js";
-import { isRecord, parseObject } from "./json.js";
+import { parseObject } from "./json.js";
 import { toUsage } from "./usage.js";
 
 const DONE = "[DONE]";

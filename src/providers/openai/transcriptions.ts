@@ -1,10 +1,10 @@
 /** Transcription over OpenAI's wire format: the recording in a form to `/audio/transcriptions`, JSON back. */
+import { isRecord } from "../../lib/json.js";
 import { USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { SegmentDecoding, TranscriptionAnswer, TranscriptionCall, TranscriptionProvider, TranscriptSegment } from "../media.js";
 import { ProviderError } from "../provider.js";
 import type { OpenAiClient } from "./client.js";
-import { isRecord } from "./json.js";
 
 export class OpenAiTranscriptionProvider implements TranscriptionProvider {
   constructor(private readonly client: OpenAiClient) {}

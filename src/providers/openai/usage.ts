@@ -2,8 +2,8 @@
  * The `usage` object of OpenAI's formats as usage quantities: chat's names (`prompt_tokens`) and the newer ones
  * (`input_tokens`), with the details that OpenAI and others report.
  */
+import { isRecord } from "../../lib/json.js";
 import { type ReportedUsage, USAGE_AMOUNT_MAX } from "../../lib/usage.js";
-import { isRecord } from "./json.js";
 
 /**
  * Null when there is no report, or none that can be believed: an amount that is negative, fractional, not a number or beyond what

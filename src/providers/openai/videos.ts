@@ -6,6 +6,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { closedTypeOf } from "../../lib/content-types.js";
+import { isRecord } from "../../lib/json.js";
 import {
   UPSTREAM_BODY_BYTES_MAX,
   VIDEO_BYTES_MAX,
@@ -20,7 +21,7 @@ import type { MediaFile, VideoAnswer, VideoCall, VideoProvider } from "../media.
 import { ProviderError } from "../provider.js";
 import { contentTypeOf, type OpenAiClient } from "./client.js";
 import { toEmbeddedError } from "./errors.js";
-import { isRecord, parseObject } from "./json.js";
+import { parseObject } from "./json.js";
 
 /** Each wait is this much longer than the one before. */
 const POLL_BACKOFF = 1.5;

@@ -4,12 +4,12 @@
  * it came, and is transcribed, where that is set up, as how long it is. Usage is counted exactly, so that billing can be tried.
  */
 import { randomUUID } from "node:crypto";
+import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import { TextQueue } from "../../lib/text-queue.js";
 import { countTextTokens } from "../../lib/tokenizer.js";
 import { REALTIME_WAITING_BYTES_MAX } from "../../limits.js";
 import type { RealtimeCall, RealtimeConnection, RealtimeProvider } from "../media.js";
-import { isRecord } from "../openai/json.js";
 import { PCM_BYTES_PER_SECOND, parseRealtimeEvent } from "../openai/realtime-events.js";
 
 /** Words as tones: 16-bit samples at 24 kHz, a tenth of a second for each word. */

@@ -6,6 +6,7 @@
  * is spoken (`withAskedRates`).
  */
 import { type AppError, invalidInput, wrongField } from "../../errors.js";
+import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import { JSON_DEPTH_MAX } from "../../limits.js";
 import { HARMLESS_OPTIONS } from "./billed-options.js";
@@ -392,8 +393,4 @@ function quoted(value: unknown): string {
   if (typeof value === "object" || value === undefined) return "as it is stated";
   const text = JSON.stringify(value) ?? "";
   return text.length > QUOTED_CHARS_MAX ? `${text.slice(0, QUOTED_CHARS_MAX)}…` : text;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

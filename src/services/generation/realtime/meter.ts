@@ -3,9 +3,9 @@
  * no report follows. An answer reads all that was said before it, so what it reads is known before its upstream begins.
  */
 import { RecentIds } from "../../../lib/bounded.js";
+import { isRecord } from "../../../lib/json.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";
-import { isRecord } from "../../../providers/openai/json.js";
 import { base64Bytes, PCM_BYTES_PER_SECOND, type RealtimeReading, type RealtimeUsage } from "../../../providers/openai/realtime-events.js";
 import type { Metered } from "../run.js";
 import { writtenTexts } from "./safety.js";

@@ -6,8 +6,8 @@
  */
 import { invalidInput, wrongField } from "../../../errors.js";
 import { sayChoices } from "../../../lib/issue-words.js";
+import { isRecord } from "../../../lib/json.js";
 import { ownValue } from "../../../lib/own-values.js";
-import { isRecord } from "../../../providers/openai/json.js";
 import { BILLED_FIELDS, canonicalName } from "../../catalog/billed-fields.js";
 import type { Model } from "../../catalog/model.js";
 import { inCallersWords, type Served } from "../failures.js";
