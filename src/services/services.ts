@@ -7,6 +7,7 @@ import { RateLimits } from "./access/rate-limits.js";
 import { AccountAdministration } from "./accounts/account-administration.js";
 import { Accounts } from "./accounts/accounts.js";
 import { LiveAccount } from "./accounts/live.js";
+import { LiveApiKeys } from "./accounts/live-api-keys.js";
 import { Profiles, UserInfo } from "./accounts/profiles.js";
 import { RefusedSettlements } from "./accounts/refused-settlements.js";
 import { AgentRuns } from "./agents/agent-runs.js";
@@ -299,6 +300,7 @@ export function createServices(
     integrations,
     keyReveals: new KeyReveals(apiKeys, new SecretBox(deriveSecret("new keys")), clock),
     live: new LiveAccount(events, usage),
+    liveApiKeys: new LiveApiKeys(database, events, clock),
     liveModelHealth: new LiveModelHealth(events, communityModels, modelHealth),
     lowBalance,
     mcp: new McpGateway({

@@ -7,8 +7,8 @@ import type { Logger } from "pino";
 
 /** Every channel and what it carries. Payloads are JSON values, because they are sent to other processes. */
 export interface EventChannels {
-  /** A key was made, changed or revoked: caches drop it. */
-  "api-key-changed": { readonly apiKeyId: string };
+  /** A key was made (created), changed (updated) or revoked: caches drop it. */
+  "api-key-changed": { readonly accountId: string; readonly apiKeyId: string; readonly change: string };
   /** A session ended: caches drop it. */
   "session-changed": { readonly accountId: string; readonly sessionId: string };
   /** A usage row was written. */

@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parseGlobalId } from "../../src/graphql/global-ids.js";
 import {
+  type ApiKeyFilter,
   ChatReceiptDocument,
   CreateApiKeyDocument,
   type CreateApiKeyInput,
   CurrentApiKeyDocument,
   EveryPartOfMeDocument,
+  FilteredApiKeysDocument,
   GrantCreditsDocument,
   MeAndModelsDocument,
   MeDocument,
@@ -225,6 +228,34 @@ describe("key management", () => {
     );
 
     expect(answers.flatMap(codes)).toEqual(["NOT_FOUND", "NOT_FOUND"]);
+  });
+
+  it("lists the keys that apps act with, and those that apps show", async () => {
+    const shown = await createKey({ name: "shown by an app", type: "PUBLISHABLE" });
+    const granted = await Promise.all([createKey({ name: "a" }), createKey({ name: "b" })]);
+    const origins = ["redirect_flow", "device_flow"] as const;
+    for (const [index, { id }] of granted.entries()) {
+      const key = { id: parseGlobalId(id)?.id ?? "" };
+      await app.database.prisma.apiKey.update({ where: key, data: { origin: origins[index] ?? "created" } });
+    }
+    const list = async (filter: ApiKeyFilter) => ok(await execute(app, FilteredApiKeysDocument, { filter })).me.apiKeys;
+
+    const ofApps = await list({ origins: ["REDIRECT_FLOW", "DEVICE_FLOW"] });
+    expect(ofApps).toMatchObject({ totalCount: 2, nodes: [{ origin: expect.any(String) }, { type: "SECRET" }] });
+    expect((await list({ origins: ["DEVICE_FLOW"] }))?.nodes.map(({ origin }) => origin)).toEqual(["DEVICE_FLOW"]);
+    expect((await list({ types: ["PUBLISHABLE"], origins: ["CREATED"] }))?.nodes.map(({ restId }) => restId)).toContain(
+      parseGlobalId(shown.id)?.id,
+    );
+    expect((await list({ types: ["PUBLISHABLE"], origins: ["DEVICE_FLOW"] }))?.totalCount).toBe(0);
+  });
+
+  it.each([
+    [{ origins: [] }, "origins"],
+    [{ types: [] }, "types"],
+  ] as const)("refuses the filter %j", async (filter, param) => {
+    const answer = await execute(app, FilteredApiKeysDocument, { filter });
+
+    expect(answer.errors?.map(({ extensions }) => extensions)).toEqual([expect.objectContaining({ code: "BAD_REQUEST", param })]);
   });
 
   it("refuses the key that asks to be revoked itself", async () => {

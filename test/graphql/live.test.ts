@@ -1,13 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   type AccountPermission,
+  ApiKeyChangedDocument,
   BalanceChangedDocument,
   ChatReceiptDocument,
   CreateApiKeyDocument,
   MyBalanceDocument,
   RevokeApiKeyDocument,
+  UpdateApiKeyDocument,
   UsageRecordedDocument,
 } from "../operations/generated/graphql.js";
+import { createStranger } from "../rest/seed.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { codes, execute, ok, subscribeSse, subscribeWebSocket, TRANSPORTS } from "./client.js";
 
@@ -67,6 +70,64 @@ describe.each(TRANSPORTS)("live account data over %s", (_name, subscribe) => {
 
     expect(amount(after.available)).toBe(before - amount(receipts[0]?.cost));
     expect(after).toMatchObject({ isKeyBudget: false, tier: "0", crypto: "0" });
+    live.leave();
+  });
+
+  it("tells what becomes of the account's keys", async () => {
+    const live = subscribe(app, ApiKeyChangedDocument);
+    const next = live.next();
+    await repeatUntil(next, () => createKey());
+    expect(ok(await next).apiKeyChanged).toMatchObject({ kind: "CREATED", apiKey: { name: "k", revokedAt: null } });
+    const { id, restId } = (await createKey()).apiKey;
+    const told = async () => {
+      let change = ok(await live.next()).apiKeyChanged;
+      // Those that were made until the subscription had begun.
+      while (change.apiKeyId !== restId) change = ok(await live.next()).apiKeyChanged;
+      return change;
+    };
+    expect(await told()).toMatchObject({ kind: "CREATED", apiKey: { restId } });
+
+    await execute(app, UpdateApiKeyDocument, { input: { id, name: "renamed" } });
+    expect(await told()).toMatchObject({ kind: "UPDATED", apiKey: { restId, name: "renamed" } });
+    await execute(app, RevokeApiKeyDocument, { id });
+    expect(await told()).toMatchObject({ kind: "REVOKED", apiKey: { restId, revokedAt: expect.any(String) } });
+    live.leave();
+  });
+
+  it("tells when a key reaches its end, and with it those that it has made", async () => {
+    const root = await createKey("KEYS");
+    const child = ok(await execute({ ...app, key: app.key }, CreateApiKeyDocument, { input: { name: "child" } })).createApiKey.apiKey;
+    const { apiKey } = app.database.prisma;
+    const parentId = root.apiKey.restId;
+    await apiKey.update({ where: { id: child.restId }, data: { parentId, ancestorIds: [parentId] } });
+    const live = subscribe(app, ApiKeyChangedDocument);
+    const next = live.next();
+    await repeatUntil(next, () => createKey());
+
+    await apiKey.update({ where: { id: parentId }, data: { expiresAt: new Date(Date.now() + 50) } });
+    await execute(app, UpdateApiKeyDocument, { input: { id: root.apiKey.id, name: "root" } });
+
+    const ended: string[] = [];
+    while (ended.length < 2) {
+      const { kind, apiKeyId } = ok(await live.next()).apiKeyChanged;
+      if (kind === "EXPIRED") ended.push(apiKeyId);
+    }
+    expect(ended).toEqual([parentId, child.restId]);
+    live.leave();
+  });
+
+  it("tells of keys whoever may manage them, and nobody else's keys", async () => {
+    const { key } = await createKey("USAGE", "BALANCE", "PROFILE");
+    expect((await subscribe({ ...app, key }, ApiKeyChangedDocument).rest()).flatMap(codes)).toEqual(["FORBIDDEN"]);
+    const stranger = await createStranger(app);
+    const live = subscribe({ ...app, key: stranger.key }, ApiKeyChangedDocument);
+    const next = live.next();
+    const made = await repeatUntil(next, async () => {
+      await createKey();
+      return ok(await execute({ ...app, key: stranger.key }, CreateApiKeyDocument, { input: { name: "mine" } })).createApiKey.apiKey;
+    });
+
+    expect(made.map(({ restId }) => restId)).toContain(ok(await next).apiKeyChanged.apiKeyId);
     live.leave();
   });
 

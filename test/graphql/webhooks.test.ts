@@ -179,7 +179,7 @@ describe("the low balance", () => {
     expect(ok(await execute(asPayer(), MyLowBalanceDocument)).me.lowBalance).toEqual(set);
     expect(ok(await setThreshold(null)).setLowBalanceThreshold.lowBalance).toEqual({ threshold: null, since: null });
     await databaseOf(app).prisma.apiKey.update({ where: { id: payer.apiKeyId }, data: { permissions: ["usage", "keys"] } });
-    app.infrastructure.events.publish("api-key-changed", { apiKeyId: payer.apiKeyId });
+    app.infrastructure.events.publish("api-key-changed", { ...payer, change: "updated" });
     expect(codes(await execute(asPayer(), MyLowBalanceDocument))).toEqual(["FORBIDDEN"]);
   });
 

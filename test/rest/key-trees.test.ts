@@ -16,6 +16,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 let app: TestApp;
 /** An account with 100 credits: asked by its person, who makes keys that descend from none. */
+let accountId: string;
 let person: Client["request"];
 
 beforeAll(async () => {
@@ -28,7 +29,8 @@ beforeAll(async () => {
     ],
   });
   app.upstream.replyAlways(json(chatCompletion({ usage: wireUsage(1, 1) })));
-  const { accountId, ...somebody } = await signUp(app);
+  const somebody = await signUp(app);
+  accountId = somebody.accountId;
   const { request } = createClient(app.baseUrl, null);
   person = (method, path, options = {}) => request(method, path, { ...options, headers: signedIn(somebody) });
   ok(await execute(app, GrantCreditsDocument, { input: { accountId, bucket: "PACK", credits: "100" } }));
@@ -187,7 +189,7 @@ describe("what a key states of another", () => {
     // No key makes one that holds `keys`; should there be one, it has no power over those above it.
     const child = await makeChild(root);
     await databaseOf(app).prisma.apiKey.update({ where: { id: child.id }, data: { permissions: ["keys"] } });
-    app.services.apiKeys.announceGranted(child.id);
+    app.services.apiKeys.announceGranted(accountId, child.id);
     const below = as(child.key);
     expectEnvelope(await below.request("PATCH", `/account/keys/${root.id}`, { body: { name: "mine" } }), 403, "FORBIDDEN");
     expectRefused(await below.request("DELETE", `/account/keys/${root.id}`), 400, "BAD_REQUEST", "id");
@@ -199,7 +201,7 @@ describe("what a key states of another", () => {
     for (let level = 2; level <= 8; level += 1) {
       last = await makeChild(last);
       await databaseOf(app).prisma.apiKey.update({ where: { id: last.id }, data: { permissions: ["keys"] } });
-      app.services.apiKeys.announceGranted(last.id);
+      app.services.apiKeys.announceGranted(accountId, last.id);
     }
 
     expectEnvelope(await as(last.key).post("/account/keys", { name: "ninth" }), 409, "CONFLICT");
@@ -228,7 +230,7 @@ describe("the end of a key", () => {
     expect((await as(child.key).get("/account/key")).status).toBe(200);
 
     await databaseOf(app).prisma.apiKey.update({ where: { id: root.id }, data: { expiresAt: new Date(Date.now() - 1) } });
-    app.services.apiKeys.announceGranted(child.id);
+    app.services.apiKeys.announceGranted(accountId, child.id);
 
     expectEnvelope(await as(child.key).get("/account/key"), 401, "UNAUTHORIZED");
   });

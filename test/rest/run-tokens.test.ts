@@ -127,7 +127,7 @@ describe("a run token", () => {
   it("ends with the key that it stands for", async () => {
     expect((await agent.get("/v1/models")).status).toBe(200);
 
-    await app.services.apiKeys.revokeGranted(payer.apiKeyId);
+    await app.services.apiKeys.revokeGranted(payer.accountId, payer.apiKeyId);
 
     expectEnvelope(await agent.get("/v1/models"), 401, "UNAUTHORIZED");
   });

@@ -168,9 +168,9 @@ describe("events in memory", () => {
     const events = createMemoryEvents(capture().log);
     const heard = record(events, "api-key-changed");
 
-    events.publish("api-key-changed", { apiKeyId: "k1" });
+    events.publish("api-key-changed", changed("k1"));
 
-    expect(heard).toEqual([{ apiKeyId: "k1" }]);
+    expect(heard).toEqual([changed("k1")]);
   });
 
   it("are not heard by a listener that has left", () => {
@@ -247,15 +247,15 @@ describe.each([
     const heardByA = record(a.events, "api-key-changed");
     const heardByB = record(b.events, "api-key-changed");
 
-    a.events.publish("api-key-changed", { apiKeyId: "from a" });
-    expect(heardByA).toEqual([{ apiKeyId: "from a" }]);
+    a.events.publish("api-key-changed", changed("from a"));
+    expect(heardByA).toEqual([changed("from a")]);
     await eventually(() => expect(heardByB).toHaveLength(1));
     // An echo of the first would be here before the answer to it.
-    b.events.publish("api-key-changed", { apiKeyId: "from b" });
-    await eventually(() => expect(heardByA).toContainEqual({ apiKeyId: "from b" }));
+    b.events.publish("api-key-changed", changed("from b"));
+    await eventually(() => expect(heardByA).toContainEqual(changed("from b")));
 
-    expect(heardByA).toEqual([{ apiKeyId: "from a" }, { apiKeyId: "from b" }]);
-    expect(heardByB).toEqual([{ apiKeyId: "from a" }, { apiKeyId: "from b" }]);
+    expect(heardByA).toEqual([changed("from a"), changed("from b")]);
+    expect(heardByB).toEqual([changed("from a"), changed("from b")]);
   });
 
   it.skipIf(!isInstalled)("all arrive, in order, when there are thousands", async () => {
@@ -315,8 +315,8 @@ describe.each([
     await a.cut();
     await eventually(() => expect(a.warnings()).toHaveLength(1));
 
-    a.events.publish("api-key-changed", { apiKeyId: "while away" });
-    expect(heardByA).toEqual([{ apiKeyId: "while away" }]);
+    a.events.publish("api-key-changed", changed("while away"));
+    expect(heardByA).toEqual([changed("while away")]);
     expect(gaps.count).toBe(0);
     // At once, and again as long as it lasts.
     expect(doubts.length).toBeGreaterThan(0);
@@ -324,12 +324,12 @@ describe.each([
     a.heal();
     await eventually(() => expect(heardByB).toHaveLength(1));
 
-    expect(heardByB).toEqual([{ apiKeyId: "while away" }]);
+    expect(heardByB).toEqual([changed("while away")]);
     expect(gaps.count).toBe(1);
     expect(a.warnings()).toHaveLength(1);
     // Whoever was told of the gap hears everything from then on.
-    b.events.publish("api-key-changed", { apiKeyId: "after" });
-    await eventually(() => expect(heardByA).toContainEqual({ apiKeyId: "after" }));
+    b.events.publish("api-key-changed", changed("after"));
+    await eventually(() => expect(heardByA).toContainEqual(changed("after")));
   });
 
   it.skipIf(!isInstalled)("for display are bounded while they cannot be sent, those for caches are all kept", async () => {
@@ -339,12 +339,12 @@ describe.each([
     await a.cut();
     await eventually(() => expect(a.warnings()).toHaveLength(1));
 
-    a.events.publish("api-key-changed", { apiKeyId: "first of all" });
+    a.events.publish("api-key-changed", changed("first of all"));
     for (let index = 0; index < 12_000; index += 1) a.events.publish("usage-recorded", { accountId: "a1", usageId: String(index) });
     a.heal();
     await eventually(() => expect(heardUsage.at(-1)?.usageId).toBe("11999"));
 
-    expect(heardKeys).toEqual([{ apiKeyId: "first of all" }]);
+    expect(heardKeys).toEqual([changed("first of all")]);
     expect(heardUsage.length).toBeLessThanOrEqual(10_000);
     expect(heardUsage.length).toBeGreaterThanOrEqual(9_000);
     expect(heardUsage[0]?.usageId).toBe(String(12_000 - heardUsage.length));
@@ -364,8 +364,8 @@ describe.each([
     await eventually(() => expect(gaps.count).toBe(1));
 
     const heard = record(b.events, "api-key-changed");
-    a.events.publish("api-key-changed", { apiKeyId: "k1" });
-    await eventually(() => expect(heard).toEqual([{ apiKeyId: "k1" }]));
+    a.events.publish("api-key-changed", changed("k1"));
+    await eventually(() => expect(heard).toEqual([changed("k1")]));
   });
 
   it.skipIf(!isInstalled)("for caches are told again when a connection has fallen silent under them", async () => {
@@ -373,11 +373,11 @@ describe.each([
     const heard = record(a.events, "api-key-changed");
     await b.silence();
 
-    b.events.publish("api-key-changed", { apiKeyId: "k1" });
+    b.events.publish("api-key-changed", changed("k1"));
     await eventually(() => expect(b.warnings()).not.toHaveLength(0));
     b.heal();
 
-    await eventually(() => expect(heard).toContainEqual({ apiKeyId: "k1" }));
+    await eventually(() => expect(heard).toContainEqual(changed("k1")));
   });
 });
 
@@ -450,3 +450,7 @@ describe("what is kept up to date by events that must arrive", () => {
     expect(forgetful).toEqual([]);
   });
 });
+
+function changed(apiKeyId: string) {
+  return { accountId: "of the key", apiKeyId, change: "updated" };
+}

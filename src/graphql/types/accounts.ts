@@ -5,7 +5,7 @@ import { builder } from "../builder.js";
 import { byId, Node, nodesReadBy } from "../nodes.js";
 import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { connectionSelectionOf, selectionOf } from "../selection.js";
-import { ApiKey } from "./api-keys.js";
+import { ApiKey, ApiKeyFilter } from "./api-keys.js";
 import { LowBalance } from "./low-balance.js";
 
 export const Balance = builder.objectRef<AccountBalance>("Balance").implement({
@@ -123,11 +123,12 @@ export const Account = builder.prismaObject("Account", {
       ),
       nullable: true,
       description: "Those that are not revoked, newest first. Needs a secret key with the permission KEYS.",
-      args: pageArgs,
+      args: { ...pageArgs, filter: t.arg({ type: ApiKeyFilter, description: "Which ones. All of them unless stated." }) },
       complexity: pageCost,
       resolve: async ({ id }, args, ctx, info) => {
-        ctx.services.accounts.assertOwn(ctx, id);
-        const page = await ctx.services.apiKeys.listSelected(ctx, toPageRequest(args, "apiKeys"), connectionSelectionOf(ctx, info));
+        const { accounts, apiKeys } = ctx.services;
+        accounts.assertOwn(ctx, id);
+        const page = await apiKeys.listSelected(ctx, toPageRequest(args, "apiKeys"), connectionSelectionOf(ctx, info), args.filter);
         return toConnection(page, "apiKeys", createdPosition);
       },
     }),

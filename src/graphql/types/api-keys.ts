@@ -41,6 +41,17 @@ const ApiKeyOrigin = builder.enumType("ApiKeyOrigin", {
   } as const,
 });
 
+export const ApiKeyFilter = builder.inputType("ApiKeyFilter", {
+  description: "Which keys: those that answer to all of it.",
+  fields: (t) => ({
+    origins: t.field({
+      type: [ApiKeyOrigin],
+      description: "Those that the account came by in one of these ways. REDIRECT_FLOW and DEVICE_FLOW: the keys that apps act with.",
+    }),
+    types: t.field({ type: [ApiKeyType], description: "Those of one of these types. PUBLISHABLE: the keys that apps show." }),
+  }),
+});
+
 type KeyInTree = KeyTerms & { readonly id: string; readonly ancestorIds: string[] };
 
 const worthOf = batchedBy<KeyInTree, ShownWorth>((ctx, keys) => ctx.services.apiKeys.worthsOf(ctx, keys));

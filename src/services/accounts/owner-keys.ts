@@ -50,7 +50,9 @@ export async function makeOwnerKey(settings: Settings, { revokesOthers, log }: O
       if (made.endedIds.length > 0) {
         // Gateways that run keep keys in mind.
         const events = await openEvents({ redisUrl: settings.redisUrl, database, log });
-        for (const apiKeyId of made.endedIds) events.publish("api-key-changed", { apiKeyId });
+        for (const apiKeyId of made.endedIds) {
+          events.publish("api-key-changed", { accountId: made.accountId, apiKeyId, change: "revoked" });
+        }
         await events.close();
       }
       return made;

@@ -29,6 +29,7 @@ export interface OwnerKey {
 }
 
 export interface MadeOwnerKey {
+  readonly accountId: string;
   /** The key's text, the one time that it can be shown. */
   readonly key: string;
   /** The owner's keys of every permission that were there before and had not ended, the newest first. */
@@ -95,7 +96,7 @@ export async function addOwnerKey(
       : [];
     const key = createApiKeyText("sk");
     await insertOwnerKey(transaction, accountId, key, new Uint8Array(hasher.hash(key)));
-    return { key, others, endedIds: ended.map(({ id }) => id) };
+    return { accountId, key, others, endedIds: ended.map(({ id }) => id) };
   });
 }
 

@@ -2,7 +2,7 @@
  * What may be said of a key, given the keys that it descends from and the one that says it (docs/spec/keys.md#key-tree). A limit that
  * is not stated, or stated as none, is that of the keys that it descends from.
  */
-import type { AccountPermission, Caller } from "../../context.js";
+import type { AccountPermission, ApiKeyType, Caller } from "../../context.js";
 import { AppError, invalidInput, permissionDenied } from "../../errors.js";
 import { isKeyCaller, lackOf } from "../access/permissions.js";
 import { type KeyRow, type KeyTerms, type KeyWorth, worthOf } from "./api-key-tree.js";
@@ -98,4 +98,17 @@ function refuseToKey(limit: Limit, why: string): AppError {
 
 function refuseToPerson(limit: Limit, why: string): AppError {
   return invalidInput(`The key that has made it ${why}.`, PARAMS[limit]);
+}
+
+/** `keys` is dropped unless a signed-in person asks, and a publishable key never holds it (docs/spec/keys.md#permissions). */
+export function grantablePermissions(asked: readonly AccountPermission[], caller: Caller): AccountPermission[] {
+  const granted = new Set(asked);
+  if (caller.kind !== "session") granted.delete("keys");
+  return [...granted];
+}
+
+/** Only an app key is asked for by apps. */
+export function registrableUrls(type: ApiKeyType, urls: readonly string[]): readonly string[] {
+  if (type === "publishable" || urls.length === 0) return urls;
+  throw invalidInput("Redirect URLs are registered with a publishable key, which is what apps show.", "redirectUrls");
 }

@@ -5,6 +5,8 @@
  * budgets are drawn on by `credit_flush`.
  */
 import type { AccountPermission } from "../../context.js";
+import { notFound } from "../../errors.js";
+import { isUuid } from "../../lib/ids.js";
 import type { DatabaseClient } from "../../store/database.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 
@@ -124,4 +126,17 @@ export async function lockAccount(writer: Pick<DatabaseClient, "$queryRaw">, acc
 /** What remains is budget - spent; holds that are open are settled in full, so it is never set below them. */
 export function setBudget(writer: Pick<DatabaseClient, "$queryRaw">, accountId: string, id: string, remaining: bigint | null) {
   return writer.$queryRaw`SELECT credit_set_budget(${accountId}::uuid, ${id}::uuid, ${remaining}::bigint)`;
+}
+
+/** A key and all that descend from it. */
+export function inTreeOf(id: string) {
+  return { OR: [{ id }, { ancestorIds: { has: id } }] };
+}
+
+/** NOT_FOUND for one that is revoked, too. */
+export async function findOwned(database: Pick<DatabaseClient, "apiKey">, accountId: string, id: string): Promise<ApiKeyModel> {
+  if (!isUuid(id)) throw notFound("API key");
+  const row = await database.apiKey.findUnique({ where: { id, accountId, revokedAt: null } });
+  if (!row) throw notFound("API key");
+  return row;
 }

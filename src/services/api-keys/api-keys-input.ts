@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { inUnit } from "../../lib/issue-words.js";
 import { API_KEY_ALLOWED_MODELS_MAX, API_KEY_EXPIRES_IN_SECONDS_MAX, API_KEY_NAME_CHARS_MAX } from "../../limits.js";
+import { ApiKeyOrigin, ApiKeyType } from "../../store/generated/prisma/enums.js";
 import { creditsAmount } from "../credits/credits-amount.js";
 import { storableText } from "../requests/input.js";
 import { checkboxes, creditsText, dayCount } from "./grant-terms.js";
@@ -34,6 +35,13 @@ export type CreateApiKeyInput = z.output<typeof createApiKeyInput>;
 
 export const updateApiKeyInput = z.strictObject(editableFields).partial();
 export type UpdateApiKeyInput = z.output<typeof updateApiKeyInput>;
+
+/** Which keys of an account: those that answer to all of it. What is left out lets everything pass. */
+export const apiKeyFilter = z.strictObject({
+  origins: z.array(z.enum(ApiKeyOrigin)).min(1).max(Object.keys(ApiKeyOrigin).length).nullish(),
+  types: z.array(z.enum(ApiKeyType)).min(1).max(Object.keys(ApiKeyType).length).nullish(),
+});
+export type ApiKeyFilter = z.input<typeof apiKeyFilter>;
 
 const SECONDS_PER_DAY = 24 * 60 * 60;
 const empty = z.literal("").transform(() => undefined);

@@ -1,6 +1,6 @@
 /** API keys: created, listed, changed and revoked by their account (docs/spec/keys.md). */
 
-import type { AccountPermission, Caller, KeyCaller, RequestContext } from "../../context.js";
+import type { Caller, KeyCaller, RequestContext } from "../../context.js";
 import { conflict, credentialRefused, invalidInput, notFound } from "../../errors.js";
 import { createApiKeyText, startOfApiKey } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
@@ -15,12 +15,22 @@ import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, isKeyManager, requireAccount, requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Leases } from "../credits/leases.js";
+import { parseInput } from "../requests/input.js";
 import type { ApiKeyCache } from "./api-key-cache.js";
-import { assertMayChange, assertMayMake, assertMayRevoke, type KeyInTree } from "./api-key-limits.js";
+import {
+  assertMayChange,
+  assertMayMake,
+  assertMayRevoke,
+  grantablePermissions,
+  type KeyInTree,
+  registrableUrls,
+} from "./api-key-limits.js";
 import { type ApiKeyRow, ApiKeyRows, showsUse } from "./api-key-rows.js";
 import {
   allowedByAll,
   ancestorsOf,
+  findOwned,
+  inTreeOf,
   KEY_ROW,
   type KeyRow,
   type KeyTerms,
@@ -29,7 +39,7 @@ import {
   setBudget,
   worthOf,
 } from "./api-key-tree.js";
-import type { CreateApiKeyInput, UpdateApiKeyInput } from "./api-keys-input.js";
+import { type ApiKeyFilter, apiKeyFilter, type CreateApiKeyInput, type UpdateApiKeyInput } from "./api-keys-input.js";
 import type { GrantTerms } from "./grant-terms.js";
 import { describeRevocation } from "./key-refusals.js";
 
@@ -81,6 +91,9 @@ export interface ShownWorth extends Omit<KeyWorth, "modelLists"> {
   readonly isValid: boolean;
 }
 
+/** As events tell it. Nobody announces that a key has reached its end: see LiveApiKeys. */
+export type AnnouncedChange = "created" | "updated" | "revoked";
+
 const SECONDS_PER_DAY = 24 * 60 * 60;
 
 export class ApiKeys {
@@ -117,13 +130,25 @@ export class ApiKeys {
     ctx: RequestContext,
     page: PageRequest,
     select: Readonly<Record<Column, true>>,
+    filter?: ApiKeyFilter | null,
   ): Promise<Page<SelectedApiKey & Pick<ApiKeyModel, Column>>>;
-  async listSelected(ctx: RequestContext, page: PageRequest, select: Prisma.ApiKeySelect): Promise<Page<SelectedApiKey>>;
-  async listSelected(ctx: RequestContext, page: PageRequest, select: Prisma.ApiKeySelect): Promise<Page<SelectedApiKey>> {
+  async listSelected(
+    ctx: RequestContext,
+    page: PageRequest,
+    select: Prisma.ApiKeySelect,
+    filter?: ApiKeyFilter | null,
+  ): Promise<Page<SelectedApiKey>>;
+  async listSelected(
+    ctx: RequestContext,
+    page: PageRequest,
+    select: Prisma.ApiKeySelect,
+    filter: ApiKeyFilter | null = null,
+  ): Promise<Page<SelectedApiKey>> {
     const { accountId } = requireKeyManager(ctx);
+    const { origins, types } = parseInput(apiKeyFilter, filter ?? {});
     const { apiKey } = this.database.prisma;
     const { where: older, ...query } = newestFirst(page);
-    const where = { accountId, revokedAt: null };
+    const where = { accountId, revokedAt: null, ...(origins && { origin: { in: origins } }), ...(types && { type: { in: types } }) };
     if (showsUse(select)) await this.leases.fold([accountId]);
     const rows = await apiKey.findMany({ where: { ...where, ...older }, select: { ...select, ...KEY_IDENTITY }, ...query });
     return toPage(rows, page, () => apiKey.count({ where, take: COUNT_TAKE }));
@@ -205,7 +230,7 @@ export class ApiKeys {
       const key = { accountId, name, type, permissions, allowedModels, creditBudget, expiresIn, redirectUrls, parent: maker?.key, text };
       return this.insert(key, transaction);
     });
-    this.announce([created.apiKey.id]);
+    this.announce("created", accountId, [created.apiKey.id]);
     return created;
   }
 
@@ -227,14 +252,14 @@ export class ApiKeys {
   }
 
   /** Tells whoever listens of a granted key, once the transaction that made it has been committed. */
-  announceGranted(apiKeyId: string): void {
-    this.announce([apiKeyId]);
+  announceGranted(accountId: string, apiKeyId: string): void {
+    this.announce("created", accountId, [apiKeyId]);
   }
 
   /** Takes back the key of a grant that turns out to be stolen. Not for faces. */
-  async revokeGranted(apiKeyId: string): Promise<void> {
+  async revokeGranted(accountId: string, apiKeyId: string): Promise<void> {
     const ended = await this.revokeTree(this.database.prisma, apiKeyId);
-    this.announce(ended.length === 0 ? [apiKeyId] : ended.map(({ id }) => id));
+    this.announce("revoked", accountId, ended.length === 0 ? [apiKeyId] : ended.map(({ id }) => id));
   }
 
   async update(ctx: RequestContext, id: string, input: UpdateApiKeyInput): Promise<ApiKeyRow> {
@@ -264,7 +289,7 @@ export class ApiKeys {
       const written = await transaction.apiKey.findUniqueOrThrow({ where: { id } });
       return { row: await this.rows.one(transaction, written), changed: tree.map((key) => key.id) };
     });
-    this.announce(changed);
+    this.announce("updated", caller.accountId, changed);
     return row;
   }
 
@@ -278,7 +303,11 @@ export class ApiKeys {
       assertMayRevoke(caller, own, id);
       return this.revokeTree(transaction, id);
     });
-    this.announce(ended.map((key) => key.id));
+    this.announce(
+      "revoked",
+      caller.accountId,
+      ended.map((key) => key.id),
+    );
     const row = ended.find((key) => key.id === id);
     if (!row) throw notFound("API key");
     return this.rows.one(this.database.prisma, row);
@@ -332,8 +361,8 @@ export class ApiKeys {
   }
 
   /** Each by itself, so that whoever keeps a key in mind need not know from which others it descends. */
-  private announce(apiKeyIds: readonly string[]): void {
-    for (const apiKeyId of apiKeyIds) this.events.publish("api-key-changed", { apiKeyId });
+  private announce(change: AnnouncedChange, accountId: string, apiKeyIds: readonly string[]): void {
+    for (const apiKeyId of apiKeyIds) this.events.publish("api-key-changed", { accountId, apiKeyId, change });
   }
 
   /** Throws BAD_REQUEST for a name that is no model. What a key's list already holds may stay when its model has gone. */
@@ -360,18 +389,6 @@ function newText({ type }: Pick<NewKey, "type">): string {
   return createApiKeyText(type === "secret" ? "sk" : "pk");
 }
 
-/** A key and all that descend from it. */
-function inTreeOf(id: string) {
-  return { OR: [{ id }, { ancestorIds: { has: id } }] };
-}
-
-async function findOwned(database: Pick<DatabaseClient, "apiKey">, accountId: string, id: string): Promise<ApiKeyModel> {
-  if (!isUuid(id)) throw notFound("API key");
-  const row = await database.apiKey.findUnique({ where: { id, accountId, revokedAt: null } });
-  if (!row) throw notFound("API key");
-  return row;
-}
-
 /** The calling key. Rejects with UNAUTHORIZED when it has ended since it was checked. */
 async function findMaker(database: Pick<DatabaseClient, "apiKey">, apiKeyId: string): Promise<KeyInTree> {
   const maker = await withAncestors(database, await database.apiKey.findUniqueOrThrow({ where: { id: apiKeyId } }));
@@ -381,17 +398,4 @@ async function findMaker(database: Pick<DatabaseClient, "apiKey">, apiKeyId: str
 
 async function withAncestors(database: Pick<DatabaseClient, "apiKey">, key: ApiKeyModel): Promise<KeyInTree> {
   return { key, ancestors: (await ancestorsOf(database, [key])).get(key.id) ?? [] };
-}
-
-/** `keys` is dropped unless a signed-in person asks, and a publishable key never holds it (docs/spec/keys.md#permissions). */
-function grantablePermissions(asked: readonly AccountPermission[], caller: Caller): AccountPermission[] {
-  const granted = new Set(asked);
-  if (caller.kind !== "session") granted.delete("keys");
-  return [...granted];
-}
-
-/** Only an app key is asked for by apps. */
-function registrableUrls(type: ApiKeyRow["type"], urls: readonly string[]): readonly string[] {
-  if (type === "publishable" || urls.length === 0) return urls;
-  throw invalidInput("Redirect URLs are registered with a publishable key, which is what apps show.", "redirectUrls");
 }

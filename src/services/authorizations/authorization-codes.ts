@@ -43,8 +43,8 @@ export interface IssuedToken {
 
 type CodeTransaction = Pick<DatabaseClient, "authorizationCode" | "$queryRaw"> & KeyWriter;
 type Outcome =
-  | { readonly kind: "issued"; readonly token: IssuedToken; readonly apiKeyId: string }
-  | { readonly kind: "refused"; readonly error: OAuthError; readonly stolenKeyId?: string | null };
+  | { readonly kind: "issued"; readonly token: IssuedToken; readonly accountId: string; readonly apiKeyId: string }
+  | { readonly kind: "refused"; readonly error: OAuthError; readonly stolen?: { readonly accountId: string; readonly apiKeyId: string } };
 
 export class AuthorizationCodes {
   constructor(
@@ -83,10 +83,10 @@ export class AuthorizationCodes {
     const { prisma } = this.database;
     const outcome = await prisma.$transaction((transaction) => this.decide(input, client, transaction)).catch(refuse);
     if (outcome.kind === "issued") {
-      this.apiKeys.announceGranted(outcome.apiKeyId);
+      this.apiKeys.announceGranted(outcome.accountId, outcome.apiKeyId);
       return outcome.token;
     }
-    if (outcome.stolenKeyId) await this.apiKeys.revokeGranted(outcome.stolenKeyId);
+    if (outcome.stolen) await this.apiKeys.revokeGranted(outcome.stolen.accountId, outcome.stolen.apiKeyId);
     throw outcome.error;
   }
 
@@ -97,8 +97,11 @@ export class AuthorizationCodes {
     await transaction.$queryRaw`SELECT 1 FROM authorization_code WHERE hash = ${hash} FOR UPDATE`;
     const row = await transaction.authorizationCode.findUnique({ where: { hash } });
     if (!row) return refused("The code is unknown.");
-    if (row.usedAt !== null)
-      return { ...refused("The code has been used. The key that it was exchanged for is revoked."), stolenKeyId: row.apiKeyId };
+    if (row.usedAt !== null) {
+      const { accountId, apiKeyId } = row;
+      const used = refused("The code has been used. The key that it was exchanged for is revoked.");
+      return apiKeyId === null ? used : { ...used, stolen: { accountId, apiKeyId } };
+    }
     if (row.expiresAt <= this.clock.now()) return refused("The code has expired.");
     if (row.failedAttempts >= AUTHORIZATION_CODE_ATTEMPTS_MAX) return refused("The code has been tried too often.");
     const objection = objectionTo(row, input, client);
@@ -113,6 +116,7 @@ export class AuthorizationCodes {
     await transaction.authorizationCode.update({ where: { hash }, data: { usedAt: this.clock.now(), apiKeyId: apiKey.id } });
     return {
       kind: "issued",
+      accountId,
       apiKeyId: apiKey.id,
       token: { accessToken: key, scope: terms.permissions, expiresIn: terms.expiresInDays * 24 * 3600 },
     };

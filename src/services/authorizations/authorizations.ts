@@ -176,7 +176,7 @@ export class Authorizations {
       return { request: toRequest({ ...row, decidedAt }, checked, balance), redirectTo };
     }
     const { decidedAt, result: minted } = await this.decide(id, (transaction) => apiKeys.mintGranted(grant, transaction));
-    apiKeys.announceGranted(minted.apiKey.id);
+    apiKeys.announceGranted(grant.accountId, minted.apiKey.id);
     const redirectTo = withFragment(redirect.text, toParameters({ api_key: minted.key, state }));
     return { request: toRequest({ ...row, decidedAt }, checked, balance), redirectTo };
   }

@@ -95,7 +95,7 @@ export class Redemption {
         const lifeMs = (apiKey.expiresAt?.getTime() ?? 0) - this.clock.now().getTime();
         return { kind: "token", accessToken: key, scope: terms.permissions, expiresIn: Math.max(1, Math.round(lifeMs / 1000)) };
       });
-      if (apiKeyId !== null) this.apiKeys.announceGranted(apiKeyId);
+      if (apiKeyId !== null) this.apiKeys.announceGranted(accountId, apiKeyId);
       return answer;
     } catch (error) {
       // The account has as many keys as it may have.

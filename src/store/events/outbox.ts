@@ -146,7 +146,8 @@ const EVENT_MESSAGE_BYTES_MAX = 7_999;
 
 /** Fields that are not listed are from a newer version and are left out. */
 const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]> } = {
-  "api-key-changed": z.object({ apiKeyId: z.string() }),
+  // Processes of earlier versions say no more than which key it is: caches drop it all the same.
+  "api-key-changed": z.object({ accountId: z.string().default(""), apiKeyId: z.string(), change: z.string().default("updated") }),
   "session-changed": z.object({ accountId: z.string(), sessionId: z.string() }),
   "usage-recorded": z.object({ accountId: z.string(), usageId: z.string() }),
   "balance-changed": z.object({ accountId: z.string() }),

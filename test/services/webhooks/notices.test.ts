@@ -192,11 +192,11 @@ describe("a key", () => {
     await createEndpoint(process, payer.accountId, receiver.url, EVENTS);
     const apiKeyId = await createKey(test.database.pool, payer.accountId, null);
 
-    process.events.publish("api-key-changed", { apiKeyId });
+    process.events.publish("api-key-changed", { accountId: payer.accountId, apiKeyId, change: "updated" });
     await process.settled();
     await test.database.prisma.apiKey.update({ where: { id: apiKeyId }, data: { revokedAt: new Date() } });
-    process.events.publish("api-key-changed", { apiKeyId });
-    process.events.publish("api-key-changed", { apiKeyId });
+    process.events.publish("api-key-changed", { accountId: payer.accountId, apiKeyId, change: "updated" });
+    process.events.publish("api-key-changed", { accountId: payer.accountId, apiKeyId, change: "updated" });
     await process.settled();
 
     expect([await queuedKeys("api_key.created"), await queuedKeys("api_key.revoked")]).toEqual([[apiKeyId], [apiKeyId]]);
@@ -225,7 +225,7 @@ describe("a key", () => {
     await createEndpoint(process, payer.accountId, receiver.url, EVENTS);
     await test.database.prisma.apiKey.update({ where: { id: apiKeyId }, data: { revokedAt: new Date() } });
 
-    process.events.publish("api-key-changed", { apiKeyId });
+    process.events.publish("api-key-changed", { accountId: payer.accountId, apiKeyId, change: "updated" });
     await process.settled();
 
     expect([await queuedKeys("api_key.created"), await queuedKeys("api_key.revoked")]).toEqual([[], [apiKeyId]]);
