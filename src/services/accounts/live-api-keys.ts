@@ -7,7 +7,7 @@ import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { requireKeyManager } from "../access/permissions.js";
-import type { AnnouncedChange } from "../api-keys/api-keys.js";
+import type { AnnouncedChange } from "../api-keys/api-key-rows.js";
 import { mapEvents, queueOf } from "./live.js";
 
 export interface ApiKeyChange {

@@ -28,6 +28,9 @@ export interface ApiKeyRow {
   readonly redirectUrls: readonly string[];
 }
 
+/** As events tell it. Nobody announces that a key has reached its end: see LiveApiKeys. */
+export type AnnouncedChange = "created" | "updated" | "revoked";
+
 export class ApiKeyRows {
   constructor(private readonly catalog: Pick<Catalog, "idOf">) {}
 

@@ -25,7 +25,7 @@ import {
   type KeyInTree,
   registrableUrls,
 } from "./api-key-limits.js";
-import { type ApiKeyRow, ApiKeyRows, showsUse } from "./api-key-rows.js";
+import { type AnnouncedChange, type ApiKeyRow, ApiKeyRows, showsUse } from "./api-key-rows.js";
 import {
   allowedByAll,
   ancestorsOf,
@@ -90,9 +90,6 @@ export interface ShownWorth extends Omit<KeyWorth, "modelLists"> {
   readonly expiresIn: number | null;
   readonly isValid: boolean;
 }
-
-/** As events tell it. Nobody announces that a key has reached its end: see LiveApiKeys. */
-export type AnnouncedChange = "created" | "updated" | "revoked";
 
 const SECONDS_PER_DAY = 24 * 60 * 60;
 
