@@ -15,6 +15,7 @@ import "./types/community-model-mutations.js";
 import "./types/community-models.js";
 import "./types/device-authorizations.js";
 import "./types/embeddings.js";
+import "./types/gateway.js";
 import "./types/generations.js";
 import "./types/images.js";
 import "./types/integrations.js";

@@ -82,6 +82,7 @@ import type { LoopbackClient } from "./mcp/loopback-client.js";
 import { McpServers } from "./mcp/servers.js";
 import { ToolCalls } from "./mcp/tool-calls.js";
 import { createTools } from "./mcp/tools/tools.js";
+import { GatewayStatus } from "./metrics/gateway-status.js";
 import { MetricsReport } from "./metrics/metrics.js";
 import { BodyBudget } from "./requests/body-budget.js";
 import { PersistedDocuments } from "./requests/persisted-documents.js";
@@ -292,6 +293,10 @@ export function createServices(
     communityModelProbe: new CommunityModelProbe({ modelRepository, catalog, urls, outbound, counters }),
     developmentBroker,
     deviceAuthorizations,
+    gatewayStatus: new GatewayStatus({
+      ...{ platform: infrastructure, work: { running, jobRunner }, metrics, catalog, clock },
+      workers: settings.worker,
+    }),
     embeddings: new Embeddings(generations, upstreams),
     csrfTokens: new CsrfTokens(deriveSecret("form tokens"), clock),
     jobs,

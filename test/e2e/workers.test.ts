@@ -13,7 +13,7 @@ import { Client } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openSettlementSpool } from "../../src/store/settlement-spool.js";
 import { execute, ok, subscribeWebSocket } from "../graphql/client.js";
-import { RefusedSettlementsDocument, UsageRecordedDocument } from "../operations/generated/graphql.js";
+import { GatewayStatusDocument, RefusedSettlementsDocument, UsageRecordedDocument } from "../operations/generated/graphql.js";
 import { OWNER_KEY, testModels } from "../support/app.js";
 import { SERVER_PROGRAM } from "../support/compile.js";
 import { createEmptyDir } from "../support/database.js";
@@ -282,6 +282,13 @@ describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
     // Kept by one of them, and shown by each.
     const shown = await Promise.all(Array.from({ length: 2 * WORKERS }, refusedSettlements));
     for (const { count, settlements } of shown) expect([count, ...settlements.map((each) => each.generationId)]).toEqual([1, left.refused]);
+    // What each of them tells of itself is told by any of them, the settlements of all in one.
+    const { processes, settlements, models } = ok(
+      await execute({ baseUrl: gateway.baseUrl, key: OWNER_KEY }, GatewayStatusDocument),
+    ).gateway;
+    expect((processes ?? []).flatMap(({ worker }) => worker ?? []).sort()).toEqual([1, 2]);
+    expect(settlements.counts).toHaveLength(120);
+    expect(models).toContainEqual(expect.objectContaining({ modelId: "acme/chat", upstreamId: "acme" }));
     expect(await findUnbilled(pool, answered)).toEqual([]);
     const metrics = await scrape();
     expect(metrics.sum("sluice_workers_ready")).toBe(WORKERS);

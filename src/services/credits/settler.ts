@@ -23,6 +23,8 @@ import { RefusedSettlements } from "./refused-settlements.js";
 export interface FlushMeters {
   /** Every batch, when the database has answered or has not: how many operations, and how long it took. */
   flushed(operations: number, milliseconds: number): void;
+  /** A settlement that was committed for the first time. */
+  settled(): void;
   /** What of a delivered answer nobody can pay. */
   writtenOff(nanocredits: bigint): void;
 }
@@ -222,7 +224,10 @@ export class Settler {
   }
 
   private committed(operation: LedgerOperation, outcome: LedgerOutcome): void {
-    if (outcome.writtenOff > 0n && isSettlement(operation)) this.deps.meters?.writtenOff(outcome.writtenOff);
+    if (isSettlement(operation)) {
+      if (outcome.outcome === "ok") this.deps.meters?.settled();
+      if (outcome.writtenOff > 0n) this.deps.meters?.writtenOff(outcome.writtenOff);
+    }
     this.deps.onCommitted?.(operation, outcome);
   }
 

@@ -62,6 +62,11 @@ const REFUSED_CREDENTIAL =
   "The upstream refused the credential of the model, which is not your key: whoever runs the model has to put it right";
 const FALLBACK_STATUSES = new Set([401, 402, 403, 404, 408, 409, 429]);
 
+/** The upstream refuses what the caller has sent. */
+export function isCallersFault({ kind, status }: ProviderError): boolean {
+  return kind === "status" && CALLER_FAULTS.has(status ?? 500);
+}
+
 /**
  * A provider's trouble must never look like the caller's key: everything but the caller's fault is 502 or 504. `served` is whose upstream
  * it was. What happened is said where it is known, in the error's own message.

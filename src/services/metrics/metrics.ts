@@ -2,6 +2,8 @@
  * Metrics: how the gateway does, for Prometheus to scrape (docs/operating.md). Each application has its own, made by the composition;
  * services report through the narrow methods here, once for what is over, and are read at scrape time for what is under way.
  *
+ * Beside that it keeps what the last minutes were like, for operators to look at (recent-activity.ts).
+ *
  * Labels come out of closed lists of ours: patterns of routes, statuses, error codes, kinds of usage, and ids of the operator's models.
  * Whatever accounts have registered is counted together: a stranger must not be able to make series.
  */
@@ -15,8 +17,10 @@ import { ProviderError } from "../../providers/provider.js";
 import type { Access } from "../access/access.js";
 import { readBearer } from "../access/access.js";
 import type { Model } from "../catalog/model.js";
+import { isCallersFault } from "../generation/failures.js";
 import type { Receipt } from "../generation/receipt.js";
 import { Counter, type Description, type Distribution, Gauge, Histogram, type Instrument, type Reading, type Sum } from "./instruments.js";
+import { RecentErrors, RecentModelCalls, SettlementSeries } from "./recent-activity.js";
 import { type FamilyOfProcess, toText } from "./several-processes.js";
 
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
@@ -51,6 +55,9 @@ interface RequestSums {
 }
 
 export class Metrics {
+  readonly settlements = new SettlementSeries();
+  readonly errors = new RecentErrors();
+  readonly modelCalls = new RecentModelCalls();
   private readonly requests = new Counter({
     name: "sluice_http_requests_total",
     help: "Requests that are over, by the pattern of their route, their method and the status that they were answered with.",
@@ -142,11 +149,15 @@ export class Metrics {
   }
 
   /** Any request, once. */
-  requestOver({ startedAt, route, code }: RequestNote, { method, status }: RequestEnd): void {
+  requestOver(note: RequestNote, end: RequestEnd): void {
+    const { startedAt, route, code } = note;
+    const { method, status } = end;
     const sums = this.requestSums(route, method, status);
     sums.count.value += 1;
     sums.seconds.observe((performance.now() - startedAt) / 1000);
-    if (code !== null) this.refusals.at(code).value += 1;
+    if (code === null) return;
+    this.refusals.at(code).value += 1;
+    this.errors.note(note, end);
   }
 
   /** Most requests are like the one before. */
@@ -171,6 +182,7 @@ export class Metrics {
     for (const kind of USAGE_KINDS) if (receipt.usage[kind] > 0) this.addUsage(model, sums, kind, receipt.usage[kind]);
     this.ownSeconds.at().observe(receipt.gatewayMs / 1000);
     if (receipt.firstTokenMs !== null) this.firstTokenSeconds.at(model).observe(receipt.firstTokenMs / 1000);
+    this.modelCalls.answered(receipt.modelUsed);
   }
 
   /**
@@ -179,13 +191,23 @@ export class Metrics {
    */
   upstreamFailed(called: Pick<Model, "id" | "isCommunity">, error: unknown): void {
     const model = labelOf(called);
-    if (error instanceof AppError && error.code === "UPSTREAM_TIMEOUT") this.upstreamErrors.at(model, "timeout").value += 1;
+    if (error instanceof AppError && error.code === "UPSTREAM_TIMEOUT") {
+      this.upstreamErrors.at(model, "timeout").value += 1;
+      this.modelCalls.failed(called.id, "timeout");
+    }
     if (!(error instanceof ProviderError)) return;
-    this.upstreamErrors.at(model, reasonOf(error)).value += 1;
+    const reason = reasonOf(error);
+    this.upstreamErrors.at(model, reason).value += 1;
+    if (!isCallersFault(error)) this.modelCalls.failed(called.id, reason);
     const { kind, status } = error;
     if (kind === "status" && status !== undefined && CREDENTIAL_STATUSES.has(status)) {
       this.credentialRefusals.at(model, String(status)).value += 1;
     }
+  }
+
+  /** A settlement was committed. */
+  settled(): void {
+    this.settlements.add();
   }
 
   /** The settler has committed a batch, or has found that it cannot. */

@@ -424,6 +424,10 @@ export const OPERATIONS: readonly Operation[] = [
       input: { accountId: NOBODY, isPublisher: true },
     },
   },
+  {
+    needs: "operator",
+    graphql: { field: "Query.gateway", document: "{ gateway { asOf holds { count } leases { count } processes { processId } } }" },
+  },
   { needs: "operator", graphql: { field: "Query.refusedSettlements", document: "{ refusedSettlements { count } }" } },
   {
     needs: "operator",

@@ -1,0 +1,230 @@
+/**
+ * How the gateway does now, for operators: its processes, what they have settled, called and failed at of late, and what is set aside or
+ * waits. Each process tells of itself from memory, when it is asked, and of several workers each is asked; what all processes share
+ * is read from the database.
+ */
+import type { RequestContext } from "../../context.js";
+import type { Clock } from "../../lib/clock.js";
+import { VERSION } from "../../lib/version.js";
+import { HEARTBEAT_DEAD_MS } from "../../limits.js";
+import type { Database } from "../../store/database.js";
+import { requireOperator } from "../access/permissions.js";
+import type { Catalog } from "../catalog/catalog.js";
+import type { Metrics } from "./metrics.js";
+import type { WatchedPlatform, WatchedWork } from "./platform-gauges.js";
+import {
+  addUpModelCalls,
+  addUpSettlements,
+  type ModelCalls,
+  RECENT_ERRORS_MAX,
+  type RecentError,
+  type SettlementCounts,
+} from "./recent-activity.js";
+
+/** Unspecified: processes, models and errors that are shown at once. */
+export const PROCESSES_SHOWN_MAX = 200;
+export const MODELS_SHOWN_MAX = 100;
+export const ERRORS_SHOWN_MAX = 2 * RECENT_ERRORS_MAX;
+
+/** The processes of a gateway that has several: see WorkerLink. */
+interface Workers {
+  readonly number: number;
+  answer(question: string, give: (body: unknown) => Promise<unknown>): void;
+  askAll(question: string, body: unknown, timeoutMs: number): Promise<readonly unknown[]>;
+}
+
+const QUESTION = "gateway status";
+/** One whose event loop is held up so long is shown without what it would tell. */
+const ANSWER_MS_MAX = 2_000;
+
+/** What is on the disk and in memory because the database did not take it. */
+export interface SpoolStatus {
+  /** Settlements and releases that wait for the database to come back. */
+  readonly waiting: number;
+  /** Settlements that the database refuses. */
+  readonly refused: number;
+  readonly waitingBytes: number;
+  readonly refusedBytes: number;
+}
+
+/** What a process tells of itself. */
+export interface ProcessStatus {
+  readonly processId: string;
+  /** From 1; null: it is the only one. */
+  readonly worker: number | null;
+  readonly startedAt: Date;
+  readonly version: string;
+  readonly residentBytes: number;
+  readonly generations: number;
+  readonly streams: number;
+  readonly jobs: number;
+  readonly isDatabaseAvailable: boolean;
+}
+
+interface ProcessReport {
+  readonly process: ProcessStatus;
+  readonly spool: SpoolStatus;
+  readonly settlements: SettlementCounts;
+  readonly errors: readonly RecentError[];
+  readonly models: readonly ModelCalls[];
+}
+
+/** A process that runs. */
+export interface GatewayProcess {
+  readonly processId: string;
+  readonly startedAt: Date;
+  /** Null: the database could not be asked. */
+  readonly heardAt: Date | null;
+  /** Null: it belongs to a gateway on another machine, or is too busy to tell. */
+  readonly status: ProcessStatus | null;
+}
+
+/** Credits that are set aside. */
+export interface SetAside {
+  readonly count: number;
+  readonly nanocredits: bigint;
+}
+
+export interface ShownModelCalls extends ModelCalls {
+  /** Null: an account has registered the model, or it has gone. */
+  readonly upstreamId: string | null;
+}
+
+export interface GatewayShown {
+  readonly asOf: Date;
+  readonly settlements: SettlementCounts;
+  readonly spool: SpoolStatus;
+  /** The newest first. */
+  readonly errors: readonly RecentError[];
+  /** Those that failed most first. */
+  readonly models: readonly ShownModelCalls[];
+  readonly reported: readonly ProcessStatus[];
+}
+
+export interface GatewayStatusDependencies {
+  readonly platform: WatchedPlatform & { readonly processId: string; readonly database: Database };
+  readonly work: Pick<WatchedWork, "running" | "jobRunner">;
+  readonly metrics: Pick<Metrics, "settlements" | "errors" | "modelCalls">;
+  readonly catalog: Pick<Catalog, "find">;
+  readonly clock: Clock;
+  /** Null for a gateway of one process. */
+  readonly workers: Workers | null;
+}
+
+export class GatewayStatus {
+  private readonly startedAt: Date;
+
+  constructor(private readonly deps: GatewayStatusDependencies) {
+    this.startedAt = deps.clock.now();
+    deps.workers?.answer(QUESTION, () => this.report());
+  }
+
+  /** Of the gateway that is asked, with all of its workers. */
+  async show(ctx: RequestContext): Promise<GatewayShown> {
+    requireOperator(ctx);
+    const { workers, clock, catalog } = this.deps;
+    const told = workers ? ((await workers.askAll(QUESTION, null, ANSWER_MS_MAX)) as ProcessReport[]) : [];
+    const reports = told.length === 0 ? [await this.report()] : told;
+    const models = addUpModelCalls(reports.map((report) => report.models))
+      .sort((one, other) => other.failed - one.failed || other.answered - one.answered)
+      .slice(0, MODELS_SHOWN_MAX)
+      .map((calls) => ({ ...calls, upstreamId: operatorsUpstream(catalog, calls.modelId) }));
+    return {
+      asOf: clock.now(),
+      settlements: addUpSettlements(reports.map((report) => report.settlements)),
+      spool: addUpSpools(reports.map((report) => report.spool)),
+      errors: reports
+        .flatMap((report) => report.errors)
+        .sort((one, other) => Number(other.at) - Number(one.at))
+        .slice(0, ERRORS_SHOWN_MAX),
+      models,
+      reported: reports.map((report) => report.process),
+    };
+  }
+
+  /** Of every gateway that has this database, the oldest first. `reported`: what those of this one have told. */
+  async processes(ctx: RequestContext, reported: readonly ProcessStatus[]): Promise<GatewayProcess[]> {
+    requireOperator(ctx);
+    const { platform } = this.deps;
+    const rows = platform.settler.isUnavailable ? [] : await this.liveProcesses();
+    const heard = new Map(rows.map((row) => [row.id, row]));
+    const untold = rows.filter(({ id }) => !reported.some(({ processId }) => processId === id));
+    return [
+      ...reported.map((status) => ({ ...status, heardAt: heard.get(status.processId)?.heartbeat_at ?? null, status })),
+      ...untold.map(({ id, started_at, heartbeat_at }) => ({ processId: id, startedAt: started_at, heardAt: heartbeat_at, status: null })),
+    ].sort((one, other) => Number(one.startedAt) - Number(other.startedAt));
+  }
+
+  /** Holds of every process, but for those that leases have granted: those are in the leases. */
+  async holds(ctx: RequestContext): Promise<SetAside> {
+    requireOperator(ctx);
+    return this.setAside(
+      await this.deps.platform.database.prisma.$queryRaw<SumRow[]>`
+        SELECT count(*)::integer AS count, coalesce(sum(tier_nanocredits + crypto_nanocredits + pack_nanocredits), 0)::text AS nanocredits
+        FROM hold`,
+    );
+  }
+
+  /** Leases of every process: what is left of them, and what was paid out of them and is not folded into its account yet. */
+  async leases(ctx: RequestContext): Promise<SetAside> {
+    requireOperator(ctx);
+    return this.setAside(
+      await this.deps.platform.database.prisma.$queryRaw<SumRow[]>`
+        SELECT count(*)::integer AS count, coalesce(sum(tier_nanocredits + crypto_nanocredits + pack_nanocredits
+          + tier_paid_nanocredits + crypto_paid_nanocredits + pack_paid_nanocredits), 0)::text AS nanocredits
+        FROM credit_lease`,
+    );
+  }
+
+  private setAside([row]: readonly SumRow[]): SetAside {
+    return { count: row?.count ?? 0, nanocredits: BigInt(row?.nanocredits ?? 0) };
+  }
+
+  private liveProcesses(): Promise<ProcessRow[]> {
+    return this.deps.platform.database.prisma.$queryRaw<ProcessRow[]>`
+      SELECT id, started_at, heartbeat_at FROM gateway_process
+      WHERE heartbeat_at > now() - make_interval(secs => ${HEARTBEAT_DEAD_MS / 1000})
+      ORDER BY started_at, id LIMIT ${PROCESSES_SHOWN_MAX}`;
+  }
+
+  private async report(): Promise<ProcessReport> {
+    const { platform, work, metrics, workers } = this.deps;
+    const { settler, spool, processId } = platform;
+    const { settlements: waitingBytes, refused: refusedBytes } = await spool.sizes();
+    return {
+      process: {
+        ...{ processId, worker: workers?.number ?? null, startedAt: this.startedAt, version: VERSION },
+        residentBytes: process.memoryUsage.rss(),
+        generations: work.running.count,
+        streams: work.running.streamCount,
+        jobs: work.jobRunner.ids.length,
+        isDatabaseAvailable: !settler.isUnavailable,
+      },
+      spool: { waiting: settler.deferredOperations, refused: settler.refused.count, waitingBytes, refusedBytes },
+      settlements: metrics.settlements.read(),
+      errors: metrics.errors.read(),
+      models: metrics.modelCalls.read(),
+    };
+  }
+}
+
+interface SumRow {
+  readonly count: number;
+  readonly nanocredits: string;
+}
+
+interface ProcessRow {
+  readonly id: string;
+  readonly started_at: Date;
+  readonly heartbeat_at: Date;
+}
+
+function addUpSpools(each: readonly SpoolStatus[]): SpoolStatus {
+  const sumOf = (field: keyof SpoolStatus) => each.reduce((sum, one) => sum + one[field], 0);
+  return { waiting: sumOf("waiting"), refused: sumOf("refused"), waitingBytes: sumOf("waitingBytes"), refusedBytes: sumOf("refusedBytes") };
+}
+
+function operatorsUpstream(catalog: Pick<Catalog, "find">, modelId: string): string | null {
+  const model = catalog.find(modelId);
+  return model && !model.isCommunity ? model.upstreamId : null;
+}

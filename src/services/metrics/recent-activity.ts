@@ -1,0 +1,211 @@
+/**
+ * What this process has done of late, for operators to look at: settlements by the second, calls of models, errors. It is kept in memory
+ * alone, in room that is laid out once or bounded, and costs a generation a few additions.
+ *
+ * Nothing of it may be a secret or a prompt: an error is told by its code, and found in the log by the id of its request.
+ */
+import type { RequestEnd, RequestNote } from "../../lib/request-note.js";
+
+const SECOND_MS = 1_000;
+
+/** How many settlements were committed in each second. */
+export interface SettlementCounts {
+  /** The last second that is over, as seconds since 1970. */
+  readonly until: number;
+  /** Of each second up to it, the oldest first. */
+  readonly counts: readonly number[];
+}
+
+/** Unspecified: seconds that are told. */
+export const SETTLEMENT_SECONDS = 120;
+
+export class SettlementSeries {
+  /** One more than is told: the second that is under way. */
+  private readonly counts = new Uint32Array(SETTLEMENT_SECONDS + 1);
+  private second: number;
+
+  /** `time`: in milliseconds since 1970. */
+  constructor(private readonly time: () => number = Date.now) {
+    this.second = this.currentSecond();
+  }
+
+  add(): void {
+    const now = this.currentSecond();
+    if (now !== this.second) this.moveTo(now);
+    const place = now % this.counts.length;
+    this.counts[place] = (this.counts[place] ?? 0) + 1;
+  }
+
+  read(): SettlementCounts {
+    const now = this.currentSecond();
+    if (now !== this.second) this.moveTo(now);
+    const counts = Array.from({ length: SETTLEMENT_SECONDS }, (_, index) => this.counts[(now + 1 + index) % this.counts.length] ?? 0);
+    return { until: now - 1, counts };
+  }
+
+  /** A clock that was set back begins anew. */
+  private moveTo(now: number): void {
+    const passed = now - this.second;
+    if (passed < 0 || passed >= this.counts.length) this.counts.fill(0);
+    else for (let second = this.second + 1; second <= now; second += 1) this.counts[second % this.counts.length] = 0;
+    this.second = now;
+  }
+
+  private currentSecond(): number {
+    return Math.floor(this.time() / SECOND_MS);
+  }
+}
+
+/** In one: up to the last second that all of them have told. */
+export function addUpSettlements(each: readonly SettlementCounts[]): SettlementCounts {
+  const until = Math.min(...each.map((one) => one.until));
+  const counts = new Array<number>(SETTLEMENT_SECONDS).fill(0);
+  for (const one of each) {
+    const later = one.until - until;
+    for (let index = Math.max(0, later); index < SETTLEMENT_SECONDS; index += 1) {
+      counts[index] = (counts[index] ?? 0) + (one.counts[index - later] ?? 0);
+    }
+  }
+  return { until, counts };
+}
+
+/** An answer that failed by the gateway's doing, or that of those whom it asks. */
+export interface RecentError {
+  readonly at: Date;
+  readonly code: string;
+  readonly requestId: string | null;
+  readonly method: string;
+  /** The pattern of the path; null: none matched. */
+  readonly route: string | null;
+  readonly status: number;
+  /** The name of a GraphQL operation, or its kind. */
+  readonly operation: string | null;
+  /** The canonical id of the model that was asked for. */
+  readonly model: string | null;
+}
+
+/** Unspecified: of each of the two kinds, so that an upstream's outage leaves the gateway's own errors to be seen. */
+export const RECENT_ERRORS_MAX = 50;
+/** Callers name operations, and accounts models: with the request's id an error takes less than a kilobyte. */
+const TEXT_CHARS_MAX = 200;
+const OWN_ERROR = "INTERNAL_ERROR";
+const OTHERS_ERRORS: ReadonlySet<string> = new Set(["UPSTREAM_ERROR", "UPSTREAM_TIMEOUT", "SERVICE_UNAVAILABLE"]);
+
+export class RecentErrors {
+  private readonly own: RecentError[] = [];
+  private readonly others: RecentError[] = [];
+
+  /** Any request that was told an error. */
+  note({ code, requestId, route, operation, model }: RequestNote, { method, status }: RequestEnd): void {
+    if (code === null || (code !== OWN_ERROR && !OTHERS_ERRORS.has(code))) return;
+    const ring = code === OWN_ERROR ? this.own : this.others;
+    const shortened = { operation: operation?.slice(0, TEXT_CHARS_MAX) ?? null, model: model?.slice(0, TEXT_CHARS_MAX) ?? null };
+    ring.push({ at: new Date(), code, requestId, method, route, status, ...shortened });
+    if (ring.length > RECENT_ERRORS_MAX) ring.shift();
+  }
+
+  read(): RecentError[] {
+    return [...this.own, ...this.others];
+  }
+}
+
+/** How the calls of one model went. */
+export interface ModelCalls {
+  readonly modelId: string;
+  readonly answered: number;
+  readonly failed: number;
+  readonly lastFailure: { readonly at: Date; readonly reason: string } | null;
+}
+
+/** Unspecified: how far back calls are counted, and in which steps. */
+export const MODEL_CALLS_MINUTES = 60;
+const STEP_MS = 5 * 60_000;
+const STEPS = (MODEL_CALLS_MINUTES * 60_000) / STEP_MS;
+/** Accounts register models: of more than these the one that was first called is forgotten. */
+const MODELS_MAX = 1_000;
+
+class CallCounts {
+  readonly answered = new Uint32Array(STEPS);
+  readonly failed = new Uint32Array(STEPS);
+  lastFailure: ModelCalls["lastFailure"] = null;
+  private step = 0;
+
+  constructor(private readonly time: () => number) {}
+
+  /** Where in both lists is counted now. */
+  place(): number {
+    const now = Math.floor(this.time() / STEP_MS);
+    const passed = now - this.step;
+    if (passed !== 0) {
+      if (passed < 0 || passed >= STEPS) {
+        this.answered.fill(0);
+        this.failed.fill(0);
+      } else {
+        for (let step = this.step + 1; step <= now; step += 1) this.answered[step % STEPS] = this.failed[step % STEPS] = 0;
+      }
+      this.step = now;
+    }
+    return now % STEPS;
+  }
+}
+
+export class RecentModelCalls {
+  private readonly models = new Map<string, CallCounts>();
+
+  /** `time`: in milliseconds since 1970. */
+  constructor(private readonly time: () => number = Date.now) {}
+
+  answered(modelId: string): void {
+    const { answered, place } = this.countsAt(modelId);
+    answered[place] = (answered[place] ?? 0) + 1;
+  }
+
+  /** By no fault of the caller's. `reason`: out of a list of ours. */
+  failed(modelId: string, reason: string): void {
+    const { counts, failed, place } = this.countsAt(modelId);
+    failed[place] = (failed[place] ?? 0) + 1;
+    counts.lastFailure = { at: new Date(this.time()), reason };
+  }
+
+  /** Those that were called. */
+  read(): ModelCalls[] {
+    return [...this.models].flatMap(([modelId, counts]) => {
+      counts.place();
+      const [answered, failed] = [sum(counts.answered), sum(counts.failed)];
+      return answered + failed === 0 ? [] : [{ modelId, answered, failed, lastFailure: counts.lastFailure }];
+    });
+  }
+
+  private countsAt(modelId: string) {
+    let counts = this.models.get(modelId);
+    if (!counts) {
+      counts = new CallCounts(this.time);
+      this.models.set(modelId, counts);
+      if (this.models.size > MODELS_MAX) this.models.delete(this.models.keys().next().value ?? "");
+    }
+    return { counts, answered: counts.answered, failed: counts.failed, place: counts.place() };
+  }
+}
+
+function sum(counts: Uint32Array): number {
+  return counts.reduce((total, count) => total + count, 0);
+}
+
+/** In one. */
+export function addUpModelCalls(each: readonly (readonly ModelCalls[])[]): ModelCalls[] {
+  const models = new Map<string, ModelCalls>();
+  for (const calls of each.flat()) {
+    const before = models.get(calls.modelId);
+    if (!before) {
+      models.set(calls.modelId, calls);
+      continue;
+    }
+    const { modelId, answered, failed, lastFailure } = calls;
+    const isLater = lastFailure !== null && (before.lastFailure === null || lastFailure.at > before.lastFailure.at);
+    models.set(modelId, {
+      ...{ modelId, answered: before.answered + answered, failed: before.failed + failed },
+      lastFailure: isLater ? lastFailure : before.lastFailure,
+    });
+  }
+  return [...models.values()];
+}
