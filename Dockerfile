@@ -14,6 +14,9 @@ COPY prisma.config.ts tsconfig.json ./
 COPY prisma prisma
 COPY schema schema
 COPY scripts scripts
+COPY codegen.ts ./
+COPY test/operations test/operations
+COPY dashboard dashboard
 COPY src src
 RUN npm run build && mkdir /data && chown node:node /data
 

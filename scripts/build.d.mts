@@ -3,9 +3,10 @@ export const projectRoot: string;
 /** The outputs that there are. */
 export const CLIENT: "src/store/generated";
 export const EXPLORER: "src/graphql/explorer/generated";
+export const DASHBOARD: "dashboard/dist";
 export const SERVER: "dist";
 export const DOCUMENTS: "test/operations/generated";
-type Output = typeof CLIENT | typeof EXPLORER | typeof SERVER | typeof DOCUMENTS;
+type Output = typeof CLIENT | typeof EXPLORER | typeof DASHBOARD | typeof SERVER | typeof DOCUMENTS;
 
 export function build(options?: { readonly outputs?: readonly Output[]; readonly force?: boolean }): Promise<void>;
 

@@ -7,6 +7,7 @@ import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { compressAssets, digestsAlone } from "./dashboard-assets.mjs";
 import { bundleExplorer } from "./explorer-assets.mjs";
 import { LIGHTER_PACKAGES } from "./lighter-packages.mjs";
 
@@ -16,8 +17,12 @@ const path = (...parts) => join(projectRoot, ...parts);
 export const CLIENT = "src/store/generated";
 /** What browsers load of the explorer. */
 export const EXPLORER = "src/graphql/explorer/generated";
+/** What browsers load of the dashboard. */
+export const DASHBOARD = "dashboard/dist";
 export const SERVER = "dist";
+/** The types of the documents that the tests and the dashboard send; one of the two places. */
 export const DOCUMENTS = "test/operations/generated";
+export const DASHBOARD_DOCUMENTS = "dashboard/src/client/generated";
 
 /** Every step in order: what it reads, what it makes, and how. An output is whole when its `.fingerprint` is there. */
 const steps = [
@@ -39,9 +44,44 @@ const steps = [
     run: () => bundleExplorer(path("src/graphql/explorer"), path(EXPLORER)),
   },
   {
+    name: "the documents' types",
+    inputs: [
+      "codegen.ts",
+      "schema/schema.graphql",
+      { folder: "test/operations", ending: ".graphql" },
+      { folder: "dashboard/src", ending: ".graphql" },
+      "scripts/dashboard-assets.mjs",
+      "node_modules/@graphql-codegen/client-preset/package.json",
+    ],
+    output: DOCUMENTS,
+    run: async () => {
+      await runQuietly("node_modules/@graphql-codegen/cli/esm/bin.js", ["--config", "codegen.ts"]);
+      digestsAlone(path(DASHBOARD_DOCUMENTS, "graphql.ts"));
+    },
+  },
+  {
+    name: "the dashboard",
+    inputs: ["dashboard", "schema/schema.graphql", "codegen.ts", "scripts/dashboard-assets.mjs", "node_modules/.package-lock.json"],
+    output: DASHBOARD,
+    run: async () => {
+      rmSync(path(DASHBOARD), { recursive: true, force: true });
+      // Whatever the tests around it call themselves, browsers get React's own production build.
+      await runQuietly("node_modules/vite/bin/vite.js", ["build", "dashboard", "--logLevel", "warn"], { NODE_ENV: "production" });
+      await compressAssets(path(DASHBOARD, "assets"));
+    },
+  },
+  {
     name: "the server",
     // npm writes down here what is installed: packages are in the bundle.
-    inputs: ["src", "scripts/build.mjs", "scripts/explorer-assets.mjs", "scripts/lighter-packages.mjs", "node_modules/.package-lock.json"],
+    inputs: [
+      "src",
+      "dashboard",
+      "scripts/build.mjs",
+      "scripts/explorer-assets.mjs",
+      "scripts/dashboard-assets.mjs",
+      "scripts/lighter-packages.mjs",
+      "node_modules/.package-lock.json",
+    ],
     output: SERVER,
     run: async () => {
       rmSync(path("dist"), { recursive: true, force: true });
@@ -52,13 +92,8 @@ const steps = [
         takesPackages: true,
       });
       cpSync(path(EXPLORER), path("dist/explorer"), { recursive: true });
+      cpSync(path(DASHBOARD), path("dist/dashboard"), { recursive: true });
     },
-  },
-  {
-    name: "the documents' types",
-    inputs: ["codegen.ts", "schema/schema.graphql", "test/operations", "node_modules/@graphql-codegen/client-preset/package.json"],
-    output: DOCUMENTS,
-    run: () => runQuietly("node_modules/@graphql-codegen/cli/esm/bin.js", ["--config", "codegen.ts"]),
   },
 ];
 
@@ -66,7 +101,7 @@ const steps = [
  * Runs the steps whose inputs changed and whose outputs are wanted: those of the server, if not told otherwise.
  * @param {{ outputs?: readonly string[], force?: boolean }} options
  */
-export async function build({ outputs = [CLIENT, EXPLORER, SERVER], force = false } = {}) {
+export async function build({ outputs = [CLIENT, EXPLORER, DOCUMENTS, DASHBOARD, SERVER], force = false } = {}) {
   if (!existsSync(path("node_modules"))) {
     console.error("The packages are not installed. Run: npm ci");
     process.exit(1);
@@ -202,10 +237,11 @@ function fingerprintOf(inputs) {
 }
 
 function listFiles(input) {
+  if (typeof input === "object") return listFiles(input.folder).filter((file) => file.endsWith(input.ending));
   const folder = readdirIfFolder(input);
   if (!folder) return [input];
   return folder
-    .filter((entry) => entry.name !== "generated")
+    .filter((entry) => entry.name !== "generated" && entry.name !== "dist")
     .sort((a, b) => (a.name < b.name ? -1 : 1))
     .flatMap((entry) => (entry.isDirectory() ? listFiles(join(input, entry.name)) : [join(input, entry.name)]));
 }

@@ -7,7 +7,8 @@ import { build, CLIENT, DOCUMENTS, projectRoot } from "./build.mjs";
 const checks = [
   { name: "format and lint", command: ["node_modules/@biomejs/biome/bin/biome", "ci", "--error-on-warnings"] },
   { name: "types", command: ["node_modules/typescript/bin/tsc"] },
-  { name: "types of what runs in browsers", command: ["node_modules/typescript/bin/tsc", "-p", "src/graphql/explorer"] },
+  { name: "types of the explorer", command: ["node_modules/typescript/bin/tsc", "-p", "src/graphql/explorer"] },
+  { name: "types of the dashboard", command: ["node_modules/typescript/bin/tsc", "-p", "dashboard"] },
   { name: "printed contracts", command: ["scripts/print-schema.mjs", "--check"] },
   { name: "the schema's rules", command: ["node_modules/eslint/bin/eslint.js", "--quiet", "schema/schema.graphql"] },
   { name: "persisted documents", command: ["scripts/codegen.mjs", "--check"] },

@@ -1,13 +1,14 @@
 /**
- * The types of the documents in test/operations, and the manifest of trusted documents: schema/persisted.json, each document beside
+ * The types of the documents in test/operations and dashboard, and the manifest of trusted documents: schema/persisted.json, each document beside
  * the digest that names it. With `--check` it fails when the stored manifest is not what the documents say.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { build, DOCUMENTS, projectRoot } from "./build.mjs";
+import { build, DASHBOARD_DOCUMENTS, DOCUMENTS, projectRoot } from "./build.mjs";
 
 await build({ outputs: [DOCUMENTS] });
-const generated = JSON.parse(readFileSync(join(projectRoot, DOCUMENTS, "persisted-documents.json"), "utf8"));
+const manifestOf = (folder) => JSON.parse(readFileSync(join(projectRoot, folder, "persisted-documents.json"), "utf8"));
+const generated = { ...manifestOf(DOCUMENTS), ...manifestOf(DASHBOARD_DOCUMENTS) };
 // In the order of their text, which begins with kind and name: a change of one document moves no other.
 const sorted = Object.entries(generated).sort(([, one], [, other]) => (one < other ? -1 : 1));
 const manifest = `${JSON.stringify(Object.fromEntries(sorted), null, 2)}\n`;

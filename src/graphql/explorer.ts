@@ -7,37 +7,19 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
-import { brotliCompress, constants, gzip } from "node:zlib";
 import { type GraphQLSchema, introspectionFromSchema } from "graphql";
 import { notFound } from "../errors.js";
+import { type Asset, builtAsset, type Coding, sendAsset, sendHead } from "../http/built-assets.js";
 import type { Exchange } from "../http/exchange.js";
-import type { AnswerType } from "../lib/content-types.js";
+import { MARK_URL } from "../lib/design-tokens.js";
 
 /** Where the build has put its script and its style sheet. */
 const BUILT = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "./explorer/generated/" : "./explorer/", import.meta.url));
-const IMMUTABLE = "public, max-age=31536000, immutable";
-
-/** Of what is compressed by whoever asks first: at the best quality a tenth of the bytes less would take ten times as long. */
-const BROTLI = { [constants.BROTLI_PARAM_QUALITY]: 9 };
-
-/** The codings that are kept of each file, the smallest first, with the ending of their names. */
-const CODINGS = [
-  { name: "br", ending: ".br", compress: (bytes: Uint8Array) => promisify(brotliCompress)(bytes, { params: BROTLI }) },
-  { name: "gzip", ending: ".gz", compress: (bytes: Uint8Array) => promisify(gzip)(bytes) },
-] as const;
-type Coding = (typeof CODINGS)[number];
 
 /** What the build says of a file. */
 interface BuiltFile {
   readonly name: string;
   readonly integrity: string;
-}
-
-interface Asset {
-  readonly type: AnswerType;
-  /** Its bytes as they are sent; null: as they are. */
-  readonly read: (coding: Coding | null) => Promise<Uint8Array>;
 }
 
 interface Loaded {
@@ -90,8 +72,8 @@ export class Explorer {
   async #read(): Promise<Loaded> {
     const { script, style } = JSON.parse(await readFile(`${BUILT}manifest.json`, "utf8")) as Record<"script" | "style", BuiltFile>;
     const assets = new Map<string, Asset>([
-      [script.name, builtAsset(script, "text/javascript; charset=utf-8")],
-      [style.name, builtAsset(style, "text/css; charset=utf-8")],
+      [script.name, builtAsset(BUILT + script.name, "text/javascript; charset=utf-8")],
+      [style.name, builtAsset(BUILT + style.name, "text/css; charset=utf-8")],
     ]);
     let schemaUrl: string | null = null;
     if (this.options.schema) {
@@ -119,9 +101,6 @@ function policyOf(script: BuiltFile): string {
   ].join("; ");
 }
 
-const ICON =
-  "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='9' rx='3' fill='%230b5cad'/%3E%3Crect y='8' width='16' height='8' rx='3' fill='%23d3dae4'/%3E%3C/svg%3E";
-
 function layOut(script: BuiltFile, style: BuiltFile, assetsPath: string, schemaUrl: string | null): string {
   return `<!doctype html>
 <html lang="en">
@@ -130,7 +109,7 @@ function layOut(script: BuiltFile, style: BuiltFile, assetsPath: string, schemaU
 <meta name="viewport" content="width=device-width, initial-scale=1, interactive-widget=resizes-content">
 <meta name="color-scheme" content="light dark">
 <title>GraphiQL · Sluice</title>
-<link rel="icon" href="${ICON}">
+<link rel="icon" href="${MARK_URL}">
 <link rel="stylesheet" href="${assetsPath}${style.name}" integrity="${style.integrity}">
 <script type="module" src="${assetsPath}${script.name}" integrity="${script.integrity}"></script>${
     schemaUrl === null ? "" : `\n<link rel="preload" as="fetch" crossorigin href="${schemaUrl}">`
@@ -161,28 +140,6 @@ function sendPage(exchange: Exchange, { page, pageTag, policy }: Loaded): void {
   }
   exchange.setHeaders(headers);
   exchange.sendBytes(page, "text/html; charset=utf-8");
-}
-
-async function sendAsset(exchange: Exchange, name: string, { type, read }: Asset): Promise<void> {
-  const coding = CODINGS.find((known) => exchange.req.acceptsEncodings(known.name) === known.name) ?? null;
-  // A tag is of the bytes that are sent, and each coding has others.
-  const tag = `"${coding === null ? name : `${name}.${coding.name}`}"`;
-  const headers: OutgoingHttpHeaders = { "Cache-Control": IMMUTABLE, ETag: tag, Vary: "Accept-Encoding" };
-  if (exchange.isKept(tag)) return sendHead(exchange, 304, headers);
-  const bytes = await read(coding);
-  if (coding !== null) headers["Content-Encoding"] = coding.name;
-  exchange.setHeaders(headers);
-  if (exchange.req.method === "HEAD") sendHead(exchange, 200, { "Content-Type": type, "Content-Length": bytes.byteLength });
-  else exchange.sendBytes(bytes, type);
-}
-
-function sendHead(exchange: Exchange, status: number, headers: OutgoingHttpHeaders): void {
-  exchange.writeHead(status, headers);
-  exchange.res.end();
-}
-
-function builtAsset({ name }: BuiltFile, type: AnswerType): Asset {
-  return { type, read: (coding) => readFile(`${BUILT}${name}${coding === null ? "" : coding.ending}`) };
 }
 
 /** Compressed once for all: as an answer of the graph it would be a third of a megabyte for every visit. */

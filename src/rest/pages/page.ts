@@ -7,44 +7,42 @@ import type { OutgoingHttpHeaders } from "node:http";
 import { raw } from "hono/html";
 import { sendRefusal } from "../../http/errors.js";
 import type { Exchange } from "../../http/exchange.js";
+import { SYSTEM_TOKENS } from "../../lib/design-tokens.js";
 import { type Html, html } from "./html.js";
 
 /** The one style sheet of the pages, written into each: a page is one request, and its policy allows exactly this text. */
 const PAGE_STYLE = `
-:root { --ink: #16202c; --soft: #56657a; --paper: #f4f6f9; --card: #fff; --line: #d3dae4; --strong: #0b5cad; --on-strong: #fff; --bad: #b3261e; --note: #fff6dd; --focus: #0b5cad; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8edf4; --soft: #a3b1c4; --paper: #10161e; --card: #19212c; --line: #36424f; --strong: #6fb1f5; --on-strong: #0b1622; --bad: #ff9a92; --note: #33290f; --focus: #9cccff; }
-}
+${SYSTEM_TOKENS}
 * { box-sizing: border-box; }
 [hidden] { display: none !important; }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 var(--font); }
 header { max-width: 34rem; margin: 0 auto; padding: 1.25rem 1rem 0.5rem; font-weight: 650; }
 header a { display: inline-flex; align-items: center; gap: 0.5rem; color: inherit; text-decoration: none; }
 .mark { width: 1.1rem; height: 1.1rem; border-radius: 0.3rem; background: linear-gradient(180deg, var(--strong) 55%, var(--line) 55%); }
-main { max-width: 34rem; margin: 0 auto 2rem; padding: 1.25rem 1rem; background: var(--card); border: 1px solid var(--line); border-radius: 0.75rem; }
+main { max-width: 34rem; margin: 0 auto 2rem; padding: 1.25rem 1rem; background: var(--card); border: 1px solid var(--line); border-radius: var(--radius-card); }
 @media (min-width: 36rem) { main { padding: 1.75rem; } }
 @media (max-width: 35.9rem) { main { border-radius: 0; border-left: 0; border-right: 0; } }
 h1 { margin: 0 0 0.75rem; font-size: 1.4rem; line-height: 1.25; overflow-wrap: anywhere; }
 h2 { margin: 1.5rem 0 0.5rem; font-size: 1.05rem; }
 p { margin: 0 0 0.75rem; overflow-wrap: anywhere; }
 .soft, small { color: var(--soft); font-size: 0.9rem; }
-.error, .note { border-radius: 0.5rem; padding: 0.65rem 0.8rem; border: 1px solid var(--line); }
+.error, .note { border-radius: var(--radius); padding: 0.65rem 0.8rem; border: 1px solid var(--line); }
 .error { border-color: var(--bad); color: var(--bad); }
 .note { background: var(--note); }
 form { margin: 0; }
-fieldset { margin: 1rem 0; padding: 0.75rem 0.9rem 0.9rem; border: 1px solid var(--line); border-radius: 0.5rem; min-width: 0; }
+fieldset { margin: 1rem 0; padding: 0.75rem 0.9rem 0.9rem; border: 1px solid var(--line); border-radius: var(--radius); min-width: 0; }
 legend { padding: 0 0.35rem; font-weight: 600; }
 label { display: block; margin: 0.75rem 0 0.25rem; font-weight: 600; }
 label.choice { display: flex; gap: 0.6rem; align-items: flex-start; font-weight: 400; margin: 0.4rem 0; overflow-wrap: anywhere; min-width: 0; }
-input[type="text"], input[type="email"], input[type="password"], input[type="number"], select { width: 100%; min-height: 2.75rem; padding: 0.5rem 0.7rem; font: inherit; color: inherit; background: var(--paper); border: 1px solid var(--soft); border-radius: 0.5rem; }
+input[type="text"], input[type="email"], input[type="password"], input[type="number"], select { width: 100%; min-height: 2.75rem; padding: 0.5rem 0.7rem; font: inherit; color: inherit; background: var(--paper); border: 1px solid var(--soft); border-radius: var(--radius); }
 input[type="checkbox"], input[type="radio"] { width: 1.2rem; height: 1.2rem; margin: 0.15rem 0 0; flex: none; accent-color: var(--strong); }
-input.code { font: 600 1.5rem/1.2 ui-monospace, monospace; letter-spacing: 0.12em; text-align: center; text-transform: uppercase; }
+input.code { font: 600 1.5rem/1.2 var(--mono); letter-spacing: 0.12em; text-align: center; text-transform: uppercase; }
 input + small { display: block; margin-top: 0.35rem; }
-.code-shown { font: 600 1.6rem/1.2 ui-monospace, monospace; letter-spacing: 0.12em; text-align: center; padding: 0.6rem; border: 1px dashed var(--soft); border-radius: 0.5rem; }
+.code-shown { font: 600 1.6rem/1.2 var(--mono); letter-spacing: 0.12em; text-align: center; padding: 0.6rem; border: 1px dashed var(--soft); border-radius: var(--radius); }
 .buttons { display: flex; flex-wrap: wrap; gap: 0.75rem; margin-top: 1.25rem; }
 .buttons + p { margin-top: 1rem; }
 .buttons > * { flex: 1 1 9rem; }
-button, .button { min-height: 2.75rem; padding: 0.5rem 1rem; font: inherit; font-weight: 600; text-align: center; text-decoration: none; cursor: pointer; color: var(--ink); background: transparent; border: 1px solid var(--soft); border-radius: 0.5rem; display: inline-block; }
+button, .button { min-height: 2.75rem; padding: 0.5rem 1rem; font: inherit; font-weight: 600; text-align: center; text-decoration: none; cursor: pointer; color: var(--ink); background: transparent; border: 1px solid var(--soft); border-radius: var(--radius); display: inline-block; }
 button.primary, .button.primary { color: var(--on-strong); background: var(--strong); border-color: var(--strong); }
 button.small { min-height: 2.25rem; padding: 0.25rem 0.75rem; font-size: 0.9rem; font-weight: 500; }
 button.danger { color: var(--bad); border-color: var(--bad); }
@@ -56,7 +54,7 @@ dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
 ul { margin: 0 0 0.75rem; padding-left: 1.2rem; }
 li { margin: 0.2rem 0; overflow-wrap: anywhere; }
 pre code { font-size: inherit; }
-pre { margin: 0 0 0.75rem; padding: 0.65rem 0.8rem; background: var(--paper); border: 1px solid var(--line); border-radius: 0.5rem; font: 0.9rem/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; user-select: all; }
+pre { margin: 0 0 0.75rem; padding: 0.65rem 0.8rem; background: var(--paper); border: 1px solid var(--line); border-radius: var(--radius); font: 0.9rem/1.5 var(--mono); white-space: pre-wrap; overflow-wrap: anywhere; user-select: all; }
 .amount { font-size: 1.7rem; font-weight: 650; }
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .wide { overflow-x: auto; margin: 0 0 0.75rem; }
@@ -66,7 +64,7 @@ th { color: var(--soft); font-weight: 600; }
 @media (max-width: 35.9rem) { th, td { white-space: normal; overflow-wrap: break-word; padding-right: 0.5rem; } }
 .purpose { border-bottom: 1px solid var(--line); padding-bottom: 0.25rem; margin-bottom: 1rem; }
 summary { cursor: pointer; color: var(--strong); padding: 0.35rem 0; }
-code { font: 0.9em ui-monospace, monospace; }
+code { font: 0.9em var(--mono); }
 input[aria-invalid="true"] { border-color: var(--bad); border-width: 2px; }
 .error a { color: inherit; }
 .error > :last-child, .note > :last-child { margin-bottom: 0; }
@@ -95,7 +93,14 @@ export interface Redirect {
   readonly headers?: OutgoingHttpHeaders;
 }
 
-export type PageAnswer = Page | Redirect;
+/** A page that is laid out by somebody else. */
+export interface WholePage {
+  readonly document: Html;
+  /** Its Content-Security-Policy. */
+  readonly policy: string;
+}
+
+export type PageAnswer = Page | Redirect | WholePage;
 
 const STYLE_HASH = createHash("sha256").update(PAGE_STYLE).digest("base64");
 
@@ -117,14 +122,17 @@ export async function sendPageAnswer(exchange: Exchange, answer: PageAnswer): Pr
     sendRefusal(exchange, 303, headers, Buffer.alloc(0));
     return;
   }
-  const bytes = Buffer.from(String(await layOut(answer)));
-  const headers = {
-    ...PRIVATE_HEADERS,
-    "Content-Security-Policy": policyOf(answer.formTargets ?? []),
-    ...answer.headers,
-    "Content-Type": "text/html; charset=utf-8",
-  };
-  sendRefusal(exchange, answer.status ?? 200, headers, bytes);
+  const {
+    document,
+    policy,
+    status = 200,
+    headers,
+  }: WholePage & Pick<Page, "status" | "headers"> = "document" in answer
+    ? answer
+    : { ...answer, document: layOut(answer), policy: policyOf(answer.formTargets ?? []) };
+  const bytes = Buffer.from(String(await document));
+  const ownHeaders = { ...PRIVATE_HEADERS, "Content-Security-Policy": policy, ...headers, "Content-Type": "text/html; charset=utf-8" };
+  sendRefusal(exchange, status, ownHeaders, bytes);
 }
 
 function policyOf(formTargets: readonly string[]): string {

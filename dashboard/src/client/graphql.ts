@@ -1,0 +1,109 @@
+/** The one client of the graph: documents go by their digests, queries and mutations over HTTP, subscriptions over one WebSocket. */
+
+import { createClient as createSocket } from "graphql-ws";
+import {
+  type AnyVariables,
+  type CombinedError,
+  cacheExchange,
+  createClient,
+  fetchExchange,
+  makeOperation,
+  mapExchange,
+  type Operation,
+  subscriptionExchange,
+  type TypedDocumentNode,
+} from "urql";
+import { connectionChanged } from "./connection.js";
+import { noteSessionAlive, noteSessionEnded } from "./session.js";
+
+/** Where sessions count the graph is at the origin of the page. */
+const PATH = "/graphql";
+
+const socket = createSocket({
+  url: () => `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${PATH}`,
+  lazy: true,
+  // A gateway that restarts is away for seconds; a laptop that slept, for hours.
+  retryAttempts: Number.POSITIVE_INFINITY,
+  shouldRetry: () => true,
+  retryWait: async (tries) => {
+    const longest = Math.min(30_000, 500 * 2 ** tries);
+    await new Promise((resolve) => setTimeout(resolve, longest * (0.5 + Math.random() / 2)));
+  },
+  keepAlive: 20_000,
+  on: {
+    connected: () => connectionChanged("open"),
+    closed: (event) => {
+      connectionChanged("closed");
+      if ((event as CloseEvent).code === SESSION_OVER) noteSessionEnded();
+    },
+  },
+});
+/** As the gateway closes the socket of a session that is over (graphql-transport-ws: Forbidden). */
+const SESSION_OVER = 4403;
+
+/** The gateway knows the text of each document and is sent its digest alone. */
+const digestExchange = mapExchange({
+  onOperation: (operation) => {
+    const digest = digestOf(operation);
+    if (digest === null || operation.kind === "teardown") return operation;
+    const extensions = { ...operation.extensions, persistedQuery: { version: 1 as const, sha256Hash: digest } };
+    return makeOperation(
+      operation.kind,
+      { ...operation, variables: operation.variables ?? {}, query: WITHOUT_TEXT, extensions },
+      operation.context,
+    );
+  },
+});
+const WITHOUT_TEXT = { kind: "Document", definitions: [] } as unknown as TypedDocumentNode;
+
+function digestOf({ query }: Operation): string | null {
+  return "documentId" in query && typeof query.documentId === "string" ? query.documentId : null;
+}
+
+export const graph = createClient({
+  url: PATH,
+  preferGetMethod: false,
+  exchanges: [
+    cacheExchange,
+    mapExchange({
+      onResult: ({ error, operation }) => {
+        if (operation.kind === "teardown") return;
+        if (error && isSessionOver(error)) noteSessionEnded();
+        else if (!error?.networkError) {
+          noteSessionAlive();
+          connectionChanged("answered");
+        }
+        if (error?.networkError && operation.kind !== "subscription") connectionChanged("unreachable");
+      },
+    }),
+    digestExchange,
+    fetchExchange,
+    subscriptionExchange({
+      forwardSubscription: ({ variables, extensions }) => ({
+        subscribe: (sink) => ({
+          unsubscribe: socket.subscribe(
+            { query: "", ...(variables && { variables }), ...(extensions && { extensions }) },
+            {
+              next: (result) => sink.next(result as Parameters<typeof sink.next>[0]),
+              error: (error) => sink.error(error),
+              complete: () => sink.complete(),
+            },
+          ),
+        }),
+      }),
+    }),
+  ],
+});
+
+/** Starts a query before the page that shows it has come: the page finds its answer on the way. */
+export function prefetch<Data, Variables extends AnyVariables>(document: TypedDocumentNode<Data, Variables>, variables: Variables): null {
+  graph
+    .query(document, variables)
+    .toPromise()
+    .catch(() => {});
+  return null;
+}
+
+export function isSessionOver({ graphQLErrors }: CombinedError): boolean {
+  return graphQLErrors.some(({ extensions }) => extensions.code === "UNAUTHORIZED");
+}

@@ -1,0 +1,341 @@
+/** The forms that make and change a key, and the value of a new one, which is shown once. */
+import { Alert, Button, Checkbox, Group, Modal, NumberInput, Radio, Select, Stack, Tabs, Text, TextInput } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { useMutation, useQuery } from "urql";
+import {
+  type AccountPermission,
+  type ApiKeyType,
+  type KeyRowFragment,
+  KeysCreateDocument,
+  type KeysCreateMutation,
+  KeysModelsDocument,
+  KeysUpdateDocument,
+} from "../../client/generated/graphql.js";
+import { GATEWAY_URL } from "../../client/place.js";
+import { Copyable, Snippet } from "../../ui/copy.js";
+import { ModelsSelect } from "../../ui/model-select.js";
+import { useServerForm } from "../../ui/server-form.js";
+import { Failure } from "../../ui/states.js";
+
+const SECONDS_PER_DAY = 86_400;
+const EXPIRIES = [
+  { value: "", label: "never" },
+  { value: "1", label: "in a day" },
+  { value: "7", label: "in a week" },
+  { value: "30", label: "in 30 days" },
+  { value: "90", label: "in 90 days" },
+  { value: "365", label: "in a year" },
+];
+const PERMISSIONS: readonly { readonly value: AccountPermission; readonly label: string; readonly description: string }[] = [
+  { value: "PROFILE", label: "Profile", description: "See who the account is: name, e-mail address, tier." },
+  { value: "BALANCE", label: "Balance", description: "See what the account can spend." },
+  { value: "USAGE", label: "Usage", description: "See what the account has used, and its jobs." },
+  {
+    value: "KEYS",
+    label: "Keys",
+    description: "Manage the account: its keys, models, agents, webhooks. Whoever has such a key can make others.",
+  },
+];
+
+type Made = NonNullable<KeysCreateMutation["createApiKey"]>;
+
+function useModels() {
+  const [{ data }] = useQuery({ query: KeysModelsDocument });
+  return data?.models?.nodes ?? [];
+}
+
+export function NewKey({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) {
+  const [made, setMade] = useState<Made | null>(null);
+  const close = () => {
+    onClose();
+    setMade(null);
+  };
+  return (
+    <Modal
+      opened={isOpen}
+      onClose={close}
+      title={made ? "Your new key" : "Make a key"}
+      size="lg"
+      // What is typed, or shown this once, is not lost to a click beside it.
+      closeOnClickOutside={false}
+    >
+      {made ? <MadeKey made={made} onClose={close} /> : <NewKeyForm onMade={setMade} onClose={close} />}
+    </Modal>
+  );
+}
+
+function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void; readonly onClose: () => void }) {
+  const [, create] = useMutation(KeysCreateDocument);
+  const models = useModels();
+  const form = useServerForm(["name", "creditBudget", "expiresIn", "allowedModels", "accountPermissions", "type"]);
+  const [isBusy, setBusy] = useState(false);
+  const [name, setName] = useState("");
+  const [type, setType] = useState<ApiKeyType>("SECRET");
+  const [budget, setBudget] = useState<string | number>("");
+  const [expiry, setExpiry] = useState("");
+  const [isEveryModel, setEveryModel] = useState(true);
+  const [chosen, setChosen] = useState<string[]>([]);
+  const [permissions, setPermissions] = useState<string[]>([]);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    const answer = await create({
+      input: {
+        name,
+        type,
+        ...(budget !== "" && { creditBudget: String(budget) }),
+        ...(expiry !== "" && { expiresIn: Number(expiry) * SECONDS_PER_DAY }),
+        ...(!isEveryModel && { allowedModels: chosen }),
+        accountPermissions: PERMISSIONS.map(({ value }) => value).filter((value) => permissions.includes(value)),
+      },
+    });
+    setBusy(false);
+    if (form.accept(answer) && answer.data?.createApiKey) onMade(answer.data.createApiKey);
+  };
+  return (
+    <form onSubmit={submit} noValidate>
+      <Stack>
+        {form.rest && <Failure error={form.rest} />}
+        <TextInput
+          label="Name"
+          description="Tells it from your other keys, such as the name of the program."
+          value={name}
+          onChange={({ target }) => {
+            setName(target.value);
+            form.clear("name");
+          }}
+          error={form.errorOf("name")}
+          autoComplete="off"
+          required
+          data-autofocus
+        />
+        <Radio.Group label="Kind" value={type} onChange={(value) => setType(value as ApiKeyType)} error={form.errorOf("type")}>
+          <Stack gap={6} mt={4}>
+            <Radio value="SECRET" label="Secret: for programs on your own machines" />
+            <Radio value="PUBLISHABLE" label="Publishable: for browsers and apps; anyone who sees it can spend its budget" />
+          </Stack>
+        </Radio.Group>
+        <Group grow align="flex-start">
+          <NumberInput
+            label="Budget in credits"
+            description="Empty: as much as your balance has."
+            value={budget}
+            onChange={(value) => {
+              setBudget(value);
+              form.clear("creditBudget");
+            }}
+            error={form.errorOf("creditBudget")}
+            allowNegative={false}
+            decimalScale={9}
+            hideControls
+          />
+          <Select
+            label="Expires"
+            description="It stops working by itself."
+            data={EXPIRIES}
+            value={expiry}
+            onChange={(value) => setExpiry(value ?? "")}
+            allowDeselect={false}
+            error={form.errorOf("expiresIn")}
+          />
+        </Group>
+        <Radio.Group label="Models" value={isEveryModel ? "all" : "some"} onChange={(value) => setEveryModel(value === "all")}>
+          <Group mt={4}>
+            <Radio value="all" label="Every model" />
+            <Radio value="some" label="Only some" />
+          </Group>
+        </Radio.Group>
+        {!isEveryModel && (
+          <ModelsSelect
+            models={models}
+            value={chosen}
+            onChange={setChosen}
+            label="Which models"
+            placeholder={chosen.length === 0 ? "Search by name" : ""}
+            error={form.errorOf("allowedModels")}
+          />
+        )}
+        <Checkbox.Group
+          label="What it may do beside generating"
+          value={permissions}
+          onChange={setPermissions}
+          error={form.errorOf("accountPermissions")}
+        >
+          <Stack gap={6} mt={4}>
+            {PERMISSIONS.map(({ value, label, description }) => (
+              <Checkbox key={value} value={value} label={label} description={description} />
+            ))}
+          </Stack>
+        </Checkbox.Group>
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={isBusy}>
+            Make the key
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function MadeKey({ made: { apiKey, key }, onClose }: { readonly made: Made; readonly onClose: () => void }) {
+  const models = useModels();
+  const model =
+    models.find(({ restId, modality }) => modality === "TEXT" && (apiKey.allowedModels?.includes(restId) ?? true))?.restId ?? "MODEL";
+  return (
+    <Stack>
+      <Alert color="yellow" variant="light" title="Copy it now: it is shown this once" role="status">
+        The gateway keeps no copy that it could show again.
+      </Alert>
+      <div className="card" data-key-value>
+        <Copyable value={key} label="the key" />
+      </div>
+      <Text fw={600}>Try it</Text>
+      <Tabs defaultValue="curl">
+        <Tabs.List>
+          <Tabs.Tab value="curl">curl</Tabs.Tab>
+          <Tabs.Tab value="python">Python</Tabs.Tab>
+          <Tabs.Tab value="node">Node</Tabs.Tab>
+          <Tabs.Tab value="graphql">GraphQL</Tabs.Tab>
+        </Tabs.List>
+        {Object.entries(snippets(key, model)).map(([name, code]) => (
+          <Tabs.Panel key={name} value={name} pt="xs">
+            <Snippet code={code} label={`Example for ${name}`} />
+          </Tabs.Panel>
+        ))}
+      </Tabs>
+      <Group justify="flex-end">
+        <Button onClick={onClose}>I have copied it</Button>
+      </Group>
+    </Stack>
+  );
+}
+
+function snippets(key: string, model: string) {
+  return {
+    curl: `curl ${GATEWAY_URL}/v1/chat/completions \\
+  -H "Authorization: Bearer ${key}" \\
+  -H "Content-Type: application/json" \\
+  -d '{"model": "${model}", "messages": [{"role": "user", "content": "Hello"}]}'`,
+    python: `from openai import OpenAI
+
+client = OpenAI(base_url="${GATEWAY_URL}/v1", api_key="${key}")
+answer = client.chat.completions.create(
+    model="${model}",
+    messages=[{"role": "user", "content": "Hello"}],
+)
+print(answer.choices[0].message.content)`,
+    node: `import OpenAI from "openai";
+
+const client = new OpenAI({ baseURL: "${GATEWAY_URL}/v1", apiKey: "${key}" });
+const answer = await client.chat.completions.create({
+  model: "${model}",
+  messages: [{ role: "user", content: "Hello" }],
+});
+console.log(answer.choices[0].message.content);`,
+    graphql: `curl ${GATEWAY_URL}/graphql \\
+  -H "Authorization: Bearer ${key}" \\
+  -H "Content-Type: application/json" \\
+  -d '{"query": "{ me { balance { available } } }"}'`,
+  };
+}
+
+/** What is not touched is not sent: another tab may have changed it meanwhile. */
+export function EditKey({ apiKey, onClose }: { readonly apiKey: KeyRowFragment; readonly onClose: () => void }) {
+  const [, update] = useMutation(KeysUpdateDocument);
+  const models = useModels();
+  const form = useServerForm(["name", "creditBudget", "allowedModels", "expiresIn"]);
+  const [isBusy, setBusy] = useState(false);
+  const [name, setName] = useState<string>();
+  const [budget, setBudget] = useState<string | number>();
+  const [expiry, setExpiry] = useState<string>();
+  const [isEveryModel, setEveryModel] = useState<boolean>();
+  const [chosen, setChosen] = useState<string[]>();
+  const isEvery = isEveryModel ?? apiKey.allowedModels === null;
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    const answer = await update({
+      input: {
+        id: apiKey.id,
+        ...(name !== undefined && { name }),
+        ...(budget !== undefined && { creditBudget: budget === "" ? null : String(budget) }),
+        ...(expiry !== undefined && expiry !== "keep" && { expiresIn: expiry === "" ? null : Number(expiry) * SECONDS_PER_DAY }),
+        ...((isEveryModel !== undefined || chosen !== undefined) && {
+          allowedModels: isEvery ? null : (chosen ?? [...(apiKey.allowedModels ?? [])]),
+        }),
+      },
+    });
+    setBusy(false);
+    if (form.accept(answer)) onClose();
+  };
+  return (
+    <Modal opened onClose={onClose} title={`Edit ${apiKey.name}`} size="lg" closeOnClickOutside={false}>
+      <form onSubmit={submit} noValidate>
+        <Stack>
+          {form.rest && <Failure error={form.rest} />}
+          <TextInput
+            label="Name"
+            value={name ?? apiKey.name}
+            onChange={({ target }) => {
+              setName(target.value);
+              form.clear("name");
+            }}
+            error={form.errorOf("name")}
+            autoComplete="off"
+            data-autofocus
+          />
+          <Group grow align="flex-start">
+            <NumberInput
+              label="Credits left of its budget"
+              description="From now on. Empty: as much as your balance has."
+              value={budget ?? apiKey.creditBudget ?? ""}
+              onChange={(value) => {
+                setBudget(value);
+                form.clear("creditBudget");
+              }}
+              error={form.errorOf("creditBudget")}
+              allowNegative={false}
+              decimalScale={9}
+              hideControls
+            />
+            <Select
+              label="Expires"
+              description="Counted from now."
+              data={[{ value: "keep", label: "as it is" }, ...EXPIRIES]}
+              value={expiry ?? "keep"}
+              onChange={(value) => setExpiry(value ?? "keep")}
+              allowDeselect={false}
+              error={form.errorOf("expiresIn")}
+            />
+          </Group>
+          <Radio.Group label="Models" value={isEvery ? "all" : "some"} onChange={(value) => setEveryModel(value === "all")}>
+            <Group mt={4}>
+              <Radio value="all" label="Every model" />
+              <Radio value="some" label="Only some" />
+            </Group>
+          </Radio.Group>
+          {!isEvery && (
+            <ModelsSelect
+              models={models}
+              value={chosen ?? [...(apiKey.allowedModels ?? [])]}
+              onChange={setChosen}
+              label="Which models"
+              error={form.errorOf("allowedModels")}
+            />
+          )}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={isBusy}>
+              Save
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,332 @@
+import { Alert, Anchor, Badge, Button, Group, Progress, SimpleGrid, Stack, Table, Text } from "@mantine/core";
+import { useMemo, useState } from "react";
+import { Link, useParams, useSearchParams } from "react-router";
+import { useMutation, useQuery } from "urql";
+import {
+  type KeyRowFragment,
+  KeysListDocument,
+  KeysOneDocument,
+  type KeysOneQuery,
+  KeysRevokeDocument,
+} from "../../client/generated/graphql.js";
+import { prefetch } from "../../client/graphql.js";
+import { addressOf } from "../../shell/pages.js";
+import { Confirm } from "../../ui/confirm.js";
+import { Copyable } from "../../ui/copy.js";
+import { Credits, sumOfCredits, toNanocredits } from "../../ui/credits.js";
+import { Card, Page } from "../../ui/page.js";
+import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { When } from "../../ui/when.js";
+import { Wide } from "../../ui/wide.js";
+import { EditKey, NewKey } from "./key-form.js";
+
+const DAY_MS = 86_400_000;
+const DAYS_SHOWN = 30;
+
+/** The same all day, and so is the cached question. */
+function since(): string {
+  return new Date((Math.floor(Date.now() / DAY_MS) - DAYS_SHOWN) * DAY_MS).toISOString();
+}
+
+export function start({ params: { id } }: { readonly params: Readonly<Record<string, string | undefined>> }): void {
+  if (id === undefined) prefetch(KeysListDocument, {});
+  else prefetch(KeysOneDocument, { id, from: since() });
+}
+
+export function Component() {
+  const { id } = useParams();
+  return id === undefined ? <Keys /> : <OneKey id={id} />;
+}
+
+function Keys() {
+  const [after, setAfter] = useState<string | null>(null);
+  const [search, setSearch] = useSearchParams();
+  const [state, askAgain] = useQuery({ query: KeysListDocument, variables: after === null ? {} : { after } });
+  const isCreating = search.has("new");
+  return (
+    <Page
+      title="Keys"
+      description="A program shows a key to spend your credits. Give each program one of its own, with no more than it needs."
+      actions={<Button onClick={() => setSearch({ new: "" })}>Make a key</Button>}
+    >
+      <NewKey isOpen={isCreating} onClose={() => setSearch({}, { replace: true })} />
+      <Card>
+        <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={5} height={36} />}>
+          {({ me }) => {
+            const { nodes = [], pageInfo } = me?.apiKeys ?? {};
+            return nodes.length === 0 ? (
+              <Empty title="You have no keys yet" action={<Button onClick={() => setSearch({ new: "" })}>Make a key</Button>}>
+                A program needs one to spend your credits.
+              </Empty>
+            ) : (
+              <>
+                <KeyTable keys={nodes} />
+                <Group justify="flex-end" mt="sm">
+                  {after !== null && (
+                    <Button variant="default" size="xs" onClick={() => setAfter(null)}>
+                      Newest
+                    </Button>
+                  )}
+                  {pageInfo?.hasNextPage && (
+                    <Button variant="default" size="xs" onClick={() => setAfter(pageInfo.endCursor ?? null)}>
+                      Older keys
+                    </Button>
+                  )}
+                </Group>
+              </>
+            );
+          }}
+        </QueryView>
+      </Card>
+    </Page>
+  );
+}
+
+function KeyTable({ keys }: { readonly keys: readonly KeyRowFragment[] }) {
+  return (
+    <Wide label="Your keys">
+      <Table highlightOnHover verticalSpacing="xs">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Name</Table.Th>
+            <Table.Th>Begins with</Table.Th>
+            <Table.Th>Budget</Table.Th>
+            <Table.Th>Last used</Table.Th>
+            <Table.Th>Expires</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {keys.map((key) => (
+            <Table.Tr key={key.id}>
+              <Table.Td>
+                <Anchor component={Link} to={encodeURIComponent(key.id)} className="any-wrap" fw={600}>
+                  <bdi>{key.name}</bdi>
+                </Anchor>
+                <Kind apiKey={key} />
+              </Table.Td>
+              <Table.Td className="mono">{key.start}…</Table.Td>
+              <Table.Td miw={150}>
+                <Budget apiKey={key} />
+              </Table.Td>
+              <Table.Td style={{ whiteSpace: "nowrap" }}>
+                <When value={key.lastUsedAt} />
+              </Table.Td>
+              <Table.Td style={{ whiteSpace: "nowrap" }}>
+                <When value={key.expiresAt} />
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Wide>
+  );
+}
+
+function Kind({ apiKey: { type, origin, parentId, isValid, app } }: { readonly apiKey: KeyRowFragment }) {
+  const words = [
+    ...(type === "PUBLISHABLE" ? ["publishable"] : []),
+    ...(origin === "CREATED" ? [] : [`granted to ${app?.name ?? "an app"}`]),
+    ...(parentId === null ? [] : ["made by another key"]),
+  ];
+  return (
+    <Group gap={6}>
+      {words.length > 0 && (
+        <Text size="xs" c="dimmed">
+          {words.join(", ")}
+        </Text>
+      )}
+      {!isValid && (
+        <Badge size="xs" color="red" variant="light">
+          not valid
+        </Badge>
+      )}
+    </Group>
+  );
+}
+
+/** What is left of a budget, as a bar of what it was. */
+function Budget({ apiKey: { creditBudget, spent, name } }: { readonly apiKey: KeyRowFragment }) {
+  if (creditBudget === null) return <Text c="dimmed">no limit but the balance</Text>;
+  const whole = toNanocredits(sumOfCredits([creditBudget, spent]));
+  const percent = whole <= 0n ? 0 : Number((toNanocredits(creditBudget) * 100n) / whole);
+  return (
+    <Stack gap={4}>
+      <Text size="sm">
+        <Credits value={creditBudget} /> left, <Credits value={spent} /> spent
+      </Text>
+      <Progress
+        value={percent}
+        color={percent < 10 ? "orange" : "blue"}
+        size="sm"
+        aria-label={`${percent}% of the budget of ${name} is left`}
+      />
+    </Stack>
+  );
+}
+
+function OneKey({ id }: { readonly id: string }) {
+  const [state, askAgain] = useQuery({ query: KeysOneDocument, variables: useMemo(() => ({ id, from: since() }), [id]) });
+  const above = [{ label: "Keys", to: addressOf("keys") }];
+  return (
+    <QueryView
+      state={state}
+      retry={() => askAgain({ requestPolicy: "network-only" })}
+      loading={
+        <Page title="Key" above={above}>
+          <Loading rows={4} height={60} />
+        </Page>
+      }
+    >
+      {({ node }) =>
+        node?.__typename === "ApiKey" ? (
+          <KeyDetails apiKey={node} above={above} />
+        ) : (
+          <Page title="There is no such key" above={above}>
+            <Empty title="It may have been revoked long ago, or belong to another account.">
+              <Anchor component={Link} to={addressOf("keys")}>
+                All keys
+              </Anchor>
+            </Empty>
+          </Page>
+        )
+      }
+    </QueryView>
+  );
+}
+
+type Shown = Extract<NonNullable<KeysOneQuery["node"]>, { readonly __typename: "ApiKey" }>;
+
+function KeyDetails({ apiKey, above }: { readonly apiKey: Shown; readonly above: { label: string; to: string }[] }) {
+  const [, revoke] = useMutation(KeysRevokeDocument);
+  const [isEditing, setEditing] = useState(false);
+  const { id, name, start: beginning, allowedModels, permissions, createdAt, lastUsedAt, expiresAt, revokedAt, redirectUrls } = apiKey;
+  const [sum] = apiKey.usageSummary ?? [];
+  const isRevoked = revokedAt !== null;
+  return (
+    <Page
+      title={<bdi>{name}</bdi>}
+      tabTitle={name}
+      above={above}
+      actions={
+        !isRevoked && (
+          <>
+            <Button variant="default" onClick={() => setEditing(true)}>
+              Edit
+            </Button>
+            <Confirm
+              title={`Revoke ${name}?`}
+              action="Revoke the key"
+              onConfirm={async () => (await revoke({ input: { id } })).error}
+              trigger={(open) => (
+                <Button color="red" variant="light" onClick={open}>
+                  Revoke
+                </Button>
+              )}
+            >
+              <Text>
+                Whatever uses this key stops working within a second, and so does every key that it has made. This cannot be undone.
+              </Text>
+              <Text mt="sm" c="dimmed" size="sm">
+                {lastUsedAt === null ? (
+                  "It has never been used."
+                ) : (
+                  <>
+                    It was last used <When value={lastUsedAt} />, and {sum?.requests ?? 0} times in the last {DAYS_SHOWN} days.
+                  </>
+                )}
+              </Text>
+            </Confirm>
+          </>
+        )
+      }
+    >
+      {isEditing && <EditKey apiKey={apiKey} onClose={() => setEditing(false)} />}
+      {isRevoked && (
+        <Alert color="red" variant="light" title="This key is revoked">
+          Whatever shows it is refused, since <When value={revokedAt} />.
+        </Alert>
+      )}
+      <SimpleGrid cols={{ base: 1, md: 2 }}>
+        <Card title="What it may do">
+          <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
+            <Table.Tbody>
+              <Row label="Begins with">
+                <span className="mono">{beginning}…</span>
+              </Row>
+              <Row label="Id">
+                <Copyable value={apiKey.restId} label="the id" />
+              </Row>
+              <Row label="Budget">
+                <Budget apiKey={apiKey} />
+              </Row>
+              <Row label="Models">{allowedModels === null ? "all" : allowedModels.length === 0 ? "none" : allowedModels.join(", ")}</Row>
+              <Row label="Permissions">{permissions.length === 0 ? "to generate, and no more" : permissions.join(", ").toLowerCase()}</Row>
+              {redirectUrls.length > 0 && <Row label="Returns to">{redirectUrls.join(", ")}</Row>}
+              <Row label="Made">
+                <When value={createdAt} />
+              </Row>
+              <Row label="Last used">
+                <When value={lastUsedAt} />
+              </Row>
+              <Row label="Expires">
+                <When value={expiresAt} />
+              </Row>
+            </Table.Tbody>
+          </Table>
+        </Card>
+        <Card
+          title={`The last ${DAYS_SHOWN} days`}
+          actions={
+            <Anchor component={Link} size="sm" to={`${addressOf("usage")}?key=${encodeURIComponent(id)}`}>
+              Its requests
+            </Anchor>
+          }
+        >
+          {sum === undefined || sum.requests === 0 ? (
+            <Empty title="Nothing was made with it" />
+          ) : (
+            <Stack gap="sm">
+              <Text>
+                <strong>{sum.requests}</strong> requests for{" "}
+                <strong>
+                  <Credits value={sum.cost} unit />
+                </strong>
+              </Text>
+              <Table>
+                <Table.Thead>
+                  <Table.Tr>
+                    <Table.Th>Model</Table.Th>
+                    <Table.Th ta="right">Requests</Table.Th>
+                    <Table.Th ta="right">Credits</Table.Th>
+                  </Table.Tr>
+                </Table.Thead>
+                <Table.Tbody>
+                  {apiKey.byModel?.map(({ modelId, requests, cost }) => (
+                    <Table.Tr key={modelId}>
+                      <Table.Td className="any-wrap">{modelId ?? "no longer offered"}</Table.Td>
+                      <Table.Td ta="right">{requests}</Table.Td>
+                      <Table.Td ta="right">
+                        <Credits value={cost} />
+                      </Table.Td>
+                    </Table.Tr>
+                  ))}
+                </Table.Tbody>
+              </Table>
+            </Stack>
+          )}
+        </Card>
+      </SimpleGrid>
+    </Page>
+  );
+}
+
+function Row({ label, children }: { readonly label: string; readonly children: React.ReactNode }) {
+  return (
+    <Table.Tr>
+      <Table.Th w={120} c="dimmed" fw={400} bg="transparent" px={0}>
+        {label}
+      </Table.Th>
+      <Table.Td className="any-wrap">{children}</Table.Td>
+    </Table.Tr>
+  );
+}

@@ -1,0 +1,326 @@
+import { Anchor, Group, SegmentedControl, SimpleGrid, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { lazy, Suspense, useEffect, useMemo, useState } from "react";
+import { Link, useNavigate } from "react-router";
+import { useQuery } from "urql";
+import { OverviewFeedDocument, OverviewUsageDocument, type OverviewUsageQuery } from "../../client/generated/graphql.js";
+import { prefetch } from "../../client/graphql.js";
+import { useLive } from "../../shell/live.js";
+import { addressOf } from "../../shell/pages.js";
+import { Credits, formatCredits, fromNanocredits, toNanocredits } from "../../ui/credits.js";
+import { Card, Page } from "../../ui/page.js";
+import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { When } from "../../ui/when.js";
+import { Wide } from "../../ui/wide.js";
+
+const StackedBars = lazy(() => import("../../ui/chart.js"));
+
+const DAY_MS = 86_400_000;
+/** This month and the one before, whichever day it is. */
+const DAYS_ASKED = 62;
+const DAYS_SHOWN = 30;
+const MODELS_SHOWN = 7;
+const OTHERS = "Other models";
+
+/** Days are those of UTC, as in the books; the beginning of the day stays the same all day, and so does the cached question. */
+function times() {
+  const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+  const daysAgo = (days: number) => new Date(today - days * DAY_MS).toISOString();
+  return { from: daysAgo(DAYS_ASKED - 1), recent: daysAgo(DAYS_SHOWN - 1), today: daysAgo(0) };
+}
+
+export function start(): void {
+  prefetch(OverviewUsageDocument, times());
+  prefetch(OverviewFeedDocument, {});
+}
+
+export function Component() {
+  const { chargedAt } = useLive();
+  const [usage, askUsage] = useQuery({ query: OverviewUsageDocument, variables: useMemo(times, []) });
+  useEffect(() => {
+    if (chargedAt > 0) askUsage({ requestPolicy: "network-only" });
+  }, [chargedAt, askUsage]);
+  return (
+    <Page title="Overview">
+      <Balances />
+      <QueryView state={usage} retry={() => askUsage({ requestPolicy: "network-only" })} loading={<Loading rows={4} height={90} />}>
+        {({ me }) =>
+          me && (
+            <>
+              <Spend days={me.days ?? []} today={me.today?.[0] ?? null} />
+              <Daily days={me.models ?? []} />
+            </>
+          )
+        }
+      </QueryView>
+      <Feed />
+    </Page>
+  );
+}
+
+function Balances() {
+  const { balance, me } = useLive();
+  if (!balance) return <Skeleton height={104} radius="md" />;
+  return (
+    <Card>
+      <Group justify="space-between" align="flex-start" gap="xl">
+        <div>
+          <Text size="sm" c="dimmed">
+            Balance
+          </Text>
+          <div className="amount" role="status" aria-label={`Balance: ${formatCredits(balance.available, 2)} credits`}>
+            <Credits value={balance.available} />
+          </div>
+          <Text size="sm" c="dimmed">
+            One credit is worth one US dollar.
+          </Text>
+        </div>
+        <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="xl" component="dl" m={0}>
+          <Bucket label="Free" value={balance.tier}>
+            {me?.nextResetAt ? (
+              <>
+                refilled <When value={me.nextResetAt} />
+              </>
+            ) : (
+              "not refilled"
+            )}
+          </Bucket>
+          <Bucket label="Bought with crypto" value={balance.crypto} />
+          <Bucket label="Bought" value={balance.pack} />
+          <Bucket label="Set aside" value={balance.held}>
+            for what is being made
+          </Bucket>
+        </SimpleGrid>
+      </Group>
+    </Card>
+  );
+}
+
+function Bucket({ label, value, children }: { readonly label: string; readonly value: string; readonly children?: React.ReactNode }) {
+  return (
+    <div>
+      <Text component="dt" size="sm" c="dimmed">
+        {label}
+      </Text>
+      <Text component="dd" m={0} fw={600}>
+        <Credits value={value} />
+        {children !== undefined && (
+          <Text size="xs" c="dimmed" component="span" display="block" fw={400}>
+            {children}
+          </Text>
+        )}
+      </Text>
+    </div>
+  );
+}
+
+type Me = NonNullable<OverviewUsageQuery["me"]>;
+type DaySum = NonNullable<Me["days"]>[number];
+type Day = NonNullable<Me["models"]>[number];
+type Today = NonNullable<Me["today"]>[number];
+
+function Spend({ days, today }: { readonly days: readonly DaySum[]; readonly today: Today | null }) {
+  const month = new Date().toISOString().slice(0, 7);
+  const monthBefore = new Date(Date.UTC(Number(month.slice(0, 4)), Number(month.slice(5)) - 2, 1)).toISOString().slice(0, 7);
+  const thisMonth = costOf(days, month);
+  const before = costOf(days, monthBefore);
+  const errorRate = today?.errorRate;
+  return (
+    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md">
+      <Figure label="Spent today" value={<Credits value={today?.cost ?? "0"} />}>
+        {today?.requests ?? 0} requests
+      </Figure>
+      <Figure label="This month" value={<Credits value={thisMonth} />}>
+        <Credits value={before} /> the month before
+      </Figure>
+      <Figure label="Time to answer, today" value={today?.responseTimeMs ? `${today.responseTimeMs.p50} ms` : "–"}>
+        {today?.responseTimeMs ? `95 of 100 within ${today.responseTimeMs.p95} ms` : "nothing was made yet"}
+      </Figure>
+      <Figure label="Failed, today" value={errorRate === null || errorRate === undefined ? "–" : `${(errorRate * 100).toFixed(1)}%`}>
+        by no fault of yours; they cost nothing
+      </Figure>
+    </SimpleGrid>
+  );
+}
+
+function costOf(days: readonly DaySum[], month: string): string {
+  return fromNanocredits(days.reduce((sum, { from, cost }) => (from?.startsWith(month) ? sum + toNanocredits(cost) : sum), 0n));
+}
+
+function Figure({
+  label,
+  value,
+  children,
+}: {
+  readonly label: string;
+  readonly value: React.ReactNode;
+  readonly children: React.ReactNode;
+}) {
+  return (
+    <section className="card">
+      <Text size="sm" c="dimmed">
+        {label}
+      </Text>
+      <Text fw={650} fz="1.25rem">
+        {value}
+      </Text>
+      <Text size="xs" c="dimmed">
+        {children}
+      </Text>
+    </section>
+  );
+}
+
+const SHORT_DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });
+
+function Daily({ days }: { readonly days: readonly Day[] }) {
+  const navigate = useNavigate();
+  const [shown, setShown] = useState("cost");
+  const { stacks, series } = useMemo(() => toStacks(days, shown === "cost"), [days, shown]);
+  return (
+    <Card
+      title="By day and model"
+      actions={
+        <SegmentedControl
+          size="xs"
+          value={shown}
+          onChange={setShown}
+          data={[
+            { value: "cost", label: "Credits" },
+            { value: "requests", label: "Requests" },
+          ]}
+          aria-label="What is shown"
+        />
+      }
+    >
+      {series.length === 0 ? (
+        <Empty
+          title="Nothing was made in the last 30 days"
+          action={
+            <Anchor component={Link} to={addressOf("playground")}>
+              Try a model in the playground
+            </Anchor>
+          }
+        />
+      ) : (
+        <Suspense fallback={<Skeleton height={250} />}>
+          <StackedBars
+            label={shown === "cost" ? "Credits a day by model" : "Requests a day by model"}
+            stacks={stacks}
+            series={series}
+            format={(value) => (shown === "cost" ? formatCredits(value.toFixed(9), 2) : String(value))}
+            formatTime={(from) => SHORT_DAY.format(new Date(from))}
+            onSelect={({ from }) => {
+              const to = new Date(Date.parse(from) + DAY_MS).toISOString();
+              void navigate(`${addressOf("usage")}?from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}`);
+            }}
+          />
+        </Suspense>
+      )}
+    </Card>
+  );
+}
+
+/** The most expensive models by name and the others in one, for each of the last days, also those on which nothing was made. */
+function toStacks(days: readonly Day[], isCost: boolean) {
+  const amountOf = (day: Day) => (isCost ? Number(day.cost) : day.requests);
+  const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+  const first = today - (DAYS_SHOWN - 1) * DAY_MS;
+  const recent = days.filter(({ from }) => from !== null && Date.parse(from) >= first);
+  const totals = new Map<string, number>();
+  for (const day of recent) totals.set(nameOf(day), (totals.get(nameOf(day)) ?? 0) + amountOf(day));
+  const largest = [...totals].sort(([, one], [, other]) => other - one).map(([name]) => name);
+  const named = new Set(largest.length > MODELS_SHOWN + 1 ? largest.slice(0, MODELS_SHOWN) : largest);
+  const stacks = Array.from({ length: DAYS_SHOWN }, (_, index) => ({
+    from: new Date(first + index * DAY_MS).toISOString(),
+    values: new Map<string, number>(),
+  }));
+  for (const day of recent) {
+    const values = stacks[Math.floor((Date.parse(day.from ?? "") - first) / DAY_MS)]?.values;
+    const name = named.has(nameOf(day)) ? nameOf(day) : OTHERS;
+    values?.set(name, (values.get(name) ?? 0) + amountOf(day));
+  }
+  const series = [...named, ...(largest.length > named.size ? [OTHERS] : [])];
+  return { stacks, series };
+}
+
+function nameOf({ modelId }: Day): string {
+  return modelId ?? "No longer offered";
+}
+
+/** The requests of before, and above them those that are charged while one looks. */
+function Feed() {
+  const { feed } = useLive();
+  const [before, askAgain] = useQuery({ query: OverviewFeedDocument });
+  return (
+    <Card
+      title="Requests"
+      actions={
+        <Anchor component={Link} to={addressOf("usage")} size="sm">
+          All requests
+        </Anchor>
+      }
+    >
+      <QueryView state={before} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={6} height={28} />}>
+        {({ me }) => {
+          const known = new Set(feed.map(({ id }) => id));
+          const rows = [...feed, ...(me?.usage?.nodes ?? []).filter(({ id }) => !known.has(id))].slice(0, FEED_SHOWN);
+          return rows.length === 0 ? (
+            <Empty title="No requests yet">
+              Whatever is made with your keys, or here in the playground, is shown here the moment it is charged.
+            </Empty>
+          ) : (
+            <Wide label="Requests">
+              <Table highlightOnHover>
+                <Table.Thead>
+                  <Table.Tr>
+                    <Table.Th>Time</Table.Th>
+                    <Table.Th>Model</Table.Th>
+                    <Table.Th>Key</Table.Th>
+                    <Table.Th ta="right">Took</Table.Th>
+                    <Table.Th ta="right">Credits</Table.Th>
+                  </Table.Tr>
+                </Table.Thead>
+                <Table.Tbody>
+                  {rows.map((row) => (
+                    <Table.Tr key={row.id}>
+                      <Table.Td style={{ whiteSpace: "nowrap" }}>
+                        <Anchor component={Link} to={`${addressOf("usage")}/${encodeURIComponent(row.id)}`} size="sm">
+                          <When value={row.timestamp} />
+                        </Anchor>
+                      </Table.Td>
+                      <Table.Td>
+                        <Stack gap={0}>
+                          <span className="any-wrap">{row.modelUsedId}</span>
+                          {row.modelUsedId !== row.modelId && (
+                            <Text size="xs" c="dimmed">
+                              in place of {row.modelId}
+                            </Text>
+                          )}
+                          {row.status === "CANCELLED" && (
+                            <Text size="xs" c="dimmed">
+                              broken off
+                            </Text>
+                          )}
+                        </Stack>
+                      </Table.Td>
+                      <Table.Td className="any-wrap">
+                        <bdi>{row.apiKeyName ?? "you, signed in"}</bdi>
+                      </Table.Td>
+                      <Table.Td ta="right" style={{ whiteSpace: "nowrap" }}>
+                        {row.responseTimeMs} ms
+                      </Table.Td>
+                      <Table.Td ta="right">
+                        <Credits value={row.cost} />
+                      </Table.Td>
+                    </Table.Tr>
+                  ))}
+                </Table.Tbody>
+              </Table>
+            </Wide>
+          );
+        }}
+      </QueryView>
+    </Card>
+  );
+}
+const FEED_SHOWN = 20;

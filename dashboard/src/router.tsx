@@ -1,0 +1,56 @@
+/** Every address of the dashboard. A page's folder has `page.tsx` with its `Component` and its `loader`, which starts its queries; both come when the page is opened. */
+import type { ReactNode } from "react";
+import { createBrowserRouter, type RouteObject } from "react-router";
+import { BASE } from "./client/place.js";
+import { Crashed, NotFound } from "./shell/errors.js";
+import { Shell } from "./shell/shell.js";
+import { Loading } from "./ui/states.js";
+
+/** Each with the addresses below its own that it answers, too. */
+const PAGES: readonly { readonly paths: readonly string[]; readonly load: () => Promise<PageModule> }[] = [
+  { paths: ["/", "/dashboard"], load: () => import("./pages/overview/page.js") },
+  { paths: ["/dashboard/keys", "/dashboard/keys/:id"], load: () => import("./pages/keys/page.js") },
+  { paths: ["/dashboard/signed-in"], load: () => import("./pages/signed-in/page.js") },
+];
+
+interface PageModule {
+  readonly Component: () => ReactNode;
+  /** Starts the page's queries and waits for none. */
+  readonly start?: (request: { readonly params: Readonly<Record<string, string | undefined>>; readonly url: URL }) => unknown;
+}
+
+function routesOf({ paths, load }: (typeof PAGES)[number]): RouteObject[] {
+  return paths.map((path) => ({
+    path,
+    lazy: async () => {
+      const { Component, start } = await load();
+      return {
+        Component,
+        loader: ({ params, request }: { params: Readonly<Record<string, string | undefined>>; request: Request }) => {
+          start?.({ params, url: new URL(request.url) });
+          return null;
+        },
+        // A filter in the address is the page's own business: its queries follow it.
+        shouldRevalidate: () => false,
+      };
+    },
+  }));
+}
+
+export const router = createBrowserRouter(
+  [
+    {
+      Component: Shell,
+      ErrorBoundary: Crashed,
+      HydrateFallback: () => null,
+      children: [
+        {
+          ErrorBoundary: Crashed,
+          HydrateFallback: () => <Loading rows={6} />,
+          children: [...PAGES.flatMap(routesOf), { path: "*", Component: NotFound }],
+        },
+      ],
+    },
+  ],
+  { basename: BASE === "" ? "/" : BASE },
+);

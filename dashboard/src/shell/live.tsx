@@ -1,0 +1,95 @@
+/**
+ * What the gateway tells by itself, once for the whole dashboard: the balance, each generation that was charged, a balance that fell below
+ * its threshold. Fifty generations a second are shown four times a second.
+ */
+import { notifications } from "@mantine/notifications";
+import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from "react";
+import { useQuery, useSubscription } from "urql";
+import { onReturn } from "../client/connection.js";
+import {
+  type FeedRecordFragment,
+  ShellBalanceChangedDocument,
+  ShellBalanceLowDocument,
+  ShellDocument,
+  type ShellQuery,
+  ShellUsageRecordedDocument,
+} from "../client/generated/graphql.js";
+import { formatCredits } from "../ui/credits.js";
+
+type Me = NonNullable<ShellQuery["me"]>;
+export type Balance = NonNullable<Me["balance"]>;
+
+interface Live {
+  readonly me: Me | null;
+  /** The newest that is known. */
+  readonly balance: Balance | null;
+  /** What was charged since the dashboard was opened, newest first, FEED_MAX at most. */
+  readonly feed: readonly FeedRecordFragment[];
+  /** Is another number after each pause in which something was charged: whoever shows sums asks anew. */
+  readonly chargedAt: number;
+}
+
+const FEED_MAX = 200;
+const FEED_MS = 250;
+/** Sums are asked for anew at most this often. */
+const SUMS_MS = 5_000;
+
+const LiveContext = createContext<Live>({ me: null, balance: null, feed: [], chargedAt: 0 });
+export const useLive = () => useContext(LiveContext);
+
+export function LiveProvider({ children }: { readonly children: ReactNode }) {
+  const [{ data }, askAgain] = useQuery({ query: ShellDocument });
+  const [balance, setBalance] = useState<Balance | null>(null);
+  const [feed, setFeed] = useState<readonly FeedRecordFragment[]>([]);
+  const [chargedAt, setChargedAt] = useState(0);
+  const waiting = useRef<FeedRecordFragment[]>([]);
+  const isScheduled = useRef(false);
+  const areSumsScheduled = useRef(false);
+
+  // What was asked for is newer than what was told before.
+  useEffect(() => setBalance(data?.me?.balance ?? null), [data]);
+  useEffect(
+    () =>
+      onReturn(() => {
+        askAgain({ requestPolicy: "network-only" });
+        setChargedAt(Date.now());
+      }),
+    [askAgain],
+  );
+
+  useSubscription({ query: ShellBalanceChangedDocument }, (_, told) => {
+    setBalance(told.balanceChanged.account.balance);
+    return told;
+  });
+  useSubscription({ query: ShellUsageRecordedDocument }, (_, told) => {
+    waiting.current.push(told.usageRecorded);
+    if (!isScheduled.current) {
+      isScheduled.current = true;
+      setTimeout(() => {
+        isScheduled.current = false;
+        const arrived = waiting.current.splice(0).reverse();
+        setFeed((before) => [...arrived, ...before].slice(0, FEED_MAX));
+      }, FEED_MS);
+    }
+    if (!areSumsScheduled.current) {
+      areSumsScheduled.current = true;
+      setTimeout(() => {
+        areSumsScheduled.current = false;
+        setChargedAt(Date.now());
+      }, SUMS_MS);
+    }
+    return told;
+  });
+  useSubscription({ query: ShellBalanceLowDocument }, (_, told) => {
+    const { balance: left, threshold } = told.balanceLow;
+    notifications.show({
+      color: "orange",
+      title: "Your balance is low",
+      message: `${formatCredits(left)} credits are left, less than the ${formatCredits(threshold)} that you want to be warned at.`,
+      autoClose: false,
+    });
+    return told;
+  });
+
+  return <LiveContext value={{ me: data?.me ?? null, balance, feed, chargedAt }}>{children}</LiveContext>;
+}

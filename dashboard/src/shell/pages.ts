@@ -1,0 +1,50 @@
+/** The pages that the navigation and the command palette lead to, in their order. */
+import {
+  ArrowTrendingUpIcon,
+  BellAlertIcon,
+  ChatBubbleLeftRightIcon,
+  CubeIcon,
+  CubeTransparentIcon,
+  FolderIcon,
+  HomeIcon,
+  KeyIcon,
+  PuzzlePieceIcon,
+  ServerStackIcon,
+  UserCircleIcon,
+} from "@heroicons/react/24/outline";
+import type { ComponentType, SVGProps } from "react";
+
+export interface PageEntry {
+  /** Below the dashboard's path; empty for its first page. */
+  readonly path: string;
+  readonly label: string;
+  readonly icon: ComponentType<SVGProps<SVGSVGElement>>;
+  /** Words by which the palette finds it, too. */
+  readonly words: string;
+  readonly isForOperators?: true;
+}
+
+export const PAGES: readonly PageEntry[] = [
+  { path: "", label: "Overview", icon: HomeIcon, words: "home balance spend feed" },
+  {
+    path: "playground",
+    label: "Playground",
+    icon: ChatBubbleLeftRightIcon,
+    words: "chat image video speech music transcription embeddings try",
+  },
+  { path: "keys", label: "Keys", icon: KeyIcon, words: "api key budget revoke" },
+  { path: "usage", label: "Usage", icon: ArrowTrendingUpIcon, words: "requests costs receipts csv export" },
+  { path: "models", label: "Models", icon: CubeIcon, words: "catalog prices health calculator" },
+  { path: "files", label: "Files", icon: FolderIcon, words: "media upload gallery" },
+  { path: "my-models", label: "My models and agents", icon: CubeTransparentIcon, words: "community publish prompt code agent earnings" },
+  { path: "apps", label: "Apps", icon: PuzzlePieceIcon, words: "connected oauth device redirect integrations" },
+  { path: "webhooks", label: "Webhooks", icon: BellAlertIcon, words: "endpoints deliveries secret" },
+  { path: "account", label: "Account", icon: UserCircleIcon, words: "profile password sessions export delete" },
+  { path: "operator", label: "Operator", icon: ServerStackIcon, words: "accounts grants tiers health settlements", isForOperators: true },
+];
+
+export const DASHBOARD = "/dashboard";
+
+export function addressOf(path: string): string {
+  return path === "" ? DASHBOARD : `${DASHBOARD}/${path}`;
+}

@@ -1,0 +1,235 @@
+/** The frame of every page: navigation, the balance, the command palette, and what is said when the gateway is away or the session over. */
+
+import { MagnifyingGlassIcon, MoonIcon, SunIcon } from "@heroicons/react/24/outline";
+import {
+  ActionIcon,
+  Anchor,
+  AppShell,
+  Avatar,
+  Burger,
+  Button,
+  Group,
+  Kbd,
+  Menu,
+  Modal,
+  NavLink,
+  ScrollArea,
+  Stack,
+  Text,
+  UnstyledButton,
+  useComputedColorScheme,
+  useMantineColorScheme,
+} from "@mantine/core";
+import { useDisclosure, useHotkeys } from "@mantine/hooks";
+import { lazy, Suspense, useEffect, useState } from "react";
+import { Link, Outlet, NavLink as RouterLink, ScrollRestoration, useLocation } from "react-router";
+import { useConnection } from "../client/connection.js";
+import { ShellDocument } from "../client/generated/graphql.js";
+import { graph } from "../client/graphql.js";
+import { BASE } from "../client/place.js";
+import { useIsSessionEnded } from "../client/session.js";
+import { formatCredits } from "../ui/credits.js";
+import { LiveProvider, useLive } from "./live.js";
+import { addressOf, DASHBOARD, PAGES } from "./pages.js";
+
+const Palette = lazy(() => import("./palette.js"));
+
+export function Shell() {
+  return (
+    <LiveProvider>
+      <Frame />
+    </LiveProvider>
+  );
+}
+
+function Frame() {
+  const [isOpen, { toggle, close }] = useDisclosure();
+  const [isPaletteWanted, setPaletteWanted] = useState(false);
+  const { me } = useLive();
+  const { pathname } = useLocation();
+  const openPalette = () => setPaletteWanted(true);
+  useHotkeys([["mod+K", openPalette]], []);
+  useEffect(close, [pathname]);
+  return (
+    <AppShell
+      header={{ height: 52 }}
+      navbar={{ width: 232, breakpoint: "sm", collapsed: { mobile: !isOpen } }}
+      padding="md"
+      withBorder
+      styles={{ main: { background: "var(--paper)" }, header: { background: "var(--card)" }, navbar: { background: "var(--card)" } }}
+    >
+      <a className="skip-link" href="#main">
+        Skip to the page
+      </a>
+      <AppShell.Header px="md">
+        <Group h="100%" justify="space-between" wrap="nowrap" gap="sm">
+          <Group gap="sm" wrap="nowrap">
+            <Burger
+              opened={isOpen}
+              onClick={toggle}
+              hiddenFrom="sm"
+              size="sm"
+              aria-label={isOpen ? "Close the navigation" : "Open the navigation"}
+            />
+            <Anchor component={Link} to={DASHBOARD} fw={650} c="var(--ink)" underline="never">
+              Sluice
+            </Anchor>
+          </Group>
+          <Group gap="xs" wrap="nowrap">
+            <Button
+              variant="default"
+              size="compact-sm"
+              onClick={openPalette}
+              leftSection={<MagnifyingGlassIcon width={16} />}
+              rightSection={<Kbd size="xs">Ctrl K</Kbd>}
+              visibleFrom="sm"
+              c="dimmed"
+            >
+              Go to
+            </Button>
+            <ActionIcon variant="default" size={30} onClick={openPalette} hiddenFrom="sm" aria-label="Go to">
+              <MagnifyingGlassIcon width={16} />
+            </ActionIcon>
+            <BalanceLink />
+            <Scheme />
+            <PersonMenu />
+          </Group>
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p="xs" aria-label="Pages">
+        <AppShell.Section grow component={ScrollArea}>
+          {PAGES.filter(({ isForOperators }) => !isForOperators || me?.isOperator).map(({ path, label, icon: Icon }) => (
+            <NavLink
+              key={path}
+              component={RouterLink}
+              to={addressOf(path)}
+              end={path === ""}
+              active={path === "" ? pathname === "/" || pathname === DASHBOARD : `${pathname}/`.startsWith(`${addressOf(path)}/`)}
+              label={label}
+              leftSection={<Icon width={18} aria-hidden />}
+              py={7}
+              style={{ borderRadius: "var(--radius)" }}
+            />
+          ))}
+        </AppShell.Section>
+      </AppShell.Navbar>
+      <AppShell.Main id="main">
+        <Away />
+        <Outlet />
+      </AppShell.Main>
+      <ScrollRestoration />
+      <SignInAgain />
+      {isPaletteWanted && (
+        <Suspense>
+          <Palette onClose={() => setPaletteWanted(false)} />
+        </Suspense>
+      )}
+    </AppShell>
+  );
+}
+
+function BalanceLink() {
+  const { balance } = useLive();
+  if (!balance) return null;
+  return (
+    <UnstyledButton
+      component={Link}
+      to={DASHBOARD}
+      aria-label={`Balance: ${formatCredits(balance.available, 2)} credits`}
+      title={`${balance.available} credits`}
+    >
+      <Text fw={600} size="sm" aria-live="off" data-balance={balance.available}>
+        {formatCredits(balance.available, 2)}
+      </Text>
+    </UnstyledButton>
+  );
+}
+
+function Scheme() {
+  const { setColorScheme } = useMantineColorScheme();
+  const scheme = useComputedColorScheme("light");
+  const other = scheme === "dark" ? "light" : "dark";
+  return (
+    <ActionIcon
+      variant="default"
+      size={30}
+      onClick={() => setColorScheme(other)}
+      aria-label={`Use the ${other} scheme`}
+      title={`Use the ${other} scheme`}
+    >
+      {scheme === "dark" ? <SunIcon width={16} /> : <MoonIcon width={16} />}
+    </ActionIcon>
+  );
+}
+
+function PersonMenu() {
+  const { me } = useLive();
+  if (!me) return null;
+  const name = me.name ?? me.handle;
+  return (
+    <Menu position="bottom-end" width={220}>
+      <Menu.Target>
+        <UnstyledButton aria-label={`Account of ${name}`}>
+          <Avatar size={30} src={me.image} alt="" />
+        </UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label className="any-wrap">
+          <bdi>{me.handle}</bdi>
+        </Menu.Label>
+        <Menu.Item component={Link} to={addressOf("account")}>
+          Account
+        </Menu.Item>
+        <Menu.Item component={Link} to={`${addressOf("account")}/sessions`}>
+          Sessions
+        </Menu.Item>
+        <Menu.Divider />
+        <Menu.Item component="a" href={`${BASE}/sessions`}>
+          Sign out
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+/** While the gateway is not reached: what is shown may be old, and nobody need do anything. */
+function Away() {
+  const connection = useConnection();
+  return (
+    <div role="status">
+      {connection === "away" && (
+        <Text size="sm" className="card" mb="md" bg="var(--note)" py="xs">
+          The gateway cannot be reached: what you see may be old. It is tried again by itself, and nothing that you have typed is lost.
+        </Text>
+      )}
+    </div>
+  );
+}
+
+/** The session is over: what is typed stays, and signing in happens in another window. */
+function SignInAgain() {
+  const isEnded = useIsSessionEnded();
+  useEffect(() => {
+    if (!isEnded) return;
+    const look = () => void graph.query(ShellDocument, {}, { requestPolicy: "network-only" }).toPromise();
+    window.addEventListener("focus", look);
+    return () => window.removeEventListener("focus", look);
+  }, [isEnded]);
+  return (
+    <Modal opened={isEnded} onClose={() => {}} withCloseButton={false} closeOnEscape={false} title="Your session has ended" centered>
+      <Stack>
+        <Text>Sign in again in another window. Then come back here: what you have typed is still there.</Text>
+        <Group justify="flex-end">
+          <Button
+            component="a"
+            href={`${BASE}/sign-in?return_to=${encodeURIComponent(`${BASE}${DASHBOARD}/signed-in`)}`}
+            target="_blank"
+            rel="opener"
+          >
+            Sign in
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

@@ -1,0 +1,83 @@
+/** What every page begins with: its heading, which has the focus when somebody comes from another page, and the title of the tab. */
+import { Anchor, Breadcrumbs, Group, Stack, Text, Title } from "@mantine/core";
+import { type ReactNode, useEffect, useRef } from "react";
+import { Link, useLocation } from "react-router";
+
+export interface PageProps {
+  readonly title: ReactNode;
+  /** Of the tab, where `title` is no text. */
+  readonly tabTitle?: string;
+  readonly description?: ReactNode;
+  /** The pages above this one. */
+  readonly above?: readonly { readonly label: string; readonly to: string }[];
+  /** Buttons beside the heading. */
+  readonly actions?: ReactNode;
+  readonly children: ReactNode;
+}
+
+export function Page({ title, tabTitle, description, above = [], actions, children }: PageProps) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const { pathname } = useLocation();
+  const name = tabTitle ?? (typeof title === "string" ? title : "");
+  useEffect(() => {
+    document.title = name === "" ? "Sluice" : `${name} · Sluice`;
+  }, [name]);
+  useEffect(() => {
+    // The first page of a visit leaves the focus where the browser has put it.
+    if (visited && document.activeElement === document.body) heading.current?.focus({ preventScroll: true });
+    visited = true;
+  }, [pathname]);
+  return (
+    <Stack gap="lg">
+      <Stack gap={4}>
+        {above.length > 0 && (
+          <Breadcrumbs>
+            {above.map(({ label, to }) => (
+              <Anchor key={to} component={Link} to={to} size="sm">
+                {label}
+              </Anchor>
+            ))}
+          </Breadcrumbs>
+        )}
+        <Group justify="space-between" align="flex-end" gap="sm">
+          <Title order={1} size="h2" ref={heading} tabIndex={-1} className="any-wrap" style={{ outline: "none" }}>
+            {title}
+          </Title>
+          {actions !== undefined && <Group gap="xs">{actions}</Group>}
+        </Group>
+        {description !== undefined && (
+          <Text c="dimmed" maw="46rem">
+            {description}
+          </Text>
+        )}
+      </Stack>
+      {children}
+    </Stack>
+  );
+}
+let visited = false;
+
+/** A part of a page on a ground of its own. */
+export function Card({
+  title,
+  actions,
+  children,
+}: {
+  readonly title?: ReactNode;
+  readonly actions?: ReactNode;
+  readonly children: ReactNode;
+}) {
+  return (
+    <section className="card">
+      {title !== undefined && (
+        <Group justify="space-between" mb="sm" gap="xs">
+          <Title order={2} size="h5">
+            {title}
+          </Title>
+          {actions}
+        </Group>
+      )}
+      {children}
+    </section>
+  );
+}

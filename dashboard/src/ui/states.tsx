@@ -1,0 +1,79 @@
+/** What is shown instead of what has not come, did not come, or is not there: each says what to do. */
+import { Alert, Button, Center, Group, Skeleton, Stack, Text } from "@mantine/core";
+import type { ReactNode } from "react";
+import type { CombinedError } from "urql";
+
+export function Loading({ rows = 3, height = 20 }: { readonly rows?: number; readonly height?: number }) {
+  return (
+    <Stack gap="sm" role="status" aria-label="Loading">
+      {Array.from({ length: rows }, (_, row) => (
+        <Skeleton key={row} height={height} />
+      ))}
+    </Stack>
+  );
+}
+
+export function Empty({ title, children, action }: { readonly title: string; readonly children?: ReactNode; readonly action?: ReactNode }) {
+  return (
+    <Center py="xl" px="md">
+      <Stack gap="xs" align="center" maw="30rem">
+        <Text fw={600}>{title}</Text>
+        {children !== undefined && (
+          <Text c="dimmed" ta="center">
+            {children}
+          </Text>
+        )}
+        {action}
+      </Stack>
+    </Center>
+  );
+}
+
+/** What went wrong, in the gateway's own words, and what can be done. */
+export function Failure({ error, retry }: { readonly error: CombinedError; readonly retry?: () => void }) {
+  const [first] = error.graphQLErrors;
+  const message = error.networkError
+    ? "The gateway cannot be reached. It is tried again as soon as there is a connection."
+    : first?.message;
+  return (
+    <Alert color="red" variant="light" role="alert" title={error.networkError ? "No connection" : "This did not work"}>
+      <Group justify="space-between" align="flex-start">
+        <Text size="sm" className="any-wrap">
+          {message ?? error.message}
+        </Text>
+        {retry && (
+          <Button size="compact-sm" variant="default" onClick={retry}>
+            Try again
+          </Button>
+        )}
+      </Group>
+    </Alert>
+  );
+}
+
+interface Asked<Data> {
+  readonly data?: Data | undefined;
+  readonly error?: CombinedError | undefined;
+  readonly fetching: boolean;
+}
+
+/** The state of a query: what was shown before stays while it is asked anew. */
+export function QueryView<Data>({
+  state,
+  retry,
+  loading = <Loading />,
+  children,
+}: {
+  readonly state: Asked<Data>;
+  readonly retry?: () => void;
+  readonly loading?: ReactNode;
+  readonly children: (data: Data) => ReactNode;
+}) {
+  const { data, error, fetching } = state;
+  return (
+    <>
+      {error && !fetching && <Failure error={error} {...(retry && { retry })} />}
+      {data ? children(data) : error && !fetching ? null : loading}
+    </>
+  );
+}

@@ -1,0 +1,49 @@
+/** A moment, as people say it; its title has it to the second. */
+import { useSyncExternalStore } from "react";
+
+const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const ABSOLUTE = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium" });
+const DATE = new Intl.DateTimeFormat("en", { dateStyle: "medium" });
+
+const STEPS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number])[] = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+];
+const DAYS_RELATIVE_MAX = 14;
+
+// One clock for all that is shown, which a page of a thousand rows turns once.
+const TICK_MS = 10_000;
+let now = Date.now();
+const listeners = new Set<() => void>();
+setInterval(() => {
+  now = Date.now();
+  for (const listener of listeners) listener();
+}, TICK_MS);
+
+export function useNow(): number {
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    () => now,
+  );
+}
+
+export function describeMoment(iso: string, at: number): string {
+  const seconds = (Date.parse(iso) - at) / 1_000;
+  if (Math.abs(seconds) > DAYS_RELATIVE_MAX * 86_400) return DATE.format(new Date(iso));
+  for (const [unit, size] of STEPS) if (Math.abs(seconds) >= size) return RELATIVE.format(Math.trunc(seconds / size), unit);
+  return seconds > 5 ? RELATIVE.format(Math.trunc(seconds), "second") : "just now";
+}
+
+export function When({ value, fallback = "never" }: { readonly value: string | null | undefined; readonly fallback?: string }) {
+  const at = useNow();
+  if (value === null || value === undefined) return <span className="soft">{fallback}</span>;
+  return (
+    <time dateTime={value} title={ABSOLUTE.format(new Date(value))}>
+      {describeMoment(value, at)}
+    </time>
+  );
+}

@@ -1,0 +1,167 @@
+/**
+ * The dashboard: one page for every address below /dashboard, which loads what the build has made of `dashboard/` and talks to the graph
+ * with the session's cookie (docs/dashboard.md). It is shown where sessions count, so at the host on which people sign in.
+ */
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { extname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { raw } from "hono/html";
+import * as z from "zod";
+import { notFound } from "../../errors.js";
+import { type Asset, builtAsset, sendAsset } from "../../http/built-assets.js";
+import type { AnswerType } from "../../lib/content-types.js";
+import { chosenTokens, MARK_URL, SYSTEM_TOKENS } from "../../lib/design-tokens.js";
+import type { Route } from "../route.js";
+import { html } from "./html.js";
+import type { WholePage } from "./page.js";
+import type { PageEndpoint } from "./page-endpoint.js";
+import type { GatewayInfo } from "./start.js";
+
+export const DASHBOARD_PATH = "/dashboard";
+/** The attribute of the root element that names the scheme which somebody has chosen. */
+const SCHEME_ATTRIBUTE = "data-mantine-color-scheme";
+
+/** Where the build has put it. */
+const BUILT = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "../../../dashboard/dist/" : "./dashboard/", import.meta.url));
+const ENTRY = "src/main.tsx";
+
+const TYPES: ReadonlyMap<string, AnswerType> = new Map([
+  [".js", "text/javascript; charset=utf-8"],
+  [".css", "text/css; charset=utf-8"],
+]);
+
+/** What Vite says of a chunk: its file, its style sheets, and the chunks that it begins with. */
+const chunk = z.object({ file: z.string(), css: z.array(z.string()).default([]), imports: z.array(z.string()).default([]) });
+const manifestFile = z.record(z.string(), chunk);
+type Chunk = z.infer<typeof chunk>;
+
+interface Build {
+  readonly chunks: ReadonlyMap<string, Chunk>;
+  readonly assets: ReadonlyMap<string, Asset>;
+}
+
+export class Dashboard {
+  #build: Promise<Build> | null = null;
+
+  constructor(private readonly gateway: GatewayInfo) {}
+
+  /** `base`: what stands before every path of the pages. `path`: of the page, below the dashboard's; its code is loaded at once. */
+  async page(base: string, path = ""): Promise<WholePage> {
+    const { chunks } = await this.#load();
+    const nonce = randomBytes(16).toString("base64");
+    const { baseUrl, mediaUrl } = this.gateway.addresses();
+    const assets = `${base}${DASHBOARD_PATH}/`;
+    const { scripts, styles, entry } = neededFor(chunks, path);
+    const document = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<meta property="csp-nonce" nonce="${nonce}">
+<title>Sluice</title>
+<link rel="icon" href="${MARK_URL}">
+<style nonce="${nonce}">${raw(SYSTEM_TOKENS)}
+${raw(chosenTokens(SCHEME_ATTRIBUTE))}
+body { margin: 0; background: var(--paper); color: var(--ink); font-family: var(--font); }</style>
+${styles.map((file) => html`<link rel="stylesheet" href="${assets}${file}">`)}
+${scripts.map((file) => html`<link rel="modulepreload" href="${assets}${file}">`)}
+<script type="module" src="${assets}${entry}"></script>
+</head>
+<body>
+<div id="dashboard" data-base="${base}" data-gateway="${baseUrl}" data-media="${mediaUrl}"${this.gateway.hasGraphiQL ? html` data-graphiql` : ""}></div>
+<noscript><p>The dashboard needs JavaScript. <a href="${base}/home">Your account without it</a></p></noscript>
+</body>
+</html>
+`;
+    return { document, policy: policyOf(nonce, originOf(mediaUrl)) };
+  }
+
+  /** Rejects with NOT_FOUND for a file that is none of this build. */
+  async asset(name: string): Promise<Asset> {
+    const { assets } = await this.#load();
+    const asset = assets.get(name);
+    if (!asset) throw notFound("path");
+    return asset;
+  }
+
+  #load(): Promise<Build> {
+    this.#build ??= readBuild().catch((error: unknown) => {
+      this.#build = null;
+      throw error;
+    });
+    return this.#build;
+  }
+}
+
+export function addDashboardRoutes(route: Route, page: PageEndpoint, dashboard: Dashboard): void {
+  const show = page({
+    isSignedIn: true,
+    hasForms: false,
+    handler: (_ctx, { base, exchange }) => dashboard.page(base, exchange.path.slice(base.length + DASHBOARD_PATH.length + 1)),
+  });
+  route(DASHBOARD_PATH, { GET: show });
+  route(`${DASHBOARD_PATH}/assets/:name`, {
+    GET: async (exchange) => {
+      const name = exchange.parameter("name");
+      await sendAsset(exchange, name, await dashboard.asset(name));
+    },
+  });
+  route(`${DASHBOARD_PATH}/*page`, { GET: show });
+}
+
+async function readBuild(): Promise<Build> {
+  const manifest = manifestFile.parse(JSON.parse(await readFile(`${BUILT}manifest.json`, "utf8")));
+  const chunks = new Map(Object.entries(manifest));
+  const files = [...chunks.values()].flatMap(({ file, css }) => [file, ...css]);
+  const assets = files.flatMap((file) => {
+    const type = TYPES.get(extname(file));
+    return type === undefined ? [] : [[file.slice("assets/".length), builtAsset(BUILT + file, type)] as const];
+  });
+  return { chunks, assets: new Map(assets) };
+}
+
+/** The entry, and what it and the code of the page asked for begin with: loaded side by side instead of one after the other. */
+function neededFor(chunks: Build["chunks"], path: string) {
+  const entry = chunks.get(ENTRY);
+  if (!entry) throw new Error("The dashboard's build has no entry.");
+  const [section = ""] = path.split("/", 1);
+  const needed = new Map<string, Chunk>();
+  const add = (name: string) => {
+    const found = chunks.get(name);
+    if (!found || needed.has(name)) return;
+    needed.set(name, found);
+    for (const other of found.imports) add(other);
+  };
+  add(ENTRY);
+  add(`src/pages/${section === "" ? "overview" : section}/page.tsx`);
+  const all = [...needed.values()];
+  return {
+    entry: entry.file,
+    scripts: all.map(({ file }) => file).filter((file) => file !== entry.file),
+    styles: [...new Set(all.flatMap(({ css }) => css))],
+  };
+}
+
+/** Nothing may run but what the build has made, and it may talk to this origin alone. */
+function policyOf(nonce: string, mediaOrigin: string | null): string {
+  const media = mediaOrigin === null ? "" : ` ${mediaOrigin}`;
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    // The components' library writes style elements; those of a script that may run here carry the nonce.
+    `style-src 'self' 'nonce-${nonce}'`,
+    `img-src 'self' data: blob:${media}`,
+    `media-src 'self' data: blob:${media}`,
+    `connect-src 'self'${media}`,
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+  ].join("; ");
+}
+
+function originOf(url: string): string | null {
+  return URL.canParse(url) ? new URL(url).origin : null;
+}
