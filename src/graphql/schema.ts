@@ -4,6 +4,7 @@ import { builder } from "./builder.js";
 import { nameFieldsAsTheSchemaDoes } from "./input-names.js";
 import { INCREMENTAL_DIRECTIVES } from "./plugins/use-incremental-delivery.js";
 import "./types/account-administration.js";
+import "./types/account-data.js";
 import "./types/accounts.js";
 import "./types/agents.js";
 import "./types/api-keys.js";

@@ -4,6 +4,9 @@ import type { Clock } from "../lib/clock.js";
 import type { Addresses } from "../lib/urls.js";
 import { Access } from "./access/access.js";
 import { RateLimits } from "./access/rate-limits.js";
+import { AccountDeletions } from "./account-data/deletion.js";
+import { AccountErasure } from "./account-data/erasure.js";
+import { AccountExports } from "./account-data/export.js";
 import { AccountAdministration } from "./accounts/account-administration.js";
 import { Accounts } from "./accounts/accounts.js";
 import { LiveAccount } from "./accounts/live.js";
@@ -238,9 +241,10 @@ export function createServices(
     links: new SignedLinks(deriveSecret("development connections"), connectionLink),
     isInUse: settings.integrations.kind === "development",
   });
+  const broker = brokerOf(settings.integrations, developmentBroker);
+  const accountErasure = new AccountErasure({ database, broker, leases, clock, log });
   const integrations = new Integrations({
-    ...{ database, clock, callbackPageUrl: integrationPage("callback") },
-    broker: brokerOf(settings.integrations, developmentBroker),
+    ...{ database, clock, broker, callbackPageUrl: integrationPage("callback") },
     links: new SignedLinks(deriveSecret("returns of connections"), callbackLink),
   });
   const blobGc = new BlobGc(
@@ -267,6 +271,8 @@ export function createServices(
   const services = {
     access,
     accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills, leases),
+    accountDeletions: new AccountDeletions({ database, events, clock, leases, signIn, cookie: sessionCookie, erasure: accountErasure }),
+    accountExports: new AccountExports(database),
     refusedSettlements: new RefusedSettlements(settler.refused, settings.worker),
     accounts,
     agents: new Agents({ database, modelRepository, catalog, repositories, upToDate, clock }),
@@ -343,7 +349,7 @@ export function createServices(
     videos,
     webhooks,
   };
-  return { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, jobRunner, usageRoller };
+  return { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, jobRunner, usageRoller, accountErasure };
 }
 
 /** The models that the safety features ask, where the configuration names one that there is. */

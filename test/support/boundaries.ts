@@ -50,6 +50,7 @@ export const DOMAINS: readonly string[] = [
   "mcp",
   "agents",
   "webhooks",
+  "account-data",
   "composition",
 ];
 const DOMAIN = /^src\/services\/([^/]+)\//;

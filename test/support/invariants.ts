@@ -102,6 +102,17 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
   "I13 a refill is what the tier bucket gained or lost, issued for it": `
     SELECT transaction_id FROM ledger_entry WHERE kind = 'refill' GROUP BY 1
     HAVING array_agg(book ORDER BY line) <> ARRAY['tier', 'issued']::"LedgerBook"[] OR bool_or(amount_nanocredits = 0)`,
+  "I18 a deleted account has no name, nothing to act by, and in the end no credits": `
+    SELECT a.id FROM account_deletion d JOIN account a ON a.id = d.account_id
+    WHERE num_nonnulls(a.email, a.name, a.image, a.github_username, a.tier, a.low_balance_nanocredits) > 0 OR a.handle NOT LIKE 'deleted-%'
+      OR EXISTS (SELECT FROM api_key k WHERE k.account_id = a.id AND (k.revoked_at IS NULL OR k.name <> ''))
+      OR EXISTS (SELECT FROM session s WHERE s.account_id = a.id) OR EXISTS (SELECT FROM sign_in_method m WHERE m.account_id = a.id)
+      OR EXISTS (SELECT FROM webhook_endpoint w WHERE w.account_id = a.id) OR EXISTS (SELECT FROM community_model c WHERE c.account_id = a.id)
+      OR d.finished_at IS NOT NULL AND (a.tier_nanocredits + a.crypto_nanocredits + a.pack_nanocredits <> 0
+        OR EXISTS (SELECT FROM usage_record u WHERE u.account_id = a.id AND u.api_key_name IS NOT NULL))`,
+  "I19 what is forfeited goes from the buckets back to where credits are issued": `
+    SELECT transaction_id FROM ledger_entry WHERE kind = 'forfeit' GROUP BY 1
+    HAVING count(*) FILTER (WHERE book = 'issued' AND amount_nanocredits > 0) <> 1 OR bool_or(book <> 'issued' AND amount_nanocredits >= 0)`,
 };
 
 const NOTHING_HELD = "nothing is held when nothing is under way";

@@ -292,7 +292,7 @@ function opening(ctx: GraphQLContext, work: (browser: BrowserAnswer) => Promise<
 }
 
 /** Sets what `work` answers with as cookies of the HTTP answer. Rejects with BAD_REQUEST where there is none. */
-async function answering<Result extends { readonly cookies: readonly string[] }>(
+export async function answering<Result extends { readonly cookies: readonly string[] }>(
   { browser }: GraphQLContext,
   work: (browser: BrowserAnswer) => Promise<Result>,
 ): Promise<Result> {

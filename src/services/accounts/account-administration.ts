@@ -58,7 +58,7 @@ export class AccountAdministration {
     requireOperator(ctx);
     const { account } = this.database.prisma;
     const { where: older, ...query } = newestFirst(page);
-    const where = search ? { OR: matchesOf(search) } : {};
+    const where = { deletion: null, ...(search && { OR: matchesOf(search) }) };
     const read = () => account.findMany({ where: { AND: [older, where] }, select: { ...select, ...LISTED }, ...query });
     let rows = await read();
     if (await this.leases.fold(rows.map(({ id }) => id))) rows = await read();
@@ -104,7 +104,7 @@ export class AccountAdministration {
   }
 
   private async find(id: string): Promise<AccountModel> {
-    const account = isUuid(id) ? await this.database.prisma.account.findUnique({ where: { id } }) : null;
+    const account = isUuid(id) ? await this.database.prisma.account.findUnique({ where: { id, deletion: null } }) : null;
     if (!account) throw notFound("account");
     return account;
   }

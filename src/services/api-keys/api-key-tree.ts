@@ -7,6 +7,7 @@
 import type { AccountPermission } from "../../context.js";
 import { notFound } from "../../errors.js";
 import { isUuid } from "../../lib/ids.js";
+import { credentialRefused } from "../../errors.js";
 import type { DatabaseClient } from "../../store/database.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 
@@ -116,11 +117,13 @@ function present(row: KeyRow | undefined): KeyRow {
 
 /**
  * The account's keys are made, changed and revoked in turn: what is read of a tree must still be so when something is written of it.
- * The ledger locks accounts too, before it touches their keys.
+ * The ledger locks accounts too, before it touches their keys. Rejects with UNAUTHORIZED for one that was deleted meanwhile.
  */
 export async function lockAccount(writer: Pick<DatabaseClient, "$queryRaw">, accountId: string): Promise<void> {
   await writer.$queryRaw`SELECT 1 FROM account WHERE id = ${accountId}::uuid FOR NO KEY UPDATE`;
-  await writer.$queryRaw`SELECT credit_fold(ARRAY[${accountId}::uuid])`;
+  const [folded] = await writer.$queryRaw<{ isDeleted: boolean }[]>`
+    SELECT credit_fold(ARRAY[${accountId}::uuid]), EXISTS (SELECT FROM account_deletion WHERE account_id = ${accountId}::uuid) AS "isDeleted"`;
+  if (folded?.isDeleted) throw credentialRefused("This account has been deleted.");
 }
 
 /** What remains is budget - spent; holds that are open are settled in full, so it is never set below them. */

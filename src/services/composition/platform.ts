@@ -43,7 +43,7 @@ export async function openPlatform(
   const { database, keyCache, ledger, localModels, settler, upstreams } = infrastructure;
   const loopback = new LoopbackClient(ownUrl, addresses);
   const created = createServices(infrastructure, settings, clock, log, addresses, loopback);
-  const { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, usageRoller } = created;
+  const { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, usageRoller, accountErasure } = created;
   watchPlatform(metrics, infrastructure, created);
   const { worker } = settings;
   if (worker) tieIn(worker, metrics);
@@ -55,6 +55,7 @@ export async function openPlatform(
   const newOwnerKey = await ensureOwner(database, ledger, keyCache, owner);
   setImmediate(warmUpTokenizer);
   blobGc.start();
+  accountErasure.start();
   return {
     services,
     infrastructure,
@@ -67,6 +68,7 @@ export async function openPlatform(
       await loopback.close();
       await services.jobs.close();
       await running.close(UNATTENDED_DRAIN_MS);
+      await accountErasure.close();
       await services.integrations.close();
       await upstreams.close();
       await inspector.close();

@@ -39,7 +39,7 @@ const newPasswordInput = z
   .string()
   .min(PASSWORD_CHARS_MIN, `must have at least ${PASSWORD_CHARS_MIN} characters`)
   .max(PASSWORD_CHARS_MAX, tooLong);
-const passwordInput = z.string().min(1, "must not be empty").max(PASSWORD_CHARS_MAX, tooLong);
+export const passwordInput = z.string().min(1, "must not be empty").max(PASSWORD_CHARS_MAX, tooLong);
 
 export const signUpInput = z.strictObject({
   email: emailInput,
@@ -69,6 +69,13 @@ export interface SignedIn {
   readonly session: SelectedSession;
   /** `Set-Cookie` lines of the answer. */
   readonly cookies: readonly string[];
+}
+
+interface StoredPassword {
+  /** The sign-in method's. */
+  readonly id: string;
+  /** A slow hash. */
+  readonly password: string;
 }
 
 export interface SignInParts {
@@ -137,13 +144,9 @@ export class SignIn {
     select: Prisma.SessionSelect = {},
   ): Promise<SignedIn> {
     const { accountId } = requireSession(ctx);
-    const { limits, passwords, database, sessions } = this.parts;
-    await limits.countPasswordCheck(accountId);
-    const method = await database.prisma.signInMethod.findFirst({ where: { accountId, providerId: CREDENTIAL } });
-    if (!method?.password) throw conflict("This account has no password: it is signed in to with GitHub.");
-    if (!(await passwords.verify(input.currentPassword, method.password))) {
-      throw invalidInput("This is not the account's password.", "currentPassword");
-    }
+    const { passwords, database, sessions } = this.parts;
+    const method = await this.checkPassword(accountId, input.currentPassword, "currentPassword");
+    if (!method) throw conflict("This account has no password: it is signed in to with GitHub.");
     const password = await passwords.hash(input.newPassword);
     // Of two changes at once, the one that knew the password as it is.
     const changed = await database.prisma.signInMethod.updateMany({
@@ -153,6 +156,29 @@ export class SignIn {
     if (changed.count === 0) throw conflict("The password has just been changed.");
     await sessions.end(accountId);
     return this.open(ctx, accountId, browser, select);
+  }
+
+  /** False: it is signed in to elsewhere alone. Not for faces. */
+  async hasPassword(accountId: string): Promise<boolean> {
+    return (await this.findPassword(accountId)) !== null;
+  }
+
+  /**
+   * What the account's password is stored as, once whoever asks has proven to know it. Null: it has none. Rejects with BAD_REQUEST that names
+   * `param` for a wrong one, or RATE_LIMITED. Not for faces.
+   */
+  async checkPassword(accountId: string, password: string, param: string): Promise<StoredPassword | null> {
+    await this.parts.limits.countPasswordCheck(accountId);
+    const method = await this.findPassword(accountId);
+    if (method && !(await this.parts.passwords.verify(password, method.password))) {
+      throw invalidInput("This is not the account's password.", param);
+    }
+    return method;
+  }
+
+  private async findPassword(accountId: string): Promise<StoredPassword | null> {
+    const method = await this.parts.database.prisma.signInMethod.findFirst({ where: { accountId, providerId: CREDENTIAL } });
+    return method?.password ? { id: method.id, password: method.password } : null;
   }
 
   /** One statement for the account and its password: there is never one without the other. */

@@ -65,6 +65,17 @@ export const OPERATIONS: readonly Operation[] = [
     rest: { method: "DELETE", path: "/sessions" },
     graphql: { field: "Mutation.revokeOtherSessions", document: mutation("revokeOtherSessions", "sessions { id }"), input: {} },
   },
+  { needs: "session", graphql: { field: "Account.export", document: me("export(section: PROFILE) { items endCursor }") } },
+  { needs: "session", graphql: { field: "Account.deletionPreview", document: me("deletionPreview { obstacle }") } },
+  {
+    needs: "session",
+    refusal: "BAD_REQUEST",
+    graphql: {
+      field: "Mutation.deleteAccount",
+      document: mutation("deleteAccount", "deletedId"),
+      input: { confirmHandle: "somebody-else" },
+    },
+  },
   {
     needs: "session",
     refusal: "BAD_REQUEST",
