@@ -107,7 +107,7 @@ describe("deleteAccount", () => {
     const { deleteAccount } = ok(await remove(owner));
 
     expect(preview).toEqual({
-      ...{ obstacle: null, isPasswordAsked: true, apiKeys: 1, sessions: 2, webhookEndpoints: 1, communityModels: 1, files: 1 },
+      ...{ obstacle: null, proof: "PASSWORD", apiKeys: 1, sessions: 2, webhookEndpoints: 1, communityModels: 1, files: 1 },
       keptUsageRecords: 1,
     });
     expect(deleteAccount).toEqual({
@@ -185,7 +185,7 @@ describe("deleteAccount", () => {
     await createdAt(FRESH_SESSION_SECONDS + 60);
     const preview = async () => ok(await execute(as(owner), AccountDeletionPreviewDocument)).me.deletionPreview;
 
-    expect(await preview()).toMatchObject({ obstacle: "STALE_SESSION", isPasswordAsked: false });
+    expect(await preview()).toMatchObject({ obstacle: "STALE_SESSION", proof: "FRESH_SESSION" });
     expect(codes(await remove(owner, { password: null }))).toEqual(["FORBIDDEN"]);
     await createdAt(FRESH_SESSION_SECONDS - 60);
     expect(await preview()).toMatchObject({ obstacle: null });

@@ -6,6 +6,7 @@ import {
   type DeletedAccount,
   type DeletionObstacle,
   type DeletionPreview,
+  type DeletionProof,
   deleteAccountInput,
   type EndedKind,
 } from "../../services/account-data/deletion.js";
@@ -77,6 +78,14 @@ const AccountDeletionObstacle = builder.enumType("AccountDeletionObstacle", {
   }),
 });
 
+const AccountDeletionProof = builder.enumType("AccountDeletionProof", {
+  description: "What shows that it is an account's owner who deletes it.",
+  values: describedValues<DeletionProof>({
+    password: "The account's password.",
+    fresh_session: `A session that began in the last ${FRESH_SESSION_SECONDS / 60} minutes: the account has no password.`,
+  }),
+});
+
 const COUNTED = `Counted up to ${COUNTED_MAX}.`;
 const ENDED: Readonly<Record<EndedKind, string>> = {
   apiKeys: "Keys that are revoked, those of apps that act for it included.",
@@ -95,9 +104,7 @@ const AccountDeletionPreview = builder.objectRef<DeletionPreview>("AccountDeleti
       description: "Why it cannot be deleted now. Null: it can.",
       resolve: ({ obstacle }) => obstacle,
     }),
-    isPasswordAsked: t.exposeBoolean("isPasswordAsked", {
-      description: "Whether the account has a password, which is to be sent. Without one the session must have just begun.",
-    }),
+    proof: t.field({ type: AccountDeletionProof, description: "What shows that it is the owner.", resolve: ({ proof }) => proof }),
     ...Object.fromEntries(
       (Object.keys(ENDED) as EndedKind[]).map((kind) => [
         kind,

@@ -44,11 +44,13 @@ export interface DeletedAccount {
 /** Why an account cannot be deleted by who asks. */
 export type DeletionObstacle = "operator" | "stale_session";
 
+/** What shows that it is the owner. fresh_session: the account has no password, and its person must have just signed in. */
+export type DeletionProof = "password" | "fresh_session";
+
 /** What a deletion would do. */
 export interface DeletionPreview {
   readonly obstacle: DeletionObstacle | null;
-  /** False: the account is signed in to with GitHub alone, and a session that has just begun is the proof. */
-  readonly isPasswordAsked: boolean;
+  readonly proof: DeletionProof;
   /** How many of each end. Each is counted up to COUNTED_MAX, and one more says that there are more. */
   readonly ended: Readonly<Record<EndedKind, number>>;
   /** What stays for the books. */
@@ -101,11 +103,11 @@ export class AccountDeletions {
       usageRecord.count({ where: { accountId }, take: COUNT_TAKE }),
     ]);
     const [apiKeys, sessions, webhookEndpoints, communityModels, linkedFiles, objects, keptUsageRecords] = counts;
-    const isPasswordAsked = await this.parts.signIn.hasPassword(accountId);
-    const isProven = isPasswordAsked || (await this.isFresh(caller));
+    const proof = (await this.parts.signIn.hasPassword(accountId)) ? "password" : "fresh_session";
+    const isProven = proof === "password" || (await this.isFresh(caller));
     return {
       obstacle: caller.isOperator ? "operator" : isProven ? null : "stale_session",
-      isPasswordAsked,
+      proof,
       ended: { apiKeys, sessions, webhookEndpoints, communityModels, files: Math.min(linkedFiles + objects, COUNT_TAKE) },
       keptUsageRecords,
     };
@@ -180,7 +182,7 @@ export class AccountDeletions {
 
   private announce(accountId: string, { keyIds, sessionIds, modelIds }: Ended): void {
     const { events } = this.parts;
-    for (const apiKeyId of keyIds) events.publish("api-key-changed", { apiKeyId });
+    for (const apiKeyId of keyIds) events.publish("api-key-changed", { accountId, apiKeyId, change: "revoked" });
     for (const sessionId of sessionIds) events.publish("session-changed", { accountId, sessionId });
     for (const modelId of modelIds) events.publish("community-model-changed", { accountId, modelId, change: "deleted" });
     events.publish("webhooks-changed", { accountId });

@@ -5,9 +5,8 @@
  * budgets are drawn on by `credit_flush`.
  */
 import type { AccountPermission } from "../../context.js";
-import { notFound } from "../../errors.js";
+import { credentialRefused, notFound } from "../../errors.js";
 import { isUuid } from "../../lib/ids.js";
-import { credentialRefused } from "../../errors.js";
 import type { DatabaseClient } from "../../store/database.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 
