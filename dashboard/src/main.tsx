@@ -1,8 +1,8 @@
 import { localStorageColorSchemeManager, MantineProvider } from "@mantine/core";
 import "@mantine/core/styles.css";
-import { Notifications } from "@mantine/notifications";
 import "@mantine/notifications/styles.css";
 import { setNonce } from "get-nonce";
+import { lazy, Suspense } from "react";
 import { createRoot } from "react-dom/client";
 import { RouterProvider } from "react-router";
 import { Provider } from "urql";
@@ -15,6 +15,13 @@ import "./look.css";
 // Dialogs keep the page behind them from scrolling by a style element of their own.
 setNonce(NONCE);
 
+// Nothing is told in the first moment: what is seen comes first.
+const Toasts = lazy(async () => {
+  await new Promise((resolve) => setTimeout(resolve, TOASTS_AFTER_MS));
+  return { default: (await import("@mantine/notifications")).Notifications };
+});
+const TOASTS_AFTER_MS = 1_000;
+
 createRoot(ROOT).render(
   <MantineProvider
     theme={theme}
@@ -23,7 +30,9 @@ createRoot(ROOT).render(
     colorSchemeManager={localStorageColorSchemeManager({ key: "sluice-color-scheme" })}
     getStyleNonce={() => NONCE}
   >
-    <Notifications position="bottom-right" limit={4} />
+    <Suspense>
+      <Toasts position="bottom-right" limit={4} />
+    </Suspense>
     <Provider value={graph}>
       <RouterProvider router={router} />
     </Provider>

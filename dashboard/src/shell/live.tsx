@@ -2,7 +2,6 @@
  * What the gateway tells by itself, once for the whole dashboard: the balance, each generation that was charged, a balance that fell below
  * its threshold. Fifty generations a second are shown four times a second.
  */
-import { notifications } from "@mantine/notifications";
 import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from "react";
 import { useQuery, useSubscription } from "urql";
 import { onReturn } from "../client/connection.js";
@@ -82,12 +81,14 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
   });
   useSubscription({ query: ShellBalanceLowDocument }, (_, told) => {
     const { balance: left, threshold } = told.balanceLow;
-    notifications.show({
-      color: "orange",
-      title: "Your balance is low",
-      message: `${formatCredits(left)} credits are left, less than the ${formatCredits(threshold)} that you want to be warned at.`,
-      autoClose: false,
-    });
+    void import("@mantine/notifications").then(({ notifications }) =>
+      notifications.show({
+        color: "orange",
+        title: "Your balance is low",
+        message: `${formatCredits(left)} credits are left, less than the ${formatCredits(threshold)} that you want to be warned at.`,
+        autoClose: false,
+      }),
+    );
     return told;
   });
 

@@ -10,11 +10,7 @@ import {
   Button,
   Group,
   Kbd,
-  Menu,
-  Modal,
   NavLink,
-  ScrollArea,
-  Stack,
   Text,
   UnstyledButton,
   useComputedColorScheme,
@@ -24,15 +20,15 @@ import { useDisclosure, useHotkeys } from "@mantine/hooks";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { Link, Outlet, NavLink as RouterLink, ScrollRestoration, useLocation } from "react-router";
 import { useConnection } from "../client/connection.js";
-import { ShellDocument } from "../client/generated/graphql.js";
-import { graph } from "../client/graphql.js";
-import { BASE } from "../client/place.js";
 import { useIsSessionEnded } from "../client/session.js";
 import { formatCredits } from "../ui/credits.js";
 import { LiveProvider, useLive } from "./live.js";
 import { addressOf, DASHBOARD, PAGES } from "./pages.js";
 
+// What few visits need does not come with the first page.
 const Palette = lazy(() => import("./palette.js"));
+const PersonMenu = lazy(() => import("./person-menu.js"));
+const SignIn = lazy(() => import("./sign-in-again.js"));
 
 export function Shell() {
   return (
@@ -92,12 +88,12 @@ function Frame() {
             </ActionIcon>
             <BalanceLink />
             <Scheme />
-            <PersonMenu />
+            <Person />
           </Group>
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p="xs" aria-label="Pages">
-        <AppShell.Section grow component={ScrollArea}>
+        <AppShell.Section grow style={{ overflowY: "auto" }}>
           {PAGES.filter(({ isForOperators }) => !isForOperators || me?.isOperator).map(({ path, label, icon: Icon }) => (
             <NavLink
               key={path}
@@ -162,33 +158,22 @@ function Scheme() {
   );
 }
 
-function PersonMenu() {
+/** What it opens comes when it is first pressed. */
+function Person() {
+  const [isWanted, setWanted] = useState(false);
   const { me } = useLive();
   if (!me) return null;
   const name = me.name ?? me.handle;
+  const button = (
+    <UnstyledButton aria-label={`Account of ${name}`} aria-haspopup="menu" aria-expanded={false} onClick={() => setWanted(true)}>
+      <Avatar size={30} src={me.image} alt="" />
+    </UnstyledButton>
+  );
+  if (!isWanted) return button;
   return (
-    <Menu position="bottom-end" width={220}>
-      <Menu.Target>
-        <UnstyledButton aria-label={`Account of ${name}`}>
-          <Avatar size={30} src={me.image} alt="" />
-        </UnstyledButton>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Label className="any-wrap">
-          <bdi>{me.handle}</bdi>
-        </Menu.Label>
-        <Menu.Item component={Link} to={addressOf("account")}>
-          Account
-        </Menu.Item>
-        <Menu.Item component={Link} to={`${addressOf("account")}/sessions`}>
-          Sessions
-        </Menu.Item>
-        <Menu.Divider />
-        <Menu.Item component="a" href={`${BASE}/sessions`}>
-          Sign out
-        </Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
+    <Suspense fallback={button}>
+      <PersonMenu name={name} handle={me.handle} image={me.image} />
+    </Suspense>
   );
 }
 
@@ -206,30 +191,10 @@ function Away() {
   );
 }
 
-/** The session is over: what is typed stays, and signing in happens in another window. */
 function SignInAgain() {
-  const isEnded = useIsSessionEnded();
-  useEffect(() => {
-    if (!isEnded) return;
-    const look = () => void graph.query(ShellDocument, {}, { requestPolicy: "network-only" }).toPromise();
-    window.addEventListener("focus", look);
-    return () => window.removeEventListener("focus", look);
-  }, [isEnded]);
-  return (
-    <Modal opened={isEnded} onClose={() => {}} withCloseButton={false} closeOnEscape={false} title="Your session has ended" centered>
-      <Stack>
-        <Text>Sign in again in another window. Then come back here: what you have typed is still there.</Text>
-        <Group justify="flex-end">
-          <Button
-            component="a"
-            href={`${BASE}/sign-in?return_to=${encodeURIComponent(`${BASE}${DASHBOARD}/signed-in`)}`}
-            target="_blank"
-            rel="opener"
-          >
-            Sign in
-          </Button>
-        </Group>
-      </Stack>
-    </Modal>
-  );
+  return useIsSessionEnded() ? (
+    <Suspense>
+      <SignIn />
+    </Suspense>
+  ) : null;
 }

@@ -1,7 +1,6 @@
 /** Bars on top of each other, one stack a day or hour. By keyboard a stack is a button; beside the picture stands a table for who cannot see it. */
 import { Group, Text } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
-import { AxisBottom, AxisLeft } from "@visx/axis";
 import { scaleBand, scaleLinear } from "@visx/scale";
 import { useState } from "react";
 
@@ -27,6 +26,7 @@ export interface StackedBarsProps {
 /** As far apart as eight colours can be for those who tell few apart (after Okabe and Ito), on both grounds. */
 export const SERIES_COLORS = ["#2f7fd1", "#e08a1e", "#1a9e77", "#c65a9a", "#8a63d2", "#b8a21d", "#5aa9c9", "#8b95a3"];
 
+const LABEL = { fill: "var(--soft)", fontSize: 11, fontFamily: "var(--font)" };
 const MARGIN = { top: 8, right: 4, bottom: 24, left: 52 };
 
 export default function StackedBars({ label, stacks, series, format, formatTime, onSelect, height = 220 }: StackedBarsProps) {
@@ -46,17 +46,13 @@ export default function StackedBars({ label, stacks, series, format, formatTime,
       <div ref={ref} style={{ height, position: "relative" }} onPointerLeave={() => setPointed(null)}>
         {width > 0 && (
           <svg width={width} height={height} aria-hidden="true">
-            <AxisLeft
-              left={MARGIN.left}
-              scale={y}
-              numTicks={4}
-              hideAxisLine
-              hideTicks
-              tickFormat={(value) => format(Number(value))}
-              tickLabelProps={{ fill: "var(--soft)", fontSize: 11, textAnchor: "end", dy: "0.33em", dx: -4, fontFamily: "var(--font)" }}
-            />
             {y.ticks(4).map((tick) => (
-              <line key={tick} x1={MARGIN.left} x2={width - MARGIN.right} y1={y(tick)} y2={y(tick)} stroke="var(--line)" strokeWidth={1} />
+              <g key={tick} transform={`translate(0 ${y(tick)})`}>
+                <line x1={MARGIN.left} x2={width - MARGIN.right} stroke="var(--line)" />
+                <text x={MARGIN.left - 4} dy="0.33em" textAnchor="end" {...LABEL}>
+                  {format(tick)}
+                </text>
+              </g>
             ))}
             {stacks.map((stack, index) => (
               <g key={stack.from} opacity={pointed === null || pointed === index ? 1 : 0.55}>
@@ -72,17 +68,13 @@ export default function StackedBars({ label, stacks, series, format, formatTime,
                 ))}
               </g>
             ))}
-            <AxisBottom
-              top={height - MARGIN.bottom}
-              scale={x}
-              stroke="var(--line)"
-              hideTicks
-              tickValues={stacks
-                .filter((_, index) => index % Math.ceil(stacks.length / Math.max(width / 90, 1)) === 0)
-                .map(({ from }) => from)}
-              tickFormat={(from) => formatTime(String(from))}
-              tickLabelProps={{ fill: "var(--soft)", fontSize: 11, textAnchor: "middle", fontFamily: "var(--font)" }}
-            />
+            {stacks
+              .filter((_, index) => index % Math.ceil(stacks.length / Math.max(width / 90, 1)) === 0)
+              .map(({ from }) => (
+                <text key={from} x={(x(from) ?? 0) + x.bandwidth() / 2} y={height - 8} textAnchor="middle" {...LABEL}>
+                  {formatTime(from)}
+                </text>
+              ))}
           </svg>
         )}
         {width > 0 &&

@@ -1,0 +1,45 @@
+/** What the person's picture opens. */
+import { Avatar, Menu, UnstyledButton } from "@mantine/core";
+import { Link } from "react-router";
+import { BASE } from "../client/place.js";
+import { addressOf } from "./pages.js";
+
+export default function PersonMenu({
+  name,
+  handle,
+  image,
+}: {
+  readonly name: string;
+  readonly handle: string;
+  readonly image: string | null;
+}) {
+  return (
+    <Menu position="bottom-end" width={220} defaultOpened>
+      <Menu.Target>
+        <UnstyledButton ref={focus} aria-label={`Account of ${name}`}>
+          <Avatar size={30} src={image} alt="" />
+        </UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label className="any-wrap">
+          <bdi>{handle}</bdi>
+        </Menu.Label>
+        <Menu.Item component={Link} to={addressOf("account")}>
+          Account
+        </Menu.Item>
+        <Menu.Item component={Link} to={`${addressOf("account")}/sessions`}>
+          Sessions
+        </Menu.Item>
+        <Menu.Divider />
+        <Menu.Item component="a" href={`${BASE}/sessions`}>
+          Sign out
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+/** It stands where the button was that asked for it, and is what Escape comes back to. */
+function focus(element: HTMLElement | null): void {
+  element?.focus();
+}
