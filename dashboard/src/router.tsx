@@ -10,6 +10,10 @@ import { Loading } from "./ui/states.js";
 const PAGES: readonly { readonly paths: readonly string[]; readonly load: () => Promise<PageModule> }[] = [
   { paths: ["/", "/dashboard"], load: () => import("./pages/overview/page.js") },
   { paths: ["/dashboard/keys", "/dashboard/keys/:id"], load: () => import("./pages/keys/page.js") },
+  {
+    paths: ["/dashboard/operator", "/dashboard/operator/accounts", "/dashboard/operator/accounts/:id"],
+    load: () => import("./pages/operator/page.js"),
+  },
   { paths: ["/dashboard/signed-in"], load: () => import("./pages/signed-in/page.js") },
 ];
 

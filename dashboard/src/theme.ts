@@ -81,6 +81,7 @@ export const theme = createTheme({
   defaultRadius: "md",
   cursorType: "pointer",
   components: {
+    Badge: { defaultProps: { tt: "none" } },
     Modal: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
     Drawer: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
     Alert: { defaultProps: { closeButtonLabel: "Close" } },

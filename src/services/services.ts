@@ -300,7 +300,7 @@ export function createServices(
     developmentBroker,
     deviceAuthorizations,
     gatewayStatus: new GatewayStatus({
-      ...{ platform: infrastructure, work: { running, jobRunner }, metrics, catalog, clock },
+      ...{ platform: infrastructure, work: { running, jobRunner }, metrics, catalog, tiers, clock },
       workers: settings.worker,
     }),
     embeddings: new Embeddings(generations, upstreams),

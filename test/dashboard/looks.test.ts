@@ -7,7 +7,7 @@ import { LOOKS, seriousFindings, visitDashboard } from "../support/dashboard.js"
 import { type Person, signUp } from "../support/sign-in.js";
 
 /** Below /dashboard; the first is the dashboard itself. */
-const PATHS = ["", "keys", "keys?new"];
+const PATHS = ["", "keys", "keys?new", "operator", "operator/accounts", "operator/accounts?new"];
 
 describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {
   let browser: Browser;
@@ -17,6 +17,7 @@ describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {
   beforeAll(async () => {
     [browser, app] = await Promise.all([launchBrowser(), createTestApp()]);
     person = await signUp(app, { credits: 10, name: "Ada" });
+    await app.database.prisma.account.update({ where: { id: person.accountId }, data: { isOperator: true } });
   });
   afterAll(async () => {
     await browser.close();
@@ -25,7 +26,7 @@ describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {
 
   it.each(LOOKS)("is whole and accessible: $scheme, $width px", async (look) => {
     const visit = await visitDashboard(browser, app, { look, person });
-    for (const path of PATHS) {
+    for (const path of [...PATHS, `operator/accounts/${person.accountId}`]) {
       await visit.open(path);
       await visit.page.waitForLoadState("networkidle");
       await screenshot(visit.page, `${path.replace(/\W/g, "-") || "overview"}-${look.scheme}-${look.width}`);

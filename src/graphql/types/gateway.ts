@@ -177,6 +177,10 @@ const Gateway = builder.objectRef<GatewayShown>("Gateway").implement({
       complexity: { field: 1, multiplier: ERRORS_SHOWN_MAX / 10 },
       resolve: ({ errors }) => [...errors],
     }),
+    tiers: t.stringList({
+      description: "The names of the tiers that accounts can be given: see `setTier`.",
+      resolve: ({ tiers }) => [...tiers],
+    }),
     models: t.field({
       type: [ModelCalls],
       description: `The models that were called of late, those that failed most first, at most ${MODELS_SHOWN_MAX}.`,

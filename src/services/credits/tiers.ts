@@ -28,6 +28,10 @@ export class Tiers {
     this.byName = new Map(tiers.map((tier) => [tier.name, tier]));
   }
 
+  get names(): readonly string[] {
+    return [...this.byName.keys()];
+  }
+
   /** Unspecified: a tier that the configuration no longer has gives nothing. */
   giftOf(name: string | null, now: Date): TierGift {
     const tier = name === null ? undefined : this.byName.get(name);
@@ -42,7 +46,7 @@ export class Tiers {
   /** Throws BAD_REQUEST that names the tiers there are. */
   assertKnown(name: string): void {
     if (this.byName.has(name)) return;
-    throw invalidInput(`There is no tier ${JSON.stringify(name)}. The tiers are: ${[...this.byName.keys()].join(", ")}.`, "tier");
+    throw invalidInput(`There is no tier ${JSON.stringify(name)}. The tiers are: ${this.names.join(", ")}.`, "tier");
   }
 }
 

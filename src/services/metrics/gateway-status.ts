@@ -10,6 +10,7 @@ import { HEARTBEAT_DEAD_MS } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import { requireOperator } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
+import type { Tiers } from "../credits/tiers.js";
 import type { Metrics } from "./metrics.js";
 import type { WatchedPlatform, WatchedWork } from "./platform-gauges.js";
 import {
@@ -99,6 +100,8 @@ export interface GatewayShown {
   /** Those that failed most first. */
   readonly models: readonly ShownModelCalls[];
   readonly reported: readonly ProcessStatus[];
+  /** Those that accounts can be given. */
+  readonly tiers: readonly string[];
 }
 
 export interface GatewayStatusDependencies {
@@ -106,6 +109,7 @@ export interface GatewayStatusDependencies {
   readonly work: Pick<WatchedWork, "running" | "jobRunner">;
   readonly metrics: Pick<Metrics, "settlements" | "errors" | "modelCalls">;
   readonly catalog: Pick<Catalog, "find">;
+  readonly tiers: Pick<Tiers, "names">;
   readonly clock: Clock;
   /** Null for a gateway of one process. */
   readonly workers: Workers | null;
@@ -139,6 +143,7 @@ export class GatewayStatus {
         .slice(0, ERRORS_SHOWN_MAX),
       models,
       reported: reports.map((report) => report.process),
+      tiers: this.deps.tiers.names,
     };
   }
 

@@ -1,0 +1,324 @@
+/** One account, and what an operator does with it. */
+import { Anchor, Badge, Button, Group, Modal, Select, SimpleGrid, Stack, Table, Text, Textarea, TextInput } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { Link } from "react-router";
+import { useMutation, useQuery } from "urql";
+import {
+  type MeterSource,
+  OperatorAccountDocument,
+  type OperatorAccountPartsFragment,
+  OperatorGrantDocument,
+  OperatorSetPublisherDocument,
+  OperatorSetTierDocument,
+  OperatorTiersDocument,
+} from "../../client/generated/graphql.js";
+import { Confirm } from "../../ui/confirm.js";
+import { Copyable } from "../../ui/copy.js";
+import { Credits } from "../../ui/credits.js";
+import { Card } from "../../ui/page.js";
+import { useServerForm } from "../../ui/server-form.js";
+import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
+import { When } from "../../ui/when.js";
+import { ACCOUNTS, Figure, OPERATOR, OperatorPage, Row } from "./parts.js";
+import { usePolled } from "./polled.js";
+
+/** Nobody tells an operator of other accounts' balances: they are asked for. */
+const POLL_MS = 5_000;
+const ABOVE = [
+  { label: "Operator", to: OPERATOR },
+  { label: "Accounts", to: ACCOUNTS },
+];
+
+type Account = OperatorAccountPartsFragment;
+
+export function OneAccount({ id }: { readonly id: string }) {
+  const { state, askNow } = usePolled(OperatorAccountDocument, { id }, POLL_MS);
+  const isGone = state.error?.graphQLErrors.some(({ extensions }) => extensions.code === "NOT_FOUND");
+  if (isGone && !state.data?.account) {
+    return (
+      <OperatorPage title="There is no such account" above={ABOVE}>
+        <Empty title="It may have been deleted.">
+          <Anchor component={Link} to={ACCOUNTS}>
+            All accounts
+          </Anchor>
+        </Empty>
+      </OperatorPage>
+    );
+  }
+  const account = state.data?.account;
+  return account ? (
+    <AccountDetails account={account} />
+  ) : (
+    <OperatorPage title="Account" above={ABOVE}>
+      <QueryView state={state} retry={askNow} loading={<Loading rows={4} height={72} />}>
+        {() => null}
+      </QueryView>
+    </OperatorPage>
+  );
+}
+
+function AccountDetails({ account }: { readonly account: Account }) {
+  const { balance } = account;
+  return (
+    <OperatorPage title={<bdi>{account.handle}</bdi>} tabTitle={account.handle} above={ABOVE} actions={<Grant account={account} />}>
+      <SimpleGrid cols={{ base: 2, md: 5 }} spacing="md">
+        <Figure
+          label="Balance"
+          value={
+            <span data-balance={balance?.available}>
+              <Credits value={balance?.available} />
+            </span>
+          }
+        >
+          of all buckets
+        </Figure>
+        <Figure label="Free" value={<Credits value={balance?.tier} />}>
+          {account.nextResetAt ? (
+            <>
+              refilled <When value={account.nextResetAt} />
+            </>
+          ) : (
+            "not refilled"
+          )}
+        </Figure>
+        <Figure label="Bought with crypto" value={<Credits value={balance?.crypto} />} />
+        <Figure label="Bought" value={<Credits value={balance?.pack} />} />
+        <Figure label="Set aside" value={<Credits value={balance?.held} />}>
+          for what is being made
+        </Figure>
+      </SimpleGrid>
+      <SimpleGrid cols={{ base: 1, md: 2 }}>
+        <Card title="Who it is">
+          <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
+            <Table.Tbody>
+              <Row label="Name">
+                <bdi>{account.name ?? "–"}</bdi>
+              </Row>
+              <Row label="E-mail">
+                {account.email ?? "–"}
+                {account.email !== null && (
+                  <Text size="xs" c="dimmed">
+                    {account.isEmailVerified ? "verified" : "not verified"}
+                  </Text>
+                )}
+              </Row>
+              <Row label="GitHub">
+                <bdi>{account.githubUsername ?? "–"}</bdi>
+              </Row>
+              <Row label="Made">
+                <When value={account.createdAt} />
+              </Row>
+              <Row label="Id">
+                <Copyable value={account.restId} label="the id" />
+              </Row>
+            </Table.Tbody>
+          </Table>
+        </Card>
+        <Card title="What it may">
+          <Stack>
+            <Tier account={account} />
+            <Publisher account={account} />
+          </Stack>
+        </Card>
+      </SimpleGrid>
+    </OperatorPage>
+  );
+}
+
+const BUCKETS: readonly { readonly value: MeterSource; readonly label: string }[] = [
+  { value: "PACK", label: "Bought" },
+  { value: "CRYPTO", label: "Bought with crypto" },
+  { value: "TIER", label: "Free: gone at the next refill" },
+];
+
+/** What is given is asked for twice, and given once however often it is sent. */
+function Grant({ account }: { readonly account: Account }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <Button onClick={() => setOpen(true)}>Grant credits</Button>
+      <Modal opened={isOpen} onClose={() => setOpen(false)} title="Grant credits" closeOnClickOutside={false}>
+        <GrantForm account={account} onClose={() => setOpen(false)} />
+      </Modal>
+    </>
+  );
+}
+
+function GrantForm({ account: { id, handle }, onClose }: { readonly account: Account; readonly onClose: () => void }) {
+  const [{ fetching }, grant] = useMutation(OperatorGrantDocument);
+  const form = useServerForm(["credits", "bucket", "note"]);
+  // The same for as long as the form is open: what is sent again after a lost answer is not granted again.
+  const [grantId] = useState(createUuid);
+  const [bucket, setBucket] = useState<MeterSource>("PACK");
+  const [credits, setCredits] = useState("");
+  const [note, setNote] = useState("");
+  const [isAsked, setAsked] = useState(false);
+  const label = BUCKETS.find(({ value }) => value === bucket)?.label.toLowerCase();
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    if (!isAsked && credits.trim() !== "") {
+      setAsked(true);
+      return;
+    }
+    const answer = await grant({ input: { accountId: id, bucket, credits: credits.trim(), grantId, ...(note !== "" && { note }) } });
+    if (form.accept(answer)) onClose();
+    else setAsked(false);
+  };
+  return (
+    <form onSubmit={submit} noValidate>
+      <Stack>
+        {form.rest && <Failure error={form.rest} />}
+        {isAsked ? (
+          <Text role="status">
+            Give{" "}
+            <strong>
+              {credits.trim()} credits ({label})
+            </strong>{" "}
+            to <bdi>{handle}</bdi>? What is granted stays in the books and cannot be taken back here.
+          </Text>
+        ) : (
+          <>
+            <TextInput
+              label="Credits"
+              description="One credit is worth one US dollar."
+              value={credits}
+              onChange={({ target }) => {
+                setCredits(target.value);
+                form.clear("credits");
+              }}
+              error={form.errorOf("credits")}
+              inputMode="decimal"
+              autoComplete="off"
+              required
+              data-autofocus
+            />
+            <Select
+              label="Where they go"
+              data={BUCKETS.map((each) => each)}
+              value={bucket}
+              onChange={(value) => setBucket(BUCKETS.find((each) => each.value === value)?.value ?? "PACK")}
+              allowDeselect={false}
+              error={form.errorOf("bucket")}
+            />
+            <Textarea
+              label="Note"
+              description="Kept in the ledger, for whoever reads the books."
+              value={note}
+              onChange={({ target }) => {
+                setNote(target.value);
+                form.clear("note");
+              }}
+              error={form.errorOf("note")}
+              autosize
+              minRows={2}
+              maxRows={5}
+            />
+          </>
+        )}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={isAsked ? () => setAsked(false) : onClose}>
+            {isAsked ? "Back" : "Cancel"}
+          </Button>
+          <Button type="submit" loading={fetching}>
+            {isAsked ? `Grant ${credits.trim()} credits` : "Go on"}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function Tier({ account: { id, handle, tier } }: { readonly account: Account }) {
+  const [{ data }] = useQuery({ query: OperatorTiersDocument });
+  const [, setTier] = useMutation(OperatorSetTierDocument);
+  const [chosen, setChosen] = useState<string>();
+  const tiers = data?.gateway?.tiers ?? [];
+  const names = tier === null || tiers.includes(tier) ? tiers : [tier, ...tiers];
+  const wanted = chosen ?? tier ?? "";
+  const isChanged = wanted !== (tier ?? "");
+  return (
+    <Group align="flex-end" gap="xs">
+      <Select
+        label="Tier"
+        description={
+          tiers.length === 0 ? "The gateway's configuration has no tiers." : "Its free credits are filled up to the new tier's at once."
+        }
+        data={[{ value: "", label: "none" }, ...names.map((name) => ({ value: name, label: name }))]}
+        value={wanted}
+        onChange={(value) => setChosen(value ?? "")}
+        allowDeselect={false}
+        disabled={tiers.length === 0 && tier === null}
+        style={{ flex: "1 1 12rem" }}
+      />
+      <Confirm
+        title="Set the tier?"
+        action="Set the tier"
+        color="blue"
+        onConfirm={async () => {
+          const { error } = await setTier({ input: { accountId: id, tier: wanted === "" ? null : wanted } });
+          if (!error) setChosen(undefined);
+          return error;
+        }}
+        trigger={(open) => (
+          <Button variant="default" disabled={!isChanged} onClick={open}>
+            Set the tier
+          </Button>
+        )}
+      >
+        <Text>
+          <bdi>{handle}</bdi> has {tier === null ? "no tier" : `the tier ${tier}`} and is given{" "}
+          {wanted === "" ? "none" : `the tier ${wanted}`}. What its free bucket holds stays until the next refill.
+        </Text>
+      </Confirm>
+    </Group>
+  );
+}
+
+function Publisher({ account: { id, handle, isPublisher, isOperator } }: { readonly account: Account }) {
+  const [, setPublisher] = useMutation(OperatorSetPublisherDocument);
+  return (
+    <Group justify="space-between" gap="xs">
+      <div>
+        <Text size="sm" fw={500}>
+          Publishing{" "}
+          <Badge size="sm" variant="light" color={isPublisher ? "green" : "gray"}>
+            {isPublisher ? "allowed" : "not allowed"}
+          </Badge>
+        </Text>
+        <Text size="sm" c="dimmed">
+          {isOperator ? "Operators may always publish models and agents for everybody." : "Models and agents that everybody may call."}
+        </Text>
+      </div>
+      {!isOperator && (
+        <Confirm
+          key={String(isPublisher)}
+          title={isPublisher ? `Stop ${handle} from publishing?` : `Let ${handle} publish?`}
+          action={isPublisher ? "Stop it" : "Let it publish"}
+          color={isPublisher ? "red" : "blue"}
+          onConfirm={async () => (await setPublisher({ input: { accountId: id, isPublisher: !isPublisher } })).error}
+          trigger={(open) => (
+            <Button variant="default" size="xs" onClick={open}>
+              {isPublisher ? "Stop from publishing" : "Let it publish"}
+            </Button>
+          )}
+        >
+          <Text>
+            {isPublisher
+              ? "It makes no more models or agents public. Those that are public stay so."
+              : "It may make its models and agents callable by everybody, and earns what they are charged."}
+          </Text>
+        </Confirm>
+      )}
+    </Group>
+  );
+}
+
+/** Where the page did not come over https the browser makes none itself. */
+function createUuid(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  const hex = Array.from(bytes, (byte, index) => {
+    const value = index === 6 ? (byte & 0x0f) | 0x40 : index === 8 ? (byte & 0x3f) | 0x80 : byte;
+    return value.toString(16).padStart(2, "0");
+  }).join("");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}

@@ -1,0 +1,268 @@
+/** Every account of the gateway, found by a part of what it is called. */
+import { Alert, Anchor, Badge, Button, Group, Modal, Stack, Table, Text, TextInput } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { Link, useNavigate, useSearchParams } from "react-router";
+import { useMutation, useQuery } from "urql";
+import {
+  OperatorAccountsDocument,
+  type OperatorAccountsQuery,
+  type OperatorAccountsQueryVariables,
+  OperatorCreateAccountDocument,
+  type OperatorCreateAccountMutation,
+} from "../../client/generated/graphql.js";
+import { Copyable } from "../../ui/copy.js";
+import { Credits } from "../../ui/credits.js";
+import { Card } from "../../ui/page.js";
+import { useServerForm } from "../../ui/server-form.js";
+import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
+import { When } from "../../ui/when.js";
+import { Wide } from "../../ui/wide.js";
+import { ACCOUNTS, OPERATOR, OperatorPage } from "./parts.js";
+
+/** What the address asks for. */
+export function toAccountsQuestion(parameters: URLSearchParams): OperatorAccountsQueryVariables {
+  const [search, after] = [parameters.get("q"), parameters.get("after")];
+  return { ...(search && { search }), ...(after && { after }) };
+}
+
+export function Accounts() {
+  const [parameters, setParameters] = useSearchParams();
+  const question = toAccountsQuestion(parameters);
+  const [state, askAgain] = useQuery({ query: OperatorAccountsDocument, variables: question });
+  const isCreating = parameters.has("new");
+  const set = (changes: Readonly<Record<string, string | null>>, replace = false) =>
+    setParameters(
+      (before) => {
+        const after = new URLSearchParams(before);
+        for (const [name, value] of Object.entries(changes)) {
+          if (value === null) after.delete(name);
+          else after.set(name, value);
+        }
+        return after;
+      },
+      { replace },
+    );
+  return (
+    <OperatorPage
+      title="Accounts"
+      above={[{ label: "Operator", to: OPERATOR }]}
+      actions={<Button onClick={() => set({ new: "" })}>Make an account</Button>}
+    >
+      <NewAccount isOpen={isCreating} onClose={() => set({ new: null }, true)} />
+      <Card>
+        <Stack gap="sm">
+          <Search text={question.search ?? ""} onSearch={(text) => set({ q: text === "" ? null : text, after: null })} />
+          <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={8} height={34} />}>
+            {({ accounts }) =>
+              accounts && (
+                <AccountTable
+                  accounts={accounts}
+                  isFirst={question.after === undefined}
+                  onFirst={() => set({ after: null })}
+                  onNext={(after) => set({ after })}
+                />
+              )
+            }
+          </QueryView>
+        </Stack>
+      </Card>
+    </OperatorPage>
+  );
+}
+
+function Search({ text, onSearch }: { readonly text: string; readonly onSearch: (text: string) => void }) {
+  const [typed, setTyped] = useState<string>();
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    onSearch((typed ?? text).trim());
+    setTyped(undefined);
+  };
+  return (
+    <search>
+      <form onSubmit={submit}>
+        <Group align="flex-end" gap="xs" wrap="nowrap">
+          <TextInput
+            label="Search"
+            placeholder="Handle, name, e-mail address, GitHub name or id"
+            value={typed ?? text}
+            onChange={({ target }) => setTyped(target.value)}
+            maxLength={253}
+            type="search"
+            style={{ flex: 1 }}
+          />
+          <Button type="submit" variant="default">
+            Search
+          </Button>
+        </Group>
+      </form>
+    </search>
+  );
+}
+
+function AccountTable({
+  accounts: { nodes, pageInfo, totalCount },
+  isFirst,
+  onFirst,
+  onNext,
+}: {
+  readonly accounts: NonNullable<OperatorAccountsQuery["accounts"]>;
+  readonly isFirst: boolean;
+  readonly onFirst: () => void;
+  readonly onNext: (after: string) => void;
+}) {
+  if (nodes.length === 0) return <Empty title="No account is called that">Search for less of the name, or for the whole id.</Empty>;
+  return (
+    <>
+      <Text size="sm" c="dimmed" role="status">
+        {totalCount > COUNTED_MAX ? `more than ${COUNTED_MAX.toLocaleString("en")}` : totalCount.toLocaleString("en")}{" "}
+        {totalCount === 1 ? "account" : "accounts"}
+      </Text>
+      <Wide label="Accounts">
+        <Table highlightOnHover verticalSpacing="xs">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Account</Table.Th>
+              <Table.Th>E-mail</Table.Th>
+              <Table.Th>Tier</Table.Th>
+              <Table.Th ta="right">Credits</Table.Th>
+              <Table.Th>Made</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {nodes.map(({ id, handle, name, email, tier, isOperator, isPublisher, balance, createdAt }) => (
+              <Table.Tr key={id}>
+                <Table.Td miw={150}>
+                  <Group gap={6}>
+                    <Anchor component={Link} to={`${ACCOUNTS}/${encodeURIComponent(id)}`} fw={600} className="any-wrap">
+                      <bdi>{handle}</bdi>
+                    </Anchor>
+                    {isOperator ? (
+                      <Badge size="xs" variant="light">
+                        operator
+                      </Badge>
+                    ) : (
+                      isPublisher && (
+                        <Badge size="xs" variant="light" color="gray">
+                          publisher
+                        </Badge>
+                      )
+                    )}
+                  </Group>
+                  {name !== null && (
+                    <Text size="xs" c="dimmed" className="any-wrap">
+                      <bdi>{name}</bdi>
+                    </Text>
+                  )}
+                </Table.Td>
+                <Table.Td className="any-wrap">{email ?? "–"}</Table.Td>
+                <Table.Td>{tier ?? "–"}</Table.Td>
+                <Table.Td ta="right">
+                  <Credits value={balance?.available} />
+                </Table.Td>
+                <Table.Td style={{ whiteSpace: "nowrap" }}>
+                  <When value={createdAt} />
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Wide>
+      <Group justify="flex-end">
+        {!isFirst && (
+          <Button variant="default" size="xs" onClick={onFirst}>
+            Newest
+          </Button>
+        )}
+        {pageInfo.hasNextPage && (
+          <Button variant="default" size="xs" onClick={() => onNext(pageInfo.endCursor ?? "")}>
+            Older accounts
+          </Button>
+        )}
+      </Group>
+    </>
+  );
+}
+
+/** The gateway counts no further. */
+const COUNTED_MAX = 10_000;
+
+type Made = NonNullable<OperatorCreateAccountMutation["createAccount"]>;
+
+function NewAccount({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) {
+  const [made, setMade] = useState<Made | null>(null);
+  const navigate = useNavigate();
+  const close = () => {
+    setMade(null);
+    onClose();
+  };
+  return (
+    <Modal opened={isOpen} onClose={close} title={made ? "The new account" : "Make an account"} closeOnClickOutside={false}>
+      {made ? (
+        <Stack>
+          <Alert color="yellow" variant="light" title="Copy the password now: it is shown this once" role="status">
+            Its owner signs in with it and the address {made.account.email}, and should change it then.
+          </Alert>
+          <div className="card">
+            <Copyable value={made.password} label="the password" />
+          </div>
+          <Group justify="flex-end">
+            <Button onClick={() => void navigate(`${ACCOUNTS}/${encodeURIComponent(made.account.id)}`)}>Open the account</Button>
+          </Group>
+        </Stack>
+      ) : (
+        <NewAccountForm onMade={setMade} onClose={close} />
+      )}
+    </Modal>
+  );
+}
+
+function NewAccountForm({ onMade, onClose }: { readonly onMade: (made: Made) => void; readonly onClose: () => void }) {
+  const [{ fetching }, create] = useMutation(OperatorCreateAccountDocument);
+  const form = useServerForm(["email", "name"]);
+  const [email, setEmail] = useState("");
+  const [name, setName] = useState("");
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    const answer = await create({ input: { email, ...(name !== "" && { name }) } });
+    if (form.accept(answer) && answer.data?.createAccount) onMade(answer.data.createAccount);
+  };
+  return (
+    <form onSubmit={submit} noValidate>
+      <Stack>
+        {form.rest && <Failure error={form.rest} />}
+        <TextInput
+          label="E-mail address"
+          description="To sign in with. Nobody else may have it."
+          value={email}
+          onChange={({ target }) => {
+            setEmail(target.value);
+            form.clear("email");
+          }}
+          error={form.errorOf("email")}
+          type="email"
+          autoComplete="off"
+          required
+          data-autofocus
+        />
+        <TextInput
+          label="Name"
+          value={name}
+          onChange={({ target }) => {
+            setName(target.value);
+            form.clear("name");
+          }}
+          error={form.errorOf("name")}
+          autoComplete="off"
+        />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={fetching}>
+            Make the account
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

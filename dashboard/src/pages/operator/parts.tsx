@@ -1,0 +1,91 @@
+/** What the pages for operators have in common. */
+import { Button, Group, Table, Text } from "@mantine/core";
+import type { ReactNode } from "react";
+import { Link, useLocation } from "react-router";
+import { useLive } from "../../shell/live.js";
+import { addressOf } from "../../shell/pages.js";
+import { Page, type PageProps } from "../../ui/page.js";
+import { Empty } from "../../ui/states.js";
+
+export const OPERATOR = addressOf("operator");
+export const ACCOUNTS = `${OPERATOR}/accounts`;
+const SECTIONS = [
+  { to: OPERATOR, label: "Gateway" },
+  { to: ACCOUNTS, label: "Accounts" },
+];
+
+/** Says so to whoever is no operator; the gateway would refuse them all the same. */
+export function OperatorPage({ children, ...page }: PageProps) {
+  const { me } = useLive();
+  const { pathname } = useLocation();
+  if (me?.isOperator === false) {
+    return (
+      <Page title="For operators">
+        <Empty title="Only operators of this gateway see this page.">Whoever runs the gateway says who they are.</Empty>
+      </Page>
+    );
+  }
+  return (
+    <Page {...page}>
+      <nav aria-label="Parts of this page">
+        <Group gap={6}>
+          {SECTIONS.map(({ to, label }) => {
+            const isHere = to === OPERATOR ? !pathname.startsWith(ACCOUNTS) : pathname.startsWith(ACCOUNTS);
+            return (
+              <Button
+                key={to}
+                component={Link}
+                to={to}
+                size="compact-md"
+                variant={isHere ? "light" : "subtle"}
+                {...(isHere && { "aria-current": "page" as const })}
+              >
+                {label}
+              </Button>
+            );
+          })}
+        </Group>
+      </nav>
+      {children}
+    </Page>
+  );
+}
+
+export function Figure({ label, value, children }: { readonly label: string; readonly value: ReactNode; readonly children?: ReactNode }) {
+  return (
+    <section className="card">
+      <Text size="sm" c="dimmed">
+        {label}
+      </Text>
+      <Text fw={650} fz="1.25rem">
+        {value}
+      </Text>
+      <Text size="xs" c="dimmed" mih="1.2em">
+        {children}
+      </Text>
+    </section>
+  );
+}
+
+export function Row({ label, children }: { readonly label: string; readonly children: ReactNode }) {
+  return (
+    <Table.Tr>
+      <Table.Th w={130} c="dimmed" fw={400} bg="transparent" px={0}>
+        {label}
+      </Table.Th>
+      <Table.Td className="any-wrap">{children}</Table.Td>
+    </Table.Tr>
+  );
+}
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+export function formatBytes(bytes: number): string {
+  const step = Math.min(UNITS.length - 1, bytes < 1 ? 0 : Math.floor(Math.log2(bytes) / 10));
+  const amount = bytes / 1024 ** step;
+  return `${step === 0 || amount >= 100 ? Math.round(amount) : amount.toFixed(1)} ${UNITS[step]}`;
+}
+
+export function formatPercent(share: number): string {
+  return `${(share * 100).toFixed(share > 0 && share < 0.01 ? 2 : 1)}%`;
+}

@@ -1,0 +1,171 @@
+/** What operators do in the dashboard: an account is found and given credits, and the gateway is looked at. */
+import { rm } from "node:fs/promises";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { execute } from "../graphql/client.js";
+import { ChatReceiptDocument } from "../operations/generated/graphql.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
+import { type DashboardVisit, visitDashboard } from "../support/dashboard.js";
+import { createEmptyDir } from "../support/database.js";
+import { isPostgresInstalled, POSTGRES_ABSENT } from "../support/postgres.js";
+import { type Person, signUp } from "../support/sign-in.js";
+import { createPostgresDatabase, type SuiteDatabase } from "../support/suite-server.js";
+import { errorReply } from "../support/upstream-replies.js";
+
+async function signUpOperator(app: TestApp): Promise<Person> {
+  const operator = await signUp(app, { name: "Olga Operator" });
+  await app.database.prisma.account.update({ where: { id: operator.accountId }, data: { isOperator: true } });
+  return operator;
+}
+
+/** As a person does it: through the accounts, the account, and the question whether it is meant. */
+async function grant({ page, open }: DashboardVisit, search: string, credits: string): Promise<void> {
+  await open("operator/accounts");
+  await page.getByLabel("Search").fill(search);
+  await page.getByRole("button", { name: "Search" }).click();
+  await page.getByRole("status").getByText("1 account").waitFor();
+  await page.getByRole("region", { name: "Accounts" }).getByRole("link").click();
+  await page.getByRole("button", { name: "Grant credits" }).click();
+  await page.getByRole("dialog").getByLabel("Credits").fill(credits);
+  await page.getByLabel("Note").fill("from the test");
+  await page.getByRole("button", { name: "Go on" }).click();
+  await page.getByRole("button", { name: `Grant ${credits} credits` }).click();
+}
+
+describe.skipIf(NO_BROWSER)("an operator", () => {
+  let browser: Browser;
+  let app: TestApp;
+  let operator: Person;
+
+  beforeAll(async () => {
+    const tiers = [
+      { name: "free", nanocredits: 1_000_000_000n, period: "day" },
+      { name: "plus", nanocredits: 5_000_000_000n, period: "day" },
+    ] as const;
+    [browser, app] = await Promise.all([launchBrowser(), createTestApp({ config: { tiers } })]);
+    operator = await signUpOperator(app);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await app.close();
+  });
+
+  it("finds an account, gives it credits once, a tier and the right to publish", async () => {
+    const person = await signUp(app, { name: "Ada" });
+    const visit = await visitDashboard(browser, app, { person: operator });
+    const { page } = visit;
+
+    await grant(visit, person.email, "2.5");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await expect.poll(() => page.locator("main [data-balance]").getAttribute("data-balance")).toBe("3.5");
+
+    await page
+      .getByRole("combobox", { name: "Tier" })
+      .or(page.getByLabel("Tier", { exact: true }))
+      .first()
+      .click();
+    await page.getByRole("option", { name: "plus" }).click();
+    await page.getByRole("button", { name: "Set the tier" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Set the tier" }).click();
+    await expect.poll(() => page.locator("main [data-balance]").getAttribute("data-balance")).toBe("7.5");
+
+    await page.getByRole("button", { name: "Let it publish" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Let it publish" }).click();
+    await page.getByRole("button", { name: "Stop from publishing" }).waitFor();
+    await screenshot(page, "operator-account");
+
+    const account = await app.database.prisma.account.findUniqueOrThrow({ where: { id: person.accountId } });
+    expect(account).toMatchObject({ tier: "plus", isPublisher: true, packNanocredits: 2_500_000_000n });
+    const notes = await app.database.prisma.ledgerEntry.findMany({ where: { accountId: person.accountId, note: "from the test" } });
+    expect(notes.length).toBeGreaterThan(0);
+    expect(visit.complaints).toEqual([]);
+    await visit.context.close();
+  });
+
+  it("is told at the field what is no amount, and keeps what was typed", async () => {
+    const visit = await visitDashboard(browser, app, { person: operator });
+    const { page } = visit;
+
+    await grant(visit, operator.email, "-1");
+
+    await page.getByText("must be", { exact: false }).first().waitFor();
+    expect(await page.getByLabel("Note").inputValue()).toBe("from the test");
+    await visit.context.close();
+  });
+
+  it("sees settlements, upstreams and errors of the gateway as they come", async () => {
+    const visit = await visitDashboard(browser, app, { person: operator });
+    const { page } = visit;
+    await visit.open("operator");
+    await page.getByText("No model was called in the last hour.").waitFor();
+
+    await execute(app, ChatReceiptDocument);
+    app.upstream.replyNext(errorReply(500));
+    await execute({ ...app, headers: { "x-request-id": "shown-to-the-operator" } }, ChatReceiptDocument);
+
+    await page.getByRole("region", { name: "Models and upstreams" }).getByText("50.0%").waitFor();
+    await page.getByRole("region", { name: "Recent errors" }).getByText("shown-to-the-operator").waitFor();
+    await expect.poll(async () => Number(await page.locator("[data-rate]").getAttribute("data-rate"))).toBeGreaterThan(0);
+    await page.getByText("this one").waitFor();
+    await screenshot(page, "operator-gateway");
+    expect(visit.complaints).toEqual([]);
+    await visit.context.close();
+  });
+
+  it("is somebody: to everybody else the page says so, and the navigation does not lead there", async () => {
+    const visit = await visitDashboard(browser, app);
+
+    await visit.open("operator");
+
+    await visit.page.getByRole("heading", { level: 1, name: "For operators" }).waitFor();
+    expect(await visit.page.getByRole("navigation", { name: "Pages" }).getByText("Operator").count()).toBe(0);
+    await visit.context.close();
+  });
+});
+
+const ABSENT = NO_BROWSER ?? (isPostgresInstalled ? null : POSTGRES_ABSENT);
+if (ABSENT !== null) console.warn(`skipped, a grant on one process that is seen on another: ${ABSENT}`);
+
+describe.skipIf(ABSENT !== null)("two processes on one PostgreSQL", () => {
+  let browser: Browser;
+  let shared: SuiteDatabase;
+  let places: string[];
+  let processes: TestApp[];
+
+  beforeAll(async () => {
+    [browser, shared] = await Promise.all([launchBrowser(), createPostgresDatabase()]);
+    places = [await createEmptyDir(), await createEmptyDir()];
+    const config = { databaseUrl: shared.url, encryptionKey: "the same for both processes" };
+    processes = [];
+    for (const dataDir of places) processes.push(await createTestApp({ dataDir, config }));
+  });
+  afterAll(async () => {
+    await browser.close();
+    await Promise.all(processes.map((each) => each.close()));
+    await shared.drop();
+    await Promise.all(places.map((place) => rm(place, { recursive: true, force: true })));
+  });
+
+  it("an operator's grant on one moves the balance that a browser shows on the other", async () => {
+    const [one, other] = processes as [TestApp, TestApp];
+    const person = await signUp(other, { name: "Ada" });
+    const operators = await visitDashboard(browser, one, { person: await signUpOperator(one) });
+    const persons = await visitDashboard(browser, other, { person });
+    await persons.open();
+    const balance = () => persons.page.locator("header [data-balance]").getAttribute("data-balance");
+    // What the tier gives.
+    await expect.poll(balance).toBe("1");
+
+    await grant(operators, person.email, "12.5");
+
+    // The page is not loaded again: it hears of it.
+    await expect.poll(balance).toBe("13.5");
+    await persons.page.getByRole("status", { name: "Balance: 13.50 credits" }).waitFor();
+    await screenshot(persons.page, "operator-grant-seen-elsewhere");
+    await operators.open("operator");
+    await operators.page.getByText("another gateway's").waitFor();
+    expect([...operators.complaints, ...persons.complaints]).toEqual([]);
+    await Promise.all([operators.context.close(), persons.context.close()]);
+  });
+});
