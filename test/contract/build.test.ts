@@ -27,7 +27,7 @@ let sketch: string;
 
 beforeAll(async () => {
   project = await copyProject(["src", "scripts", "prisma", "prisma.config.ts", "package.json", "tsconfig.json"]);
-  sketch = await copyProject(["scripts", "prisma", "prisma.config.ts", "package.json", "tsconfig.json"]);
+  sketch = await copyProject(["scripts", "prisma", "prisma.config.ts", "package.json", "tsconfig.json", "codegen.ts", "schema"]);
   for (const copy of [project, sketch]) addColumn(join(copy, "prisma/schema.prisma"));
   for (const entry of bundleEntries()) {
     mkdirSync(dirname(join(sketch, entry)), { recursive: true });
@@ -37,6 +37,10 @@ beforeAll(async () => {
   mkdirSync(join(sketch, explorer), { recursive: true });
   for (const name of ["tsconfig.json", "no-style-element.ts"]) cpSync(join(root, explorer, name), join(sketch, explorer, name));
   writeFileSync(join(sketch, explorer, "main.tsx"), "export {};\n");
+  for (const folder of ["dashboard/src/shell", "test/operations"]) mkdirSync(join(sketch, folder), { recursive: true });
+  for (const name of ["dashboard/vite.config.ts", "dashboard/src/shell/shell.graphql", "test/operations/moderations.graphql"])
+    cpSync(join(root, name), join(sketch, name));
+  writeFileSync(join(sketch, "dashboard/src/main.tsx"), "console.log(1);\n");
 });
 
 afterAll(() => {
@@ -76,15 +80,17 @@ async function runForWords(cwd: string, ...args: string[]): Promise<string> {
 const build = async (cwd: string) => (await runForWords(cwd, "scripts/build.mjs")).replaceAll(/\d+ ms/g, "some time");
 const BUILT_CLIENT = "built the database client in some time\n";
 const BUILT_EXPLORER = "built the explorer in some time\n";
+const BUILT_DOCUMENTS = "built the documents' types in some time\n";
+const BUILT_DASHBOARD = "built the dashboard in some time\n";
 const BUILT_SERVER = "built the server in some time\n";
 
 describe("the build", () => {
   it("makes everything the first time, and nothing when nothing has changed", async () => {
-    expect(await build(sketch)).toBe(BUILT_CLIENT + BUILT_EXPLORER + BUILT_SERVER);
+    expect(await build(sketch)).toBe(BUILT_CLIENT + BUILT_EXPLORER + BUILT_DOCUMENTS + BUILT_DASHBOARD + BUILT_SERVER);
     expect(await build(sketch)).toBe("");
     // Of the whole project, before the tests began.
     expect(readdirSync(join(root, "dist"))).toEqual(
-      expect.arrayContaining(["main.js", "embedded-worker.js", "embedded-initialize.js", "guest-program.js", "explorer"]),
+      expect.arrayContaining(["main.js", "embedded-worker.js", "embedded-initialize.js", "guest-program.js", "explorer", "dashboard"]),
     );
   });
 
@@ -117,7 +123,7 @@ describe("the build", () => {
   it("says what to do when the packages are not installed", async () => {
     const bare = await createEmptyDir();
     mkdirSync(join(bare, "scripts"));
-    for (const name of ["build.mjs", "explorer-assets.mjs", "lighter-packages.mjs", "start.mjs"])
+    for (const name of ["build.mjs", "dashboard-assets.mjs", "explorer-assets.mjs", "lighter-packages.mjs", "start.mjs"])
       cpSync(join(root, "scripts", name), join(bare, "scripts", name));
 
     await expect(promisify(execFile)(process.execPath, ["scripts/start.mjs"], { cwd: bare })).rejects.toThrow("Run: npm ci");

@@ -287,12 +287,19 @@ describe("A browser that opens an address", () => {
     }
   });
 
-  it("is led home from / once somebody is signed in", async () => {
+  it("is shown the dashboard at / once somebody is signed in", async () => {
     const browser = await openSignedIn();
 
     const answer = await browser.get("/", BROWSER);
 
-    expect([answer.status, answer.location]).toEqual([303, HOME]);
+    expect([answer.status, answer.location]).toEqual([200, null]);
+    expect(answer.text).toContain('<div id="dashboard"');
+  });
+
+  it("is sent to sign in, and back, by an address of the dashboard", async () => {
+    const answer = await new PageBrowser(app.baseUrl).get("/dashboard/keys?new", BROWSER);
+
+    expect([answer.status, answer.location]).toEqual([303, "/sign-in?return_to=%2Fdashboard%2Fkeys%3Fnew"]);
   });
 
   it.each([
