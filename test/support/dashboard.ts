@@ -37,6 +37,7 @@ export async function visitDashboard(
   const context = await openContext(browser, look);
   const [name = "", value = ""] = person.cookie.split(/=(.*)/s);
   await context.addCookies([{ name, value, url: app.baseUrl, httpOnly: true }]);
+  context.setDefaultTimeout(15_000);
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on("console", (message) => {
@@ -70,4 +71,20 @@ export async function seriousFindings(page: Page): Promise<string[]> {
   return violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id} at ${target.join(" ")}: ${failureSummary}`));
+}
+
+/** What happens elsewhere meanwhile, by the graph. Fails on errors. */
+export async function askGraph(
+  app: Pick<TestApp, "baseUrl">,
+  headers: Readonly<Record<string, string>>,
+  query: string,
+  variables: Readonly<Record<string, unknown>> = {},
+): Promise<void> {
+  const response = await fetch(`${app.baseUrl}/graphql`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", ...headers },
+    body: JSON.stringify({ query, variables }),
+  });
+  const { errors } = (await response.json()) as { readonly errors?: readonly unknown[] };
+  if (errors) throw new Error(JSON.stringify(errors));
 }

@@ -13,7 +13,7 @@ export function connectionChanged(event: "open" | "closed" | "answered" | "unrea
   const before = connection;
   if (event === "open") connection = "live";
   else if (event === "closed" || event === "unreachable") connection = event === "closed" && !wasOpen ? connection : "away";
-  else if (connection === "connecting") connection = "live";
+  else connection = "live";
   if (event === "open") {
     if (wasOpen && before === "away") for (const listener of returns) listener();
     wasOpen = true;

@@ -6,10 +6,12 @@ import { createContext, type ReactNode, useContext, useEffect, useRef, useState 
 import { useQuery, useSubscription } from "urql";
 import { onReturn } from "../client/connection.js";
 import {
+  type ApiKeyChangeKind,
   type FeedRecordFragment,
   ShellBalanceChangedDocument,
   ShellBalanceLowDocument,
   ShellDocument,
+  ShellKeyChangedDocument,
   type ShellQuery,
   ShellUsageRecordedDocument,
 } from "../client/generated/graphql.js";
@@ -24,6 +26,8 @@ interface Live {
   readonly balance: Balance | null;
   /** What was charged since the dashboard was opened, newest first, FEED_MAX at most. */
   readonly feed: readonly FeedRecordFragment[];
+  /** Is another number after each change of a key: whoever shows keys asks anew. */
+  readonly keysChangedAt: number;
   /** Is another number after each pause in which something was charged: whoever shows sums asks anew. */
   readonly chargedAt: number;
 }
@@ -33,7 +37,16 @@ const FEED_MS = 250;
 /** Sums are asked for anew at most this often. */
 const SUMS_MS = 5_000;
 
-const LiveContext = createContext<Live>({ me: null, balance: null, feed: [], chargedAt: 0 });
+const ENDS: ReadonlyMap<ApiKeyChangeKind, string> = new Map([
+  ["REVOKED", "was revoked"],
+  ["EXPIRED", "has expired"],
+]);
+
+/** Keys that were revoked in this very tab, by their REST ids: nobody need be told. */
+const endedHere = new Set<string>();
+export const noteRevokedHere = (apiKeyId: string) => void endedHere.add(apiKeyId);
+
+const LiveContext = createContext<Live>({ me: null, balance: null, feed: [], keysChangedAt: 0, chargedAt: 0 });
 export const useLive = () => useContext(LiveContext);
 
 export function LiveProvider({ children }: { readonly children: ReactNode }) {
@@ -41,6 +54,7 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
   const [balance, setBalance] = useState<Balance | null>(null);
   const [feed, setFeed] = useState<readonly FeedRecordFragment[]>([]);
   const [chargedAt, setChargedAt] = useState(0);
+  const [keysChangedAt, setKeysChangedAt] = useState(0);
   const waiting = useRef<FeedRecordFragment[]>([]);
   const isScheduled = useRef(false);
   const areSumsScheduled = useRef(false);
@@ -52,6 +66,7 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
       onReturn(() => {
         askAgain({ requestPolicy: "network-only" });
         setChargedAt(Date.now());
+        setKeysChangedAt(Date.now());
       }),
     [askAgain],
   );
@@ -92,5 +107,20 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
     return told;
   });
 
-  return <LiveContext value={{ me: data?.me ?? null, balance, feed, chargedAt }}>{children}</LiveContext>;
+  useSubscription({ query: ShellKeyChangedDocument }, (_, told) => {
+    const { kind, apiKeyId, apiKey } = told.apiKeyChanged;
+    setKeysChangedAt(Date.now());
+    const happened = ENDS.get(kind);
+    if (happened !== undefined && !endedHere.delete(apiKeyId)) {
+      notifications.show({
+        color: "red",
+        title: `A key ${happened}`,
+        message: `${apiKey?.name ?? "A key"}: whatever shows it is refused from now on.`,
+        autoClose: 10_000,
+      });
+    }
+    return told;
+  });
+
+  return <LiveContext value={{ me: data?.me ?? null, balance, feed, keysChangedAt, chargedAt }}>{children}</LiveContext>;
 }

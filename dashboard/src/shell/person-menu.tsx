@@ -1,6 +1,8 @@
 /** What the person's picture opens. */
 import { Avatar, Menu, UnstyledButton } from "@mantine/core";
 import { Link } from "react-router";
+import { useMutation } from "urql";
+import { ShellSignOutDocument } from "../client/generated/graphql.js";
 import { BASE } from "../client/place.js";
 import { addressOf } from "./pages.js";
 
@@ -13,6 +15,11 @@ export default function PersonMenu({
   readonly handle: string;
   readonly image: string | null;
 }) {
+  const [, end] = useMutation(ShellSignOutDocument);
+  const signOut = async () => {
+    const { error } = await end({ input: { isEverywhere: false } });
+    if (!error) location.assign(`${BASE}/sign-in`);
+  };
   return (
     <Menu position="bottom-end" width={220} defaultOpened>
       <Menu.Target>
@@ -31,9 +38,7 @@ export default function PersonMenu({
           Sessions
         </Menu.Item>
         <Menu.Divider />
-        <Menu.Item component="a" href={`${BASE}/sessions`}>
-          Sign out
-        </Menu.Item>
+        <Menu.Item onClick={signOut}>Sign out</Menu.Item>
       </Menu.Dropdown>
     </Menu>
   );

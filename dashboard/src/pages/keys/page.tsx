@@ -1,5 +1,5 @@
 import { Alert, Anchor, Badge, Button, Group, Progress, SimpleGrid, Stack, Table, Text } from "@mantine/core";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { useMutation, useQuery } from "urql";
 import {
@@ -10,6 +10,7 @@ import {
   KeysRevokeDocument,
 } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
+import { noteRevokedHere, useLive } from "../../shell/live.js";
 import { addressOf } from "../../shell/pages.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
@@ -43,6 +44,10 @@ function Keys() {
   const [search, setSearch] = useSearchParams();
   const [state, askAgain] = useQuery({ query: KeysListDocument, variables: after === null ? {} : { after } });
   const isCreating = search.has("new");
+  const { keysChangedAt } = useLive();
+  useEffect(() => {
+    if (keysChangedAt > 0) askAgain({ requestPolicy: "network-only" });
+  }, [keysChangedAt, askAgain]);
   return (
     <Page
       title="Keys"
@@ -166,6 +171,10 @@ function Budget({ apiKey: { creditBudget, spent, name } }: { readonly apiKey: Ke
 
 function OneKey({ id }: { readonly id: string }) {
   const [state, askAgain] = useQuery({ query: KeysOneDocument, variables: useMemo(() => ({ id, from: since() }), [id]) });
+  const { keysChangedAt } = useLive();
+  useEffect(() => {
+    if (keysChangedAt > 0) askAgain({ requestPolicy: "network-only" });
+  }, [keysChangedAt, askAgain]);
   const above = [{ label: "Keys", to: addressOf("keys") }];
   return (
     <QueryView
@@ -216,7 +225,10 @@ function KeyDetails({ apiKey, above }: { readonly apiKey: Shown; readonly above:
             <Confirm
               title={`Revoke ${name}?`}
               action="Revoke the key"
-              onConfirm={async () => (await revoke({ input: { id } })).error}
+              onConfirm={async () => {
+                noteRevokedHere(apiKey.restId);
+                return (await revoke({ input: { id } })).error;
+              }}
               trigger={(open) => (
                 <Button color="red" variant="light" onClick={open}>
                   Revoke
@@ -287,7 +299,7 @@ function KeyDetails({ apiKey, above }: { readonly apiKey: Shown; readonly above:
           ) : (
             <Stack gap="sm">
               <Text>
-                <strong>{sum.requests}</strong> requests for{" "}
+                <strong>{sum.requests}</strong> {sum.requests === 1 ? "request" : "requests"} for{" "}
                 <strong>
                   <Credits value={sum.cost} unit />
                 </strong>

@@ -1,0 +1,98 @@
+/** The keys' page in a browser: a key is made, tried, limited and revoked; what the gateway refuses stands at its field. */
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
+import { askGraph, type DashboardVisit, visitDashboard } from "../support/dashboard.js";
+import { signedIn } from "../support/sign-in.js";
+
+describe.skipIf(NO_BROWSER)("the keys' page", () => {
+  let browser: Browser;
+  let app: TestApp;
+  let visit: DashboardVisit;
+
+  beforeAll(async () => {
+    [browser, app] = await Promise.all([launchBrowser(), createTestApp()]);
+    visit = await visitDashboard(browser, app);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await app?.close();
+  });
+
+  const chat = (key: string) =>
+    fetch(`${app.baseUrl}/v1/chat/completions`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+      body: JSON.stringify({ model: "acme/chat", messages: [{ role: "user", content: "Hello" }] }),
+    });
+  let key = "";
+
+  it("says at the field what the gateway refuses, and keeps what was typed", async () => {
+    const { page } = visit;
+    await visit.open("keys");
+    await page.getByText("You have no keys yet").waitFor();
+    await page.getByRole("button", { name: "Make a key" }).first().click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("n".repeat(300));
+    await dialog.getByRole("button", { name: "Make the key" }).click();
+
+    const field = dialog.getByLabel("Name");
+    await expect.poll(() => field.getAttribute("aria-invalid")).toBe("true");
+    expect(await field.inputValue()).toHaveLength(300);
+  });
+
+  it("makes a key, shows it once, and it works", async () => {
+    const { page } = visit;
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("Weather app");
+    await dialog.getByLabel("Budget in credits").fill("0.5");
+    await dialog.getByRole("button", { name: "Make the key" }).click();
+    await dialog.getByText("Copy it now").waitFor();
+    key = await dialog.locator("[data-key-value] .mono").innerText();
+    await screenshot(page, "key-made");
+    await dialog.getByRole("button", { name: "I have copied it" }).click();
+    await dialog.waitFor({ state: "hidden" });
+
+    expect((await chat(key)).status).toBe(200);
+    await page.getByRole("link", { name: "Weather app" }).waitFor();
+    expect(await page.content()).not.toContain(key);
+  });
+
+  it("shows what was done with it, and changes no more than what was touched", async () => {
+    const { page } = visit;
+    await page.getByRole("link", { name: "Weather app" }).click();
+    await page.getByRole("heading", { level: 1, name: "Weather app" }).waitFor();
+    await page.getByText("acme/chat").waitFor();
+    await screenshot(page, "key");
+    await page.getByRole("button", { name: "Edit" }).click();
+    const dialog = page.getByRole("dialog");
+    // Meanwhile another tab changes another field.
+    const id = decodeURIComponent(new URL(page.url()).pathname.split("/").at(-1) ?? "");
+    await askGraph(app, signedIn(visit.person), "mutation ($input: UpdateApiKeyInput!) { updateApiKey(input: $input) { apiKey { id } } }", {
+      input: { id, expiresIn: 3 * 86_400 },
+    });
+    await dialog.getByLabel("Name").fill("Weather service");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { level: 1, name: "Weather service" }).waitFor();
+
+    await page.getByText("in 2 days").waitFor();
+  });
+
+  it("tells another tab when it is revoked, and the key is refused from then on", async () => {
+    const { page } = visit;
+    const other = await visitDashboard(browser, app, { person: visit.person });
+    await other.open("keys");
+    await other.page.getByRole("link", { name: "Weather service" }).waitFor();
+    await page.getByRole("button", { name: "Revoke" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Revoke the key" }).click();
+
+    await other.page.getByText("A key was revoked").waitFor();
+    await other.page.getByText("You have no keys yet").waitFor();
+    await page.getByText("This key is revoked").waitFor();
+    expect(await page.getByText("A key was revoked").count()).toBe(0);
+    expect((await chat(key)).status).toBe(401);
+    expect([...visit.complaints, ...other.complaints].filter((text) => !text.includes("400"))).toEqual([]);
+    await other.context.close();
+  });
+});
