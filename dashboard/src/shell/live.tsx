@@ -16,6 +16,7 @@ import {
   ShellUsageRecordedDocument,
 } from "../client/generated/graphql.js";
 import { formatCredits } from "../ui/credits.js";
+import { toast } from "../ui/toast.js";
 
 type Me = NonNullable<ShellQuery["me"]>;
 export type Balance = NonNullable<Me["balance"]>;
@@ -96,14 +97,12 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
   });
   useSubscription({ query: ShellBalanceLowDocument }, (_, told) => {
     const { balance: left, threshold } = told.balanceLow;
-    void import("@mantine/notifications").then(({ notifications }) =>
-      notifications.show({
-        color: "orange",
-        title: "Your balance is low",
-        message: `${formatCredits(left)} credits are left, less than the ${formatCredits(threshold)} that you want to be warned at.`,
-        autoClose: false,
-      }),
-    );
+    toast({
+      color: "orange",
+      title: "Your balance is low",
+      message: `${formatCredits(left)} credits are left, less than the ${formatCredits(threshold)} that you want to be warned at.`,
+      autoClose: false,
+    });
     return told;
   });
 
@@ -112,7 +111,7 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
     setKeysChangedAt(Date.now());
     const happened = ENDS.get(kind);
     if (happened !== undefined && !endedHere.delete(apiKeyId)) {
-      notifications.show({
+      toast({
         color: "red",
         title: `A key ${happened}`,
         message: `${apiKey?.name ?? "A key"}: whatever shows it is refused from now on.`,
