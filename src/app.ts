@@ -106,6 +106,7 @@ async function serve(
     auth,
     addresses,
     hasGraphiQL: config.graphql.graphiql,
+    blobOrigin: platform.infrastructure.blobOrigin,
     direct,
   });
 

@@ -14,6 +14,7 @@ const PAGES: readonly { readonly paths: readonly string[]; readonly load: () => 
     paths: ["/dashboard/operator", "/dashboard/operator/accounts", "/dashboard/operator/accounts/:id"],
     load: () => import("./pages/operator/page.js"),
   },
+  { paths: ["/dashboard/files", "/dashboard/files/:id"], load: () => import("./pages/files/page.js") },
   { paths: ["/dashboard/signed-in"], load: () => import("./pages/signed-in/page.js") },
 ];
 

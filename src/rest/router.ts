@@ -55,6 +55,8 @@ export interface RestRouterOptions {
   readonly addresses?: () => Addresses;
   /** GraphiQL is shown to browsers. */
   readonly hasGraphiQL?: boolean;
+  /** Where browsers bring files and fetch them; null or left out: at the media host. */
+  readonly blobOrigin?: string | null;
   /** Told of the routes that need no router. */
   readonly direct?: DirectRoutes;
 }
@@ -79,7 +81,18 @@ export function recordRoutes(): readonly RecordedRoute[] {
 
 /** Every route, remembered in `recorded`. */
 function createRouter(
-  { services, log, isReady, trustProxyHops, media, auth, addresses = unstated, hasGraphiQL = false, direct }: RestRouterOptions,
+  {
+    services,
+    log,
+    isReady,
+    trustProxyHops,
+    media,
+    auth,
+    addresses = unstated,
+    hasGraphiQL = false,
+    blobOrigin = null,
+    direct,
+  }: RestRouterOptions,
   recorded: RecordedRoute[],
 ): { readonly router: Router; readonly unknown: UnknownRoutes } {
   const endpoint = recordingEndpoint(createEndpoint(services.access, trustProxyHops, services.bodies, services.idempotency));
@@ -95,7 +108,7 @@ function createRouter(
   mountHost(router, mediaRouter, mediaMount, log, mediaHome);
   direct?.mount(mediaMount);
   const authRouter = Router({ caseSensitive: true });
-  const gateway = { addresses, hasGraphiQL };
+  const gateway = { addresses, hasGraphiQL, blobOrigin };
   const page = recordingPageEndpoint(
     createPageEndpoint({
       sessions: services.access,

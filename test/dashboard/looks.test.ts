@@ -7,7 +7,11 @@ import { LOOKS, seriousFindings, visitDashboard } from "../support/dashboard.js"
 import { type Person, signUp } from "../support/sign-in.js";
 
 /** Below /dashboard; the first is the dashboard itself. */
-const PATHS = ["", "keys", "keys?new", "operator", "operator/accounts", "operator/accounts?new"];
+const PATHS = [
+  ["", "keys", "keys?new"],
+  ["operator", "operator/accounts", "operator/accounts?new"],
+  ["files", "files?kind=video&tag=none"],
+].flat();
 
 describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {
   let browser: Browser;

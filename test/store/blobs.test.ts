@@ -6,12 +6,15 @@ import { mkdir, readdir, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { PutObjectCommand } from "@aws-sdk/client-s3";
+import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { S3Settings } from "../../src/lib/settings.js";
 import { BlobDrafts } from "../../src/store/blob-drafts.js";
 import { BlobExists, type BlobInfo, type BlobStore, BlobTooLarge } from "../../src/store/blobs.js";
 import { openDirectoryBlobs } from "../../src/store/directory-blobs.js";
-import { openS3Blobs } from "../../src/store/s3-blobs.js";
+import { bucketOrigin } from "../../src/store/open-blobs.js";
+import { createS3Client, openS3Blobs } from "../../src/store/s3-blobs.js";
 import { compile } from "../support/compile.js";
 import { createEmptyDir } from "../support/database.js";
 import { isS3Installed, S3_ABSENT, startS3, type TestS3 } from "../support/s3.js";
@@ -295,5 +298,23 @@ describe.skipIf(!isS3Installed)("a bucket", () => {
     await expect(draft.save("media/a")).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
     expect(await readdir(join(dataDir, "other-drafts"))).toEqual([]);
     store.close();
+  });
+});
+
+describe("the origin of a bucket", () => {
+  const credentials = { accessKeyId: "id", secretAccessKey: "secret" };
+
+  it.each([
+    ["at AWS", { bucket: "mill", endpoint: null, region: "eu-central-1" }],
+    ["at AWS, with a dot in its name", { bucket: "mill.example", endpoint: null, region: "eu-central-1" }],
+    ["elsewhere", { bucket: "mill", endpoint: "https://store.example:9000/s3", region: "us-east-1" }],
+  ])("is that of the addresses that browsers are given: %s", async (_, place) => {
+    const settings = { ...place, credentials };
+    const client = await createS3Client(settings);
+
+    const signed = await getSignedUrl(client, new PutObjectCommand({ Bucket: place.bucket, Key: "media-objects/1" }));
+
+    expect(bucketOrigin(settings)).toBe(new URL(signed).origin);
+    client.destroy();
   });
 });

@@ -76,7 +76,7 @@ ${scripts.map((file) => html`<link rel="modulepreload" href="${assets}${file}">`
 </body>
 </html>
 `;
-    return { document, policy: policyOf(nonce, originOf(mediaUrl)) };
+    return { document, policy: policyOf(nonce, [originOf(mediaUrl), this.gateway.blobOrigin]) };
   }
 
   /** Rejects with NOT_FOUND for a file that is none of this build. */
@@ -145,9 +145,9 @@ function neededFor(chunks: Build["chunks"], path: string) {
   };
 }
 
-/** Nothing may run but what the build has made, and it may talk to this origin alone. */
-function policyOf(nonce: string, mediaOrigin: string | null): string {
-  const media = mediaOrigin === null ? "" : ` ${mediaOrigin}`;
+/** Nothing may run but what the build has made, and it may talk to this origin alone, and to where files are: to be shown, and brought. */
+function policyOf(nonce: string, fileOrigins: readonly (string | null)[]): string {
+  const media = [...new Set(fileOrigins)].map((origin) => (origin === null ? "" : ` ${origin}`)).join("");
   return [
     "default-src 'none'",
     "script-src 'self'",

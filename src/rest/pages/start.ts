@@ -8,6 +8,8 @@ export interface GatewayInfo {
   readonly addresses: () => Addresses;
   /** GraphiQL is shown at /graphql. */
   readonly hasGraphiQL: boolean;
+  /** Of the store that browsers bring files to and fetch them from; null: that is the media host. */
+  readonly blobOrigin: string | null;
 }
 
 export interface Start extends GatewayInfo {
@@ -16,8 +18,8 @@ export interface Start extends GatewayInfo {
   readonly isSignUpOpen: boolean;
 }
 
-export function startPage({ addresses, hasGraphiQL, pages, isSignUpOpen }: Start): Page {
-  const { baseUrl } = addresses();
+export function startPage({ pages, isSignUpOpen, ...gateway }: Start): Page {
+  const { baseUrl } = gateway.addresses();
   const body = html`<h1>One key and one bill for generative AI</h1>
 <p>This is a Sluice gateway. It takes the requests of OpenAI clients, and of REST and GraphQL, to models of every kind (text, pictures, video, speech, music, embeddings), and they are paid for with prepaid credits.</p>
 <div class="buttons">
@@ -31,12 +33,12 @@ ${isSignUpOpen ? "" : html`<p class="soft">Accounts are made by whoever runs thi
 <p>Which models there are is told without a key:</p>
 <pre><code>curl ${baseUrl}/v1/models</code></pre>
 <h2>Read on</h2>
-${gatewayLinks({ addresses, hasGraphiQL })}`;
+${gatewayLinks(gateway)}`;
   return { title: "A gateway for generative AI", body };
 }
 
 /** Where the gateway describes itself. */
-export function gatewayLinks({ addresses, hasGraphiQL }: GatewayInfo): Html {
+export function gatewayLinks({ addresses, hasGraphiQL }: Pick<GatewayInfo, "addresses" | "hasGraphiQL">): Html {
   const { baseUrl } = addresses();
   return html`<ul>
 <li><a href="${baseUrl}/docs">API reference</a>: every route of the REST API, to read and to try</li>

@@ -123,6 +123,8 @@ export interface Infrastructure {
   readonly blobs: BlobStore;
   /** The addresses at which the gateway itself takes and gives blobs; null when they are not on this machine's disk. */
   readonly blobUrls: BlobUrls | null;
+  /** Where browsers bring and fetch blobs; null: at the media host. */
+  readonly blobOrigin: string | null;
   /** Of the data directory's disk. */
   readonly freeBytes: () => Promise<number>;
   readonly counters: Counters;
@@ -226,6 +228,7 @@ export async function openInfrastructure(
     upstreams,
     blobs: opened.blobs,
     blobUrls: opened.urls,
+    blobOrigin: opened.origin,
     freeBytes: () => freeBytesOf(dataDir.path),
     counters,
     trustedDocuments,

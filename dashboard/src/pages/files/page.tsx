@@ -1,0 +1,378 @@
+import { TrashIcon } from "@heroicons/react/24/outline";
+import { Anchor, Badge, Button, Group, Progress, Select, SimpleGrid, Stack, Table, TagsInput, Text } from "@mantine/core";
+import type { ReactNode } from "react";
+import { useMemo } from "react";
+import { Link, useNavigate, useParams, useSearchParams } from "react-router";
+import { useMutation, useQuery } from "urql";
+import {
+  type FileCardFragment,
+  FilesDeleteDocument,
+  FilesListDocument,
+  type FilesListQueryVariables,
+  FilesOneDocument,
+  type FilesOneQuery,
+  FilesQuotaDocument,
+  type MediaKind,
+  type MediaOrder,
+} from "../../client/generated/graphql.js";
+import { prefetch } from "../../client/graphql.js";
+import { addressOf } from "../../shell/pages.js";
+import { Confirm } from "../../ui/confirm.js";
+import { Copyable } from "../../ui/copy.js";
+import { Card, Page } from "../../ui/page.js";
+import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { When } from "../../ui/when.js";
+import { formatBytes } from "./bytes.js";
+import { Preview, Thumbnail } from "./preview.js";
+import { UploadPanel } from "./upload-panel.js";
+import { OUTDATED } from "./uploads.js";
+import "./files.css";
+
+const KINDS: ReadonlyMap<string, { readonly kind: MediaKind; readonly label: string }> = new Map([
+  ["image", { kind: "IMAGE", label: "Pictures" }],
+  ["video", { kind: "VIDEO", label: "Videos" }],
+  ["audio", { kind: "AUDIO", label: "Sound" }],
+  ["text", { kind: "TEXT", label: "Text" }],
+  ["other", { kind: "OTHER", label: "Everything else" }],
+]);
+
+const ORDERS: ReadonlyMap<string, { readonly order: MediaOrder; readonly label: string }> = new Map([
+  ["newest", { order: { field: "CREATED_AT", direction: "DESC" }, label: "Newest first" }],
+  ["oldest", { order: { field: "CREATED_AT", direction: "ASC" }, label: "Oldest first" }],
+  ["largest", { order: { field: "SIZE", direction: "DESC" }, label: "Largest first" }],
+  ["smallest", { order: { field: "SIZE", direction: "ASC" }, label: "Smallest first" }],
+  ["name", { order: { field: "NAME", direction: "ASC" }, label: "By name" }],
+]);
+const NEWEST: MediaOrder = { field: "CREATED_AT", direction: "DESC" };
+
+/** What an address asks for. */
+function askedBy(search: URLSearchParams): FilesListQueryVariables {
+  const kind = KINDS.get(search.get("kind") ?? "")?.kind;
+  const tags = search.getAll("tag");
+  const after = search.get("after");
+  return {
+    orderBy: ORDERS.get(search.get("sort") ?? "")?.order ?? NEWEST,
+    ...((kind !== undefined || tags.length > 0) && { filter: { ...(kind && { kinds: [kind] }), ...(tags.length > 0 && { tags }) } }),
+    ...(after !== null && { after }),
+  };
+}
+
+export function start({ params: { id }, url }: { readonly params: Readonly<Record<string, string | undefined>>; readonly url: URL }): void {
+  if (id !== undefined) {
+    prefetch(FilesOneDocument, { id });
+    return;
+  }
+  prefetch(FilesListDocument, askedBy(url.searchParams));
+  prefetch(FilesQuotaDocument, {});
+}
+
+export function Component() {
+  const { id } = useParams();
+  return id === undefined ? <Files /> : <OneFile id={id} />;
+}
+
+function Files() {
+  const [search, setSearch] = useSearchParams();
+  const variables = useMemo(() => askedBy(search), [search]);
+  const [state, askAgain] = useQuery({ query: FilesListDocument, variables });
+  const filterBy = (name: string, values: readonly string[]) => {
+    const changed = new URLSearchParams(search);
+    changed.delete("after");
+    changed.delete(name);
+    for (const value of values) changed.append(name, value);
+    setSearch(changed);
+  };
+  const isFiltered = variables.filter !== undefined;
+  return (
+    <Page
+      title="Files"
+      description="Pictures, sound and video to give to models, and whatever else needs an address. Anybody who knows a file’s address may read it."
+    >
+      <Card title="Upload">
+        <UploadPanel>
+          <Quota />
+        </UploadPanel>
+      </Card>
+      <Card title="Your files">
+        <Stack>
+          <SimpleGrid cols={{ base: 1, sm: 3 }} spacing="sm">
+            <Select
+              label="Kind"
+              data={[{ value: "", label: "Every kind" }, ...[...KINDS].map(([value, { label }]) => ({ value, label }))]}
+              value={search.get("kind") ?? ""}
+              onChange={(kind) => filterBy("kind", kind ? [kind] : [])}
+              allowDeselect={false}
+            />
+            <TagsInput
+              label="With all of these tags"
+              placeholder={search.has("tag") ? "" : "Type a tag, press Enter"}
+              value={search.getAll("tag")}
+              onChange={(tags) => filterBy("tag", tags)}
+              maxTags={8}
+            />
+            <Select
+              label="Order"
+              data={[...ORDERS].map(([value, { label }]) => ({ value, label }))}
+              value={ORDERS.has(search.get("sort") ?? "") ? search.get("sort") : "newest"}
+              onChange={(sort) => filterBy("sort", sort && sort !== "newest" ? [sort] : [])}
+              allowDeselect={false}
+            />
+          </SimpleGrid>
+          <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={2} height={180} />}>
+            {({ me }) => {
+              const { nodes = [], pageInfo, totalCount = 0 } = me?.media ?? {};
+              if (nodes.length === 0) {
+                return isFiltered ? (
+                  <Empty
+                    title="No file is like that"
+                    action={
+                      <Button variant="default" onClick={() => setSearch({})}>
+                        Show all files
+                      </Button>
+                    }
+                  >
+                    Choose another kind, or take a tag away.
+                  </Empty>
+                ) : (
+                  <Empty title="You have no files yet">Choose some above, or drop them there. What has a tag is listed here.</Empty>
+                );
+              }
+              return (
+                <>
+                  <Text size="sm" c="dimmed" role="status">
+                    {totalCount === 1 ? "One file" : `${totalCount} files`}
+                  </Text>
+                  <ul className="file-grid">
+                    {nodes.map((file) => (
+                      <li key={file.id}>
+                        <Tile file={file} />
+                      </li>
+                    ))}
+                  </ul>
+                  <Group justify="flex-end">
+                    {search.has("after") && (
+                      <Button variant="default" size="xs" onClick={() => filterBy("after", [])}>
+                        First page
+                      </Button>
+                    )}
+                    {pageInfo?.hasNextPage && pageInfo.endCursor && (
+                      <Button variant="default" size="xs" onClick={() => filterBy("after", [pageInfo.endCursor ?? ""])}>
+                        Next page
+                      </Button>
+                    )}
+                  </Group>
+                </>
+              );
+            }}
+          </QueryView>
+        </Stack>
+      </Card>
+    </Page>
+  );
+}
+
+function Tile({ file }: { readonly file: FileCardFragment }) {
+  return (
+    <Link to={`${addressOf("files")}/${encodeURIComponent(file.id)}`} className="file-tile">
+      <Thumbnail file={file} />
+      <span className="file-words">
+        <Text size="sm" fw={600} truncate title={file.name ?? file.restId}>
+          <bdi>{file.name ?? file.restId}</bdi>
+        </Text>
+        <Text size="xs" c="dimmed">
+          {formatBytes(file.size)}, <When value={file.createdAt} />
+        </Text>
+      </span>
+    </Link>
+  );
+}
+
+function Quota() {
+  const [state, askAgain] = useQuery({ query: FilesQuotaDocument });
+  return (
+    <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={2} height={34} />}>
+      {({ me }) => {
+        const quota = me?.mediaQuota;
+        if (!quota) return null;
+        return (
+          <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
+            <Meter label="Space" used={quota.usedBytes} limit={quota.limitBytes} format={formatBytes} />
+            <Meter label="Files" used={quota.files} limit={quota.limitFiles} format={(count) => count.toLocaleString("en")} />
+          </SimpleGrid>
+        );
+      }}
+    </QueryView>
+  );
+}
+
+function Meter({
+  label,
+  used,
+  limit,
+  format,
+}: {
+  readonly label: string;
+  readonly used: number;
+  readonly limit: number;
+  readonly format: (value: number) => string;
+}) {
+  const percent = limit === 0 ? 100 : Math.min(100, (used / limit) * 100);
+  return (
+    <div>
+      <Group justify="space-between">
+        <Text size="sm">{label}</Text>
+        <Text size="sm">
+          {format(used)} of {format(limit)}
+        </Text>
+      </Group>
+      <Progress
+        value={percent}
+        color={percent > 90 ? "orange" : "blue"}
+        size="md"
+        mt={4}
+        aria-label={`${label}: ${format(used)} of ${format(limit)}`}
+      />
+    </div>
+  );
+}
+
+type Shown = Extract<NonNullable<FilesOneQuery["node"]>, { readonly __typename: "MediaObject" | "MediaFile" }>;
+
+function OneFile({ id }: { readonly id: string }) {
+  const [state, askAgain] = useQuery({ query: FilesOneDocument, variables: { id } });
+  const above = [{ label: "Files", to: addressOf("files") }];
+  return (
+    <QueryView
+      state={state}
+      retry={() => askAgain({ requestPolicy: "network-only" })}
+      loading={
+        <Page title="File" above={above}>
+          <Loading rows={2} height={200} />
+        </Page>
+      }
+    >
+      {({ node }) =>
+        node?.__typename === "MediaObject" || node?.__typename === "MediaFile" ? (
+          <FileDetails file={node} above={above} />
+        ) : (
+          <Page title="There is no such file" above={above}>
+            <Empty title="It was deleted, or its days are over.">
+              <Anchor component={Link} to={addressOf("files")}>
+                All files
+              </Anchor>
+            </Empty>
+          </Page>
+        )
+      }
+    </QueryView>
+  );
+}
+
+function FileDetails({ file, above }: { readonly file: Shown; readonly above: { label: string; to: string }[] }) {
+  const name = file.name ?? file.restId;
+  const tags = file.__typename === "MediaObject" ? file.tags : [];
+  return (
+    <Page
+      title={<bdi>{name}</bdi>}
+      tabTitle={name}
+      above={above}
+      actions={
+        <>
+          <Button component="a" variant="default" href={file.url} target="_blank" rel="noreferrer">
+            Open
+          </Button>
+          {tags.length > 0 && <DeleteFile id={file.id} name={name} />}
+        </>
+      }
+    >
+      <SimpleGrid cols={{ base: 1, lg: 2 }}>
+        <Card>
+          <Preview file={file} />
+        </Card>
+        <Card title="About it">
+          <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
+            <Table.Tbody>
+              <Row label="Link">
+                <Copyable value={file.url} label="the link" />
+              </Row>
+              <Row label="Id">
+                <Copyable value={file.restId} label="the id" />
+              </Row>
+              <Row label="Type">{file.contentType}</Row>
+              <Row label="Size">
+                <span title={`${file.size} bytes`}>{formatBytes(file.size)}</span>
+              </Row>
+              <Row label="Stored">
+                <When value={file.createdAt} />
+              </Row>
+              <Row label="Removed">
+                <When value={file.expiresAt} fallback="when you delete it" />
+              </Row>
+              {file.__typename === "MediaFile" && (
+                <Row label="SHA-256">
+                  <Copyable value={file.sha256} label="the SHA-256" />
+                </Row>
+              )}
+              {tags.length > 0 && (
+                <Row label="Tags">
+                  <Group gap={6}>
+                    {tags.map((tag) => (
+                      <Badge
+                        key={tag}
+                        component={Link}
+                        to={`${addressOf("files")}?tag=${encodeURIComponent(tag)}`}
+                        variant="light"
+                        tt="none"
+                        size="lg"
+                        style={{ cursor: "pointer" }}
+                      >
+                        {tag}
+                      </Badge>
+                    ))}
+                  </Group>
+                </Row>
+              )}
+            </Table.Tbody>
+          </Table>
+        </Card>
+      </SimpleGrid>
+    </Page>
+  );
+}
+
+function DeleteFile({ id, name }: { readonly id: string; readonly name: string }) {
+  const [, remove] = useMutation(FilesDeleteDocument);
+  const navigate = useNavigate();
+  return (
+    <Confirm
+      title={`Delete ${name}?`}
+      action="Delete the file"
+      onConfirm={async () => {
+        const { error } = await remove({ input: { id } }, OUTDATED);
+        if (!error) void navigate(addressOf("files"), { replace: true });
+        return error;
+      }}
+      trigger={(open) => (
+        <Button color="red" variant="light" onClick={open} leftSection={<TrashIcon width={16} aria-hidden />}>
+          Delete
+        </Button>
+      )}
+    >
+      <Text>
+        Its address answers “not found” from then on: pages that show it, messages that link to it and requests that give it to a model all
+        break. It leaves the public gallery, and its space is yours again. This cannot be undone.
+      </Text>
+    </Confirm>
+  );
+}
+
+function Row({ label, children }: { readonly label: string; readonly children: ReactNode }) {
+  return (
+    <Table.Tr>
+      <Table.Th w={96} c="dimmed" fw={400} bg="transparent" px={0}>
+        {label}
+      </Table.Th>
+      <Table.Td className="any-wrap">{children}</Table.Td>
+    </Table.Tr>
+  );
+}

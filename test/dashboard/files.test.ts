@@ -1,0 +1,96 @@
+/** Files: brought by choosing and by dropping, found again, looked at, deleted. */
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
+import { type DashboardVisit, LOOKS, visitDashboard } from "../support/dashboard.js";
+import { picture } from "../support/pictures.js";
+
+describe.skipIf(NO_BROWSER)("the page of files", () => {
+  let browser: Browser;
+  let app: TestApp;
+  let visit: DashboardVisit;
+
+  beforeAll(async () => {
+    [browser, app] = await Promise.all([launchBrowser(), createTestApp()]);
+    visit = await visitDashboard(browser, app);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await app.close();
+  });
+
+  const choose = async (...files: { name: string; mimeType: string; buffer: Buffer }[]) =>
+    visit.page.locator('input[type="file"]').setInputFiles(files);
+
+  it("takes files to the store, lists them under their tags, and shows, finds and deletes them", async () => {
+    const { page, open } = visit;
+    await open("files");
+    await page.getByText("You have no files yet").waitFor();
+    await choose(
+      { name: "mill.png", mimeType: "image/png", buffer: await picture() },
+      { name: "notes ‮gnp.txt", mimeType: "text/plain", buffer: Buffer.from("The mill stands at the river.") },
+    );
+    await page.getByText("2 of 2 uploaded").waitFor();
+    const tiles = page.locator(".file-tile");
+    await expect.poll(() => tiles.count()).toBe(2);
+    await expect.poll(() => page.locator("img.file-picture").evaluate((img: HTMLImageElement) => img.naturalWidth)).toBeGreaterThan(0);
+    await page.getByRole("progressbar", { name: /^Files: 2 of/ }).waitFor();
+    for (const { scheme, width } of LOOKS.slice(0, 3)) {
+      await page.emulateMedia({ colorScheme: scheme });
+      await page.setViewportSize({ width, height: 900 });
+      await page.reload();
+      await expect.poll(() => tiles.count()).toBe(2);
+      await screenshot(page, `files-full-${scheme}-${width}`);
+    }
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.setViewportSize({ width: 1280, height: 900 });
+
+    await page.getByRole("combobox", { name: "Kind" }).click();
+    await page.getByRole("option", { name: "Pictures" }).click();
+    await page.getByText("One file", { exact: true }).waitFor();
+    expect(new URL(page.url()).search).toBe("?kind=image");
+    await page.goBack();
+    await expect.poll(() => tiles.count()).toBe(2);
+
+    await tiles.filter({ hasText: "mill.png" }).click();
+    await page.getByRole("heading", { level: 1, name: "mill.png" }).waitFor();
+    await expect.poll(() => page.locator("img.file-whole").evaluate((img: HTMLImageElement) => img.naturalWidth)).toBeGreaterThan(0);
+    await screenshot(page, "files-one");
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("button", { name: "Delete the file" }).click();
+    await page.getByRole("heading", { level: 1, name: "Files" }).waitFor();
+    await expect.poll(() => tiles.count()).toBe(1);
+  });
+
+  it("gives what shall not be listed a link alone", async () => {
+    const { page, open } = visit;
+    await open("files");
+    await page.getByRole("radio", { name: "Only a link" }).check();
+    await choose({ name: "alone.png", mimeType: "image/png", buffer: await picture() });
+    const link = page.getByRole("link", { name: "alone.png" });
+    await link.click();
+    await page.getByRole("heading", { level: 1, name: "alone.png" }).waitFor();
+    expect(await page.getByRole("button", { name: "Delete" }).count()).toBe(0);
+    await page.getByText("SHA-256").waitFor();
+  });
+
+  it("may talk to the media host, and to nobody else beside the gateway", async () => {
+    const answer = await fetch(`${app.baseUrl}/dashboard/files`, { headers: { Cookie: visit.person.cookie, Accept: "text/html" } });
+    const policy = answer.headers.get("content-security-policy") ?? "";
+    expect(policy).toContain(`connect-src 'self' http://localhost:${new URL(app.baseUrl).port};`);
+  });
+
+  it("says why a file was not taken, and tries again", async () => {
+    const { page, open } = visit;
+    await open("files");
+    await choose({ name: "empty.bin", mimeType: "application/octet-stream", buffer: Buffer.alloc(0) });
+    const alert = page.getByRole("alert");
+    await expect.poll(() => alert.textContent()).toContain("size");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await alert.waitFor();
+    await page.getByRole("button", { name: "Take empty.bin from this list" }).click();
+    await expect.poll(() => alert.count()).toBe(0);
+    expect(visit.complaints).toEqual([]);
+  });
+});
