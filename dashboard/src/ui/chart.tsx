@@ -1,5 +1,8 @@
-/** Bars on top of each other, one stack a day or hour. By keyboard a stack is a button; beside the picture stands a table for who cannot see it. */
-import { Group, Text } from "@mantine/core";
+/**
+ * Bars on top of each other, one stack a day or hour. The stack that is pointed at is said in words below: with the mouse, by a touch, and by
+ * the arrows of the keyboard, for which the chart is a slider. Enter and a click open what the stack is made of.
+ */
+import { Anchor, Box, Group, Text } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
 import { scaleBand, scaleLinear } from "@visx/scale";
 import { useState } from "react";
@@ -27,6 +30,16 @@ export interface StackedBarsProps {
 export const SERIES_COLORS = ["#2f7fd1", "#e08a1e", "#1a9e77", "#c65a9a", "#8a63d2", "#b8a21d", "#5aa9c9", "#8b95a3"];
 
 const LABEL = { fill: "var(--soft)", fontSize: 11, fontFamily: "var(--font)" };
+/** Which stack a key leads to. */
+const NEXT = new Map<string, (at: number, last: number) => number>([
+  ["ArrowLeft", (at) => at - 1],
+  ["ArrowRight", (at) => at + 1],
+  ["ArrowDown", (at) => at - 1],
+  ["ArrowUp", (at) => at + 1],
+  ["Home", () => 0],
+  ["End", (_, last) => last],
+]);
+
 const MARGIN = { top: 8, right: 4, bottom: 24, left: 52 };
 
 export default function StackedBars({ label, stacks, series, format, formatTime, onSelect, height = 220 }: StackedBarsProps) {
@@ -41,11 +54,39 @@ export default function StackedBars({ label, stacks, series, format, formatTime,
   const y = scaleLinear({ domain: [0, Math.max(...sums, 0) || 1], range: [height - MARGIN.bottom, MARGIN.top], nice: 4 });
   const colorOf = (name: string) => SERIES_COLORS[series.indexOf(name) % SERIES_COLORS.length] ?? "#8b95a3";
   const shown = pointed === null ? null : stacks[pointed];
+  const at = pointed ?? Math.max(stacks.length - 1, 0);
+  const point = (pixels: number) => {
+    const index = Math.floor((pixels - MARGIN.left) / x.step());
+    setPointed(index >= 0 && index < stacks.length ? index : null);
+  };
   return (
     <figure style={{ margin: 0 }} aria-label={label}>
-      <div ref={ref} style={{ height, position: "relative" }} onPointerLeave={() => setPointed(null)}>
+      <Box
+        ref={ref}
+        role="slider"
+        tabIndex={0}
+        aria-label={`${label}: choose a time`}
+        aria-valuemin={0}
+        aria-valuemax={Math.max(stacks.length - 1, 0)}
+        aria-valuenow={at}
+        aria-valuetext={stacks[at] ? `${formatTime(stacks[at].from)}: ${format(sums[at] ?? 0)}` : undefined}
+        style={{ height, position: "relative", cursor: onSelect ? "pointer" : "default", touchAction: "pan-y" }}
+        onPointerMove={(event) => point(event.nativeEvent.offsetX)}
+        onPointerDown={(event) => point(event.nativeEvent.offsetX)}
+        onPointerLeave={({ pointerType }) => pointerType === "mouse" && setPointed(null)}
+        onClick={(event) => (event.nativeEvent as PointerEvent).pointerType !== "touch" && shown && onSelect?.(shown)}
+        onFocus={() => setPointed((before) => before ?? at)}
+        onBlur={() => setPointed(null)}
+        onKeyDown={(event) => {
+          const next = NEXT.get(event.key)?.(at, stacks.length - 1);
+          if (next !== undefined) {
+            event.preventDefault();
+            setPointed(Math.min(Math.max(next, 0), stacks.length - 1));
+          } else if (event.key === "Enter" && stacks[at]) onSelect?.(stacks[at]);
+        }}
+      >
         {width > 0 && (
-          <svg width={width} height={height} aria-hidden="true">
+          <svg width={width} height={height} aria-hidden="true" style={{ pointerEvents: "none" }}>
             {y.ticks(4).map((tick) => (
               <g key={tick} transform={`translate(0 ${y(tick)})`}>
                 <line x1={MARGIN.left} x2={width - MARGIN.right} stroke="var(--line)" />
@@ -77,31 +118,7 @@ export default function StackedBars({ label, stacks, series, format, formatTime,
               ))}
           </svg>
         )}
-        {width > 0 &&
-          stacks.map((stack, index) => (
-            <button
-              key={stack.from}
-              type="button"
-              aria-label={`${formatTime(stack.from)}: ${format(sums[index] ?? 0)}`}
-              onPointerEnter={() => setPointed(index)}
-              onFocus={() => setPointed(index)}
-              onBlur={() => setPointed(null)}
-              onClick={() => onSelect?.(stack)}
-              disabled={!onSelect && (sums[index] ?? 0) === 0}
-              style={{
-                position: "absolute",
-                left: x(stack.from),
-                top: 0,
-                width: x.bandwidth(),
-                height: height - MARGIN.bottom,
-                background: "transparent",
-                border: 0,
-                padding: 0,
-                cursor: onSelect ? "pointer" : "default",
-              }}
-            />
-          ))}
-      </div>
+      </Box>
       <figcaption>
         <Group gap="md" mih={22} mt={4}>
           {shown ? (
@@ -110,7 +127,18 @@ export default function StackedBars({ label, stacks, series, format, formatTime,
               {[...shown.values]
                 .filter(([, value]) => value > 0)
                 .map(([name, value]) => `${name} ${format(value)}`)
-                .join(", ") || "nothing"}
+                .join(", ") || "nothing"}{" "}
+              {onSelect && (
+                <Anchor
+                  component="button"
+                  type="button"
+                  size="sm"
+                  onMouseDown={(event) => event.preventDefault()}
+                  onClick={() => onSelect(shown)}
+                >
+                  Show requests
+                </Anchor>
+              )}
             </Text>
           ) : (
             series.map((name) => (

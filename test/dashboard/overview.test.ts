@@ -1,0 +1,90 @@
+/** The overview in a browser: what was spent, day by day, and each request the moment it is charged. */
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createUsage } from "../rest/seed.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
+import { type DashboardVisit, LOOKS, seriousFindings, visitDashboard } from "../support/dashboard.js";
+import { type Person, signedIn, signUp } from "../support/sign-in.js";
+
+const DAY_MS = 86_400_000;
+/** Of many days and models, more than have a colour of their own. */
+const SPENT = Array.from({ length: 150 }, (_, index) => ({
+  daysAgo: (index * 7) % 40,
+  model: `acme/model-${index % 11}`,
+  credits: BigInt((index % 11) + 1) * 3_000_000n,
+}));
+
+describe.skipIf(NO_BROWSER)("the overview", () => {
+  let browser: Browser;
+  let app: TestApp;
+  let person: Person;
+  let key: string;
+  let visit: DashboardVisit;
+
+  beforeAll(async () => {
+    [browser, app] = await Promise.all([launchBrowser(), createTestApp()]);
+    person = await signUp(app, { credits: 10 });
+    const made = await fetch(`${app.baseUrl}/account/keys`, {
+      method: "POST",
+      headers: { ...signedIn(person), "Content-Type": "application/json" },
+      body: JSON.stringify({ name: "Weather app <b>", creditBudget: 5 }),
+    });
+    const { id, key: value } = (await made.json()) as { readonly id: string; readonly key: string };
+    key = value;
+    for (const { daysAgo, model, credits } of SPENT) {
+      const newest = new Date(Date.now() - daysAgo * DAY_MS);
+      await createUsage(app, id, 1, newest, { model, modelUsed: model, costNanocredits: credits, responseTimeMs: 400 + daysAgo });
+    }
+    visit = await visitDashboard(browser, app, { person });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await app?.close();
+  });
+
+  const spend = () =>
+    fetch(`${app.baseUrl}/v1/chat/completions`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+      body: JSON.stringify({ model: "acme/chat", messages: [{ role: "user", content: "Hello" }] }),
+    });
+
+  it.each(LOOKS)("shows days, models and requests, whole and accessible: $scheme, $width px", async (look) => {
+    const { page, context, open } = await visitDashboard(browser, app, { look, person });
+    await open();
+    await page.getByRole("figure", { name: "Credits a day by model" }).waitFor();
+    await page.getByText("Other models").waitFor();
+    await page.waitForLoadState("networkidle");
+    await screenshot(page, `overview-full-${look.scheme}-${look.width}`);
+
+    expect(await seriousFindings(page)).toEqual([]);
+    await context.close();
+  });
+
+  it("shows a request, what it cost and what is left, without being loaded again", async () => {
+    const { page } = visit;
+    await visit.open();
+    await page.getByRole("region", { name: "Requests" }).waitFor();
+    const balance = page.getByRole("status", { name: /^Balance/ });
+    const before = await balance.locator("span").getAttribute("title");
+    expect((await spend()).status).toBe(200);
+
+    await page.getByRole("cell", { name: "acme/chat", exact: true }).waitFor();
+    await expect.poll(() => balance.locator("span").getAttribute("title")).not.toBe(before);
+    expect(visit.complaints).toEqual([]);
+  });
+
+  it("leads from a day of the chart to its requests", async () => {
+    const { page } = visit;
+    await visit.open();
+    const chart = page.getByRole("figure", { name: "Credits a day by model" }).getByRole("slider");
+    await chart.focus();
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("End");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/\/dashboard\/usage\?from=/);
+
+    expect(new URL(page.url()).searchParams.get("from")).toBe(new Date(Math.floor(Date.now() / DAY_MS) * DAY_MS).toISOString());
+  });
+});
