@@ -15,6 +15,7 @@ const PAGES: readonly { readonly paths: readonly string[]; readonly load: () => 
     load: () => import("./pages/operator/page.js"),
   },
   { paths: ["/dashboard/files", "/dashboard/files/:id"], load: () => import("./pages/files/page.js") },
+  { paths: ["/dashboard/playground/:kind?"], load: () => import("./pages/playground/page.js") },
   { paths: ["/dashboard/signed-in"], load: () => import("./pages/signed-in/page.js") },
 ];
 

@@ -11,6 +11,7 @@ const PATHS = [
   ["", "keys", "keys?new"],
   ["operator", "operator/accounts", "operator/accounts?new"],
   ["files", "files?kind=video&tag=none"],
+  ["playground"],
 ].flat();
 
 describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {

@@ -19,8 +19,16 @@ import { noteSessionAlive, noteSessionEnded } from "./session.js";
 /** Where sessions count the graph is at the origin of the page. */
 const PATH = "/graphql";
 
+const socketUrl = () => `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${PATH}`;
+
+/**
+ * For what is generated, which is paid for each time that it is asked for: a stream that was lost with its connection is told as lost and
+ * never begun anew by itself.
+ */
+export const generations = createSocket({ url: socketUrl, lazy: true, lazyCloseTimeout: 60_000, retryAttempts: 0, keepAlive: 20_000 });
+
 const socket = createSocket({
-  url: () => `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${PATH}`,
+  url: socketUrl,
   lazy: true,
   // A gateway that restarts is away for seconds; a laptop that slept, for hours.
   retryAttempts: Number.POSITIVE_INFINITY,
@@ -46,7 +54,7 @@ const digestExchange = mapExchange({
   onOperation: (operation) => {
     const digest = digestOf(operation);
     if (digest === null || operation.kind === "teardown") return operation;
-    const extensions = { ...operation.extensions, persistedQuery: { version: 1 as const, sha256Hash: digest } };
+    const extensions = { ...operation.extensions, ...byDigest(digest) };
     return makeOperation(
       operation.kind,
       { ...operation, variables: operation.variables ?? {}, query: WITHOUT_TEXT, extensions },
@@ -56,13 +64,17 @@ const digestExchange = mapExchange({
 });
 const WITHOUT_TEXT = { kind: "Document", definitions: [] } as unknown as TypedDocumentNode;
 
-function digestOf({ query }: Operation): string | null {
+export const byDigest = (digest: string) => ({ persistedQuery: { version: 1 as const, sha256Hash: digest } });
+
+export function digestOf({ query }: Pick<Operation, "query">): string | null {
   return "documentId" in query && typeof query.documentId === "string" ? query.documentId : null;
 }
 
 export const graph = createClient({
   url: PATH,
   preferGetMethod: false,
+  // A form with files is something that a page of another site could send, too; this header is not.
+  fetchOptions: { headers: { "graphql-preflight": "1" } },
   exchanges: [
     cacheExchange,
     mapExchange({

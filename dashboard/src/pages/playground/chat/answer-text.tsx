@@ -1,0 +1,44 @@
+/** The text of an answer: its blocks that are whole are drawn once, its end as it grows. */
+import { lazy, memo, Suspense } from "react";
+import { blocksOf } from "./blocks.js";
+
+const Markdown = lazy(() => import("./markdown.js"));
+
+/** Longer ends are shown as they are until they are whole: reading them anew for every piece would be felt. */
+const TAIL_READ_MAX = 4_000;
+
+const Block = memo(function Block({ text }: { readonly text: string }) {
+  return (
+    <Suspense fallback={<div className="plain">{text}</div>}>
+      <Markdown text={text} />
+    </Suspense>
+  );
+});
+
+export function GrowingAnswer({ blocks, tail }: { readonly blocks: readonly string[]; readonly tail: string }) {
+  return (
+    <div className="prose">
+      {blocks.map((text, index) => (
+        <div key={index}>
+          <Block text={text} />
+        </div>
+      ))}
+      {tail !== "" && (
+        <div key={blocks.length}>
+          <Tail text={tail} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Tail({ text }: { readonly text: string }) {
+  const [, code] = /^ {0,3}(?:`{3,}|~{3,})[^\n]*\n([\s\S]*)$/.exec(text) ?? [];
+  if (code !== undefined && !/\n {0,3}(?:`{3,}|~{3,})\s*$/.test(text)) return <pre>{code}</pre>;
+  return text.length > TAIL_READ_MAX ? <div className="plain">{text}</div> : <Block text={text} />;
+}
+
+export const AnswerText = memo(function AnswerText({ text }: { readonly text: string }) {
+  const blocks = blocksOf(text);
+  return <GrowingAnswer blocks={blocks} tail="" />;
+});

@@ -1,0 +1,187 @@
+/** One model's answer, while it comes and afterwards: its text, thoughts, calls of tools, what it costs, and what became of it. */
+import { Alert, Anchor, Button, Group, Text, Textarea } from "@mantine/core";
+import { type FormEvent, memo, useState, useSyncExternalStore } from "react";
+import { Link } from "react-router";
+import { addressOf } from "../../../shell/pages.js";
+import { Credits, formatCredits } from "../../../ui/credits.js";
+import { AnswerText, GrowingAnswer } from "./answer-text.js";
+import type { Answer, ToolCall } from "./conversation.js";
+import type { Run, RunView } from "./run.js";
+
+export interface AnswerViewProps {
+  readonly answer: Answer;
+  readonly run: Run | null;
+  /** Credits for what has come, as far as they can be told. */
+  readonly estimate: (charactersOut: number) => string | null;
+  /** Null: it is not the last one. */
+  readonly onRetry: (() => void) | null;
+  readonly onResults: ((results: Readonly<Record<string, string>>) => void) | null;
+}
+
+export const AnswerView = memo(function AnswerView({ answer, run, estimate, onRetry, onResults }: AnswerViewProps) {
+  return (
+    <article className="answer" aria-label={`Answer of ${answer.modelId}`} data-state={run ? "running" : answer.state}>
+      <Text size="xs" c="dimmed" fw={600} mb={4} className="any-wrap">
+        {answer.modelId}
+      </Text>
+      {run ? <Live run={run} estimate={estimate} /> : <Finished answer={answer} onRetry={onRetry} onResults={onResults} />}
+    </article>
+  );
+});
+
+function Live({ run, estimate }: { readonly run: Run; readonly estimate: AnswerViewProps["estimate"] }) {
+  const { blocks, tail, reasoning, toolCalls, charactersOut } = useSyncExternalStore<RunView>(run.subscribe, run.view);
+  const cost = estimate(charactersOut);
+  return (
+    <>
+      <Thoughts text={reasoning} isOpen={blocks.length === 0 && tail === ""} />
+      <GrowingAnswer blocks={blocks} tail={tail} />
+      <Calls calls={toolCalls} />
+      <Text size="xs" c="dimmed" mt={6} mih={18} data-estimate={cost ?? ""}>
+        {charactersOut === 0 ? "Waiting for the first words" : "Answering"}
+        {cost !== null && `: about ${formatCredits(cost)} credits so far`}
+      </Text>
+    </>
+  );
+}
+
+function Finished({ answer, onRetry, onResults }: Pick<AnswerViewProps, "answer" | "onRetry" | "onResults">) {
+  const { text, reasoning, toolCalls, state, failure, finishReason, receipt } = answer;
+  return (
+    <>
+      <Thoughts text={reasoning} isOpen={false} />
+      {text !== "" && <AnswerText text={text} />}
+      <Calls calls={toolCalls} />
+      {state === "failed" && (
+        <Alert color="red" variant="light" role="alert" title={text === "" ? "There was no answer" : "The answer broke off"} mt="xs">
+          <Group justify="space-between" align="flex-start" gap="xs">
+            <Text size="sm" className="any-wrap" maw="100%">
+              {failure}
+              {text !== "" && " What had come is kept, and is charged."}
+            </Text>
+            {onRetry && (
+              <Button size="compact-sm" variant="default" onClick={onRetry}>
+                Ask again
+              </Button>
+            )}
+          </Group>
+        </Alert>
+      )}
+      {(state === "stopped" || state === "running") && (
+        <Text size="sm" c="dimmed" mt={6}>
+          {state === "stopped" ? "Stopped." : "Left before it was finished."}{" "}
+          {onRetry && (
+            <Button size="compact-xs" variant="default" onClick={onRetry}>
+              Ask again
+            </Button>
+          )}
+        </Text>
+      )}
+      {finishReason === "LENGTH" && <Note>It ends here because it may be no longer: raise the length, or ask to go on.</Note>}
+      {finishReason === "CONTENT_FILTER" && <Note>The upstream kept the rest to itself.</Note>}
+      {receipt?.warnings.map((warning) => (
+        <Note key={warning}>{warning}</Note>
+      ))}
+      <Spent answer={answer} />
+      {onResults && state === "done" && toolCalls.length > 0 && <Results calls={toolCalls} onResults={onResults} />}
+    </>
+  );
+}
+
+function Note({ children }: { readonly children: string }) {
+  return (
+    <Text size="sm" c="orange" mt={6} className="any-wrap">
+      {children}
+    </Text>
+  );
+}
+
+function Spent({ answer: { modelId, cost, generationId, receipt } }: { readonly answer: Answer }) {
+  if (generationId === null) return null;
+  const parts = receipt
+    ? [
+        `${receipt.usage.inputTextTokens + receipt.usage.inputCachedTokens} tokens in`,
+        `${receipt.usage.outputTextTokens + receipt.usage.outputReasoningTokens} out`,
+        `${(receipt.responseMs / 1_000).toFixed(1)} s`,
+        ...(receipt.modelUsedId === modelId ? [] : [`answered by ${receipt.modelUsedId}`]),
+      ]
+    : [];
+  return (
+    <Text size="xs" c="dimmed" mt={6} className="any-wrap" data-cost={cost ?? ""}>
+      {cost === null ? "Its cost is on its way" : <Credits value={cost} unit />}
+      {parts.length > 0 && ` · ${parts.join(" · ")}`}
+      {cost !== null && (
+        <>
+          {" · "}
+          <Anchor component={Link} to={`${addressOf("usage")}/${generationId}`} inherit>
+            Receipt
+          </Anchor>
+        </>
+      )}
+    </Text>
+  );
+}
+
+function Thoughts({ text, isOpen }: { readonly text: string; readonly isOpen: boolean }) {
+  if (text === "") return null;
+  return (
+    <details className="thinking" open={isOpen}>
+      <summary>What it thought</summary>
+      <div className="plain">{text}</div>
+    </details>
+  );
+}
+
+function Calls({ calls }: { readonly calls: readonly ToolCall[] }) {
+  return calls.map(({ id, name, arguments: given }, index) => (
+    <div key={id || index}>
+      <Text size="sm" fw={600} mt="xs" className="any-wrap">
+        Calls <span className="mono">{name}</span>
+      </Text>
+      <div className="code">
+        <div className="plain">{indented(given)}</div>
+      </div>
+    </div>
+  ));
+}
+
+function indented(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2);
+  } catch {
+    return json;
+  }
+}
+
+function Results({
+  calls,
+  onResults,
+}: {
+  readonly calls: readonly ToolCall[];
+  readonly onResults: NonNullable<AnswerViewProps["onResults"]>;
+}) {
+  const [results, setResults] = useState<Readonly<Record<string, string>>>({});
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    onResults(Object.fromEntries(calls.map(({ id }) => [id, results[id] ?? ""])));
+  };
+  return (
+    <form onSubmit={submit}>
+      {calls.map(({ id, name }) => (
+        <Textarea
+          key={id}
+          label={`What ${name} answers`}
+          autosize
+          minRows={1}
+          maxRows={8}
+          mt="xs"
+          value={results[id] ?? ""}
+          onChange={({ target }) => setResults((before) => ({ ...before, [id]: target.value }))}
+        />
+      ))}
+      <Button type="submit" size="compact-sm" variant="default" mt="xs">
+        Send what the tools answer
+      </Button>
+    </form>
+  );
+}

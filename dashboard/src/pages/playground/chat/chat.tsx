@@ -1,0 +1,223 @@
+/** Chat: a conversation with one model, or with two beside each other. */
+import { Button, Group, Stack, Text } from "@mantine/core";
+import { useDisclosure, useMediaQuery } from "@mantine/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useSearchParams } from "react-router";
+import type { CombinedError } from "urql";
+import { useLive } from "../../../shell/live.js";
+import { formatCredits, sumOfCredits } from "../../../ui/credits.js";
+import { Card } from "../../../ui/page.js";
+import { useServerForm } from "../../../ui/server-form.js";
+import { Empty } from "../../../ui/states.js";
+import { AsCode } from "../as-code.js";
+import { readConversation, saveConversation, useHistory } from "../history.js";
+import { HistoryDrawer } from "../history-drawer.js";
+import { ModelPicker, useModel } from "../models.js";
+import { chatRequest } from "./as-request.js";
+import { Composer } from "./composer.js";
+import { messagesFor, NO_SETTINGS, type Turn, titleOf, toInput, toolsProblem } from "./conversation.js";
+import { SETTING_FIELDS, SettingsForm } from "./settings-form.js";
+import { Thread } from "./thread.js";
+import { newId, useChat } from "./use-chat.js";
+
+const WIDE = "(min-width: 62.01em)";
+
+export default function Chat() {
+  const [search, setSearch] = useSearchParams();
+  const wanted = search.get("model");
+  const wantedBeside = search.get("with");
+  const model = useModel("TEXT", wanted);
+  const beside = useModel("TEXT", wantedBeside);
+  const models = wantedBeside === null ? [model] : [model, beside];
+  const set = useCallback(
+    (changes: Readonly<Record<string, string | null>>) =>
+      setSearch(
+        (before) => {
+          const next = new URLSearchParams(before);
+          for (const [name, value] of Object.entries(changes)) {
+            if (value === null) next.delete(name);
+            else next.set(name, value);
+          }
+          return next;
+        },
+        { replace: true, preventScrollReset: true },
+      ),
+    [setSearch],
+  );
+
+  const [text, setText] = useState("");
+  const [settings, setSettings] = useState(NO_SETTINGS);
+  const [error, setError] = useState<CombinedError>();
+  const form = useServerForm(SETTING_FIELDS);
+  const { me, feed } = useLive();
+  const account = me?.restId ?? null;
+  const history = useHistory(account);
+  const id = useRef<string | null>(null);
+
+  const keep = useCallback(
+    (turns: readonly Turn[]) => {
+      if (account === null || id.current === null || turns.length === 0) return;
+      const chosen = [wanted, wantedBeside].filter((name) => name !== null);
+      void saveConversation(account, { id: id.current, title: titleOf(turns), at: Date.now(), models: chosen, settings, turns });
+    },
+    [account, wanted, wantedBeside, settings],
+  );
+  const chat = useChat({
+    models: models.flatMap((chosen) => (chosen ? [chosen.restId] : [])),
+    settings,
+    onRefused: (met, said) => {
+      setError(met);
+      form.accept({ error: met });
+      if (said !== null) setText((typed) => (typed.trim() === "" ? said : typed));
+    },
+    onAccepted: () => {
+      setError(undefined);
+      form.accept({});
+    },
+    onLeft: keep,
+  });
+  const { turns, isRunning, show, setCost } = chat;
+  useEffect(() => keep(turns), [keep, turns]);
+  useEffect(() => {
+    for (const { restId, cost } of feed) setCost(restId, cost);
+  }, [feed, setCost, turns]);
+
+  const asked = search.get("conversation");
+  useEffect(() => {
+    if (account === null || asked === id.current) return;
+    id.current = asked;
+    setError(undefined);
+    if (asked === null) return show([]);
+    void readConversation(account, asked).then((found) => {
+      if (id.current !== asked) return;
+      show(found?.turns ?? []);
+      if (!found) return;
+      setSettings({ ...NO_SETTINGS, ...found.settings });
+      set({ model: found.models[0] ?? null, with: found.models[1] ?? null });
+    });
+  }, [account, asked, show, set]);
+
+  const startNew = () => {
+    id.current = null;
+    setError(undefined);
+    show([]);
+    set({ conversation: null });
+  };
+  const hindrance = models.includes(null)
+    ? "Choose a model first."
+    : toolsProblem(settings.tools) === null
+      ? null
+      : "The tools are no JSON that can be sent: mend them first.";
+  const send = () => {
+    if (id.current === null) {
+      id.current = newId();
+      set({ conversation: id.current });
+    }
+    setError(undefined);
+    setText("");
+    chat.say(text);
+  };
+  const costs = useMemo(() => turns.flatMap(({ answers }) => answers.flatMap((answer) => (answer?.cost ? [answer.cost] : []))), [turns]);
+  const request = () => {
+    const draft: Turn = { id: "draft", text: text.trim() === "" ? "Hello" : text, results: null, answers: [null] };
+    const last = turns.at(-1);
+    const messages =
+      text.trim() === "" && last
+        ? messagesFor(turns, last.id, 0, settings.systemPrompt)
+        : messagesFor([...turns, draft], "draft", 0, settings.systemPrompt);
+    const isSound = toolsProblem(settings.tools) === null;
+    return chatRequest(toInput(model?.restId ?? "MODEL", messages, isSound ? settings : { ...settings, tools: "" }));
+  };
+  const isWide = useMediaQuery(WIDE, undefined, { getInitialValueInEffect: false });
+  const [isOpen, { toggle }] = useDisclosure();
+  return (
+    <div className="workbench">
+      {!isWide && (
+        <Button variant="default" onClick={toggle} aria-expanded={isOpen}>
+          {isOpen ? "Hide the model and its settings" : `Model and settings: ${model?.restId ?? "choose a model"}`}
+        </Button>
+      )}
+      {!isWide && isOpen && aside()}
+      <div className="chat">
+        <Group gap="xs" justify="space-between">
+          <Text size="sm" c="dimmed" data-total={costs.length > 0 ? sumOfCredits(costs) : ""}>
+            {costs.length > 0 ? `This conversation: ${formatCredits(sumOfCredits(costs))} credits` : "Nothing spent yet"}
+          </Text>
+          <Group gap="xs">
+            <Button variant="default" size="compact-sm" onClick={startNew} disabled={turns.length === 0}>
+              New
+            </Button>
+            <HistoryDrawer
+              history={history}
+              current={id.current}
+              onDeleted={(ids) => {
+                if (id.current !== null && ids.includes(id.current)) startNew();
+              }}
+            />
+            <AsCode request={request} />
+          </Group>
+        </Group>
+        <Thread
+          chat={chat}
+          models={models}
+          systemPrompt={settings.systemPrompt}
+          empty={
+            <Empty title={wantedBeside === null ? "Ask a model something" : "Ask both models the same"}>
+              Answers stream in as they are written. What they cost is shown with them, and is taken from your balance.
+            </Empty>
+          }
+        />
+        <Composer
+          text={text}
+          onText={setText}
+          isRunning={isRunning}
+          hindrance={hindrance}
+          error={error}
+          onErrorClose={() => setError(undefined)}
+          onSend={send}
+          onStop={chat.stop}
+        />
+      </div>
+      {isWide && aside()}
+    </div>
+  );
+
+  function aside() {
+    return (
+      <Stack component="aside" aria-label="Model and settings" gap="md">
+        <Card>
+          <Stack gap="sm">
+            <ModelPicker modality="TEXT" label="Model" model={model} wanted={wanted} onChange={(chosen) => set({ model: chosen })} />
+            {wantedBeside === null ? (
+              <Button
+                variant="default"
+                size="compact-sm"
+                onClick={() => set({ with: model?.restId ?? null })}
+                disabled={!model}
+                w="fit-content"
+              >
+                Compare with another model
+              </Button>
+            ) : (
+              <>
+                <ModelPicker
+                  modality="TEXT"
+                  label="Beside it"
+                  model={beside}
+                  wanted={wantedBeside}
+                  onChange={(chosen) => set({ with: chosen })}
+                />
+                <Button variant="default" size="compact-sm" onClick={() => set({ with: null })} w="fit-content">
+                  One model only
+                </Button>
+              </>
+            )}
+          </Stack>
+        </Card>
+        <Card title="Settings">
+          <SettingsForm settings={settings} onChange={setSettings} form={form} />
+        </Card>
+      </Stack>
+    );
+  }
+}

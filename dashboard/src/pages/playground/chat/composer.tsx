@@ -1,0 +1,61 @@
+/** Where a message is typed. Enter sends it, Shift and Enter begin another line. */
+import { PaperAirplaneIcon, StopIcon } from "@heroicons/react/24/outline";
+import { Button, Group, Textarea } from "@mantine/core";
+import type { FormEvent, KeyboardEvent } from "react";
+import type { CombinedError } from "urql";
+import { Refusal } from "../refusal.js";
+
+export interface ComposerProps {
+  readonly text: string;
+  readonly onText: (text: string) => void;
+  readonly isRunning: boolean;
+  /** Why nothing can be sent. */
+  readonly hindrance: string | null;
+  readonly error: CombinedError | undefined;
+  readonly onErrorClose: () => void;
+  readonly onSend: () => void;
+  readonly onStop: () => void;
+}
+
+export function Composer({ text, onText, isRunning, hindrance, error, onErrorClose, onSend, onStop }: ComposerProps) {
+  const canSend = !isRunning && hindrance === null && text.trim() !== "";
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (canSend) onSend();
+  };
+  const keyDown = (event: KeyboardEvent) => {
+    // Who writes with an input method ends a word by Enter.
+    if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
+    event.preventDefault();
+    if (canSend) onSend();
+  };
+  return (
+    <form onSubmit={submit}>
+      {error && <Refusal error={error} onClose={onErrorClose} />}
+      <Group align="flex-end" gap="xs" wrap="nowrap" mt={error ? "xs" : 0}>
+        <Textarea
+          aria-label="Message"
+          placeholder="Ask the model something"
+          description={hindrance ?? undefined}
+          inputWrapperOrder={["input", "description"]}
+          autosize
+          minRows={2}
+          maxRows={10}
+          value={text}
+          onChange={({ target }) => onText(target.value)}
+          onKeyDown={keyDown}
+          style={{ flex: 1, minWidth: 0 }}
+        />
+        {isRunning ? (
+          <Button variant="default" onClick={onStop} leftSection={<StopIcon width={16} />}>
+            Stop
+          </Button>
+        ) : (
+          <Button type="submit" disabled={!canSend} leftSection={<PaperAirplaneIcon width={16} />}>
+            Send
+          </Button>
+        )}
+      </Group>
+    </form>
+  );
+}

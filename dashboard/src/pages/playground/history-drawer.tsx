@@ -1,0 +1,94 @@
+/** The conversations that this browser keeps. */
+import { ClockIcon, TrashIcon } from "@heroicons/react/24/outline";
+import { ActionIcon, Anchor, Button, Drawer, Group, Stack, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { Link } from "react-router";
+import { Confirm } from "../../ui/confirm.js";
+import { Empty } from "../../ui/states.js";
+import { When } from "../../ui/when.js";
+import type { useHistory } from "./history.js";
+
+export interface HistoryDrawerProps {
+  readonly history: ReturnType<typeof useHistory>;
+  readonly current: string | null;
+  readonly onDeleted: (ids: readonly string[]) => void;
+}
+
+export function HistoryDrawer({ history: { conversations, refresh, remove }, current, onDeleted }: HistoryDrawerProps) {
+  const [isOpen, { open, close }] = useDisclosure();
+  const drop = async (ids: readonly string[]) => {
+    await remove(ids);
+    onDeleted(ids);
+    return undefined;
+  };
+  return (
+    <>
+      <Button
+        variant="default"
+        size="compact-sm"
+        leftSection={<ClockIcon width={16} />}
+        onClick={() => {
+          void refresh();
+          open();
+        }}
+      >
+        History
+      </Button>
+      <Drawer opened={isOpen} onClose={close} title="History" position="right" size="sm">
+        <Stack>
+          <Text size="sm" c="dimmed">
+            Kept in this browser only, the newest hundred. The gateway keeps none of it.
+          </Text>
+          {conversations.length === 0 ? (
+            <Empty title="No conversations yet">What you ask and what models answer is listed here.</Empty>
+          ) : (
+            <>
+              <Stack component="ul" gap={2} m={0} p={0} style={{ listStyle: "none" }}>
+                {conversations.map(({ id, title, at }) => (
+                  <Group key={id} component="li" wrap="nowrap" justify="space-between" gap="xs">
+                    <Stack gap={0} miw={0}>
+                      <Anchor
+                        component={Link}
+                        to={`?conversation=${id}`}
+                        onClick={close}
+                        aria-current={id === current ? "true" : undefined}
+                        title={title}
+                        className="truncated"
+                      >
+                        <bdi>{title}</bdi>
+                      </Anchor>
+                      <Text size="xs" c="dimmed">
+                        <When value={new Date(at).toISOString()} />
+                      </Text>
+                    </Stack>
+                    <ActionIcon
+                      variant="subtle"
+                      color="gray"
+                      size={28}
+                      aria-label={`Delete ${title.slice(0, 60)}`}
+                      onClick={() => void drop([id])}
+                    >
+                      <TrashIcon width={16} />
+                    </ActionIcon>
+                  </Group>
+                ))}
+              </Stack>
+              <Confirm
+                title="Delete every conversation"
+                action="Delete them all"
+                onConfirm={() => drop(conversations.map(({ id }) => id))}
+                trigger={(ask) => (
+                  <Button variant="default" onClick={ask}>
+                    Delete all
+                  </Button>
+                )}
+              >
+                {conversations.length} conversations are in this browser only: they cannot be had back.
+              </Confirm>
+            </>
+          )}
+        </Stack>
+      </Drawer>
+    </>
+  );
+}

@@ -1,0 +1,47 @@
+/** The playground: every kind of generation, tried in the browser with the account's own balance. */
+import { type ComponentType, Suspense } from "react";
+import { Link, useParams } from "react-router";
+import { PlaygroundModelsDocument } from "../../client/generated/graphql.js";
+import { prefetch } from "../../client/graphql.js";
+import { addressOf } from "../../shell/pages.js";
+import { Page } from "../../ui/page.js";
+import { Empty, Loading } from "../../ui/states.js";
+import Chat from "./chat/chat.js";
+import { KINDS } from "./kinds.js";
+import { filterOf } from "./models.js";
+import "./playground.css";
+
+const PARTS: ReadonlyMap<string, ComponentType> = new Map<string, ComponentType>([["chat", Chat]]);
+
+export const start = ({ params }: { readonly params: Readonly<Record<string, string | undefined>> }) => {
+  const kind = KINDS.find(({ name }) => name === (params.kind ?? "chat"));
+  return kind && prefetch(PlaygroundModelsDocument, { filter: filterOf(kind.modality) });
+};
+
+export function Component() {
+  const { kind: name = "chat" } = useParams();
+  const kind = KINDS.find((other) => other.name === name);
+  const Part = PARTS.get(name);
+  return (
+    <Page title="Playground" tabTitle={kind ? `${kind.label} · Playground` : "Playground"}>
+      <nav className="kinds" aria-label="Kinds of generation">
+        {KINDS.map((other) => (
+          <Link
+            key={other.name}
+            to={addressOf(other.name === "chat" ? "playground" : `playground/${other.name}`)}
+            aria-current={other.name === name ? "page" : undefined}
+          >
+            {other.label}
+          </Link>
+        ))}
+      </nav>
+      {Part ? (
+        <Suspense fallback={<Loading rows={6} />}>
+          <Part key={name} />
+        </Suspense>
+      ) : (
+        <Empty title="There is no such kind of generation">Choose one of those above.</Empty>
+      )}
+    </Page>
+  );
+}

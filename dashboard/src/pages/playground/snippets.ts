@@ -1,0 +1,117 @@
+/** What is set on the page, as programs would ask for it. The key is always `$SLUICE_API_KEY`: no real one comes near a page. */
+import { GATEWAY_URL } from "../../client/place.js";
+
+type Json = Readonly<Record<string, unknown>>;
+
+export interface Request {
+  /** Of REST, such as "/v1/chat/completions". */
+  readonly path: string;
+  /** By its wire names. */
+  readonly body: Json;
+  /** Names of fields that are files, sent as a form. */
+  readonly files?: readonly string[];
+  /** As the OpenAI SDKs call it, in Python and in JavaScript; null: they do not have it. */
+  readonly sdk: { readonly python: string; readonly node: string } | null;
+  readonly graphql: {
+    readonly field: string;
+    readonly type: string;
+    readonly selection: string;
+    readonly input: Json;
+  };
+  /** What becomes of the answer, in one line each. */
+  readonly print?: { readonly python: string; readonly node: string };
+}
+
+export function asCode(request: Request): Readonly<Record<string, string>> {
+  return {
+    curl: curlOf(request),
+    ...(request.sdk && { Python: pythonOf(request), Node: nodeOf(request) }),
+    GraphQL: graphqlOf(request),
+  };
+}
+
+const AUTHORIZATION = `  -H "Authorization: Bearer $SLUICE_API_KEY"`;
+
+function curlOf({ path, body, files = [] }: Request): string {
+  const isForm = files.length > 0;
+  const fields = isForm
+    ? [
+        ...files.map((name) => `  -F ${name}=@FILE`),
+        ...Object.entries(body).map(
+          ([name, value]) => `  -F ${quoted(`${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)}`,
+        ),
+      ]
+    : [`  -H "Content-Type: application/json"`, `  -d ${quoted(JSON.stringify(body, null, 2))}`];
+  return [`curl ${GATEWAY_URL}${path}`, AUTHORIZATION, ...fields].join(" \\\n");
+}
+
+function pythonOf({ sdk, body, files = [], print }: Request): string {
+  const fields = [
+    ...files.map((name) => `    ${name}=open("FILE", "rb"),`),
+    ...Object.entries(body).map(([name, value]) => `    ${name}=${pythonText(value)},`),
+  ];
+  return `import os
+from openai import OpenAI
+
+client = OpenAI(base_url="${GATEWAY_URL}/v1", api_key=os.environ["SLUICE_API_KEY"])
+answer = client.${sdk?.python}(
+${fields.join("\n")}
+)${print ? `\n${print.python}` : ""}`;
+}
+
+function nodeOf({ sdk, body, files = [], print }: Request): string {
+  const fields = [
+    ...files.map((name) => `  ${name}: fs.createReadStream("FILE"),`),
+    ...Object.entries(body).map(([name, value]) => `  ${name}: ${JSON.stringify(value, null, 2).replaceAll("\n", "\n  ")},`),
+  ];
+  return `${files.length > 0 ? 'import fs from "node:fs";\n' : ""}import OpenAI from "openai";
+
+const client = new OpenAI({ baseURL: "${GATEWAY_URL}/v1", apiKey: process.env.SLUICE_API_KEY });
+const answer = await client.${sdk?.node}({
+${fields.join("\n")}
+});${print ? `\n${print.node}` : ""}`;
+}
+
+function graphqlOf({ graphql: { field, type, selection, input }, files = [] }: Request): string {
+  const query = `mutation ($input: ${type}!) { ${field}(input: $input) { ${selection} receipt { cost } } }`;
+  const operation = { query, variables: { input: { ...input, ...Object.fromEntries(files.map((name) => [name, null])) } } };
+  const lines =
+    files.length > 0
+      ? [
+          `  -H "GraphQL-Preflight: 1"`,
+          `  -F ${quoted(`operations=${JSON.stringify(operation, null, 2)}`)}`,
+          `  -F ${quoted(`map=${JSON.stringify(Object.fromEntries(files.map((name, index) => [index, [`variables.input.${name}`]])))}`)}`,
+          ...files.map((_, index) => `  -F ${index}=@FILE`),
+        ]
+      : [`  -H "Content-Type: application/json"`, `  -d ${quoted(JSON.stringify(operation, null, 2))}`];
+  return [`curl ${GATEWAY_URL}/graphql`, AUTHORIZATION, ...lines].join(" \\\n");
+}
+
+/** For a shell: nothing in it is anything but text. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+function pythonText(value: unknown, indent = "    "): string {
+  if (value === null || value === undefined) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (typeof value !== "object") return JSON.stringify(value);
+  const inner = `${indent}    `;
+  const [open, close, parts] = Array.isArray(value)
+    ? ["[", "]", value.map((item) => pythonText(item, inner))]
+    : ["{", "}", Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}: ${pythonText(item, inner)}`)];
+  const line = `${open}${parts.join(", ")}${close}`;
+  return line.length <= 72 && !line.includes("\n")
+    ? line
+    : `${open}\n${parts.map((part) => `${inner}${part},`).join("\n")}\n${indent}${close}`;
+}
+
+/** The names of REST of what the graph's input has: `maxTokens` is `max_tokens`, an enum's value is in small letters. */
+export function wireNames(input: Json, enums: readonly string[] = []): Json {
+  return Object.fromEntries(
+    Object.entries(input).map(([name, value]) => [
+      name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      enums.includes(name) && typeof value === "string" ? value.toLowerCase() : value,
+    ]),
+  );
+}

@@ -1,0 +1,208 @@
+/** The playground in a browser: what is streamed, stopped, asked again and refused, and every other kind of generation. */
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
+import { type DashboardVisit, visitDashboard } from "../support/dashboard.js";
+import type { RecordedRequest } from "../support/fake-upstream.js";
+import { chatChunk, chatChunks, usageChunk, wireUsage } from "../support/openai-bodies.js";
+import { sse } from "../support/upstream-replies.js";
+
+describe.skipIf(NO_BROWSER)("the playground", () => {
+  let browser: Browser;
+  let app: TestApp;
+  let visit: DashboardVisit;
+  let page: Page;
+
+  beforeAll(async () => {
+    [browser, app] = await Promise.all([launchBrowser(), createTestApp()]);
+    visit = await visitDashboard(browser, app, { name: "Ada", credits: 50 });
+    page = visit.page;
+  });
+  afterAll(async () => {
+    await browser.close();
+    await app.close();
+  });
+  afterEach(() => expect(visit.complaints).toEqual([]));
+
+  const message = () => page.getByRole("textbox", { name: "Message" });
+  const answers = () => page.getByRole("article");
+  const askedOf = (request: RecordedRequest | undefined) => request?.json as { messages: { role: string; content: string }[] };
+  const say = async (text: string) => {
+    await message().fill(text);
+    await message().press("Enter");
+  };
+
+  it("streams a chat as Markdown, with what it costs while it runs and exactly when it has ended", async () => {
+    await visit.open("playground");
+    let end = () => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const first = ["# Wind\n\nIt **turns** ", "wheels, see [here](https://example.com).\n\n```js\nlet a = 1;\n"];
+    app.upstream.replyNext(
+      sse([
+        ...first.map((content) => ({ do: "event" as const, data: JSON.stringify(chatChunk({ content })) })),
+        { do: "wait", until: ended },
+        ...[chatChunk({ content: "```\n\n<b>raw</b> ![x](https://example.com/x.png)" }, "stop"), usageChunk(wireUsage(10, 20))].map(
+          (chunk) => ({
+            do: "event" as const,
+            data: JSON.stringify(chunk),
+          }),
+        ),
+      ]),
+    );
+
+    await say("What does wind do?");
+
+    await page.getByRole("heading", { name: "Wind" }).waitFor();
+    await page.getByText("let a = 1;").waitFor();
+    expect(Number(await page.locator("[data-estimate]").getAttribute("data-estimate"))).toBeGreaterThan(0);
+    await screenshot(page, "playground-chat-streaming");
+    end();
+    await expect.poll(() => page.locator("[data-cost]").getAttribute("data-cost")).toBe("0.00005");
+    expect(await page.getByRole("link", { name: "here" }).getAttribute("rel")).toContain("noopener");
+    expect(await answers().locator("img, b").count()).toBe(0);
+    await page.getByText("<b>raw</b>").waitFor();
+    await screenshot(page, "playground-chat");
+  });
+
+  it("stops at once, and tells what was charged for what had come", async () => {
+    app.upstream.replyNext(sse([chatChunk({ content: "One " })], { end: "hang" }));
+    const seen = app.upstream.requests.length;
+
+    await say("Count.");
+    await page.getByText("One", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+
+    expect(await app.upstream.requests[seen]?.closedByClient).toBeGreaterThan(0);
+    await page.getByText("Stopped.").waitFor();
+    await expect.poll(() => page.locator("[data-cost]").last().getAttribute("data-cost")).toMatch(/^0\.0000/);
+  });
+
+  it("sends a message again that was edited, and nothing that followed it", async () => {
+    app.upstream.replyNext(sse(chatChunks(["Edited."])));
+    const seen = app.upstream.requests.length;
+
+    await page.getByRole("button", { name: "Edit" }).first().click();
+    await page.getByRole("textbox", { name: "Your message" }).fill("What does water do?");
+    await page.getByRole("button", { name: "Send again" }).click();
+    await page.getByText("Edited.").waitFor();
+
+    expect(askedOf(app.upstream.requests[seen]).messages).toEqual([{ role: "user", content: "What does water do?" }]);
+    expect(await answers().count()).toBe(1);
+  });
+
+  it("keeps what came of an answer that broke off, says so, and asks again", async () => {
+    app.upstream.replyNext(sse([chatChunk({ content: "Half of it" })], { end: "cut" }), sse(chatChunks(["All of it"])));
+
+    await say("Go on.");
+
+    await answers().getByText("The answer broke off").waitFor();
+    await page.getByText("Half of it").waitFor();
+    await expect.poll(() => page.locator("[data-cost]").last().getAttribute("data-cost")).toMatch(/^0\./);
+    await screenshot(page, "playground-chat-broken");
+    await page.getByRole("button", { name: "Ask again" }).click();
+    await page.getByText("All of it").waitFor();
+    expect(await page.getByText("Half of it").count()).toBe(0);
+  });
+
+  it("gives a refused message back to be changed, with the field that was wrong", async () => {
+    const temperature = page.getByLabel("Temperature");
+    await temperature.fill("3");
+
+    await say("Warm words");
+
+    await page.getByRole("alert").getByText("temperature", { exact: false }).waitFor();
+    expect(await message().inputValue()).toBe("Warm words");
+    expect(await temperature.getAttribute("aria-invalid")).toBe("true");
+    await screenshot(page, "playground-chat-refused");
+    await temperature.fill("");
+    await message().press("Enter");
+    await page.getByText("Hello, world.").waitFor();
+    expect(await page.getByRole("alert").count()).toBe(0);
+  });
+
+  it("offers tools, shows their calls and sends what they answer", async () => {
+    await page.getByLabel("Tools as JSON").fill('[{"name": "get_weather"');
+    await page.getByText("This is no JSON").waitFor();
+    await page.getByLabel("Tools as JSON").fill('[{"name": "get_weather", "parameters": {"type": "object"}}]');
+    const call = { index: 0, id: "call_1", type: "function", function: { name: "get_weather", arguments: '{"city":' } };
+    app.upstream.replyNext(
+      sse([
+        chatChunk({ tool_calls: [call] }),
+        chatChunk({ tool_calls: [{ index: 0, function: { arguments: '"Oslo"}' } }] }),
+        chatChunk({}, "tool_calls"),
+      ]),
+      sse(chatChunks(["Rain in Oslo."])),
+    );
+    const seen = app.upstream.requests.length;
+
+    await say("Weather?");
+    await page.getByLabel("What get_weather answers").fill("rain");
+    await page.getByText('"city": "Oslo"').waitFor();
+    await page.getByRole("button", { name: "Send what the tools answer" }).click();
+    await page.getByText("Rain in Oslo.").waitFor();
+
+    expect(app.upstream.requests[seen]?.json).toMatchObject({ tools: [{ type: "function", function: { name: "get_weather" } }] });
+    expect(askedOf(app.upstream.requests[seen + 1]).messages.slice(-2)).toMatchObject([
+      { role: "assistant", tool_calls: [{ id: "call_1", function: { name: "get_weather", arguments: '{"city":"Oslo"}' } }] },
+      { role: "tool", tool_call_id: "call_1", content: "rain" },
+    ]);
+    await page.getByLabel("Tools as JSON").fill("");
+  });
+
+  it("keeps conversations in this browser: they are found again after a reload, and deleted", async () => {
+    const address = page.url();
+    await page.reload();
+    await page.getByText("Rain in Oslo.").waitFor();
+    expect(page.url()).toBe(address);
+
+    await page.getByRole("button", { name: "New" }).click();
+    await page.getByText("Ask a model something").waitFor();
+    await page.getByRole("button", { name: "History" }).click();
+    await page.getByRole("link", { name: "What does water do?" }).click();
+    await page.getByText("Rain in Oslo.").waitFor();
+
+    await page.getByRole("button", { name: "History" }).click();
+    await screenshot(page, "playground-history");
+    await page.getByRole("button", { name: "Delete all" }).click();
+    await page.getByRole("button", { name: "Delete them all" }).click();
+    await page.getByText("No conversations yet").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByText("Ask a model something").waitFor();
+  });
+
+  it("asks two models beside each other", async () => {
+    await visit.open("playground?model=acme/chat&with=acme/chat-b");
+    app.upstream.replyAlways({
+      kind: "handler",
+      handle: (request, response) => {
+        const { model } = request.json as { model: string };
+        response.writeHead(200, { "content-type": "text/event-stream" });
+        for (const chunk of chatChunks([`I am ${model}.`])) response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+        response.end("data: [DONE]\n\n");
+      },
+    });
+
+    await say("Who are you?");
+
+    await page.getByLabel("Answer of acme/chat", { exact: true }).getByText("I am upstream-chat.").waitFor();
+    await page.getByLabel("Answer of acme/chat-b").getByText("I am upstream-chat-b.").waitFor();
+    await screenshot(page, "playground-compare");
+    app.upstream.replyAlways(null);
+  });
+
+  it("shows what is set as code, without a key", async () => {
+    await message().fill("It's $HOME");
+    await page.getByRole("button", { name: "As code" }).click();
+
+    const curl = await page.getByRole("region", { name: "As curl" }).innerText();
+    expect(curl).toContain("Bearer $SLUICE_API_KEY");
+    expect(curl).toContain(`It'\\''s $HOME`);
+    await page.getByRole("tab", { name: "Python" }).click();
+    await page.getByRole("region", { name: "As Python" }).getByText("client.chat.completions.create(").waitFor();
+    await screenshot(page, "playground-code");
+    await page.keyboard.press("Escape");
+  });
+});
