@@ -16,6 +16,8 @@ const PAGES: readonly { readonly paths: readonly string[]; readonly load: () => 
   },
   { paths: ["/dashboard/files", "/dashboard/files/:id"], load: () => import("./pages/files/page.js") },
   { paths: ["/dashboard/playground/:kind?"], load: () => import("./pages/playground/page.js") },
+  { paths: ["/dashboard/webhooks", "/dashboard/webhooks/:id"], load: () => import("./pages/webhooks/page.js") },
+  { paths: ["/dashboard/account", "/dashboard/account/:part"], load: () => import("./pages/account/page.js") },
   { paths: ["/dashboard/signed-in"], load: () => import("./pages/signed-in/page.js") },
 ];
 

@@ -12,6 +12,8 @@ const PATHS = [
   ["operator", "operator/accounts", "operator/accounts?new"],
   ["files", "files?kind=video&tag=none"],
   ["playground"],
+  ["webhooks", "webhooks?new"],
+  ["account", "account/sessions", "account/data"],
 ].flat();
 
 describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {

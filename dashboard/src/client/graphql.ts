@@ -14,6 +14,7 @@ import {
   type TypedDocumentNode,
 } from "urql";
 import { connectionChanged } from "./connection.js";
+import { ShellDocument } from "./generated/graphql.js";
 import { noteSessionAlive, noteSessionEnded } from "./session.js";
 
 /** Where sessions count the graph is at the origin of the page. */
@@ -42,7 +43,8 @@ const socket = createSocket({
     connected: () => connectionChanged("open"),
     closed: (event) => {
       connectionChanged("closed");
-      if ((event as CloseEvent).code === SESSION_OVER) noteSessionEnded();
+      // Another may have taken its place, as after a change of the password: whether anybody is signed in is asked.
+      if ((event as CloseEvent).code === SESSION_OVER) void graph.query(ShellDocument, {}, { requestPolicy: "network-only" }).toPromise();
     },
   },
 });
@@ -106,6 +108,9 @@ export const graph = createClient({
     }),
   ],
 });
+
+/** What is asked once and is much, such as an export: nothing of it is kept. */
+export const uncached = createClient({ url: PATH, preferGetMethod: false, exchanges: [digestExchange, fetchExchange] });
 
 /** Starts a query before the page that shows it has come: the page finds its answer on the way. */
 export function prefetch<Data, Variables extends AnyVariables>(document: TypedDocumentNode<Data, Variables>, variables: Variables): null {

@@ -1,0 +1,229 @@
+/** Taking everything away, and deleting the account. */
+import { Alert, Button, Group, List, Modal, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { type FormEvent, useRef, useState } from "react";
+import { CombinedError, useMutation, useQuery } from "urql";
+import {
+  AccountDataDocument,
+  type AccountDataQuery,
+  AccountDeleteDocument,
+  type AccountDeletionObstacle,
+} from "../../client/generated/graphql.js";
+import { BASE } from "../../client/place.js";
+import { Credits } from "../../ui/credits.js";
+import { Card } from "../../ui/page.js";
+import { useServerForm } from "../../ui/server-form.js";
+import { Failure, Loading, QueryView } from "../../ui/states.js";
+import { exportAccount, type Progress, saveAs } from "./export.js";
+
+type Me = NonNullable<AccountDataQuery["me"]>;
+type Preview = NonNullable<Me["deletionPreview"]>;
+
+const COUNT = new Intl.NumberFormat("en");
+/** The graph counts no further. */
+const COUNTED_MAX = 10_000;
+
+export function Data() {
+  const [state, askAgain] = useQuery({ query: AccountDataDocument, requestPolicy: "cache-and-network" });
+  return (
+    <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={2} height={160} />}>
+      {({ me }) =>
+        me && (
+          <Stack>
+            <Export handle={me.handle} />
+            {me.deletionPreview && <Deletion me={me} preview={me.deletionPreview} />}
+          </Stack>
+        )
+      }
+    </QueryView>
+  );
+}
+
+function Export({ handle }: { readonly handle: string }) {
+  const [progress, setProgress] = useState<Progress | null>(null);
+  const [outcome, setOutcome] = useState<string | null>(null);
+  const [error, setError] = useState<CombinedError>();
+  const stop = useRef<AbortController | null>(null);
+  const run = async () => {
+    const controller = new AbortController();
+    stop.current = controller;
+    setError(undefined);
+    setOutcome(null);
+    setProgress({ section: "PROFILE", items: 0 });
+    try {
+      const file = await exportAccount(setProgress, controller.signal);
+      if (file) saveAs(file, `sluice-${handle}-${new Date().toISOString().slice(0, 10)}.json`);
+      setOutcome(file ? "Your data is in the file that your browser has saved." : "Stopped. Nothing was saved.");
+    } catch (met) {
+      setError(
+        met instanceof CombinedError ? met : new CombinedError({ networkError: met instanceof Error ? met : new Error(String(met)) }),
+      );
+    }
+    stop.current = null;
+    setProgress(null);
+  };
+  return (
+    <Card title="Download my data">
+      <Stack gap="sm">
+        <Text maw="46rem">
+          One JSON file with all that is kept of your account: profile, sign-ins, keys, every request with what it cost, credits that came
+          and went, files, webhooks, models and agents. Secrets are not in it: no key, no password.
+        </Text>
+        {error && <Failure error={error} retry={run} />}
+        <Group>
+          <Button onClick={run} loading={progress !== null}>
+            Download my data
+          </Button>
+          {progress !== null && (
+            <Button variant="default" onClick={() => stop.current?.abort()}>
+              Stop
+            </Button>
+          )}
+          <Text size="sm" c="dimmed" role="status">
+            {progress === null
+              ? outcome
+              : `${COUNT.format(progress.items)} records so far: ${progress.section.toLowerCase().replaceAll("_", " ")}`}
+          </Text>
+        </Group>
+      </Stack>
+    </Card>
+  );
+}
+
+const OBSTACLES: Readonly<Record<AccountDeletionObstacle, string>> = {
+  OPERATOR: "This is an operator's account: the gateway is run with it, and it stays.",
+  STALE_SESSION:
+    "Your account has no password, so signing in with GitHub is what shows that it is you. Sign out, sign in with GitHub again, and come back within ten minutes.",
+};
+
+function Deletion({ me, preview }: { readonly me: Me; readonly preview: Preview }) {
+  const [isOpen, { open, close }] = useDisclosure();
+  const { obstacle } = preview;
+  return (
+    <Card title="Delete the account">
+      <Stack gap="sm">
+        <Text maw="46rem">Nothing brings a deleted account back. Download your data first if you may want it.</Text>
+        <Stack gap={4}>
+          <Text fw={600} size="sm">
+            Ends at once
+          </Text>
+          <List size="sm" spacing={2}>
+            <List.Item>
+              Your credits: <Credits value={me.balance?.available} unit /> are forfeited
+            </List.Item>
+            <List.Item>{counted(preview.apiKeys, "key", "keys")}, those of apps that act for you included</List.Item>
+            <List.Item>{counted(preview.communityModels, "model or agent", "models and agents")}, for everybody who calls them</List.Item>
+            <List.Item>{counted(preview.files, "file", "files")}, whoever has their link</List.Item>
+            <List.Item>{counted(preview.webhookEndpoints, "webhook endpoint", "webhook endpoints")} and their logs</List.Item>
+            <List.Item>{counted(preview.sessions, "session", "sessions")}, this one too, and connected apps</List.Item>
+          </List>
+        </Stack>
+        <Stack gap={4}>
+          <Text fw={600} size="sm">
+            Stays, for the books
+          </Text>
+          <List size="sm" spacing={2}>
+            <List.Item>
+              {counted(preview.keptUsageRecords, "request", "requests")}: amounts, models and times, without your name and those of your
+              keys
+            </List.Item>
+            <List.Item>The ledger of credits: amounts, and what an operator has written beside a grant</List.Item>
+            <List.Item>What is under way is finished and charged as ever</List.Item>
+          </List>
+        </Stack>
+        {obstacle === null ? (
+          <Group>
+            <Button color="red" variant="light" onClick={open}>
+              Delete the account
+            </Button>
+          </Group>
+        ) : (
+          <Alert color="yellow" variant="light" title="It cannot be deleted now">
+            {OBSTACLES[obstacle]}
+          </Alert>
+        )}
+        <Modal opened={isOpen} onClose={close} title="Delete the account for ever?" centered closeOnClickOutside={false}>
+          <DeletionForm
+            handle={me.handle}
+            isPasswordAsked={preview.proof === "PASSWORD"}
+            credits={me.balance?.available ?? null}
+            onCancel={close}
+          />
+        </Modal>
+      </Stack>
+    </Card>
+  );
+}
+
+interface DeletionFormProps {
+  readonly handle: string;
+  readonly isPasswordAsked: boolean;
+  readonly credits: string | null;
+  readonly onCancel: () => void;
+}
+
+function DeletionForm({ handle, isPasswordAsked, credits, onCancel }: DeletionFormProps) {
+  const [, remove] = useMutation(AccountDeleteDocument);
+  const form = useServerForm(["confirmHandle", "password"]);
+  const [isBusy, setBusy] = useState(false);
+  const [confirmHandle, setConfirmHandle] = useState("");
+  const [password, setPassword] = useState("");
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    const answer = await remove({ input: { confirmHandle, ...(isPasswordAsked && { password }) } });
+    if (form.accept(answer)) location.assign(`${BASE}/sign-in`);
+    else setBusy(false);
+  };
+  return (
+    <form onSubmit={submit} noValidate>
+      <Stack>
+        <Text>
+          Your remaining <Credits value={credits} unit /> are forfeited, and whatever uses your keys stops working within a second.
+        </Text>
+        {form.rest && <Failure error={form.rest} />}
+        <TextInput
+          label={
+            <>
+              Type your handle, <bdi>{handle}</bdi>
+            </>
+          }
+          value={confirmHandle}
+          onChange={({ target }) => {
+            setConfirmHandle(target.value);
+            form.clear("confirmHandle");
+          }}
+          error={form.errorOf("confirmHandle")}
+          autoComplete="off"
+          spellCheck={false}
+          data-autofocus
+        />
+        {isPasswordAsked && (
+          <PasswordInput
+            label="Password"
+            value={password}
+            onChange={({ target }) => {
+              setPassword(target.value);
+              form.clear("password");
+            }}
+            error={form.errorOf("password")}
+            autoComplete="current-password"
+          />
+        )}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onCancel}>
+            Cancel
+          </Button>
+          <Button type="submit" color="red" loading={isBusy}>
+            Delete the account
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function counted(count: number, one: string, many: string): string {
+  if (count > COUNTED_MAX) return `More than ${COUNT.format(COUNTED_MAX)} ${many}`;
+  return count === 0 ? `No ${many}` : `${COUNT.format(count)} ${count === 1 ? one : many}`;
+}

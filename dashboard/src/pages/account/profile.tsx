@@ -1,0 +1,295 @@
+/** Who the account is and how it is signed in to, and when it wants to be warned. */
+import { Anchor, Avatar, Badge, Button, Group, NumberInput, PasswordInput, SimpleGrid, Stack, Table, Text, TextInput } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { type FormEvent, type ReactNode, useState } from "react";
+import { useMutation, useQuery } from "urql";
+import {
+  AccountChangePasswordDocument,
+  AccountProfileDocument,
+  type AccountProfileQuery,
+  AccountSetThresholdDocument,
+  AccountUpdateProfileDocument,
+} from "../../client/generated/graphql.js";
+import { Copyable } from "../../ui/copy.js";
+import { Card } from "../../ui/page.js";
+import { useServerForm } from "../../ui/server-form.js";
+import { Failure, Loading, QueryView } from "../../ui/states.js";
+import { When } from "../../ui/when.js";
+
+type Me = NonNullable<AccountProfileQuery["me"]>;
+
+export function Profile() {
+  const [state, askAgain] = useQuery({ query: AccountProfileDocument });
+  return (
+    <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={3} height={140} />}>
+      {({ me }) =>
+        me && (
+          <SimpleGrid cols={{ base: 1, lg: 2 }} style={{ alignItems: "start" }}>
+            <Card title="Profile">
+              <ProfileForm me={me} />
+            </Card>
+            <Stack>
+              <Card title="Sign-in">
+                <SignIn me={me} />
+              </Card>
+              <Card title="Low balance">
+                <LowBalance me={me} onChanged={() => askAgain({ requestPolicy: "network-only" })} />
+              </Card>
+              <Card title="Account">
+                <Facts me={me} />
+              </Card>
+            </Stack>
+          </SimpleGrid>
+        )
+      }
+    </QueryView>
+  );
+}
+
+/** What is not touched is not sent: another tab may have changed it meanwhile. */
+function ProfileForm({ me }: { readonly me: Me }) {
+  const [, update] = useMutation(AccountUpdateProfileDocument);
+  const form = useServerForm(["name", "handle", "image"]);
+  const [isBusy, setBusy] = useState(false);
+  const [name, setName] = useState<string>();
+  const [handle, setHandle] = useState<string>();
+  const [image, setImage] = useState<string>();
+  const models = me.communityModels?.totalCount ?? 0;
+  const isTouched = name !== undefined || handle !== undefined || image !== undefined;
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    const answer = await update({
+      input: {
+        ...(name !== undefined && { name: name.trim() === "" ? null : name }),
+        ...(handle !== undefined && { handle }),
+        ...(image !== undefined && { image: image.trim() === "" ? null : image }),
+      },
+    });
+    setBusy(false);
+    if (!form.accept(answer)) return;
+    setName(undefined);
+    setHandle(undefined);
+    setImage(undefined);
+    notifications.show({ message: "Your profile is saved." });
+  };
+  return (
+    <form onSubmit={submit} noValidate>
+      <Stack>
+        {form.rest && <Failure error={form.rest} />}
+        <Group wrap="nowrap" align="center">
+          <Avatar size={56} src={me.image} alt="" />
+          <Stack gap={0} style={{ minWidth: 0 }}>
+            <Text fw={600} lineClamp={2} className="any-wrap">
+              <bdi>{me.name ?? me.handle}</bdi>
+            </Text>
+            <Text size="sm" c="dimmed" className="any-wrap">
+              <bdi>{me.email}</bdi>
+            </Text>
+          </Stack>
+        </Group>
+        <TextInput
+          label="Name"
+          value={name ?? me.name ?? ""}
+          onChange={({ target }) => {
+            setName(target.value);
+            form.clear("name");
+          }}
+          error={form.errorOf("name")}
+          autoComplete="name"
+        />
+        <TextInput
+          label="Handle"
+          description={
+            models === 0
+              ? "What the account is called in the ids of its models: community/handle/name."
+              : `The ids of your ${models === 1 ? "model" : `${models} models`} begin with it: whoever calls them by the old one is refused once you change it.`
+          }
+          value={handle ?? me.handle}
+          onChange={({ target }) => {
+            setHandle(target.value);
+            form.clear("handle");
+          }}
+          error={form.errorOf("handle")}
+          autoComplete="off"
+          spellCheck={false}
+        />
+        <TextInput
+          label="Picture"
+          description="Its https address. Empty: none."
+          type="url"
+          value={image ?? me.image ?? ""}
+          onChange={({ target }) => {
+            setImage(target.value);
+            form.clear("image");
+          }}
+          error={form.errorOf("image")}
+          autoComplete="off"
+        />
+        <Group justify="flex-end">
+          <Button type="submit" loading={isBusy} disabled={!isTouched}>
+            Save the profile
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function SignIn({ me }: { readonly me: Me }) {
+  const hasPassword = me.deletionPreview?.proof === "PASSWORD";
+  return (
+    <Stack>
+      <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
+        <Table.Tbody>
+          <Row label="E-mail">
+            <Group gap="xs">
+              <bdi>{me.email ?? "none"}</bdi>
+              {me.isEmailVerified && (
+                <Badge size="sm" color="green" variant="light">
+                  verified
+                </Badge>
+              )}
+            </Group>
+          </Row>
+          <Row label="Password">{hasPassword ? "set" : "none: you sign in with GitHub"}</Row>
+          <Row label="GitHub">
+            {me.githubUsername === null ? (
+              "not linked"
+            ) : (
+              <Anchor href={`https://github.com/${encodeURIComponent(me.githubUsername)}`} target="_blank" rel="noreferrer">
+                <bdi>{me.githubUsername}</bdi>
+              </Anchor>
+            )}
+          </Row>
+        </Table.Tbody>
+      </Table>
+      {hasPassword && <PasswordForm />}
+    </Stack>
+  );
+}
+
+function PasswordForm() {
+  const [, change] = useMutation(AccountChangePasswordDocument);
+  const form = useServerForm(["currentPassword", "newPassword"]);
+  const [isBusy, setBusy] = useState(false);
+  const [currentPassword, setCurrent] = useState("");
+  const [newPassword, setNew] = useState("");
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    const answer = await change({ input: { currentPassword, newPassword } });
+    setBusy(false);
+    if (!form.accept(answer)) return;
+    setCurrent("");
+    setNew("");
+    notifications.show({ message: "Your password is changed. Every other browser is signed out." });
+  };
+  return (
+    <form onSubmit={submit} noValidate>
+      <Stack gap="sm">
+        {form.rest && <Failure error={form.rest} />}
+        <PasswordInput
+          label="Password of now"
+          value={currentPassword}
+          onChange={({ target }) => {
+            setCurrent(target.value);
+            form.clear("currentPassword");
+          }}
+          error={form.errorOf("currentPassword")}
+          autoComplete="current-password"
+        />
+        <PasswordInput
+          label="New password"
+          description="It signs you out everywhere else."
+          value={newPassword}
+          onChange={({ target }) => {
+            setNew(target.value);
+            form.clear("newPassword");
+          }}
+          error={form.errorOf("newPassword")}
+          autoComplete="new-password"
+        />
+        <Group justify="flex-end">
+          <Button type="submit" variant="default" loading={isBusy} disabled={currentPassword === "" || newPassword === ""}>
+            Change the password
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function LowBalance({ me: { lowBalance }, onChanged }: { readonly me: Me; readonly onChanged: () => void }) {
+  const [, set] = useMutation(AccountSetThresholdDocument);
+  const form = useServerForm(["threshold"]);
+  const [isBusy, setBusy] = useState(false);
+  const [typed, setTyped] = useState<string | number>();
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    const answer = await set({ input: { threshold: typed === undefined || typed === "" ? null : String(typed) } });
+    setBusy(false);
+    if (!form.accept(answer)) return;
+    setTyped(undefined);
+    onChanged();
+    notifications.show({ message: typed === "" ? "You are not warned any more." : `You are warned below ${typed} credits.` });
+  };
+  return (
+    <form onSubmit={submit} noValidate>
+      <Stack gap="sm">
+        {form.rest && <Failure error={form.rest} />}
+        <NumberInput
+          label="Warn me below"
+          description="Credits. You are told here and by the webhook balance.low, once each time that the balance falls below it. Empty: never."
+          value={typed ?? lowBalance?.threshold ?? ""}
+          onChange={(value) => {
+            setTyped(value);
+            form.clear("threshold");
+          }}
+          error={form.errorOf("threshold")}
+          allowNegative={false}
+          decimalScale={9}
+          hideControls
+        />
+        {lowBalance?.since && (
+          <Text size="sm" c="orange" role="status">
+            The balance has been below it since <When value={lowBalance.since} />.
+          </Text>
+        )}
+        <Group justify="flex-end">
+          <Button type="submit" variant="default" loading={isBusy} disabled={typed === undefined}>
+            Save the warning
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function Facts({ me }: { readonly me: Me }) {
+  return (
+    <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
+      <Table.Tbody>
+        <Row label="Id">
+          <Copyable value={me.restId} label="the account's id" />
+        </Row>
+        <Row label="Tier">{me.tier ?? "none"}</Row>
+        <Row label="Made">
+          <When value={me.createdAt} />
+        </Row>
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+function Row({ label, children }: { readonly label: string; readonly children: ReactNode }) {
+  return (
+    <Table.Tr>
+      <Table.Th w={110} c="dimmed" fw={400} bg="transparent" px={0}>
+        {label}
+      </Table.Th>
+      <Table.Td className="any-wrap">{children}</Table.Td>
+    </Table.Tr>
+  );
+}

@@ -1,0 +1,128 @@
+/** The browsers in which the account is signed in. */
+import { Badge, Button, Group, Stack, Text } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useMutation, useQuery } from "urql";
+import {
+  AccountRevokeOtherSessionsDocument,
+  AccountRevokeSessionDocument,
+  AccountSessionsDocument,
+  type AccountSessionsQuery,
+} from "../../client/generated/graphql.js";
+import { Confirm } from "../../ui/confirm.js";
+import { Card } from "../../ui/page.js";
+import { Loading, QueryView } from "../../ui/states.js";
+import { When } from "../../ui/when.js";
+
+type Session = NonNullable<NonNullable<AccountSessionsQuery["me"]>["sessions"]>["nodes"][number];
+
+export function Sessions() {
+  const [state, askAgain] = useQuery({ query: AccountSessionsDocument, requestPolicy: "cache-and-network" });
+  const sessions = state.data?.me?.sessions?.nodes ?? [];
+  const others = sessions.filter(({ isCurrent }) => !isCurrent).length;
+  return (
+    <Card title="Where you are signed in" actions={others > 0 && <EndOthers count={others} />}>
+      <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={3} height={44} />}>
+        {() => (
+          <Stack gap={0} component="ul" p={0} m={0} style={{ listStyle: "none" }}>
+            {sessions.map((session) => (
+              <SessionRow key={session.id} session={session} />
+            ))}
+          </Stack>
+        )}
+      </QueryView>
+    </Card>
+  );
+}
+
+function SessionRow({ session }: { readonly session: Session }) {
+  const [, revoke] = useMutation(AccountRevokeSessionDocument);
+  const name = describeBrowser(session.userAgent);
+  return (
+    <Group
+      component="li"
+      justify="space-between"
+      wrap="nowrap"
+      py="sm"
+      style={{ borderTop: "1px solid var(--line)" }}
+      data-session={session.restId}
+    >
+      <Stack gap={0} style={{ minWidth: 0 }}>
+        <Group gap="xs">
+          <Text fw={600} title={session.userAgent ?? undefined} className="any-wrap">
+            {name}
+          </Text>
+          {session.isCurrent && (
+            <Badge size="sm" variant="light" color="green">
+              this browser
+            </Badge>
+          )}
+        </Group>
+        <Text size="sm" c="dimmed" className="any-wrap">
+          {session.ipAddress ?? "address unknown"}, signed in <When value={session.createdAt} />, ends <When value={session.expiresAt} />
+        </Text>
+      </Stack>
+      {!session.isCurrent && (
+        <Confirm
+          title="Sign this browser out?"
+          action="Sign it out"
+          onConfirm={async () => (await revoke({ input: { id: session.id } })).error}
+          trigger={(open) => (
+            <Button variant="default" size="xs" onClick={open} aria-label={`Sign out ${name}`} style={{ flex: "none" }}>
+              Sign out
+            </Button>
+          )}
+        >
+          <Text>
+            {name} at {session.ipAddress ?? "an unknown address"} has to sign in again.
+          </Text>
+        </Confirm>
+      )}
+    </Group>
+  );
+}
+
+function EndOthers({ count }: { readonly count: number }) {
+  const [, revokeOthers] = useMutation(AccountRevokeOtherSessionsDocument);
+  const browsers = count === 1 ? "the other browser" : `${count} other browsers`;
+  return (
+    <Confirm
+      title={`Sign out ${browsers}?`}
+      action="Sign out everywhere else"
+      onConfirm={async () => {
+        const { data, error } = await revokeOthers({ input: {} });
+        if (!error) notifications.show({ message: `${data?.revokeOtherSessions?.ended ?? 0} signed out.` });
+        return error;
+      }}
+      trigger={(open) => (
+        <Button variant="default" size="xs" onClick={open}>
+          Sign out everywhere else
+        </Button>
+      )}
+    >
+      <Text>You stay signed in here. If you see one that is not yours, change your password, too.</Text>
+    </Confirm>
+  );
+}
+
+const BROWSERS: readonly (readonly [pattern: RegExp, name: string])[] = [
+  [/\bEdg\//, "Edge"],
+  [/\bOPR\//, "Opera"],
+  [/\bFirefox\//, "Firefox"],
+  [/\b(?:HeadlessChrome|Chrome|CriOS)\//, "Chrome"],
+  [/\bSafari\//, "Safari"],
+];
+const SYSTEMS: readonly (readonly [pattern: RegExp, name: string])[] = [
+  [/\b(?:iPhone|iPad)\b/, "iOS"],
+  [/\bAndroid\b/, "Android"],
+  [/\bWindows\b/, "Windows"],
+  [/\bMac OS X\b/, "macOS"],
+  [/\bLinux\b/, "Linux"],
+];
+
+function describeBrowser(userAgent: string | null): string {
+  if (userAgent === null || userAgent === "") return "Unknown browser";
+  const nameIn = (names: typeof BROWSERS) => names.find(([pattern]) => pattern.test(userAgent))?.[1];
+  const [browser, system] = [nameIn(BROWSERS), nameIn(SYSTEMS)];
+  if (browser === undefined) return userAgent.length > 60 ? `${userAgent.slice(0, 60)}…` : userAgent;
+  return system === undefined ? browser : `${browser} on ${system}`;
+}

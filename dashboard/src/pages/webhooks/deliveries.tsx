@@ -1,0 +1,264 @@
+/** What an endpoint was sent, and what it answered. */
+import { Anchor, Badge, Button, Group, Modal, Stack, Table, Text } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useEffect, useState } from "react";
+import { Link, useSearchParams } from "react-router";
+import { useMutation, useQuery } from "urql";
+import {
+  type WebhookDeliveryRowFragment,
+  WebhooksDeliveriesDocument,
+  WebhooksDeliveryDocument,
+  type WebhooksDeliveryQuery,
+  WebhooksRedeliverDocument,
+} from "../../client/generated/graphql.js";
+import { Copyable, Snippet } from "../../ui/copy.js";
+import { Card } from "../../ui/page.js";
+import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
+import { When } from "../../ui/when.js";
+import { Wide } from "../../ui/wide.js";
+
+/** Nothing tells of deliveries: what is on its way is asked for again. */
+const LOOK_AGAIN_MS = 2_000;
+
+const STATUS = {
+  PENDING: { label: "on its way", color: "gray" },
+  DELIVERED: { label: "delivered", color: "green" },
+  FAILED: { label: "failed", color: "red" },
+} as const;
+
+export function Deliveries({ endpointId, isEnabled }: { readonly endpointId: string; readonly isEnabled: boolean }) {
+  const [after, setAfter] = useState<string | null>(null);
+  const [search, setSearch] = useSearchParams();
+  const [state, askAgain] = useQuery({
+    query: WebhooksDeliveriesDocument,
+    variables: { id: endpointId, ...(after !== null && { after }) },
+    requestPolicy: "cache-and-network",
+  });
+  const list = state.data?.node?.__typename === "WebhookEndpoint" ? state.data.node.deliveries : undefined;
+  const isMoving = list?.nodes.some(({ status }) => status === "PENDING") ?? false;
+  useEffect(() => {
+    if (!isMoving) return;
+    const timer = setInterval(() => askAgain({ requestPolicy: "network-only" }), LOOK_AGAIN_MS);
+    return () => clearInterval(timer);
+  }, [isMoving, askAgain]);
+  const shown = search.get("delivery");
+  return (
+    <Card
+      title="Deliveries"
+      actions={
+        <Button variant="subtle" size="compact-sm" onClick={() => askAgain({ requestPolicy: "network-only" })}>
+          Look again
+        </Button>
+      }
+    >
+      {shown !== null && (
+        <Delivery
+          id={shown}
+          endpointId={endpointId}
+          isEnabled={isEnabled}
+          onChanged={() => askAgain({ requestPolicy: "network-only" })}
+          onClose={() => setSearch({}, { replace: true })}
+        />
+      )}
+      <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={4} height={32} />}>
+        {() =>
+          !list || list.nodes.length === 0 ? (
+            <Empty title="Nothing was sent yet">Send a test event to see whether messages arrive. What was sent is kept for a month.</Empty>
+          ) : (
+            <>
+              <DeliveryTable deliveries={list.nodes} />
+              <Group justify="flex-end" mt="sm">
+                {after !== null && (
+                  <Button variant="default" size="xs" onClick={() => setAfter(null)}>
+                    Newest
+                  </Button>
+                )}
+                {list.pageInfo.hasNextPage && (
+                  <Button variant="default" size="xs" onClick={() => setAfter(list.pageInfo.endCursor)}>
+                    Older deliveries
+                  </Button>
+                )}
+              </Group>
+            </>
+          )
+        }
+      </QueryView>
+    </Card>
+  );
+}
+
+function DeliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDeliveryRowFragment[] }) {
+  return (
+    <Wide label="What was sent">
+      <Table highlightOnHover verticalSpacing="xs">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Event</Table.Th>
+            <Table.Th>State</Table.Th>
+            <Table.Th>Answer</Table.Th>
+            <Table.Th ta="right">Tries</Table.Th>
+            <Table.Th>Queued</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {deliveries.map((delivery) => (
+            <Table.Tr key={delivery.id}>
+              <Table.Td style={{ whiteSpace: "nowrap" }}>
+                <Anchor component={Link} to={`?delivery=${encodeURIComponent(delivery.id)}`} className="mono" preventScrollReset>
+                  {delivery.event}
+                </Anchor>
+              </Table.Td>
+              <Table.Td>
+                <Status status={delivery.status} />
+              </Table.Td>
+              <Table.Td>
+                <Text size="sm" lineClamp={1} className="any-wrap" maw="22rem" miw="8rem">
+                  <Answer delivery={delivery} />
+                </Text>
+              </Table.Td>
+              <Table.Td ta="right">{delivery.attempts}</Table.Td>
+              <Table.Td style={{ whiteSpace: "nowrap" }}>
+                <When value={delivery.createdAt} />
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Wide>
+  );
+}
+
+function Status({ status }: { readonly status: WebhookDeliveryRowFragment["status"] }) {
+  const { label, color } = STATUS[status];
+  return (
+    <Badge color={color} variant="light" size="sm">
+      {label}
+    </Badge>
+  );
+}
+
+function Answer({ delivery: { lastStatus, lastError, attempts } }: { readonly delivery: WebhookDeliveryRowFragment }) {
+  if (lastStatus === null && lastError === null) return <span className="soft">{attempts === 0 ? "not tried yet" : "none yet"}</span>;
+  return (
+    <>
+      {lastStatus !== null && <span className="mono">{lastStatus}</span>} {lastError !== null && <bdi>{lastError}</bdi>}
+    </>
+  );
+}
+
+type Shown = Extract<NonNullable<WebhooksDeliveryQuery["node"]>, { readonly __typename: "WebhookDelivery" }>;
+
+function Delivery({
+  id,
+  endpointId,
+  isEnabled,
+  onChanged,
+  onClose,
+}: {
+  readonly id: string;
+  readonly endpointId: string;
+  readonly isEnabled: boolean;
+  readonly onChanged: () => void;
+  readonly onClose: () => void;
+}) {
+  const [state, askAgain] = useQuery({ query: WebhooksDeliveryDocument, variables: { id }, requestPolicy: "cache-and-network" });
+  const isMoving = state.data?.node?.__typename === "WebhookDelivery" && state.data.node.status === "PENDING";
+  useEffect(() => {
+    if (!isMoving) return;
+    const timer = setInterval(() => askAgain({ requestPolicy: "network-only" }), LOOK_AGAIN_MS);
+    return () => clearInterval(timer);
+  }, [isMoving, askAgain]);
+  return (
+    <Modal opened onClose={onClose} title="Delivery" size="lg">
+      <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={5} />}>
+        {({ node }) =>
+          node?.__typename === "WebhookDelivery" ? (
+            <DeliveryDetails delivery={node} endpointId={endpointId} isEnabled={isEnabled} onChanged={onChanged} />
+          ) : (
+            <Empty title="There is no such delivery">What was sent is kept for a month.</Empty>
+          )
+        }
+      </QueryView>
+    </Modal>
+  );
+}
+
+function DeliveryDetails({
+  delivery,
+  endpointId,
+  isEnabled,
+  onChanged,
+}: {
+  readonly delivery: Shown;
+  readonly endpointId: string;
+  readonly isEnabled: boolean;
+  readonly onChanged: () => void;
+}) {
+  const [{ fetching, error }, redeliver] = useMutation(WebhooksRedeliverDocument);
+  const send = async () => {
+    const answer = await redeliver({ input: { endpointId, deliveryId: delivery.id } });
+    if (answer.error) return;
+    notifications.show({ message: "It is sent again." });
+    onChanged();
+  };
+  return (
+    <Stack>
+      <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
+        <Table.Tbody>
+          <Row label="Event">
+            <span className="mono">{delivery.event}</span>
+          </Row>
+          <Row label="State">
+            <Status status={delivery.status} />
+          </Row>
+          <Row label="Answer">
+            <Answer delivery={delivery} />
+          </Row>
+          <Row label="Tries">{delivery.attempts}</Row>
+          {delivery.nextAttemptAt !== null && (
+            <Row label="Next try">
+              <When value={delivery.nextAttemptAt} />
+            </Row>
+          )}
+          <Row label="Queued">
+            <When value={delivery.createdAt} />
+          </Row>
+          {delivery.finishedAt !== null && (
+            <Row label="Finished">
+              <When value={delivery.finishedAt} />
+            </Row>
+          )}
+          <Row label="webhook-id">
+            <Copyable value={delivery.restId} label="the message's id" />
+          </Row>
+        </Table.Tbody>
+      </Table>
+      <Text fw={600}>What is sent</Text>
+      <Snippet code={indented(delivery.message)} label="The body of the message" />
+      {error && <Failure error={error} />}
+      <Group justify="space-between">
+        <Text size="sm" c="dimmed">
+          {isEnabled ? "It keeps its id, by which your program knows that it has seen it." : "Resume the endpoint to send it again."}
+        </Text>
+        <Button onClick={send} loading={fetching} disabled={!isEnabled}>
+          Send again
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+export function Row({ label, children }: { readonly label: string; readonly children: React.ReactNode }) {
+  return (
+    <Table.Tr>
+      <Table.Th w={120} c="dimmed" fw={400} bg="transparent" px={0}>
+        {label}
+      </Table.Th>
+      <Table.Td className="any-wrap">{children}</Table.Td>
+    </Table.Tr>
+  );
+}
+
+function indented(json: string): string {
+  return JSON.stringify(JSON.parse(json), null, 2);
+}

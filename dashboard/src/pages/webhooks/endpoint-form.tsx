@@ -1,0 +1,212 @@
+/** The forms that add and change an endpoint, and its secret, which is shown once. */
+import { Alert, Button, Checkbox, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { useMutation } from "urql";
+import {
+  type WebhookEndpointRowFragment,
+  type WebhookEvent,
+  WebhooksCreateDocument,
+  WebhooksUpdateDocument,
+} from "../../client/generated/graphql.js";
+import { Copyable, Snippet } from "../../ui/copy.js";
+import { useServerForm } from "../../ui/server-form.js";
+import { Failure } from "../../ui/states.js";
+
+export const EVENTS: readonly { readonly value: WebhookEvent; readonly name: string; readonly description: string }[] = [
+  { value: "USAGE_RECORDED", name: "usage.recorded", description: "A generation was charged." },
+  { value: "BALANCE_LOW", name: "balance.low", description: "Your balance fell below what you want to be warned at." },
+  { value: "API_KEY_CREATED", name: "api_key.created", description: "A key was made, by you or by an app." },
+  { value: "API_KEY_REVOKED", name: "api_key.revoked", description: "A key was revoked." },
+];
+
+const FIELDS = ["url", "events"];
+
+interface EndpointFieldsProps {
+  readonly url: string;
+  readonly onUrl: (url: string) => void;
+  readonly events: readonly string[];
+  readonly onEvents: (events: string[]) => void;
+  readonly errorOf: (field: string) => string | undefined;
+}
+
+function EndpointFields({ url, onUrl, events, onEvents, errorOf }: EndpointFieldsProps) {
+  return (
+    <>
+      <TextInput
+        label="Address"
+        description="Where your program listens: https, and reachable from outside."
+        placeholder="https://example.com/sluice"
+        type="url"
+        value={url}
+        onChange={({ target }) => onUrl(target.value)}
+        error={errorOf("url")}
+        autoComplete="off"
+        required
+        data-autofocus
+      />
+      <Checkbox.Group label="What it is told" value={[...events]} onChange={onEvents} error={errorOf("events")}>
+        <Stack gap={6} mt={4}>
+          {EVENTS.map(({ value, name, description }) => (
+            <Checkbox key={value} value={value} label={<span className="mono">{name}</span>} description={description} />
+          ))}
+        </Stack>
+      </Checkbox.Group>
+    </>
+  );
+}
+
+/** What is shown this once. */
+export interface Secret {
+  readonly id: string;
+  readonly secret: string;
+}
+
+export function NewEndpoint({
+  isOpen,
+  onClose,
+  onMade,
+}: {
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  readonly onMade: (id: string) => void;
+}) {
+  const [made, setMade] = useState<Secret | null>(null);
+  return (
+    <Modal
+      opened={isOpen}
+      onClose={() => (made ? onMade(made.id) : onClose())}
+      title={made ? "Its secret" : "Add an endpoint"}
+      size="lg"
+      // What is typed, or shown this once, is not lost to a click beside it.
+      closeOnClickOutside={false}
+    >
+      {made ? <ShownSecret secret={made.secret} onClose={() => onMade(made.id)} /> : <NewEndpointForm onMade={setMade} onClose={onClose} />}
+    </Modal>
+  );
+}
+
+function NewEndpointForm({ onMade, onClose }: { readonly onMade: (made: Secret) => void; readonly onClose: () => void }) {
+  const [, create] = useMutation(WebhooksCreateDocument);
+  const form = useServerForm(FIELDS);
+  const [isBusy, setBusy] = useState(false);
+  const [url, setUrl] = useState("");
+  const [events, setEvents] = useState<string[]>([]);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    const answer = await create({ input: { url, events: chosenOf(events) } });
+    setBusy(false);
+    const made = answer.data?.createWebhookEndpoint;
+    if (form.accept(answer) && made) onMade({ id: made.webhookEndpoint.id, secret: made.secret });
+  };
+  return (
+    <form onSubmit={submit} noValidate>
+      <Stack>
+        {form.rest && <Failure error={form.rest} />}
+        <EndpointFields
+          url={url}
+          onUrl={(value) => {
+            setUrl(value);
+            form.clear("url");
+          }}
+          events={events}
+          onEvents={(values) => {
+            setEvents(values);
+            form.clear("events");
+          }}
+          errorOf={form.errorOf}
+        />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={isBusy}>
+            Add the endpoint
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+/** What is not touched is not sent: another tab may have changed it meanwhile. */
+export function EditEndpoint({ endpoint, onClose }: { readonly endpoint: WebhookEndpointRowFragment; readonly onClose: () => void }) {
+  const [, update] = useMutation(WebhooksUpdateDocument);
+  const form = useServerForm(FIELDS);
+  const [isBusy, setBusy] = useState(false);
+  const [url, setUrl] = useState<string>();
+  const [events, setEvents] = useState<string[]>();
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    const answer = await update({
+      input: { id: endpoint.id, ...(url !== undefined && { url }), ...(events !== undefined && { events: chosenOf(events) }) },
+    });
+    setBusy(false);
+    if (form.accept(answer)) onClose();
+  };
+  return (
+    <Modal opened onClose={onClose} title="Edit the endpoint" size="lg" closeOnClickOutside={false}>
+      <form onSubmit={submit} noValidate>
+        <Stack>
+          {form.rest && <Failure error={form.rest} />}
+          <EndpointFields
+            url={url ?? endpoint.url}
+            onUrl={(value) => {
+              setUrl(value);
+              form.clear("url");
+            }}
+            events={events ?? endpoint.events}
+            onEvents={(values) => {
+              setEvents(values);
+              form.clear("events");
+            }}
+            errorOf={form.errorOf}
+          />
+          <Text size="sm" c="dimmed">
+            What happened before the events are changed is not sent any more.
+          </Text>
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={isBusy}>
+              Save
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}
+
+function chosenOf(values: readonly string[]): WebhookEvent[] {
+  return EVENTS.map(({ value }) => value).filter((value) => values.includes(value));
+}
+
+export function ShownSecret({ secret, onClose }: { readonly secret: string; readonly onClose: () => void }) {
+  return (
+    <Stack>
+      <Alert color="yellow" variant="light" title="Copy it now: it is shown this once" role="status">
+        Your program checks with it that a message is from here. The gateway does not show it again; it can be replaced by another.
+      </Alert>
+      <div className="card" data-webhook-secret>
+        <Copyable value={secret} label="the secret" />
+      </div>
+      <Text fw={600}>Check a message</Text>
+      <Snippet code={verification(secret)} label="Example for Node" />
+      <Group justify="flex-end">
+        <Button onClick={onClose}>I have copied it</Button>
+      </Group>
+    </Stack>
+  );
+}
+
+function verification(secret: string): string {
+  return `// npm install standardwebhooks
+import { Webhook } from "standardwebhooks";
+
+const webhook = new Webhook("${secret}");
+// The body as text, as it came. Throws for what is not from here.
+const { type, data } = webhook.verify(body, request.headers);`;
+}
