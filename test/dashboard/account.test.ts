@@ -46,11 +46,11 @@ describe.skipIf(NO_BROWSER)("the page of the account", () => {
     await expect.poll(() => page.locator("[data-session]").count()).toBe(1);
 
     await page.getByRole("tab", { name: "Profile" }).click();
-    await page.getByLabel("Password of now").fill("not the password");
+    await page.getByLabel("Current password").fill("not the password");
     await page.getByLabel("New password").fill("another battery staple");
     await page.getByRole("button", { name: "Change the password" }).click();
     await page.getByText("This is not the account's password.").waitFor();
-    await page.getByLabel("Password of now").fill(person.password);
+    await page.getByLabel("Current password").fill(person.password);
     await page.getByRole("button", { name: "Change the password" }).click();
     await page.getByText("Your password is changed.").waitFor();
     await page.getByRole("tab", { name: "Sessions" }).click();

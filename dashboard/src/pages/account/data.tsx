@@ -10,7 +10,7 @@ import {
   type AccountDeletionObstacle,
 } from "../../client/generated/graphql.js";
 import { BASE } from "../../client/place.js";
-import { Credits } from "../../ui/credits.js";
+import { Credits, formatCredits } from "../../ui/credits.js";
 import { Card } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Failure, Loading, QueryView } from "../../ui/states.js";
@@ -65,7 +65,7 @@ function Export({ handle }: { readonly handle: string }) {
   return (
     <Card title="Download my data">
       <Stack gap="sm">
-        <Text maw="46rem">
+        <Text maw="46rem" size="sm">
           One JSON file with all that is kept of your account: profile, sign-ins, keys, every request with what it cost, credits that came
           and went, files, webhooks, models and agents. Secrets are not in it: no key, no password.
         </Text>
@@ -102,20 +102,17 @@ function Deletion({ me, preview }: { readonly me: Me; readonly preview: Preview 
   return (
     <Card title="Delete the account">
       <Stack gap="sm">
-        <Text maw="46rem">Nothing brings a deleted account back. Download your data first if you may want it.</Text>
+        <Text maw="46rem" size="sm">
+          Nothing brings a deleted account back. Download your data first if you may want it.
+        </Text>
         <Stack gap={4}>
           <Text fw={600} size="sm">
             Ends at once
           </Text>
           <List size="sm" spacing={2}>
-            <List.Item>
-              Your credits: <Credits value={me.balance?.available} unit /> are forfeited
-            </List.Item>
-            <List.Item>{counted(preview.apiKeys, "key", "keys")}, those of apps that act for you included</List.Item>
-            <List.Item>{counted(preview.communityModels, "model or agent", "models and agents")}, for everybody who calls them</List.Item>
-            <List.Item>{counted(preview.files, "file", "files")}, whoever has their link</List.Item>
-            <List.Item>{counted(preview.webhookEndpoints, "webhook endpoint", "webhook endpoints")} and their logs</List.Item>
-            <List.Item>{counted(preview.sessions, "session", "sessions")}, this one too, and connected apps</List.Item>
+            {endsOf(me, preview).map((text) => (
+              <List.Item key={text}>{text}</List.Item>
+            ))}
           </List>
         </Stack>
         <Stack gap={4}>
@@ -123,10 +120,12 @@ function Deletion({ me, preview }: { readonly me: Me; readonly preview: Preview 
             Stays, for the books
           </Text>
           <List size="sm" spacing={2}>
-            <List.Item>
-              {counted(preview.keptUsageRecords, "request", "requests")}: amounts, models and times, without your name and those of your
-              keys
-            </List.Item>
+            {preview.keptUsageRecords > 0 && (
+              <List.Item>
+                {counted(preview.keptUsageRecords, "request", "requests")}: amounts, models and times, without your name and those of your
+                keys
+              </List.Item>
+            )}
             <List.Item>The ledger of credits: amounts, and what an operator has written beside a grant</List.Item>
             <List.Item>What is under way is finished and charged as ever</List.Item>
           </List>
@@ -223,7 +222,21 @@ function DeletionForm({ handle, isPasswordAsked, credits, onCancel }: DeletionFo
   );
 }
 
+/** What there is none of is not named. */
+function endsOf({ balance }: Me, preview: Preview): string[] {
+  const { apiKeys, communityModels, files, webhookEndpoints, sessions } = preview;
+  return [
+    ...(balance && balance.available !== "0" ? [`Your ${formatCredits(balance.available)} credits, which are forfeited`] : []),
+    ...(apiKeys > 0 ? [`${counted(apiKeys, "key", "keys")}, those of apps that act for you included`] : []),
+    ...(communityModels > 0 ? [`${counted(communityModels, "model or agent", "models and agents")}, for everybody who calls them`] : []),
+    ...(files > 0 ? [`${counted(files, "file", "files")}, whoever has a link to them`] : []),
+    ...(webhookEndpoints > 0 ? [`${counted(webhookEndpoints, "webhook endpoint", "webhook endpoints")}, with what they were sent`] : []),
+    `${counted(sessions, "session", "sessions")}, this one included`,
+    "Connected apps",
+  ];
+}
+
 function counted(count: number, one: string, many: string): string {
   if (count > COUNTED_MAX) return `More than ${COUNT.format(COUNTED_MAX)} ${many}`;
-  return count === 0 ? `No ${many}` : `${COUNT.format(count)} ${count === 1 ? one : many}`;
+  return `${COUNT.format(count)} ${count === 1 ? one : many}`;
 }

@@ -25,18 +25,20 @@ export function Profile() {
       {({ me }) =>
         me && (
           <SimpleGrid cols={{ base: 1, lg: 2 }} style={{ alignItems: "start" }}>
-            <Card title="Profile">
-              <ProfileForm me={me} />
-            </Card>
+            <Stack>
+              <Card title="Profile">
+                <ProfileForm me={me} />
+              </Card>
+              <Card title="Account">
+                <Facts me={me} />
+              </Card>
+            </Stack>
             <Stack>
               <Card title="Sign-in">
                 <SignIn me={me} />
               </Card>
               <Card title="Low balance">
                 <LowBalance me={me} onChanged={() => askAgain({ requestPolicy: "network-only" })} />
-              </Card>
-              <Card title="Account">
-                <Facts me={me} />
               </Card>
             </Stack>
           </SimpleGrid>
@@ -190,7 +192,7 @@ function PasswordForm() {
       <Stack gap="sm">
         {form.rest && <Failure error={form.rest} />}
         <PasswordInput
-          label="Password of now"
+          label="Current password"
           value={currentPassword}
           onChange={({ target }) => {
             setCurrent(target.value);

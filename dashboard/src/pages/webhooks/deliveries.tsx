@@ -67,7 +67,7 @@ export function Deliveries({ endpointId, isEnabled }: { readonly endpointId: str
           ) : (
             <>
               <DeliveryTable deliveries={list.nodes} />
-              <Group justify="flex-end" mt="sm">
+              <Group justify="flex-end" mt={after !== null || list.pageInfo.hasNextPage ? "sm" : 0}>
                 {after !== null && (
                   <Button variant="default" size="xs" onClick={() => setAfter(null)}>
                     Newest

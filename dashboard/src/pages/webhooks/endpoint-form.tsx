@@ -75,7 +75,7 @@ export function NewEndpoint({
     <Modal
       opened={isOpen}
       onClose={() => (made ? onMade(made.id) : onClose())}
-      title={made ? "Its secret" : "Add an endpoint"}
+      title={made ? "The endpoint's secret" : "Add an endpoint"}
       size="lg"
       // What is typed, or shown this once, is not lost to a click beside it.
       closeOnClickOutside={false}
