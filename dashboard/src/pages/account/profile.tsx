@@ -1,6 +1,5 @@
 /** Who the account is and how it is signed in to, and when it wants to be warned. */
 import { Anchor, Avatar, Badge, Button, Group, NumberInput, PasswordInput, SimpleGrid, Stack, Table, Text, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { useMutation, useQuery } from "urql";
 import {
@@ -14,6 +13,7 @@ import { Copyable } from "../../ui/copy.js";
 import { Card } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Failure, Loading, QueryView } from "../../ui/states.js";
+import { toast } from "../../ui/toast.js";
 import { When } from "../../ui/when.js";
 
 type Me = NonNullable<AccountProfileQuery["me"]>;
@@ -73,7 +73,7 @@ function ProfileForm({ me }: { readonly me: Me }) {
     setName(undefined);
     setHandle(undefined);
     setImage(undefined);
-    notifications.show({ message: "Your profile is saved." });
+    toast({ message: "Your profile is saved." });
   };
   return (
     <form onSubmit={submit} noValidate>
@@ -185,7 +185,7 @@ function PasswordForm() {
     if (!form.accept(answer)) return;
     setCurrent("");
     setNew("");
-    notifications.show({ message: "Your password is changed. Every other browser is signed out." });
+    toast({ message: "Your password is changed. Every other browser is signed out." });
   };
   return (
     <form onSubmit={submit} noValidate>
@@ -235,7 +235,7 @@ function LowBalance({ me: { lowBalance }, onChanged }: { readonly me: Me; readon
     if (!form.accept(answer)) return;
     setTyped(undefined);
     onChanged();
-    notifications.show({ message: typed === "" ? "You are not warned any more." : `You are warned below ${typed} credits.` });
+    toast({ message: typed === "" ? "You are not warned any more." : `You are warned below ${typed} credits.` });
   };
   return (
     <form onSubmit={submit} noValidate>

@@ -1,6 +1,5 @@
 /** The browsers in which the account is signed in. */
 import { Badge, Button, Group, Stack, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery } from "urql";
 import {
   AccountRevokeOtherSessionsDocument,
@@ -11,6 +10,7 @@ import {
 import { Confirm } from "../../ui/confirm.js";
 import { Card } from "../../ui/page.js";
 import { Loading, QueryView } from "../../ui/states.js";
+import { toast } from "../../ui/toast.js";
 import { When } from "../../ui/when.js";
 
 type Session = NonNullable<NonNullable<AccountSessionsQuery["me"]>["sessions"]>["nodes"][number];
@@ -90,7 +90,7 @@ function EndOthers({ count }: { readonly count: number }) {
       action="Sign out everywhere else"
       onConfirm={async () => {
         const { data, error } = await revokeOthers({ input: {} });
-        if (!error) notifications.show({ message: `${data?.revokeOtherSessions?.ended ?? 0} signed out.` });
+        if (!error) toast({ message: `${data?.revokeOtherSessions?.ended ?? 0} signed out.` });
         return error;
       }}
       trigger={(open) => (

@@ -1,6 +1,5 @@
 /** What an endpoint was sent, and what it answered. */
 import { Anchor, Badge, Button, Group, Modal, Stack, Table, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { useEffect, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 import { useMutation, useQuery } from "urql";
@@ -14,6 +13,7 @@ import {
 import { Copyable, Snippet } from "../../ui/copy.js";
 import { Card } from "../../ui/page.js";
 import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
+import { toast } from "../../ui/toast.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
 
@@ -198,7 +198,7 @@ function DeliveryDetails({
   const send = async () => {
     const answer = await redeliver({ input: { endpointId, deliveryId: delivery.id } });
     if (answer.error) return;
-    notifications.show({ message: "It is sent again." });
+    toast({ message: "It is sent again." });
     onChanged();
   };
   return (

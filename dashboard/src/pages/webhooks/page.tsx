@@ -1,6 +1,5 @@
 /** Endpoints that are told what happens to the account, and what each was sent. */
 import { Alert, Anchor, Badge, Button, Group, Modal, Stack, Table, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { useMutation, useQuery } from "urql";
@@ -20,6 +19,7 @@ import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
+import { toast } from "../../ui/toast.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
 import { Deliveries, Row } from "./deliveries.js";
@@ -235,7 +235,7 @@ function TestButton({ id, isEnabled }: { readonly id: string; readonly isEnabled
   const send = async () => {
     const answer = await test({ input: { endpointId: id } });
     if (answer.error) return;
-    notifications.show({ message: "A test event is on its way." });
+    toast({ message: "A test event is on its way." });
     await graph.query(WebhooksDeliveriesDocument, { id }, { requestPolicy: "network-only" }).toPromise();
   };
   return (
