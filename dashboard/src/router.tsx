@@ -10,6 +10,7 @@ import { Loading } from "./ui/states.js";
 const PAGES: readonly { readonly paths: readonly string[]; readonly load: () => Promise<PageModule> }[] = [
   { paths: ["/", "/dashboard"], load: () => import("./pages/overview/page.js") },
   { paths: ["/dashboard/keys", "/dashboard/keys/:id"], load: () => import("./pages/keys/page.js") },
+  { paths: ["/dashboard/apps", "/dashboard/apps/:id"], load: () => import("./pages/apps/page.js") },
   {
     paths: ["/dashboard/operator", "/dashboard/operator/accounts", "/dashboard/operator/accounts/:id"],
     load: () => import("./pages/operator/page.js"),

@@ -10,6 +10,7 @@ import { type Person, signUp } from "../support/sign-in.js";
 const PATHS = [
   ["", "keys", "keys?new"],
   ["operator", "operator/accounts", "operator/accounts?new"],
+  ["apps", "apps?new"],
   ["files", "files?kind=video&tag=none"],
   ["playground"],
   ["webhooks", "webhooks?new"],

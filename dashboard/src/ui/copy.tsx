@@ -22,10 +22,20 @@ export function Copyable({ value, shown = value, label }: { readonly value: stri
 }
 
 /** A command or a program, with a button that copies it. */
-export function Snippet({ code, label }: { readonly code: string; readonly label: string }) {
+export function Snippet({ code, label, wraps = false }: { readonly code: string; readonly label: string; readonly wraps?: boolean }) {
   return (
     <div style={{ position: "relative" }}>
-      <Code block tabIndex={0} role="region" aria-label={label} pr={90} bg="var(--paper)" c="var(--ink)" bd="1px solid var(--line)">
+      <Code
+        block
+        {...(wraps && { style: { whiteSpace: "pre-wrap", overflowWrap: "anywhere" } })}
+        tabIndex={0}
+        role="region"
+        aria-label={label}
+        pr={90}
+        bg="var(--paper)"
+        c="var(--ink)"
+        bd="1px solid var(--line)"
+      >
         {code}
       </Code>
       <CopyButton value={code}>

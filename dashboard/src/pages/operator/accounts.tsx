@@ -154,7 +154,9 @@ function AccountTable({
                     </Text>
                   )}
                 </Table.Td>
-                <Table.Td className="any-wrap">{email ?? "–"}</Table.Td>
+                <Table.Td className="any-wrap" miw={190}>
+                  {email ?? "–"}
+                </Table.Td>
                 <Table.Td>{tier ?? "–"}</Table.Td>
                 <Table.Td ta="right">
                   <Credits value={balance?.available} />

@@ -71,7 +71,7 @@ function Now({ gateway: { settlements, spool, holds, leases, processes, models }
         {failed} of {answered + failed} calls in the last hour
       </Figure>
       <Figure label="Holds" value={<Credits value={holds?.credits} />}>
-        {holds ? `${holds.count} of generations under way` : "the database cannot be asked"}
+        {holds ? `${holds.count}, for generations under way` : "the database cannot be asked"}
       </Figure>
       <Figure label="Leases" value={<Credits value={leases?.credits} />}>
         {leases ? `${leases.count}, of all processes` : "the database cannot be asked"}
@@ -116,7 +116,7 @@ function Settlements({ series: { counts } }: { readonly series: Gateway["settlem
           return <rect key={index} x={index * BAR} width={BAR - 1} y={HEIGHT - height} height={height} fill="var(--strong)" />;
         })}
       </svg>
-      <Group justify="space-between" mt={4}>
+      <Group justify="space-between" align="flex-start" wrap="nowrap" mt={4}>
         <Text size="xs" c="dimmed">
           {text}
         </Text>

@@ -70,7 +70,7 @@ export function Figure({ label, value, children }: { readonly label: string; rea
 export function Row({ label, children }: { readonly label: string; readonly children: ReactNode }) {
   return (
     <Table.Tr>
-      <Table.Th w={130} c="dimmed" fw={400} bg="transparent" px={0}>
+      <Table.Th w={{ base: 84, sm: 130 }} c="dimmed" fw={400} bg="transparent" px={0}>
         {label}
       </Table.Th>
       <Table.Td className="any-wrap">{children}</Table.Td>

@@ -1,0 +1,220 @@
+/** One of the account's own apps: what its users spend, and what it sends them to. */
+import { Alert, Anchor, Button, SegmentedControl, SimpleGrid, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { lazy, Suspense, useMemo, useState } from "react";
+import { Link, useLocation } from "react-router";
+import { useMutation, useQuery } from "urql";
+import { AppsOneDocument, type AppsOneQuery, AppsRevokeDocument } from "../../client/generated/graphql.js";
+import { addressOf } from "../../shell/pages.js";
+import { Confirm } from "../../ui/confirm.js";
+import { Copyable } from "../../ui/copy.js";
+import { Credits, formatCredits } from "../../ui/credits.js";
+import { Card, Page } from "../../ui/page.js";
+import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { When } from "../../ui/when.js";
+import { EditApp } from "./app-form.js";
+import { LinkBuilder } from "./link-builder.js";
+
+const StackedBars = lazy(() => import("../../ui/chart.js"));
+
+const ABOVE = [{ label: "Apps", to: addressOf("apps") }];
+const DAYS = 30;
+const DAY_MS = 86_400_000;
+const MODELS_SHOWN = 7;
+const OTHERS = "Other models";
+
+type Shown = Extract<NonNullable<AppsOneQuery["node"]>, { readonly __typename: "ApiKey" }>;
+type Usage = NonNullable<Shown["appUsage"]>;
+
+export function OneApp({ id }: { readonly id: string }) {
+  const [state, askAgain] = useQuery({ query: AppsOneDocument, variables: { id } });
+  return (
+    <QueryView
+      state={state}
+      retry={() => askAgain({ requestPolicy: "network-only" })}
+      loading={
+        <Page title="App" above={ABOVE}>
+          <Loading rows={4} height={72} />
+        </Page>
+      }
+    >
+      {({ node }) =>
+        node?.__typename === "ApiKey" && node.type === "PUBLISHABLE" ? (
+          <AppDetails app={node} />
+        ) : (
+          <Page title="There is no such app" above={ABOVE}>
+            <Empty title="Its key may have been revoked long ago, or belong to another account.">
+              <Anchor component={Link} to={addressOf("apps")}>
+                All apps
+              </Anchor>
+            </Empty>
+          </Page>
+        )
+      }
+    </QueryView>
+  );
+}
+
+function AppDetails({ app }: { readonly app: Shown }) {
+  const [, revoke] = useMutation(AppsRevokeDocument);
+  const [isEditing, setEditing] = useState(false);
+  const { state } = useLocation();
+  const appKey = typeof state === "object" && state !== null && "appKey" in state && typeof state.appKey === "string" ? state.appKey : "";
+  const { id, name, start, redirectUrls, createdAt, revokedAt, appUsage } = app;
+  return (
+    <Page
+      title={<bdi>{name}</bdi>}
+      tabTitle={name}
+      above={ABOVE}
+      actions={
+        revokedAt === null && (
+          <>
+            <Button variant="default" onClick={() => setEditing(true)}>
+              Edit
+            </Button>
+            <Confirm
+              title={`Revoke the key of ${name}?`}
+              action="Revoke the key"
+              onConfirm={async () => (await revoke({ input: { id } })).error}
+              trigger={(open) => (
+                <Button color="red" variant="light" onClick={open}>
+                  Revoke
+                </Button>
+              )}
+            >
+              <Text>
+                The app can ask nobody any more under its name. Keys that people have granted it go on until they end or are revoked.
+              </Text>
+            </Confirm>
+          </>
+        )
+      }
+    >
+      {isEditing && <EditApp app={app} onClose={() => setEditing(false)} />}
+      {revokedAt !== null && (
+        <Alert color="red" variant="light" title="This app's key is revoked">
+          It can ask nobody any more, since <When value={revokedAt} />.
+        </Alert>
+      )}
+      {appUsage && <UsersUsage usage={appUsage} />}
+      <SimpleGrid cols={{ base: 1, md: 2 }}>
+        <Card title="What people are told">
+          <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
+            <Table.Tbody>
+              <Row label="Name">
+                <bdi>{name}</bdi>
+              </Row>
+              <Row label="Key begins">
+                <span className="mono">{start}…</span>
+              </Row>
+              <Row label="Id">
+                <Copyable value={app.restId} label="the id" />
+              </Row>
+              <Row label="Made">
+                <When value={createdAt} />
+              </Row>
+            </Table.Tbody>
+          </Table>
+        </Card>
+        <Card title="Redirect addresses">
+          {redirectUrls.length === 0 ? (
+            <Stack gap="xs" align="flex-start">
+              <Text size="sm">
+                None is registered: whoever has the app's key can ask in its name and be answered anywhere that is safe.
+              </Text>
+              {revokedAt === null && (
+                <Button size="compact-sm" variant="default" onClick={() => setEditing(true)}>
+                  Register addresses
+                </Button>
+              )}
+            </Stack>
+          ) : (
+            <Stack gap={6}>
+              {redirectUrls.map((url) => (
+                <Copyable key={url} value={url} label="the address" />
+              ))}
+            </Stack>
+          )}
+        </Card>
+      </SimpleGrid>
+      {revokedAt === null && <LinkBuilder app={app} appKey={appKey} />}
+    </Page>
+  );
+}
+
+function Row({ label, children }: { readonly label: string; readonly children: React.ReactNode }) {
+  return (
+    <Table.Tr>
+      <Table.Th w={{ base: 90, sm: 120 }} c="dimmed" fw={400} bg="transparent" px={0}>
+        {label}
+      </Table.Th>
+      <Table.Td className="any-wrap">{children}</Table.Td>
+    </Table.Tr>
+  );
+}
+
+const SHORT_DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });
+
+function UsersUsage({ usage }: { readonly usage: Usage }) {
+  const [shown, setShown] = useState("cost");
+  const { stacks, series } = useMemo(() => toStacks(usage.days, shown === "cost"), [usage, shown]);
+  return (
+    <Card
+      title={`What its users made, the last ${DAYS} days`}
+      actions={
+        <SegmentedControl
+          size="xs"
+          value={shown}
+          onChange={setShown}
+          data={[
+            { value: "cost", label: "Credits" },
+            { value: "requests", label: "Requests" },
+          ]}
+          aria-label="What is shown"
+        />
+      }
+    >
+      {usage.totalRequests === 0 ? (
+        <Empty title="Nobody has made anything with it yet">Who they are you are never told, only what they make in sum.</Empty>
+      ) : (
+        <Stack gap="sm">
+          <Text>
+            <strong>{usage.totalRequests}</strong> {usage.totalRequests === 1 ? "request" : "requests"} for{" "}
+            <strong>
+              <Credits value={usage.totalCost} unit />
+            </strong>
+            , which they paid.
+          </Text>
+          <Suspense fallback={<Skeleton height={250} />}>
+            <StackedBars
+              label={shown === "cost" ? "Credits a day by model" : "Requests a day by model"}
+              stacks={stacks}
+              series={series}
+              format={(value) => (shown === "cost" ? formatCredits(value.toFixed(9), 2) : String(value))}
+              formatTime={(from) => SHORT_DAY.format(new Date(from))}
+            />
+          </Suspense>
+        </Stack>
+      )}
+    </Card>
+  );
+}
+
+/** The largest models by name and the others in one, for each of the days, also those on which nothing was made. */
+function toStacks(days: Usage["days"], isCost: boolean) {
+  const amountOf = (day: Usage["days"][number]) => (isCost ? Number(day.cost) : day.requests);
+  const first = (Math.floor(Date.now() / DAY_MS) - DAYS + 1) * DAY_MS;
+  const totals = new Map<string, number>();
+  for (const day of days) totals.set(day.modelId, (totals.get(day.modelId) ?? 0) + amountOf(day));
+  const largest = [...totals].sort(([, one], [, other]) => other - one).map(([name]) => name);
+  const named = new Set(largest.length > MODELS_SHOWN + 1 ? largest.slice(0, MODELS_SHOWN) : largest);
+  const stacks = Array.from({ length: DAYS }, (_, index) => ({
+    from: new Date(first + index * DAY_MS).toISOString(),
+    values: new Map<string, number>(),
+  }));
+  for (const day of days) {
+    const values = stacks[Math.floor((Date.parse(`${day.date}T00:00:00Z`) - first) / DAY_MS)]?.values;
+    const name = named.has(day.modelId) ? day.modelId : OTHERS;
+    values?.set(name, (values.get(name) ?? 0) + amountOf(day));
+  }
+  return { stacks, series: [...named, ...(largest.length > named.size ? [OTHERS] : [])] };
+}

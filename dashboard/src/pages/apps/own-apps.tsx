@@ -1,0 +1,94 @@
+/** The account's own apps, by their app keys. */
+import { Anchor, Badge, Button, Group, Table, Text } from "@mantine/core";
+import { Link } from "react-router";
+import type { AppsKeysQuery } from "../../client/generated/graphql.js";
+import { addressOf } from "../../shell/pages.js";
+import { Credits } from "../../ui/credits.js";
+import { Card } from "../../ui/page.js";
+import { Empty } from "../../ui/states.js";
+import { When } from "../../ui/when.js";
+import { Wide } from "../../ui/wide.js";
+
+export function OwnApps({ keys }: { readonly keys: NonNullable<AppsKeysQuery["me"]>["own"] }) {
+  if (keys === null) return null;
+  return (
+    <Card title="Your apps">
+      {keys.nodes.length === 0 ? (
+        <Empty
+          title="You have registered no app"
+          action={
+            <Button component={Link} to="?new">
+              Register an app
+            </Button>
+          }
+        >
+          An app that people know by its name can ask them for a key of theirs, and then it costs you nothing what they make with it.
+        </Empty>
+      ) : (
+        <Wide label="Your apps">
+          <Table highlightOnHover verticalSpacing="xs">
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>App</Table.Th>
+                <Table.Th>Key</Table.Th>
+                <Table.Th>Returns to</Table.Th>
+                <Table.Th ta="right">Requests in 30 days</Table.Th>
+                <Table.Th ta="right">Credits of its users</Table.Th>
+                <Table.Th>Made</Table.Th>
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {keys.nodes.map(({ id, name, start, isValid, redirectUrls, appUsage, createdAt }) => (
+                <Table.Tr key={id}>
+                  <Table.Td miw={140}>
+                    <Group gap={6}>
+                      <Anchor
+                        component={Link}
+                        to={`${addressOf("apps")}/${encodeURIComponent(id)}`}
+                        fw={600}
+                        size="sm"
+                        className="any-wrap"
+                      >
+                        <bdi>{name}</bdi>
+                      </Anchor>
+                      {!isValid && (
+                        <Badge size="xs" variant="light" color="red">
+                          ended
+                        </Badge>
+                      )}
+                    </Group>
+                  </Table.Td>
+                  <Table.Td className="mono">{start}…</Table.Td>
+                  <Table.Td className="any-wrap" miw={160}>
+                    {redirectUrls.length === 0 ? <span className="soft">anywhere that is safe</span> : <Addresses urls={redirectUrls} />}
+                  </Table.Td>
+                  <Table.Td ta="right">{appUsage?.totalRequests ?? "–"}</Table.Td>
+                  <Table.Td ta="right">
+                    <Credits value={appUsage?.totalCost} />
+                  </Table.Td>
+                  <Table.Td style={{ whiteSpace: "nowrap" }}>
+                    <When value={createdAt} />
+                  </Table.Td>
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+          {keys.totalCount > keys.nodes.length && (
+            <Text size="sm" c="dimmed">
+              The newest {keys.nodes.length} of {keys.totalCount}.
+            </Text>
+          )}
+        </Wide>
+      )}
+    </Card>
+  );
+}
+
+function Addresses({ urls: [first, ...others] }: { readonly urls: readonly string[] }) {
+  return (
+    <Text size="sm" className="any-wrap">
+      {first}
+      {others.length > 0 && <span className="soft"> and {others.length} more</span>}
+    </Text>
+  );
+}
