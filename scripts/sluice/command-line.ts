@@ -13,6 +13,8 @@ export const HELP = `Usage: npm run sluice -- <command>
                                                       to the pack unless said; once for each grant id
   publisher allow <account>                           may publish community models and agents
   publisher deny <account>
+  operator allow <account>                            may do all of this, and sees the dashboard's page of operators
+  operator deny <account>                             all but the last one
   books refused                                       charges that the database refuses, of the process that answers
   books retry                                         tries them once more, and lists what is still refused
   owner key [--revoke-others]                         prints one more key of the owner's account; asks the database, not the gateway
@@ -48,6 +50,7 @@ export type Command =
       readonly grantId: string;
     }
   | { readonly name: "publisher"; readonly account: string; readonly allowed: boolean }
+  | { readonly name: "operator"; readonly account: string; readonly allowed: boolean }
   | { readonly name: "books refused" }
   | { readonly name: "books retry" }
   | { readonly name: "owner key"; readonly revokesOthers: boolean }
@@ -119,6 +122,16 @@ const FORMS: Readonly<Record<string, Form>> = {
     options: {},
     takes: () => ["account"],
     read: (_, [account = ""]) => ({ name: "publisher", account, allowed: false }),
+  },
+  "operator allow": {
+    options: {},
+    takes: () => ["account"],
+    read: (_, [account = ""]) => ({ name: "operator", account, allowed: true }),
+  },
+  "operator deny": {
+    options: {},
+    takes: () => ["account"],
+    read: (_, [account = ""]) => ({ name: "operator", account, allowed: false }),
   },
   "books refused": { options: {}, takes: () => [], read: () => ({ name: "books refused" }) },
   "books retry": { options: {}, takes: () => [], read: () => ({ name: "books retry" }) },

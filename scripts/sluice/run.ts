@@ -92,6 +92,8 @@ function ask(gateway: Gateway, command: Asked): Promise<Told> {
       return grant(gateway, command);
     case "publisher":
       return setPublisher(gateway, command);
+    case "operator":
+      return setOperator(gateway, command);
     case "books refused":
       return refused(gateway);
     case "books retry":
@@ -130,6 +132,13 @@ async function setPublisher(gateway: Gateway, { account, allowed }: Command & { 
   const input = { accountId: await resolve(gateway, account), isPublisher: allowed };
   const query = `mutation ($input: SetPublisherInput!) { setPublisher(input: $input) { account { ${FIELDS} } } }`;
   const { setPublisher: changed } = await gateway.ask<{ setPublisher: { account: Account } }>(query, { input });
+  return { answer: changed.account, words: toLines(changed.account) };
+}
+
+async function setOperator(gateway: Gateway, { account, allowed }: Command & { name: "operator" }): Promise<Told> {
+  const input = { accountId: await resolve(gateway, account), isOperator: allowed };
+  const query = `mutation ($input: SetOperatorInput!) { setOperator(input: $input) { account { ${FIELDS} } } }`;
+  const { setOperator: changed } = await gateway.ask<{ setOperator: { account: Account } }>(query, { input });
   return { answer: changed.account, words: toLines(changed.account) };
 }
 

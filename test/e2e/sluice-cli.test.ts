@@ -175,6 +175,16 @@ describe("sluice publisher", () => {
   });
 });
 
+describe("sluice operator", () => {
+  it("allows and denies, but keeps the last one", async () => {
+    const { accountId } = await createTierAccount(app);
+
+    expect(await sluice(["operator", "allow", accountId])).toEqual(done(/\noperator +yes\n/));
+    expect(await sluice(["operator", "deny", accountId])).toEqual(done(/\noperator +no\n/));
+    expect(await sluice(["operator", "deny", "owner"])).toEqual(failed(1, /This is the last operator/));
+  });
+});
+
 describe("sluice", () => {
   it.each([[[]], [["help"]], [["--help"]], [["credits", "grant", "-h"]]])("explains itself: %j", async (args) => {
     expect(await sluice(args, {})).toEqual(done(/^Usage: npm run sluice -- <command>\n[\s\S]*Exit codes:/));

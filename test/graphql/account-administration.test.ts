@@ -13,6 +13,7 @@ import {
   GrantAnyCreditsDocument,
   type GrantCreditsInput,
   MyIdDocument,
+  SetOperatorDocument,
   SetPublisherDocument,
   type SetPublisherInput,
   SetTierDocument,
@@ -37,6 +38,7 @@ const setTier = (input: SetTierInput, key: string | null = app.key) => execute({
 const setPublisher = (input: SetPublisherInput, key: string | null = app.key) => execute({ ...app, key }, SetPublisherDocument, { input });
 const grant = (input: GrantCreditsInput, key: string | null = app.key) => execute({ ...app, key }, GrantAnyCreditsDocument, { input });
 const list = async (variables: AccountsQueryVariables) => ok(await execute(app, AccountsDocument, variables)).accounts;
+const listAs = (key: string) => execute({ ...app, key }, AccountsDocument, {});
 const find = async (search: string) => (await list({ search })).nodes.map(({ restId }) => restId);
 const shown = async (id: string) => ok(await show(id)).account;
 
@@ -234,6 +236,44 @@ describe("setTier", () => {
     ["an account that is none", { accountId: randomUUID(), tier: "plus" }, "NOT_FOUND"],
   ])("refuses %s", async (_what, input, code) => {
     expect(codes(await setTier(input))).toEqual([code]);
+  });
+});
+
+describe("setOperator", () => {
+  const setOperator = (accountId: string, isOperator: boolean, key: string | null = app.key) =>
+    execute({ ...app, key }, SetOperatorDocument, { input: { accountId, isOperator } });
+
+  it("counts at once for keys that are in use, and ends at once", async () => {
+    const { accountId, key } = await createTierAccount(app);
+    expect(codes(await listAs(key))).toEqual(["FORBIDDEN"]);
+
+    expect(ok(await setOperator(accountId, true)).setOperator.account.isOperator).toBe(true);
+    expect(ok(await listAs(key)).accounts.nodes.length).toBeGreaterThan(0);
+
+    expect(ok(await setOperator(accountId, false)).setOperator.account.isOperator).toBe(false);
+    expect(codes(await listAs(key))).toEqual(["FORBIDDEN"]);
+  });
+
+  it("keeps the last operator, also when two end each other at the same time", async () => {
+    const { id: ownerId } = await databaseOf(app).prisma.account.findUniqueOrThrow({ where: { handle: "owner" } });
+    expect(codes(await setOperator(ownerId, false))).toEqual(["CONFLICT"]);
+    const other = await createTierAccount(app);
+    await setOperator(other.accountId, true);
+
+    const answers = await Promise.all([setOperator(ownerId, false, other.key), setOperator(other.accountId, false)]);
+
+    expect(answers.flatMap((answer) => codes(answer))).toHaveLength(1);
+    expect(await databaseOf(app).prisma.account.count({ where: { isOperator: true } })).toBe(1);
+    // Whoever is left makes the owner one again.
+    const { isOperator } = await databaseOf(app).prisma.account.findUniqueOrThrow({ where: { id: ownerId } });
+    ok(await setOperator(ownerId, true, isOperator ? app.key : other.key));
+    ok(await setOperator(other.accountId, false));
+  });
+
+  it("is for operators", async () => {
+    const { accountId, key } = await createTierAccount(app);
+
+    expect(codes(await setOperator(accountId, true, key))).toEqual(["FORBIDDEN"]);
   });
 });
 

@@ -5,7 +5,13 @@
 import type { GraphQLResolveInfo } from "graphql";
 import { formatNanocredits } from "../../lib/money.js";
 import { parsePermitted, requireOperator } from "../../services/access/permissions.js";
-import { accountSearch, grantCreditsInput, setPublisherInput, setTierInput } from "../../services/accounts/account-administration.js";
+import {
+  accountSearch,
+  grantCreditsInput,
+  setOperatorInput,
+  setPublisherInput,
+  setTierInput,
+} from "../../services/accounts/account-administration.js";
 import type { SelectedAccount } from "../../services/accounts/accounts.js";
 import { REFUSED_SETTLEMENTS_SHOWN_MAX } from "../../services/accounts/limits.js";
 import {
@@ -181,6 +187,34 @@ builder.mutationField("setPublisher", (t) =>
     resolve: async (_root, { input }, ctx, info) => {
       const change = parsePermitted(ctx, requireOperator, setPublisherInput, () => withAccountId(input));
       await ctx.services.accountAdministration.setPublisher(ctx, change);
+      return managed(ctx, info, change.accountId);
+    },
+  }),
+);
+
+const SetOperatorInput = builder.inputType("SetOperatorInput", {
+  description: "Whether an account operates this gateway.",
+  fields: (t) => ({
+    accountId: t.id({ required: true, description: "Whose." }),
+    isOperator: t.boolean({
+      required: true,
+      description: "Whether it may do what operators may, with its sessions and its keys that hold the permission KEYS.",
+    }),
+  }),
+});
+
+const SetOperatorPayload = accountPayload<ManagedAccount>("SetOperatorPayload", "An account that operates this gateway, or no longer.");
+
+builder.mutationField("setOperator", (t) =>
+  t.field({
+    type: SetOperatorPayload,
+    nullable: true,
+    description: "Says whether an account operates this gateway. The last one that does cannot be ended. Operators only.",
+    extensions: { isOnePerOperation: true },
+    args: { input: t.arg({ type: SetOperatorInput, required: true, description: "Whether it does, and which account." }) },
+    resolve: async (_root, { input }, ctx, info) => {
+      const change = parsePermitted(ctx, requireOperator, setOperatorInput, () => withAccountId(input));
+      await ctx.services.accountAdministration.setOperator(ctx, change);
       return managed(ctx, info, change.accountId);
     },
   }),

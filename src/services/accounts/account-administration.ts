@@ -1,7 +1,7 @@
 /** What operators may do with any account: find it, grant credits, set its tier, let it publish (docs/spec/accounts.md#operators). */
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
-import { notFound } from "../../errors.js";
+import { conflict, notFound } from "../../errors.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
@@ -39,6 +39,9 @@ export type SetTierInput = z.output<typeof setTierInput>;
 
 export const setPublisherInput = z.strictObject({ accountId: z.uuid(), isPublisher: z.boolean() });
 export type SetPublisherInput = z.output<typeof setPublisherInput>;
+
+export const setOperatorInput = z.strictObject({ accountId: z.uuid(), isOperator: z.boolean() });
+export type SetOperatorInput = z.output<typeof setOperatorInput>;
 
 /** Of a handle, name, e-mail address or GitHub user name; or a whole id. */
 export const accountSearch = z.object({ search: storableText.trim().max(ACCOUNT_SEARCH_CHARS_MAX).nullish() });
@@ -95,6 +98,27 @@ export class AccountAdministration {
     await this.load(accountId);
     await this.database.prisma.account.update({ where: { id: accountId }, data: { isPublisher } });
     ctx.log.info({ accountId, isPublisher }, "an operator said who may publish");
+  }
+
+  /**
+   * Says who operates this gateway, at once: what is cached of the account's keys and sessions is read anew. CONFLICT for the last one,
+   * without whom nobody could say so again.
+   */
+  async setOperator(ctx: RequestContext, { accountId, isOperator }: SetOperatorInput): Promise<void> {
+    requireOperator(ctx);
+    await this.load(accountId);
+    const { keys, sessions } = await this.database.prisma.$transaction(async (transaction) => {
+      // Two who end each other at the same time wait for each other here, and one of them stays.
+      await transaction.$queryRaw`SELECT id FROM account WHERE is_operator ORDER BY id FOR UPDATE`;
+      const others = await transaction.account.count({ where: { isOperator: true, deletion: null, NOT: { id: accountId } } });
+      if (!isOperator && others === 0) throw conflict("This is the last operator: make another account one first.");
+      const held = { where: { accountId }, select: { id: true } } as const;
+      await transaction.account.update({ where: { id: accountId }, data: { isOperator } });
+      return { keys: await transaction.apiKey.findMany(held), sessions: await transaction.session.findMany(held) };
+    });
+    for (const { id } of keys) this.events.publish("api-key-changed", { accountId, apiKeyId: id, change: "updated" });
+    for (const { id } of sessions) this.events.publish("session-changed", { accountId, sessionId: id });
+    ctx.log.info({ accountId, isOperator }, "an operator said who operates the gateway");
   }
 
   /** Refilled when that is due. */

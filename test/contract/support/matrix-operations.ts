@@ -437,6 +437,14 @@ export const OPERATIONS: readonly Operation[] = [
   },
   {
     needs: "operator",
+    graphql: {
+      field: "Mutation.setOperator",
+      document: mutation("setOperator", "account { id }"),
+      input: { accountId: NOBODY, isOperator: true },
+    },
+  },
+  {
+    needs: "operator",
     graphql: { field: "Query.gateway", document: "{ gateway { asOf holds { count } leases { count } processes { processId } } }" },
   },
   { needs: "operator", graphql: { field: "Query.refusedSettlements", document: "{ refusedSettlements { count } }" } },
