@@ -9,6 +9,7 @@ import { type Person, signUp } from "../support/sign-in.js";
 /** Below /dashboard; the first is the dashboard itself. */
 const PATHS = [
   ["", "keys", "keys?new"],
+  ["usage", "usage?status=CANCELLED&from=24h"],
   ["operator", "operator/accounts", "operator/accounts?new"],
   ["apps", "apps?new"],
   ["files", "files?kind=video&tag=none"],

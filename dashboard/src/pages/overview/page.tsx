@@ -8,6 +8,7 @@ import { useLive } from "../../shell/live.js";
 import { addressOf } from "../../shell/pages.js";
 import { Credits, formatCredits, fromNanocredits, toNanocredits } from "../../ui/credits.js";
 import { Card, Page } from "../../ui/page.js";
+import { toStacks } from "../../ui/stacks.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
@@ -18,8 +19,6 @@ const DAY_MS = 86_400_000;
 /** This month and the one before, whichever day it is. */
 const DAYS_ASKED = 62;
 const DAYS_SHOWN = 30;
-const MODELS_SHOWN = 7;
-const OTHERS = "Other models";
 
 /** Days are those of UTC, as in the books; the beginning of the day stays the same all day, and so does the cached question. */
 function times() {
@@ -174,8 +173,11 @@ const SHORT_DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric"
 
 function Daily({ days }: { readonly days: readonly Day[] }) {
   const navigate = useNavigate();
-  const [shown, setShown] = useState("cost");
-  const { stacks, series } = useMemo(() => toStacks(days, shown === "cost"), [days, shown]);
+  const [shown, setShown] = useState<"cost" | "requests">("cost");
+  const { stacks, series } = useMemo(() => {
+    const first = Date.parse(times().recent);
+    return toStacks(days, { first, step: DAY_MS, count: DAYS_SHOWN }, shown);
+  }, [days, shown]);
   return (
     <Card
       title="By day and model"
@@ -183,7 +185,7 @@ function Daily({ days }: { readonly days: readonly Day[] }) {
         <SegmentedControl
           size="xs"
           value={shown}
-          onChange={setShown}
+          onChange={(value) => setShown(value === "cost" ? "cost" : "requests")}
           data={[
             { value: "cost", label: "Credits" },
             { value: "requests", label: "Requests" },
@@ -218,33 +220,6 @@ function Daily({ days }: { readonly days: readonly Day[] }) {
       )}
     </Card>
   );
-}
-
-/** The most expensive models by name and the others in one, for each of the last days, also those on which nothing was made. */
-function toStacks(days: readonly Day[], isCost: boolean) {
-  const amountOf = (day: Day) => (isCost ? Number(day.cost) : day.requests);
-  const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
-  const first = today - (DAYS_SHOWN - 1) * DAY_MS;
-  const recent = days.filter(({ from }) => from !== null && Date.parse(from) >= first);
-  const totals = new Map<string, number>();
-  for (const day of recent) totals.set(nameOf(day), (totals.get(nameOf(day)) ?? 0) + amountOf(day));
-  const largest = [...totals].sort(([, one], [, other]) => other - one).map(([name]) => name);
-  const named = new Set(largest.length > MODELS_SHOWN + 1 ? largest.slice(0, MODELS_SHOWN) : largest);
-  const stacks = Array.from({ length: DAYS_SHOWN }, (_, index) => ({
-    from: new Date(first + index * DAY_MS).toISOString(),
-    values: new Map<string, number>(),
-  }));
-  for (const day of recent) {
-    const values = stacks[Math.floor((Date.parse(day.from ?? "") - first) / DAY_MS)]?.values;
-    const name = named.has(nameOf(day)) ? nameOf(day) : OTHERS;
-    values?.set(name, (values.get(name) ?? 0) + amountOf(day));
-  }
-  const series = [...named, ...(largest.length > named.size ? [OTHERS] : [])];
-  return { stacks, series };
-}
-
-function nameOf({ modelId }: Day): string {
-  return modelId ?? "No longer offered";
 }
 
 /** The requests of before, and above them those that are charged while one looks. */

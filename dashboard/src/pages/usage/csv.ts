@@ -1,0 +1,100 @@
+/** What is filtered, as a file: the newest rows that it may have, read page by page, with the columns that REST's file has, and the model that answered. */
+import type { CombinedError } from "urql";
+import {
+  type ReceiptRecordFragment,
+  UsageExportDocument,
+  type UsageExportQuery,
+  type UsageFilter,
+} from "../../client/generated/graphql.js";
+import { graph } from "../../client/graphql.js";
+
+/** As many as the gateway tells at most in one file. */
+export const EXPORT_ROWS_MAX = 50_000;
+
+type Column = readonly [name: string, read: (row: ReceiptRecordFragment) => string | number | null];
+
+const COLUMNS: readonly Column[] = [
+  ["id", ({ restId }) => restId],
+  ["timestamp", ({ timestamp }) => timestamp],
+  ["type", ({ modality }) => `generate.${modality.toLowerCase()}`],
+  ["model", ({ modelId }) => modelId],
+  ["api_key_id", ({ apiKeyId }) => apiKeyId],
+  ["api_key", ({ apiKeyName }) => apiKeyName],
+  ["api_key_type", ({ apiKeyType }) => apiKeyType?.toLowerCase() ?? null],
+  ["meter_source", ({ meterSource }) => meterSource.toLowerCase()],
+  ["input_text_tokens", ({ usage }) => usage.inputTextTokens],
+  ["input_cached_tokens", ({ usage }) => usage.inputCachedTokens],
+  ["input_cache_write_tokens", ({ usage }) => usage.inputCacheWriteTokens],
+  ["input_audio_tokens", ({ usage }) => usage.inputAudioTokens],
+  ["input_image_tokens", ({ usage }) => usage.inputImageTokens],
+  ["output_text_tokens", ({ usage }) => usage.outputTextTokens],
+  ["output_reasoning_tokens", ({ usage }) => usage.outputReasoningTokens],
+  ["output_audio_tokens", ({ usage }) => usage.outputAudioTokens],
+  ["output_image_tokens", ({ usage }) => usage.outputImageTokens],
+  ["output_video_seconds", ({ usage }) => usage.outputVideoSeconds],
+  ["output_audio_seconds", ({ usage }) => usage.outputAudioSeconds],
+  ["cost_usd", ({ cost }) => cost],
+  ["response_time_ms", ({ responseTimeMs }) => responseTimeMs],
+  ["time_to_first_token_ms", ({ timeToFirstTokenMs }) => timeToFirstTokenMs],
+  ["status", ({ status }) => status.toLowerCase()],
+  ["usage_source", ({ usageSource }) => usageSource.toLowerCase()],
+  ["request_id", ({ restId }) => restId],
+  ["parent_request_id", ({ parentRequestId }) => parentRequestId],
+  ["model_used", ({ modelUsedId }) => modelUsedId],
+];
+
+/** RFC 4180. A text that a spreadsheet would take for a formula begins with an apostrophe; numbers are never negative here. */
+export function toCell(value: string | number | null): string {
+  if (value === null) return "";
+  const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+const toLine = (cells: readonly (string | number | null)[]) => `${cells.map(toCell).join(",")}\r\n`;
+
+export class Export {
+  readonly parts: string[] = [toLine(COLUMNS.map(([name]) => name))];
+  count = 0;
+  private cursor: string | null = null;
+  private isOver = false;
+  private isCancelled = false;
+
+  constructor(private readonly filter: UsageFilter) {}
+
+  cancel(): void {
+    this.isCancelled = true;
+  }
+
+  /** Reads on to the end; answers with the error that it met, after which it can be called again and goes on from there. */
+  async run(onProgress: (count: number) => void): Promise<CombinedError | "cancelled" | "done"> {
+    while (!this.isOver) {
+      if (this.isCancelled) return "cancelled";
+      const page = await graph
+        .query(UsageExportDocument, { after: this.cursor, filter: this.filter }, { requestPolicy: "network-only" })
+        .toPromise();
+      if (page.error) return page.error;
+      this.take(page.data);
+      onProgress(this.count);
+    }
+    return this.isCancelled ? "cancelled" : "done";
+  }
+
+  private take(data: UsageExportQuery | undefined): void {
+    const { nodes = [], pageInfo } = data?.me?.usage ?? {};
+    const taken = nodes.slice(0, EXPORT_ROWS_MAX - this.count);
+    this.parts.push(taken.map((row) => toLine(COLUMNS.map(([, read]) => read(row)))).join(""));
+    this.count += taken.length;
+    this.cursor = pageInfo?.endCursor ?? null;
+    this.isOver = !pageInfo?.hasNextPage || this.count >= EXPORT_ROWS_MAX;
+  }
+}
+
+export function save(parts: readonly string[], name: string): void {
+  const address = URL.createObjectURL(new Blob([...parts], { type: "text/csv;charset=utf-8" }));
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  // The browser has begun to read it when the click returns, and reads it at its own pace.
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}

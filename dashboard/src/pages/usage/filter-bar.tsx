@@ -1,0 +1,213 @@
+/** The filters, which stand in the address: what is chosen is a link that can be sent, and the back button takes it back. */
+import { Button, Group, Select, TextInput } from "@mantine/core";
+import { useDebouncedCallback } from "@mantine/hooks";
+import { useEffect, useMemo, useState } from "react";
+import { useSearchParams } from "react-router";
+import { useQuery } from "urql";
+import { UsageChoicesDocument, UsageKeyDocument } from "../../client/generated/graphql.js";
+import { MODALITY_OPTIONS } from "../../ui/modalities.js";
+import { type Asked, FILTER_NAMES, type FilterName, SPAN_DEFAULT, SPANS, STATUSES } from "./filters.js";
+
+const SEARCH_AFTER_MS = 400;
+const CUSTOM = "custom";
+
+interface KeyChoice {
+  readonly value: string;
+  readonly restId: string;
+  readonly label: string;
+}
+
+/** The keys that were used at that time, and the one that is asked for. */
+export function useKeys(asked: Asked, chosen: string | null): readonly KeyChoice[] {
+  const [{ data }] = useChoices(asked);
+  const used = useMemo(
+    () =>
+      (data?.me?.keys ?? []).flatMap(({ apiKeyId, apiKey }) =>
+        apiKeyId === null ? [] : [{ value: apiKey?.id ?? apiKeyId, restId: apiKeyId, label: apiKey?.name ?? apiKeyId }],
+      ),
+    [data],
+  );
+  const isKnown = chosen === null || used.some(({ value, restId }) => value === chosen || restId === chosen);
+  const [one] = useQuery({ query: UsageKeyDocument, variables: { id: chosen ?? "" }, pause: isKnown || data === undefined });
+  const node = one.data?.node;
+  if (isKnown) return used;
+  return [
+    ...used,
+    node?.__typename === "ApiKey"
+      ? { value: chosen, restId: node.restId, label: node.name }
+      : { value: chosen, restId: chosen, label: chosen },
+  ];
+}
+
+function useChoices({ filter: { from, to } }: Asked) {
+  return useQuery({ query: UsageChoicesDocument, variables: useMemo(() => ({ filter: { from, ...(to && { to }) } }), [from, to]) });
+}
+
+export function FilterBar({ asked, keys }: { readonly asked: Asked; readonly keys: readonly KeyChoice[] }) {
+  const [query, setQuery] = useSearchParams();
+  const [{ data }] = useChoices(asked);
+  const model = query.get("model");
+  const models = useMemo(() => {
+    const used = (data?.me?.models ?? []).flatMap(({ modelId }) => (modelId === null ? [] : [modelId]));
+    return model === null || used.includes(model) ? used : [...used, model];
+  }, [data, model]);
+  const set = (values: Partial<Record<FilterName, string | null>>, isTyped = false) =>
+    setQuery(
+      (before) => {
+        const next = new URLSearchParams(before);
+        for (const [name, value] of Object.entries(values)) {
+          if (value) next.set(name, value);
+          else next.delete(name);
+        }
+        return next;
+      },
+      { replace: isTyped, preventScrollReset: true },
+    );
+  const key = query.get("key");
+  const isFiltered = FILTER_NAMES.some((name) => query.has(name));
+  return (
+    <Group gap="sm" align="flex-end" component="search">
+      <Search value={query.get("q") ?? ""} onChange={(q) => set({ q }, true)} />
+      <TimeSelect asked={asked} onChange={(times) => set(times)} />
+      <Select
+        label="Key"
+        placeholder="Any key"
+        data={keys.map(({ value, label }) => ({ value, label }))}
+        value={keys.find(({ value, restId }) => value === key || restId === key)?.value ?? null}
+        onChange={(value) => set({ key: value })}
+        {...CHOICE}
+      />
+      <Select
+        label="Model"
+        placeholder="Any model"
+        data={models}
+        value={model}
+        onChange={(value) => set({ model: value })}
+        {...CHOICE}
+        w={190}
+      />
+      <Select
+        label="Type"
+        placeholder="Any type"
+        data={MODALITY_OPTIONS}
+        value={query.get("modality")}
+        onChange={(value) => set({ modality: value })}
+        {...CHOICE}
+        w={135}
+      />
+      <Select
+        label="Status"
+        placeholder="Any"
+        data={[...STATUSES].map(([value, label]) => ({ value, label }))}
+        value={query.get("status")}
+        onChange={(value) => set({ status: value })}
+        {...CHOICE}
+        w={115}
+        searchable={false}
+      />
+      {isFiltered && (
+        <Button variant="subtle" size="sm" onClick={() => setQuery({}, { preventScrollReset: true })}>
+          Clear the filters
+        </Button>
+      )}
+    </Group>
+  );
+}
+
+const CHOICE = {
+  size: "sm",
+  w: 160,
+  searchable: true,
+  clearable: true,
+  nothingFoundMessage: "Nothing was used that is called so",
+} as const;
+
+/** What is typed is asked for when the typing pauses. */
+function Search({ value, onChange }: { readonly value: string; readonly onChange: (value: string) => void }) {
+  const [typed, setTyped] = useState(value);
+  const tell = useDebouncedCallback(onChange, SEARCH_AFTER_MS);
+  // The back button, and the button that clears.
+  useEffect(() => setTyped(value), [value]);
+  return (
+    <TextInput
+      label="Search"
+      placeholder="Model, key or request id"
+      type="search"
+      maxLength={200}
+      value={typed}
+      onChange={({ target }) => {
+        setTyped(target.value);
+        tell(target.value);
+      }}
+      w={200}
+    />
+  );
+}
+
+function TimeSelect({
+  asked,
+  onChange,
+}: {
+  readonly asked: Asked;
+  readonly onChange: (times: { readonly from?: string | null; readonly to?: string | null }) => void;
+}) {
+  const [query] = useSearchParams();
+  const from = query.get("from");
+  const isCustom = query.has("to") || (from !== null && !SPANS.has(from));
+  return (
+    <>
+      <Select
+        label="Time"
+        data={[...[...SPANS].map(([value, { label }]) => ({ value, label })), { value: CUSTOM, label: "From … to …" }]}
+        value={isCustom ? CUSTOM : (from ?? SPAN_DEFAULT)}
+        onChange={(value) =>
+          onChange(
+            value === CUSTOM
+              ? { from: new Date(asked.from).toISOString(), to: new Date(asked.to ?? Date.now()).toISOString() }
+              : { from: value === SPAN_DEFAULT ? null : value, to: null },
+          )
+        }
+        allowDeselect={false}
+        w={155}
+      />
+      {isCustom && (
+        <>
+          <Moment label="From" value={asked.from} onChange={(value) => onChange({ from: value })} />
+          <Moment label="To" value={asked.to} onChange={(value) => onChange({ to: value })} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** In the time of whoever looks, to the minute. */
+function Moment({
+  label,
+  value,
+  onChange,
+}: {
+  readonly label: string;
+  readonly value: number | null;
+  readonly onChange: (value: string | null) => void;
+}) {
+  const shown = value === null ? "" : toLocal(value);
+  return (
+    <TextInput
+      key={shown}
+      label={label}
+      type="datetime-local"
+      defaultValue={shown}
+      onBlur={({ target }) => {
+        if (target.value === shown) return;
+        const moment = Date.parse(target.value);
+        onChange(Number.isNaN(moment) ? null : new Date(moment).toISOString());
+      }}
+    />
+  );
+}
+
+const MINUTE_MS = 60_000;
+
+function toLocal(moment: number): string {
+  return new Date(moment - new Date(moment).getTimezoneOffset() * MINUTE_MS).toISOString().slice(0, 16);
+}

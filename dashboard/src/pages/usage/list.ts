@@ -1,0 +1,125 @@
+/** The rows of one question, newest first, page by page: what was told since waits above them until it is let in. */
+import type { TypedDocumentNode } from "@graphql-typed-document-node/core";
+import type { CombinedError } from "urql";
+import {
+  type FeedRecordFragment,
+  type UsageFilter,
+  UsageRowsDocument,
+  type UsageRowsQuery,
+  type UsageRowsQueryVariables,
+} from "../../client/generated/graphql.js";
+import { graph } from "../../client/graphql.js";
+
+export const PAGE = 100;
+
+export class UsageList {
+  /** Grows in place: a hundred thousand rows are not copied for each page. `version` says that it has. */
+  readonly rows: FeedRecordFragment[] = [];
+  hasMore = true;
+  isLoading = false;
+  error: CombinedError | undefined;
+  version = 0;
+  /** Where it was scrolled to when it was left. */
+  offset = 0;
+  private cursor: string | null = null;
+  private waiting: FeedRecordFragment[] = [];
+  private readonly known = new Set<string>();
+  private readonly listeners = new Set<() => void>();
+
+  constructor(private readonly filter: UsageFilter) {}
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+  readonly current = (): number => this.version;
+
+  get isFirstLoading(): boolean {
+    return this.rows.length === 0 && this.hasMore && !this.error;
+  }
+
+  get waitingCount(): number {
+    return this.waiting.length;
+  }
+
+  async loadMore(): Promise<void> {
+    if (this.isLoading || !this.hasMore) return;
+    this.isLoading = true;
+    this.error = undefined;
+    const { data, error } = await this.ask(this.cursor);
+    this.isLoading = false;
+    this.error = error;
+    if (data?.me?.usage) {
+      const { nodes, pageInfo } = data.me.usage;
+      this.append(nodes);
+      this.hasMore = pageInfo.hasNextPage;
+      this.cursor = pageInfo.endCursor;
+    }
+    this.changed();
+  }
+
+  /** Newest first. Before the first page has come there is nothing that they could be above of: it has them. */
+  offer(records: readonly FeedRecordFragment[]): void {
+    if (this.isFirstLoading) return;
+    const fresh = records.filter(({ id }) => !this.known.has(id));
+    if (fresh.length === 0) return;
+    for (const { id } of fresh) this.known.add(id);
+    this.waiting = [...fresh, ...this.waiting];
+    this.changed();
+  }
+
+  /** What the gateway could not tell of while it was away. Too much for one page: the list begins anew. */
+  async catchUp(): Promise<void> {
+    if (this.isFirstLoading) return this.loadMore();
+    const { data } = await this.ask(null);
+    const nodes = data?.me?.usage?.nodes;
+    if (!nodes) return;
+    if (nodes.length < PAGE || nodes.some(({ id }) => this.known.has(id))) this.offer(nodes);
+    else {
+      this.rows.length = 0;
+      this.waiting = [];
+      this.known.clear();
+      this.cursor = null;
+      this.hasMore = true;
+      await this.loadMore();
+    }
+  }
+
+  letIn(): void {
+    if (this.waiting.length === 0) return;
+    this.rows.unshift(...this.waiting);
+    this.waiting = [];
+    this.changed();
+  }
+
+  private ask(after: string | null) {
+    const variables: UsageRowsQueryVariables = { first: PAGE, after, filter: this.filter };
+    const document: TypedDocumentNode<UsageRowsQuery, UsageRowsQueryVariables> = UsageRowsDocument;
+    return graph.query(document, variables, { requestPolicy: "network-only" }).toPromise();
+  }
+
+  private append(nodes: readonly FeedRecordFragment[]): void {
+    for (const node of nodes) {
+      if (this.known.has(node.id)) continue;
+      this.known.add(node.id);
+      this.rows.push(node);
+    }
+  }
+
+  private changed(): void {
+    this.version += 1;
+    for (const listener of this.listeners) listener();
+  }
+}
+
+let kept: { readonly key: string; readonly list: UsageList } | null = null;
+
+/** The list of this question: the one that was shown last, if it was of the same, so that who comes back finds it as it was left. */
+export function listOf(filter: UsageFilter): UsageList {
+  const key = JSON.stringify(filter);
+  if (kept?.key !== key) {
+    kept = { key, list: new UsageList(filter) };
+    void kept.list.loadMore();
+  }
+  return kept.list;
+}

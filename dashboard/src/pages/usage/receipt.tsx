@@ -1,0 +1,252 @@
+/** One request: what it cost and of what, how long it took, who answered, and who paid. */
+import { Anchor, Badge, Group, SimpleGrid, Stack, Table, Text } from "@mantine/core";
+import type { ReactNode } from "react";
+import { Link } from "react-router";
+import { useQuery } from "urql";
+import { UsageReceiptDocument, type UsageReceiptQuery } from "../../client/generated/graphql.js";
+import { addressOf } from "../../shell/pages.js";
+import { Copyable } from "../../ui/copy.js";
+import { Credits } from "../../ui/credits.js";
+import { MODALITIES } from "../../ui/modalities.js";
+import { Card, Page } from "../../ui/page.js";
+import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { When } from "../../ui/when.js";
+import { DAY_MS, STATUSES } from "./filters.js";
+
+type Shown = Extract<NonNullable<UsageReceiptQuery["node"]>, { readonly __typename: "UsageRecord" }>;
+
+const ABOVE = [{ label: "Usage", to: addressOf("usage") }];
+
+export function Receipt({ id }: { readonly id: string }) {
+  const [state, askAgain] = useQuery({ query: UsageReceiptDocument, variables: { id } });
+  return (
+    <QueryView
+      state={state}
+      retry={() => askAgain({ requestPolicy: "network-only" })}
+      loading={
+        <Page title="Request" above={ABOVE}>
+          <Loading rows={4} height={80} />
+        </Page>
+      }
+    >
+      {({ node }) =>
+        node?.__typename === "UsageRecord" ? (
+          <Details record={node} />
+        ) : (
+          <Page title="There is no such request" above={ABOVE}>
+            <Empty
+              title="It was not charged, or belongs to another account."
+              action={
+                <Anchor component={Link} to={addressOf("usage")}>
+                  All requests
+                </Anchor>
+              }
+            />
+          </Page>
+        )
+      }
+    </QueryView>
+  );
+}
+
+const KINDS: readonly (readonly [field: Exclude<keyof Shown["usage"], "__typename">, label: string])[] = [
+  ["inputTextTokens", "Tokens of text in"],
+  ["inputCachedTokens", "Tokens read from a prompt cache"],
+  ["inputCacheWriteTokens", "Tokens written to a prompt cache"],
+  ["inputAudioTokens", "Tokens of sound in"],
+  ["inputImageTokens", "Tokens of pictures in"],
+  ["outputTextTokens", "Tokens of text out"],
+  ["outputReasoningTokens", "Tokens of thinking"],
+  ["outputAudioTokens", "Tokens of sound out"],
+  ["outputImageTokens", "Tokens of pictures out"],
+  ["outputVideoSeconds", "Seconds of video out"],
+  ["outputAudioSeconds", "Seconds of sound out"],
+];
+
+const SOURCES = new Map([
+  ["PROVIDER", "the upstream counted"],
+  ["ESTIMATED", "the gateway counted, because the upstream said nothing"],
+  ["PARTIAL", "the gateway counted, up to where the answer was cut"],
+]);
+const BUCKETS = new Map([
+  ["TIER", "free credits"],
+  ["CRYPTO", "credits bought with crypto"],
+  ["PACK", "credits bought"],
+]);
+
+function Details({ record }: { readonly record: Shown }) {
+  const { modelId, modelUsedId, status, responseTimeMs, timeToFirstTokenMs, usage } = record;
+  const consumed = KINDS.filter(([field]) => usage[field] > 0);
+  const isFallback = modelUsedId !== modelId;
+  return (
+    <Page
+      title={
+        <>
+          Request to <bdi>{record.model?.title ?? modelId}</bdi>
+        </>
+      }
+      tabTitle={`Request to ${record.model?.title ?? modelId}`}
+      above={ABOVE}
+      actions={
+        <Badge size="lg" variant="light" color={status === "OK" ? "green" : "orange"}>
+          {STATUSES.get(status)}
+        </Badge>
+      }
+    >
+      <SimpleGrid cols={{ base: 1, md: 2 }}>
+        <Card title="Charge">
+          <Stack gap="sm">
+            <div className="amount">
+              <Credits value={record.cost} unit />
+            </div>
+            <Text size="sm" c="dimmed">
+              Drawn from {BUCKETS.get(record.meterSource)}, at least the most of it; {SOURCES.get(record.usageSource)}.
+            </Text>
+            <Table withRowBorders={false} verticalSpacing={4}>
+              <Table.Tbody>
+                {consumed.map(([field, label]) => (
+                  <Table.Tr key={field}>
+                    <Table.Th fw={400} c="dimmed" px={0} bg="transparent">
+                      {label}
+                    </Table.Th>
+                    <Table.Td ta="right" px={0}>
+                      {usage[field].toLocaleString("en")}
+                    </Table.Td>
+                  </Table.Tr>
+                ))}
+              </Table.Tbody>
+            </Table>
+            {consumed.length === 0 && <Text c="dimmed">Nothing was counted.</Text>}
+          </Stack>
+        </Card>
+        <Card title="Time">
+          <Times whole={responseTimeMs} first={timeToFirstTokenMs} />
+          <Facts>
+            <Fact label="Ended">
+              <When value={record.timestamp} /> <span className="soft">({new Date(record.timestamp).toLocaleString("en")})</span>
+            </Fact>
+            {timeToFirstTokenMs !== null && (
+              <Fact label="First piece">
+                <Mark color="var(--strong)" /> {timeToFirstTokenMs.toLocaleString("en")} ms
+              </Fact>
+            )}
+            <Fact label="Whole answer">
+              {timeToFirstTokenMs !== null && <Mark color="var(--good)" />} {responseTimeMs.toLocaleString("en")} ms
+            </Fact>
+            <Fact label="First piece">
+              {timeToFirstTokenMs === null ? "not streamed" : `${timeToFirstTokenMs.toLocaleString("en")} ms`}
+            </Fact>
+          </Facts>
+        </Card>
+      </SimpleGrid>
+      <Card title="Who asked and who answered">
+        <Facts>
+          <Fact label="Model asked for">
+            <ModelLink id={record.model?.id} restId={modelId} />
+          </Fact>
+          <Fact label="Model that answered">
+            <ModelLink id={record.modelUsed?.id} restId={modelUsedId} />
+            {isFallback && (
+              <Text size="sm" c="dimmed">
+                A fallback: the model asked for could not be reached. The prices of the model asked for applied.
+              </Text>
+            )}
+          </Fact>
+          <Fact label="Type">{MODALITIES.get(record.modality)}</Fact>
+          <Fact label="Key">
+            {record.apiKeyId === null ? (
+              "none: you, signed in"
+            ) : record.apiKey ? (
+              <Anchor component={Link} fz="inherit" to={`${addressOf("keys")}/${encodeURIComponent(record.apiKey.id)}`}>
+                <bdi>{record.apiKeyName ?? record.apiKey.name}</bdi>
+              </Anchor>
+            ) : (
+              <bdi>{record.apiKeyName ?? record.apiKeyId}</bdi>
+            )}
+          </Fact>
+          <Fact label="Request id">
+            <Copyable value={record.restId} label="the request id" />
+          </Fact>
+          {record.parentRequestId !== null && (
+            <Fact label="Part of">
+              <Parent id={record.parentRequestId} timestamp={record.timestamp} />
+            </Fact>
+          )}
+          {record.job && (
+            <Fact label="Job">
+              <Group gap={6}>
+                <Copyable value={record.job.restId} label="the job's id" /> <span className="soft">{record.job.status.toLowerCase()}</span>
+              </Group>
+            </Fact>
+          )}
+        </Facts>
+      </Card>
+    </Page>
+  );
+}
+
+/** An agent's request is found among the others of its day by its id. */
+function Parent({ id, timestamp }: { readonly id: string; readonly timestamp: string }) {
+  const at = Date.parse(timestamp);
+  const query = new URLSearchParams({
+    q: id,
+    from: new Date(at - DAY_MS).toISOString(),
+    to: new Date(at + DAY_MS).toISOString(),
+  });
+  return (
+    <Group gap="xs">
+      <Copyable value={id} label="the id of the agent's request" />
+      <Anchor component={Link} to={`${addressOf("usage")}?${query}`} size="sm">
+        the agent's request
+      </Anchor>
+    </Group>
+  );
+}
+
+function ModelLink({ id, restId }: { readonly id: string | undefined; readonly restId: string }) {
+  if (id === undefined) return <span className="any-wrap">{restId} (no longer offered)</span>;
+  return (
+    <Anchor component={Link} fz="inherit" to={`${addressOf("models")}/${encodeURIComponent(id)}`} className="any-wrap">
+      {restId}
+    </Anchor>
+  );
+}
+
+/** How much of the time passed before the first piece came. */
+function Times({ whole, first }: { readonly whole: number; readonly first: number | null }) {
+  const share = first === null || whole === 0 ? 100 : Math.min(100, (first / whole) * 100);
+  return (
+    <div
+      role="img"
+      aria-label={first === null ? `${whole} ms in all` : `${first} ms to the first piece, ${whole} ms in all`}
+      style={{ display: "flex", height: 10, borderRadius: 5, overflow: "hidden", marginBottom: 12, background: "var(--hover)" }}
+    >
+      <span style={{ width: `${share}%`, background: "var(--strong)" }} />
+      <span style={{ flex: 1, background: "var(--good)" }} />
+    </div>
+  );
+}
+
+/** Which part of the bar is meant. */
+function Mark({ color }: { readonly color: string }) {
+  return <span style={{ display: "inline-block", width: 10, height: 10, borderRadius: 3, background: color }} />;
+}
+
+function Facts({ children }: { readonly children: ReactNode }) {
+  return (
+    <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
+      <Table.Tbody>{children}</Table.Tbody>
+    </Table>
+  );
+}
+
+function Fact({ label, children }: { readonly label: string; readonly children: ReactNode }) {
+  return (
+    <Table.Tr>
+      <Table.Th w={150} c="dimmed" fw={400} bg="transparent" px={0} style={{ verticalAlign: "top" }}>
+        {label}
+      </Table.Th>
+      <Table.Td className="any-wrap">{children}</Table.Td>
+    </Table.Tr>
+  );
+}

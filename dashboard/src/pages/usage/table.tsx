@@ -1,0 +1,240 @@
+/** The rows that are in the window, and no others: a hundred thousand are as light as thirty. Arrows, Page Up, Page Down, Home and End go through them. */
+import { Button, Group, Skeleton, Text } from "@mantine/core";
+import { defaultRangeExtractor, type Range, useVirtualizer } from "@tanstack/react-virtual";
+import { Fragment, type KeyboardEvent, useCallback, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
+import { Link } from "react-router";
+import type { FeedRecordFragment } from "../../client/generated/graphql.js";
+import { addressOf } from "../../shell/pages.js";
+import { Credits } from "../../ui/credits.js";
+import { MODALITIES } from "../../ui/modalities.js";
+import { Failure } from "../../ui/states.js";
+import type { UsageList } from "./list.js";
+import "./usage.css";
+
+const ROW_HEIGHT = 44;
+const HEAD_HEIGHT = 36;
+/** Rows beyond the window, and so many before the end the next page is asked for. */
+const OVERSCAN = 10;
+const AHEAD = 40;
+/** As many need no region of their own to scroll in. */
+const SHORT = 8;
+/** No two alike. */
+const WIDTHS = ["21%", "31%", "17%", "11%", "9.5%", "10.5%"];
+
+export function UsageTable({ list, total }: { readonly list: UsageList; readonly total: number | null }) {
+  useSyncExternalStore(list.subscribe, list.current);
+  const region = useRef<HTMLDivElement>(null);
+  const [active, setActive] = useState(0);
+  const { rows } = list;
+  const rangeExtractor = useCallback(
+    // The row that has the focus stays, wherever one scrolls: else the focus would be lost.
+    (range: Range) => [...new Set([...defaultRangeExtractor(range), ...(active < range.count ? [active] : [])])].sort((a, b) => a - b),
+    [active],
+  );
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => region.current,
+    estimateSize: () => ROW_HEIGHT,
+    overscan: OVERSCAN,
+    scrollMargin: HEAD_HEIGHT,
+    scrollPaddingStart: HEAD_HEIGHT,
+    initialOffset: list.offset,
+    getItemKey: (index) => rows[index]?.id ?? index,
+    rangeExtractor,
+  });
+  const items = virtual.getVirtualItems();
+  const last = items.at(-1)?.index ?? 0;
+
+  useEffect(() => {
+    if (last >= rows.length - AHEAD && !list.error) void list.loadMore();
+  }, [last, rows.length, list]);
+
+  // At the top, where nobody points at or stands on a row, what is new comes by itself.
+  const isAtTop = (virtual.scrollOffset ?? 0) <= 1;
+  useLayoutEffect(() => {
+    if (list.waitingCount > 0 && isAtTop && !region.current?.matches(":hover, :focus-within")) list.letIn();
+  });
+  // Before it is taken away: then it has no place any more.
+  useLayoutEffect(() => {
+    const element = region.current;
+    return () => {
+      list.offset = element?.scrollTop ?? 0;
+    };
+  }, [list]);
+
+  const goTo = (index: number) => {
+    const to = Math.max(0, Math.min(index, rows.length - 1));
+    setActive(to);
+    virtual.scrollToIndex(to);
+    // It may be drawn only after the scrolling.
+    const focus = (tries: number) => {
+      const link = region.current?.querySelector<HTMLElement>(`[data-index="${to}"] a`);
+      if (link) link.focus({ preventScroll: true });
+      else if (tries > 0) requestAnimationFrame(() => focus(tries - 1));
+    };
+    requestAnimationFrame(() => focus(20));
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const page = Math.max(1, Math.floor((region.current?.clientHeight ?? 0) / ROW_HEIGHT) - 2);
+    const to = KEYS.get(event.key)?.(active, page, rows.length);
+    if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    goTo(to);
+  };
+  const showNew = () => {
+    list.letIn();
+    virtual.scrollToOffset(0);
+    setActive(0);
+  };
+
+  return (
+    <>
+      <div role="status">
+        {list.waitingCount > 0 && (
+          <Group justify="center" mb="xs">
+            <Button size="compact-sm" variant="light" onClick={showNew}>
+              {list.waitingCount === 1 ? "Show 1 new request" : `Show ${list.waitingCount} new requests`}
+            </Button>
+          </Group>
+        )}
+      </div>
+      <section
+        ref={region}
+        className={rows.length <= SHORT && !list.hasMore ? "usage-region short" : "usage-region"}
+        aria-label="Requests"
+        aria-busy={list.isLoading}
+      >
+        <table className="usage-table" aria-rowcount={total === null ? -1 : Math.max(total, rows.length) + 1}>
+          <colgroup>
+            {WIDTHS.map((width) => (
+              <col key={width} style={{ width }} />
+            ))}
+          </colgroup>
+          <thead>
+            <tr aria-rowindex={1}>
+              <th scope="col">Time</th>
+              <th scope="col">Model</th>
+              <th scope="col">Key</th>
+              <th scope="col">Type</th>
+              <th scope="col" className="number">
+                Took
+              </th>
+              <th scope="col" className="number">
+                Credits
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {items.map(({ key, index, start }, place) => {
+              const row = rows[index];
+              const above = place === 0 ? HEAD_HEIGHT : (items[place - 1]?.end ?? HEAD_HEIGHT);
+              return row ? (
+                <Fragment key={key}>
+                  <Space height={start - above} />
+                  <Row row={row} index={index} isActive={index === active} onFocus={setActive} onKeyDown={onKeyDown} />
+                </Fragment>
+              ) : null;
+            })}
+            <Space height={HEAD_HEIGHT + virtual.getTotalSize() - (items.at(-1)?.end ?? HEAD_HEIGHT)} />
+          </tbody>
+        </table>
+      </section>
+      <Foot list={list} />
+    </>
+  );
+}
+
+/** Of the rows that are not drawn. */
+function Space({ height }: { readonly height: number }) {
+  return height > 0 ? (
+    <tr className="space">
+      <td colSpan={WIDTHS.length} style={{ height }} />
+    </tr>
+  ) : null;
+}
+
+type Go = (active: number, page: number, count: number) => number;
+const KEYS: ReadonlyMap<string, Go> = new Map<string, Go>([
+  ["ArrowDown", (active) => active + 1],
+  ["ArrowUp", (active) => active - 1],
+  ["PageDown", (active, page) => active + page],
+  ["PageUp", (active, page) => active - page],
+  ["Home", () => 0],
+  ["End", (_active, _page, count) => count - 1],
+]);
+
+const MOMENT = new Intl.DateTimeFormat("en", {
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
+});
+
+function Row({
+  row,
+  index,
+  isActive,
+  onFocus,
+  onKeyDown,
+}: {
+  readonly row: FeedRecordFragment;
+  readonly index: number;
+  readonly isActive: boolean;
+  readonly onFocus: (index: number) => void;
+  readonly onKeyDown: (event: KeyboardEvent) => void;
+}) {
+  const { id, timestamp, modality, modelId, modelUsedId, apiKeyId, apiKeyName, cost, status, responseTimeMs } = row;
+  const remarks = [...(modelUsedId === modelId ? [] : [`in place of ${modelId}`]), ...(status === "OK" ? [] : ["broken off"])];
+  return (
+    <tr aria-rowindex={index + 2} data-index={index}>
+      <td>
+        <Link
+          to={`${addressOf("usage")}/${encodeURIComponent(id)}`}
+          tabIndex={isActive ? 0 : -1}
+          onFocus={() => onFocus(index)}
+          onKeyDown={onKeyDown}
+        >
+          <time dateTime={timestamp} title={timestamp}>
+            {MOMENT.format(new Date(timestamp))}
+          </time>
+        </Link>
+      </td>
+      <td title={modelUsedId}>
+        {modelUsedId}
+        {remarks.length > 0 && <span className="under">{remarks.join(", ")}</span>}
+      </td>
+      <td title={apiKeyName ?? undefined}>
+        {apiKeyId === null ? <span className="soft">you, signed in</span> : <bdi>{apiKeyName ?? "no longer known"}</bdi>}
+      </td>
+      <td>{MODALITIES.get(modality)}</td>
+      <td className="number">{responseTimeMs.toLocaleString("en")} ms</td>
+      <td className="number">
+        <Credits value={cost} />
+      </td>
+    </tr>
+  );
+}
+
+/** Always as high as it is: what comes and goes in it moves nothing. */
+function Foot({ list }: { readonly list: UsageList }) {
+  if (list.error) return <Failure error={list.error} retry={() => void list.loadMore()} />;
+  return (
+    <Text size="sm" c="dimmed" mt="xs" role="status">
+      {list.hasMore
+        ? `${list.rows.length.toLocaleString("en")} requests so far; more come as you scroll.`
+        : `${list.rows.length.toLocaleString("en")} ${list.rows.length === 1 ? "request" : "requests"}, and these are all.`}
+    </Text>
+  );
+}
+
+export function TableSkeleton() {
+  return (
+    <div className="usage-region" role="status" aria-label="Loading">
+      {Array.from({ length: 14 }, (_, row) => (
+        <Skeleton key={row} height={28} my={8} />
+      ))}
+    </div>
+  );
+}

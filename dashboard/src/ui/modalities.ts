@@ -1,0 +1,20 @@
+/** What models do, in the words that pages show. */
+import type { Modality } from "../client/generated/graphql.js";
+
+export const MODALITIES: ReadonlyMap<Modality, string> = new Map([
+  ["TEXT", "Text"],
+  ["IMAGE", "Pictures"],
+  ["VIDEO", "Video"],
+  ["SPEECH", "Speech"],
+  ["MUSIC", "Music"],
+  ["TRANSCRIPTION", "Transcription"],
+  ["EMBEDDING", "Embeddings"],
+  ["REALTIME", "Realtime"],
+  ["MODERATION", "Moderation"],
+]);
+
+export const MODALITY_OPTIONS = [...MODALITIES].map(([value, label]) => ({ value, label }));
+
+export function toModality(text: string | null): Modality | undefined {
+  return [...MODALITIES.keys()].find((modality) => modality === text);
+}

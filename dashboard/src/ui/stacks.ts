@@ -1,0 +1,46 @@
+/** Sums by time and model, as the stacks of a chart: the largest models by name and the others in one, also for times at which nothing was made. */
+import type { Stack } from "./chart.js";
+
+export interface TimeSum {
+  readonly from: string | null;
+  readonly modelId: string | null;
+  readonly requests: number;
+  readonly cost: string;
+}
+
+export interface Times {
+  /** In milliseconds since 1970: where the first stack begins, and how long each is. */
+  readonly first: number;
+  readonly step: number;
+  readonly count: number;
+}
+
+const MODELS_SHOWN = 7;
+const OTHERS = "Other models";
+
+export function toStacks(
+  sums: readonly TimeSum[],
+  { first, step, count }: Times,
+  shown: "cost" | "requests",
+): { readonly stacks: readonly Stack[]; readonly series: readonly string[] } {
+  const amountOf = (sum: TimeSum) => (shown === "cost" ? Number(sum.cost) : sum.requests);
+  const within = sums.filter(({ from }) => from !== null && Date.parse(from) >= first);
+  const totals = new Map<string, number>();
+  for (const sum of within) totals.set(nameOf(sum), (totals.get(nameOf(sum)) ?? 0) + amountOf(sum));
+  const largest = [...totals].sort(([, one], [, other]) => other - one).map(([name]) => name);
+  const named = new Set(largest.length > MODELS_SHOWN + 1 ? largest.slice(0, MODELS_SHOWN) : largest);
+  const stacks = Array.from({ length: count }, (_, index) => ({
+    from: new Date(first + index * step).toISOString(),
+    values: new Map<string, number>(),
+  }));
+  for (const sum of within) {
+    const values = stacks[Math.floor((Date.parse(sum.from ?? "") - first) / step)]?.values;
+    const name = named.has(nameOf(sum)) ? nameOf(sum) : OTHERS;
+    values?.set(name, (values.get(name) ?? 0) + amountOf(sum));
+  }
+  return { stacks, series: [...named, ...(largest.length > named.size ? [OTHERS] : [])] };
+}
+
+function nameOf({ modelId }: TimeSum): string {
+  return modelId ?? "No longer offered";
+}

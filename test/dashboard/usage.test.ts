@@ -1,0 +1,189 @@
+/** The usage page: filters in the address, a table of thousands of rows, what is charged while one looks, files and receipts. */
+import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createApiKeyInput } from "../../src/services/api-keys/api-keys-input.js";
+import { createUsage } from "../rest/seed.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
+import { type DashboardVisit, visitDashboard } from "../support/dashboard.js";
+import { nobody, type Person, signUp } from "../support/sign-in.js";
+
+const ROWS = Number(process.env.USAGE_ROWS ?? 3_000);
+const FIRST_LOAD_BYTES_MAX = 200_000;
+/** Begins as a formula would, is right-to-left and full of markup. */
+const KEY_NAME = '=1+1,"<b>مفتاح</b>';
+
+describe.skipIf(NO_BROWSER)("the usage page", () => {
+  let browser: Browser;
+  let app: TestApp;
+  let person: Person;
+  let key: string;
+  let keyId: string;
+  let special: string;
+
+  beforeAll(async () => {
+    [browser, app] = await Promise.all([launchBrowser(), createTestApp()]);
+    person = await signUp(app, { credits: 10, name: "Ada" });
+    const ctx = {
+      ...nobody(),
+      caller: { kind: "session", accountId: person.accountId, sessionId: person.sessionId, isOperator: false } as const,
+    };
+    const made = await app.services.apiKeys.create(ctx, createApiKeyInput.parse({ name: KEY_NAME }));
+    key = made.key;
+    keyId = made.apiKey.id;
+    const other = await app.services.apiKeys.create(ctx, createApiKeyInput.parse({ name: "other" }));
+    const newest = new Date(Date.now() - 60_000);
+    await createUsage(app, keyId, ROWS, newest, { costNanocredits: 1_500_000n, inputTextTokens: 7, outputTextTokens: 5 });
+    [special = ""] = await createUsage(app, other.apiKey.id, 1, new Date(newest.getTime() - 500), {
+      ...{ modality: "image", model: "acme/pictures", modelUsed: "acme/spare", status: "cancelled", costNanocredits: 40_000_000n },
+      ...{ outputImageTokens: 1_056, responseTimeMs: 4_321, timeToFirstTokenMs: 1_234, parentRequestId: randomUUID() },
+    });
+  });
+  afterAll(async () => {
+    await browser.close();
+    await app.close();
+  });
+
+  const rowsOf = (visit: DashboardVisit) => visit.page.locator("tr[data-index]");
+  const chat = async () => {
+    const answer = await fetch(`${app.baseUrl}/v1/chat/completions`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+      body: JSON.stringify({ model: "acme/chat", messages: [{ role: "user", content: "Hello" }] }),
+    });
+    expect(answer.status).toBe(200);
+  };
+
+  it("draws few of many rows, and goes through all of them by keyboard", async () => {
+    const visit = await visitDashboard(browser, app, { person });
+    await visit.open("usage");
+    await rowsOf(visit).first().waitFor();
+    await screenshot(visit.page, "usage-rows");
+    const { page } = visit;
+    await rowsOf(visit).first().getByRole("link").focus();
+    await page.keyboard.press("ArrowDown");
+    await expect.poll(() => page.evaluate("document.activeElement.closest('tr')?.dataset.index")).toBe("1");
+    const last = String(ROWS);
+    await expect
+      .poll(
+        async () => {
+          await page.keyboard.press("End");
+          return page.evaluate("document.activeElement.closest('tr')?.dataset.index");
+        },
+        { interval: 20, timeout: 60_000 },
+      )
+      .toBe(last);
+    expect(await rowsOf(visit).count()).toBeLessThan(60);
+    await page.keyboard.press("Home");
+    await expect.poll(() => page.evaluate("document.activeElement.closest('tr')?.dataset.index")).toBe("0");
+    expect(visit.complaints).toEqual([]);
+    await visit.context.close();
+  });
+
+  it("keeps its filters in the address, and finds its place again when one comes back", async () => {
+    const visit = await visitDashboard(browser, app, { person });
+    const { page } = visit;
+    await visit.open("usage");
+    await page.getByRole("combobox", { name: "Type" }).click();
+    await page.getByRole("option", { name: "Pictures" }).click();
+    await expect.poll(() => rowsOf(visit).count()).toBe(1);
+    expect(new URL(page.url()).searchParams.get("modality")).toBe("IMAGE");
+    await page.goBack();
+    await expect.poll(() => rowsOf(visit).count()).toBeGreaterThan(1);
+
+    await page.getByRole("region", { name: "Requests" }).evaluate((region) => {
+      region.scrollTop = 2_000;
+    });
+    const shown = rowsOf(visit).filter({ visible: true }).nth(15);
+    const index = await shown.getAttribute("data-index");
+    await shown.getByRole("link").click();
+    await page.getByRole("heading", { name: /^Request to/ }).waitFor();
+    await page.goBack();
+    await page.locator(`tr[data-index="${index}"]`).waitFor();
+
+    await visit.open(`usage?key=${encodeURIComponent(keyId)}&status=CANCELLED`);
+    await page.getByText("Nothing answers to these filters").waitFor();
+    await visit.open("usage?q=OTHER");
+    await expect.poll(() => rowsOf(visit).count()).toBe(1);
+    await screenshot(page, "usage-search");
+    await visit.context.close();
+  });
+
+  it("shows what is charged while one looks, unless a filter hides it or one reads further below", async () => {
+    const visit = await visitDashboard(browser, app, { person });
+    const { page } = visit;
+    await visit.open("usage?model=acme%2Fchat");
+    await rowsOf(visit).first().waitFor();
+    const newest = () => rowsOf(visit).first().locator("time").getAttribute("datetime");
+    const before = await newest();
+    await chat();
+    await expect.poll(newest).not.toBe(before);
+    const region = page.getByRole("region", { name: "Requests" });
+    await region.evaluate((element) => {
+      element.scrollTop = 1_000;
+    });
+    await chat();
+    await page.getByRole("button", { name: "Show 1 new request" }).click();
+    await expect.poll(() => region.evaluate((element) => element.scrollTop)).toBe(0);
+
+    await visit.open("usage?model=acme%2Fpictures");
+    await expect.poll(() => rowsOf(visit).count()).toBe(1);
+    const sums = page.waitForResponse((response) => response.url().endsWith("/graphql"));
+    await chat();
+    await sums;
+    expect(await rowsOf(visit).count()).toBe(1);
+    await visit.context.close();
+  });
+
+  it("makes a file of what is filtered, in which nothing is a formula", async () => {
+    const visit = await visitDashboard(browser, app, { person });
+    const { page } = visit;
+    await visit.open(`usage?key=${encodeURIComponent(keyId)}`);
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download CSV" }).click()]);
+    const text = await readFile(await download.path(), "utf8");
+    const [head = "", first = "", ...others] = text.trimEnd().split("\r\n");
+    expect(head).toMatch(/^id,timestamp,type,model,api_key_id,api_key,/);
+    expect(first).toContain(`"'=1+1,""<b>مفتاح</b>"`);
+    expect(others.length + 1).toBeGreaterThanOrEqual(ROWS);
+    expect(text).not.toContain(special);
+    await visit.context.close();
+  });
+
+  it("opens the receipt of a request by its address", async () => {
+    const visit = await visitDashboard(browser, app, { person });
+    const { page } = visit;
+    await visit.open("usage?modality=IMAGE");
+    await rowsOf(visit).getByRole("link").click();
+    await page.getByRole("heading", { level: 1, name: "Request to acme/pictures" }).waitFor();
+    await page.getByText("0.04 credits").waitFor();
+    await page.getByText("1,056").waitFor();
+    await page.getByText("A fallback").waitFor();
+    await page.getByText(special).waitFor();
+    await screenshot(page, "receipt");
+    await visit.open(new URL(page.url()).pathname.replace("/dashboard/", ""));
+    await page.getByText(special).waitFor();
+    await visit.open("usage/VXNhZ2VSZWNvcmQ6MDAwMDAwMDAtMDAwMC00MDAwLTgwMDAtMDAwMDAwMDAwMDAw");
+    await page.getByRole("heading", { level: 1, name: "There is no such request" }).waitFor();
+    expect(visit.complaints).toEqual([]);
+    await visit.context.close();
+  });
+
+  it("loads little before the overview is there, its chart included", async () => {
+    const visit = await visitDashboard(browser, app, { person });
+    const scripts = new Set<string>();
+    visit.page.on("response", (response) => {
+      if (response.url().endsWith(".js")) scripts.add(response.url());
+    });
+    await visit.open();
+    await visit.page.getByRole("figure", { name: "Credits a day by model" }).waitFor();
+    await visit.page.waitForLoadState("networkidle");
+    const sizes = await Promise.all(
+      [...scripts].map(async (url) => Number((await fetch(url, { headers: { "Accept-Encoding": "gzip" } })).headers.get("content-length"))),
+    );
+    expect(sizes.every((size) => size > 0)).toBe(true);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(FIRST_LOAD_BYTES_MAX);
+    await visit.context.close();
+  });
+});
