@@ -1,4 +1,5 @@
 /** Every page in both schemes, on a phone and on a desk: nothing is cut off or scrolls sideways, and axe finds nothing serious. */
+import { randomUUID } from "node:crypto";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -27,6 +28,7 @@ describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {
     [browser, app] = await Promise.all([launchBrowser(), createTestApp()]);
     person = await signUp(app, { credits: 10, name: "Ada" });
     await app.database.prisma.account.update({ where: { id: person.accountId }, data: { isOperator: true } });
+    await addEndpoint(app, person);
   });
   afterAll(async () => {
     await browser.close();
@@ -35,7 +37,7 @@ describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {
 
   it.each(LOOKS)("is whole and accessible: $scheme, $width px", async (look) => {
     const visit = await visitDashboard(browser, app, { look, person });
-    for (const path of [...PATHS, `operator/accounts/${person.accountId}`]) {
+    for (const path of [...PATHS, `operator/accounts/${person.accountId}`, `webhooks/${ENDPOINT_ID}`]) {
       await visit.open(path);
       await visit.page.waitForLoadState("networkidle");
       await screenshot(visit.page, `${path.replace(/\W/g, "-") || "overview"}-${look.scheme}-${look.width}`);
@@ -46,3 +48,29 @@ describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {
     await visit.context.close();
   });
 });
+
+const ENDPOINT_ID = "00000000-0000-4000-8000-00000000e9d1";
+
+/** One that fails, with a long address and deliveries of every state. */
+async function addEndpoint({ database }: TestApp, { accountId }: Person): Promise<void> {
+  const url = `https://hooks.example.com/${"a-long-path/".repeat(12)}`;
+  await database.prisma.webhookEndpoint.create({
+    data: {
+      ...{ id: ENDPOINT_ID, accountId, url, secret: new Uint8Array(32), events: ["usage.recorded", "balance.low"] },
+      failingSince: new Date(),
+      isEnabled: false,
+      disabledReason: "failing",
+    },
+  });
+  const states = [
+    { status: "failed", lastStatus: 500, lastError: "The endpoint answered 500: <b>Internal \u05e9\u05dc\u05d5\u05dd</b>", attempts: 8 },
+    { status: "failed", lastStatus: null, lastError: "No answer within 10 seconds.", attempts: 8 },
+    { status: "delivered", lastStatus: 204, lastError: null, attempts: 1 },
+  ] as const;
+  await database.prisma.webhookDelivery.createMany({
+    data: states.map((state, index) => ({
+      ...{ id: randomUUID(), endpointId: ENDPOINT_ID, event: "usage.recorded", eventKey: String(index) },
+      ...{ payload: {}, nextAttemptAt: new Date(), finishedAt: new Date(), ...state },
+    })),
+  });
+}

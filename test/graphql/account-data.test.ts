@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/lib/clock.js";
 import { AccountErasure } from "../../src/services/account-data/erasure.js";
 import { EXPORT_PAGE_MAX, FRESH_SESSION_SECONDS } from "../../src/services/account-data/limits.js";
-import { chat, databaseOf, poolOf, summarize } from "../e2e/money.js";
+import { CREDIT, chat, databaseOf, poolOf, summarize } from "../e2e/money.js";
 import {
   AccountDeletionPreviewDocument,
   type AccountExportSection,
@@ -20,6 +20,8 @@ import { createTestApp, type TestApp } from "../support/app.js";
 import { registerModel } from "../support/community-models.js";
 import { silentLog } from "../support/database.js";
 import { findBrokenInvariants } from "../support/invariants.js";
+import { usageRecord } from "../support/ledger.js";
+import { createMoneyProcess } from "../support/money-process.js";
 import { chatChunk, usageChunk, wireUsage } from "../support/openai-bodies.js";
 import { type Person, type PersonOptions, signedIn, signIn, signUp } from "../support/sign-in.js";
 import { sse, waitFor } from "../support/upstream-replies.js";
@@ -53,11 +55,12 @@ async function createKeyOf(owner: Owner, name: string): Promise<{ readonly id: s
   return { id: createApiKey.apiKey.restId, text: createApiKey.key };
 }
 
-/** Another process that comes by. */
-async function comeBy(): Promise<number> {
+/** When the deletion was finished, after another process has come by; null: not yet. */
+async function finishedAt({ accountId }: Owner): Promise<Date | null> {
   const { leases } = app.infrastructure;
   const broker = app.services.developmentBroker;
-  return new AccountErasure({ database: databaseOf(app), broker, leases, clock: systemClock, log: silentLog }).sweep();
+  await new AccountErasure({ database: databaseOf(app), broker, leases, clock: systemClock, log: silentLog }).sweep();
+  return (await prisma().accountDeletion.findUniqueOrThrow({ where: { accountId } })).finishedAt;
 }
 
 interface Page {
@@ -124,11 +127,7 @@ describe("deleteAccount", () => {
     goOn();
     expect(summarize(await reader.end())).toMatchObject({ content: "Hello", isDone: true, error: null });
     await expect.poll(() => prisma().usageRecord.count({ where: { accountId: owner.accountId } })).toBe(2);
-    const finishedAt = async () => {
-      await comeBy();
-      return (await prisma().accountDeletion.findUniqueOrThrow({ where: { accountId: owner.accountId } })).finishedAt;
-    };
-    await expect.poll(finishedAt).toEqual(expect.any(Date));
+    await expect.poll(() => finishedAt(owner)).toEqual(expect.any(Date));
 
     const rows = await prisma().usageRecord.findMany({ where: { accountId: owner.accountId } });
     const entries = await prisma().ledgerEntry.findMany({ where: { accountId: owner.accountId } });
@@ -143,6 +142,57 @@ describe("deleteAccount", () => {
     expect(sumOf("charge")).toBe(-rows.reduce((sum, row) => sum + row.costNanocredits, 0n));
     expect(sumOf("grant") + sumOf("refill") + sumOf("charge") + sumOf("forfeit")).toBe(0n);
     expect(await prisma().developmentConnection.count({ where: { accountId: owner.accountId } })).toBe(0);
+    expect(await findBrokenInvariants(poolOf(app), { isIdle: true })).toEqual({});
+  });
+
+  it("loses and doubles no charge of processes that have leased credits of the account, be they deaf or dying", async () => {
+    const owner = await createOwner({ credits: 100 });
+    const { id: apiKeyId } = await createKeyOf(owner, "leased");
+    const payer = { accountId: owner.accountId, apiKeyId, hasBudget: false };
+    const metered = usageRecord({ status: "cancelled", usageSource: "partial" });
+    const processes = await Promise.all([createMoneyProcess(databaseOf(app)), createMoneyProcess(databaseOf(app))]);
+    const [lasting, dying] = await Promise.all(
+      processes.map(async ({ credits }) => {
+        const charge = credits.open({
+          generationId: randomUUID(),
+          payer,
+          estimate: CREDIT,
+          paidOnly: false,
+          isFree: false,
+          record: metered,
+        });
+        await charge.held;
+        return charge;
+      }),
+    );
+    expect(await prisma().creditLease.count({ where: { accountId: owner.accountId } })).toBe(2);
+
+    const { deleteAccount } = ok(await remove(owner));
+    expect(await finishedAt(owner)).toBeNull();
+    expect(await findBrokenInvariants(poolOf(app))).toEqual({});
+    await lasting?.settle(CREDIT / 4n, usageRecord());
+    await dying?.meter(CREDIT / 2n, true, () => metered);
+    await processes[1]?.crash();
+    await processes[0]?.recovery.sweep();
+    await processes[0]?.close();
+    await expect.poll(() => finishedAt(owner)).toEqual(expect.any(Date));
+
+    const rows = await prisma().usageRecord.findMany({
+      where: { accountId: owner.accountId },
+      select: { costNanocredits: true, apiKeyName: true },
+    });
+    const sums = await prisma().ledgerEntry.groupBy({
+      by: ["kind"],
+      where: { accountId: owner.accountId, book: { in: ["tier", "crypto", "pack"] } },
+      _sum: { amountNanocredits: true },
+    });
+    const sumOf = (kind: string) => sums.find((sum) => sum.kind === kind)?._sum.amountNanocredits ?? 0n;
+    const charged = rows.reduce((sum, { costNanocredits }) => sum + costNanocredits, 0n);
+    expect(rows.every(({ apiKeyName }) => apiKeyName === null)).toBe(true);
+    expect(charged).toBeGreaterThanOrEqual(CREDIT / 4n);
+    expect(sumOf("charge")).toBe(-charged);
+    expect(sumOf("forfeit")).toBe(-(sumOf("grant") + sumOf("refill") - charged));
+    expect(deleteAccount.forfeited).not.toBe("0");
     expect(await findBrokenInvariants(poolOf(app), { isIdle: true })).toEqual({});
   });
 
@@ -202,7 +252,7 @@ describe("deleteAccount", () => {
     expect(answers).toContain(owner.accountId);
     for (const answer of answers) expect([owner.accountId, "UNAUTHORIZED"]).toContain(answer);
     for (const { errors } of made) expect(["UNAUTHORIZED", undefined]).toContain(errors?.[0]?.extensions.code);
-    await comeBy();
+    await finishedAt(owner);
     expect(await prisma().ledgerEntry.count({ where: { accountId: owner.accountId, kind: "forfeit", book: "issued" } })).toBe(1);
     expect(await findBrokenInvariants(poolOf(app))).toEqual({});
   });
