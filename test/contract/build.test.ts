@@ -37,9 +37,12 @@ beforeAll(async () => {
   mkdirSync(join(sketch, explorer), { recursive: true });
   for (const name of ["tsconfig.json", "no-style-element.ts"]) cpSync(join(root, explorer, name), join(sketch, explorer, name));
   writeFileSync(join(sketch, explorer, "main.tsx"), "export {};\n");
-  for (const folder of ["dashboard/src/shell", "test/operations"]) mkdirSync(join(sketch, folder), { recursive: true });
-  for (const name of ["dashboard/vite.config.ts", "dashboard/src/shell/shell.graphql", "test/operations/moderations.graphql"])
-    cpSync(join(root, name), join(sketch, name));
+  mkdirSync(join(sketch, "dashboard/src/shell"), { recursive: true });
+  for (const name of ["dashboard/vite.config.ts", "dashboard/src/shell/shell.graphql"]) cpSync(join(root, name), join(sketch, name));
+  cpSync(join(root, "test/operations"), join(sketch, "test/operations"), {
+    recursive: true,
+    filter: (source) => !source.endsWith("generated"),
+  });
   writeFileSync(join(sketch, "dashboard/src/main.tsx"), "console.log(1);\n");
 });
 
