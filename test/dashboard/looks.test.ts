@@ -13,6 +13,7 @@ const PATHS = [
   ["usage", "usage?status=CANCELLED&from=24h"],
   ["operator", "operator/accounts", "operator/accounts?new"],
   ["apps", "apps?new"],
+  ["my-models", "my-models/new", "my-models/new?step=2", "my-models/new?step=4"],
   ["files", "files?kind=video&tag=none"],
   ["playground"],
   ["webhooks", "webhooks?new"],

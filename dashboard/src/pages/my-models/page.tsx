@@ -1,0 +1,132 @@
+import { Anchor, Badge, Button, Group, Table, Text } from "@mantine/core";
+import { Link, useParams, useSearchParams } from "react-router";
+import { useQuery } from "urql";
+import { type MyModelRowFragment, MyModelsListDocument, MyModelsOneDocument, MyModelsWhoDocument } from "../../client/generated/graphql.js";
+import { prefetch } from "../../client/graphql.js";
+import { addressOf } from "../../shell/pages.js";
+import { Credits } from "../../ui/credits.js";
+import { Card, Page } from "../../ui/page.js";
+import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { When } from "../../ui/when.js";
+import { Wide } from "../../ui/wide.js";
+import { kindOf } from "./draft.js";
+import { Health } from "./health.js";
+import { useModelChanges } from "./live.js";
+import { OneModel } from "./one.js";
+import { HowToPublish } from "./publishing.js";
+import { NewModel } from "./wizard.js";
+import { KIND_WORDS } from "./words.js";
+
+const NEW = "new";
+
+export function start({ params: { id }, url }: { readonly params: Readonly<Record<string, string | undefined>>; readonly url: URL }): void {
+  if (id === NEW) prefetch(MyModelsWhoDocument, {});
+  else if (id !== undefined) prefetch(MyModelsOneDocument, { id });
+  else prefetch(MyModelsListDocument, pageOf(url.searchParams));
+}
+
+const pageOf = (search: URLSearchParams) => (search.has("after") ? { after: search.get("after") } : {});
+
+export function Component() {
+  const { id } = useParams();
+  if (id === NEW) return <NewModel />;
+  return id === undefined ? <MyModels /> : <OneModel key={id} id={id} />;
+}
+
+function MyModels() {
+  const [search, setSearch] = useSearchParams();
+  const [state, askAgain] = useQuery({ query: MyModelsListDocument, variables: pageOf(search) });
+  useModelChanges(() => askAgain({ requestPolicy: "network-only" }));
+  const me = state.data?.me;
+  const make = (
+    <Button component={Link} to={`${addressOf("my-models")}/${NEW}`}>
+      Make a model or an agent
+    </Button>
+  );
+  return (
+    <Page
+      title="My models and agents"
+      description="What you offer to yourself and to others: how it does, and what others spend on it."
+      actions={make}
+    >
+      {me && !me.isPublisher && <HowToPublish handle={me.handle} />}
+      <Card>
+        <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={5} height={36} />}>
+          {({ me }) => {
+            const { nodes = [], pageInfo } = me?.communityModels ?? {};
+            return nodes.length === 0 ? (
+              <Empty title="You have made none yet" action={make}>
+                A prompt agent is the quickest: a model of the catalog, with instructions of your own.
+              </Empty>
+            ) : (
+              <>
+                <ModelTable models={nodes} />
+                <Group justify="flex-end" mt="sm">
+                  {search.has("after") && (
+                    <Button variant="default" size="xs" onClick={() => setSearch({})}>
+                      Newest
+                    </Button>
+                  )}
+                  {pageInfo?.hasNextPage && pageInfo.endCursor && (
+                    <Button variant="default" size="xs" onClick={() => setSearch({ after: pageInfo.endCursor ?? "" })}>
+                      Older ones
+                    </Button>
+                  )}
+                </Group>
+              </>
+            );
+          }}
+        </QueryView>
+      </Card>
+    </Page>
+  );
+}
+
+function ModelTable({ models }: { readonly models: readonly MyModelRowFragment[] }) {
+  return (
+    <Wide label="Your models and agents">
+      <Table highlightOnHover verticalSpacing="xs">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Title</Table.Th>
+            <Table.Th>Kind</Table.Th>
+            <Table.Th>Who may call it</Table.Th>
+            <Table.Th>Health</Table.Th>
+            <Table.Th ta="right">Others’ requests, 30 days</Table.Th>
+            <Table.Th ta="right">Credits they spent</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {models.map((model) => (
+            <Table.Tr key={model.id}>
+              <Table.Td miw={180}>
+                <Anchor component={Link} to={encodeURIComponent(model.id)} className="any-wrap" fw={600}>
+                  <bdi>{model.title}</bdi>
+                </Anchor>
+                <Text size="xs" c="dimmed" className="mono any-wrap">
+                  {model.modelId}
+                </Text>
+              </Table.Td>
+              <Table.Td style={{ whiteSpace: "nowrap" }}>{KIND_WORDS[kindOf(model)].name}</Table.Td>
+              <Table.Td>
+                <div>{model.visibility === "PUBLIC" ? "everybody" : "only you"}</div>
+                {model.pending && (
+                  <Badge size="sm" color="orange" variant="light" tt="none" miw="max-content">
+                    changes <When value={model.pending.effectiveAt} />
+                  </Badge>
+                )}
+              </Table.Td>
+              <Table.Td>
+                <Health health={model.health} />
+              </Table.Td>
+              <Table.Td ta="right">{model.usage?.requests.toLocaleString("en") ?? "–"}</Table.Td>
+              <Table.Td ta="right">
+                <Credits value={model.usage?.cost} />
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Wide>
+  );
+}

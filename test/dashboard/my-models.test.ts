@@ -1,0 +1,133 @@
+/** Own models and agents: made by the wizard, tested, changed, watched while others call them, deleted. */
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
+import { createMember } from "../support/community-models.js";
+import { type DashboardVisit, LOOKS, visitDashboard } from "../support/dashboard.js";
+
+describe.skipIf(NO_BROWSER)("the page of own models and agents", () => {
+  let browser: Browser;
+  let app: TestApp;
+  let visit: DashboardVisit;
+
+  beforeAll(async () => {
+    [browser, app] = await Promise.all([launchBrowser(), createTestApp({ config: { upstreamAllowHosts: ["127.0.0.1"] } })]);
+    visit = await visitDashboard(browser, app);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await app.close();
+  });
+
+  const next = () => visit.page.getByRole("button", { name: "Next" }).click();
+
+  it("says what publishing takes, and makes a prompt agent; what the gateway refuses is said at its field and nothing typed is lost", async () => {
+    const { page, open } = visit;
+    await open("my-models");
+    await page.getByText("You have made none yet").waitFor();
+    await page.getByText("an operator must allow your account to publish").waitFor();
+    await page.getByRole("link", { name: "Make a model or an agent" }).first().click();
+    await screenshot(page, "my-models-wizard-kind");
+    await page.getByRole("radio", { name: "Prompt agent" }).check();
+    await next();
+    await page.getByRole("combobox", { name: "The model that it asks" }).fill("acme/chat");
+    await page.getByRole("option", { name: "acme/chat", exact: true }).click();
+    await page.getByRole("textbox", { name: "What it is told first" }).fill("You mill corn. ‮lived‬ <b>markup</b>");
+    await screenshot(page, "my-models-wizard-prompt");
+    await next();
+    await page.getByRole("textbox", { name: "Name" }).fill("the mill");
+    await page.getByRole("textbox", { name: "Title" }).fill("The mill");
+    await next();
+    await page.reload();
+    await page.getByRole("button", { name: "Make the prompt agent" }).click();
+
+    const name = page.getByRole("textbox", { name: "Name" });
+    await expect.poll(() => name.getAttribute("aria-invalid")).toBe("true");
+    expect(new URL(page.url()).search).toBe("?step=3");
+    expect(await name.inputValue()).toBe("the mill");
+    await screenshot(page, "my-models-wizard-refused");
+    await name.fill("mill");
+    await next();
+    await page.getByRole("button", { name: "Make the prompt agent" }).click();
+    await page.getByRole("heading", { level: 1, name: "The mill" }).waitFor();
+    await page.getByText("You mill corn.").waitFor();
+  });
+
+  it("shows while somebody else calls it that they do, and changes what it is", async () => {
+    const { page, person } = visit;
+    const id = page.url().split("/").at(-1) ?? "";
+    await app.database.prisma.account.update({ where: { id: person.accountId }, data: { isPublisher: true } });
+    await page.getByRole("button", { name: "Edit" }).click();
+    await page.getByRole("textbox", { name: "Description" }).fill("Grinds.");
+    await page.getByRole("radio", { name: "Everybody at this gateway" }).check();
+    await screenshot(page, "my-models-edit");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+    await page.getByRole("cell", { name: "everybody at this gateway" }).waitFor();
+    await page.getByText("Nobody else has called it").waitFor();
+
+    const { key } = await createMember(app);
+    const { handle } = await app.database.prisma.account.findUniqueOrThrow({ where: { id: person.accountId } });
+    const answer = await fetch(`${app.baseUrl}/v1/chat/completions`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+      body: JSON.stringify({ model: `community/${handle}/mill`, messages: [{ role: "user", content: "Mill this." }] }),
+    });
+    expect(answer.status).toBe(200);
+    await expect.poll(() => page.locator("[data-requests]").getAttribute("data-requests"), { timeout: 10_000 }).toBe("1");
+    await page.getByText("Credits, last 30 days").waitFor();
+    for (const { scheme, width } of LOOKS.slice(0, 3)) {
+      await page.emulateMedia({ colorScheme: scheme });
+      await page.setViewportSize({ width, height: 900 });
+      await page.reload();
+      await page.getByText("Credits, last 30 days").waitFor();
+      await screenshot(page, `my-models-one-${scheme}-${width}`);
+    }
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.setViewportSize({ width: 1280, height: 900 });
+    expect(decodeURIComponent(id)).toBe(decodeURIComponent(page.url().split("/").at(-1) ?? ""));
+  });
+
+  it("tests an upstream before it is registered, and makes a model of it whose scheduled change is counted down", async () => {
+    const { page, open } = visit;
+    await open("my-models/new");
+    await page.getByRole("radio", { name: "Proxy model" }).check();
+    await next();
+    const probe = page.getByRole("button", { name: "Test it" });
+    const address = page.getByRole("textbox", { name: "Address" });
+    await address.fill("not an address");
+    await probe.click();
+    await expect.poll(() => address.getAttribute("aria-invalid")).toBe("true");
+    await screenshot(page, "my-models-wizard-source");
+    await address.fill(`${app.upstream.baseUrl}/chat/completions`);
+    await page.getByLabel("Credential").fill("secret-of-mine");
+    await page.getByRole("textbox", { name: "Its own name for the model" }).fill("stones");
+    await probe.click();
+    await page.getByText("It answers").waitFor();
+    await next();
+    await page.getByRole("textbox", { name: "Name" }).fill("stones");
+    await page.getByRole("textbox", { name: "Title" }).fill("Mill stones");
+    await next();
+    await page.getByRole("radio", { name: "Everybody at this gateway" }).check();
+    await page.getByRole("textbox", { name: "Text in, a token", exact: true }).fill("0.000002");
+    await page.getByText("2.00 credits a million").waitFor();
+    await screenshot(page, "my-models-wizard-terms");
+    await page.getByRole("button", { name: "Make the proxy model" }).click();
+    await page.getByRole("heading", { level: 1, name: "Mill stones" }).waitFor();
+    await page.getByText("A change is scheduled").waitFor();
+    await page.getByText(/2 h 59 min \d+ s/).waitFor();
+    expect(await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }))).not.toContain("secret-of-mine");
+    await screenshot(page, "my-models-pending");
+
+    await page.getByRole("link", { name: "My models and agents" }).first().click();
+    await page.getByRole("link", { name: "The mill" }).waitFor();
+    await screenshot(page, "my-models-list");
+    await page.getByRole("link", { name: "Mill stones" }).click();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("button", { name: "Delete it" }).click();
+    await page.getByRole("link", { name: "The mill" }).waitFor();
+    await expect.poll(() => page.getByRole("link", { name: "Mill stones" }).count()).toBe(0);
+    expect(visit.complaints).toEqual([]);
+  });
+});
