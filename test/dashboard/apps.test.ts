@@ -98,6 +98,7 @@ describe.skipIf(NO_BROWSER)("apps in the dashboard", () => {
     const stranger = await visitDashboard(browser, app);
     await stranger.page.goto(page.url());
     await stranger.page.getByRole("heading", { level: 1, name: "There is no such app" }).waitFor();
+    expect(await stranger.page.getByText("haiku").count()).toBe(0);
     await Promise.all([visit.context.close(), stranger.context.close()]);
   });
 

@@ -77,6 +77,7 @@ describe.skipIf(NO_BROWSER)("the keys' page", () => {
     await page.getByRole("heading", { level: 1, name: "Weather service" }).waitFor();
 
     await page.getByText("in 2 days").waitFor();
+    expect(await page.getByText("acme/chat", { exact: true }).count()).toBeGreaterThan(0);
   });
 
   it("tells another tab when it is revoked, and the key is refused from then on", async () => {

@@ -190,6 +190,7 @@ describe.skipIf(NO_BROWSER)("the playground", () => {
     await page.getByLabel("Answer of acme/chat", { exact: true }).getByText("I am upstream-chat.").waitFor();
     await page.getByLabel("Answer of acme/chat-b").getByText("I am upstream-chat-b.").waitFor();
     await screenshot(page, "playground-compare");
+    expect(await page.getByText(/^I am /).count()).toBe(2);
     app.upstream.replyAlways(null);
   });
 

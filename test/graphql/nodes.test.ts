@@ -31,7 +31,7 @@ function pagedFields() {
   return ["Account", "Query"].flatMap((typeName) => {
     const type = schema.getType(typeName);
     const fields = isObjectType(type) ? Object.values(type.getFields()) : [];
-    const paged = fields.filter(({ name, args }) => name !== "apiKeys" && args.some((arg) => arg.name === "after"));
+    const paged = fields.filter(({ name, args }) => name !== "apiKeys" && args.some((arg) => arg.name === "last"));
     return paged.map(({ name, args }) => ({ name, args, isMine: typeName === "Account" }));
   });
 }

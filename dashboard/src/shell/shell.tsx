@@ -17,18 +17,19 @@ import {
   useMantineColorScheme,
 } from "@mantine/core";
 import { useDisclosure, useHotkeys } from "@mantine/hooks";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { Suspense, useEffect, useState } from "react";
 import { Link, Outlet, NavLink as RouterLink, ScrollRestoration, useLocation } from "react-router";
 import { useConnection } from "../client/connection.js";
 import { useIsSessionEnded } from "../client/session.js";
 import { formatCredits } from "../ui/credits.js";
+import { later } from "../ui/later.js";
 import { LiveProvider, useLive } from "./live.js";
 import { addressOf, DASHBOARD, PAGES } from "./pages.js";
 
 // What few visits need does not come with the first page.
-const Palette = lazy(() => import("./palette.js"));
-const PersonMenu = lazy(() => import("./person-menu.js"));
-const SignIn = lazy(() => import("./sign-in-again.js"));
+const Palette = later(() => import("./palette.js"));
+const PersonMenu = later(() => import("./person-menu.js"));
+const SignIn = later(() => import("./sign-in-again.js"));
 
 export function Shell() {
   return (

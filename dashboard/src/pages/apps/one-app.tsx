@@ -1,6 +1,6 @@
 /** One of the account's own apps: what its users spend, and what it sends them to. */
 import { Alert, Anchor, Button, SegmentedControl, SimpleGrid, Skeleton, Stack, Table, Text } from "@mantine/core";
-import { lazy, Suspense, useMemo, useState } from "react";
+import { Suspense, useMemo, useState } from "react";
 import { Link, useLocation } from "react-router";
 import { useMutation, useQuery } from "urql";
 import { AppsOneDocument, type AppsOneQuery, AppsRevokeDocument } from "../../client/generated/graphql.js";
@@ -8,13 +8,14 @@ import { addressOf } from "../../shell/pages.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits, formatCredits } from "../../ui/credits.js";
+import { later } from "../../ui/later.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { EditApp } from "./app-form.js";
 import { LinkBuilder } from "./link-builder.js";
 
-const StackedBars = lazy(() => import("../../ui/chart.js"));
+const StackedBars = later(() => import("../../ui/chart.js"));
 
 const ABOVE = [{ label: "Apps", to: addressOf("apps") }];
 const DAYS = 30;

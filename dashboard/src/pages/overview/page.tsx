@@ -1,5 +1,5 @@
 import { Anchor, Group, SegmentedControl, SimpleGrid, Skeleton, Stack, Table, Text } from "@mantine/core";
-import { lazy, Suspense, useEffect, useMemo, useState } from "react";
+import { Suspense, useEffect, useMemo, useState } from "react";
 import { Link, useNavigate } from "react-router";
 import { useQuery } from "urql";
 import { OverviewFeedDocument, OverviewUsageDocument, type OverviewUsageQuery } from "../../client/generated/graphql.js";
@@ -7,13 +7,14 @@ import { prefetch } from "../../client/graphql.js";
 import { useLive } from "../../shell/live.js";
 import { addressOf } from "../../shell/pages.js";
 import { Credits, formatCredits, fromNanocredits, toNanocredits } from "../../ui/credits.js";
+import { later } from "../../ui/later.js";
 import { Card, Page } from "../../ui/page.js";
 import { toStacks } from "../../ui/stacks.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
 
-const StackedBars = lazy(() => import("../../ui/chart.js"));
+const StackedBars = later(() => import("../../ui/chart.js"));
 
 const DAY_MS = 86_400_000;
 /** This month and the one before, whichever day it is. */

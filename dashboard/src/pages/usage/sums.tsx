@@ -1,13 +1,14 @@
 /** What is filtered, in sum and by hour or day. */
 import { SegmentedControl, SimpleGrid, Skeleton, Text } from "@mantine/core";
-import { lazy, type ReactNode, Suspense, useMemo, useState } from "react";
+import { type ReactNode, Suspense, useMemo, useState } from "react";
 import type { UsageSumsQuery } from "../../client/generated/graphql.js";
 import { Credits, formatCredits } from "../../ui/credits.js";
+import { later } from "../../ui/later.js";
 import { Card } from "../../ui/page.js";
 import { toStacks } from "../../ui/stacks.js";
 import { type Asked, timesOf } from "./filters.js";
 
-const StackedBars = lazy(() => import("../../ui/chart.js"));
+const StackedBars = later(() => import("../../ui/chart.js"));
 
 type Me = NonNullable<UsageSumsQuery["me"]>;
 

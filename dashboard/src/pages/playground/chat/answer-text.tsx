@@ -1,15 +1,20 @@
 /** The text of an answer: its blocks that are whole are drawn once, its end as it grows. */
-import { lazy, memo, Suspense } from "react";
+import { memo, Suspense } from "react";
+import { later } from "../../../ui/later.js";
 import { blocksOf } from "./blocks.js";
 
-const Markdown = lazy(() => import("./markdown.js"));
+const Markdown = later(() => import("./markdown.js"), AsWritten);
+
+function AsWritten({ text }: { readonly text: string }) {
+  return <div className="plain">{text}</div>;
+}
 
 /** Longer ends are shown as they are until they are whole: reading them anew for every piece would be felt. */
 const TAIL_READ_MAX = 4_000;
 
 const Block = memo(function Block({ text }: { readonly text: string }) {
   return (
-    <Suspense fallback={<div className="plain">{text}</div>}>
+    <Suspense fallback={<AsWritten text={text} />}>
       <Markdown text={text} />
     </Suspense>
   );
@@ -35,7 +40,7 @@ export function GrowingAnswer({ blocks, tail }: { readonly blocks: readonly stri
 function Tail({ text }: { readonly text: string }) {
   const [, code] = /^ {0,3}(?:`{3,}|~{3,})[^\n]*\n([\s\S]*)$/.exec(text) ?? [];
   if (code !== undefined && !/\n {0,3}(?:`{3,}|~{3,})\s*$/.test(text)) return <pre>{code}</pre>;
-  return text.length > TAIL_READ_MAX ? <div className="plain">{text}</div> : <Block text={text} />;
+  return text.length > TAIL_READ_MAX ? <AsWritten text={text} /> : <Block text={text} />;
 }
 
 export const AnswerText = memo(function AnswerText({ text }: { readonly text: string }) {
