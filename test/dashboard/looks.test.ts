@@ -15,7 +15,7 @@ const PATHS = [
   ["apps", "apps?new"],
   ["my-models", "my-models/new", "my-models/new?step=2", "my-models/new?step=4"],
   ["files", "files?kind=video&tag=none"],
-  ["playground"],
+  ["playground", "playground/image", "playground/video", "playground/speech", "playground/transcription", "playground/embeddings"],
   ["webhooks", "webhooks?new"],
   ["account", "account/sessions", "account/data"],
 ].flat();

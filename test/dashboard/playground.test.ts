@@ -5,8 +5,11 @@ import { createTestApp, type TestApp } from "../support/app.js";
 import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
 import { type DashboardVisit, visitDashboard } from "../support/dashboard.js";
 import type { RecordedRequest } from "../support/fake-upstream.js";
+import { createFakeVideos, readClip } from "../support/fake-videos.js";
 import { chatChunk, chatChunks, usageChunk, wireUsage } from "../support/openai-bodies.js";
-import { sse } from "../support/upstream-replies.js";
+import { imagesObject, picture } from "../support/pictures.js";
+import { recording } from "../support/recordings.js";
+import { errorReply, hang, json, raw, sse } from "../support/upstream-replies.js";
 
 describe.skipIf(NO_BROWSER)("the playground", () => {
   let browser: Browser;
@@ -187,8 +190,10 @@ describe.skipIf(NO_BROWSER)("the playground", () => {
 
     await say("Who are you?");
 
-    await page.getByLabel("Answer of acme/chat", { exact: true }).getByText("I am upstream-chat.").waitFor();
     await page.getByLabel("Answer of acme/chat-b").getByText("I am upstream-chat-b.").waitFor();
+    await expect
+      .poll(() => answers().allInnerTexts())
+      .toEqual([expect.stringContaining("I am upstream-chat."), expect.stringContaining("I am upstream-chat-b.")]);
     await screenshot(page, "playground-compare");
     expect(await page.getByText(/^I am /).count()).toBe(2);
     app.upstream.replyAlways(null);
@@ -205,5 +210,116 @@ describe.skipIf(NO_BROWSER)("the playground", () => {
     await page.getByRole("region", { name: "As Python" }).getByText("client.chat.completions.create(").waitFor();
     await screenshot(page, "playground-code");
     await page.keyboard.press("Escape");
+  });
+
+  it("makes pictures of words, and of pictures that are sent along", async () => {
+    const [png, reference] = await Promise.all([picture(96, 64, "png", "#3366cc"), picture(32, 32)]);
+    app.upstream.replyNext(json(imagesObject([png, png])), json(imagesObject([png])));
+    await visit.open("playground/image");
+
+    await page.getByLabel("What is to be seen").fill("A blue field");
+    await page.getByLabel("How many").fill("2");
+    await page.getByRole("button", { name: "Make the picture" }).click();
+
+    await expect.poll(() => page.getByRole("img", { name: "A blue field" }).count()).toBe(2);
+    const width = () => page.evaluate<number>("document.querySelector('.gallery img').naturalWidth");
+    await expect.poll(width).toBe(96);
+    expect(await page.locator("[data-cost]").getAttribute("data-cost")).toBe("0.08");
+    await page.locator("input[type=file]").setInputFiles({ name: "hat.png", mimeType: "image/png", buffer: reference });
+    await page.getByRole("button", { name: "Make it of these pictures" }).click();
+    await expect.poll(() => page.locator("[data-cost]").count()).toBe(2);
+    expect(app.upstream.requests.at(-1)?.path).toContain("/images/edits");
+    await screenshot(page, "playground-image");
+  });
+
+  it("says at its field why a picture was refused, and stops one that takes too long", async () => {
+    await page.getByLabel("How many").fill("11");
+    await page.getByRole("button", { name: "Make it of these pictures" }).click();
+    await page.getByRole("alert").waitFor();
+    expect(await page.getByLabel("How many").getAttribute("aria-invalid")).toBe("true");
+    await page.getByLabel("How many").fill("1");
+    await page.getByRole("button", { name: "Remove hat.png" }).click();
+    app.upstream.replyNext(hang());
+    const seen = app.upstream.requests.length;
+
+    await page.getByRole("button", { name: "Make the picture" }).click();
+    await expect.poll(() => app.upstream.requests.length).toBe(seen + 1);
+    await page.getByRole("button", { name: "Stop" }).click();
+
+    await page.getByRole("button", { name: "Make the picture" }).waitFor();
+  });
+
+  it("makes a video as a job, which its address finds again, and shows it", async () => {
+    let open = () => {};
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const videos = createFakeVideos({ clip: await readClip(3), progress: [40], gate });
+    app.upstream.replyAlways(videos.reply);
+    await visit.open("playground/video");
+
+    await page.getByLabel("What is to be seen").fill("A mill");
+    await page.getByRole("button", { name: "Make the video" }).click();
+    await page.getByText("It is being made").waitFor();
+    await page.reload();
+    await page.getByText("It is being made").waitFor();
+    open();
+
+    await page.getByText("It has been made").waitFor();
+    await page.getByLabel("The video").waitFor();
+    await expect
+      .poll(() =>
+        page.evaluate<boolean>("document.querySelector('video').readyState > 0 || document.querySelector('video').error !== null"),
+      )
+      .toBe(true);
+    expect(await page.evaluate("document.querySelector('video').error?.message ?? null")).toBeNull();
+    await expect.poll(() => page.locator("[data-cost]").getAttribute("data-cost")).toBe("0.3");
+    await screenshot(page, "playground-video");
+    app.upstream.replyAlways(null);
+  });
+
+  it("reads a text out, and says what a model refuses", async () => {
+    await visit.open("playground/speech");
+    app.upstream.replyNext(raw(recording(1), { headers: { "content-type": "audio/wav" } }), errorReply(500));
+
+    await page.getByLabel("What is to be said").fill("Hello there.");
+    await page.getByRole("button", { name: "Read it out" }).click();
+
+    await page.getByRole("link", { name: "Save" }).waitFor();
+    await expect.poll(() => page.evaluate<number>("document.querySelector('audio').duration")).toBeGreaterThan(0);
+    await page.locator("[data-cost]").waitFor();
+    await screenshot(page, "playground-speech");
+    await page.getByRole("button", { name: "Read it out" }).click();
+    await page.getByRole("alert").getByText("choose another model").waitFor();
+    expect(await page.getByLabel("What is to be said").inputValue()).toBe("Hello there.");
+  });
+
+  it("writes down what a file says", async () => {
+    await visit.open("playground/transcription");
+    app.upstream.replyNext(json({ text: "Wind turns wheels." }));
+
+    await page.locator("input[type=file]").setInputFiles({ name: "talk.wav", mimeType: "audio/wav", buffer: recording(1) });
+    await page.getByRole("button", { name: "Write it down" }).click();
+
+    await page.getByRole("region", { name: "Transcript" }).getByText("Wind turns wheels.").waitFor();
+    expect(Number(await page.locator("[data-cost]").getAttribute("data-cost"))).toBeGreaterThan(0);
+    await screenshot(page, "playground-transcription");
+  });
+
+  it("compares texts by their vectors", async () => {
+    await visit.open("playground/embeddings");
+    const data = [
+      [1, 0],
+      [0.6, 0.8],
+    ].map((embedding, index) => ({ index, embedding }));
+    app.upstream.replyNext(json({ data, usage: { prompt_tokens: 6, total_tokens: 6 } }));
+
+    await page.getByLabel("Text 1", { exact: true }).fill("wind");
+    await page.getByLabel("Text 2", { exact: true }).fill("a breeze");
+    await page.getByRole("button", { name: "Compare the texts" }).click();
+
+    const row = page.getByRole("row", { name: "a breeze" });
+    await expect.poll(() => row.getByRole("cell").allInnerTexts()).toEqual(["0.600", "1.000"]);
+    await screenshot(page, "playground-embeddings");
   });
 });

@@ -46,8 +46,8 @@ export function streamGeneration<Data, Variables extends AnyVariables>(
 }
 
 export interface SentGeneration<Data extends object, Variables extends AnyVariables> {
-  /** Never settles when it was stopped. */
-  readonly answer: Promise<OperationResult<Data, Variables>>;
+  /** Undefined when it was stopped. */
+  readonly answer: Promise<OperationResult<Data, Variables> | undefined>;
   readonly stop: () => void;
 }
 

@@ -36,3 +36,9 @@ function toUnits(price: string): bigint {
 export function perMillion(price: string): string {
   return fromNanocredits((toUnits(price) * 1_000_000n) / PER_NANOCREDIT);
 }
+
+/** Of a text that is read out, where its characters are what is paid for. */
+export function estimateCharacters({ characters }: { readonly characters: string | null }, length: number): string | null {
+  if (characters === null) return null;
+  return fromNanocredits((toUnits(characters) * BigInt(length) + PER_NANOCREDIT - 1n) / PER_NANOCREDIT);
+}

@@ -1,5 +1,5 @@
 /** The playground: every kind of generation, tried in the browser with the account's own balance. */
-import { type ComponentType, Suspense } from "react";
+import { type ComponentType, lazy, Suspense } from "react";
 import { Link, useParams } from "react-router";
 import { PlaygroundModelsDocument } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
@@ -11,7 +11,15 @@ import { KINDS } from "./kinds.js";
 import { filterOf } from "./models.js";
 import "./playground.css";
 
-const PARTS: ReadonlyMap<string, ComponentType> = new Map<string, ComponentType>([["chat", Chat]]);
+const PARTS: ReadonlyMap<string, ComponentType> = new Map<string, ComponentType>([
+  ["chat", Chat],
+  ["image", lazy(() => import("./image.js"))],
+  ["video", lazy(() => import("./video.js"))],
+  ["speech", lazy(() => import("./speech.js"))],
+  ["music", lazy(() => import("./music.js"))],
+  ["transcription", lazy(() => import("./transcription.js"))],
+  ["embeddings", lazy(() => import("./embeddings.js"))],
+]);
 
 export const start = ({ params }: { readonly params: Readonly<Record<string, string | undefined>> }) => {
   const kind = KINDS.find(({ name }) => name === (params.kind ?? "chat"));

@@ -17,7 +17,13 @@ export interface Request {
     readonly type: string;
     readonly selection: string;
     readonly input: Json;
+    /** Where files belong in the input, such as "files.0"; it has null there. */
+    readonly files?: readonly string[];
   };
+  /** Asked by GET, with the body in the query. */
+  readonly isGet?: boolean;
+  /** The name of a file that the answer is. */
+  readonly output?: string;
   /** What becomes of the answer, in one line each. */
   readonly print?: { readonly python: string; readonly node: string };
 }
@@ -32,7 +38,12 @@ export function asCode(request: Request): Readonly<Record<string, string>> {
 
 const AUTHORIZATION = `  -H "Authorization: Bearer $SLUICE_API_KEY"`;
 
-function curlOf({ path, body, files = [] }: Request): string {
+function curlOf({ path, body, files = [], isGet = false, output }: Request): string {
+  const saved = output === undefined ? [] : [`  -o ${output}`];
+  if (isGet) {
+    const query = new URLSearchParams(Object.entries(body).map(([name, value]) => [name, String(value)])).toString();
+    return [`curl ${quoted(`${GATEWAY_URL}${path}?${query}`)}`, AUTHORIZATION, ...saved].join(" \\\n");
+  }
   const isForm = files.length > 0;
   const fields = isForm
     ? [
@@ -42,7 +53,7 @@ function curlOf({ path, body, files = [] }: Request): string {
         ),
       ]
     : [`  -H "Content-Type: application/json"`, `  -d ${quoted(JSON.stringify(body, null, 2))}`];
-  return [`curl ${GATEWAY_URL}${path}`, AUTHORIZATION, ...fields].join(" \\\n");
+  return [`curl ${GATEWAY_URL}${path}`, AUTHORIZATION, ...fields, ...saved].join(" \\\n");
 }
 
 function pythonOf({ sdk, body, files = [], print }: Request): string {
@@ -72,18 +83,19 @@ ${fields.join("\n")}
 });${print ? `\n${print.node}` : ""}`;
 }
 
-function graphqlOf({ graphql: { field, type, selection, input }, files = [] }: Request): string {
-  const query = `mutation ($input: ${type}!) { ${field}(input: $input) { ${selection} receipt { cost } } }`;
-  const operation = { query, variables: { input: { ...input, ...Object.fromEntries(files.map((name) => [name, null])) } } };
+function graphqlOf({ graphql: { field, type, selection, input, files = [] } }: Request): string {
+  const query = `mutation ($input: ${type}!) { ${field}(input: $input) { ${selection} } }`;
+  const operation = JSON.stringify({ query, variables: { input } }, null, 2);
+  const map = Object.fromEntries(files.map((path, index) => [String(index), [`variables.input.${path}`]]));
   const lines =
     files.length > 0
       ? [
           `  -H "GraphQL-Preflight: 1"`,
-          `  -F ${quoted(`operations=${JSON.stringify(operation, null, 2)}`)}`,
-          `  -F ${quoted(`map=${JSON.stringify(Object.fromEntries(files.map((name, index) => [index, [`variables.input.${name}`]])))}`)}`,
+          `  -F ${quoted(`operations=${operation}`)}`,
+          `  -F ${quoted(`map=${JSON.stringify(map)}`)}`,
           ...files.map((_, index) => `  -F ${index}=@FILE`),
         ]
-      : [`  -H "Content-Type: application/json"`, `  -d ${quoted(JSON.stringify(operation, null, 2))}`];
+      : [`  -H "Content-Type: application/json"`, `  -d ${quoted(operation)}`];
   return [`curl ${GATEWAY_URL}/graphql`, AUTHORIZATION, ...lines].join(" \\\n");
 }
 

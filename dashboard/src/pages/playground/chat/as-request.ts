@@ -20,7 +20,7 @@ export function chatRequest(input: ChatCompletionInput): Request {
     graphql: {
       field: "createChatCompletion",
       type: "ChatCompletionInput",
-      selection: "completion { choices { message { content toolCalls { id function { name arguments } } } } }",
+      selection: "completion { choices { message { content toolCalls { id function { name arguments } } } } } receipt { cost }",
       input: { ...input },
     },
     print: { python: "print(answer.choices[0].message)", node: "console.log(answer.choices[0].message);" },

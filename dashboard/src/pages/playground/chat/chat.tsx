@@ -1,6 +1,5 @@
 /** Chat: a conversation with one model, or with two beside each other. */
 import { Button, Group, Stack, Text } from "@mantine/core";
-import { useDisclosure, useMediaQuery } from "@mantine/hooks";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
 import type { CombinedError } from "urql";
@@ -13,14 +12,13 @@ import { AsCode } from "../as-code.js";
 import { readConversation, saveConversation, useHistory } from "../history.js";
 import { HistoryDrawer } from "../history-drawer.js";
 import { ModelPicker, useModel } from "../models.js";
+import { Workbench } from "../workbench.js";
 import { chatRequest } from "./as-request.js";
 import { Composer } from "./composer.js";
 import { messagesFor, NO_SETTINGS, type Turn, titleOf, toInput, toolsProblem } from "./conversation.js";
 import { SETTING_FIELDS, SettingsForm } from "./settings-form.js";
 import { Thread } from "./thread.js";
 import { newId, useChat } from "./use-chat.js";
-
-const WIDE = "(min-width: 62.01em)";
 
 export default function Chat() {
   const [search, setSearch] = useSearchParams();
@@ -128,16 +126,44 @@ export default function Chat() {
     const isSound = toolsProblem(settings.tools) === null;
     return chatRequest(toInput(model?.restId ?? "MODEL", messages, isSound ? settings : { ...settings, tools: "" }));
   };
-  const isWide = useMediaQuery(WIDE, undefined, { getInitialValueInEffect: false });
-  const [isOpen, { toggle }] = useDisclosure();
+  const aside = (
+    <>
+      <Card>
+        <Stack gap="sm">
+          <ModelPicker modality="TEXT" label="Model" model={model} wanted={wanted} onChange={(chosen) => set({ model: chosen })} />
+          {wantedBeside === null ? (
+            <Button
+              variant="default"
+              size="compact-sm"
+              onClick={() => set({ with: model?.restId ?? null })}
+              disabled={!model}
+              w="fit-content"
+            >
+              Compare with another model
+            </Button>
+          ) : (
+            <>
+              <ModelPicker
+                modality="TEXT"
+                label="Beside it"
+                model={beside}
+                wanted={wantedBeside}
+                onChange={(chosen) => set({ with: chosen })}
+              />
+              <Button variant="default" size="compact-sm" onClick={() => set({ with: null })} w="fit-content">
+                One model only
+              </Button>
+            </>
+          )}
+        </Stack>
+      </Card>
+      <Card title="Settings">
+        <SettingsForm settings={settings} onChange={setSettings} form={form} />
+      </Card>
+    </>
+  );
   return (
-    <div className="workbench">
-      {!isWide && (
-        <Button variant="default" onClick={toggle} aria-expanded={isOpen}>
-          {isOpen ? "Hide the model and its settings" : `Model and settings: ${model?.restId ?? "choose a model"}`}
-        </Button>
-      )}
-      {!isWide && isOpen && aside()}
+    <Workbench summary={model?.restId ?? "choose a model"} aside={aside}>
       <div className="chat">
         <Group gap="xs" justify="space-between">
           <Text size="sm" c="dimmed" data-total={costs.length > 0 ? sumOfCredits(costs) : ""}>
@@ -178,46 +204,6 @@ export default function Chat() {
           onStop={chat.stop}
         />
       </div>
-      {isWide && aside()}
-    </div>
+    </Workbench>
   );
-
-  function aside() {
-    return (
-      <Stack component="aside" aria-label="Model and settings" gap="md">
-        <Card>
-          <Stack gap="sm">
-            <ModelPicker modality="TEXT" label="Model" model={model} wanted={wanted} onChange={(chosen) => set({ model: chosen })} />
-            {wantedBeside === null ? (
-              <Button
-                variant="default"
-                size="compact-sm"
-                onClick={() => set({ with: model?.restId ?? null })}
-                disabled={!model}
-                w="fit-content"
-              >
-                Compare with another model
-              </Button>
-            ) : (
-              <>
-                <ModelPicker
-                  modality="TEXT"
-                  label="Beside it"
-                  model={beside}
-                  wanted={wantedBeside}
-                  onChange={(chosen) => set({ with: chosen })}
-                />
-                <Button variant="default" size="compact-sm" onClick={() => set({ with: null })} w="fit-content">
-                  One model only
-                </Button>
-              </>
-            )}
-          </Stack>
-        </Card>
-        <Card title="Settings">
-          <SettingsForm settings={settings} onChange={setSettings} form={form} />
-        </Card>
-      </Stack>
-    );
-  }
 }

@@ -1,0 +1,116 @@
+/** What every kind has in common: the model and its settings at the side, on a phone above and folded; the model by the address. */
+import { Anchor, Button, Group, Stack, Text } from "@mantine/core";
+import { useDisclosure, useMediaQuery } from "@mantine/hooks";
+import type { ReactNode } from "react";
+import { Link, useSearchParams } from "react-router";
+import type { Modality, PlaygroundReceiptFragment } from "../../client/generated/graphql.js";
+import { addressOf } from "../../shell/pages.js";
+import { Credits } from "../../ui/credits.js";
+import { Card } from "../../ui/page.js";
+import { ModelPicker, useModel } from "./models.js";
+
+const WIDE = "(min-width: 62.01em)";
+
+export function Workbench({
+  summary,
+  aside,
+  children,
+}: {
+  readonly summary: string;
+  readonly aside: ReactNode;
+  readonly children: ReactNode;
+}) {
+  const isWide = useMediaQuery(WIDE, undefined, { getInitialValueInEffect: false });
+  const [isOpen, { toggle }] = useDisclosure();
+  const shown = (
+    <Stack component="aside" aria-label="Model and settings" gap="md">
+      {aside}
+    </Stack>
+  );
+  return (
+    <div className="workbench">
+      {!isWide && (
+        <Button variant="default" onClick={toggle} aria-expanded={isOpen}>
+          {isOpen ? "Hide the model and its settings" : `Model and settings: ${summary}`}
+        </Button>
+      )}
+      {!isWide && isOpen && shown}
+      {children}
+      {isWide && shown}
+    </div>
+  );
+}
+
+/** The model of a kind, as the address names it. */
+export function useKindModel(modality: Modality) {
+  const [search, setSearch] = useSearchParams();
+  const wanted = search.get("model");
+  const model = useModel(modality, wanted);
+  const choose = (restId: string) =>
+    setSearch(
+      (before) => {
+        const next = new URLSearchParams(before);
+        next.set("model", restId);
+        return next;
+      },
+      { replace: true, preventScrollReset: true },
+    );
+  const picker = (
+    <Card>
+      <ModelPicker modality={modality} label="Model" model={model} wanted={wanted} onChange={choose} />
+    </Card>
+  );
+  return { model, picker };
+}
+
+/** The buttons below what is asked for. */
+export function Actions({
+  action,
+  isBusy,
+  isDisabled,
+  onStop,
+  children,
+}: {
+  readonly action: string;
+  readonly isBusy: boolean;
+  readonly isDisabled: boolean;
+  /** Null: it cannot be stopped here. */
+  readonly onStop: (() => void) | null;
+  readonly children?: ReactNode;
+}) {
+  return (
+    <Group gap="xs">
+      <Button type="submit" disabled={isDisabled} loading={isBusy}>
+        {action}
+      </Button>
+      {isBusy && onStop && (
+        <Button variant="default" onClick={onStop}>
+          Stop
+        </Button>
+      )}
+      {children}
+    </Group>
+  );
+}
+
+/** What something has cost, with what is to be known of it. */
+export function Charged({ receipt, children }: { readonly receipt: PlaygroundReceiptFragment; readonly children?: ReactNode }) {
+  const { cost, generationId, modelId, modelUsedId, responseMs, warnings } = receipt;
+  return (
+    <>
+      <Text size="xs" c="dimmed" mt={4} className="any-wrap" data-cost={cost}>
+        <Credits value={cost} unit /> · {modelUsedId}
+        {modelUsedId !== modelId && ` instead of ${modelId}`} · {(responseMs / 1_000).toFixed(1)} s ·{" "}
+        <Anchor component={Link} to={`${addressOf("usage")}/${generationId}`} inherit>
+          Receipt
+        </Anchor>
+        {children}
+      </Text>
+      {warnings.map((warning) => (
+        <Text key={warning} size="sm" c="orange" className="any-wrap">
+          {warning}
+        </Text>
+      ))}
+    </>
+  );
+}
