@@ -2,10 +2,11 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { codes, execute, ok } from "../graphql/client.js";
-import { ChatReceiptDocument } from "../operations/generated/graphql.js";
+import { ChatReceiptDocument, CreateApiKeyDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
-import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
+import { launchBrowser, NO_BROWSER, overflowOf, screenshot } from "../support/browser.js";
 import { visitDashboard } from "../support/dashboard.js";
+import { signedIn } from "../support/sign-in.js";
 
 describe.skipIf(NO_BROWSER)("apps in the dashboard", () => {
   let browser: Browser;
@@ -100,6 +101,29 @@ describe.skipIf(NO_BROWSER)("apps in the dashboard", () => {
     await stranger.page.getByRole("heading", { level: 1, name: "There is no such app" }).waitFor();
     expect(await stranger.page.getByText("haiku").count()).toBe(0);
     await Promise.all([visit.context.close(), stranger.context.close()]);
+  });
+
+  it("may be called whatever strangers like", async () => {
+    const name = `<img src=x>\u05e9\u05dc\u05d5\u05dd${"W".repeat(100)}`;
+    const visit = await visitDashboard(browser, app, { look: { scheme: "dark", width: 360 } });
+    const { page } = visit;
+    const redirectUrls = [`https://example.com/${"path".repeat(100)}`];
+    const headers = signedIn(visit.person);
+    const shown = ok(
+      await execute({ ...app, key: null, headers }, CreateApiKeyDocument, { input: { name, type: "PUBLISHABLE", redirectUrls } }),
+    );
+    const granted = ok(await execute({ ...app, key: null, headers }, CreateApiKeyDocument, { input: { name } })).createApiKey.apiKey;
+    const data = { origin: "device_flow", appKeyId: shown.createApiKey.apiKey.restId } as const;
+    await app.database.prisma.apiKey.update({ where: { id: granted.restId }, data });
+
+    for (const path of ["apps", `apps/${encodeURIComponent(shown.createApiKey.apiKey.id)}`]) {
+      await visit.open(path);
+      await page.getByText(name).first().waitFor();
+      expect(await overflowOf(page)).toBe(0);
+      await screenshot(page, `apps-strange-${path.length > 4 ? "one" : "list"}`);
+    }
+    expect(visit.complaints).toEqual([]);
+    await visit.context.close();
   });
 
   it("of others are connected on their broker's page, and disconnected", async () => {

@@ -1,13 +1,15 @@
 /** What operators do in the dashboard: an account is found and given credits, and the gateway is looked at. */
+import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { execute } from "../graphql/client.js";
 import { ChatReceiptDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
-import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
+import { launchBrowser, NO_BROWSER, overflowOf, screenshot } from "../support/browser.js";
 import { type DashboardVisit, visitDashboard } from "../support/dashboard.js";
 import { createEmptyDir } from "../support/database.js";
+import { settle } from "../support/ledger.js";
 import { isPostgresInstalled, POSTGRES_ABSENT } from "../support/postgres.js";
 import { type Person, signUp } from "../support/sign-in.js";
 import { createPostgresDatabase, type SuiteDatabase } from "../support/suite-server.js";
@@ -18,6 +20,9 @@ async function signUpOperator(app: TestApp): Promise<Person> {
   await app.database.prisma.account.update({ where: { id: operator.accountId }, data: { isOperator: true } });
   return operator;
 }
+
+/** As long as a name may be, without a place to break, from right to left, and with markup. */
+const STRANGE = `<b>\u05e9\u05dc\u05d5\u05dd</b>${"\u0645".repeat(50)}${"W".repeat(58)}`;
 
 /** As a person does it: through the accounts, the account, and the question whether it is meant. */
 async function grant({ page, open }: DashboardVisit, search: string, credits: string): Promise<void> {
@@ -109,6 +114,43 @@ describe.skipIf(NO_BROWSER)("an operator", () => {
     await expect.poll(async () => Number(await page.locator("[data-rate]").getAttribute("data-rate"))).toBeGreaterThan(0);
     await page.getByText("this one").waitFor();
     await screenshot(page, "operator-gateway");
+    expect(visit.complaints).toEqual([]);
+    await visit.context.close();
+  });
+
+  it("has charges tried again that the database refused", async () => {
+    const accountId = randomUUID();
+    await app.infrastructure.settler.refused.keep(settle({ accountId, apiKeyId: null }, 5n), new Error("there is no such account"));
+    const visit = await visitDashboard(browser, app, { person: operator });
+    const { page } = visit;
+    await visit.open("operator");
+    await page.getByText("1 answer was given and cannot be charged.").waitFor();
+    await page.getByRole("region", { name: "Refused settlements" }).getByText("there is no such account").waitFor();
+    await page.getByText("1 waiting").waitFor();
+    await screenshot(page, "operator-refused");
+
+    // What was missing is there now; the gateway may notice before the operator has pressed the button.
+    await app.database.prisma.account.create({ data: { id: accountId, handle: `late-${accountId}`, packNanocredits: 100n } });
+    const tryAgain = page.getByRole("button", { name: "Try again" });
+    if (await tryAgain.isVisible()) await tryAgain.click();
+
+    await page.getByText("The database refuses no charge.").waitFor();
+    expect(await app.database.prisma.usageRecord.count({ where: { accountId } })).toBe(1);
+    expect(visit.complaints).toEqual([]);
+    await visit.context.close();
+  });
+
+  it("reads the names of strangers on a phone, whatever they are", async () => {
+    const person = await signUp(app, { name: STRANGE });
+    const { prisma } = app.database;
+    await prisma.account.update({ where: { id: person.accountId }, data: { githubUsername: `g${"h".repeat(38)}` } });
+    const visit = await visitDashboard(browser, app, { person: operator, look: { scheme: "light", width: 360 } });
+    for (const path of [`operator/accounts?q=${person.accountId}`, `operator/accounts/${person.accountId}`]) {
+      await visit.open(path);
+      await visit.page.getByText(STRANGE).first().waitFor();
+      expect(await overflowOf(visit.page)).toBe(0);
+      await screenshot(visit.page, `operator-strange-${path.includes("?") ? "list" : "one"}`);
+    }
     expect(visit.complaints).toEqual([]);
     await visit.context.close();
   });
