@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { toGlobalId } from "../../src/graphql/global-ids.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { launchBrowser, NO_BROWSER, overflowOf, screenshot } from "../support/browser.js";
 import { LOOKS, seriousFindings, visitDashboard } from "../support/dashboard.js";
@@ -38,7 +39,7 @@ describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {
 
   it.each(LOOKS)("is whole and accessible: $scheme, $width px", async (look) => {
     const visit = await visitDashboard(browser, app, { look, person });
-    for (const path of [...PATHS, `operator/accounts/${person.accountId}`, `webhooks/${ENDPOINT_ID}`]) {
+    for (const path of [...PATHS, `operator/accounts/${person.accountId}`, `webhooks/${toGlobalId("WebhookEndpoint", ENDPOINT_ID)}`]) {
       await visit.open(path);
       await visit.page.waitForLoadState("networkidle");
       await screenshot(visit.page, `${path.replace(/\W/g, "-") || "overview"}-${look.scheme}-${look.width}`);

@@ -39,6 +39,15 @@ describe.skipIf(NO_BROWSER)("the dashboard's frame", () => {
     expect(new URL(page.url()).pathname).toBe("/dashboard");
   });
 
+  it("says that there is no such thing at an address that was mistyped", async () => {
+    const { page } = visit;
+    for (const path of ["keys/mistyped", "usage/mistyped", "files/mistyped", "apps/mistyped", "webhooks/mistyped"]) {
+      await visit.open(path);
+      await page.getByRole("heading", { level: 1, name: /^There is no such / }).waitFor();
+      expect(await page.getByRole("alert").count(), path).toBe(0);
+    }
+  });
+
   it("moves the balance when credits come, without being asked", async () => {
     const { page, person } = visit;
     const shown = page.locator("[data-balance]");

@@ -57,23 +57,44 @@ interface Asked<Data> {
   readonly fetching: boolean;
 }
 
-/** The state of a query: what was shown before stays while it is asked anew. */
-export function QueryView<Data>({
+/**
+ * The state of a query: what was shown before stays while it is asked anew. An id of nothing, as in an address that was mistyped, is no
+ * failure: what was asked for is null, and the page says so.
+ */
+export function QueryView<Data extends object>({
   state,
   retry,
   loading = <Loading />,
+  frame = (shown) => shown,
   children,
 }: {
   readonly state: Asked<Data>;
   readonly retry?: () => void;
   readonly loading?: ReactNode;
+  /** What stands around `loading` and a failure, where the page's heading is not known before its data. */
+  readonly frame?: (shown: ReactNode) => ReactNode;
   readonly children: (data: Data) => ReactNode;
 }) {
   const { data, error, fetching } = state;
+  if (data && error && isOfNothing(error)) return children(data);
+  const failure = error && !fetching && <Failure error={error} {...(retry && { retry })} />;
+  // Where all that was asked for is missing nothing can be shown of it, not even that there is none.
+  const isMissing = !data || (error !== undefined && Object.values(data).every((value) => value === null || typeof value === "string"));
+  if (isMissing) return frame(failure || loading);
   return (
     <>
-      {error && !fetching && <Failure error={error} {...(retry && { retry })} />}
-      {data ? children(data) : error && !fetching ? null : loading}
+      {failure}
+      {children(data)}
     </>
+  );
+}
+
+/** Whether all that went wrong is that the ids asked for are of nothing. */
+function isOfNothing({ networkError, graphQLErrors }: CombinedError): boolean {
+  return (
+    !networkError &&
+    graphQLErrors.every(
+      ({ path, extensions: { code, param } }) => path?.length === 1 && (code === "NOT_FOUND" || (code === "BAD_REQUEST" && param === "id")),
+    )
   );
 }

@@ -32,11 +32,12 @@ export function OneApp({ id }: { readonly id: string }) {
     <QueryView
       state={state}
       retry={() => askAgain({ requestPolicy: "network-only" })}
-      loading={
+      frame={(shown) => (
         <Page title="App" above={ABOVE}>
-          <Loading rows={4} height={72} />
+          {shown}
         </Page>
-      }
+      )}
+      loading={<Loading rows={4} height={72} />}
     >
       {({ node }) =>
         node?.__typename === "ApiKey" && node.type === "PUBLISHABLE" ? (

@@ -245,11 +245,12 @@ function OneFile({ id }: { readonly id: string }) {
     <QueryView
       state={state}
       retry={() => askAgain({ requestPolicy: "network-only" })}
-      loading={
+      frame={(shown) => (
         <Page title="File" above={above}>
-          <Loading rows={2} height={200} />
+          {shown}
         </Page>
-      }
+      )}
+      loading={<Loading rows={2} height={200} />}
     >
       {({ node }) =>
         node?.__typename === "MediaObject" || node?.__typename === "MediaFile" ? (

@@ -180,11 +180,12 @@ function OneKey({ id }: { readonly id: string }) {
     <QueryView
       state={state}
       retry={() => askAgain({ requestPolicy: "network-only" })}
-      loading={
+      frame={(shown) => (
         <Page title="Key" above={above}>
-          <Loading rows={4} height={60} />
+          {shown}
         </Page>
-      }
+      )}
+      loading={<Loading rows={4} height={60} />}
     >
       {({ node }) =>
         node?.__typename === "ApiKey" ? (

@@ -33,27 +33,28 @@ type Account = OperatorAccountPartsFragment;
 
 export function OneAccount({ id }: { readonly id: string }) {
   const { state, askNow } = usePolled(OperatorAccountDocument, { id }, POLL_MS);
-  const isGone = state.error?.graphQLErrors.some(({ extensions }) => extensions.code === "NOT_FOUND");
-  if (isGone && !state.data?.account) {
-    return (
-      <OperatorPage title="There is no such account" above={ABOVE}>
-        <Empty title="It may have been deleted.">
-          <Anchor component={Link} to={ACCOUNTS}>
-            All accounts
-          </Anchor>
-        </Empty>
-      </OperatorPage>
-    );
-  }
-  const account = state.data?.account;
-  return account ? (
-    <AccountDetails account={account} />
-  ) : (
-    <OperatorPage title="Account" above={ABOVE}>
-      <QueryView state={state} retry={askNow} loading={<Loading rows={4} height={72} />}>
-        {() => null}
-      </QueryView>
+  const none = (
+    <OperatorPage title="There is no such account" above={ABOVE}>
+      <Empty title="It may have been deleted.">
+        <Anchor component={Link} to={ACCOUNTS}>
+          All accounts
+        </Anchor>
+      </Empty>
     </OperatorPage>
+  );
+  return (
+    <QueryView
+      state={state}
+      retry={askNow}
+      frame={(shown) => (
+        <OperatorPage title="Account" above={ABOVE}>
+          {shown}
+        </OperatorPage>
+      )}
+      loading={<Loading rows={4} height={72} />}
+    >
+      {({ account }) => (account ? <AccountDetails account={account} /> : none)}
+    </QueryView>
   );
 }
 

@@ -1,28 +1,20 @@
 /** How the gateway does now, asked again every two seconds. */
-import { Anchor, Badge, Button, Group, SimpleGrid, Stack, Table, Text } from "@mantine/core";
-import { Link } from "react-router";
-import { useMutation, useQuery } from "urql";
-import {
-  OperatorGatewayDocument,
-  type OperatorGatewayQuery,
-  OperatorRefusedDocument,
-  type OperatorRefusedQuery,
-  OperatorRetryDocument,
-  OperatorUnreliableDocument,
-} from "../../client/generated/graphql.js";
+import { Badge, Group, SimpleGrid, Table, Text } from "@mantine/core";
+import { useQuery } from "urql";
+import { OperatorGatewayDocument, type OperatorGatewayQuery, OperatorUnreliableDocument } from "../../client/generated/graphql.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
 import { Card } from "../../ui/page.js";
-import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
+import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
-import { ACCOUNTS, Figure, formatBytes, formatPercent, OperatorPage } from "./parts.js";
+import { Figure, formatBytes, formatPercent, OperatorPage } from "./parts.js";
 import { usePolled } from "./polled.js";
+import { Refused } from "./refused.js";
 
 type Gateway = NonNullable<OperatorGatewayQuery["gateway"]>;
 
 const POLL_MS = 2_000;
-const REFUSED_POLL_MS = 10_000;
 /** Of so many seconds the mean is told. */
 const RATE_SECONDS = 10;
 
@@ -125,104 +117,6 @@ function Settlements({ series: { counts } }: { readonly series: Gateway["settlem
         </Text>
       </Group>
     </Card>
-  );
-}
-
-function Refused() {
-  const { state, askNow } = usePolled(OperatorRefusedDocument, {}, REFUSED_POLL_MS);
-  const [retried, retry] = useMutation(OperatorRetryDocument);
-  const tryAgain = async (ids?: readonly string[]) => {
-    await retry({ input: ids ? { ids } : {} });
-    askNow();
-  };
-  return (
-    <QueryView state={state} retry={askNow} loading={<Loading rows={1} height={60} />}>
-      {({ refusedSettlements }) =>
-        refusedSettlements && (
-          <Card
-            title="Refused settlements"
-            actions={
-              refusedSettlements.count > 0 && (
-                <Button size="compact-sm" variant="default" loading={retried.fetching} onClick={() => void tryAgain()}>
-                  Try all again
-                </Button>
-              )
-            }
-          >
-            {retried.error && <Failure error={retried.error} />}
-            {refusedSettlements.count === 0 ? (
-              <Text c="dimmed" size="sm">
-                The database refuses no charge.
-              </Text>
-            ) : (
-              <RefusedTable shown={refusedSettlements} isBusy={retried.fetching} onRetry={(id) => void tryAgain([id])} />
-            )}
-          </Card>
-        )
-      }
-    </QueryView>
-  );
-}
-
-function RefusedTable({
-  shown: { count, settlements },
-  isBusy,
-  onRetry,
-}: {
-  readonly shown: NonNullable<OperatorRefusedQuery["refusedSettlements"]>;
-  readonly isBusy: boolean;
-  readonly onRetry: (id: string) => void;
-}) {
-  return (
-    <Stack gap="xs">
-      <Text size="sm">
-        {count} {count === 1 ? "answer was" : "answers were"} given and cannot be charged. Each is tried again by itself until it is booked.
-      </Text>
-      <Wide label="Refused settlements">
-        <Table verticalSpacing="xs">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Refused</Table.Th>
-              <Table.Th>Account</Table.Th>
-              <Table.Th>Model</Table.Th>
-              <Table.Th ta="right">Credits</Table.Th>
-              <Table.Th>Why</Table.Th>
-              <Table.Th />
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {settlements.map(({ generationId, accountId, account, modelId, cost, refusedAt, reason }) => (
-              <Table.Tr key={generationId}>
-                <Table.Td style={{ whiteSpace: "nowrap" }}>
-                  <When value={refusedAt} />
-                </Table.Td>
-                <Table.Td>
-                  {account ? (
-                    <Anchor component={Link} to={`${ACCOUNTS}/${encodeURIComponent(account.id)}`} size="sm">
-                      <bdi>{account.handle}</bdi>
-                    </Anchor>
-                  ) : (
-                    <Copyable value={accountId} label="the account's id" />
-                  )}
-                </Table.Td>
-                <Table.Td className="any-wrap">{modelId}</Table.Td>
-                <Table.Td ta="right">
-                  <Credits value={cost} />
-                </Table.Td>
-                <Table.Td className="any-wrap" miw={220}>
-                  {reason}
-                </Table.Td>
-                <Table.Td>
-                  <Button size="compact-xs" variant="default" disabled={isBusy} onClick={() => onRetry(generationId)}>
-                    Try again
-                  </Button>
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Wide>
-    </Stack>
   );
 }
 

@@ -23,11 +23,12 @@ export function Receipt({ id }: { readonly id: string }) {
     <QueryView
       state={state}
       retry={() => askAgain({ requestPolicy: "network-only" })}
-      loading={
+      frame={(shown) => (
         <Page title="Request" above={ABOVE}>
-          <Loading rows={4} height={80} />
+          {shown}
         </Page>
-      }
+      )}
+      loading={<Loading rows={4} height={80} />}
     >
       {({ node }) =>
         node?.__typename === "UsageRecord" ? (

@@ -140,11 +140,12 @@ function OneEndpoint({ id }: { readonly id: string }) {
     <QueryView
       state={state}
       retry={() => askAgain({ requestPolicy: "network-only" })}
-      loading={
+      frame={(shown) => (
         <Page title="Endpoint" above={above}>
-          <Loading rows={4} height={60} />
+          {shown}
         </Page>
-      }
+      )}
+      loading={<Loading rows={4} height={60} />}
     >
       {({ node }) =>
         node?.__typename === "WebhookEndpoint" ? (
