@@ -11,7 +11,7 @@ import { type Person, signUp } from "../support/sign-in.js";
 /** Below /dashboard; the first is the dashboard itself. */
 const PATHS = [
   ["", "keys", "keys?new"],
-  ["usage", "usage?status=CANCELLED&from=24h"],
+  ["usage", "usage?status=CANCELLED&from=24h", "models", "models?can=TOOLS&cost=paid"],
   ["operator", "operator/accounts", "operator/accounts?new"],
   ["apps", "apps?new"],
   ["my-models", "my-models/new", "my-models/new?step=2", "my-models/new?step=4"],

@@ -1,0 +1,267 @@
+/** One model: all that is known of it, and a calculator of what a request would cost. */
+import { Alert, Anchor, Button, Group, SimpleGrid, Stack, Table, Text, TextInput } from "@mantine/core";
+import { type ReactNode, useState } from "react";
+import { Link } from "react-router";
+import { useQuery } from "urql";
+import { type Modality, ModelsOneDocument, type ModelsOneQuery } from "../../client/generated/graphql.js";
+import { addressOf } from "../../shell/pages.js";
+import { Copyable } from "../../ui/copy.js";
+import { Credits, formatCredits } from "../../ui/credits.js";
+import { MODALITIES } from "../../ui/modalities.js";
+import { Card, Page } from "../../ui/page.js";
+import { costOf, type PricedKind, pricesOf } from "../../ui/prices.js";
+import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { When } from "../../ui/when.js";
+import { KINDS } from "../playground/kinds.js";
+import { CAPABILITIES, HEALTH } from "./filters.js";
+import { Marks } from "./marks.js";
+
+type Shown = Extract<NonNullable<ModelsOneQuery["node"]>, { readonly __typename: "Model" }>;
+
+const ABOVE = [{ label: "Models", to: addressOf("models") }];
+
+export function OneModel({ id }: { readonly id: string }) {
+  const [state, askAgain] = useQuery({ query: ModelsOneDocument, variables: { id } });
+  return (
+    <QueryView
+      state={state}
+      retry={() => askAgain({ requestPolicy: "network-only" })}
+      loading={
+        <Page title="Model" above={ABOVE}>
+          <Loading rows={4} height={80} />
+        </Page>
+      }
+    >
+      {({ node }) =>
+        node?.__typename === "Model" ? (
+          <Details model={node} />
+        ) : (
+          <Page title="There is no such model" above={ABOVE}>
+            <Empty
+              title="It may be gone, or no longer be offered to you."
+              action={
+                <Anchor component={Link} to={addressOf("models")}>
+                  All models
+                </Anchor>
+              }
+            />
+          </Page>
+        )
+      }
+    </QueryView>
+  );
+}
+
+function Details({ model }: { readonly model: Shown }) {
+  const { title, restId, description, pendingChange, health, voices, aliases } = model;
+  const playground = playgroundOf(model);
+  const words = (texts: readonly string[]) => texts.map((text) => text.toLowerCase().replaceAll("_", " ")).join(", ");
+  return (
+    <Page
+      title={<bdi>{title}</bdi>}
+      tabTitle={title}
+      above={ABOVE}
+      actions={
+        playground !== null && (
+          <Button component={Link} to={playground}>
+            Try it
+          </Button>
+        )
+      }
+    >
+      <Stack gap={4}>
+        <Copyable value={restId} label="the model's id" />
+        <Marks model={model} />
+        {description !== null && (
+          <Text maw="46rem" className="any-wrap" dir="auto">
+            {description}
+          </Text>
+        )}
+      </Stack>
+      {pendingChange && (
+        <Alert color="orange" variant="light" title="It will change" role="status">
+          <When value={pendingChange.effectiveAt} />
+          {pendingChange.visibility === "PRIVATE" && ": only its owner may call it then"}
+          {pendingChange.isPaidOnly && ": it then is not for free credits"}
+          {pendingChange.pricing && (
+            <Text size="sm">
+              {pricesOf(pendingChange.pricing)
+                .map(({ price, per, traits }) => `${traits.label} ${formatCredits(price)} ${per}`)
+                .join(", ") || "It then costs nothing."}
+            </Text>
+          )}
+        </Alert>
+      )}
+      <SimpleGrid cols={{ base: 1, md: 2 }}>
+        <Card title="Prices in credits">
+          <PriceTable model={model} />
+        </Card>
+        <Card title="What would it cost?">
+          <Calculator model={model} />
+        </Card>
+      </SimpleGrid>
+      <Card title="About it">
+        <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
+          <Table.Tbody>
+            <Fact label="Type">{MODALITIES.get(model.modality)}</Fact>
+            <Fact label="Publisher">
+              <bdi>{model.publisher}</bdi>
+            </Fact>
+            {model.ownerHandle !== null && (
+              <Fact label="Registered by">
+                <bdi>{model.ownerHandle}</bdi>
+              </Fact>
+            )}
+            <Fact label="Goes in">{words(model.inputModalities) || "–"}</Fact>
+            <Fact label="Comes out">{words(model.outputModalities) || "–"}</Fact>
+            <Fact label="Can">{model.capabilities.map((one) => CAPABILITIES.get(one)?.toLowerCase()).join(", ") || "–"}</Fact>
+            <Fact label="Context">{model.contextLength === null ? "not known" : `${model.contextLength.toLocaleString("en")} tokens`}</Fact>
+            {model.perUserRpm !== null && <Fact label="At most">{model.perUserRpm} requests a minute</Fact>}
+            {voices.length > 0 && <Fact label="Voices">{voices.join(", ")}</Fact>}
+            {aliases.length > 0 && <Fact label="Also called">{aliases.join(", ")}</Fact>}
+            {model.requiredSafetyFeatures.length > 0 && <Fact label="Always checked">{words(model.requiredSafetyFeatures)}</Fact>}
+            <Fact label="Health">
+              {HEALTH.get(health.status)}
+              {health.successRate !== null && (
+                <Text span size="sm" c="dimmed">
+                  : {(health.successRate * 100).toFixed(1)}% of {health.requests.toLocaleString("en")} requests in the last 24 hours went
+                  well
+                </Text>
+              )}
+            </Fact>
+            <Fact label="When it fails">
+              {model.fallbacks.length === 0
+                ? "no other is tried"
+                : model.fallbacks.map((other, index) => (
+                    <span key={other.id}>
+                      {index > 0 && ", then "}
+                      <Anchor component={Link} fz="inherit" to={`${addressOf("models")}/${encodeURIComponent(other.id)}`}>
+                        <bdi>{other.title}</bdi>
+                      </Anchor>
+                    </span>
+                  ))}
+            </Fact>
+            <Fact label="In the catalog">
+              <When value={model.addedAt} />
+            </Fact>
+          </Table.Tbody>
+        </Table>
+      </Card>
+    </Page>
+  );
+}
+
+/** Where it can be tried; null: conversations in speech and judgements cannot be there. */
+function playgroundOf({ modality, restId }: Shown): string | null {
+  const kind = KINDS.find((known) => known.modality === modality);
+  const path = kind?.modality === "TEXT" ? "playground" : `playground/${kind?.name}`;
+  return kind ? `${addressOf(path)}?model=${encodeURIComponent(restId)}` : null;
+}
+
+function Fact({ label, children }: { readonly label: string; readonly children: ReactNode }) {
+  return (
+    <Table.Tr>
+      <Table.Th w={120} c="dimmed" fw={400} bg="transparent" px={0} style={{ verticalAlign: "top" }}>
+        {label}
+      </Table.Th>
+      <Table.Td className="any-wrap">{children}</Table.Td>
+    </Table.Tr>
+  );
+}
+
+function PriceTable({ model: { pricing, flags, imagePricing, modality } }: { readonly model: Shown }) {
+  const prices = pricesOf(pricing);
+  if (!flags.isPaid) return <Text>It costs nothing.</Text>;
+  return (
+    <>
+      <Table withRowBorders={false} verticalSpacing={4}>
+        <Table.Tbody>
+          {prices.map(({ kind, traits, price, per }) => (
+            <Table.Tr key={kind}>
+              <Table.Th fw={400} px={0} bg="transparent">
+                {traits.label}
+              </Table.Th>
+              <Table.Td ta="right" px={0} title={`${price} credits`}>
+                {formatCredits(price)}{" "}
+                <Text span size="xs" c="dimmed">
+                  {per}
+                </Text>
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+      {modality === "IMAGE" && (
+        <Text size="xs" c="dimmed" mt="xs">
+          {imagePricing === "REQUEST"
+            ? "A picture is charged once, whatever its size."
+            : "A picture is charged by the tokens that its upstream counts."}
+        </Text>
+      )}
+    </>
+  );
+}
+
+/** What a request of that kind is like. */
+const EXAMPLES: Readonly<Record<Modality, Partial<Record<PricedKind, string>>>> = {
+  TEXT: { inputTextTokens: "1000", outputTextTokens: "500" },
+  REALTIME: { inputAudioTokens: "1000", outputAudioTokens: "1000" },
+  IMAGE: { imageRequests: "1", inputTextTokens: "100", outputImageTokens: "1000" },
+  VIDEO: { outputVideoSeconds: "5" },
+  SPEECH: { characters: "1000" },
+  MUSIC: { outputAudioSeconds: "30" },
+  TRANSCRIPTION: { inputAudioSeconds: "60" },
+  EMBEDDING: { inputTextTokens: "1000" },
+  MODERATION: { inputTextTokens: "1000" },
+};
+
+/** Exact, as the gateway computes it: long prompts and fields with prices of their own are not in it. */
+function Calculator({ model: { pricing, flags, modality } }: { readonly model: Shown }) {
+  const [typed, setTyped] = useState<ReadonlyMap<PricedKind, string>>(new Map());
+  const prices = pricesOf(pricing);
+  if (!flags.isPaid) return <Text>Nothing, whatever it makes.</Text>;
+  const amounts = new Map(prices.map(({ kind }) => [kind, typed.get(kind) ?? EXAMPLES[modality][kind] ?? "0"]));
+  const cost = costOf(pricing, amounts);
+  return (
+    <Stack gap="sm">
+      <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm" verticalSpacing="xs" style={{ alignItems: "end" }}>
+        {prices.map(({ kind, traits }) => {
+          const value = amounts.get(kind) ?? "";
+          return (
+            <TextInput
+              key={kind}
+              label={`${traits.label}, ${traits.unit}`}
+              inputMode="decimal"
+              value={value}
+              maxLength={16}
+              onChange={({ target }) => setTyped((before) => new Map(before).set(kind, target.value))}
+              error={
+                isAmount(value, traits.unit === "seconds")
+                  ? undefined
+                  : traits.unit === "seconds"
+                    ? "A number, such as 2.5"
+                    : "A whole number"
+              }
+              autoComplete="off"
+            />
+          );
+        })}
+      </SimpleGrid>
+      <Group justify="space-between" align="baseline">
+        <Text c="dimmed" size="sm">
+          One such request
+        </Text>
+        <Text fw={650} fz="1.25rem" component="output" aria-label="What one such request costs">
+          <Credits value={cost} unit />
+        </Text>
+      </Group>
+      <Text size="xs" c="dimmed">
+        Very long prompts, and options with prices of their own, cost more at some models.
+      </Text>
+    </Stack>
+  );
+}
+
+function isAmount(text: string, hasFraction: boolean): boolean {
+  return (hasFraction ? /^\d{0,12}(?:\.\d{1,3})?$/ : /^\d{0,12}$/).test(text.trim());
+}

@@ -1,0 +1,296 @@
+import { Anchor, Button, Group, MultiSelect, Select, Table, Text, TextInput } from "@mantine/core";
+import { useDebouncedCallback } from "@mantine/hooks";
+import { useEffect, useMemo, useState } from "react";
+import { Link, useParams, useSearchParams } from "react-router";
+import { useQuery } from "urql";
+import { type ModelRowFragment, ModelsListDocument, ModelsOneDocument, ModelsPublishersDocument } from "../../client/generated/graphql.js";
+import { prefetch } from "../../client/graphql.js";
+import { formatCredits } from "../../ui/credits.js";
+import { MODALITIES, MODALITY_OPTIONS } from "../../ui/modalities.js";
+import { Card, Page } from "../../ui/page.js";
+import { pricesOf } from "../../ui/prices.js";
+import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { Wide } from "../../ui/wide.js";
+import { CAPABILITIES, COSTS, type FilterName, HEALTH, MAKERS, ORDER_DEFAULT, ORDERS, priceComparedIn, readModels } from "./filters.js";
+import { Marks } from "./marks.js";
+import { OneModel } from "./one-model.js";
+import "./models.css";
+
+export function start({ params: { id }, url }: { readonly params: Readonly<Record<string, string | undefined>>; readonly url: URL }): void {
+  if (id === undefined) prefetch(ModelsListDocument, readModels(url.searchParams));
+  else prefetch(ModelsOneDocument, { id });
+}
+
+export function Component() {
+  const { id } = useParams();
+  return id === undefined ? <Models /> : <OneModel id={id} />;
+}
+
+function Models() {
+  const [query, setQuery] = useSearchParams();
+  const variables = useMemo(() => readModels(query), [query]);
+  const [state, askAgain] = useQuery({ query: ModelsListDocument, variables });
+  const set = (values: Partial<Record<FilterName, string | readonly string[] | null>>, isTyped = false) =>
+    setQuery(
+      (before) => {
+        const next = new URLSearchParams(before);
+        // A place in one list is none in another.
+        next.delete("after");
+        for (const [name, value] of Object.entries(values)) {
+          next.delete(name);
+          for (const one of typeof value === "string" ? [value] : (value ?? [])) if (one !== "") next.append(name, one);
+        }
+        return next;
+      },
+      { replace: isTyped },
+    );
+  return (
+    <Page title="Models" description="What can be called, with what it costs. A request names a model by its id.">
+      <Filters query={query} set={set} />
+      <Card>
+        <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={10} height={44} />}>
+          {({ models }) => {
+            const { nodes = [], pageInfo, totalCount = 0 } = models ?? {};
+            return nodes.length === 0 ? (
+              <Empty
+                title="No model is like that"
+                action={
+                  <Button variant="default" onClick={() => setQuery({})}>
+                    Clear the filters
+                  </Button>
+                }
+              >
+                Fewer filters may find one.
+              </Empty>
+            ) : (
+              <>
+                <ModelTable models={nodes} />
+                <Group justify="space-between" mt="sm">
+                  <Text size="sm" c="dimmed" role="status">
+                    {totalCount.toLocaleString("en")} {totalCount === 1 ? "model" : "models"}
+                  </Text>
+                  <Group gap="xs">
+                    {query.has("after") && (
+                      <Button variant="default" size="xs" onClick={() => set({})}>
+                        First models
+                      </Button>
+                    )}
+                    {pageInfo?.hasNextPage && (
+                      <Button variant="default" size="xs" onClick={() => set({ after: pageInfo.endCursor ?? null })}>
+                        More models
+                      </Button>
+                    )}
+                  </Group>
+                </Group>
+              </>
+            );
+          }}
+        </QueryView>
+      </Card>
+    </Page>
+  );
+}
+
+const toOptions = (labels: ReadonlyMap<string, string>) => [...labels].map(([value, label]) => ({ value, label }));
+
+function Filters({
+  query,
+  set,
+}: {
+  readonly query: URLSearchParams;
+  readonly set: (values: Partial<Record<FilterName, string | readonly string[] | null>>, isTyped?: boolean) => void;
+}) {
+  const [{ data }] = useQuery({ query: ModelsPublishersDocument });
+  const publisher = query.get("publisher");
+  const unit = priceComparedIn(query)?.label;
+  const publishers = [
+    ...new Set([...(data?.models?.nodes ?? []).map((model) => model.publisher), ...(publisher ? [publisher] : [])]),
+  ].sort();
+  return (
+    <search className="filters">
+      <Typed
+        label="Search"
+        placeholder="Name, id or what it is good for"
+        type="search"
+        value={query.get("q") ?? ""}
+        onChange={(q) => set({ q }, true)}
+      />
+      <Select
+        label="Type"
+        placeholder="Any type"
+        data={MODALITY_OPTIONS}
+        value={query.get("modality")}
+        onChange={(modality) => set({ modality })}
+        {...CHOICE}
+      />
+      <MultiSelect
+        label="Can"
+        placeholder={query.has("can") ? "" : "Anything"}
+        data={toOptions(CAPABILITIES)}
+        value={query.getAll("can")}
+        onChange={(can) => set({ can })}
+        {...CHOICE}
+      />
+      <Select
+        label="Publisher"
+        placeholder="Anyone"
+        data={publishers}
+        value={publisher}
+        onChange={(value) => set({ publisher: value })}
+        {...CHOICE}
+        searchable
+      />
+      <Select
+        label="Registered"
+        placeholder="By anyone"
+        data={toOptions(MAKERS)}
+        value={query.get("by")}
+        onChange={(by) => set({ by })}
+        {...CHOICE}
+      />
+      <Select
+        label="Cost"
+        placeholder="Any"
+        data={toOptions(COSTS)}
+        value={query.get("cost")}
+        onChange={(cost) => set({ cost })}
+        {...CHOICE}
+      />
+      <Typed
+        label="Highest price"
+        placeholder={unit ?? "Choose a type first"}
+        title={unit}
+        disabled={unit === undefined}
+        inputMode="decimal"
+        value={query.get("max") ?? ""}
+        onChange={(max) => set({ max }, true)}
+      />
+      <Select
+        label="Health"
+        placeholder="Not unreliable"
+        data={toOptions(HEALTH)}
+        value={query.get("health")}
+        onChange={(health) => set({ health })}
+        {...CHOICE}
+      />
+      <Select
+        label="Order"
+        data={[...ORDERS].map(([value, { label }]) => ({ value, label }))}
+        value={query.get("order") ?? ORDER_DEFAULT}
+        onChange={(order) => set({ order: order === ORDER_DEFAULT ? null : order })}
+        allowDeselect={false}
+      />
+    </search>
+  );
+}
+
+const CHOICE = { clearable: true } as const;
+const TYPED_AFTER_MS = 400;
+
+/** What is typed is asked for when the typing pauses. */
+function Typed({
+  value,
+  onChange,
+  ...props
+}: {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly label: string;
+  readonly placeholder: string;
+  readonly type?: string;
+  readonly inputMode?: "decimal";
+  readonly disabled?: boolean;
+  readonly title?: string | undefined;
+}) {
+  const [typed, setTyped] = useState(value);
+  const tell = useDebouncedCallback(onChange, TYPED_AFTER_MS);
+  // The back button, and the button that clears.
+  useEffect(() => setTyped(value), [value]);
+  return (
+    <TextInput
+      maxLength={200}
+      value={typed}
+      onChange={({ target }) => {
+        setTyped(target.value);
+        tell(target.value);
+      }}
+      {...props}
+    />
+  );
+}
+
+function ModelTable({ models }: { readonly models: readonly ModelRowFragment[] }) {
+  return (
+    <Wide label="Models">
+      <Table highlightOnHover verticalSpacing="xs" miw={760}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th w="38%">Model</Table.Th>
+            <Table.Th>Type</Table.Th>
+            <Table.Th>Can</Table.Th>
+            <Table.Th ta="right">Context</Table.Th>
+            <Table.Th>Price in credits</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {models.map((model) => (
+            <Table.Tr key={model.id}>
+              <Table.Td miw={220}>
+                <Anchor component={Link} to={encodeURIComponent(model.id)} fw={600} fz="inherit" className="any-wrap">
+                  <bdi>
+                    <Text span inherit lineClamp={2}>
+                      {model.title}
+                    </Text>
+                  </bdi>
+                </Anchor>
+                <Text size="xs" c="dimmed" className="any-wrap">
+                  {model.restId}
+                </Text>
+                <Marks model={model} />
+              </Table.Td>
+              <Table.Td>{MODALITIES.get(model.modality)}</Table.Td>
+              <Table.Td>
+                <Text size="xs" c="dimmed">
+                  {model.capabilities.map((capability) => CAPABILITIES.get(capability)?.toLowerCase()).join(", ") || "–"}
+                </Text>
+              </Table.Td>
+              <Table.Td ta="right">{model.contextLength?.toLocaleString("en") ?? "–"}</Table.Td>
+              <Table.Td style={{ whiteSpace: "nowrap" }}>
+                <Prices model={model} />
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Wide>
+  );
+}
+
+/** The first of what goes in and of what comes out: the page of the model has all. */
+function Prices({ model: { pricing, flags, modality } }: { readonly model: ModelRowFragment }) {
+  if (!flags.isPaid) return <Text size="sm">free</Text>;
+  const prices = pricesOf(pricing);
+  const shown = [
+    prices.find(({ kind }) => kind.startsWith("input") || kind === "characters"),
+    prices.find(({ kind }) => isOutput(kind, modality)),
+  ];
+  return (
+    <>
+      {shown.map(
+        (price) =>
+          price && (
+            <Text key={price.kind} size="sm">
+              <span title={price.price}>{formatCredits(price.price)}</span>{" "}
+              <Text span size="xs" c="dimmed">
+                {price.per}, {price.traits.label.toLowerCase()}
+              </Text>
+            </Text>
+          ),
+      )}
+    </>
+  );
+}
+
+/** Of a model that makes pictures all that comes out costs the same: the pictures are named. */
+const isOutput = (kind: string, modality: string) =>
+  (modality === "IMAGE" ? kind === "outputImageTokens" : kind.startsWith("output")) || kind === "imageRequests";
