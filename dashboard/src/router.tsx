@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { createBrowserRouter, type RouteObject } from "react-router";
 import { BASE } from "./client/place.js";
 import { Crashed, NotFound } from "./shell/errors.js";
+import { MissingCode } from "./shell/missing-code.js";
 import { Shell } from "./shell/shell.js";
 import { Loading } from "./ui/states.js";
 
@@ -35,7 +36,9 @@ function routesOf({ paths, load }: (typeof PAGES)[number]): RouteObject[] {
   return paths.map((path) => ({
     path,
     lazy: async () => {
-      const { Component, start } = await load();
+      const { Component, start } = await load().catch((cause: unknown) => {
+        throw new MissingCode("The code of the page has not come.", { cause });
+      });
       return {
         Component,
         loader: ({ params, request }: { params: Readonly<Record<string, string | undefined>>; request: Request }) => {

@@ -1,5 +1,5 @@
 /** What surrounds every page: the palette, the way back, and what is said when the connection or the session is lost. */
-import type { Browser } from "playwright-core";
+import type { Browser, Page, WebSocketRoute } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
@@ -74,23 +74,106 @@ describe.skipIf(NO_BROWSER)("the dashboard's frame", () => {
     await expect.poll(() => page.getByText("The gateway cannot be reached").count()).toBe(0);
   });
 
-  it("keeps what is typed when the session ends in the middle of a form", async () => {
-    const { page, person, context } = visit;
-    await visit.open("keys?new");
-    await page.getByLabel("Name").fill("Typed before");
+  it("is told what happened while its socket was lost", async () => {
+    const { page, person } = visit;
+    const sockets: WebSocketRoute[] = [];
+    let isCut = false;
+    await page.routeWebSocket(/\/graphql$/, (socket) => {
+      sockets.push(socket);
+      if (isCut) void socket.close();
+      else socket.connectToServer();
+    });
+    await visit.open();
+    await page.getByLabel("Balance: 11.00 credits").first().waitFor();
+    isCut = true;
+    await Promise.all(sockets.map((socket) => socket.close()));
+    await page.getByText("The gateway cannot be reached: what you see may be old").waitFor();
+    await giveCredits(app, person.accountId, 5);
+    isCut = false;
+
+    await page.getByLabel("Balance: 16.00 credits").first().waitFor();
+    await expect.poll(() => page.getByText("The gateway cannot be reached").count()).toBe(0);
+  });
+
+  it("asks again by itself for what a gateway that was down did not answer", async () => {
+    const { page } = visit;
+    await visit.open("account");
+    let isDown = true;
+    await page.route("**/graphql", (route) => (isDown ? route.abort("connectionrefused") : route.continue()));
+    await page.getByRole("tab", { name: "Sessions" }).click();
+    await page.getByText("It is tried again as soon as there is a connection").waitFor();
+    await screenshot(page, "down");
+    isDown = false;
+
+    await page.getByText("this browser").waitFor();
+    await expect.poll(() => page.getByText("The gateway cannot be reached").count()).toBe(0);
+  });
+
+  it("loads a page anew, once, whose code an update of the gateway has replaced", async () => {
+    const { page } = visit;
+    await visit.open();
+    let isReplaced = true;
+    await page.route("**/dashboard/assets/*", (route) => (isReplaced ? route.fulfill({ status: 404 }) : route.continue()));
+    const documents: string[] = [];
+    await page.route("**/dashboard/webhooks", async (route) => {
+      documents.push(route.request().resourceType());
+      if (route.request().resourceType() === "document") return route.continue();
+      isReplaced = false;
+      return route.fulfill({ contentType: "text/html", body: '<script type="module" src="/dashboard/assets/main-newer.js"></script>' });
+    });
+    await page.getByRole("link", { name: "Webhooks" }).click();
+
+    await page.getByRole("heading", { level: 1, name: "Webhooks" }).waitFor();
+    expect(documents).toEqual(["fetch", "document"]);
+  });
+
+  it("says that a page's code cannot come while offline, and brings it afterwards", async () => {
+    const { page, context } = visit;
+    await visit.open();
+    await page.getByLabel("Balance: 11.00 credits").first().waitFor();
+    await context.setOffline(true);
+    await page.getByRole("link", { name: "Keys" }).click();
+    await page.getByRole("heading", { level: 1, name: "This page could not be loaded" }).waitFor();
+    await page.getByText("The page is loaded as soon as there is a connection").waitFor();
+    await page.getByRole("button", { name: "Try again" }).click();
+    await screenshot(page, "code-missing");
+    expect(new URL(page.url()).pathname).toBe("/dashboard/keys");
+    await context.setOffline(false);
+
+    await page.getByRole("heading", { level: 1, name: "Keys" }).waitFor();
+  });
+
+  it("keeps what is typed when the session ends in the middle of a form, whichever", async () => {
+    const { person, context } = visit;
+    const forms = [
+      { path: "keys?new", label: "Name", typed: "Typed before", button: "Make the key", shown: "Copy it now" },
+      { path: "account", label: "Name", typed: "Typed before", button: "Save the profile", shown: "Your profile is saved" },
+      { path: "apps?new", label: "Name", typed: "Typed before", button: "Register the app", shown: "Build a link with it" },
+    ];
+    const tabs = await Promise.all(forms.map(async (form) => ({ ...form, page: await context.newPage() })));
+    for (const { page, path, label, typed } of tabs) {
+      await page.goto(`${app.baseUrl}/dashboard/${path}`);
+      await page.getByRole("textbox", { name: label }).first().fill(typed);
+      await page.getByLabel("Balance: 11.00 credits").first().waitFor();
+    }
     const again = await signIn(app, person);
     await askGraph(app, signedIn(again), "mutation { revokeOtherSessions(input: {}) { __typename } }");
-    // The gateway tells the page, which need not ask for anything.
-    await page.getByText("Your session has ended").waitFor();
-    await screenshot(page, "session-ended");
+    // The gateway tells each page, which need not ask for anything.
+    for (const { page } of tabs) await page.getByText("Your session has ended").waitFor();
+    await screenshot(tabs[0]?.page as Page, "session-ended");
     const [name = "", value = ""] = again.cookie.split(/=(.*)/s);
     await context.addCookies([{ name, value, url: app.baseUrl, httpOnly: true }]);
-    await page.evaluate("window.dispatchEvent(new Event('focus'))");
-    await page.getByText("Your session has ended").waitFor({ state: "hidden" });
 
-    expect(await page.getByLabel("Name").inputValue()).toBe("Typed before");
-    await page.getByRole("button", { name: "Make the key" }).click();
-    await page.getByText("Copy it now").waitFor();
+    for (const { page, label, typed, button, shown } of tabs) {
+      await page.evaluate("window.dispatchEvent(new Event('focus'))");
+      await page.getByText("Your session has ended").waitFor({ state: "hidden" });
+      expect(await page.getByRole("textbox", { name: label }).first().inputValue()).toBe(typed);
+      await page.getByRole("button", { name: button }).click();
+      await page.getByText(shown).first().waitFor();
+    }
+    // And they are told again of what happens.
+    await giveCredits(app, person.accountId, 5);
+    for (const { page } of tabs) await page.getByLabel("Balance: 16.00 credits").first().waitFor();
   });
 
   it("signs out, and leads to where one signs in", async () => {

@@ -13,7 +13,7 @@ import {
   subscriptionExchange,
   type TypedDocumentNode,
 } from "urql";
-import { connectionChanged } from "./connection.js";
+import { connectionChanged, untilWorthTrying } from "./connection.js";
 import { ShellDocument } from "./generated/graphql.js";
 import { noteSessionAlive, noteSessionEnded } from "./session.js";
 
@@ -36,7 +36,7 @@ const socket = createSocket({
   shouldRetry: () => true,
   retryWait: async (tries) => {
     const longest = Math.min(30_000, 500 * 2 ** tries);
-    await new Promise((resolve) => setTimeout(resolve, longest * (0.5 + Math.random() / 2)));
+    await untilWorthTrying(longest * (0.5 + Math.random() / 2));
   },
   keepAlive: 20_000,
   on: {
@@ -72,6 +72,18 @@ export function digestOf({ query }: Pick<Operation, "query">): string | null {
   return "documentId" in query && typeof query.documentId === "string" ? query.documentId : null;
 }
 
+/** What answers say of the session and the connection. */
+const watchExchange = mapExchange({
+  onResult: ({ error, operation: { kind } }) => {
+    if (kind === "teardown") return;
+    if (error && isSessionOver(error)) noteSessionEnded();
+    else if (!error?.networkError) {
+      noteSessionAlive();
+      connectionChanged("answered");
+    } else if (kind !== "subscription") connectionChanged("unreachable");
+  },
+});
+
 export const graph = createClient({
   url: PATH,
   preferGetMethod: false,
@@ -79,17 +91,7 @@ export const graph = createClient({
   fetchOptions: { headers: { "graphql-preflight": "1" } },
   exchanges: [
     cacheExchange,
-    mapExchange({
-      onResult: ({ error, operation }) => {
-        if (operation.kind === "teardown") return;
-        if (error && isSessionOver(error)) noteSessionEnded();
-        else if (!error?.networkError) {
-          noteSessionAlive();
-          connectionChanged("answered");
-        }
-        if (error?.networkError && operation.kind !== "subscription") connectionChanged("unreachable");
-      },
-    }),
+    watchExchange,
     digestExchange,
     fetchExchange,
     subscriptionExchange({
@@ -110,7 +112,7 @@ export const graph = createClient({
 });
 
 /** What is asked once and is much, such as an export: nothing of it is kept. */
-export const uncached = createClient({ url: PATH, preferGetMethod: false, exchanges: [digestExchange, fetchExchange] });
+export const uncached = createClient({ url: PATH, preferGetMethod: false, exchanges: [watchExchange, digestExchange, fetchExchange] });
 
 /** Starts a query before the page that shows it has come: the page finds its answer on the way. */
 export function prefetch<Data, Variables extends AnyVariables>(document: TypedDocumentNode<Data, Variables>, variables: Variables): null {

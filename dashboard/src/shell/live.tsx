@@ -4,7 +4,7 @@
  */
 import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from "react";
 import { useQuery, useSubscription } from "urql";
-import { onReturn } from "../client/connection.js";
+import { onReturn, useConnection } from "../client/connection.js";
 import {
   type ApiKeyChangeKind,
   type FeedRecordFragment,
@@ -37,6 +37,10 @@ const FEED_MAX = 200;
 const FEED_MS = 250;
 /** Sums are asked for anew at most this often. */
 const SUMS_MS = 5_000;
+
+/** While the gateway is away it is asked whether it is back: soon at first, and seldom later. */
+const LOOK_MS = 1_500;
+const LOOK_MS_MAX = 15_000;
 
 const ENDS: ReadonlyMap<ApiKeyChangeKind, string> = new Map([
   ["REVOKED", "was revoked"],
@@ -71,6 +75,22 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
       }),
     [askAgain],
   );
+  const isAway = useConnection() === "away";
+  useEffect(() => {
+    if (!isAway) return;
+    let timer: ReturnType<typeof setTimeout>;
+    const lookIn = (waitMs: number) => {
+      timer = setTimeout(
+        () => {
+          askAgain({ requestPolicy: "network-only" });
+          lookIn(Math.min(waitMs * 1.5, LOOK_MS_MAX));
+        },
+        waitMs * (0.5 + Math.random()),
+      );
+    };
+    lookIn(LOOK_MS);
+    return () => clearTimeout(timer);
+  }, [isAway, askAgain]);
 
   useSubscription({ query: ShellBalanceChangedDocument }, (_, told) => {
     setBalance(told.balanceChanged.account.balance);

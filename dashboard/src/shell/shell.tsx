@@ -30,6 +30,7 @@ import { addressOf, DASHBOARD, PAGES } from "./pages.js";
 const Palette = later(() => import("./palette.js"));
 const PersonMenu = later(() => import("./person-menu.js"));
 const SignIn = later(() => import("./sign-in-again.js"));
+const SIGN_IN_AFTER_MS = 5_000;
 
 export function Shell() {
   return (
@@ -180,10 +181,12 @@ function Person() {
 
 /** While the gateway is not reached: what is shown may be old, and nobody need do anything. */
 function Away() {
-  const connection = useConnection();
+  const isAway = useConnection() === "away";
+  // Of a session that is over there is a dialog, and no socket either.
+  const isSessionEnded = useIsSessionEnded();
   return (
     <div role="status">
-      {connection === "away" && (
+      {isAway && !isSessionEnded && (
         <Text size="sm" className="card" mb="md" bg="var(--note)" py="xs">
           The gateway cannot be reached: what you see may be old. It is tried again by itself, and nothing that you have typed is lost.
         </Text>
@@ -193,6 +196,11 @@ function Away() {
 }
 
 function SignInAgain() {
+  // It is wanted when much else is amiss, such as after an update of the gateway, and has to be here by then.
+  useEffect(() => {
+    const timer = setTimeout(() => void import("./sign-in-again.js").catch(() => {}), SIGN_IN_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, []);
   return useIsSessionEnded() ? (
     <Suspense>
       <SignIn />

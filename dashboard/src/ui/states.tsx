@@ -1,7 +1,8 @@
 /** What is shown instead of what has not come, did not come, or is not there: each says what to do. */
 import { Alert, Button, Center, Group, Skeleton, Stack, Text } from "@mantine/core";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import type { CombinedError } from "urql";
+import { onReturn } from "../client/connection.js";
 
 export function Loading({ rows = 3, height = 20 }: { readonly rows?: number; readonly height?: number }) {
   return (
@@ -31,12 +32,16 @@ export function Empty({ title, children, action }: { readonly title: string; rea
 
 /** What went wrong, in the gateway's own words, and what can be done. */
 export function Failure({ error, retry }: { readonly error: CombinedError; readonly retry?: () => void }) {
+  const isAway = error.networkError !== undefined;
+  const tryAgain = useRef(retry);
+  tryAgain.current = retry;
+  useEffect(() => (isAway ? onReturn(() => tryAgain.current?.()) : undefined), [isAway]);
   const [first] = error.graphQLErrors;
-  const message = error.networkError
-    ? "The gateway cannot be reached. It is tried again as soon as there is a connection."
+  const message = isAway
+    ? `The gateway cannot be reached. ${retry ? "It is tried again as soon as there is a connection." : "Try again when there is a connection."}`
     : first?.message;
   return (
-    <Alert color="red" variant="light" role="alert" title={error.networkError ? "No connection" : "This did not work"}>
+    <Alert color="red" variant="light" role="alert" title={isAway ? "No connection" : "This did not work"}>
       <Group justify="space-between" align="flex-start">
         <Text size="sm" className="any-wrap">
           {message ?? error.message}
