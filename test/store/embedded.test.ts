@@ -6,6 +6,7 @@ import { rm } from "node:fs/promises";
 import type net from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -160,13 +161,15 @@ describe("files", () => {
     const acknowledged = new Set<string>();
 
     for (const commits of [50, 400, 1_000]) {
-      const writer = spawn(process.execPath, [program, dataDir], { stdio: ["ignore", "pipe", "inherit"] });
+      const writer = spawn(process.execPath, [program, dataDir], { stdio: ["ignore", "pipe", "pipe"] });
+      const [ended, complaints] = [once(writer, "exit"), text(writer.stderr)];
       let count = 0;
       for await (const name of createInterface(writer.stdout)) {
         acknowledged.add(name);
         count += 1;
         if (count === commits) writer.kill("SIGKILL");
       }
+      expect(await ended, await complaints).toEqual([null, "SIGKILL"]);
       expect(count).toBeGreaterThanOrEqual(commits);
     }
 
