@@ -70,6 +70,8 @@ const DARKS: MantineColorsTuple = [
   "#0d131a",
 ];
 
+const TITLE = { title: { fontWeight: 650 } };
+
 export const theme = createTheme({
   fontFamily: "var(--font)",
   fontFamilyMonospace: "var(--mono)",
@@ -82,8 +84,8 @@ export const theme = createTheme({
   cursorType: "pointer",
   components: {
     Badge: { defaultProps: { tt: "none" } },
-    Modal: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
-    Drawer: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
+    Modal: { defaultProps: { closeButtonProps: { "aria-label": "Close" } }, styles: TITLE },
+    Drawer: { defaultProps: { closeButtonProps: { "aria-label": "Close" } }, styles: TITLE },
     Alert: { defaultProps: { closeButtonLabel: "Close" } },
     MultiSelect: { defaultProps: { clearButtonProps: { "aria-label": "Clear" } } },
     Select: { defaultProps: { clearButtonProps: { "aria-label": "Clear" } } },

@@ -120,7 +120,7 @@ describe.skipIf(NO_BROWSER)("the page of own models and agents", () => {
     expect(await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }))).not.toContain("secret-of-mine");
     await screenshot(page, "my-models-pending");
 
-    await page.getByRole("link", { name: "My models and agents" }).first().click();
+    await page.getByRole("link", { name: "My models" }).first().click();
     await page.getByRole("link", { name: "The mill" }).waitFor();
     await screenshot(page, "my-models-list");
     await page.getByRole("link", { name: "Mill stones" }).click();

@@ -37,7 +37,8 @@ export async function visitDashboard(
   const context = await openContext(browser, look);
   const [name = "", value = ""] = person.cookie.split(/=(.*)/s);
   await context.addCookies([{ name, value, url: app.baseUrl, httpOnly: true }]);
-  context.setDefaultTimeout(15_000);
+  // It ends what hangs; what is merely slow on a busy machine must not fail.
+  context.setDefaultTimeout(60_000);
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on("console", (message) => {

@@ -35,7 +35,8 @@ interface Live {
 
 const FEED_MAX = 200;
 const FEED_MS = 250;
-/** Sums are asked for anew at most this often. */
+/** Sums are asked for anew as soon after a charge, and at most this often. */
+const SUMS_AFTER_MS = 500;
 const SUMS_MS = 5_000;
 
 /** While the gateway is away it is asked whether it is back: soon at first, and seldom later. */
@@ -63,6 +64,7 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
   const waiting = useRef<FeedRecordFragment[]>([]);
   const isScheduled = useRef(false);
   const areSumsScheduled = useRef(false);
+  const summedAt = useRef(0);
 
   // What was asked for is newer than what was told before.
   useEffect(() => setBalance(data?.me?.balance ?? null), [data]);
@@ -108,10 +110,14 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
     }
     if (!areSumsScheduled.current) {
       areSumsScheduled.current = true;
-      setTimeout(() => {
-        areSumsScheduled.current = false;
-        setChargedAt(Date.now());
-      }, SUMS_MS);
+      setTimeout(
+        () => {
+          areSumsScheduled.current = false;
+          summedAt.current = Date.now();
+          setChargedAt(summedAt.current);
+        },
+        Math.max(SUMS_AFTER_MS, summedAt.current + SUMS_MS - Date.now()),
+      );
     }
     return told;
   });

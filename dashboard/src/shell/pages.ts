@@ -36,7 +36,7 @@ export const PAGES: readonly PageEntry[] = [
   { path: "usage", label: "Usage", icon: ArrowTrendingUpIcon, words: "requests costs receipts csv export" },
   { path: "models", label: "Models", icon: CubeIcon, words: "catalog prices health calculator" },
   { path: "files", label: "Files", icon: FolderIcon, words: "media upload gallery" },
-  { path: "my-models", label: "My models and agents", icon: CubeTransparentIcon, words: "community publish prompt code agent earnings" },
+  { path: "my-models", label: "My models", icon: CubeTransparentIcon, words: "community publish prompt code agent earnings" },
   { path: "apps", label: "Apps", icon: PuzzlePieceIcon, words: "connected oauth device redirect integrations" },
   { path: "webhooks", label: "Webhooks", icon: BellAlertIcon, words: "endpoints deliveries secret" },
   { path: "account", label: "Account", icon: UserCircleIcon, words: "profile password sessions export delete" },

@@ -32,7 +32,9 @@ export function useNow(): number {
 }
 
 export function describeMoment(iso: string, at: number): string {
-  const seconds = (Date.parse(iso) - at) / 1_000;
+  const moment = Date.parse(iso);
+  // What has just happened is after the clock's last turn.
+  const seconds = (moment - (moment > at ? Date.now() : at)) / 1_000;
   if (Math.abs(seconds) > DAYS_RELATIVE_MAX * 86_400) return DATE.format(new Date(iso));
   for (const [unit, size] of STEPS) if (Math.abs(seconds) >= size) return RELATIVE.format(Math.trunc(seconds / size), unit);
   return seconds > 5 ? RELATIVE.format(Math.trunc(seconds), "second") : "just now";

@@ -151,7 +151,12 @@ function Kind({ apiKey: { type, origin, parentId, isValid, app } }: { readonly a
 
 /** What is left of a budget, as a bar of what it was. */
 function Budget({ apiKey: { creditBudget, spent, name } }: { readonly apiKey: KeyRowFragment }) {
-  if (creditBudget === null) return <Text c="dimmed">no limit but the balance</Text>;
+  if (creditBudget === null)
+    return (
+      <Text c="dimmed" size="sm">
+        no limit but the balance
+      </Text>
+    );
   const whole = toNanocredits(sumOfCredits([creditBudget, spent]));
   const percent = whole <= 0n ? 0 : Number((toNanocredits(creditBudget) * 100n) / whole);
   return (
@@ -244,7 +249,8 @@ function KeyDetails({ apiKey, above }: { readonly apiKey: Shown; readonly above:
                   "It has never been used."
                 ) : (
                   <>
-                    It was last used <When value={lastUsedAt} />, and {sum?.requests ?? 0} times in the last {DAYS_SHOWN} days.
+                    It was last used <When value={lastUsedAt} />, and {sum?.requests === 1 ? "once" : `${sum?.requests ?? 0} times`} in the
+                    last {DAYS_SHOWN} days.
                   </>
                 )}
               </Text>

@@ -27,7 +27,7 @@ import { Probe } from "./probe.js";
 import { OUTDATED } from "./wizard.js";
 import { KIND_WORDS, MODALITIES, PRICE_WORDS, SERVERS } from "./words.js";
 
-const ABOVE = [{ label: "My models and agents", to: addressOf("my-models") }];
+const ABOVE = [{ label: "My models", to: addressOf("my-models") }];
 
 export function OneModel({ id }: { readonly id: string }) {
   const [state, askAgain] = useQuery({ query: MyModelsOneDocument, variables: { id } });
@@ -312,7 +312,7 @@ function Delete({ model: { id, title, modelId, visibility, usage } }: { readonly
       </Text>
       {visibility === "PUBLIC" && usage !== null && usage.requests > 0 && (
         <Text mt="sm" c="dimmed" size="sm">
-          Others have called it {usage.requests.toLocaleString("en")} times in the last 30 days.
+          Others have called it {usage.requests === 1 ? "once" : `${usage.requests.toLocaleString("en")} times`} in the last 30 days.
         </Text>
       )}
     </Confirm>

@@ -60,7 +60,7 @@ export function NewModel() {
   return (
     <Page
       title="Make a model or an agent"
-      above={[{ label: "My models and agents", to: addressOf("my-models") }]}
+      above={[{ label: "My models", to: addressOf("my-models") }]}
       description="What is typed stays in this tab until it is made."
     >
       {data?.me && !isPublisher && <HowToPublish handle={data.me.handle} />}
