@@ -8,7 +8,7 @@ import { createUsage } from "../rest/seed.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
 import { type DashboardVisit, visitDashboard } from "../support/dashboard.js";
-import { nobody, type Person, signUp } from "../support/sign-in.js";
+import { nobody, type Person, signedIn, signUp } from "../support/sign-in.js";
 
 const ROWS = Number(process.env.USAGE_ROWS ?? 3_000);
 const FIRST_LOAD_BYTES_MAX = 200_000;
@@ -39,6 +39,7 @@ describe.skipIf(NO_BROWSER)("the usage page", () => {
     [special = ""] = await createUsage(app, other.apiKey.id, 1, new Date(newest.getTime() - 500), {
       ...{ modality: "image", model: "acme/pictures", modelUsed: "acme/spare", status: "cancelled", costNanocredits: 40_000_000n },
       ...{ outputImageTokens: 1_056, responseTimeMs: 4_321, timeToFirstTokenMs: 1_234, parentRequestId: randomUUID() },
+      ...{ heldNanocredits: 50_000_000n, upstreamUs: 4_320_588n, gatewayUs: 412n },
     });
   });
   afterAll(async () => {
@@ -93,15 +94,17 @@ describe.skipIf(NO_BROWSER)("the usage page", () => {
     await page.goBack();
     await expect.poll(() => rowsOf(visit).count()).toBeGreaterThan(1);
 
-    await page.getByRole("region", { name: "Requests" }).evaluate((region) => {
-      region.scrollTop = 2_000;
+    const region = page.getByRole("region", { name: "Requests" });
+    await region.evaluate((element) => {
+      element.scrollTop = 2_000;
     });
-    const shown = rowsOf(visit).filter({ visible: true }).nth(15);
-    const index = await shown.getAttribute("data-index");
+    // Until the table has followed, other rows stand where one would look for it.
+    const shown = page.locator('tr[data-index="50"]');
     await shown.getByRole("link").click();
     await page.getByRole("heading", { name: /^Request to/ }).waitFor();
     await page.goBack();
-    await page.locator(`tr[data-index="${index}"]`).waitFor();
+    await shown.waitFor();
+    await expect.poll(() => region.evaluate((element) => element.scrollTop)).toBe(2_000);
 
     await visit.open(`usage?key=${encodeURIComponent(keyId)}&status=CANCELLED`);
     await page.getByText("Nothing answers to these filters").waitFor();
@@ -144,6 +147,12 @@ describe.skipIf(NO_BROWSER)("the usage page", () => {
     const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download CSV" }).click()]);
     const text = await readFile(await download.path(), "utf8");
     const [head = "", first = "", ...others] = text.trimEnd().split("\r\n");
+    const rest = await fetch(`${app.baseUrl}/account/usage?format=csv&limit=${ROWS + 10}&api_key_ids=${keyId}`, {
+      headers: signedIn(person),
+    });
+    // The same rows to the letter, money included, with the model that answered beside them.
+    const lines = (await rest.text()).trimEnd().split("\r\n");
+    expect([head, first, ...others].map((line) => line.slice(0, line.lastIndexOf(",")))).toEqual(lines);
     expect(head).toMatch(/^id,timestamp,type,model,api_key_id,api_key,/);
     expect(first).toContain(`"'=1+1,""<b>مفتاح</b>"`);
     expect(others.length + 1).toBeGreaterThanOrEqual(ROWS);
@@ -158,6 +167,9 @@ describe.skipIf(NO_BROWSER)("the usage page", () => {
     await rowsOf(visit).getByRole("link").click();
     await page.getByRole("heading", { level: 1, name: "Request to acme/pictures" }).waitFor();
     await page.getByText("0.04 credits").waitFor();
+    await page.getByText("0.05 credits were set aside").waitFor();
+    await page.getByRole("row", { name: "Upstream 4,321 ms" }).waitFor();
+    await page.getByRole("row", { name: "The gateway itself 0.41 ms" }).waitFor();
     await page.getByText("1,056").waitFor();
     await page.getByText("A fallback").waitFor();
     await page.getByText(special).waitFor();
