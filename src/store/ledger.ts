@@ -33,6 +33,17 @@ export interface LedgerRecord {
   readonly status: "ok" | "cancelled";
   readonly usageSource: "provider" | "estimated" | "partial";
   readonly parentRequestId: string | null;
+  /** Absent while it is under way, and of what a dead process has left. */
+  readonly course?: RecordedCourse;
+}
+
+/** How a generation went, as its receipt tells it. */
+export interface RecordedCourse {
+  /** What was set aside in all, as a decimal number: a record is kept as JSON. */
+  readonly heldNanocredits: string;
+  /** Whole microseconds. */
+  readonly upstreamUs: number;
+  readonly gatewayUs: number;
 }
 
 interface OperationBase {

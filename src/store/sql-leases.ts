@@ -35,6 +35,7 @@ export interface SqlLeases extends LeaseLedger {
 const SPEND_TYPES = [
   ...["uuid[]", "uuid[]", "bigint[]", "bigint[]", "bigint[]", '"Bucket"[]', "timestamptz[]", "text[]", '"ApiKeyType"[]', '"Modality"[]'],
   ...["text[]", "text[]", "integer[]", "integer[]", "integer[]", '"UsageStatus"[]', '"UsageSource"[]', "uuid[]"],
+  ...["bigint[]", "bigint[]", "bigint[]"],
 ];
 const MOVE_TYPES = ["uuid", "integer", "uuid[]", "uuid[]", "boolean[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]", "text[]"];
 const SPEND = call("credit_spend", SPEND_TYPES);
@@ -117,6 +118,9 @@ function toSpendParameters(settlements: readonly LeasedSettlement[]): unknown[] 
     ofRecord(({ status }) => status),
     ofRecord(({ usageSource }) => usageSource),
     ofRecord(({ parentRequestId }) => parentRequestId),
+    ofRecord(({ course }) => course?.heldNanocredits ?? null),
+    ofRecord(({ course }) => course?.upstreamUs ?? null),
+    ofRecord(({ course }) => course?.gatewayUs ?? null),
   ];
 }
 

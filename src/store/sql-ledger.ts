@@ -31,7 +31,7 @@ interface OutcomeRow {
 const PARAMETER_TYPES = [
   ...["uuid", "integer", "text[]", "uuid[]", "uuid[]", "uuid[]", "bigint[]", "boolean[]", "bigint[]", "text[]"],
   ...["timestamptz[]", "text[]", '"ApiKeyType"[]', '"Modality"[]', "text[]", "text[]", "integer[]", "integer[]", "integer[]"],
-  ...['"UsageStatus"[]', '"UsageSource"[]', "uuid[]", "bigint"],
+  ...['"UsageStatus"[]', '"UsageSource"[]', "uuid[]", "bigint", "bigint[]", "bigint[]", "bigint[]"],
 ];
 const FLUSH_TEXT = `SELECT * FROM credit_flush(${PARAMETER_TYPES.map((type, index) => `$${index + 1}::${type}`).join(", ")})`;
 
@@ -148,6 +148,9 @@ function toParameters(operations: readonly LedgerOperation[], options: LedgerOpt
     settled((record) => record.usageSource),
     settled((record) => record.parentRequestId),
     options.freeSpendCap?.toString() ?? null,
+    settled(({ course }) => course?.heldNanocredits ?? null),
+    settled(({ course }) => course?.upstreamUs ?? null),
+    settled(({ course }) => course?.gatewayUs ?? null),
   ];
 }
 

@@ -3,6 +3,7 @@ import { toGlobalId } from "../../src/graphql/global-ids.js";
 import { createPayer } from "../e2e/money.js";
 import {
   CreateApiKeyDocument,
+  UsageCourseDocument,
   UsageListDocument,
   type UsageListQueryVariables,
   UsageOfCurrentKeyDocument,
@@ -188,6 +189,27 @@ describe("the summary of usage", () => {
     await expect
       .poll(async () => (await groups({ filter: { apiKeyIds: [failing.id] } }))[0], { interval: 50 })
       .toMatchObject({ requests: 1, failedRequests: 1, errorRate: 0.5 });
+  });
+
+  it("tells of each what was set aside, and where its time went", async () => {
+    const payer = await createPayer(app, { permissions: ["usage"], pack: 1_000_000_000n });
+    const courseOf = async (id: string) => {
+      const { node } = ok(await execute({ ...app, key: payer.key }, UsageCourseDocument, { id: toGlobalId("UsageRecord", id) }));
+      return node?.__typename === "UsageRecord" ? node : null;
+    };
+    app.upstream.replyNext(json(chatCompletion()));
+    const answer = await createClient(app.baseUrl, payer.key).post("/v1/chat/completions", {
+      messages: [{ role: "user", content: "Hello" }],
+    });
+    const [, whole = "0"] = /upstream;dur=([\d.]+)/.exec(answer.headers.get("server-timing") ?? "") ?? [];
+
+    const course = await courseOf(answer.headers.get("x-generation-id") ?? "");
+
+    expect(Number(course?.held)).toBeGreaterThanOrEqual(Number(course?.cost));
+    expect(course?.upstreamMs).toBeCloseTo(Number(whole), 1);
+    expect(course?.gatewayMs).toBeGreaterThan(0);
+    const [older = ""] = await createUsage(app, payer.apiKeyId, 1, AT);
+    expect(await courseOf(older)).toMatchObject({ held: null, upstreamMs: null, gatewayMs: null });
   });
 
   it("refuses what it cannot answer, and says where", async () => {

@@ -92,7 +92,8 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         outputVideoMilliseconds: 10,
         outputAudioMilliseconds: 2_147_483_647,
       };
-      const record = usageRecord({ usage, modelUsed: "acme/chat-b", timeToFirstTokenMs: 3, status: "cancelled", parentRequestId });
+      const course = { heldNanocredits: "7000000000000", upstreamUs: 3_600_000_000, gatewayUs: 412 };
+      const record = usageRecord({ usage, modelUsed: "acme/chat-b", timeToFirstTokenMs: 3, status: "cancelled", parentRequestId, course });
       const settlement = settle(payer, 5n, { record });
 
       await one(settlement);
@@ -117,6 +118,9 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         status: "cancelled",
         usageSource: "provider",
         parentRequestId,
+        heldNanocredits: 7_000_000_000_000n,
+        upstreamUs: 3_600_000_000n,
+        gatewayUs: 412n,
         writtenIn: expect.any(BigInt),
       });
     });
@@ -126,12 +130,17 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
       const accountId = await createAccount(pool, ledger, { tier: 3n, pack: 100n });
       const payer = { accountId, apiKeyId: await createKey(pool, accountId, 50n, randomUUID(), app) };
       const noted = usageRecord({ status: "cancelled", usageSource: "partial", model: "acme/noted" });
-      const real = usageRecord({ usage: { ...NO_USAGE, outputTextTokens: 9 } });
+      const real = usageRecord({
+        usage: { ...NO_USAGE, outputTextTokens: 9 },
+        course: { heldNanocredits: "10", upstreamUs: 5, gatewayUs: 1 },
+      });
       const [more, less] = [hold(payer, 10n), hold(payer, 10n)];
       await ledger.flush([more, less]);
 
       expect(await ledger.flush([recover(more, 5n, noted), recover(less, 8n, noted)])).toMatchObject([{ charged: 5n }, { charged: 8n }]);
       expect(await one(recover(more, 9n, noted))).toMatchObject({ outcome: "duplicate", charged: 5n });
+      const rowOf = (id: string) => test.database.prisma.usageRecord.findUniqueOrThrow({ where: { id } });
+      expect(await rowOf(more.id)).toMatchObject({ heldNanocredits: null, upstreamUs: null, gatewayUs: null });
       const settlements = [settle(more, 20n, { record: real }), settle(less, 1n, { record: real })];
       expect(await ledger.flush([hold(payer, 1n), ...settlements])).toMatchObject([
         { outcome: "ok" },
@@ -149,8 +158,9 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         ["pack", 7n],
         ["revenue", -7n],
       ]);
-      expect(await test.database.prisma.usageRecord.findUniqueOrThrow({ where: { id: more.id } })).toMatchObject({
+      expect(await rowOf(more.id)).toMatchObject({
         ...{ model: "acme/chat", outputTextTokens: 9, costNanocredits: 20n, status: "ok", usageSource: "provider", isRecovered: false },
+        ...{ heldNanocredits: 10n, upstreamUs: 5n, gatewayUs: 1n },
       });
       const daily = await test.database.prisma.appUsageDaily.findMany({ where: { appKeyId: app } });
       expect(daily.map(({ model, requests, costNanocredits }) => [model, requests, costNanocredits])).toEqual([["acme/chat", 2, 21n]]);

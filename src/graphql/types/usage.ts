@@ -17,6 +17,7 @@ import { ApiKey, ApiKeyType } from "./api-keys.js";
 import { Modality, Model } from "./models.js";
 
 const MILLISECONDS_PER_SECOND = 1000;
+const MICROSECONDS_PER_MILLISECOND = 1000;
 
 export const MeterSourceEnum = builder.enumType("MeterSource", {
   description: "A bucket of credits. A charge draws TIER, then CRYPTO, then PACK.",
@@ -151,6 +152,25 @@ export const UsageRecord = builder.prismaObject("UsageRecord", {
       nullable: true,
       description: "Milliseconds from the request to the first piece of a streamed answer.",
     }),
+    held: t.field({
+      type: "Credits",
+      nullable: true,
+      description: "What was set aside for it in all before it was charged. Null: not known.",
+      select: { heldNanocredits: true },
+      resolve: ({ heldNanocredits }) => (heldNanocredits === null ? null : formatNanocredits(heldNanocredits)),
+    }),
+    upstreamMs: t.float({
+      nullable: true,
+      description: "Milliseconds in which the upstream was at work. Null: not known.",
+      select: { upstreamUs: true },
+      resolve: ({ upstreamUs }) => toMilliseconds(upstreamUs),
+    }),
+    gatewayMs: t.float({
+      nullable: true,
+      description: "Milliseconds that the gateway itself took until it charged. Null: not known.",
+      select: { gatewayUs: true },
+      resolve: ({ gatewayUs }) => toMilliseconds(gatewayUs),
+    }),
     status: t.field({ type: UsageStatusEnum, description: "How it ended.", select: { status: true }, resolve: ({ status }) => status }),
     usageSource: t.field({
       type: UsageSourceEnum,
@@ -164,6 +184,10 @@ export const UsageRecord = builder.prismaObject("UsageRecord", {
     }),
   }),
 });
+
+function toMilliseconds(microseconds: bigint | null): number | null {
+  return microseconds === null ? null : Number(microseconds) / MICROSECONDS_PER_MILLISECOND;
+}
 
 const UsageDay = builder.objectRef<UsageDailyRow>("UsageDay").implement({
   description: "One day's use of one model paid from one bucket. Days are UTC.",

@@ -11,7 +11,7 @@
 import { type AppError, upstreamFailed } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
 import { NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
-import type { LedgerRecord } from "../../store/ledger.js";
+import type { LedgerRecord, RecordedCourse } from "../../store/ledger.js";
 import type { Model } from "../catalog/model.js";
 import { type BillableQuantities, costOf, cutToCost, type RateCard } from "../catalog/pricing.js";
 import type { ChargeRequest } from "../credits/charge-request.js";
@@ -229,7 +229,10 @@ export class GenerationRun {
     const isCapped = outcome.isCappedToHold || model.isCommunity;
     const { quantities, source } = isCapped ? capToHold(outcome, rates, heldNanocredits) : outcome;
     this.charged = quantities;
-    const record = this.recordOf({ modelUsed: model.id, usage: quantities, usageSource: source, status, firstByteMs });
+    const record = {
+      ...this.recordOf({ modelUsed: model.id, usage: quantities, usageSource: source, status, firstByteMs }),
+      course: toCourse(heldNanocredits, this.upstreamMs, performance.now() - plan.startedAt),
+    };
     const settlement = await charge.settle(costOf(quantities, rates), record);
     this.receipt = {
       generationId: plan.generationId,
@@ -361,6 +364,14 @@ function toLedgerRecord({ caller, model, startedAt }: GenerationTask, progress: 
     status,
     usageSource,
     parentRequestId: caller.run?.parentRequestId ?? null,
+  };
+}
+
+function toCourse(heldNanocredits: bigint, upstreamMs: number, wholeMs: number): RecordedCourse {
+  return {
+    heldNanocredits: heldNanocredits.toString(),
+    upstreamUs: Math.round(upstreamMs * 1000),
+    gatewayUs: Math.round(Math.max(0, wholeMs - upstreamMs) * 1000),
   };
 }
 

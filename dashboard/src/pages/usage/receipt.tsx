@@ -76,7 +76,7 @@ const BUCKETS = new Map([
 ]);
 
 function Details({ record }: { readonly record: Shown }) {
-  const { modelId, modelUsedId, status, responseTimeMs, timeToFirstTokenMs, usage } = record;
+  const { modelId, modelUsedId, status, responseTimeMs, timeToFirstTokenMs, upstreamMs, gatewayMs, usage } = record;
   const consumed = KINDS.filter(([field]) => usage[field] > 0);
   const isFallback = modelUsedId !== modelId;
   return (
@@ -103,6 +103,11 @@ function Details({ record }: { readonly record: Shown }) {
             <Text size="sm" c="dimmed">
               Drawn from {BUCKETS.get(record.meterSource)}, at least the most of it; {SOURCES.get(record.usageSource)}.
             </Text>
+            {record.held !== null && (
+              <Text size="sm" c="dimmed">
+                <Credits value={record.held} unit /> were set aside before; what was not needed was given back.
+              </Text>
+            )}
             <Table withRowBorders={false} verticalSpacing={4}>
               <Table.Tbody>
                 {consumed.map(([field, label]) => (
@@ -121,21 +126,24 @@ function Details({ record }: { readonly record: Shown }) {
           </Stack>
         </Card>
         <Card title="Time">
-          <Times whole={responseTimeMs} first={timeToFirstTokenMs} />
+          <Times whole={responseTimeMs} upstream={upstreamMs} />
           <Facts>
-            <Fact label="Ended">
-              <When value={record.timestamp} /> <span className="soft">({new Date(record.timestamp).toLocaleString("en")})</span>
-            </Fact>
-            {timeToFirstTokenMs !== null && (
-              <Fact label="First piece">
-                <Mark color="var(--strong)" /> {timeToFirstTokenMs.toLocaleString("en")} ms
+            <Fact label="Whole answer">{responseTimeMs.toLocaleString("en")} ms</Fact>
+            {upstreamMs !== null && (
+              <Fact label="Upstream">
+                <Mark color="var(--good)" /> {milliseconds(upstreamMs)}
               </Fact>
             )}
-            <Fact label="Whole answer">
-              {timeToFirstTokenMs !== null && <Mark color="var(--good)" />} {responseTimeMs.toLocaleString("en")} ms
-            </Fact>
+            {gatewayMs !== null && (
+              <Fact label="The gateway itself">
+                <Mark color="var(--strong)" /> {milliseconds(gatewayMs)}
+              </Fact>
+            )}
             <Fact label="First piece">
-              {timeToFirstTokenMs === null ? "not streamed" : `${timeToFirstTokenMs.toLocaleString("en")} ms`}
+              {timeToFirstTokenMs === null ? "not streamed" : `after ${timeToFirstTokenMs.toLocaleString("en")} ms`}
+            </Fact>
+            <Fact label="Ended">
+              <When value={record.timestamp} /> <span className="soft">({new Date(record.timestamp).toLocaleString("en")})</span>
             </Fact>
           </Facts>
         </Card>
@@ -213,17 +221,20 @@ function ModelLink({ id, restId }: { readonly id: string | undefined; readonly r
   );
 }
 
-/** How much of the time passed before the first piece came. */
-function Times({ whole, first }: { readonly whole: number; readonly first: number | null }) {
-  const share = first === null || whole === 0 ? 100 : Math.min(100, (first / whole) * 100);
+const milliseconds = (value: number) => `${value.toLocaleString("en", { maximumFractionDigits: value < 10 ? 2 : 0 })} ms`;
+
+/** How much of the time was the upstream's, where that is known. */
+function Times({ whole, upstream }: { readonly whole: number; readonly upstream: number | null }) {
+  if (upstream === null) return null;
+  const share = whole === 0 ? 100 : Math.min(100, (upstream / whole) * 100);
   return (
     <div
       role="img"
-      aria-label={first === null ? `${whole} ms in all` : `${first} ms to the first piece, ${whole} ms in all`}
+      aria-label={`${milliseconds(upstream)} of ${milliseconds(whole)} were the upstream's`}
       style={{ display: "flex", height: 10, borderRadius: 5, overflow: "hidden", marginBottom: 12, background: "var(--hover)" }}
     >
-      <span style={{ width: `${share}%`, background: "var(--strong)" }} />
-      <span style={{ flex: 1, background: "var(--good)" }} />
+      <span style={{ flex: 1, background: "var(--strong)" }} />
+      <span style={{ width: `${share}%`, background: "var(--good)" }} />
     </div>
   );
 }
