@@ -17,6 +17,7 @@ import { AgentRuns } from "./agents/agent-runs.js";
 import { AgentSync } from "./agents/agent-sync.js";
 import { Agents } from "./agents/agents.js";
 import { CodeAgents } from "./agents/code-agents.js";
+import { CodeRuns } from "./agents/code-runs.js";
 import { CodeScripts } from "./agents/code-scripts.js";
 import { PromptAgents } from "./agents/prompt-agents.js";
 import { PromptDefinitions } from "./agents/prompt-definitions.js";
@@ -193,7 +194,9 @@ export function createServices(
   const runLimits = new RunLimits(accounts);
   const sandboxRunner = new SandboxRunner(log, undefined, undefined, settings.worker?.workers);
   const scripts = new CodeScripts(database, events);
+  const codeRuns = new CodeRuns({ database, clock, log, ownerOf: (model) => communityModels.ownerOf(model) });
   const codeAgent = new CodeAgents({
+    codeRuns,
     scripts,
     sandboxRunner,
     runTokens,
@@ -292,6 +295,7 @@ export function createServices(
     blobTransfers: new BlobTransfers(blobs, infrastructure.blobUrls, mediaQuotas),
     catalog,
     chat,
+    codeRuns,
     communityModels: new CommunityModels({
       ...{ database, modelRepository, box, events, upToDate, clock },
       urls,

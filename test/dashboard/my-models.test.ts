@@ -1,10 +1,14 @@
 /** Own models and agents: made by the wizard, tested, changed, watched while others call them, deleted. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { toGlobalId } from "../../src/graphql/global-ids.js";
 import { createTestApp, type TestApp } from "../support/app.js";
-import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
-import { createMember } from "../support/community-models.js";
-import { type DashboardVisit, LOOKS, visitDashboard } from "../support/dashboard.js";
+import { launchBrowser, NO_BROWSER, overflowOf, screenshot } from "../support/browser.js";
+import { createMember, registerModel } from "../support/community-models.js";
+import { askGraph, type DashboardVisit, LOOKS, seriousFindings, visitDashboard } from "../support/dashboard.js";
+import { signedIn } from "../support/sign-in.js";
+
+const STRANGE_TITLE = "<img src=x> \u05e9\u05dc\u05d5\u05dd \u202elived\u202c <b>mill</b>";
 
 describe.skipIf(NO_BROWSER)("the page of own models and agents", () => {
   let browser: Browser;
@@ -128,6 +132,71 @@ describe.skipIf(NO_BROWSER)("the page of own models and agents", () => {
     await page.getByRole("button", { name: "Delete it" }).click();
     await page.getByRole("link", { name: "The mill" }).waitFor();
     await expect.poll(() => page.getByRole("link", { name: "Mill stones" }).count()).toBe(0);
+  });
+
+  it("tells who edits what was changed in another tab, and loses nothing of either", async () => {
+    const { page, open, person } = visit;
+    await open("my-models");
+    await page.getByRole("link", { name: "The mill" }).click();
+    await page.getByRole("button", { name: "Edit" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("textbox", { name: "Description" }).fill("Grinds slowly.");
+    const other = await visitDashboard(browser, app, { person });
+    await other.open(`my-models/${page.url().split("/").at(-1)?.replace("?edit=", "") ?? ""}?edit`);
+    await other.page.getByRole("textbox", { name: "Title" }).fill(STRANGE_TITLE);
+    await other.page.getByRole("textbox", { name: "Description" }).fill("Grinds quickly.");
+    await other.page.getByRole("button", { name: "Save" }).click();
+    await other.page.getByRole("dialog").waitFor({ state: "hidden" });
+    await other.context.close();
+
+    await dialog.getByText("This was changed elsewhere while you edit it").waitFor();
+    await dialog.getByText("which is now “Grinds quickly.”").waitFor();
+    expect(await dialog.getByRole("textbox", { name: "Title" }).inputValue()).toBe(STRANGE_TITLE);
+    expect(await dialog.getByRole("textbox", { name: "Description" }).inputValue()).toBe("Grinds slowly.");
+    await screenshot(page, "my-models-elsewhere");
+    await page.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "hidden" });
+    await page.getByText("Grinds slowly.").waitFor();
+    await page.getByRole("heading", { level: 1, name: STRANGE_TITLE }).waitFor();
+    expect(await page.locator("img, b").count()).toBe(0);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await expect.poll(() => overflowOf(page)).toBe(0);
+    await screenshot(page, "my-models-strange-390");
+    await page.setViewportSize({ width: 1280, height: 900 });
+  });
+
+  it("shows what a code agent said in its last runs", async () => {
+    const { page, open, person } = visit;
+    const { prisma } = app.database;
+    const owner = await prisma.account.findUniqueOrThrow({ where: { id: person.accountId }, select: { handle: true } });
+    const { id, modelId } = await registerModel(
+      app,
+      { ...owner, accountId: person.accountId, key: "", keyId: "" },
+      {
+        ...{ type: "code_agent", title: "The counter", api: null, url: null, upstreamModel: null, bearerToken: null },
+        agent: {
+          create: {
+            ...{ repository: "https://git.example/maker/counter", deployedCommitSha: "0123456789abcdef0123456789abcdef01234567" },
+            bundle: `export default () => { console.log("one <b>two</b>", "three"); throw new Error("I cannot count."); };`,
+          },
+        },
+      },
+    );
+    await open(`my-models/${encodeURIComponent(toGlobalId("CodeAgent", id))}`);
+    await page.getByText("It has not been called yet").waitFor();
+    const question = { model: modelId, messages: [{ role: "USER", content: "Count." }] };
+    const ask = "mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { receipt { generationId } } }";
+    await expect(askGraph(app, signedIn(person), ask, { input: question })).rejects.toThrow("The agent failed.");
+    await expect.poll(() => prisma.agentRun.count({ where: { agentId: id } })).toBe(1);
+    await page.getByRole("button", { name: "Look again" }).click();
+    await page.getByText("one <b>two</b> three").waitFor();
+    await page.getByText("Error: I cannot count.").waitFor();
+    for (const { scheme, width } of LOOKS.slice(0, 3)) {
+      await page.emulateMedia({ colorScheme: scheme });
+      await page.setViewportSize({ width, height: 900 });
+      await screenshot(page, `my-models-runs-${scheme}-${width}`);
+      expect(await seriousFindings(page)).toEqual([]);
+    }
     expect(visit.complaints).toEqual([]);
   });
 });

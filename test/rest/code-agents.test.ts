@@ -1,12 +1,12 @@
 /** Code agents, called like any model: what they are asked, whom they ask in turn, who pays, and what becomes of those that fail. */
-
+import { randomUUID } from "node:crypto";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { CODE_RUN_CALLS_MAX } from "../../src/services/agents/limits.js";
+import { CODE_RUN_CALLS_MAX, CODE_RUNS_KEPT_MAX } from "../../src/services/agents/limits.js";
 import { databaseOf } from "../e2e/money.js";
 import { execute } from "../graphql/client.js";
-import { type ChatCompletionInput, ChatDocument } from "../operations/generated/graphql.js";
+import { type ChatCompletionInput, ChatDocument, MyAgentRunsDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { changeModel, createMember, type Member, type RegisteredRow, registerModel } from "../support/community-models.js";
 import { startMcpServer, type TestMcpServer } from "../support/mcp-server.js";
@@ -371,5 +371,72 @@ describe("a code agent that fails", () => {
     const agent = await deploy("", { bundle: null });
 
     expectEnvelope(await ask(agent.modelId), 503, "SERVICE_UNAVAILABLE");
+  });
+});
+
+describe("the last runs of a code agent", () => {
+  const runsSeenBy = async (member: Member, id: string) => {
+    await app.services.codeRuns.flush();
+    const { data } = await execute({ ...app, key: member.key }, MyAgentRunsDocument, { id });
+    const agent = data?.me?.agent;
+    return agent?.__typename === "CodeAgent" ? agent.runs : null;
+  };
+  const PRINT = `
+    const { input } = await request.json();
+    const { content } = input.at(-1);
+    console.log("asked: " + content);
+    if (content === "throw") throw new Error("about " + content);
+    if (content === "zero") throw new Error("\\0 and \\ud800");
+    ${say("content")}`;
+  const askAs = (key: string, modelId: string, content: string) =>
+    client.request("POST", "/v1/chat/completions", { key, body: { model: modelId, messages: [{ role: "user", content }] } });
+
+  it("are told to its owner, what was said by it of the owner's own calls alone", async () => {
+    const agent = await deploy(PRINT);
+    const answers = [
+      await askAs(owner.key, agent.modelId, "Hello"),
+      await askAs(caller.key, agent.modelId, "a secret of the caller's"),
+      await askAs(caller.key, agent.modelId, "throw"),
+      await askAs(owner.key, agent.modelId, "throw"),
+      await askAs(owner.key, agent.modelId, "zero"),
+    ];
+    const [first] = answers;
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 500, 500, 500]);
+
+    // An answer is there before its run is over.
+    await expect.poll(async () => (await runsSeenBy(owner, agent.id))?.length).toBe(5);
+    const runs = await runsSeenBy(owner, agent.id);
+
+    const when = { startedAt: expect.any(String), durationMs: expect.any(Number) };
+    const ofOthers = { ...when, isOwn: false, generationId: null, error: null, output: null };
+    const failed = { outcome: "FAILED", status: null };
+    expect(runs).toMatchObject([
+      { ...when, ...failed, isOwn: true, error: expect.stringContaining("\ufffd and \ufffd"), output: "asked: zero\n" },
+      { ...when, ...failed, isOwn: true, error: expect.stringContaining("about throw"), output: "asked: throw\n" },
+      { ...ofOthers, ...failed },
+      { ...ofOthers, outcome: "ANSWERED", status: 200 },
+      {
+        ...{ ...when, outcome: "ANSWERED", status: 200, isOwn: true, error: null, output: "asked: Hello\n" },
+        generationId: first?.headers.get("x-generation-id"),
+      },
+    ]);
+    expect(await runsSeenBy(caller, agent.id)).toBeNull();
+  });
+
+  it(`are ${CODE_RUNS_KEPT_MAX}, and gone with the agent`, async () => {
+    const agent = await deploy(PRINT);
+    const { prisma } = databaseOf(app);
+    const old = { agentId: agent.id, durationMs: 1, outcome: "answered" as const };
+    await prisma.agentRun.createMany({
+      data: Array.from({ length: CODE_RUNS_KEPT_MAX }, (_, index) => ({ ...old, id: randomUUID(), startedAt: new Date(index) })),
+    });
+    await askAs(owner.key, agent.modelId, "newest");
+
+    await expect.poll(async () => (await runsSeenBy(owner, agent.id))?.[0]?.output).toBe("asked: newest\n");
+    const runs = await runsSeenBy(owner, agent.id);
+    expect(runs).toHaveLength(CODE_RUNS_KEPT_MAX);
+    expect(runs?.at(-1)?.startedAt).toBe(new Date(1).toISOString());
+    await prisma.communityModel.delete({ where: { id: agent.id } });
+    expect(await prisma.agentRun.count({ where: { agentId: agent.id } })).toBe(0);
   });
 });

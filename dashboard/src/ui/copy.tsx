@@ -22,12 +22,23 @@ export function Copyable({ value, shown = value, label }: { readonly value: stri
 }
 
 /** A command or a program, with a button that copies it. */
-export function Snippet({ code, label, wraps = false }: { readonly code: string; readonly label: string; readonly wraps?: boolean }) {
+export function Snippet({
+  code,
+  label,
+  wraps = false,
+  maxHeight,
+}: {
+  readonly code: string;
+  readonly label: string;
+  readonly wraps?: boolean;
+  /** Of what may be long: the rest is scrolled to. */
+  readonly maxHeight?: string;
+}) {
   return (
     <div style={{ position: "relative" }}>
       <Code
         block
-        {...(wraps && { style: { whiteSpace: "pre-wrap", overflowWrap: "anywhere" } })}
+        style={{ maxHeight, overflow: "auto", ...(wraps && { whiteSpace: "pre-wrap", overflowWrap: "anywhere" }) }}
         tabIndex={0}
         role="region"
         aria-label={label}

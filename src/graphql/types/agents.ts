@@ -2,11 +2,14 @@
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
 import { type SyncedAgent, syncAgentInput } from "../../services/agents/agent-sync.js";
 import { createCodeAgentInput, createPromptAgentInput, updateAgentInput } from "../../services/agents/agents-input.js";
+import type { CodeRun } from "../../services/agents/code-runs.js";
+import { CODE_RUNS_KEPT_MAX } from "../../services/agents/limits.js";
 import type { SelectedModel } from "../../services/community-models/repository.js";
 import type { McpServerId } from "../../services/mcp/mcp-tools.js";
 import { parseInput } from "../../services/requests/input.js";
 import { builder, describedValues } from "../builder.js";
 import { readId } from "../global-ids.js";
+import { batchedByMap } from "../loaders.js";
 import { Node } from "../nodes.js";
 import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { connectionSelectionOf, selectionOf } from "../selection.js";
@@ -70,6 +73,45 @@ const PromptAgent = builder.prismaObject("CommunityModel", {
   }),
 });
 
+const AgentRunOutcome = builder.enumType("AgentRunOutcome", {
+  description: "How a run of a code agent ended.",
+  values: describedValues<CodeRun["outcome"]>({
+    answered: "It answered to the end.",
+    failed: "It threw, ended, or broke the run off before its answer was complete.",
+    cancelled: "Nobody wanted its answer any more.",
+    processor_time: "It used more processor time than a run has.",
+    time: "It took longer than a run may.",
+    memory: "It needed more memory than a run has.",
+    sent: "It sent more than a run may.",
+    printed: "It printed more than a run may.",
+  }),
+});
+
+const AgentRun = builder.objectRef<CodeRun>("AgentRun").implement({
+  description: "A run of a code agent. What it said is told of its owner's own calls alone: of others' it may be what they asked.",
+  fields: (t) => ({
+    startedAt: t.expose("startedAt", { type: "DateTime", description: "When it was called." }),
+    durationMs: t.exposeInt("durationMs", { description: "From then to its end, in milliseconds; waiting for its turn is part of it." }),
+    outcome: t.expose("outcome", { type: AgentRunOutcome, description: "How it ended." }),
+    status: t.exposeInt("status", { nullable: true, description: "The HTTP status of its answer. Null: it gave none." }),
+    isOwn: t.boolean({
+      description: "Whether its owner's account called it.",
+      resolve: ({ generationId }) => generationId !== null,
+    }),
+    generationId: t.exposeID("generationId", { nullable: true, description: "The REST id of the generation. Null: another account's." }),
+    error: t.exposeString("error", {
+      nullable: true,
+      description: "What it failed with. Null: it did not, it did not say, or another account called it.",
+    }),
+    output: t.exposeString("output", {
+      nullable: true,
+      description: "The beginning of what it printed, of 4 KiB at most. Null: nothing, or another account called it.",
+    }),
+  }),
+});
+
+const runsOf = batchedByMap((ctx, ids) => ctx.services.codeRuns.listOf(ctx, ids));
+
 const CodeAgent = builder.prismaObject("CommunityModel", {
   variant: "CodeAgent",
   description: "Runs the agent.ts of a public git repository.",
@@ -86,6 +128,13 @@ const CodeAgent = builder.prismaObject("CommunityModel", {
       description: "The commit that runs, in 40 lowercase hexadecimal digits.",
       select: { agent: { select: { deployedCommitSha: true } } },
       resolve: ({ agent }) => agent?.deployedCommitSha ?? "",
+    }),
+    runs: t.field({
+      type: [AgentRun],
+      nullable: true,
+      description: `Its last runs, the newest first; ${CODE_RUNS_KEPT_MAX} are kept, and are here within a second of their end. ${NEEDS_KEYS}`,
+      complexity: { field: 1, multiplier: CODE_RUNS_KEPT_MAX },
+      resolve: async ({ id }, _args, ctx) => (await runsOf(ctx, id)) ?? [],
     }),
   }),
 });

@@ -13,6 +13,7 @@ import type { Model } from "../catalog/model.js";
 import type { AgentCall, AgentProviders } from "../generation/upstreams.js";
 import type { LoopbackClient } from "../mcp/loopback-client.js";
 import { MCP_SERVER_IDS, type McpServerId, type McpToolServers } from "../mcp/mcp-tools.js";
+import type { CodeRuns } from "./code-runs.js";
 import type { CodeScripts } from "./code-scripts.js";
 import { CODE_RUN_OUTPUT_BYTES_MAX } from "./limits.js";
 import type { RunLimits } from "./run-limits.js";
@@ -102,6 +103,7 @@ async function* nothing(): AsyncGenerator<Uint8Array> {
 export interface CodeAgentDependencies {
   readonly scripts: CodeScripts;
   readonly sandboxRunner: SandboxRunner;
+  readonly codeRuns: Pick<CodeRuns, "begin">;
   readonly runTokens: RunTokens;
   readonly runLimits: RunLimits;
   readonly loopback: LoopbackClient;
@@ -131,7 +133,7 @@ export class CodeAgents implements AgentProviders {
   }
 
   private async run(model: Model, call: AgentCall, request: UpstreamRequest): Promise<UpstreamResponse> {
-    const { sandboxRunner, scripts, runTokens, runLimits, loopback, mcpServers } = this.deps;
+    const { sandboxRunner, codeRuns, scripts, runTokens, runLimits, loopback, mcpServers } = this.deps;
     const { ctx, generationId } = call;
     if (ctx.caller.kind === "anonymous") throw unauthenticated("An agent works for somebody.");
     const script = await scripts.find(model.communityModelId ?? "");
@@ -140,7 +142,8 @@ export class CodeAgents implements AgentProviders {
     const headers = [...pairsOf(request.headers), ["x-request-id", ctx.requestId] as const];
     const task = { script, request: { url: this.addressOf(), headers, body: String(request.body ?? "") } };
     const log = ctx.log.child({ agent: model.id, generationId });
-    return sandboxRunner.run(task, { owner: model.owner ?? model.id, host, signal: toSignal(request.signal), log });
+    const onEnd = codeRuns.begin(model, ctx.caller.accountId, generationId);
+    return sandboxRunner.run(task, { owner: model.owner ?? model.id, host, signal: toSignal(request.signal), log, onEnd });
   }
 
   private addressOf(): string {

@@ -46,6 +46,11 @@ export const CODE_RUN_REPLY_BYTES_MAX = 32 * 1024 * 1024;
 /** Unspecified: what a run may print, and how much of it is kept for the log. */
 export const CODE_RUN_PRINT_BYTES_MAX = 1024 * 1024;
 export const CODE_RUN_LOG_BYTES_MAX = 4 * 1024;
+/** Unspecified: runs of one agent that its owner can look at. */
+export const CODE_RUNS_KEPT_MAX = 20;
+/** Unspecified: runs of one process's that are not written down yet. */
+export const CODE_RUNS_UNWRITTEN_MAX = 1_000;
+export const CODE_RUNS_FLUSH_MS = 500;
 /** Unspecified: one message of a run, without its bytes; the arguments of a tool are part of it. */
 export const CODE_RUN_MESSAGE_BYTES_MAX = 1024 * 1024;
 /**

@@ -64,6 +64,7 @@ export async function openPlatform(
     close: async () => {
       await localModels?.stop();
       await services.sandboxRunner.close();
+      await services.codeRuns.close();
       await mcpServers.close();
       await loopback.close();
       await services.jobs.close();

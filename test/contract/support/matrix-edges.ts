@@ -50,7 +50,7 @@ const TYPES = {
   ProxyModel: { needs: "manager", edges: { ...MODEL_EDGES, advertised: "shown", fallbacks: "shown", fallbackCandidates: "manager" } },
   EndpointAgentModel: { needs: "manager", edges: MODEL_EDGES },
   PromptAgent: { needs: "manager", edges: { ...MODEL_EDGES, baseModel: "shown" } },
-  CodeAgent: { needs: "manager", edges: MODEL_EDGES },
+  CodeAgent: { needs: "manager", edges: { ...MODEL_EDGES, runs: "manager" } },
   Model: {
     needs: "private",
     edges: {

@@ -6,7 +6,6 @@ import { useMutation, useQuery } from "urql";
 import {
   MyModelsDeleteDocument,
   MyModelsOneDocument,
-  type MyModelsOneQuery,
   MyModelsSyncDocument,
   type MyModelWholeFragment,
 } from "../../client/generated/graphql.js";
@@ -20,10 +19,11 @@ import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { When } from "../../ui/when.js";
 import { kindOf, PRICE_FIELDS, pricesOf } from "./draft.js";
-import { Edit } from "./edit.js";
+import { Edit, isModel } from "./edit.js";
 import { Health } from "./health.js";
 import { useModelChanges } from "./live.js";
 import { Probe } from "./probe.js";
+import { LastRuns } from "./runs.js";
 import { OUTDATED } from "./wizard.js";
 import { KIND_WORDS, MODALITIES, PRICE_WORDS, SERVERS } from "./words.js";
 
@@ -57,11 +57,6 @@ export function OneModel({ id }: { readonly id: string }) {
       }
     </QueryView>
   );
-}
-
-type Answered = MyModelsOneQuery["node"];
-function isModel(node: Answered): node is Extract<Answered, MyModelWholeFragment> {
-  return node !== null && "modelId" in node;
 }
 
 function Details({ model, isPublisher }: { readonly model: MyModelWholeFragment; readonly isPublisher: boolean }) {
@@ -126,6 +121,7 @@ function Details({ model, isPublisher }: { readonly model: MyModelWholeFragment;
           )}
         </Card>
       </SimpleGrid>
+      {model.__typename === "CodeAgent" && <LastRuns id={model.id} />}
       <Card title="What it is">
         <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
           <Table.Tbody>
@@ -206,7 +202,7 @@ function Own({ model }: { readonly model: MyModelWholeFragment }) {
       return (
         <>
           <Row label="Repository">
-            <Anchor href={model.repository} target="_blank" rel="noreferrer" className="any-wrap">
+            <Anchor size="sm" href={model.repository} target="_blank" rel="noreferrer" className="any-wrap">
               {model.repository}
             </Anchor>
           </Row>

@@ -29,6 +29,8 @@ export type GuestEnd =
 
 /** Of the processor time in /proc: Linux counts it in hundredths of a second for whoever asks, whatever its own clock does. */
 const MS_PER_TICK = 10;
+/** How long a process that was killed may take to be gone before what it printed is read no further. */
+const PRINT_END_MS = 1_000;
 const SIGNAL_CODES: Readonly<Record<string, number>> = {
   SIGABRT: 134,
   SIGTRAP: 133,
@@ -139,7 +141,10 @@ export class GuestProcess {
       if (this.guestPid !== null) killIfThere(this.guestPid);
       if (pid !== undefined) killIfThere(-pid);
     }
-    for (const stream of this.child.stdio) stream?.destroy();
+    // What it printed before is read to its end, which comes as soon as the process is gone.
+    const [stdin, stdout, stderr, info] = this.child.stdio;
+    for (const stream of [stdin, stdout, info]) stream?.destroy();
+    setTimeout(() => stderr?.destroy(), PRINT_END_MS).unref();
   }
 
   private takeOutput(chunk: Buffer, onOutput: (chunk: Buffer) => void): void {

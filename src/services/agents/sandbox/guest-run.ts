@@ -63,11 +63,25 @@ const BROKEN_OFF = new Set([132, 133, 134]);
 /** Those of the kernel's limit on processor time. */
 const OUT_OF_TIME = new Set([137, 152]);
 
+/** How a run went: whether it answered to its end, failed by itself, was not wanted any more, or came to a limit. */
+export type GuestOutcome = "answered" | "failed" | "cancelled" | GuestLimit;
+
+/** For whoever's script it is. */
+export interface GuestReport {
+  readonly outcome: GuestOutcome;
+  /** Of its answer; null: it gave none. */
+  readonly status: number | null;
+  /** What it failed with; null: it did not say. */
+  readonly detail: string | null;
+  /** The beginning of what it printed. */
+  readonly print: string;
+}
+
 export class GuestRun implements UpstreamResponse {
   status = 0;
   headers: IncomingHttpHeaders = {};
   /** Resolves when the process is gone. Never rejects. */
-  readonly over: Promise<GuestEnd>;
+  readonly over: Promise<{ readonly end: GuestEnd; readonly report: GuestReport }>;
   private readonly process: GuestProcess;
   private readonly frames: FrameReader;
   private readonly calls: GuestCalls;
@@ -76,6 +90,7 @@ export class GuestRun implements UpstreamResponse {
   private hasAnswered = false;
   private hasEnded = false;
   private failure: { readonly reason: unknown } | null = null;
+  private isCancelled = false;
   private detail: string | null = null;
   private wake: (() => void) | null = null;
   private readonly onAbort = () => this.abort(this.signal.reason);
@@ -145,6 +160,7 @@ export class GuestRun implements UpstreamResponse {
   /** Ends the run at once; whoever still reads is told the reason. */
   abort(reason: unknown): void {
     if (!this.hasEnded) this.chunks = [];
+    if (!this.hasEnded && this.failure === null) this.isCancelled = true;
     this.fail(reason);
   }
 
@@ -201,7 +217,7 @@ export class GuestRun implements UpstreamResponse {
   }
 
   /** After a limit, and after a guest has ended without an answer. */
-  private takeEnd(end: GuestEnd): GuestEnd {
+  private takeEnd(end: GuestEnd): { end: GuestEnd; report: GuestReport } {
     const isBrokenOff = !this.hasEnded && this.failure === null;
     if (isBrokenOff) this.fail(toError(end, this.limits));
     const { detail } = this;
@@ -209,7 +225,14 @@ export class GuestRun implements UpstreamResponse {
     if (detail !== null || print !== "" || isBrokenOff) {
       this.log.debug({ end, ...(detail !== null && { detail }), print }, "an agent's run has ended");
     }
-    return end;
+    const status = this.hasAnswered ? this.status : null;
+    return { end, report: { outcome: this.outcomeOf(end), status, detail, print } };
+  }
+
+  private outcomeOf(end: GuestEnd): GuestOutcome {
+    if (this.hasEnded) return "answered";
+    if (this.isCancelled) return "cancelled";
+    return limitOf(end) ?? "failed";
   }
 
   /** What came before is still good. */
@@ -238,11 +261,16 @@ export class GuestRun implements UpstreamResponse {
   }
 }
 
+/** Null: none. */
+function limitOf(end: GuestEnd): GuestLimit | null {
+  if (end.reason === "limit") return end.limit;
+  if (end.reason === "exit" && OUT_OF_TIME.has(end.code)) return "cpu";
+  return end.reason === "exit" && BROKEN_OFF.has(end.code) ? "memory" : null;
+}
+
 function toError(end: GuestEnd, limits: GuestLimits): AppError {
-  if (end.reason === "limit") return toLimitError(end.limit, limits);
-  if (end.reason === "exit" && OUT_OF_TIME.has(end.code)) return toLimitError("cpu", limits);
-  if (end.reason === "exit" && BROKEN_OFF.has(end.code)) return toLimitError("memory", limits);
-  return agentFailed();
+  const limit = limitOf(end);
+  return limit === null ? agentFailed() : toLimitError(limit, limits);
 }
 
 function toLimitError(limit: GuestLimit, limits: GuestLimits): AppError {

@@ -18,7 +18,7 @@ import {
 } from "../limits.js";
 import type { GuestHost } from "./guest-calls.js";
 import { type GuestLimits, GuestProcess } from "./guest-process.js";
-import { GuestRun, type GuestTask } from "./guest-run.js";
+import { type GuestReport, GuestRun, type GuestTask } from "./guest-run.js";
 import { findDeno, type Isolation, listIsolations } from "./isolation.js";
 import { RunSlots } from "./run-slots.js";
 
@@ -29,6 +29,8 @@ export interface GuestRunOptions {
   /** Aborted, it ends the run at once; its reason is thrown. */
   readonly signal: AbortSignal;
   readonly log: Logger;
+  /** Told once, when the run is over. */
+  readonly onEnd?: (report: GuestReport) => void;
   /** Others than the usual ones. */
   readonly limits?: Partial<GuestLimits>;
 }
@@ -87,7 +89,7 @@ export class SandboxRunner {
    * Resolves with the agent's answer when that begins. Rejects with an AppError: SERVICE_UNAVAILABLE without an isolation, INTERNAL_ERROR for
    * an agent that fails, UPSTREAM_TIMEOUT and UPSTREAM_ERROR for one that is ended at a limit.
    */
-  async run(task: GuestTask, { owner, host, signal, log, limits }: GuestRunOptions): Promise<UpstreamResponse> {
+  async run(task: GuestTask, { owner, host, signal, log, onEnd, limits }: GuestRunOptions): Promise<UpstreamResponse> {
     const isolation = await this.findIsolation();
     if (isolation === null) throw serviceUnavailable("Code agents cannot be run on this machine.");
     const giveBack = await this.slots.take(owner, signal);
@@ -95,9 +97,10 @@ export class SandboxRunner {
       if (this.isClosed) throw serviceUnavailable(STOPPING);
       const run = new GuestRun(isolation, task, host, { ...GUEST_LIMITS, ...limits }, signal, log);
       this.running.add(run);
-      void run.over.then(({ reason }) => {
+      void run.over.then(({ end, report }) => {
         this.running.delete(run);
-        if (reason === "limit") setTimeout(giveBack, this.restMs).unref();
+        onEnd?.(report);
+        if (end.reason === "limit") setTimeout(giveBack, this.restMs).unref();
         else giveBack();
       });
       return run.begin();
