@@ -60,6 +60,7 @@ const SHAPES = {
   mono: "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace",
   radius: "0.5rem",
   "radius-card": "0.75rem",
+  mark: "linear-gradient(180deg, var(--strong) 55%, var(--line) 55%)",
 };
 
 function properties(values: Readonly<Record<string, string>>): string {

@@ -69,7 +69,8 @@ function Frame() {
               size="sm"
               aria-label={isOpen ? "Close the navigation" : "Open the navigation"}
             />
-            <Anchor component={Link} to={DASHBOARD} fw={650} c="var(--ink)" underline="never">
+            <Anchor component={Link} to={DASHBOARD} fw={650} c="var(--ink)" underline="never" className="home">
+              <span className="mark" aria-hidden />
               Sluice
             </Anchor>
           </Group>

@@ -18,7 +18,7 @@ ${SYSTEM_TOKENS}
 body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 var(--font); }
 header { max-width: 34rem; margin: 0 auto; padding: 1.25rem 1rem 0.5rem; font-weight: 650; }
 header a { display: inline-flex; align-items: center; gap: 0.5rem; color: inherit; text-decoration: none; }
-.mark { width: 1.1rem; height: 1.1rem; border-radius: 0.3rem; background: linear-gradient(180deg, var(--strong) 55%, var(--line) 55%); }
+.mark { width: 1.1rem; height: 1.1rem; border-radius: 0.3rem; background: var(--mark); }
 main { max-width: 34rem; margin: 0 auto 2rem; padding: 1.25rem 1rem; background: var(--card); border: 1px solid var(--line); border-radius: var(--radius-card); }
 @media (min-width: 36rem) { main { padding: 1.75rem; } }
 @media (max-width: 35.9rem) { main { border-radius: 0; border-left: 0; border-right: 0; } }
