@@ -11,20 +11,19 @@ import { NONCE, ROOT } from "./client/place.js";
 import { router } from "./router.js";
 import { cssVariablesResolver, theme } from "./theme.js";
 import { later } from "./ui/later.js";
+import { firstToast } from "./ui/toast.js";
 import "./look.css";
 
 // Dialogs keep the page behind them from scrolling by a style element of their own.
 setNonce(NONCE);
 
-// Nothing is told in the first moment: what is seen comes first.
 const Toasts = later(
   async () => {
-    await new Promise((resolve) => setTimeout(resolve, TOASTS_AFTER_MS));
+    await firstToast;
     return { default: (await import("@mantine/notifications")).Notifications };
   },
   () => null,
 );
-const TOASTS_AFTER_MS = 1_000;
 
 createRoot(ROOT).render(
   <MantineProvider

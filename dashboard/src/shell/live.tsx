@@ -2,7 +2,7 @@
  * What the gateway tells by itself, once for the whole dashboard: the balance, each generation that was charged, a balance that fell below
  * its threshold. Fifty generations a second are shown four times a second.
  */
-import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from "react";
+import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { useQuery, useSubscription } from "urql";
 import { onReturn, useConnection } from "../client/connection.js";
 import {
@@ -62,12 +62,27 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
   const [chargedAt, setChargedAt] = useState(0);
   const [keysChangedAt, setKeysChangedAt] = useState(0);
   const waiting = useRef<FeedRecordFragment[]>([]);
+  const newestBalance = useRef<Balance | null>(null);
   const isScheduled = useRef(false);
   const areSumsScheduled = useRef(false);
   const summedAt = useRef(0);
 
+  /** All that was told meanwhile is shown at once. */
+  const showSoon = () => {
+    if (isScheduled.current) return;
+    isScheduled.current = true;
+    setTimeout(() => {
+      isScheduled.current = false;
+      const arrived = waiting.current.splice(0).reverse();
+      if (arrived.length > 0) setFeed((before) => [...arrived, ...before].slice(0, FEED_MAX));
+      setBalance(newestBalance.current);
+    }, FEED_MS);
+  };
   // What was asked for is newer than what was told before.
-  useEffect(() => setBalance(data?.me?.balance ?? null), [data]);
+  useEffect(() => {
+    newestBalance.current = data?.me?.balance ?? null;
+    setBalance(newestBalance.current);
+  }, [data]);
   useEffect(
     () =>
       onReturn(() => {
@@ -95,19 +110,13 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
   }, [isAway, askAgain]);
 
   useSubscription({ query: ShellBalanceChangedDocument }, (_, told) => {
-    setBalance(told.balanceChanged.account.balance);
+    newestBalance.current = told.balanceChanged.account.balance;
+    showSoon();
     return told;
   });
   useSubscription({ query: ShellUsageRecordedDocument }, (_, told) => {
     waiting.current.push(told.usageRecorded);
-    if (!isScheduled.current) {
-      isScheduled.current = true;
-      setTimeout(() => {
-        isScheduled.current = false;
-        const arrived = waiting.current.splice(0).reverse();
-        setFeed((before) => [...arrived, ...before].slice(0, FEED_MAX));
-      }, FEED_MS);
-    }
+    showSoon();
     if (!areSumsScheduled.current) {
       areSumsScheduled.current = true;
       setTimeout(
@@ -147,5 +156,8 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
     return told;
   });
 
-  return <LiveContext value={{ me: data?.me ?? null, balance, feed, keysChangedAt, chargedAt }}>{children}</LiveContext>;
+  // Each event draws this component anew, and those that use it only when something of it is another.
+  const me = data?.me ?? null;
+  const live = useMemo(() => ({ me, balance, feed, keysChangedAt, chargedAt }), [me, balance, feed, keysChangedAt, chargedAt]);
+  return <LiveContext value={live}>{children}</LiveContext>;
 }

@@ -2,7 +2,14 @@
 import type { NotificationData } from "@mantine/notifications";
 import { loadLater } from "./later.js";
 
+let beginToasts = () => {};
+/** Then there is need of the corner that they are shown in. */
+export const firstToast = new Promise<void>((resolve) => {
+  beginToasts = resolve;
+});
+
 export function toast(said: NotificationData): void {
+  beginToasts();
   loadLater(() => import("@mantine/notifications")).then(
     ({ notifications }) => notifications.show(said),
     () => {},

@@ -1,8 +1,13 @@
 import { Anchor, Group, SegmentedControl, SimpleGrid, Skeleton, Stack, Table, Text } from "@mantine/core";
-import { Suspense, useEffect, useMemo, useState } from "react";
+import { memo, Suspense, useEffect, useMemo, useState } from "react";
 import { Link, useNavigate } from "react-router";
 import { useQuery } from "urql";
-import { OverviewFeedDocument, OverviewUsageDocument, type OverviewUsageQuery } from "../../client/generated/graphql.js";
+import {
+  type FeedRecordFragment,
+  OverviewFeedDocument,
+  OverviewUsageDocument,
+  type OverviewUsageQuery,
+} from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
 import { useLive } from "../../shell/live.js";
 import { addressOf } from "../../shell/pages.js";
@@ -46,8 +51,8 @@ export function Component() {
         {({ me }) =>
           me && (
             <>
-              <Spend days={me.days ?? []} today={me.today?.[0] ?? null} />
-              <Daily days={me.models ?? []} />
+              <Spend days={me.days ?? NONE} today={me.today?.[0] ?? null} />
+              <Daily days={me.models ?? NONE} />
             </>
           )
         }
@@ -56,6 +61,8 @@ export function Component() {
     </Page>
   );
 }
+
+const NONE: readonly never[] = [];
 
 function Balances() {
   const { balance, me } = useLive();
@@ -118,22 +125,25 @@ type DaySum = NonNullable<Me["days"]>[number];
 type Day = NonNullable<Me["models"]>[number];
 type Today = NonNullable<Me["today"]>[number];
 
-function Spend({ days, today }: { readonly days: readonly DaySum[]; readonly today: Today | null }) {
-  const month = new Date().toISOString().slice(0, 7);
-  const monthBefore = new Date(Date.UTC(Number(month.slice(0, 4)), Number(month.slice(5)) - 2, 1)).toISOString().slice(0, 7);
-  const thisMonth = costOf(days, month);
-  const before = costOf(days, monthBefore);
+function SpendView({ days, today }: { readonly days: readonly DaySum[]; readonly today: Today | null }) {
+  const now = new Date();
+  const month = now.toISOString().slice(0, 7);
+  const monthBefore = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 1, 1)).toISOString().slice(0, 7);
   const errorRate = today?.errorRate;
+  const times = today?.responseTimeMs;
+  const first = today?.timeToFirstTokenMs;
   return (
     <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md">
       <Figure label="Spent today" value={<Credits value={today?.cost ?? "0"} />}>
-        {today?.requests ?? 0} requests
+        {number(today?.requests ?? 0)} {today?.requests === 1 ? "request" : "requests"}
       </Figure>
-      <Figure label="This month" value={<Credits value={thisMonth} />}>
-        <Credits value={before} /> the month before
+      <Figure label="This month" value={<Credits value={costOf(days, month)} />}>
+        <Credits value={costOf(days, monthBefore, now.getUTCDate())} /> by this day of the month before,{" "}
+        <Credits value={costOf(days, monthBefore)} /> in all of it
       </Figure>
-      <Figure label="Time to answer, today" value={today?.responseTimeMs ? `${today.responseTimeMs.p50} ms` : "–"}>
-        {today?.responseTimeMs ? `95 of 100 within ${today.responseTimeMs.p95} ms` : "nothing was made yet"}
+      <Figure label="Time to answer, today" value={times ? `${number(times.p50)} ms` : "–"}>
+        {times ? `half of them; 95 of 100 within ${number(times.p95)} ms, 99 within ${number(times.p99)} ms` : "nothing was made yet"}
+        {first && `. First piece within ${number(first.p50)} ms, 95 of 100 within ${number(first.p95)} ms`}
       </Figure>
       <Figure label="Failed, today" value={errorRate === null || errorRate === undefined ? "–" : `${(errorRate * 100).toFixed(1)}%`}>
         by no fault of yours; they cost nothing
@@ -141,9 +151,15 @@ function Spend({ days, today }: { readonly days: readonly DaySum[]; readonly tod
     </SimpleGrid>
   );
 }
+/** Not again for each request that is charged. */
+const Spend = memo(SpendView);
 
-function costOf(days: readonly DaySum[], month: string): string {
-  return fromNanocredits(days.reduce((sum, { from, cost }) => (from?.startsWith(month) ? sum + toNanocredits(cost) : sum), 0n));
+const number = (value: number) => value.toLocaleString("en");
+
+/** Of the month's first days, so many. */
+function costOf(days: readonly DaySum[], month: string, first = 31): string {
+  const isMeant = (from: string | null) => from?.startsWith(month) && Number(from.slice(8, 10)) <= first;
+  return fromNanocredits(days.reduce((sum, { from, cost }) => (isMeant(from) ? sum + toNanocredits(cost) : sum), 0n));
 }
 
 function Figure({
@@ -172,7 +188,7 @@ function Figure({
 
 const SHORT_DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });
 
-function Daily({ days }: { readonly days: readonly Day[] }) {
+function DailyView({ days }: { readonly days: readonly Day[] }) {
   const navigate = useNavigate();
   const [shown, setShown] = useState<"cost" | "requests">("cost");
   const { stacks, series } = useMemo(() => {
@@ -223,6 +239,8 @@ function Daily({ days }: { readonly days: readonly Day[] }) {
   );
 }
 
+const Daily = memo(DailyView);
+
 /** The requests of before, and above them those that are charged while one looks. */
 function Feed() {
   const { feed } = useLive();
@@ -258,37 +276,7 @@ function Feed() {
                 </Table.Thead>
                 <Table.Tbody>
                   {rows.map((row) => (
-                    <Table.Tr key={row.id}>
-                      <Table.Td style={{ whiteSpace: "nowrap" }}>
-                        <Anchor component={Link} to={`${addressOf("usage")}/${encodeURIComponent(row.id)}`} size="sm">
-                          <When value={row.timestamp} />
-                        </Anchor>
-                      </Table.Td>
-                      <Table.Td>
-                        <Stack gap={0}>
-                          <span className="any-wrap">{row.modelUsedId}</span>
-                          {row.modelUsedId !== row.modelId && (
-                            <Text size="xs" c="dimmed">
-                              in place of {row.modelId}
-                            </Text>
-                          )}
-                          {row.status === "CANCELLED" && (
-                            <Text size="xs" c="dimmed">
-                              broken off
-                            </Text>
-                          )}
-                        </Stack>
-                      </Table.Td>
-                      <Table.Td className="any-wrap">
-                        <bdi>{row.apiKeyName ?? "you, signed in"}</bdi>
-                      </Table.Td>
-                      <Table.Td ta="right" style={{ whiteSpace: "nowrap" }}>
-                        {row.responseTimeMs} ms
-                      </Table.Td>
-                      <Table.Td ta="right">
-                        <Credits value={row.cost} />
-                      </Table.Td>
-                    </Table.Tr>
+                    <FeedRow key={row.id} row={row} />
                   ))}
                 </Table.Tbody>
               </Table>
@@ -300,3 +288,39 @@ function Feed() {
   );
 }
 const FEED_SHOWN = 20;
+
+const FeedRow = memo(function FeedRow({ row }: { readonly row: FeedRecordFragment }) {
+  return (
+    <Table.Tr>
+      <Table.Td style={{ whiteSpace: "nowrap" }}>
+        <Anchor component={Link} to={`${addressOf("usage")}/${encodeURIComponent(row.id)}`} size="sm">
+          <When value={row.timestamp} />
+        </Anchor>
+      </Table.Td>
+      <Table.Td>
+        <Stack gap={0}>
+          <span className="any-wrap">{row.modelUsedId}</span>
+          {row.modelUsedId !== row.modelId && (
+            <Text size="xs" c="dimmed">
+              in place of {row.modelId}
+            </Text>
+          )}
+          {row.status === "CANCELLED" && (
+            <Text size="xs" c="dimmed">
+              broken off
+            </Text>
+          )}
+        </Stack>
+      </Table.Td>
+      <Table.Td className="any-wrap">
+        <bdi>{row.apiKeyName ?? "you, signed in"}</bdi>
+      </Table.Td>
+      <Table.Td ta="right" style={{ whiteSpace: "nowrap" }}>
+        {number(row.responseTimeMs)} ms
+      </Table.Td>
+      <Table.Td ta="right">
+        <Credits value={row.cost} />
+      </Table.Td>
+    </Table.Tr>
+  );
+});

@@ -11,6 +11,8 @@ import {
 import { graph } from "../../client/graphql.js";
 
 export const PAGE = 100;
+/** Of more that were told while one read below, the list begins anew instead. */
+const WAITING_MAX = 1_000;
 
 export class UsageList {
   /** Grows in place: a hundred thousand rows are not copied for each page. `version` says that it has. */
@@ -22,7 +24,10 @@ export class UsageList {
   /** Where it was scrolled to when it was left. */
   offset = 0;
   private cursor: string | null = null;
+  private turn = 0;
+  /** The newest of those that wait; `waitingCount` has them all. */
   private waiting: FeedRecordFragment[] = [];
+  waitingCount = 0;
   private readonly known = new Set<string>();
   private readonly listeners = new Set<() => void>();
 
@@ -38,15 +43,13 @@ export class UsageList {
     return this.rows.length === 0 && this.hasMore && !this.error;
   }
 
-  get waitingCount(): number {
-    return this.waiting.length;
-  }
-
   async loadMore(): Promise<void> {
     if (this.isLoading || !this.hasMore) return;
     this.isLoading = true;
     this.error = undefined;
+    const { turn } = this;
     const { data, error } = await this.ask(this.cursor);
+    if (turn !== this.turn) return;
     this.isLoading = false;
     this.error = error;
     if (data?.me?.usage) {
@@ -64,7 +67,8 @@ export class UsageList {
     const fresh = records.filter(({ id }) => !this.known.has(id));
     if (fresh.length === 0) return;
     for (const { id } of fresh) this.known.add(id);
-    this.waiting = [...fresh, ...this.waiting];
+    this.waiting = [...fresh, ...this.waiting].slice(0, WAITING_MAX);
+    this.waitingCount += fresh.length;
     this.changed();
   }
 
@@ -75,20 +79,31 @@ export class UsageList {
     const nodes = data?.me?.usage?.nodes;
     if (!nodes) return;
     if (nodes.length < PAGE || nodes.some(({ id }) => this.known.has(id))) this.offer(nodes);
-    else {
-      this.rows.length = 0;
-      this.waiting = [];
-      this.known.clear();
-      this.cursor = null;
-      this.hasMore = true;
-      await this.loadMore();
-    }
+    else await this.beginAnew();
+  }
+
+  private async beginAnew(): Promise<void> {
+    this.rows.length = 0;
+    this.waiting = [];
+    this.waitingCount = 0;
+    this.known.clear();
+    this.cursor = null;
+    this.hasMore = true;
+    // What is on its way belongs to the list before.
+    this.turn += 1;
+    this.isLoading = false;
+    await this.loadMore();
   }
 
   letIn(): void {
-    if (this.waiting.length === 0) return;
+    if (this.waitingCount === 0) return;
+    if (this.waitingCount > this.waiting.length) {
+      void this.beginAnew();
+      return;
+    }
     this.rows.unshift(...this.waiting);
     this.waiting = [];
+    this.waitingCount = 0;
     this.changed();
   }
 

@@ -1,7 +1,7 @@
 /** The rows that are in the window, and no others: a hundred thousand are as light as thirty. Arrows, Page Up, Page Down, Home and End go through them. */
 import { Button, Group, Skeleton, Text } from "@mantine/core";
 import { defaultRangeExtractor, type Range, useVirtualizer } from "@tanstack/react-virtual";
-import { Fragment, type KeyboardEvent, useCallback, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
+import { Fragment, type KeyboardEvent, memo, useCallback, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
 import { Link } from "react-router";
 import type { FeedRecordFragment } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
@@ -74,13 +74,19 @@ export function UsageTable({ list, total }: { readonly list: UsageList; readonly
     };
     requestAnimationFrame(() => focus(20));
   };
-  const onKeyDown = (event: KeyboardEvent) => {
+  const keyPressed = (event: KeyboardEvent) => {
     const page = Math.max(1, Math.floor((region.current?.clientHeight ?? 0) / ROW_HEIGHT) - 2);
     const to = KEYS.get(event.key)?.(active, page, rows.length);
     if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     goTo(to);
   };
+  // The same for every drawing: a row that stays in the window while one scrolls is not drawn again.
+  const latest = useRef(keyPressed);
+  useLayoutEffect(() => {
+    latest.current = keyPressed;
+  });
+  const onKeyDown = useCallback((event: KeyboardEvent) => latest.current(event), []);
   const showNew = () => {
     list.letIn();
     virtual.scrollToOffset(0);
@@ -93,7 +99,7 @@ export function UsageTable({ list, total }: { readonly list: UsageList; readonly
         {list.waitingCount > 0 && (
           <Group justify="center" mb="xs">
             <Button size="compact-sm" variant="light" onClick={showNew}>
-              {list.waitingCount === 1 ? "Show 1 new request" : `Show ${list.waitingCount} new requests`}
+              {list.waitingCount === 1 ? "Show 1 new request" : `Show ${list.waitingCount.toLocaleString("en")} new requests`}
             </Button>
           </Group>
         )}
@@ -172,7 +178,7 @@ const MOMENT = new Intl.DateTimeFormat("en", {
   hourCycle: "h23",
 });
 
-function Row({
+const Row = memo(function Row({
   row,
   index,
   isActive,
@@ -215,7 +221,7 @@ function Row({
       </td>
     </tr>
   );
-}
+});
 
 /** Always as high as it is: what comes and goes in it moves nothing. */
 function Foot({ list }: { readonly list: UsageList }) {
