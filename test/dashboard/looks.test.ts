@@ -16,7 +16,7 @@ const PATHS = [
   ["apps", "apps?new"],
   ["my-models", "my-models/new", "my-models/new?step=2", "my-models/new?step=4"],
   ["files", "files?kind=video&tag=none"],
-  ["playground", "playground/image", "playground/video", "playground/speech", "playground/transcription", "playground/embeddings"],
+  ["playground", ...["image", "video", "speech", "music", "transcription", "embeddings"].map((kind) => `playground/${kind}`)],
   ["webhooks", "webhooks?new"],
   ["account", "account/sessions", "account/data"],
 ].flat();

@@ -1,12 +1,18 @@
 /** The playground in a browser: what is streamed, stopped, asked again and refused, and every other kind of generation. */
+import { execFile } from "node:child_process";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import fc from "fast-check";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { findJsonFault } from "../../dashboard/src/pages/playground/chat/json-fault.js";
 import { createTestApp, type TestApp } from "../support/app.js";
-import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
+import { BEEPING_MICROPHONE, launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
 import { type DashboardVisit, visitDashboard } from "../support/dashboard.js";
 import type { RecordedRequest } from "../support/fake-upstream.js";
 import { createFakeVideos, readClip } from "../support/fake-videos.js";
-import { chatChunk, chatChunks, usageChunk, wireUsage } from "../support/openai-bodies.js";
+import { chatChunk, chatChunks, chatCompletion, usageChunk, wireUsage } from "../support/openai-bodies.js";
 import { imagesObject, picture } from "../support/pictures.js";
 import { recording } from "../support/recordings.js";
 import { errorReply, hang, json, raw, sse } from "../support/upstream-replies.js";
@@ -18,7 +24,7 @@ describe.skipIf(NO_BROWSER)("the playground", () => {
   let page: Page;
 
   beforeAll(async () => {
-    [browser, app] = await Promise.all([launchBrowser(), createTestApp()]);
+    [browser, app] = await Promise.all([launchBrowser(BEEPING_MICROPHONE), createTestApp()]);
     visit = await visitDashboard(browser, app, { name: "Ada", credits: 50 });
     page = visit.page;
   });
@@ -35,6 +41,18 @@ describe.skipIf(NO_BROWSER)("the playground", () => {
     await message().fill(text);
     await message().press("Enter");
   };
+  /** Runs a program as the page shows it, where the form's file is; the key is the owner's. */
+  const runShown = async (name: string, program: string, flags: readonly string[], cwd = app.dataDir) => {
+    await page.getByRole("button", { name: "As code" }).click();
+    await page.getByRole("tab", { name }).click();
+    const code = await page.getByRole("region", { name: `As ${name}` }).innerText();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+    const env = { ...process.env, SLUICE_API_KEY: app.key };
+    return (await promisify(execFile)(program, [...flags, code], { cwd, env })).stdout;
+  };
+  /** As it is pasted into a shell; parsed. */
+  const pasted = async (name: "curl" | "GraphQL") => JSON.parse(await runShown(name, "bash", ["-c"])) as Record<string, unknown>;
 
   it("streams a chat as Markdown, with what it costs while it runs and exactly when it has ended", async () => {
     await visit.open("playground");
@@ -128,7 +146,7 @@ describe.skipIf(NO_BROWSER)("the playground", () => {
 
   it("offers tools, shows their calls and sends what they answer", async () => {
     await page.getByLabel("Tools as JSON").fill('[{"name": "get_weather"');
-    await page.getByText("This is no JSON").waitFor();
+    await page.getByText('This is no JSON at line 1, column 24: "," or "}" is expected there.').waitFor();
     await page.getByLabel("Tools as JSON").fill('[{"name": "get_weather", "parameters": {"type": "object"}}]');
     const call = { index: 0, id: "call_1", type: "function", function: { name: "get_weather", arguments: '{"city":' } };
     app.upstream.replyNext(
@@ -199,26 +217,62 @@ describe.skipIf(NO_BROWSER)("the playground", () => {
     app.upstream.replyAlways(null);
   });
 
-  it("shows what is set as code, without a key", async () => {
-    await message().fill("It's $HOME");
+  it("shows what is set as code, without a key, and it runs as it is pasted", async () => {
+    await page.getByLabel("Max tokens").fill("50");
+    await message().fill('It\'s $HOME\n\\ "and" `all`');
     await page.getByRole("button", { name: "As code" }).click();
-
-    const curl = await page.getByRole("region", { name: "As curl" }).innerText();
-    expect(curl).toContain("Bearer $SLUICE_API_KEY");
-    expect(curl).toContain(`It'\\''s $HOME`);
+    expect(await page.getByRole("region", { name: "As curl" }).innerText()).toContain("Bearer $SLUICE_API_KEY");
     await page.getByRole("tab", { name: "Python" }).click();
     await page.getByRole("region", { name: "As Python" }).getByText("client.chat.completions.create(").waitFor();
     await screenshot(page, "playground-code");
     await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+    app.upstream.replyNext(...Array.from({ length: 3 }, () => json(chatCompletion({ content: "Pasted." }))));
+    const seen = app.upstream.requests.length;
+
+    expect(await pasted("curl")).toMatchObject({ choices: [{ message: { content: "Pasted." } }] });
+    expect(await pasted("GraphQL")).toMatchObject({ data: { createChatCompletion: { receipt: { cost: expect.any(String) } } } });
+    expect(await runShown("Node", "node", ["--input-type=module", "-e"], process.cwd())).toContain("Pasted.");
+    const said = app.upstream.requests.slice(seen).map((request) => askedOf(request).messages.at(-1)?.content);
+    expect(said).toEqual(Array(3).fill('It\'s $HOME\n\\ "and" `all`'));
   });
 
-  it("makes pictures of words, and of pictures that are sent along", async () => {
+  it("keeps what came when the connection was lost, says what it cost once it is back, and asks again", async () => {
+    const tab = await visit.context.newPage();
+    const cuts: (() => Promise<void>)[] = [];
+    await tab.routeWebSocket(/\/graphql$/, (socket) => {
+      const server = socket.connectToServer();
+      cuts.push(async () => {
+        await server.close();
+        await socket.close({ code: 4000 });
+      });
+    });
+    await tab.goto(`${app.baseUrl}/dashboard/playground?model=acme/chat`);
+    app.upstream.replyNext(sse([chatChunk({ content: "Half of it" })], { end: "hang" }), sse(chatChunks(["All of it"])));
+
+    await tab.getByRole("textbox", { name: "Message" }).fill("Go on.");
+    await tab.getByRole("button", { name: "Send" }).click();
+    await tab.getByText("Half of it").waitFor();
+    await Promise.all(cuts.splice(0).map((cut) => cut()));
+
+    await tab.getByText("The answer broke off").waitFor();
+    await expect.poll(() => tab.locator("[data-cost]").getAttribute("data-cost")).toMatch(/^0\.0000/);
+    await tab.getByRole("button", { name: "Ask again" }).click();
+    await tab.getByText("All of it").waitFor();
+    await tab.getByRole("link", { name: "Receipt" }).click();
+    await tab.getByRole("heading", { name: "Request to" }).waitFor();
+    await tab.close();
+  });
+
+  it("makes pictures of words and of pictures, keeps them in this browser, and stops what takes too long", async () => {
     const [png, reference] = await Promise.all([picture(96, 64, "png", "#3366cc"), picture(32, 32)]);
-    app.upstream.replyNext(json(imagesObject([png, png])), json(imagesObject([png])));
+    await writeFile(join(app.dataDir, "FILE"), reference);
+    app.upstream.replyNext(...Array.from({ length: 4 }, () => json(imagesObject([png, png]))));
     await visit.open("playground/image");
 
     await page.getByLabel("What is to be seen").fill("A blue field");
     await page.getByLabel("How many").fill("2");
+    await page.getByText("About 0.08 credits").waitFor();
     await page.getByRole("button", { name: "Make the picture" }).click();
 
     await expect.poll(() => page.getByRole("img", { name: "A blue field" }).count()).toBe(2);
@@ -229,24 +283,33 @@ describe.skipIf(NO_BROWSER)("the playground", () => {
     await page.getByRole("button", { name: "Make it of these pictures" }).click();
     await expect.poll(() => page.locator("[data-cost]").count()).toBe(2);
     expect(app.upstream.requests.at(-1)?.path).toContain("/images/edits");
-    await screenshot(page, "playground-image");
-  });
+    expect(await pasted("curl")).toMatchObject({ data: [{ b64_json: expect.any(String) }, {}] });
+    expect(await pasted("GraphQL")).toMatchObject({ data: { editImage: { images: [{}, {}] } } });
 
-  it("says at its field why a picture was refused, and stops one that takes too long", async () => {
+    await page.getByLabel("Address of a reference picture").fill("http://127.0.0.1/hat.png");
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await page.getByRole("button", { name: "Make it of these pictures" }).click();
+    await page.getByRole("alert").getByText("The URL must be https.").waitFor();
+    await screenshot(page, "playground-image");
+    await page.getByRole("button", { name: "Remove http://127.0.0.1/hat.png" }).click();
     await page.getByLabel("How many").fill("11");
     await page.getByRole("button", { name: "Make it of these pictures" }).click();
-    await page.getByRole("alert").waitFor();
+    await page.locator("input[aria-invalid=true]").waitFor();
     expect(await page.getByLabel("How many").getAttribute("aria-invalid")).toBe("true");
-    await page.getByLabel("How many").fill("1");
-    await page.getByRole("button", { name: "Remove hat.png" }).click();
+
+    await page.reload();
+    await page.getByRole("img", { name: "A blue field" }).first().waitFor();
+    await expect.poll(width).toBe(96);
+    await page.getByRole("button", { name: "New" }).click();
+    await page.getByText("No pictures yet").waitFor();
+    await page.goBack();
+    await page.getByRole("img", { name: "A blue field" }).first().waitFor();
     app.upstream.replyNext(hang());
     const seen = app.upstream.requests.length;
-
-    await page.getByRole("button", { name: "Make the picture" }).click();
+    await page.getByRole("button", { name: "Make it of these pictures" }).click();
     await expect.poll(() => app.upstream.requests.length).toBe(seen + 1);
     await page.getByRole("button", { name: "Stop" }).click();
-
-    await page.getByRole("button", { name: "Make the picture" }).waitFor();
+    await page.getByText("Stopped.").waitFor();
   });
 
   it("makes a video as a job, which its address finds again, and shows it", async () => {
@@ -278,35 +341,57 @@ describe.skipIf(NO_BROWSER)("the playground", () => {
     app.upstream.replyAlways(null);
   });
 
-  it("reads a text out, and says what a model refuses", async () => {
+  it("reads a text out, makes music, and says what a model refuses", async () => {
     await visit.open("playground/speech");
-    app.upstream.replyNext(raw(recording(1), { headers: { "content-type": "audio/wav" } }), errorReply(500));
+    const sound = raw(recording(1), { headers: { "content-type": "audio/wav" } });
+    app.upstream.replyNext(sound, errorReply(500), sound);
 
     await page.getByLabel("What is to be said").fill("Hello there.");
     await page.getByRole("button", { name: "Read it out" }).click();
 
     await page.getByRole("link", { name: "Save" }).waitFor();
-    await expect.poll(() => page.evaluate<number>("document.querySelector('audio').duration")).toBeGreaterThan(0);
+    const seconds = () => page.evaluate<number>("document.querySelector('audio').duration");
+    await expect.poll(seconds).toBeGreaterThan(0);
     await page.locator("[data-cost]").waitFor();
     await screenshot(page, "playground-speech");
+    await page.reload();
+    await expect.poll(seconds).toBeGreaterThan(0);
     await page.getByRole("button", { name: "Read it out" }).click();
     await page.getByRole("alert").getByText("choose another model").waitFor();
     expect(await page.getByLabel("What is to be said").inputValue()).toBe("Hello there.");
+
+    await visit.open("playground/music");
+    await page.getByLabel("What is to be heard").fill("A slow waltz");
+    await page.getByLabel("Seconds").fill("4");
+    await page.getByRole("button", { name: "Make the music" }).click();
+    await page.getByRole("link", { name: "Save" }).waitFor();
+    await expect.poll(seconds).toBeGreaterThan(0);
+    await screenshot(page, "playground-music");
   });
 
-  it("writes down what a file says", async () => {
+  it("writes down what a file says, and what is spoken now", async () => {
     await visit.open("playground/transcription");
-    app.upstream.replyNext(json({ text: "Wind turns wheels." }));
+    app.upstream.replyNext(...["Wind turns wheels.", "Pasted.", "Beep."].map((text) => json({ text })));
+    await writeFile(join(app.dataDir, "FILE"), recording(1));
+    const transcript = page.getByRole("region", { name: "Transcript" });
 
     await page.locator("input[type=file]").setInputFiles({ name: "talk.wav", mimeType: "audio/wav", buffer: recording(1) });
+    await page.getByText("About 0.0001 credits").waitFor();
     await page.getByRole("button", { name: "Write it down" }).click();
-
-    await page.getByRole("region", { name: "Transcript" }).getByText("Wind turns wheels.").waitFor();
+    await transcript.getByText("Wind turns wheels.").waitFor();
     expect(Number(await page.locator("[data-cost]").getAttribute("data-cost"))).toBeGreaterThan(0);
+    expect(await runShown("curl", "bash", ["-c"])).toContain("Pasted.");
+
+    await page.getByRole("button", { name: "Speak" }).click();
+    await page.getByText("0:01").waitFor();
+    await page.getByRole("button", { name: "End the recording" }).click();
+    await page.getByText("recording.webm").waitFor();
+    await page.getByRole("button", { name: "Write it down" }).click();
+    await transcript.getByText("Beep.").waitFor();
     await screenshot(page, "playground-transcription");
   });
 
-  it("compares texts by their vectors", async () => {
+  it("compares texts by their vectors, and finds the comparison again in the history", async () => {
     await visit.open("playground/embeddings");
     const data = [
       [1, 0],
@@ -320,6 +405,30 @@ describe.skipIf(NO_BROWSER)("the playground", () => {
 
     const row = page.getByRole("row", { name: "a breeze" });
     await expect.poll(() => row.getByRole("cell").allInnerTexts()).toEqual(["0.600", "1.000"]);
+    await page.getByRole("button", { name: "New" }).click();
+    await page.getByText("Nothing compared yet").waitFor();
+    await page.getByRole("button", { name: "History" }).click();
+    await page.getByRole("link", { name: "wind · a breeze" }).click();
+    await expect.poll(() => row.getByRole("cell").allInnerTexts()).toEqual(["0.600", "1.000"]);
     await screenshot(page, "playground-embeddings");
   });
+});
+
+it("finds a fault in each text that is no JSON, and in no other", () => {
+  const sound = fc.json({ maxDepth: 3 });
+  const cut = fc.tuple(sound, fc.nat(), fc.constantFrom("", "]", "}", '"', ",", ":", "1", "e", "\\", " "));
+  const texts = fc.oneof(
+    sound,
+    cut.map(([text, at, put]) => text.slice(0, at % (text.length + 1)) + put + text.slice((at % (text.length + 1)) + 1)),
+  );
+  const isJson = (text: string) => {
+    try {
+      JSON.parse(text);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  fc.assert(fc.property(texts, (text) => (findJsonFault(text) === null) === isJson(text)));
+  expect(findJsonFault('{"a":\n  [1 2]}')).toEqual({ line: 2, column: 6, wanted: '"," or "]"' });
 });

@@ -3,6 +3,7 @@ import { toGlobalId } from "../../src/graphql/global-ids.js";
 import { createPayer } from "../e2e/money.js";
 import {
   CreateApiKeyDocument,
+  OneUsageRecordDocument,
   UsageCourseDocument,
   UsageListDocument,
   type UsageListQueryVariables,
@@ -123,6 +124,17 @@ describe("the list of usage", () => {
         JSON.stringify(variables),
       ).toEqual([["BAD_REQUEST", param]]);
     }
+  });
+
+  it("has each of them by either of its ids, and no other", async () => {
+    const [restId = ""] = ids;
+    const one = async (id: string, as = app.key) => execute({ ...app, key: as }, OneUsageRecordDocument, { id });
+    const { id } = ok(await one(restId)).me.usageRecord ?? expect.fail("no record");
+
+    expect(ok(await one(id)).me.usageRecord).toMatchObject({ id, restId, cost: "0.000000003" });
+    expect(codes(await one(NOBODY))).toEqual(["NOT_FOUND"]);
+    expect(codes(await one(toGlobalId("ApiKey", key.id)))).toEqual(["BAD_REQUEST"]);
+    expect(codes(await one(id, (await createStranger(app)).key))).toEqual(["NOT_FOUND"]);
   });
 
   it("finds nothing by what is another account's", async () => {

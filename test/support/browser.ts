@@ -21,8 +21,11 @@ const FLAGS = [
   "--disable-dev-shm-usage",
 ];
 
-export function launchBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: CHROMIUM, headless: true, args: FLAGS });
+/** For `launchBrowser`: a microphone that beeps, and nobody is asked for it. */
+export const BEEPING_MICROPHONE = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"];
+
+export function launchBrowser(flags: readonly string[] = []): Promise<Browser> {
+  return chromium.launch({ executablePath: CHROMIUM, headless: true, args: [...FLAGS, ...flags] });
 }
 
 /** The width of a small phone. */

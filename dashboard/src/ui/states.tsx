@@ -99,7 +99,8 @@ function isOfNothing({ networkError, graphQLErrors }: CombinedError): boolean {
   return (
     !networkError &&
     graphQLErrors.every(
-      ({ path, extensions: { code, param } }) => path?.length === 1 && (code === "NOT_FOUND" || (code === "BAD_REQUEST" && param === "id")),
+      ({ path = [], extensions: { code, param } }) =>
+        path.length === (path[0] === "me" ? 2 : 1) && (code === "NOT_FOUND" || (code === "BAD_REQUEST" && param === "id")),
     )
   );
 }

@@ -19,7 +19,7 @@ import { builder } from "../builder.js";
 import { readId } from "../global-ids.js";
 import { edgesBatchedBy } from "../loaders.js";
 import { OrderDirection, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
-import { connectionSelectionOf, fieldsOf } from "../selection.js";
+import { connectionSelectionOf, fieldsOf, selectionOf } from "../selection.js";
 import { Account } from "./accounts.js";
 import { ApiKey } from "./api-keys.js";
 import { Modality, Model } from "./models.js";
@@ -226,6 +226,19 @@ builder.prismaObjectField(Account, "usage", (t) =>
       ctx.services.accounts.assertOwn(ctx, id);
       const page = await ctx.services.usage.list(ctx, toQuery(args), connectionSelectionOf(ctx, info));
       return toConnection(page, listOf(toOrder(args.orderBy)), (row) => row);
+    },
+  }),
+);
+
+builder.prismaObjectField(Account, "usageRecord", (t) =>
+  t.field({
+    type: UsageRecord,
+    nullable: true,
+    description: "One generation of the account, once it has been charged. Permission USAGE.",
+    args: { id: t.arg.id({ required: true, description: "Which one." }) },
+    resolve: (account, { id }, ctx, info) => {
+      ctx.services.accounts.assertOwn(ctx, account.id);
+      return ctx.services.usage.getSelected(ctx, readId(id, "UsageRecord", "id"), selectionOf(ctx, info));
     },
   }),
 );

@@ -112,6 +112,12 @@ export class UsageRecords {
     });
   }
 
+  async getSelected(ctx: RequestContext, id: string, select: Prisma.UsageRecordSelect): Promise<SelectedUsage> {
+    const [record] = await this.getMany(ctx, [id], select);
+    if (!record) throw notFound("usage record");
+    return record;
+  }
+
   private async scope(ctx: RequestContext, query: UsageQuery): Promise<UsageScope> {
     const owner = query.ownKeyOnly ? ownKey(ctx) : { accountId: readableBy(ctx, query.apiKeyId), apiKeyId: query.apiKeyId };
     return scopeOf(this.database, owner.accountId, this.since(query), owner.apiKeyId);

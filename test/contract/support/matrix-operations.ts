@@ -146,6 +146,11 @@ export const OPERATIONS: readonly Operation[] = [
     target: "app",
     graphql: { field: "Account.appUsage", document: me('appUsage(appKeyId: "$id") { totalRequests }') },
   },
+  {
+    needs: "usage",
+    refusal: "NOT_FOUND",
+    graphql: { field: "Account.usageRecord", document: me(`usageRecord(id: "${NOBODY}") { id }`) },
+  },
   { needs: "usage", graphql: { field: "Account.usageSummary", document: me("usageSummary { requests }") } },
   { needs: "usage", graphql: { field: "Account.jobs", document: me("jobs(first: 1) { edges { node { id } } }") } },
   { needs: "usage", graphql: { field: "Account.generations", document: me("generations(first: 1) { edges { node { id } } }") } },

@@ -1,17 +1,17 @@
 /** The dialog that shows what is set as programs. */
 import { CodeBracketIcon } from "@heroicons/react/24/outline";
-import { Anchor, Button, Modal, Stack, Tabs, Text } from "@mantine/core";
+import { Anchor, Button, type ButtonProps, Modal, Stack, Tabs, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { Link } from "react-router";
 import { addressOf } from "../../shell/pages.js";
 import { Snippet } from "../../ui/copy.js";
 import { asCode, type Request } from "./snippets.js";
 
-export function AsCode({ request }: { readonly request: () => Request }) {
+export function AsCode({ request, size = "compact-sm" }: { readonly request: () => Request } & Pick<ButtonProps, "size">) {
   const [isOpen, { open, close }] = useDisclosure();
   return (
     <>
-      <Button variant="default" size="compact-sm" onClick={open} leftSection={<CodeBracketIcon width={16} />}>
+      <Button variant="default" size={size} onClick={open} leftSection={<CodeBracketIcon width={16} />}>
         As code
       </Button>
       <Modal opened={isOpen} onClose={close} title="As code" size="xl">

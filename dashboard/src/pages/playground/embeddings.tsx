@@ -2,31 +2,40 @@
 import { XMarkIcon } from "@heroicons/react/24/outline";
 import { ActionIcon, Button, Group, NumberInput, Stack, Table, Text, Textarea } from "@mantine/core";
 import { type FormEvent, useState } from "react";
-import { type CreateEmbeddingsInput, PlaygroundEmbedDocument, type PlaygroundEmbedMutation } from "../../client/generated/graphql.js";
+import { type CreateEmbeddingsInput, PlaygroundEmbedDocument } from "../../client/generated/graphql.js";
 import { Card } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Loading } from "../../ui/states.js";
 import { Wide } from "../../ui/wide.js";
 import { AsCode } from "./as-code.js";
+import { estimateCost } from "./estimate.js";
+import type { Compared, EmbeddingsForm } from "./kept.js";
 import { Refusal } from "./refusal.js";
+import type { Request } from "./snippets.js";
 import { useGeneration } from "./use-generation.js";
+import { useKept } from "./use-kept.js";
 import { Actions, Charged, useKindModel, Workbench } from "./workbench.js";
 
 /** More would be no table that anybody reads. */
 const TEXTS_MAX = 10;
 
-interface Compared {
-  readonly texts: readonly string[];
-  readonly made: NonNullable<PlaygroundEmbedMutation["createEmbeddings"]>;
-}
+const NO_FORM: EmbeddingsForm = { texts: ["", "", ""], dimensions: "" };
 
 export default function Embeddings() {
   const { model, picker } = useKindModel("EMBEDDING");
-  const [texts, setTexts] = useState<readonly string[]>(["", "", ""]);
-  const [dimensions, setDimensions] = useState<number | string>("");
+  const [{ texts, dimensions }, setValues] = useState(NO_FORM);
   const [compared, setCompared] = useState<Compared | null>(null);
-  const { isBusy, error, setError, run, stop } = useGeneration(PlaygroundEmbedDocument);
+  const { isBusy, isStopped, error, setError, run, stop } = useGeneration(PlaygroundEmbedDocument);
   const form = useServerForm(["dimensions"]);
+  const { keep, bar } = useKept({
+    kind: "embeddings",
+    things: "comparisons",
+    show: (kept) => {
+      if (kept) setValues({ ...NO_FORM, ...kept.form });
+      setCompared(kept?.made ?? null);
+    },
+  });
+  const setTexts = (next: readonly string[]) => setValues((before) => ({ ...before, texts: next }));
   const filled = texts.filter((text) => text.trim() !== "");
   const input = (): CreateEmbeddingsInput => ({
     ...(model && { model: model.restId }),
@@ -37,12 +46,22 @@ export default function Embeddings() {
     event.preventDefault();
     const answer = await run({ input: input() });
     form.accept(answer);
-    if (answer.data?.createEmbeddings) setCompared({ texts: filled, made: answer.data.createEmbeddings });
+    const data = answer.data?.createEmbeddings;
+    if (!data || !model) return;
+    const vectors = [...data.embeddings].sort((a, b) => a.index - b.index).map(({ vector }) => vector);
+    const made: Compared = {
+      texts: filled,
+      cosines: vectors.map((one) => vectors.map((other) => cosineOf(one, other))),
+      dimensions: vectors[0]?.length ?? 0,
+      receipt: data.receipt,
+    };
+    setCompared(made);
+    keep(filled.join(" · "), model.restId, { form: { texts, dimensions }, made });
   };
-  const request = () => ({
+  const request = (): Request => ({
     path: "/v1/embeddings",
     body: { ...input(), input: filled },
-    sdk: { python: "embeddings.create", node: "embeddings.create" },
+    sdk: { method: "embeddings.create" },
     graphql: {
       field: "createEmbeddings",
       type: "CreateEmbeddingsInput",
@@ -59,7 +78,10 @@ export default function Embeddings() {
           description="Where the model lets one choose."
           placeholder="model's own"
           value={dimensions}
-          onChange={setDimensions}
+          onChange={(value) => {
+            setValues((before) => ({ ...before, dimensions: value }));
+            form.clear("dimensions");
+          }}
           error={form.errorOf("dimensions")}
         />
       </Card>
@@ -96,16 +118,23 @@ export default function Embeddings() {
                 </Group>
               ))}
               {error && <Refusal error={error} onClose={() => setError(undefined)} />}
-              <Actions action="Compare the texts" isBusy={isBusy} isDisabled={filled.length === 0 || !model} onStop={stop}>
+              <Actions
+                action="Compare the texts"
+                isBusy={isBusy}
+                isDisabled={filled.length === 0 || !model}
+                isStopped={isStopped}
+                onStop={stop}
+                estimate={model && filled.length > 0 ? estimateCost(model.pricing, filled.join("").length, 0) : null}
+              >
                 <Button variant="default" onClick={() => setTexts([...texts, ""])} disabled={texts.length >= TEXTS_MAX}>
                   Add a text
                 </Button>
-                <AsCode request={request} />
+                <AsCode request={request} size="sm" />
               </Actions>
             </Stack>
           </form>
         </Card>
-        <Card title="How near they are">
+        <Card title="How near they are" actions={bar}>
           <div aria-live="polite" aria-busy={isBusy}>
             {isBusy ? (
               <Loading rows={3} />
@@ -121,8 +150,7 @@ export default function Embeddings() {
   );
 }
 
-function Cosines({ compared: { texts, made } }: { readonly compared: Compared }) {
-  const vectors = [...made.embeddings].sort((a, b) => a.index - b.index).map(({ vector }) => vector);
+function Cosines({ compared: { texts, cosines, dimensions, receipt } }: { readonly compared: Compared }) {
   return (
     <>
       <Wide label="Cosines of the texts">
@@ -145,8 +173,7 @@ function Cosines({ compared: { texts, made } }: { readonly compared: Compared })
                     {row + 1}. <bdi>{text}</bdi>
                   </Text>
                 </Table.Th>
-                {vectors.map((vector, column) => {
-                  const cosine = cosineOf(vectors[row] ?? [], vector);
+                {cosines[row]?.map((cosine, column) => {
                   const share = Math.round(Math.max(cosine, 0) * 45);
                   return (
                     <Table.Td
@@ -163,7 +190,7 @@ function Cosines({ compared: { texts, made } }: { readonly compared: Compared })
           </Table.Tbody>
         </Table>
       </Wide>
-      <Charged receipt={made.receipt}>{` · ${vectors[0]?.length ?? 0} dimensions`}</Charged>
+      <Charged receipt={receipt}>{` · ${dimensions} dimensions`}</Charged>
     </>
   );
 }

@@ -6,6 +6,8 @@ const DIGITS = 18;
 const PER_NANOCREDIT = 10n ** 9n;
 /** As English text has it on the average. */
 const CHARACTERS_PER_TOKEN = 4;
+/** Amounts are counted in thousandths: seconds come with milliseconds. */
+const THOUSANDTHS = 1_000;
 
 interface TokenPrices {
   readonly inputTextTokens: string | null;
@@ -37,8 +39,12 @@ export function perMillion(price: string): string {
   return fromNanocredits((toUnits(price) * 1_000_000n) / PER_NANOCREDIT);
 }
 
-/** Of a text that is read out, where its characters are what is paid for. */
-export function estimateCharacters({ characters }: { readonly characters: string | null }, length: number): string | null {
-  if (characters === null) return null;
-  return fromNanocredits((toUnits(characters) * BigInt(length) + PER_NANOCREDIT - 1n) / PER_NANOCREDIT);
+/** Of so many units (pictures, seconds, characters) at a price; null where that is not what is paid for, or their number is not known. */
+export function estimateUnits(price: string | null, units: number | null): string | null {
+  if (price === null || units === null || !Number.isFinite(units) || units <= 0) return null;
+  const exact = (toUnits(price) * BigInt(Math.round(units * THOUSANDTHS))) / BigInt(THOUSANDTHS);
+  return fromNanocredits((exact + PER_NANOCREDIT - 1n) / PER_NANOCREDIT);
 }
+
+/** A number as a form has it: empty is none. */
+export const numberOf = (field: number | string): number | null => (field === "" ? null : Number(field));

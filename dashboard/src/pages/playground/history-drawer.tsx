@@ -1,4 +1,4 @@
-/** The conversations that this browser keeps. */
+/** What this browser keeps of a kind: opened by its address, deleted here. */
 import { ClockIcon, TrashIcon } from "@heroicons/react/24/outline";
 import { ActionIcon, Anchor, Button, Drawer, Group, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
@@ -6,15 +6,19 @@ import { Link } from "react-router";
 import { Confirm } from "../../ui/confirm.js";
 import { Empty } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
-import type { useHistory } from "./history.js";
+import { ITEMS_MAX, type useHistory } from "./history.js";
 
 export interface HistoryDrawerProps {
   readonly history: ReturnType<typeof useHistory>;
   readonly current: string | null;
+  /** In the address's query, as what the id of one is given. */
+  readonly parameter: string;
+  /** Such as "conversations". */
+  readonly things: string;
   readonly onDeleted: (ids: readonly string[]) => void;
 }
 
-export function HistoryDrawer({ history: { conversations, refresh, remove }, current, onDeleted }: HistoryDrawerProps) {
+export function HistoryDrawer({ history: { items, refresh, remove }, current, parameter, things, onDeleted }: HistoryDrawerProps) {
   const [isOpen, { open, close }] = useDisclosure();
   const drop = async (ids: readonly string[]) => {
     await remove(ids);
@@ -37,19 +41,19 @@ export function HistoryDrawer({ history: { conversations, refresh, remove }, cur
       <Drawer opened={isOpen} onClose={close} title="History" position="right" size="sm">
         <Stack>
           <Text size="sm" c="dimmed">
-            Kept in this browser only, the newest hundred. The gateway keeps none of it.
+            Kept in this browser only, the newest {ITEMS_MAX}.
           </Text>
-          {conversations.length === 0 ? (
-            <Empty title="No conversations yet">What you ask and what models answer is listed here.</Empty>
+          {items.length === 0 ? (
+            <Empty title={`No ${things} yet`}>What you ask for and what models make of it is listed here.</Empty>
           ) : (
             <>
               <Stack component="ul" gap={2} m={0} p={0} style={{ listStyle: "none" }}>
-                {conversations.map(({ id, title, at }) => (
+                {items.map(({ id, title, at }) => (
                   <Group key={id} component="li" wrap="nowrap" justify="space-between" gap="xs">
                     <Stack gap={0} miw={0}>
                       <Anchor
                         component={Link}
-                        to={`?conversation=${id}`}
+                        to={`?${parameter}=${id}`}
                         onClick={close}
                         aria-current={id === current ? "true" : undefined}
                         title={title}
@@ -74,16 +78,16 @@ export function HistoryDrawer({ history: { conversations, refresh, remove }, cur
                 ))}
               </Stack>
               <Confirm
-                title="Delete every conversation"
+                title={`Delete all ${things}`}
                 action="Delete them all"
-                onConfirm={() => drop(conversations.map(({ id }) => id))}
+                onConfirm={() => drop(items.map(({ id }) => id))}
                 trigger={(ask) => (
                   <Button variant="default" onClick={ask}>
                     Delete all
                   </Button>
                 )}
               >
-                {conversations.length} conversations are in this browser only: they cannot be had back.
+                {items.length} {things} are in this browser only: they cannot be had back.
               </Confirm>
             </>
           )}

@@ -1,20 +1,6 @@
 /** Pictures, from words alone or from other pictures. */
-import { XMarkIcon } from "@heroicons/react/24/outline";
-import {
-  ActionIcon,
-  Button,
-  Checkbox,
-  FileButton,
-  Group,
-  NumberInput,
-  Select,
-  SimpleGrid,
-  Stack,
-  Text,
-  Textarea,
-  TextInput,
-} from "@mantine/core";
-import { type FormEvent, useMemo, useState } from "react";
+import { Button, Checkbox, Group, NumberInput, Select, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { type FormEvent, useState } from "react";
 import {
   type GenerateImageInput,
   type ImageFormat,
@@ -27,81 +13,108 @@ import { Card } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Loading } from "../../ui/states.js";
 import { AsCode } from "./as-code.js";
+import { estimateUnits, numberOf } from "./estimate.js";
+import type { ImageForm, Picture, Pictures } from "./kept.js";
+import { addressesAmong, filesAmong, References } from "./references.js";
 import { Refusal } from "./refusal.js";
+import type { Request } from "./snippets.js";
 import { toBytes, useObjectUrl } from "./sound.js";
 import { useGeneration } from "./use-generation.js";
+import { useKept } from "./use-kept.js";
 import { Actions, Charged, useKindModel, Workbench } from "./workbench.js";
-
-type Made = Omit<NonNullable<PlaygroundGenerateImageMutation["generateImage"]>, "__typename">;
 
 const SIZES = ["1024x1024", "1536x1024", "1024x1536", "512x512", "auto"];
 const QUALITIES: readonly ImageQuality[] = ["LOW", "MEDIUM", "HIGH"];
 const FORMATS: readonly ImageFormat[] = ["PNG", "JPEG", "WEBP"];
+const FIELDS = ["prompt", "size", "quality", "outputFormat", "n", "seed", "negativePrompt", "isTransparent", "images", "files"];
 
-interface Shown {
-  readonly prompt: string;
-  readonly made: Made;
-}
+const NO_FORM: ImageForm = {
+  prompt: "",
+  references: [],
+  size: "1024x1024",
+  quality: null,
+  outputFormat: null,
+  n: 1,
+  seed: "",
+  negativePrompt: "",
+  isTransparent: false,
+};
 
 export default function Images() {
   const { model, picker } = useKindModel("IMAGE");
-  const [prompt, setPrompt] = useState("");
-  const [references, setReferences] = useState<readonly File[]>([]);
-  const [size, setSize] = useState("1024x1024");
-  const [quality, setQuality] = useState<ImageQuality | null>(null);
-  const [format, setFormat] = useState<ImageFormat | null>(null);
-  const [n, setN] = useState<number | string>(1);
-  const [seed, setSeed] = useState<number | string>("");
-  const [negative, setNegative] = useState("");
-  const [isTransparent, setTransparent] = useState(false);
-  const [shown, setShown] = useState<readonly Shown[]>([]);
-  const form = useServerForm(["prompt", "size", "quality", "outputFormat", "n", "seed", "negativePrompt", "isTransparent"]);
+  const [values, setValues] = useState(NO_FORM);
+  const [shown, setShown] = useState<readonly Pictures[]>([]);
+  const form = useServerForm(FIELDS);
   const make = useGeneration(PlaygroundGenerateImageDocument);
   const edit = useGeneration(PlaygroundEditImageDocument);
-  const { isBusy, error, setError, stop } = references.length > 0 ? edit : make;
+  const { keep, bar } = useKept({
+    kind: "image",
+    things: "pictures",
+    show: (kept) => {
+      if (kept) setValues({ ...NO_FORM, ...kept.form });
+      setShown(kept ? [kept.made] : []);
+    },
+  });
+  const set = <Field extends keyof ImageForm>(field: Field, value: ImageForm[Field]) => {
+    setValues((before) => ({ ...before, [field]: value }));
+    form.clear(field);
+  };
+
+  const { prompt, references, size, quality, outputFormat, n, seed, negativePrompt, isTransparent } = values;
+  const [files, images] = [filesAmong(references), addressesAmong(references)];
+  const isEdit = references.length > 0;
+  const { isBusy, isStopped, error, setError, stop } = isEdit ? edit : make;
 
   const input = (): GenerateImageInput => ({
     prompt,
     ...(model && { model: model.restId }),
     size,
-    n: Number(n),
+    ...(n !== "" && { n: Number(n) }),
     ...(quality !== null && { quality }),
-    ...(format !== null && { outputFormat: format }),
+    ...(outputFormat !== null && { outputFormat }),
     ...(seed !== "" && { seed: Number(seed) }),
-    ...(negative !== "" && { negativePrompt: negative }),
+    ...(negativePrompt !== "" && { negativePrompt }),
     ...(isTransparent && { isTransparent }),
   });
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    const answer =
-      references.length > 0 ? await edit.run({ input: { ...input(), files: [...references] } }) : await make.run({ input: input() });
+    const answer = isEdit ? await edit.run({ input: { ...input(), images, files } }) : await make.run({ input: input() });
     form.accept(answer);
-    const made = answer.data && ("editImage" in answer.data ? answer.data.editImage : answer.data.generateImage);
-    if (made) setShown((before) => [{ prompt, made }, ...before]);
+    const data = answer.data && ("editImage" in answer.data ? answer.data.editImage : answer.data.generateImage);
+    if (!data || !model) return;
+    const made = { prompt, pictures: data.images.flatMap(toPicture), receipt: data.receipt };
+    setShown((before) => [made, ...before]);
+    keep(prompt, model.restId, { form: values, made });
   };
-  const request = () => {
-    const { isTransparent: transparent, outputFormat, negativePrompt, quality: chosen, ...rest } = input();
-    const isEdit = references.length > 0;
+  const request = (): Request => {
+    const asked = input();
     return {
       path: isEdit ? "/v1/images/edits" : "/v1/images/generations",
       body: {
-        ...rest,
-        ...(chosen && { quality: chosen.toLowerCase() }),
+        prompt,
+        ...(model && { model: model.restId }),
+        size,
+        ...(n !== "" && { n: Number(n) }),
+        ...(quality && { quality: quality.toLowerCase() }),
         ...(outputFormat && { output_format: outputFormat.toLowerCase() }),
+        ...(seed !== "" && { seed: Number(seed) }),
         ...(negativePrompt && { negative_prompt: negativePrompt }),
-        ...(transparent && { background: "transparent" }),
+        ...(isTransparent && { background: "transparent" }),
+        ...(images.length > 0 && { image: images }),
       },
-      ...(isEdit && { files: ["image"] }),
-      sdk: isEdit ? { python: "images.edit", node: "images.edit" } : { python: "images.generate", node: "images.generate" },
+      files: files.map(() => "image"),
+      // The SDKs send pictures as files only.
+      sdk: images.length > 0 ? null : { method: isEdit ? "images.edit" : "images.generate", own: ["seed", "negative_prompt"] },
       graphql: {
         field: isEdit ? "editImage" : "generateImage",
         type: isEdit ? "EditImageInput" : "GenerateImageInput",
         selection: "images { base64 contentType } receipt { cost }",
-        input: { ...input(), ...(isEdit && { files: [null] }) },
-        ...(isEdit && { files: ["files.0"] }),
+        input: { ...asked, ...(images.length > 0 && { images }), ...(files.length > 0 && { files: files.map(() => null) }) },
+        files: files.map((_, index) => `files.${index}`),
       },
     };
   };
+  const price = model?.pricing.imageRequests ?? null;
   const settings = (
     <>
       {picker}
@@ -111,7 +124,7 @@ export default function Images() {
             label="Size"
             data={SIZES}
             value={size}
-            onChange={(value) => setSize(value ?? "auto")}
+            onChange={(value) => set("size", value ?? "auto")}
             allowDeselect={false}
             error={form.errorOf("size")}
           />
@@ -122,7 +135,7 @@ export default function Images() {
               clearable
               data={QUALITIES.map((value) => ({ value, label: value.toLowerCase() }))}
               value={quality}
-              onChange={(value) => setQuality(QUALITIES.find((known) => known === value) ?? null)}
+              onChange={(value) => set("quality", QUALITIES.find((known) => known === value) ?? null)}
               error={form.errorOf("quality")}
             />
             <Select
@@ -130,20 +143,26 @@ export default function Images() {
               placeholder="model's own"
               clearable
               data={FORMATS}
-              value={format}
-              onChange={(value) => setFormat(FORMATS.find((known) => known === value) ?? null)}
+              value={outputFormat}
+              onChange={(value) => set("outputFormat", FORMATS.find((known) => known === value) ?? null)}
               error={form.errorOf("outputFormat")}
             />
-            <NumberInput label="How many" value={n} onChange={setN} error={form.errorOf("n")} />
-            <NumberInput label="Seed" placeholder="any" value={seed} onChange={setSeed} error={form.errorOf("seed")} />
+            <NumberInput label="How many" value={n} onChange={(value) => set("n", value)} error={form.errorOf("n")} />
+            <NumberInput
+              label="Seed"
+              placeholder="any"
+              value={seed}
+              onChange={(value) => set("seed", value)}
+              error={form.errorOf("seed")}
+            />
           </SimpleGrid>
           <TextInput
             label="What should not be seen"
-            value={negative}
-            onChange={({ target }) => setNegative(target.value)}
+            value={negativePrompt}
+            onChange={({ target }) => set("negativePrompt", target.value)}
             error={form.errorOf("negativePrompt")}
           />
-          <Checkbox label="Transparent ground" checked={isTransparent} onChange={({ target }) => setTransparent(target.checked)} />
+          <Checkbox label="Transparent ground" checked={isTransparent} onChange={({ target }) => set("isTransparent", target.checked)} />
         </Stack>
       </Card>
     </>
@@ -160,50 +179,52 @@ export default function Images() {
                 minRows={3}
                 maxRows={12}
                 value={prompt}
-                onChange={({ target }) => {
-                  setPrompt(target.value);
-                  form.clear("prompt");
-                }}
+                onChange={({ target }) => set("prompt", target.value)}
                 error={form.errorOf("prompt")}
               />
-              <References files={references} onChange={setReferences} />
+              <References
+                references={references}
+                onChange={(next) => {
+                  set("references", next);
+                  form.clear("images");
+                  form.clear("files");
+                }}
+                error={form.errorOf("images") ?? form.errorOf("files")}
+              />
               {error && <Refusal error={error} onClose={() => setError(undefined)} />}
               <Actions
-                action={references.length > 0 ? "Make it of these pictures" : "Make the picture"}
+                action={isEdit ? "Make it of these pictures" : "Make the picture"}
                 isBusy={isBusy}
                 isDisabled={prompt.trim() === "" || !model}
+                isStopped={isStopped}
                 onStop={stop}
+                estimate={estimateUnits(price, numberOf(n))}
               >
-                <AsCode request={request} />
+                <AsCode request={request} size="sm" />
               </Actions>
             </Stack>
           </form>
         </Card>
-        <Card title="Pictures">
+        <Card title="Pictures" actions={bar}>
           <div aria-live="polite" aria-busy={isBusy}>
             {isBusy && <Loading rows={1} height={240} />}
             {!isBusy && shown.length === 0 && (
               <Empty title="No pictures yet">
-                Say what is to be seen. They are shown here until you leave; save those that you want to keep.
+                Say what is to be seen. This browser keeps the last ones under History; save those that you want to have elsewhere.
               </Empty>
             )}
             <Stack gap="lg">
-              {shown.map(({ prompt: asked, made }) => (
-                <div key={made.receipt.generationId}>
+              {shown.map(({ prompt: asked, pictures, receipt }) => (
+                <div key={receipt.generationId}>
                   <Text size="sm" mb="xs" className="any-wrap">
                     <bdi>{asked}</bdi>
                   </Text>
                   <div className="gallery">
-                    {made.images.map((image, index) => (
-                      <Picture
-                        key={index}
-                        image={image}
-                        alt={asked}
-                        name={`picture-${made.receipt.generationId.slice(0, 8)}-${index + 1}`}
-                      />
+                    {pictures.map((picture, index) => (
+                      <Shown key={index} picture={picture} alt={asked} name={`picture-${receipt.generationId.slice(0, 8)}-${index + 1}`} />
                     ))}
                   </div>
-                  <Charged receipt={made.receipt} />
+                  <Charged receipt={receipt} />
                 </div>
               ))}
             </Stack>
@@ -214,18 +235,24 @@ export default function Images() {
   );
 }
 
-function Picture({
-  image: { base64, url, contentType, revisedPrompt },
+/** Its base64 is let go of at once: what is shown and kept is a blob. */
+function toPicture(image: NonNullable<PlaygroundGenerateImageMutation["generateImage"]>["images"][number]): Picture[] {
+  const { base64, url, contentType, revisedPrompt } = image;
+  const source = base64 === null ? url : new Blob([toBytes(base64)], { type: contentType });
+  return source === null ? [] : [{ source, contentType, revisedPrompt }];
+}
+
+function Shown({
+  picture: { source, contentType, revisedPrompt },
   alt,
   name,
 }: {
-  readonly image: Made["images"][number];
+  readonly picture: Picture;
   readonly alt: string;
   readonly name: string;
 }) {
-  const blob = useMemo(() => (base64 === null ? null : new Blob([toBytes(base64)], { type: contentType })), [base64, contentType]);
-  const own = useObjectUrl(blob);
-  const shown = own ?? url;
+  const own = useObjectUrl(typeof source === "string" ? null : source);
+  const shown = typeof source === "string" ? source : own;
   if (shown === null) return null;
   return (
     <figure>
@@ -251,52 +278,5 @@ function Picture({
         </Group>
       </figcaption>
     </figure>
-  );
-}
-
-/** As many as a request may have; the gateway says so, too. */
-const REFERENCES_MAX = 10;
-
-export function References({ files, onChange }: { readonly files: readonly File[]; readonly onChange: (files: readonly File[]) => void }) {
-  return (
-    <div>
-      <Group gap="xs">
-        <FileButton multiple accept="image/*" onChange={(added) => onChange([...files, ...added].slice(0, REFERENCES_MAX))}>
-          {(props) => (
-            <Button {...props} variant="default" size="compact-sm">
-              Add reference pictures
-            </Button>
-          )}
-        </FileButton>
-        {files.length === 0 && (
-          <Text size="xs" c="dimmed">
-            Optional: pictures to begin with.
-          </Text>
-        )}
-      </Group>
-      {files.length > 0 && (
-        <div className="references">
-          {files.map((file, index) => (
-            <Reference
-              key={`${file.name}-${file.size}-${index}`}
-              file={file}
-              onRemove={() => onChange(files.filter((_, other) => other !== index))}
-            />
-          ))}
-        </div>
-      )}
-    </div>
-  );
-}
-
-function Reference({ file, onRemove }: { readonly file: File; readonly onRemove: () => void }) {
-  const url = useObjectUrl(file);
-  return (
-    <Group gap={4} align="flex-start" mt="xs" wrap="nowrap">
-      {url !== null && <img src={url} alt={file.name} />}
-      <ActionIcon variant="default" size={24} onClick={onRemove} aria-label={`Remove ${file.name}`}>
-        <XMarkIcon width={14} />
-      </ActionIcon>
-    </Group>
   );
 }

@@ -1,55 +1,71 @@
 /** A piece of music. */
-import { Button, Group, NumberInput, Select, Stack, Text, Textarea } from "@mantine/core";
-import { type FormEvent, useMemo, useState } from "react";
-import {
-  type AudioFormat,
-  type MusicInput,
-  PlaygroundGenerateMusicDocument,
-  type PlaygroundGenerateMusicMutation,
-} from "../../client/generated/graphql.js";
+import { Button, Group, NumberInput, Select, Stack, Textarea } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { type AudioFormat, type MusicInput, PlaygroundGenerateMusicDocument } from "../../client/generated/graphql.js";
 import { Card } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Loading } from "../../ui/states.js";
 import { AsCode } from "./as-code.js";
+import { estimateUnits, numberOf } from "./estimate.js";
+import type { MusicForm, Sound } from "./kept.js";
 import { Player } from "./player.js";
 import { Refusal } from "./refusal.js";
+import type { Request } from "./snippets.js";
 import { toBytes, useObjectUrl } from "./sound.js";
 import { useGeneration } from "./use-generation.js";
+import { useKept } from "./use-kept.js";
 import { Actions, Charged, useKindModel, Workbench } from "./workbench.js";
 
-type Made = NonNullable<PlaygroundGenerateMusicMutation["generateMusic"]>;
-
 const FORMATS: readonly AudioFormat[] = ["MP3", "OPUS", "AAC", "FLAC", "WAV"];
+const FIELDS = ["prompt", "duration", "responseFormat", "seed"];
+
+const NO_FORM: MusicForm = { prompt: "", duration: "", responseFormat: "MP3", seed: "" };
 
 export default function Music() {
   const { model, picker } = useKindModel("MUSIC");
-  const [prompt, setPrompt] = useState("");
-  const [duration, setDuration] = useState<number | string>("");
-  const [format, setFormat] = useState<AudioFormat>("MP3");
-  const [seed, setSeed] = useState<number | string>("");
-  const [made, setMade] = useState<Made | null>(null);
-  const { isBusy, error, setError, run, stop } = useGeneration(PlaygroundGenerateMusicDocument);
-  const form = useServerForm(["prompt", "duration", "responseFormat", "seed"]);
+  const [values, setValues] = useState(NO_FORM);
+  const [made, setMade] = useState<Sound | null>(null);
+  const { isBusy, isStopped, error, setError, run, stop } = useGeneration(PlaygroundGenerateMusicDocument);
+  const form = useServerForm(FIELDS);
+  const { keep, bar } = useKept({
+    kind: "music",
+    things: "pieces of music",
+    show: (kept) => {
+      if (kept) setValues({ ...NO_FORM, ...kept.form });
+      setMade(kept?.made ?? null);
+    },
+  });
+  const set = <Field extends keyof MusicForm>(field: Field, value: MusicForm[Field]) => {
+    setValues((before) => ({ ...before, [field]: value }));
+    form.clear(field);
+  };
+  const { prompt, duration, responseFormat, seed } = values;
   const input = (): MusicInput => ({
     prompt,
     ...(model && { model: model.restId }),
     ...(duration !== "" && { duration: Number(duration) }),
-    responseFormat: format,
+    responseFormat,
     ...(seed !== "" && { seed: Number(seed) }),
   });
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     const answer = await run({ input: input() });
     form.accept(answer);
-    if (answer.data?.generateMusic) setMade(answer.data.generateMusic);
+    const data = answer.data?.generateMusic;
+    if (!data || !model) return;
+    // Its base64 is let go of at once: what is played and kept is a blob.
+    const sound = new Blob([toBytes(data.music.audio)], { type: data.music.contentType });
+    const piece: Sound = { sound, format: responseFormat, receipt: data.receipt };
+    setMade(piece);
+    keep(prompt, model.restId, { form: values, made: piece });
   };
-  const request = () => {
-    const { prompt: asked, responseFormat, ...rest } = input();
+  const request = (): Request => {
+    const { prompt: asked, responseFormat: _, ...rest } = input();
     return {
       path: `/audio/${encodeURIComponent(asked)}`,
       isGet: true,
-      body: { ...rest, response_format: format.toLowerCase() },
-      output: `music.${format.toLowerCase()}`,
+      body: { ...rest, response_format: responseFormat.toLowerCase() },
+      output: `music.${responseFormat.toLowerCase()}`,
       sdk: null,
       graphql: {
         field: "generateMusic",
@@ -69,16 +85,22 @@ export default function Music() {
               label="Seconds"
               placeholder="model's own"
               value={duration}
-              onChange={setDuration}
+              onChange={(value) => set("duration", value)}
               error={form.errorOf("duration")}
             />
-            <NumberInput label="Seed" placeholder="any" value={seed} onChange={setSeed} error={form.errorOf("seed")} />
+            <NumberInput
+              label="Seed"
+              placeholder="any"
+              value={seed}
+              onChange={(value) => set("seed", value)}
+              error={form.errorOf("seed")}
+            />
           </Group>
           <Select
             label="Format"
             data={FORMATS}
-            value={format}
-            onChange={(value) => setFormat(FORMATS.find((known) => known === value) ?? "MP3")}
+            value={responseFormat}
+            onChange={(value) => set("responseFormat", FORMATS.find((known) => known === value) ?? "MP3")}
             allowDeselect={false}
           />
         </Stack>
@@ -97,20 +119,24 @@ export default function Music() {
                 minRows={3}
                 maxRows={12}
                 value={prompt}
-                onChange={({ target }) => {
-                  setPrompt(target.value);
-                  form.clear("prompt");
-                }}
+                onChange={({ target }) => set("prompt", target.value)}
                 error={form.errorOf("prompt")}
               />
               {error && <Refusal error={error} onClose={() => setError(undefined)} />}
-              <Actions action="Make the music" isBusy={isBusy} isDisabled={prompt.trim() === "" || !model} onStop={stop}>
-                <AsCode request={request} />
+              <Actions
+                action="Make the music"
+                isBusy={isBusy}
+                isDisabled={prompt.trim() === "" || !model}
+                isStopped={isStopped}
+                onStop={stop}
+                estimate={estimateUnits(model?.pricing.outputAudioSeconds ?? null, numberOf(duration))}
+              >
+                <AsCode request={request} size="sm" />
               </Actions>
             </Stack>
           </form>
         </Card>
-        <Card title="Music">
+        <Card title="Music" actions={bar}>
           <div aria-live="polite" aria-busy={isBusy}>
             {isBusy ? (
               <Loading rows={1} height={54} />
@@ -126,24 +152,18 @@ export default function Music() {
   );
 }
 
-function Piece({ made: { music, receipt } }: { readonly made: Made }) {
-  const blob = useMemo(() => new Blob([toBytes(music.audio)], { type: music.contentType }), [music]);
-  const url = useObjectUrl(blob);
+function Piece({ made: { sound, format, receipt } }: { readonly made: Sound }) {
+  const url = useObjectUrl(sound);
   if (url === null) return null;
   return (
     <Stack gap="xs">
       <Player label="The music" src={url} />
-      <Group gap="xs">
-        <Button component="a" href={url} download={`music-${receipt.generationId.slice(0, 8)}`} size="compact-sm" variant="default">
+      <Group>
+        <Button component="a" href={url} download={`music.${format.toLowerCase()}`} size="compact-sm" variant="default">
           Save
         </Button>
-        {music.durationSeconds !== null && (
-          <Text size="xs" c="dimmed">
-            {music.durationSeconds.toFixed(1)} s
-          </Text>
-        )}
       </Group>
-      <Charged receipt={receipt} />
+      {receipt && <Charged receipt={receipt} />}
     </Stack>
   );
 }

@@ -8,10 +8,13 @@ export interface Request {
   readonly path: string;
   /** By its wire names. */
   readonly body: Json;
-  /** Names of fields that are files, sent as a form. */
+  /** Names of fields that are files, sent as a form; one may come several times. */
   readonly files?: readonly string[];
-  /** As the OpenAI SDKs call it, in Python and in JavaScript; null: they do not have it. */
-  readonly sdk: { readonly python: string; readonly node: string } | null;
+  /**
+   * What the OpenAI SDKs call it; null: they do not have it. `own`: fields of the body that are the gateway's, which the one for Python
+   * takes apart from the others.
+   */
+  readonly sdk: { readonly method: string; readonly own?: readonly string[] } | null;
   readonly graphql: {
     readonly field: string;
     readonly type: string;
@@ -48,37 +51,52 @@ function curlOf({ path, body, files = [], isGet = false, output }: Request): str
   const fields = isForm
     ? [
         ...files.map((name) => `  -F ${name}=@FILE`),
-        ...Object.entries(body).map(
-          ([name, value]) => `  -F ${quoted(`${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)}`,
+        // What begins with @ or < would be taken for a file's name by -F.
+        ...Object.entries(body).flatMap(([name, value]) =>
+          (Array.isArray(value) ? value : [value]).map((one: unknown) => `  --form-string ${quoted(`${name}=${textOf(one)}`)}`),
         ),
       ]
     : [`  -H "Content-Type: application/json"`, `  -d ${quoted(JSON.stringify(body, null, 2))}`];
   return [`curl ${GATEWAY_URL}${path}`, AUTHORIZATION, ...fields, ...saved].join(" \\\n");
 }
 
+const textOf = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
+
+/** Each file's field once, with a list where it comes several times. */
+function filesOf(files: readonly string[], open: string): readonly (readonly [name: string, value: string])[] {
+  return [...new Set(files)].map((name) => {
+    const count = files.filter((other) => other === name).length;
+    return [name, count === 1 ? open : `[${Array(count).fill(open).join(", ")}]`];
+  });
+}
+
 function pythonOf({ sdk, body, files = [], print }: Request): string {
+  const own = Object.entries(body).filter(([name]) => sdk?.own?.includes(name));
   const fields = [
-    ...files.map((name) => `    ${name}=open("FILE", "rb"),`),
-    ...Object.entries(body).map(([name, value]) => `    ${name}=${pythonText(value)},`),
+    ...filesOf(files, 'open("FILE", "rb")').map(([name, value]) => `    ${name}=${value},`),
+    ...Object.entries(body)
+      .filter(([name]) => !sdk?.own?.includes(name))
+      .map(([name, value]) => `    ${name}=${pythonText(value)},`),
+    ...(own.length > 0 ? [`    extra_body=${pythonText(Object.fromEntries(own))},`] : []),
   ];
   return `import os
 from openai import OpenAI
 
 client = OpenAI(base_url="${GATEWAY_URL}/v1", api_key=os.environ["SLUICE_API_KEY"])
-answer = client.${sdk?.python}(
+answer = client.${sdk?.method}(
 ${fields.join("\n")}
 )${print ? `\n${print.python}` : ""}`;
 }
 
 function nodeOf({ sdk, body, files = [], print }: Request): string {
   const fields = [
-    ...files.map((name) => `  ${name}: fs.createReadStream("FILE"),`),
+    ...filesOf(files, 'fs.createReadStream("FILE")').map(([name, value]) => `  ${name}: ${value},`),
     ...Object.entries(body).map(([name, value]) => `  ${name}: ${JSON.stringify(value, null, 2).replaceAll("\n", "\n  ")},`),
   ];
   return `${files.length > 0 ? 'import fs from "node:fs";\n' : ""}import OpenAI from "openai";
 
 const client = new OpenAI({ baseURL: "${GATEWAY_URL}/v1", apiKey: process.env.SLUICE_API_KEY });
-const answer = await client.${sdk?.node}({
+const answer = await client.${sdk?.method}({
 ${fields.join("\n")}
 });${print ? `\n${print.node}` : ""}`;
 }
@@ -91,8 +109,8 @@ function graphqlOf({ graphql: { field, type, selection, input, files = [] } }: R
     files.length > 0
       ? [
           `  -H "GraphQL-Preflight: 1"`,
-          `  -F ${quoted(`operations=${operation}`)}`,
-          `  -F ${quoted(`map=${JSON.stringify(map)}`)}`,
+          `  --form-string ${quoted(`operations=${operation}`)}`,
+          `  --form-string ${quoted(`map=${JSON.stringify(map)}`)}`,
           ...files.map((_, index) => `  -F ${index}=@FILE`),
         ]
       : [`  -H "Content-Type: application/json"`, `  -d ${quoted(operation)}`];

@@ -13,59 +13,83 @@ import { Card } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty } from "../../ui/states.js";
 import { AsCode } from "./as-code.js";
-import { estimateCharacters } from "./estimate.js";
+import { estimateUnits } from "./estimate.js";
+import type { Sound, SpeechForm } from "./kept.js";
 import { Player } from "./player.js";
 import { Refusal } from "./refusal.js";
-import { wireNames } from "./snippets.js";
+import { type Request, wireNames } from "./snippets.js";
 import { GrowingSound, toBytes, useObjectUrl } from "./sound.js";
+import { useKept } from "./use-kept.js";
 import { Actions, Charged, useKindModel, Workbench } from "./workbench.js";
 
 const FORMATS: readonly AudioFormat[] = ["MP3", "OPUS", "AAC", "FLAC", "WAV"];
+/** The gateway's own, where none is named. */
+const VOICE = "alloy";
+const FIELDS = ["input", "voice", "speed", "instructions", "responseFormat"];
 
-interface Spoken {
-  /** Played while it comes; null once it is whole, or where it cannot. */
-  readonly growing: string | null;
-  readonly whole: Blob | null;
+const NO_FORM: SpeechForm = { input: "", voice: "", responseFormat: "MP3", speed: "", instructions: "" };
+
+/** What has come until now. */
+interface Growing {
+  /** Where it is played while it comes; null where this browser cannot. */
+  readonly url: string | null;
   readonly bytes: number;
-  readonly receipt: PlaygroundReceiptFragment | null;
-  readonly format: AudioFormat;
 }
 
 export default function Speech() {
   const { model, picker } = useKindModel("SPEECH");
-  const [text, setText] = useState("");
-  const [voice, setVoice] = useState("");
-  const [format, setFormat] = useState<AudioFormat>("MP3");
-  const [speed, setSpeed] = useState<number | string>("");
-  const [instructions, setInstructions] = useState("");
-  const [spoken, setSpoken] = useState<Spoken | null>(null);
+  const [values, setValues] = useState(NO_FORM);
+  const [growing, setGrowing] = useState<Growing | null>(null);
+  const [made, setMade] = useState<Sound | null>(null);
   const [isBusy, setBusy] = useState(false);
+  const [isStopped, setStopped] = useState(false);
   const [error, setError] = useState<CombinedError>();
-  const form = useServerForm(["input", "voice", "speed", "instructions", "responseFormat"]);
+  const form = useServerForm(FIELDS);
   const leave = useRef<() => void>(() => {});
   useEffect(() => () => leave.current(), []);
+  const { keep, bar } = useKept({
+    kind: "speech",
+    things: "texts read out",
+    show: (kept) => {
+      leave.current();
+      if (kept) setValues({ ...NO_FORM, ...kept.form });
+      setGrowing(null);
+      setMade(kept?.made ?? null);
+    },
+  });
+  const set = <Field extends keyof SpeechForm>(field: Field, value: SpeechForm[Field]) => {
+    setValues((before) => ({ ...before, [field]: value }));
+    form.clear(field);
+  };
+  const { input: text, voice, responseFormat, speed, instructions } = values;
 
   const input = (): SpeechInput => ({
     input: text,
     ...(model && { model: model.restId }),
-    ...(voice !== "" && { voice }),
-    responseFormat: format,
+    voice: voice === "" ? VOICE : voice,
+    responseFormat,
     ...(speed !== "" && { speed: Number(speed) }),
     ...(instructions !== "" && { instructions }),
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();
+    if (!model) return;
     leave.current();
     setBusy(true);
+    setStopped(false);
     setError(undefined);
-    setSpoken(null);
+    setGrowing(null);
+    setMade(null);
     let sound: GrowingSound | null = null;
     let bytes = 0;
     let receipt: PlaygroundReceiptFragment | null = null;
     const finish = () => {
+      leave.current = () => {};
       setBusy(false);
-      const whole = sound?.end() ?? null;
-      if (whole) setSpoken((before) => ({ growing: before?.growing ?? null, whole, bytes, receipt, format }));
+      if (!sound) return;
+      const whole: Sound = { sound: sound.end(), format: responseFormat, receipt };
+      setMade(whole);
+      keep(text, model.restId, { form: values, made: whole });
     };
     const stop = streamGeneration(
       PlaygroundSpeechDocument,
@@ -80,7 +104,7 @@ export default function Speech() {
           const piece = toBytes(speech.audio);
           bytes += piece.length;
           sound.append(piece);
-          setSpoken({ growing: sound.url, whole: null, bytes, receipt: null, format });
+          setGrowing({ url: sound.url, bytes });
         },
         onEnd: (met) => {
           finish();
@@ -90,17 +114,17 @@ export default function Speech() {
       },
     );
     leave.current = () => {
-      leave.current = () => {};
       stop();
+      setStopped(true);
       finish();
       sound?.close();
     };
   };
-  const request = () => ({
+  const request = (): Request => ({
     path: "/v1/audio/speech",
     body: wireNames({ ...input() }, ["responseFormat"]),
-    output: `speech.${format.toLowerCase()}`,
-    sdk: { python: "audio.speech.create", node: "audio.speech.create" },
+    output: `speech.${responseFormat.toLowerCase()}`,
+    sdk: { method: "audio.speech.create" },
     graphql: {
       field: "createSpeech",
       type: "SpeechInput",
@@ -108,7 +132,7 @@ export default function Speech() {
       input: { ...input() },
     },
     print: {
-      python: `answer.write_to_file("speech.${format.toLowerCase()}")`,
+      python: `answer.write_to_file("speech.${responseFormat.toLowerCase()}")`,
       node: "const sound = Buffer.from(await answer.arrayBuffer());",
     },
   });
@@ -120,20 +144,20 @@ export default function Speech() {
           {model && model.voices.length > 0 ? (
             <Select
               label="Voice"
-              placeholder="alloy"
+              placeholder={VOICE}
               searchable
               clearable
               data={[...model.voices]}
               value={voice === "" ? null : voice}
-              onChange={(value) => setVoice(value ?? "")}
+              onChange={(value) => set("voice", value ?? "")}
               error={form.errorOf("voice")}
             />
           ) : (
             <TextInput
               label="Voice"
-              placeholder="alloy"
+              placeholder={VOICE}
               value={voice}
-              onChange={({ target }) => setVoice(target.value)}
+              onChange={({ target }) => set("voice", target.value)}
               error={form.errorOf("voice")}
             />
           )}
@@ -141,11 +165,18 @@ export default function Speech() {
             <Select
               label="Format"
               data={FORMATS}
-              value={format}
-              onChange={(value) => setFormat(FORMATS.find((known) => known === value) ?? "MP3")}
+              value={responseFormat}
+              onChange={(value) => set("responseFormat", FORMATS.find((known) => known === value) ?? "MP3")}
               allowDeselect={false}
             />
-            <NumberInput label="Speed" placeholder="as usual" step={0.25} value={speed} onChange={setSpeed} error={form.errorOf("speed")} />
+            <NumberInput
+              label="Speed"
+              placeholder="as usual"
+              step={0.25}
+              value={speed}
+              onChange={(value) => set("speed", value)}
+              error={form.errorOf("speed")}
+            />
           </Group>
           <Textarea
             label="How it is to be said"
@@ -154,14 +185,13 @@ export default function Speech() {
             minRows={2}
             maxRows={6}
             value={instructions}
-            onChange={({ target }) => setInstructions(target.value)}
+            onChange={({ target }) => set("instructions", target.value)}
             error={form.errorOf("instructions")}
           />
         </Stack>
       </Card>
     </>
   );
-  const estimate = model && text !== "" ? estimateCharacters(model.pricing, text.length) : null;
   return (
     <Workbench summary={model?.restId ?? "choose a model"} aside={settings}>
       <Stack gap="md" miw={0}>
@@ -170,38 +200,47 @@ export default function Speech() {
             <Stack gap="sm">
               <Textarea
                 label="What is to be said"
-                description={`${text.length.toLocaleString("en")} characters${estimate === null ? "" : `: about ${estimate} credits`}`}
+                description={`${text.length.toLocaleString("en")} characters`}
                 inputWrapperOrder={["label", "input", "description", "error"]}
                 autosize
                 minRows={3}
                 maxRows={14}
                 value={text}
-                onChange={({ target }) => {
-                  setText(target.value);
-                  form.clear("input");
-                }}
+                onChange={({ target }) => set("input", target.value)}
                 error={form.errorOf("input")}
               />
               {error && <Refusal error={error} onClose={() => setError(undefined)} />}
-              <Actions action="Read it out" isBusy={isBusy} isDisabled={text.trim() === "" || !model} onStop={() => leave.current()}>
-                <AsCode request={request} />
+              <Actions
+                action="Read it out"
+                isBusy={isBusy}
+                isDisabled={text.trim() === "" || !model}
+                isStopped={isStopped}
+                onStop={() => leave.current()}
+                estimate={estimateUnits(model?.pricing.characters ?? null, text.length)}
+              >
+                <AsCode request={request} size="sm" />
               </Actions>
             </Stack>
           </form>
         </Card>
-        <Card title="Sound">
-          {spoken ? <Sound spoken={spoken} /> : <Empty title="Nothing read out yet">It is played as it comes, and can be saved.</Empty>}
+        <Card title="Sound" actions={bar}>
+          {growing || made ? (
+            <Spoken growing={growing} made={made} />
+          ) : (
+            <Empty title="Nothing read out yet">It is played as it comes, and can be saved.</Empty>
+          )}
         </Card>
       </Stack>
     </Workbench>
   );
 }
 
-function Sound({ spoken: { growing, whole, bytes, receipt, format } }: { readonly spoken: Spoken }) {
+function Spoken({ growing, made }: { readonly growing: Growing | null; readonly made: Sound | null }) {
   const [isBroken, setBroken] = useState(false);
-  const own = useObjectUrl(whole);
-  const isGrowing = growing !== null && !isBroken;
-  const src = isGrowing ? growing : own;
+  const own = useObjectUrl(made?.sound ?? null);
+  const url = isBroken ? null : (growing?.url ?? null);
+  const src = url ?? own;
+  const kilobytes = Math.ceil((made?.sound.size ?? growing?.bytes ?? 0) / 1024).toLocaleString("en");
   return (
     <Stack gap="xs">
       {src === null ? (
@@ -209,19 +248,25 @@ function Sound({ spoken: { growing, whole, bytes, receipt, format } }: { readonl
           It is played when it has come as a whole.
         </Text>
       ) : (
-        <Player label="What is read out" key={src} src={src} autoPlay={isGrowing} {...(isGrowing && { onError: () => setBroken(true) })} />
+        <Player
+          label="What is read out"
+          key={src}
+          src={src}
+          autoPlay={url !== null}
+          {...(url !== null && { onError: () => setBroken(true) })}
+        />
       )}
       <Text size="xs" c="dimmed" role="status">
-        {Math.ceil(bytes / 1024).toLocaleString("en")} kB {whole ? "in all" : "so far"}
+        {kilobytes} kB {made ? "in all" : "so far"}
       </Text>
-      {own !== null && (
+      {made && own !== null && (
         <Group>
-          <Button component="a" href={own} download={`speech.${format.toLowerCase()}`} size="compact-sm" variant="default">
+          <Button component="a" href={own} download={`speech.${made.format.toLowerCase()}`} size="compact-sm" variant="default">
             Save
           </Button>
         </Group>
       )}
-      {receipt && <Charged receipt={receipt} />}
+      {made?.receipt && <Charged receipt={made.receipt} />}
     </Stack>
   );
 }

@@ -1,26 +1,23 @@
 /** What a recording says: of a file, or of the microphone, which is asked for when somebody wants to speak and not before. */
 import { MicrophoneIcon, StopIcon } from "@heroicons/react/24/outline";
 import { Alert, Button, FileButton, Group, Select, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { useInterval } from "@mantine/hooks";
 import { type FormEvent, useEffect, useRef, useState } from "react";
-import {
-  type CreateTranscriptionInput,
-  PlaygroundTranscribeDocument,
-  type PlaygroundTranscribeMutation,
-  type TranscriptFormat,
-} from "../../client/generated/graphql.js";
+import { type CreateTranscriptionInput, PlaygroundTranscribeDocument, type TranscriptFormat } from "../../client/generated/graphql.js";
 import { Snippet } from "../../ui/copy.js";
 import { Card } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Loading } from "../../ui/states.js";
 import { AsCode } from "./as-code.js";
+import { estimateUnits } from "./estimate.js";
+import type { Transcript, TranscriptForm } from "./kept.js";
 import { Player } from "./player.js";
 import { Refusal } from "./refusal.js";
-import { wireNames } from "./snippets.js";
+import { type Request, wireNames } from "./snippets.js";
 import { useObjectUrl } from "./sound.js";
 import { useGeneration } from "./use-generation.js";
+import { useKept } from "./use-kept.js";
 import { Actions, Charged, useKindModel, Workbench } from "./workbench.js";
-
-type Made = NonNullable<PlaygroundTranscribeMutation["createTranscription"]>;
 
 const FORMATS: readonly { readonly value: TranscriptFormat; readonly label: string }[] = [
   { value: "TEXT", label: "Text" },
@@ -29,34 +26,59 @@ const FORMATS: readonly { readonly value: TranscriptFormat; readonly label: stri
   { value: "VERBOSE_JSON", label: "Everything, as JSON" },
 ];
 
+const NO_FORM: TranscriptForm = { language: "", prompt: "", responseFormat: "TEXT" };
+
+interface Recording {
+  readonly file: File;
+  /** Null until the browser has found out. */
+  readonly seconds: number | null;
+}
+
 export default function Transcription() {
   const { model, picker } = useKindModel("TRANSCRIPTION");
-  const [file, setFile] = useState<File | null>(null);
-  const [language, setLanguage] = useState("");
-  const [hint, setHint] = useState("");
-  const [format, setFormat] = useState<TranscriptFormat>("TEXT");
-  const [made, setMade] = useState<Made | null>(null);
-  const { isBusy, error, setError, run, stop } = useGeneration(PlaygroundTranscribeDocument);
+  const [recording, setRecording] = useState<Recording | null>(null);
+  const [values, setValues] = useState(NO_FORM);
+  const [made, setMade] = useState<Transcript | null>(null);
+  const { isBusy, isStopped, error, setError, run, stop } = useGeneration(PlaygroundTranscribeDocument);
   const form = useServerForm(["language", "prompt", "responseFormat"]);
+  const { keep, bar } = useKept({
+    kind: "transcription",
+    things: "transcripts",
+    show: (kept) => {
+      if (kept) setValues({ ...NO_FORM, ...kept.form });
+      setMade(kept?.made ?? null);
+    },
+  });
+  const set = <Field extends keyof TranscriptForm>(field: Field, value: TranscriptForm[Field]) => {
+    setValues((before) => ({ ...before, [field]: value }));
+    form.clear(field);
+  };
+  const file = recording?.file ?? null;
   const own = useObjectUrl(file);
+  const { language, prompt, responseFormat } = values;
   const options = (): Omit<CreateTranscriptionInput, "file"> => ({
     ...(model && { model: model.restId }),
     ...(language !== "" && { language }),
-    ...(hint !== "" && { prompt: hint }),
-    responseFormat: format,
+    ...(prompt !== "" && { prompt }),
+    responseFormat,
   });
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     if (!file) return;
     const answer = await run({ input: { ...options(), file } });
     form.accept(answer);
-    if (answer.data?.createTranscription) setMade(answer.data.createTranscription);
+    const data = answer.data?.createTranscription;
+    if (!data || !model) return;
+    const { text, formatted, language: heard, durationSeconds } = data.transcription;
+    const transcript: Transcript = { text: formatted || text, language: heard, durationSeconds, receipt: data.receipt };
+    setMade(transcript);
+    keep(text || file.name, model.restId, { form: values, made: transcript });
   };
-  const request = () => ({
+  const request = (): Request => ({
     path: "/v1/audio/transcriptions",
     body: wireNames({ ...options() }, ["responseFormat"]),
     files: ["file"],
-    sdk: { python: "audio.transcriptions.create", node: "audio.transcriptions.create" },
+    sdk: { method: "audio.transcriptions.create" },
     graphql: {
       field: "createTranscription",
       type: "CreateTranscriptionInput",
@@ -75,10 +97,7 @@ export default function Transcription() {
             label="Language"
             description="Such as en or de. Empty: the model finds out."
             value={language}
-            onChange={({ target }) => {
-              setLanguage(target.value);
-              form.clear("language");
-            }}
+            onChange={({ target }) => set("language", target.value)}
             error={form.errorOf("language")}
           />
           <Textarea
@@ -87,15 +106,15 @@ export default function Transcription() {
             autosize
             minRows={2}
             maxRows={6}
-            value={hint}
-            onChange={({ target }) => setHint(target.value)}
+            value={prompt}
+            onChange={({ target }) => set("prompt", target.value)}
             error={form.errorOf("prompt")}
           />
           <Select
             label="Written as"
             data={FORMATS}
-            value={format}
-            onChange={(value) => setFormat(FORMATS.find((known) => known.value === value)?.value ?? "TEXT")}
+            value={responseFormat}
+            onChange={(value) => set("responseFormat", FORMATS.find((known) => known.value === value)?.value ?? "TEXT")}
             allowDeselect={false}
             error={form.errorOf("responseFormat")}
           />
@@ -110,21 +129,28 @@ export default function Transcription() {
           <form onSubmit={submit}>
             <Stack gap="sm">
               <Group gap="xs">
-                <FileButton accept="audio/*,video/*" onChange={(chosen) => chosen && setFile(chosen)}>
+                <FileButton accept="audio/*,video/*" onChange={(chosen) => chosen && setRecording({ file: chosen, seconds: null })}>
                   {(props) => (
                     <Button {...props} variant="default">
                       Choose a file
                     </Button>
                   )}
                 </FileButton>
-                <Microphone onRecorded={setFile} />
+                <Microphone onRecorded={(spoken, seconds) => setRecording({ file: spoken, seconds })} />
               </Group>
               {file && own !== null ? (
                 <div>
                   <Text size="sm" className="any-wrap">
                     <bdi>{file.name}</bdi>, {Math.ceil(file.size / 1024).toLocaleString("en")} kB
                   </Text>
-                  <Player label="The recording" src={own} />
+                  <Player
+                    label="The recording"
+                    src={own}
+                    onLoadedMetadata={({ currentTarget: { duration } }) => {
+                      // Of what was just spoken browsers do not know the length: it was measured.
+                      if (Number.isFinite(duration)) setRecording({ file, seconds: duration });
+                    }}
+                  />
                 </div>
               ) : (
                 <Text size="sm" c="dimmed">
@@ -132,22 +158,29 @@ export default function Transcription() {
                 </Text>
               )}
               {error && <Refusal error={error} onClose={() => setError(undefined)} />}
-              <Actions action="Write it down" isBusy={isBusy} isDisabled={!file || !model} onStop={stop}>
-                <AsCode request={request} />
+              <Actions
+                action="Write it down"
+                isBusy={isBusy}
+                isDisabled={!file || !model}
+                isStopped={isStopped}
+                onStop={stop}
+                estimate={estimateUnits(model?.pricing.inputAudioSeconds ?? null, recording?.seconds ?? null)}
+              >
+                <AsCode request={request} size="sm" />
               </Actions>
             </Stack>
           </form>
         </Card>
-        <Card title="Transcript">
+        <Card title="Transcript" actions={bar}>
           <div aria-live="polite" aria-busy={isBusy}>
             {isBusy ? (
               <Loading rows={3} />
             ) : made ? (
               <>
-                <Snippet code={made.transcription.formatted || made.transcription.text} label="Transcript" />
+                <Snippet code={made.text} label="Transcript" wraps />
                 <Charged receipt={made.receipt}>
-                  {` · ${made.transcription.durationSeconds.toFixed(1)} s of sound`}
-                  {made.transcription.language !== null && ` · ${made.transcription.language}`}
+                  {` · ${made.durationSeconds.toFixed(1)} s of sound`}
+                  {made.language !== null && ` · ${made.language}`}
                 </Charged>
               </>
             ) : (
@@ -160,7 +193,7 @@ export default function Transcription() {
   );
 }
 
-function Microphone({ onRecorded }: { readonly onRecorded: (file: File) => void }) {
+function Microphone({ onRecorded }: { readonly onRecorded: (file: File, seconds: number) => void }) {
   const [recorder, setRecorder] = useState<MediaRecorder | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const now = useRef<MediaRecorder | null>(null);
@@ -176,13 +209,14 @@ function Microphone({ onRecorded }: { readonly onRecorded: (file: File) => void 
       const stream = await devices.getUserMedia({ audio: true });
       const made = new MediaRecorder(stream);
       const parts: Blob[] = [];
+      const begun = performance.now();
       made.addEventListener("dataavailable", ({ data }) => parts.push(data));
       made.addEventListener("stop", () => {
         for (const track of stream.getTracks()) track.stop();
         setRecorder(null);
         const type = made.mimeType.split(";", 1)[0] ?? "audio/webm";
         const ending = type.includes("mp4") ? "m4a" : type.includes("ogg") ? "ogg" : "webm";
-        onRecorded(new File(parts, `recording.${ending}`, { type }));
+        onRecorded(new File(parts, `recording.${ending}`, { type }), (performance.now() - begun) / 1_000);
       });
       made.start();
       setRecorder(made);
@@ -209,11 +243,23 @@ function Microphone({ onRecorded }: { readonly onRecorded: (file: File) => void 
       <Text size="sm" role="status">
         {recorder ? "Recording." : ""}
       </Text>
+      {recorder && <Elapsed />}
       {problem !== null && (
         <Alert color="orange" variant="light" role="alert" w="100%">
           {problem}
         </Alert>
       )}
     </>
+  );
+}
+
+/** Minutes and seconds since it was first shown. */
+function Elapsed() {
+  const [seconds, setSeconds] = useState(0);
+  useInterval(() => setSeconds((before) => before + 1), 1_000, { autoInvoke: true });
+  return (
+    <Text size="sm" className="mono" aria-hidden>
+      {Math.floor(seconds / 60)}:{String(seconds % 60).padStart(2, "0")}
+    </Text>
   );
 }

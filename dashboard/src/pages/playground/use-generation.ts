@@ -5,6 +5,7 @@ import { sendGeneration } from "../../client/generate.js";
 
 export function useGeneration<Data extends object, Variables extends AnyVariables>(document: TypedDocumentNode<Data, Variables>) {
   const [isBusy, setBusy] = useState(false);
+  const [isStopped, setStopped] = useState(false);
   const [error, setError] = useState<CombinedError>();
   const leave = useRef<(() => void) | null>(null);
   useEffect(() => () => leave.current?.(), []);
@@ -13,6 +14,7 @@ export function useGeneration<Data extends object, Variables extends AnyVariable
     async (variables: Variables): Promise<{ readonly data?: Data | undefined; readonly error?: CombinedError | undefined }> => {
       leave.current?.();
       setBusy(true);
+      setStopped(false);
       setError(undefined);
       const { answer, stop } = sendGeneration(document, variables);
       leave.current = stop;
@@ -27,11 +29,11 @@ export function useGeneration<Data extends object, Variables extends AnyVariable
     },
     [document],
   );
-  /** Whether an upstream that has begun is paid for all the same, the receipt tells. */
   const stop = useCallback(() => {
     leave.current?.();
     leave.current = null;
     setBusy(false);
+    setStopped(true);
   }, []);
-  return { isBusy, error, setError, run, stop };
+  return { isBusy, isStopped, error, setError, run, stop };
 }

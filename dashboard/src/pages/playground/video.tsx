@@ -1,6 +1,6 @@
 /** A video, which is made as a job: it goes on when the page is left, and its address shows how far it is. */
 import { Alert, Button, Checkbox, Group, NumberInput, Progress, Select, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
 import { type CombinedError, useMutation, useSubscription } from "urql";
 import {
@@ -16,59 +16,83 @@ import { Card } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Failure, Loading } from "../../ui/states.js";
 import { AsCode } from "./as-code.js";
-import { References } from "./image.js";
+import { estimateUnits, numberOf } from "./estimate.js";
+import type { VideoForm } from "./kept.js";
 import { Film } from "./player.js";
+import { References } from "./references.js";
 import { Refusal } from "./refusal.js";
+import type { Request } from "./snippets.js";
+import { useKept } from "./use-kept.js";
 import { Actions, Charged, useKindModel, Workbench } from "./workbench.js";
 
-const RATIOS: readonly { readonly value: VideoAspectRatio; readonly label: string }[] = [
-  { value: "LANDSCAPE", label: "16 to 9" },
-  { value: "PORTRAIT", label: "9 to 16" },
+const RATIOS: readonly { readonly value: VideoAspectRatio; readonly label: string; readonly wire: string }[] = [
+  { value: "LANDSCAPE", label: "16 to 9", wire: "16:9" },
+  { value: "PORTRAIT", label: "9 to 16", wire: "9:16" },
 ];
+const FIELDS = ["prompt", "duration", "aspectRatio", "seed", "negativePrompt", "hasAudio", "images"];
+
+const NO_FORM: VideoForm = {
+  prompt: "",
+  references: [],
+  duration: "",
+  aspectRatio: null,
+  seed: "",
+  negativePrompt: "",
+  hasAudio: false,
+};
 
 export default function Video() {
   const { model, picker } = useKindModel("VIDEO");
-  const [search, setSearch] = useSearchParams();
+  const [search] = useSearchParams();
   const jobId = search.get("job");
-  const [prompt, setPrompt] = useState("");
-  const [references, setReferences] = useState<readonly File[]>([]);
-  const [duration, setDuration] = useState<number | string>("");
-  const [ratio, setRatio] = useState<VideoAspectRatio | null>(null);
-  const [seed, setSeed] = useState<number | string>("");
-  const [negative, setNegative] = useState("");
-  const [hasAudio, setAudio] = useState(false);
+  const [values, setValues] = useState(NO_FORM);
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<CombinedError>();
   const [, start] = useMutation(PlaygroundStartVideoDocument);
   const [, upload] = useMutation(PlaygroundUploadDocument);
-  const form = useServerForm(["prompt", "duration", "aspectRatio", "seed", "negativePrompt", "hasAudio"]);
+  const form = useServerForm(FIELDS);
+  const { keep, bar } = useKept({
+    kind: "video",
+    things: "videos",
+    show: (kept) => kept && setValues({ ...NO_FORM, ...kept.form }),
+    parametersOf: ({ job }) => ({ job }),
+  });
+  const set = <Field extends keyof VideoForm>(field: Field, value: VideoForm[Field]) => {
+    setValues((before) => ({ ...before, [field]: value }));
+    form.clear(field);
+  };
+  const { prompt, references, duration, aspectRatio, seed, negativePrompt, hasAudio } = values;
 
   const input = (images: readonly string[]): StartVideoInput => ({
     prompt,
     ...(model && { model: model.restId }),
     ...(duration !== "" && { duration: Number(duration) }),
-    ...(ratio !== null && { aspectRatio: ratio }),
+    ...(aspectRatio !== null && { aspectRatio }),
     ...(seed !== "" && { seed: Number(seed) }),
-    ...(negative !== "" && { negativePrompt: negative }),
+    ...(negativePrompt !== "" && { negativePrompt }),
     ...(hasAudio && { hasAudio }),
     ...(images.length > 0 && { images: [...images] }),
   });
+  /** Asked for twice, a picture is uploaded once. */
+  const uploaded = useRef(new WeakMap<File, string>());
   const send = async (): Promise<CombinedError | undefined> => {
     const images: string[] = [];
-    for (const file of references) {
-      const { data, error: met } = await upload({ input: { file } });
-      if (met) return met;
-      if (data?.uploadMedia) images.push(data.uploadMedia.mediaFile.url);
+    for (const reference of references) {
+      const known = typeof reference === "string" ? reference : uploaded.current.get(reference);
+      if (known !== undefined) {
+        images.push(known);
+        continue;
+      }
+      if (typeof reference === "string") continue;
+      const { data, error: met } = await upload({ input: { file: reference } });
+      if (!data?.uploadMedia) return met;
+      const { url } = data.uploadMedia.mediaFile;
+      uploaded.current.set(reference, url);
+      images.push(url);
     }
     const { data, error: met } = await start({ input: input(images) });
     const job = data?.startVideo?.job;
-    if (job) {
-      setSearch((before) => {
-        const next = new URLSearchParams(before);
-        next.set("job", job.restId);
-        return next;
-      });
-    }
+    if (job && model) keep(prompt, model.restId, { form: values, job: job.restId });
     return met;
   };
   const submit = async (event: FormEvent) => {
@@ -79,19 +103,30 @@ export default function Video() {
     setError(met);
     form.accept({ error: met });
   };
-  const request = () => {
-    const { duration: seconds, aspectRatio, hasAudio: audio, negativePrompt, ...rest } = input([]);
+  const request = (): Request => {
+    // Files of this device are uploaded first: their addresses stand here.
+    const images = references.map((reference) => (typeof reference === "string" ? reference : "https://ADDRESS-OF-THE-PICTURE"));
+    const [image] = images;
+    const ratio = RATIOS.find(({ value }) => value === aspectRatio);
     return {
       path: "/v1/videos",
       body: {
-        ...rest,
-        ...(seconds !== undefined && { seconds: String(seconds) }),
-        ...(aspectRatio && { aspectRatio: aspectRatio === "LANDSCAPE" ? "16:9" : "9:16" }),
-        ...(audio && { audio: true }),
-        ...(negativePrompt && { negative_prompt: negativePrompt }),
+        prompt,
+        ...(model && { model: model.restId }),
+        ...(duration !== "" && { seconds: String(duration) }),
+        ...(ratio && { aspectRatio: ratio.wire }),
+        ...(seed !== "" && { seed: Number(seed) }),
+        ...(negativePrompt !== "" && { negative_prompt: negativePrompt }),
+        ...(hasAudio && { audio: true }),
+        ...(image !== undefined && (images.length > 1 ? { image: images } : { input_reference: { image_url: image } })),
       },
       sdk: null,
-      graphql: { field: "startVideo", type: "StartVideoInput", selection: "job { restId status progress }", input: { ...input([]) } },
+      graphql: {
+        field: "startVideo",
+        type: "StartVideoInput",
+        selection: "job { restId status progress }",
+        input: { ...input(images) },
+      },
     };
   };
   const settings = (
@@ -104,27 +139,33 @@ export default function Video() {
               label="Seconds"
               placeholder="model's own"
               value={duration}
-              onChange={setDuration}
+              onChange={(value) => set("duration", value)}
               error={form.errorOf("duration")}
             />
             <Select
               label="Shape"
               placeholder="model's own"
               clearable
-              data={RATIOS}
-              value={ratio}
-              onChange={(value) => setRatio(RATIOS.find((known) => known.value === value)?.value ?? null)}
+              data={RATIOS.map(({ value, label }) => ({ value, label }))}
+              value={aspectRatio}
+              onChange={(value) => set("aspectRatio", RATIOS.find((known) => known.value === value)?.value ?? null)}
               error={form.errorOf("aspectRatio")}
             />
-            <NumberInput label="Seed" placeholder="any" value={seed} onChange={setSeed} error={form.errorOf("seed")} />
+            <NumberInput
+              label="Seed"
+              placeholder="any"
+              value={seed}
+              onChange={(value) => set("seed", value)}
+              error={form.errorOf("seed")}
+            />
           </SimpleGrid>
           <TextInput
             label="What should not be seen"
-            value={negative}
-            onChange={({ target }) => setNegative(target.value)}
+            value={negativePrompt}
+            onChange={({ target }) => set("negativePrompt", target.value)}
             error={form.errorOf("negativePrompt")}
           />
-          <Checkbox label="With sound" checked={hasAudio} onChange={({ target }) => setAudio(target.checked)} />
+          <Checkbox label="With sound" checked={hasAudio} onChange={({ target }) => set("hasAudio", target.checked)} />
         </Stack>
       </Card>
     </>
@@ -141,21 +182,31 @@ export default function Video() {
                 minRows={3}
                 maxRows={12}
                 value={prompt}
-                onChange={({ target }) => {
-                  setPrompt(target.value);
-                  form.clear("prompt");
-                }}
+                onChange={({ target }) => set("prompt", target.value)}
                 error={form.errorOf("prompt")}
               />
-              <References files={references} onChange={setReferences} />
+              <References
+                references={references}
+                onChange={(next) => {
+                  set("references", next);
+                  form.clear("images");
+                }}
+                error={form.errorOf("images")}
+              />
               {error && <Refusal error={error} onClose={() => setError(undefined)} />}
-              <Actions action="Make the video" isBusy={isBusy} isDisabled={prompt.trim() === "" || !model} onStop={null}>
-                <AsCode request={request} />
+              <Actions
+                action="Make the video"
+                isBusy={isBusy}
+                isDisabled={prompt.trim() === "" || !model}
+                onStop={null}
+                estimate={estimateUnits(model?.pricing.outputVideoSeconds ?? null, numberOf(duration))}
+              >
+                <AsCode request={request} size="sm" />
               </Actions>
             </Stack>
           </form>
         </Card>
-        <Card title="Video">
+        <Card title="Video" actions={bar}>
           {jobId === null ? (
             <Empty title="No video yet">It takes minutes. You may leave meanwhile: the address of this page leads back to it.</Empty>
           ) : (

@@ -13,7 +13,7 @@ import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { DAY_MS, STATUSES } from "./filters.js";
 
-type Shown = Extract<NonNullable<UsageReceiptQuery["node"]>, { readonly __typename: "UsageRecord" }>;
+type Shown = NonNullable<NonNullable<UsageReceiptQuery["me"]>["usageRecord"]>;
 
 const ABOVE = [{ label: "Usage", to: addressOf("usage") }];
 
@@ -30,9 +30,9 @@ export function Receipt({ id }: { readonly id: string }) {
       )}
       loading={<Loading rows={4} height={80} />}
     >
-      {({ node }) =>
-        node?.__typename === "UsageRecord" ? (
-          <Details record={node} />
+      {({ me }) =>
+        me?.usageRecord ? (
+          <Details record={me.usageRecord} />
         ) : (
           <Page title="There is no such request" above={ABOVE}>
             <Empty

@@ -16,7 +16,7 @@ export function chatRequest(input: ChatCompletionInput): Request {
         })),
       }),
     },
-    sdk: { python: "chat.completions.create", node: "chat.completions.create" },
+    sdk: { method: "chat.completions.create" },
     graphql: {
       field: "createChatCompletion",
       type: "ChatCompletionInput",

@@ -9,7 +9,7 @@ import { Card } from "../../../ui/page.js";
 import { useServerForm } from "../../../ui/server-form.js";
 import { Empty } from "../../../ui/states.js";
 import { AsCode } from "../as-code.js";
-import { readConversation, saveConversation, useHistory } from "../history.js";
+import { newId, readItem, saveItem, useHistory } from "../history.js";
 import { HistoryDrawer } from "../history-drawer.js";
 import { ModelPicker, useModel } from "../models.js";
 import { Workbench } from "../workbench.js";
@@ -18,7 +18,8 @@ import { Composer } from "./composer.js";
 import { messagesFor, NO_SETTINGS, type Turn, titleOf, toInput, toolsProblem } from "./conversation.js";
 import { SETTING_FIELDS, SettingsForm } from "./settings-form.js";
 import { Thread } from "./thread.js";
-import { newId, useChat } from "./use-chat.js";
+import { useChat } from "./use-chat.js";
+import { useCosts } from "./use-costs.js";
 
 export default function Chat() {
   const [search, setSearch] = useSearchParams();
@@ -47,16 +48,16 @@ export default function Chat() {
   const [settings, setSettings] = useState(NO_SETTINGS);
   const [error, setError] = useState<CombinedError>();
   const form = useServerForm(SETTING_FIELDS);
-  const { me, feed } = useLive();
+  const { me } = useLive();
   const account = me?.restId ?? null;
-  const history = useHistory(account);
+  const history = useHistory(account, "chat");
   const id = useRef<string | null>(null);
 
   const keep = useCallback(
     (turns: readonly Turn[]) => {
       if (account === null || id.current === null || turns.length === 0) return;
       const chosen = [wanted, wantedBeside].filter((name) => name !== null);
-      void saveConversation(account, { id: id.current, title: titleOf(turns), at: Date.now(), models: chosen, settings, turns });
+      void saveItem(account, "chat", { id: id.current, title: titleOf(turns), models: chosen, content: { settings, turns } });
     },
     [account, wanted, wantedBeside, settings],
   );
@@ -76,9 +77,7 @@ export default function Chat() {
   });
   const { turns, isRunning, show, setCost } = chat;
   useEffect(() => keep(turns), [keep, turns]);
-  useEffect(() => {
-    for (const { restId, cost } of feed) setCost(restId, cost);
-  }, [feed, setCost, turns]);
+  useCosts(turns, setCost);
 
   const asked = search.get("conversation");
   useEffect(() => {
@@ -86,11 +85,11 @@ export default function Chat() {
     id.current = asked;
     setError(undefined);
     if (asked === null) return show([]);
-    void readConversation(account, asked).then((found) => {
+    void readItem(account, "chat", asked).then((found) => {
       if (id.current !== asked) return;
-      show(found?.turns ?? []);
+      show(found?.content.turns ?? []);
       if (!found) return;
-      setSettings({ ...NO_SETTINGS, ...found.settings });
+      setSettings({ ...NO_SETTINGS, ...found.content.settings });
       set({ model: found.models[0] ?? null, with: found.models[1] ?? null });
     });
   }, [account, asked, show, set]);
@@ -176,6 +175,8 @@ export default function Chat() {
             <HistoryDrawer
               history={history}
               current={id.current}
+              parameter="conversation"
+              things="conversations"
               onDeleted={(ids) => {
                 if (id.current !== null && ids.includes(id.current)) startNew();
               }}

@@ -6,6 +6,7 @@ import type {
   PlaygroundReceiptFragment,
   ReasoningEffort,
 } from "../../../client/generated/graphql.js";
+import { findJsonFault } from "./json-fault.js";
 
 export interface ToolCall {
   readonly id: string;
@@ -129,14 +130,19 @@ export function toInput(model: string, messages: readonly ChatMessageInput[], se
   };
 }
 
-/** As OpenAI writes them, or functions by themselves. Throws where the text is no list of functions in JSON. */
+/** As OpenAI writes them, or functions by themselves. Throws where the text is no list of functions in JSON, and says where. */
 export function readTools(text: string): ChatToolInput[] {
   if (text.trim() === "") return [];
+  const fault = findJsonFault(text);
+  if (fault) throw new TypeError(`This is no JSON at line ${fault.line}, column ${fault.column}: ${fault.wanted} is expected there.`);
   const list: unknown = JSON.parse(text);
   if (!Array.isArray(list)) throw new TypeError("Tools are a list: [ ... ]");
-  return list.map((item: unknown) => {
+  return list.map((item: unknown, index) => {
     const given = isObject(item) && isObject(item.function) ? item.function : item;
-    if (!isObject(given) || typeof given.name !== "string") throw new TypeError('Each tool needs a "name".');
+    if (!isObject(given) || typeof given.name !== "string") throw new TypeError(`Tool ${index + 1} needs a "name".`);
+    if (given.parameters !== undefined && !isObject(given.parameters)) {
+      throw new TypeError(`The "parameters" of tool ${index + 1} are a JSON Schema: { ... }`);
+    }
     return {
       function: {
         name: given.name,
@@ -154,11 +160,7 @@ export function toolsProblem(text: string): string | null {
     readTools(text);
     return null;
   } catch (error) {
-    return error instanceof SyntaxError
-      ? `This is no JSON: ${error.message}`
-      : error instanceof Error
-        ? error.message
-        : "This is no list of tools.";
+    return error instanceof Error ? error.message : "This is no list of tools.";
   }
 }
 

@@ -1,6 +1,7 @@
 /** What a conversation can do: send, edit, try again, bring results of tools, stop. Whatever fails, nothing that was typed is lost. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { CombinedError } from "urql";
+import { newId } from "../history.js";
 import { type Answer, emptyAnswer, messagesFor, type Settings, type Turn, toInput } from "./conversation.js";
 import { Run } from "./run.js";
 
@@ -15,8 +16,6 @@ export interface ChatOptions {
   readonly onLeft: (turns: readonly Turn[]) => void;
 }
 
-let turnsMade = 0;
-export const newId = () => `${Date.now().toString(36)}-${(turnsMade++).toString(36)}-${Math.random().toString(36).slice(2, 8)}`;
 const keyOf = (turn: string, side: number) => `${turn}/${side}`;
 
 export function useChat(options: ChatOptions) {
