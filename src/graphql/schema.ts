@@ -14,6 +14,7 @@ import "./types/authorizations.js";
 import "./types/chat.js";
 import "./types/community-model-mutations.js";
 import "./types/community-models.js";
+import "./types/credit-grants.js";
 import "./types/device-authorizations.js";
 import "./types/embeddings.js";
 import "./types/gateway.js";

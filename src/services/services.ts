@@ -9,6 +9,7 @@ import { AccountErasure } from "./account-data/erasure.js";
 import { AccountExports } from "./account-data/export.js";
 import { AccountAdministration } from "./accounts/account-administration.js";
 import { Accounts } from "./accounts/accounts.js";
+import { CreditGrants } from "./accounts/credit-grants.js";
 import { LiveAccount } from "./accounts/live.js";
 import { LiveApiKeys } from "./accounts/live-api-keys.js";
 import { Profiles, UserInfo } from "./accounts/profiles.js";
@@ -276,6 +277,7 @@ export function createServices(
     accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills, leases),
     accountDeletions: new AccountDeletions({ database, events, clock, leases, signIn, cookie: sessionCookie, erasure: accountErasure }),
     accountExports: new AccountExports(database),
+    creditGrants: new CreditGrants(database, accounts),
     refusedSettlements: new RefusedSettlements(settler.refused, settings.worker),
     accounts,
     agents: new Agents({ database, modelRepository, catalog, repositories, upToDate, clock }),

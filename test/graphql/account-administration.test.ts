@@ -4,14 +4,17 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { parseGlobalId } from "../../src/graphql/global-ids.js";
 import { CREDIT, closeBooks, databaseOf, type Payer } from "../e2e/money.js";
 import {
+  type AccountFilter,
   AccountsDocument,
   type AccountsQueryVariables,
   AnyAccountDocument,
   BalanceChangedDocument,
   type BalanceChangedSubscription,
   CreateAccountDocument,
+  CreditGrantsDocument,
   GrantAnyCreditsDocument,
   type GrantCreditsInput,
+  MyCreditGrantsDocument,
   MyIdDocument,
   SetOperatorDocument,
   SetPublisherDocument,
@@ -115,6 +118,24 @@ describe("an operator", () => {
     expect(await find("%")).toEqual([payer.accountId]);
   });
 
+  it("finds accounts by tier, by whether they operate the gateway, and by whether they may publish", async () => {
+    const [plain, publisher, idle] = [await createTierAccount(app), await createTierAccount(app), await createTierAccount(app)];
+    const mark = randomUUID().slice(0, 8);
+    for (const [index, payer] of [plain, publisher, idle].entries()) await nameAccount(payer, { handle: `h${index}-${mark}` });
+    ok(await setPublisher({ accountId: publisher.accountId, isPublisher: true }));
+    ok(await setTier({ accountId: idle.accountId, tier: "idle" }));
+    const found = async (filter: AccountFilter) => (await list({ search: mark, filter })).nodes.map(({ handle }) => handle.slice(0, 2));
+
+    expect(await found({ isPublisher: true })).toEqual(["h1"]);
+    expect(await found({ isPublisher: false })).toEqual(["h2", "h0"]);
+    expect(await found({ tiers: ["idle"] })).toEqual(["h2"]);
+    expect(await found({ tiers: ["idle"], isPublisher: true })).toEqual([]);
+    expect(await found({ isOperator: true })).toEqual([]);
+    // Operators publish, too.
+    const operators = (await list({ filter: { isOperator: true } })).nodes.map(({ restId }) => restId);
+    expect((await list({ filter: { isPublisher: true } })).nodes.map(({ restId }) => restId)).toEqual(expect.arrayContaining(operators));
+  });
+
   it("sees in a list what is due as it will be, and the list writes nothing", async () => {
     const payer = await createTierAccount(app, { tierName: "plus", pack: CREDIT });
 
@@ -130,6 +151,7 @@ describe("an operator", () => {
     [{ after: "made up" }, "after"],
     [{ search: "x".repeat(254) }, "search"],
     [{ search: "a\0b" }, "search"],
+    [{ filter: { tiers: [""] } }, "filter.tiers.0"],
   ])("is refused a list of %j", async (variables, param) => {
     const answer = await execute(app, AccountsDocument, variables);
 
@@ -155,6 +177,36 @@ describe("grantCredits", () => {
     app.setClock(app.midnight);
     expect((await shown(payer.accountId)).balance).toMatchObject({ tier: "1" });
     await closeBooks(app, payer);
+  });
+});
+
+describe("creditGrants", () => {
+  const grantsOf = async (id: string, variables: { first?: number; after?: string | null; last?: number; before?: string | null } = {}) =>
+    ok(await execute(app, CreditGrantsDocument, { id, ...variables })).account.creditGrants ?? expect.unreachable();
+
+  it("are shown newest first with their notes, page by page in both directions, and no refill with them", async () => {
+    const { accountId, key } = await createTierAccount(app);
+    const grantId = randomUUID();
+    await grant({ accountId, bucket: "CRYPTO", credits: "1" });
+    await grant({ accountId, bucket: "TIER", credits: "2", note: "sorry" });
+    for (let times = 0; times < 2; times += 1) await grant({ accountId, bucket: "PACK", credits: "3", grantId });
+
+    const { nodes, totalCount } = await grantsOf(accountId);
+    const [newest, ...rest] = nodes.map(({ credits }) => credits);
+    const page = await grantsOf(accountId, { first: 1 });
+    const next = await grantsOf(accountId, { first: 5, after: page.pageInfo.endCursor });
+    const back = await grantsOf(accountId, { last: 5, before: next.pageInfo.startCursor });
+
+    expect(totalCount).toBe(3);
+    expect(nodes).toEqual(expect.arrayContaining([expect.objectContaining({ grantId, bucket: "PACK", credits: "3", note: null })]));
+    expect(nodes.find(({ bucket }) => bucket === "TIER")).toMatchObject({ credits: "2", note: "sorry" });
+    expect([page, next, back].map((each) => each.nodes.map(({ credits }) => credits))).toEqual([[newest], rest, [newest]]);
+    expect(page.pageInfo).toMatchObject({ hasNextPage: true, hasPreviousPage: false });
+    // The account itself sees them by the permission for its balance.
+    const own = await execute({ ...app, key }, MyCreditGrantsDocument);
+    expect(ok(own).me.creditGrants?.nodes).toHaveLength(3);
+    const { key: blind } = await createKey(app, { accountPermissions: ["usage"] });
+    expect(codes(await execute({ ...app, key: blind }, MyCreditGrantsDocument))).toEqual(["FORBIDDEN"]);
   });
 });
 

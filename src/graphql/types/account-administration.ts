@@ -31,6 +31,15 @@ import { Account } from "./accounts.js";
 import { Model } from "./models.js";
 import { MeterSourceEnum } from "./usage.js";
 
+const AccountFilter = builder.inputType("AccountFilter", {
+  description: "Which accounts: those that answer to all of it.",
+  fields: (t) => ({
+    tiers: t.stringList({ description: "Those with one of these tiers, as the configuration names them." }),
+    isOperator: t.boolean({ description: "Those that operate this gateway, or those that do not." }),
+    isPublisher: t.boolean({ description: "Those that may publish, operators among them, or those that may not." }),
+  }),
+});
+
 builder.queryField("accounts", (t) =>
   t.field({
     type: builder.connectionObject(
@@ -39,10 +48,14 @@ builder.queryField("accounts", (t) =>
     ),
     nullable: true,
     description: "Accounts, newest first. Operators only.",
-    args: { ...pageArgs, search: t.arg.string({ description: "Part of a handle, name, e-mail address or GitHub user name; or an id." }) },
+    args: {
+      ...pageArgs,
+      search: t.arg.string({ description: "Part of a handle, name, e-mail address or GitHub user name; or an id." }),
+      filter: t.arg({ type: AccountFilter, description: "Which ones. All of them unless stated." }),
+    },
     complexity: pageCost,
     resolve: async (_root, args, ctx, info) => {
-      const { search = null } = parsePermitted(ctx, requireOperator, accountSearch, { search: args.search });
+      const search = parsePermitted(ctx, requireOperator, accountSearch, { search: args.search, filter: args.filter });
       const selection = connectionSelectionOf(ctx, info);
       const page = await ctx.services.accountAdministration.list(ctx, toPageRequest(args, "accounts"), search, selection);
       return toConnection(page, "accounts", createdPosition);

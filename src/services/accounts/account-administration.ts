@@ -15,7 +15,7 @@ import type { Leases } from "../credits/leases.js";
 import type { TierRefills, Tiers } from "../credits/tiers.js";
 import { storableText } from "../requests/input.js";
 import { STANDING } from "./accounts.js";
-import { ACCOUNT_SEARCH_CHARS_MAX, GRANT_NOTE_CHARS_MAX, TIER_NAME_CHARS_MAX } from "./limits.js";
+import { ACCOUNT_FILTER_TIERS_MAX, ACCOUNT_SEARCH_CHARS_MAX, GRANT_NOTE_CHARS_MAX, TIER_NAME_CHARS_MAX } from "./limits.js";
 
 /** What says whether the tier is due, and what it will leave: a list shows it so. */
 const LISTED = { ...STANDING, tierNanocredits: true, tierHeldNanocredits: true } as const;
@@ -43,8 +43,18 @@ export type SetPublisherInput = z.output<typeof setPublisherInput>;
 export const setOperatorInput = z.strictObject({ accountId: z.uuid(), isOperator: z.boolean() });
 export type SetOperatorInput = z.output<typeof setOperatorInput>;
 
-/** Of a handle, name, e-mail address or GitHub user name; or a whole id. */
-export const accountSearch = z.object({ search: storableText.trim().max(ACCOUNT_SEARCH_CHARS_MAX).nullish() });
+export const accountSearch = z.object({
+  /** Of a handle, name, e-mail address or GitHub user name; or a whole id. */
+  search: storableText.trim().max(ACCOUNT_SEARCH_CHARS_MAX).nullish(),
+  filter: z
+    .object({
+      tiers: z.array(storableText.min(1).max(TIER_NAME_CHARS_MAX)).max(ACCOUNT_FILTER_TIERS_MAX).nullish(),
+      isOperator: z.boolean().nullish(),
+      isPublisher: z.boolean().nullish(),
+    })
+    .nullish(),
+});
+export type AccountSearch = z.output<typeof accountSearch>;
 
 export class AccountAdministration {
   constructor(
@@ -57,11 +67,11 @@ export class AccountAdministration {
   ) {}
 
   /** Newest first. Reading a list refills nothing: what is due is shown as it will be. */
-  async list(ctx: RequestContext, page: PageRequest, search: string | null, select: Prisma.AccountSelect): Promise<Page<ListedAccount>> {
+  async list(ctx: RequestContext, page: PageRequest, search: AccountSearch, select: Prisma.AccountSelect): Promise<Page<ListedAccount>> {
     requireOperator(ctx);
     const { account } = this.database.prisma;
     const { where: older, ...query } = newestFirst(page);
-    const where = { deletion: null, ...(search && { OR: matchesOf(search) }) };
+    const where = { deletion: null, AND: whereOf(search) };
     const read = () => account.findMany({ where: { AND: [older, where] }, select: { ...select, ...LISTED }, ...query });
     let rows = await read();
     if (await this.leases.fold(rows.map(({ id }) => id))) rows = await read();
@@ -132,6 +142,19 @@ export class AccountAdministration {
     if (!account) throw notFound("account");
     return account;
   }
+}
+
+function whereOf({ search, filter }: AccountSearch): Prisma.AccountWhereInput[] {
+  const { tiers, isOperator, isPublisher } = filter ?? {};
+  return [
+    ...(search ? [{ OR: matchesOf(search) }] : []),
+    ...(tiers ? [{ tier: { in: tiers } }] : []),
+    ...(typeof isOperator === "boolean" ? [{ isOperator }] : []),
+    // Operators publish, too.
+    ...(typeof isPublisher === "boolean"
+      ? [isPublisher ? { OR: [{ isPublisher }, { isOperator: true }] } : { isPublisher, isOperator: false }]
+      : []),
+  ];
 }
 
 /** The database would take `%` and `_` for patterns. */

@@ -2,6 +2,7 @@
 
 /** Accounts, unspecified: the text that an operator looks for. */
 export const ACCOUNT_SEARCH_CHARS_MAX = 253;
+export const ACCOUNT_FILTER_TIERS_MAX = 50;
 /** Accounts, unspecified: what an operator writes beside a grant. */
 export const GRANT_NOTE_CHARS_MAX = 500;
 /** Tiers, unspecified: a tier's name as an operator states it. */

@@ -116,6 +116,10 @@ export const OPERATIONS: readonly Operation[] = [
     graphql: { field: "Account.lowBalance", document: me("lowBalance { threshold }") },
   },
   {
+    needs: "balance",
+    graphql: { field: "Account.creditGrants", document: me("creditGrants { totalCount }") },
+  },
+  {
     needs: "manager",
     rest: { method: "PATCH", path: "/balance/threshold", body: { threshold: 1 } },
     graphql: {

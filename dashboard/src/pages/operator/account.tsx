@@ -1,13 +1,12 @@
 /** One account, and what an operator does with it. */
-import { Anchor, Badge, Button, Group, Modal, Select, SimpleGrid, Stack, Table, Text, Textarea, TextInput } from "@mantine/core";
-import { type FormEvent, useState } from "react";
+import { Anchor, Badge, Button, Group, Select, SimpleGrid, Stack, Table, Text } from "@mantine/core";
+import { useState } from "react";
 import { Link } from "react-router";
 import { useMutation, useQuery } from "urql";
 import {
-  type MeterSource,
   OperatorAccountDocument,
   type OperatorAccountPartsFragment,
-  OperatorGrantDocument,
+  OperatorSetOperatorDocument,
   OperatorSetPublisherDocument,
   OperatorSetTierDocument,
   OperatorTiersDocument,
@@ -16,9 +15,9 @@ import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
 import { Card } from "../../ui/page.js";
-import { useServerForm } from "../../ui/server-form.js";
-import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
+import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
+import { Grant, Grants } from "./grants.js";
 import { ACCOUNTS, Figure, OPERATOR, OperatorPage, Row } from "./parts.js";
 import { usePolled } from "./polled.js";
 
@@ -119,113 +118,12 @@ function AccountDetails({ account }: { readonly account: Account }) {
           <Stack>
             <Tier account={account} />
             <Publisher account={account} />
+            <Operates account={account} />
           </Stack>
         </Card>
       </SimpleGrid>
+      <Grants accountId={account.id} />
     </OperatorPage>
-  );
-}
-
-const BUCKETS: readonly { readonly value: MeterSource; readonly label: string }[] = [
-  { value: "PACK", label: "Bought" },
-  { value: "CRYPTO", label: "Bought with crypto" },
-  { value: "TIER", label: "Free: gone at the next refill" },
-];
-
-/** What is given is asked for twice, and given once however often it is sent. */
-function Grant({ account }: { readonly account: Account }) {
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <>
-      <Button onClick={() => setOpen(true)}>Grant credits</Button>
-      <Modal opened={isOpen} onClose={() => setOpen(false)} title="Grant credits" closeOnClickOutside={false}>
-        <GrantForm account={account} onClose={() => setOpen(false)} />
-      </Modal>
-    </>
-  );
-}
-
-function GrantForm({ account: { id, handle }, onClose }: { readonly account: Account; readonly onClose: () => void }) {
-  const [{ fetching }, grant] = useMutation(OperatorGrantDocument);
-  const form = useServerForm(["credits", "bucket", "note"]);
-  // The same for as long as the form is open: what is sent again after a lost answer is not granted again.
-  const [grantId] = useState(createUuid);
-  const [bucket, setBucket] = useState<MeterSource>("PACK");
-  const [credits, setCredits] = useState("");
-  const [note, setNote] = useState("");
-  const [isAsked, setAsked] = useState(false);
-  const label = BUCKETS.find(({ value }) => value === bucket)?.label.toLowerCase();
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    if (!isAsked && credits.trim() !== "") {
-      setAsked(true);
-      return;
-    }
-    const answer = await grant({ input: { accountId: id, bucket, credits: credits.trim(), grantId, ...(note !== "" && { note }) } });
-    if (form.accept(answer)) onClose();
-    else setAsked(false);
-  };
-  return (
-    <form onSubmit={submit} noValidate>
-      <Stack>
-        {form.rest && <Failure error={form.rest} />}
-        {isAsked ? (
-          <Text role="status">
-            Give{" "}
-            <strong>
-              {credits.trim()} credits ({label})
-            </strong>{" "}
-            to <bdi>{handle}</bdi>? What is granted stays in the books and cannot be taken back here.
-          </Text>
-        ) : (
-          <>
-            <TextInput
-              label="Credits"
-              description="One credit is worth one US dollar."
-              value={credits}
-              onChange={({ target }) => {
-                setCredits(target.value);
-                form.clear("credits");
-              }}
-              error={form.errorOf("credits")}
-              inputMode="decimal"
-              autoComplete="off"
-              required
-              data-autofocus
-            />
-            <Select
-              label="Where they go"
-              data={BUCKETS.map((each) => each)}
-              value={bucket}
-              onChange={(value) => setBucket(BUCKETS.find((each) => each.value === value)?.value ?? "PACK")}
-              allowDeselect={false}
-              error={form.errorOf("bucket")}
-            />
-            <Textarea
-              label="Note"
-              description="Kept in the ledger, for whoever reads the books."
-              value={note}
-              onChange={({ target }) => {
-                setNote(target.value);
-                form.clear("note");
-              }}
-              error={form.errorOf("note")}
-              autosize
-              minRows={2}
-              maxRows={5}
-            />
-          </>
-        )}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={isAsked ? () => setAsked(false) : onClose}>
-            {isAsked ? "Back" : "Cancel"}
-          </Button>
-          <Button type="submit" loading={fetching}>
-            {isAsked ? `Grant ${credits.trim()} credits` : "Go on"}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
   );
 }
 
@@ -314,12 +212,39 @@ function Publisher({ account: { id, handle, isPublisher, isOperator } }: { reado
   );
 }
 
-/** Where the page did not come over https the browser makes none itself. */
-function createUuid(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  const hex = Array.from(bytes, (byte, index) => {
-    const value = index === 6 ? (byte & 0x0f) | 0x40 : index === 8 ? (byte & 0x3f) | 0x80 : byte;
-    return value.toString(16).padStart(2, "0");
-  }).join("");
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+function Operates({ account: { id, handle, isOperator } }: { readonly account: Account }) {
+  const [, setOperator] = useMutation(OperatorSetOperatorDocument);
+  return (
+    <Group justify="space-between" gap="xs">
+      <div>
+        <Text size="sm" fw={500}>
+          Operating{" "}
+          <Badge size="sm" variant="light" color={isOperator ? "green" : "gray"}>
+            {isOperator ? "allowed" : "not allowed"}
+          </Badge>
+        </Text>
+        <Text size="sm" c="dimmed">
+          To see these pages, and to do what can be done on them.
+        </Text>
+      </div>
+      <Confirm
+        key={String(isOperator)}
+        title={isOperator ? `Stop ${handle} from operating?` : `Let ${handle} operate the gateway?`}
+        action={isOperator ? "Stop it" : "Let it operate"}
+        color={isOperator ? "red" : "blue"}
+        onConfirm={async () => (await setOperator({ input: { accountId: id, isOperator: !isOperator } })).error}
+        trigger={(open) => (
+          <Button variant="default" size="xs" onClick={open}>
+            {isOperator ? "Stop from operating" : "Let it operate"}
+          </Button>
+        )}
+      >
+        <Text>
+          {isOperator
+            ? "At once it sees no account but its own, and grants nothing. The last operator cannot be stopped."
+            : "At once it may see every account, grant credits, set tiers, and make others operators."}
+        </Text>
+      </Confirm>
+    </Group>
+  );
 }

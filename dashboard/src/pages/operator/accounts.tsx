@@ -1,14 +1,16 @@
 /** Every account of the gateway, found by a part of what it is called. */
-import { Alert, Anchor, Badge, Button, Group, Modal, Stack, Table, Text, TextInput } from "@mantine/core";
+import { Alert, Anchor, Badge, Button, Group, Modal, Select, Stack, Table, Text, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
 import { useMutation, useQuery } from "urql";
 import {
+  type AccountFilter,
   OperatorAccountsDocument,
   type OperatorAccountsQuery,
   type OperatorAccountsQueryVariables,
   OperatorCreateAccountDocument,
   type OperatorCreateAccountMutation,
+  OperatorTiersDocument,
 } from "../../client/generated/graphql.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
@@ -19,10 +21,16 @@ import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
 import { ACCOUNTS, OPERATOR, OperatorPage } from "./parts.js";
 
+const KINDS: ReadonlyMap<string, { readonly label: string; readonly filter: AccountFilter }> = new Map([
+  ["operators", { label: "Operators", filter: { isOperator: true } }],
+  ["publishers", { label: "Publishers", filter: { isPublisher: true } }],
+]);
+
 /** What the address asks for. */
 export function toAccountsQuestion(parameters: URLSearchParams): OperatorAccountsQueryVariables {
-  const [search, after] = [parameters.get("q"), parameters.get("after")];
-  return { ...(search && { search }), ...(after && { after }) };
+  const [search, after, kind, tier] = ["q", "after", "kind", "tier"].map((name) => parameters.get(name));
+  const filter = { ...KINDS.get(kind ?? "")?.filter, ...(tier && { tiers: [tier] }) };
+  return { ...(search && { search }), ...(after && { after }), ...(Object.keys(filter).length > 0 && { filter }) };
 }
 
 export function Accounts() {
@@ -52,6 +60,11 @@ export function Accounts() {
       <Card>
         <Stack gap="sm">
           <Search text={question.search ?? ""} onSearch={(text) => set({ q: text === "" ? null : text, after: null })} />
+          <Filters
+            kind={parameters.get("kind") ?? ""}
+            tier={parameters.get("tier") ?? ""}
+            onChange={(changes) => set({ ...changes, after: null })}
+          />
           <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={8} height={34} />}>
             {({ accounts }) =>
               accounts && (
@@ -99,6 +112,39 @@ function Search({ text, onSearch }: { readonly text: string; readonly onSearch: 
   );
 }
 
+function Filters({
+  kind,
+  tier,
+  onChange,
+}: {
+  readonly kind: string;
+  readonly tier: string;
+  readonly onChange: (changes: Readonly<Record<string, string | null>>) => void;
+}) {
+  const [{ data }] = useQuery({ query: OperatorTiersDocument });
+  const tiers = data?.gateway?.tiers ?? [];
+  return (
+    <Group gap="xs">
+      <Select
+        label="Who"
+        data={[{ value: "", label: "Everybody" }, ...[...KINDS].map(([value, { label }]) => ({ value, label }))]}
+        value={KINDS.has(kind) ? kind : ""}
+        onChange={(chosen) => onChange({ kind: chosen || null })}
+        allowDeselect={false}
+        style={{ flex: "0 1 14rem" }}
+      />
+      <Select
+        label="Tier"
+        data={[{ value: "", label: "Any" }, ...new Set([...tiers, ...(tier === "" ? [] : [tier])])]}
+        value={tier}
+        onChange={(chosen) => onChange({ tier: chosen || null })}
+        allowDeselect={false}
+        style={{ flex: "0 1 14rem" }}
+      />
+    </Group>
+  );
+}
+
 function AccountTable({
   accounts: { nodes, pageInfo, totalCount },
   isFirst,
@@ -110,7 +156,11 @@ function AccountTable({
   readonly onFirst: () => void;
   readonly onNext: (after: string) => void;
 }) {
-  if (nodes.length === 0) return <Empty title="No account is called that">Search for less of the name, or for the whole id.</Empty>;
+  if (nodes.length === 0) {
+    return (
+      <Empty title="No account is like that">Search for less of the name, or for the whole id, or ask for everybody and any tier.</Empty>
+    );
+  }
   return (
     <>
       <Text size="sm" c="dimmed" role="status">

@@ -1,0 +1,196 @@
+/** Credits that an account is given, and those that it was. */
+import { Button, Group, Modal, Select, Stack, Table, Text, Textarea, TextInput } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { useMutation, useQuery } from "urql";
+import {
+  type MeterSource,
+  type OperatorAccountPartsFragment,
+  OperatorGrantDocument,
+  OperatorGrantsDocument,
+} from "../../client/generated/graphql.js";
+import { graph } from "../../client/graphql.js";
+import { Credits } from "../../ui/credits.js";
+import { Card } from "../../ui/page.js";
+import { useServerForm } from "../../ui/server-form.js";
+import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
+import { When } from "../../ui/when.js";
+import { Wide } from "../../ui/wide.js";
+
+type Account = OperatorAccountPartsFragment;
+
+/** What came otherwise than by refills, from whom a note may tell. */
+export function Grants({ accountId }: { readonly accountId: string }) {
+  const [after, setAfter] = useState<string | null>(null);
+  const [state, askAgain] = useQuery({ query: OperatorGrantsDocument, variables: { id: accountId, ...(after !== null && { after }) } });
+  return (
+    <Card title="Granted credits">
+      <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={2} height={34} />}>
+        {({ account }) => {
+          const { nodes = [], pageInfo } = account?.creditGrants ?? {};
+          if (nodes.length === 0) return <Empty title="None yet">What is bought, paid in or granted is listed here.</Empty>;
+          return (
+            <>
+              <Wide label="Granted credits">
+                <Table verticalSpacing="xs">
+                  <Table.Thead>
+                    <Table.Tr>
+                      <Table.Th>When</Table.Th>
+                      <Table.Th ta="right">Credits</Table.Th>
+                      <Table.Th>Where they went</Table.Th>
+                      <Table.Th>Note</Table.Th>
+                    </Table.Tr>
+                  </Table.Thead>
+                  <Table.Tbody>
+                    {nodes.map(({ grantId, bucket, credits, note, createdAt }) => (
+                      <Table.Tr key={grantId}>
+                        <Table.Td style={{ whiteSpace: "nowrap" }}>
+                          <When value={createdAt} />
+                        </Table.Td>
+                        <Table.Td ta="right">
+                          <Credits value={credits} />
+                        </Table.Td>
+                        <Table.Td style={{ whiteSpace: "nowrap" }}>{BUCKETS.find(({ value }) => value === bucket)?.short}</Table.Td>
+                        <Table.Td className="any-wrap" miw={160}>
+                          {note === null ? <span className="soft">none</span> : <bdi>{note}</bdi>}
+                        </Table.Td>
+                      </Table.Tr>
+                    ))}
+                  </Table.Tbody>
+                </Table>
+              </Wide>
+              <Group justify="flex-end" mt={after !== null || pageInfo?.hasNextPage ? "sm" : 0}>
+                {after !== null && (
+                  <Button variant="default" size="xs" onClick={() => setAfter(null)}>
+                    Newest
+                  </Button>
+                )}
+                {pageInfo?.hasNextPage && (
+                  <Button variant="default" size="xs" onClick={() => setAfter(pageInfo.endCursor)}>
+                    Older grants
+                  </Button>
+                )}
+              </Group>
+            </>
+          );
+        }}
+      </QueryView>
+    </Card>
+  );
+}
+
+const BUCKETS: readonly { readonly value: MeterSource; readonly label: string; readonly short: string }[] = [
+  { value: "PACK", label: "Bought", short: "Bought" },
+  { value: "CRYPTO", label: "Bought with crypto", short: "Bought with crypto" },
+  { value: "TIER", label: "Free: gone at the next refill", short: "Free" },
+];
+
+/** What is given is asked for twice, and given once however often it is sent. */
+export function Grant({ account }: { readonly account: Account }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <Button onClick={() => setOpen(true)}>Grant credits</Button>
+      <Modal opened={isOpen} onClose={() => setOpen(false)} title="Grant credits" closeOnClickOutside={false}>
+        <GrantForm account={account} onClose={() => setOpen(false)} />
+      </Modal>
+    </>
+  );
+}
+
+function GrantForm({ account: { id, handle }, onClose }: { readonly account: Account; readonly onClose: () => void }) {
+  const [{ fetching }, grant] = useMutation(OperatorGrantDocument);
+  const form = useServerForm(["credits", "bucket", "note"]);
+  // The same for as long as the form is open: what is sent again after a lost answer is not granted again.
+  const [grantId] = useState(createUuid);
+  const [bucket, setBucket] = useState<MeterSource>("PACK");
+  const [credits, setCredits] = useState("");
+  const [note, setNote] = useState("");
+  const [isAsked, setAsked] = useState(false);
+  const label = BUCKETS.find(({ value }) => value === bucket)?.label.toLowerCase();
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    if (!isAsked && credits.trim() !== "") {
+      setAsked(true);
+      return;
+    }
+    const answer = await grant({ input: { accountId: id, bucket, credits: credits.trim(), grantId, ...(note !== "" && { note }) } });
+    if (!form.accept(answer)) {
+      setAsked(false);
+      return;
+    }
+    void graph.query(OperatorGrantsDocument, { id }, { requestPolicy: "network-only" }).toPromise();
+    onClose();
+  };
+  return (
+    <form onSubmit={submit} noValidate>
+      <Stack>
+        {form.rest && <Failure error={form.rest} />}
+        {isAsked ? (
+          <Text role="status">
+            Give{" "}
+            <strong>
+              {credits.trim()} credits ({label})
+            </strong>{" "}
+            to <bdi>{handle}</bdi>? What is granted stays in the books and cannot be taken back here.
+          </Text>
+        ) : (
+          <>
+            <TextInput
+              label="Credits"
+              description="One credit is worth one US dollar."
+              value={credits}
+              onChange={({ target }) => {
+                setCredits(target.value);
+                form.clear("credits");
+              }}
+              error={form.errorOf("credits")}
+              inputMode="decimal"
+              autoComplete="off"
+              required
+              data-autofocus
+            />
+            <Select
+              label="Where they go"
+              data={BUCKETS.map(({ value, label: name }) => ({ value, label: name }))}
+              value={bucket}
+              onChange={(value) => setBucket(BUCKETS.find((each) => each.value === value)?.value ?? "PACK")}
+              allowDeselect={false}
+              error={form.errorOf("bucket")}
+            />
+            <Textarea
+              label="Note"
+              description="Kept in the ledger, for whoever reads the books."
+              value={note}
+              onChange={({ target }) => {
+                setNote(target.value);
+                form.clear("note");
+              }}
+              error={form.errorOf("note")}
+              autosize
+              minRows={2}
+              maxRows={5}
+            />
+          </>
+        )}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={isAsked ? () => setAsked(false) : onClose}>
+            {isAsked ? "Back" : "Cancel"}
+          </Button>
+          <Button type="submit" loading={fetching}>
+            {isAsked ? `Grant ${credits.trim()} credits` : "Go on"}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+/** Where the page did not come over https the browser makes none itself. */
+function createUuid(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  const hex = Array.from(bytes, (byte, index) => {
+    const value = index === 6 ? (byte & 0x0f) | 0x40 : index === 8 ? (byte & 0x3f) | 0x80 : byte;
+    return value.toString(16).padStart(2, "0");
+  }).join("");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}
