@@ -32,11 +32,11 @@ describe.skipIf(NO_BROWSER)("the page of the account", () => {
     await page.getByLabel("Handle").fill("ada-lovelace");
     await page.getByRole("button", { name: "Save the profile" }).click();
     await page.getByText("Your profile is saved.").waitFor();
-    await page.getByLabel("Warn me below").fill("2.5");
+    await page.getByLabel("Warn me below").fill("0.000000001");
     await page.getByRole("button", { name: "Save the warning" }).click();
-    await page.getByText("You are warned below 2.5 credits.").waitFor();
+    await page.getByText("You are warned below 0.000000001 credits.").waitFor();
     const account = await app.database.prisma.account.findUniqueOrThrow({ where: { id: person.accountId } });
-    expect(account).toMatchObject({ name: "Ada Lovelace", handle: "ada-lovelace", lowBalanceNanocredits: 2_500_000_000n });
+    expect(account).toMatchObject({ name: "Ada Lovelace", handle: "ada-lovelace", lowBalanceNanocredits: 1n });
 
     await page.getByRole("tab", { name: "Sessions" }).click();
     await expect.poll(() => page.locator("[data-session]").count()).toBe(2);

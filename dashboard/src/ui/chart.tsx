@@ -41,22 +41,26 @@ const NEXT = new Map<string, (at: number, last: number) => number>([
 ]);
 
 const MARGIN = { top: 8, right: 4, bottom: 24, left: 52 };
+/** Of a figure in the labels, in every font that may stand there. */
+const DIGIT_WIDTH = 7.2;
 
 export default function StackedBars({ label, stacks, series, format, formatTime, onSelect, height = 220 }: StackedBarsProps) {
   const { ref, width } = useElementSize();
   const [pointed, setPointed] = useState<number | null>(null);
   const sums = stacks.map(({ values }) => [...values.values()].reduce((sum, value) => sum + value, 0));
+  const y = scaleLinear({ domain: [0, Math.max(...sums, 0) || 1], range: [height - MARGIN.bottom, MARGIN.top], nice: 4 });
+  // What costs next to nothing has long labels.
+  const left = Math.max(MARGIN.left, 6 + DIGIT_WIDTH * Math.max(...y.ticks(4).map((tick) => format(tick).length)));
   const x = scaleBand({
     domain: stacks.map(({ from }) => from),
-    range: [MARGIN.left, Math.max(width - MARGIN.right, MARGIN.left + 1)],
+    range: [left, Math.max(width - MARGIN.right, left + 1)],
     padding: 0.2,
   });
-  const y = scaleLinear({ domain: [0, Math.max(...sums, 0) || 1], range: [height - MARGIN.bottom, MARGIN.top], nice: 4 });
   const colorOf = (name: string) => SERIES_COLORS[series.indexOf(name) % SERIES_COLORS.length] ?? "#8b95a3";
   const shown = pointed === null ? null : stacks[pointed];
   const at = pointed ?? Math.max(stacks.length - 1, 0);
   const point = (pixels: number) => {
-    const index = Math.floor((pixels - MARGIN.left) / x.step());
+    const index = Math.floor((pixels - left) / x.step());
     setPointed(index >= 0 && index < stacks.length ? index : null);
   };
   return (
@@ -89,8 +93,8 @@ export default function StackedBars({ label, stacks, series, format, formatTime,
           <svg width={width} height={height} aria-hidden="true" style={{ pointerEvents: "none" }}>
             {y.ticks(4).map((tick) => (
               <g key={tick} transform={`translate(0 ${y(tick)})`}>
-                <line x1={MARGIN.left} x2={width - MARGIN.right} stroke="var(--line)" />
-                <text x={MARGIN.left - 4} dy="0.33em" textAnchor="end" {...LABEL}>
+                <line x1={left} x2={width - MARGIN.right} stroke="var(--line)" />
+                <text x={left - 4} dy="0.33em" textAnchor="end" {...LABEL}>
                   {format(tick)}
                 </text>
               </g>

@@ -1,5 +1,5 @@
 /** Who the account is and how it is signed in to, and when it wants to be warned. */
-import { Anchor, Avatar, Badge, Button, Group, NumberInput, PasswordInput, SimpleGrid, Stack, Table, Text, TextInput } from "@mantine/core";
+import { Anchor, Avatar, Badge, Button, Group, PasswordInput, SimpleGrid, Stack, Table, Text, TextInput } from "@mantine/core";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { useMutation, useQuery } from "urql";
 import {
@@ -226,33 +226,32 @@ function LowBalance({ me: { lowBalance }, onChanged }: { readonly me: Me; readon
   const [, set] = useMutation(AccountSetThresholdDocument);
   const form = useServerForm(["threshold"]);
   const [isBusy, setBusy] = useState(false);
-  const [typed, setTyped] = useState<string | number>();
+  const [typed, setTyped] = useState<string>();
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     setBusy(true);
-    const answer = await set({ input: { threshold: typed === undefined || typed === "" ? null : String(typed) } });
+    const answer = await set({ input: { threshold: typed?.trim() || null } });
     setBusy(false);
     if (!form.accept(answer)) return;
     setTyped(undefined);
     onChanged();
-    toast({ message: typed === "" ? "You are not warned any more." : `You are warned below ${typed} credits.` });
+    toast({ message: !typed?.trim() ? "You are not warned any more." : `You are warned below ${typed.trim()} credits.` });
   };
   return (
     <form onSubmit={submit} noValidate>
       <Stack gap="sm">
         {form.rest && <Failure error={form.rest} />}
-        <NumberInput
+        <TextInput
           label="Warn me below"
           description="Credits. You are told here and by the webhook balance.low, once each time that the balance falls below it. Empty: never."
           value={typed ?? lowBalance?.threshold ?? ""}
-          onChange={(value) => {
-            setTyped(value);
+          onChange={({ target }) => {
+            setTyped(target.value);
             form.clear("threshold");
           }}
           error={form.errorOf("threshold")}
-          allowNegative={false}
-          decimalScale={9}
-          hideControls
+          inputMode="decimal"
+          autoComplete="off"
         />
         {lowBalance?.since && (
           <Text size="sm" c="orange" role="status">
