@@ -12,6 +12,9 @@ interface Palette {
   readonly card: string;
   readonly hover: string;
   readonly line: string;
+  /** What is typed into, and its border, which has a contrast of 3 with what is around it. */
+  readonly field: string;
+  readonly edge: string;
   /** What can be pressed, and the text on it. */
   readonly strong: string;
   readonly "on-strong": string;
@@ -30,6 +33,8 @@ const LIGHT: Palette = {
   card: "#ffffff",
   hover: "#edf1f6",
   line: "#d3dae4",
+  field: "#ffffff",
+  edge: "#8594a8",
   strong: "#0b5cad",
   "on-strong": "#ffffff",
   good: "#1b7340",
@@ -46,6 +51,8 @@ const DARK: Palette = {
   card: "#19212c",
   hover: "#222c39",
   line: "#36424f",
+  field: "#10161e",
+  edge: "#66768a",
   strong: "#6fb1f5",
   "on-strong": "#0b1622",
   good: "#6fd39a",

@@ -9,8 +9,9 @@ import { type HostMount, mountHost } from "./host-mount.js";
 import { createOAuthEndpoint } from "./oauth-endpoint.js";
 import { createOpenApiDocument } from "./openapi/document.js";
 import { type RecordedRoute, recordingEndpoint, recordingOAuthEndpoint, recordingPageEndpoint, recordingRoute } from "./openapi/record.js";
-import { addDashboardRoutes, DASHBOARD_PATH, Dashboard } from "./pages/dashboard.js";
+import { addDashboardRoutes, Dashboard } from "./pages/dashboard.js";
 import { createPageEndpoint } from "./pages/page-endpoint.js";
+import { HOME_PATH } from "./pages/return-to.js";
 import { startPage } from "./pages/start.js";
 import { createRoute, toRequestHandler } from "./route.js";
 import { addAccountRoutes, addLowBalanceRoutes } from "./routes/account.js";
@@ -129,7 +130,7 @@ function createRouter(
   // Some clients look below the path of the host, as the rest of its routes are; RFC 8414 looks above it.
   if (authMount.path !== "") addMetadataRoutes(createRoute(authRoot, log), services, authMount.path);
   if (authMount.host !== null) {
-    addStartRedirect(createRoute(authRoot, log), authMount.path + DASHBOARD_PATH);
+    addStartRedirect(createRoute(authRoot, log), authMount.path + HOME_PATH);
     mountHost(router, authRouter, authMount, log, () => "/", authRoot);
     direct?.mount(authMount);
   }
@@ -154,7 +155,7 @@ function createRouter(
     hasForms: false,
     handler: (_ctx, { session }) => {
       const pages = authMount.host === null ? authMount.path : addresses().authUrl;
-      if (session) return authMount.host === null ? dashboard.page(pages) : { redirectTo: pages + DASHBOARD_PATH };
+      if (session) return authMount.host === null ? dashboard.page(pages) : { redirectTo: pages + HOME_PATH };
       return startPage({ ...gateway, pages, isSignUpOpen: services.signIn.isSignUpOpen });
     },
   });

@@ -49,7 +49,37 @@ describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {
     expect(visit.complaints).toEqual([]);
     await visit.context.close();
   });
+
+  it.each(LOOKS.filter(({ scheme, width }) => (scheme === "light") === width > 600))(
+    "has pages without scripts beside it that are, too: $scheme, $width px",
+    async (look) => {
+      const { page, context } = await visitDashboard(browser, app, { look, person });
+      const check = async (path: string) => {
+        await page.goto(`${app.baseUrl}/${path}`);
+        await page.getByRole("heading", { level: 1 }).waitFor();
+        await screenshot(page, `plain-${path.split(/[^a-z]redirect_url/)[0]?.replace(/\W/g, "-") || "start"}-${look.scheme}-${look.width}`);
+        expect(await overflowOf(page), `/${path} is wider than its window`).toBe(0);
+        expect(await seriousFindings(page), `/${path}`).toEqual([]);
+      };
+      for (const path of PLAIN_PATHS) await check(path);
+      await check(`authorize?redirect_url=${encodeURIComponent("http://127.0.0.1:9/")}&${ASKED}`);
+      await page.locator("#budget").fill("9");
+      await page.evaluate(`document.querySelector('form[action="/authorize"]').noValidate = true`);
+      await page.getByRole("button", { name: "Allow" }).click();
+      await page.getByRole("alert").waitFor();
+      await screenshot(page, `plain-refused-${look.scheme}-${look.width}`);
+      expect(await seriousFindings(page), "a refused form").toEqual([]);
+      await context.clearCookies();
+      for (const path of PLAIN_OF_GUESTS) await check(path);
+      await context.close();
+    },
+  );
 });
+
+/** They are of the same look, and work without scripts. */
+const PLAIN_PATHS = ["home", "home/keys", "home/keys/new", "sessions", "password", "device", "device?user_code=BCDF-GHJK", "nothing/here"];
+const ASKED = "budget=0.5&expiry=14&permissions=profile,balance&models=sandbox/text-paid,sandbox/text,acme/image";
+const PLAIN_OF_GUESTS = ["", "sign-in", "sign-up", `sign-in?return_to=${encodeURIComponent("/device")}`];
 
 const ENDPOINT_ID = "00000000-0000-4000-8000-00000000e9d1";
 

@@ -71,7 +71,7 @@ describe("Signing in with GitHub", () => {
     const { browser, back } = await signInWithGitHub(person);
     const again = await signInWithGitHub({ ...person, login: `Renamed-${person.id}` });
 
-    expect([back.status, back.location]).toEqual([303, "/home"]);
+    expect([back.status, back.location]).toEqual([303, "/dashboard"]);
     const me = await meOf(browser);
     expect(me).toMatchObject({
       id: expect.any(String),

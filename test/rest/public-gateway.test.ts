@@ -109,7 +109,7 @@ describe("Whoever has one", () => {
       emails: [{ email: account.email, primary: true, verified: true }],
     });
 
-    expect([back.status, back.location]).toEqual([303, "/home"]);
+    expect([back.status, back.location]).toEqual([303, "/dashboard"]);
     expect((await browser.get("/sessions")).text).toContain(account.email);
   });
 

@@ -8,7 +8,7 @@ import { type Person, signIn, signUp } from "../support/sign-in.js";
 
 const PASSWORD = "correct horse battery";
 /** Where people are led who came for nothing in particular. */
-const HOME = "/home";
+const HOME = "/dashboard";
 
 let app: TestApp;
 let person: Person;
@@ -359,7 +359,7 @@ describe("A form that is refused", () => {
     for (const Referer of ["https://evil.example/password", `${app.baseUrl}//evil.example/`, "javascript:alert(1)"]) {
       const page = await open({ Referer }).submit("/sign-in", {});
       expect([Referer, page.status]).toEqual([Referer, 403]);
-      expect(page.text.match(/href="[^"]*"/g)).toEqual(['href="/"', 'href="/"']);
+      expect(page.text.match(/<a [^>]*>/g)).toEqual(['<a href="/">', '<a class="button" href="/">']);
     }
   });
 
@@ -558,7 +558,7 @@ describe("Every page", () => {
       expect(text).toContain('<html lang="en">');
       expect(text).not.toContain("<script");
       expect(headers.get("content-security-policy")).toMatch(
-        /^default-src 'none'; style-src 'sha256-[^']+'; form-action 'self'.*frame-ancestors 'none'$/,
+        /^default-src 'none'; img-src data:; style-src 'sha256-[^']+'; form-action 'self'.*frame-ancestors 'none'$/,
       );
     }
   });

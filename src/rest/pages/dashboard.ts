@@ -16,9 +16,9 @@ import type { Route } from "../route.js";
 import { html } from "./html.js";
 import type { WholePage } from "./page.js";
 import type { PageEndpoint } from "./page-endpoint.js";
+import { HOME_PATH } from "./return-to.js";
 import type { GatewayInfo } from "./start.js";
 
-export const DASHBOARD_PATH = "/dashboard";
 /** The attribute of the root element that names the scheme which somebody has chosen. */
 const SCHEME_ATTRIBUTE = "data-mantine-color-scheme";
 
@@ -51,7 +51,7 @@ export class Dashboard {
     const { chunks } = await this.#load();
     const nonce = randomBytes(16).toString("base64");
     const { baseUrl, mediaUrl } = this.gateway.addresses();
-    const assets = `${base}${DASHBOARD_PATH}/`;
+    const assets = `${base}${HOME_PATH}/`;
     const { scripts, styles, entry } = neededFor(chunks, path);
     const document = html`<!doctype html>
 <html lang="en">
@@ -63,6 +63,7 @@ export class Dashboard {
 <meta property="csp-nonce" nonce="${nonce}">
 <title>Sluice</title>
 <link rel="icon" href="${MARK_URL}">
+<noscript><meta http-equiv="refresh" content="0; url=${base}/home"></noscript>
 <style nonce="${nonce}">${raw(SYSTEM_TOKENS)}
 ${raw(chosenTokens(SCHEME_ATTRIBUTE))}
 body { margin: 0; background: var(--paper); color: var(--ink); font-family: var(--font); }</style>
@@ -100,16 +101,16 @@ export function addDashboardRoutes(route: Route, page: PageEndpoint, dashboard: 
   const show = page({
     isSignedIn: true,
     hasForms: false,
-    handler: (_ctx, { base, exchange }) => dashboard.page(base, exchange.path.slice(base.length + DASHBOARD_PATH.length + 1)),
+    handler: (_ctx, { base, exchange }) => dashboard.page(base, exchange.path.slice(base.length + HOME_PATH.length + 1)),
   });
-  route(DASHBOARD_PATH, { GET: show });
-  route(`${DASHBOARD_PATH}/assets/:name`, {
+  route(HOME_PATH, { GET: show });
+  route(`${HOME_PATH}/assets/:name`, {
     GET: async (exchange) => {
       const name = exchange.parameter("name");
       await sendAsset(exchange, name, await dashboard.asset(name));
     },
   });
-  route(`${DASHBOARD_PATH}/*page`, { GET: show });
+  route(`${HOME_PATH}/*page`, { GET: show });
 }
 
 async function readBuild(): Promise<Build> {

@@ -16,6 +16,7 @@ import { type Html, html } from "./html.js";
 import type { ListedModel } from "./model-choice.js";
 import type { Page } from "./page.js";
 import type { PageEndpoint } from "./page-endpoint.js";
+import { HOME_PATH } from "./return-to.js";
 import { hiddenFields } from "./sign-in.js";
 import { credits, days, moment } from "./words.js";
 
@@ -70,12 +71,12 @@ ${decisionFields({ asked, creditBudgetMax, balance, person: shown.person, models
 }
 
 /** What has become of a device that this person has decided on. */
-function donePage(device: DeviceAuthorization): Page {
+function donePage(device: DeviceAuthorization, base: string): Page {
   const [title, text] = outcomeOf(device);
   const body = html`<h1>${title}</h1>
 <p role="status">${text}</p>
 ${device.status === "denied" ? "" : grantedOf(device)}
-<p class="soft">You can close this page.</p>`;
+<p class="soft">You can close this page, or <a href="${base}${HOME_PATH}">open the dashboard</a>.</p>`;
   return { title, body };
 }
 
@@ -137,7 +138,7 @@ export function addDevicePages(route: Route, page: PageEndpoint, { accounts, cat
     base,
   });
   const show = async (ctx: RequestContext, device: DeviceAuthorization, shown: DevicePage, refused?: Refused): Promise<Page> => {
-    if (device.status !== "pending") return donePage(device);
+    if (device.status !== "pending") return donePage(device, shown.base);
     const [{ balance }, models] = await Promise.all([accounts.balance(ctx), catalog.list(ctx, {})]);
     return confirmationPage({ ...shown, device, balance, models, ...(refused && { refused }) });
   };
@@ -159,9 +160,9 @@ export function addDevicePages(route: Route, page: PageEndpoint, { accounts, cat
     POST: page({
       form: decisionForm,
       isSignedIn: true,
-      handler: async (ctx, { form }) => {
-        if (form.decision === "deny") return donePage(await deviceAuthorizations.deny(ctx, { userCode: form.user_code }));
-        return donePage(await deviceAuthorizations.approve(ctx, { userCode: form.user_code, ...toGrantChoice(form) }));
+      handler: async (ctx, { form, base }) => {
+        if (form.decision === "deny") return donePage(await deviceAuthorizations.deny(ctx, { userCode: form.user_code }), base);
+        return donePage(await deviceAuthorizations.approve(ctx, { userCode: form.user_code, ...toGrantChoice(form) }), base);
       },
       onRefused: async (ctx, { error, fields, request }) => {
         const shown = await frame(ctx, request);

@@ -20,6 +20,7 @@ import { type Html, html } from "./html.js";
 import { choice, everyModelOrSome, type ListedModel } from "./model-choice.js";
 import type { Page } from "./page.js";
 import type { PageEndpoint } from "./page-endpoint.js";
+import { HOME_PATH } from "./return-to.js";
 import { hiddenFields } from "./sign-in.js";
 import { type GatewayInfo, gatewayLinks } from "./start.js";
 import { countOf, credits, moment } from "./words.js";
@@ -51,6 +52,7 @@ function homePage(home: Home): Page {
 <div class="who"><span>Signed in as <strong>${person.handle}</strong>${email}</span>
 <form method="post" action="${base}/sign-out">${hiddenFields(formToken)}<button type="submit" class="small">Sign out</button></form></div>
 ${done === "revoked" ? html`<p class="note" role="status">The key is revoked. Whatever uses it stops working within a second.</p>` : ""}
+<div class="buttons"><a class="button primary" href="${base}${HOME_PATH}">Open the dashboard</a></div>
 ${balanceSection(home)}
 <h2 id="keys">API keys</h2>
 ${keys.length === 0 ? html`<p>You have none yet. A program needs one to spend your credits.</p>` : keyList(home, keys)}

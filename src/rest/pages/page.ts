@@ -7,7 +7,7 @@ import type { OutgoingHttpHeaders } from "node:http";
 import { raw } from "hono/html";
 import { sendRefusal } from "../../http/errors.js";
 import type { Exchange } from "../../http/exchange.js";
-import { SYSTEM_TOKENS } from "../../lib/design-tokens.js";
+import { MARK_URL, SYSTEM_TOKENS } from "../../lib/design-tokens.js";
 import { type Html, html } from "./html.js";
 
 /** The one style sheet of the pages, written into each: a page is one request, and its policy allows exactly this text. */
@@ -15,57 +15,65 @@ const PAGE_STYLE = `
 ${SYSTEM_TOKENS}
 * { box-sizing: border-box; }
 [hidden] { display: none !important; }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 var(--font); }
-header { max-width: 34rem; margin: 0 auto; padding: 1.25rem 1rem 0.5rem; font-weight: 650; }
-header a { display: inline-flex; align-items: center; gap: 0.5rem; color: inherit; text-decoration: none; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 0.9375rem/1.55 var(--font); font-variant-numeric: tabular-nums; }
+header { display: flex; align-items: center; min-height: 3.25rem; padding: 0 1rem; background: var(--card); border-bottom: 1px solid var(--line); font-size: 1rem; font-weight: 650; }
+header a { display: inline-flex; align-items: center; min-height: 2.25rem; gap: 0.5rem; color: inherit; text-decoration: none; }
 .mark { width: 1.1rem; height: 1.1rem; border-radius: 0.3rem; background: var(--mark); }
-main { max-width: 34rem; margin: 0 auto 2rem; padding: 1.25rem 1rem; background: var(--card); border: 1px solid var(--line); border-radius: var(--radius-card); }
-@media (min-width: 36rem) { main { padding: 1.75rem; } }
-@media (max-width: 35.9rem) { main { border-radius: 0; border-left: 0; border-right: 0; } }
-h1 { margin: 0 0 0.75rem; font-size: 1.4rem; line-height: 1.25; overflow-wrap: anywhere; }
-h2 { margin: 1.5rem 0 0.5rem; font-size: 1.05rem; }
+main { max-width: 34rem; margin: 2rem auto; padding: 1.5rem; background: var(--card); border: 1px solid var(--line); border-radius: var(--radius-card); }
+@media (max-width: 35.9rem) { main { margin: 1rem; padding: 1.125rem; } }
+h1 { margin: 0 0 0.75rem; font-size: 1.625rem; font-weight: 650; line-height: 1.3; overflow-wrap: anywhere; }
+h2 { margin: 1.75rem 0 0.5rem; font-size: 1rem; font-weight: 650; }
 p { margin: 0 0 0.75rem; overflow-wrap: anywhere; }
-.soft, small { color: var(--soft); font-size: 0.9rem; }
-.error, .note { border-radius: var(--radius); padding: 0.65rem 0.8rem; border: 1px solid var(--line); }
-.error { border-color: var(--bad); color: var(--bad); }
-.note { background: var(--note); }
+.soft, small { color: var(--soft); font-size: 0.875rem; font-weight: 400; }
+.error, .note { margin: 0 0 0.75rem; border-radius: var(--radius); padding: 0.75rem 1rem; }
+.error { background: color-mix(in srgb, var(--bad) 11%, transparent); color: var(--bad); }
+.note { background: color-mix(in srgb, var(--warn) 11%, transparent); }
 form { margin: 0; }
-fieldset { margin: 1rem 0; padding: 0.75rem 0.9rem 0.9rem; border: 1px solid var(--line); border-radius: var(--radius); min-width: 0; }
-legend { padding: 0 0.35rem; font-weight: 600; }
-label { display: block; margin: 0.75rem 0 0.25rem; font-weight: 600; }
-label.choice { display: flex; gap: 0.6rem; align-items: flex-start; font-weight: 400; margin: 0.4rem 0; overflow-wrap: anywhere; min-width: 0; }
-input[type="text"], input[type="email"], input[type="password"], input[type="number"], select { width: 100%; min-height: 2.75rem; padding: 0.5rem 0.7rem; font: inherit; color: inherit; background: var(--paper); border: 1px solid var(--soft); border-radius: var(--radius); }
-input[type="checkbox"], input[type="radio"] { width: 1.2rem; height: 1.2rem; margin: 0.15rem 0 0; flex: none; accent-color: var(--strong); }
-input.code { font: 600 1.5rem/1.2 var(--mono); letter-spacing: 0.12em; text-align: center; text-transform: uppercase; }
-input + small { display: block; margin-top: 0.35rem; }
-.code-shown { font: 600 1.6rem/1.2 var(--mono); letter-spacing: 0.12em; text-align: center; padding: 0.6rem; border: 1px dashed var(--soft); border-radius: var(--radius); }
+fieldset { margin: 1.25rem 0; padding: 0; border: 0; min-width: 0; }
+legend { padding: 0; margin-bottom: 0.4rem; font-size: 0.875rem; font-weight: 600; }
+label { display: block; margin: 1rem 0 0.25rem; font-size: 0.875rem; font-weight: 600; }
+legend + label { margin-top: 0; }
+label.choice { display: flex; gap: 0.75rem; align-items: flex-start; font-weight: 400; margin: 0.4rem 0; overflow-wrap: anywhere; min-width: 0; }
+input[type="text"], input[type="email"], input[type="password"], input[type="number"], select { width: 100%; min-height: 2.25rem; padding: 0.35rem 0.75rem; font: inherit; font-size: 0.875rem; color: inherit; background: var(--field); border: 1px solid var(--edge); border-radius: var(--radius); }
+input:hover, select:hover { border-color: var(--soft); }
+input[type="checkbox"], input[type="radio"] { width: 1.25rem; height: 1.25rem; margin: 0.05rem 0 0; flex: none; accent-color: var(--strong); }
+input.code[type="text"] { font: 600 1.5rem/1.2 var(--mono); letter-spacing: 0.12em; text-align: center; text-transform: uppercase; }
+input + small { display: block; margin-top: 0.35rem; font-size: 0.8125rem; }
+.code-shown { font: 600 1.6rem/1.2 var(--mono); letter-spacing: 0.12em; text-align: center; padding: 0.6rem; border: 1px dashed var(--edge); border-radius: var(--radius); }
 .buttons { display: flex; flex-wrap: wrap; gap: 0.75rem; margin-top: 1.25rem; }
 .buttons + p { margin-top: 1rem; }
 .buttons > * { flex: 1 1 9rem; }
-button, .button { min-height: 2.75rem; padding: 0.5rem 1rem; font: inherit; font-weight: 600; text-align: center; text-decoration: none; cursor: pointer; color: var(--ink); background: transparent; border: 1px solid var(--soft); border-radius: var(--radius); display: inline-block; }
-button.primary, .button.primary { color: var(--on-strong); background: var(--strong); border-color: var(--strong); }
-button.small { min-height: 2.25rem; padding: 0.25rem 0.75rem; font-size: 0.9rem; font-weight: 500; }
-button.danger { color: var(--bad); border-color: var(--bad); }
+.buttons > p:last-child { margin-bottom: 0; }
+button, .button { min-height: 2.25rem; padding: 0.35rem 1.125rem; font: inherit; font-size: 0.875rem; font-weight: 600; line-height: 1.4; display: inline-flex; align-items: center; justify-content: center; text-align: center; text-decoration: none; cursor: pointer; color: var(--ink); background: var(--card); border: 1px solid var(--line); border-radius: var(--radius); }
+form > button { width: 100%; }
+li form > button, .who form > button, details form > button { width: auto; }
+button:hover, .button:hover { background: var(--hover); }
+button.primary, .button.primary { color: var(--on-strong); background: var(--strong); border-color: transparent; }
+button.primary:hover, .button.primary:hover { background: color-mix(in srgb, var(--strong) 88%, var(--ink)); }
+button.small { min-height: 1.875rem; padding: 0.15rem 0.75rem; }
+button.danger { color: var(--bad); background: color-mix(in srgb, var(--bad) 11%, transparent); border-color: transparent; }
+button.danger:hover { background: color-mix(in srgb, var(--bad) 18%, transparent); }
+@media (pointer: coarse) { button, .button, button.small, input[type="text"], input[type="email"], input[type="password"], input[type="number"], select { min-height: 2.75rem; font-size: 1rem; } }
 :focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }
 a { color: var(--strong); }
-dl { display: grid; grid-template-columns: minmax(6rem, auto) 1fr; gap: 0.3rem 1rem; margin: 0 0 0.75rem; }
+dl { display: grid; grid-template-columns: minmax(6rem, auto) 1fr; gap: 0.3rem 1rem; margin: 0 0 0.75rem; font-size: 0.875rem; }
 dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
 ul { margin: 0 0 0.75rem; padding-left: 1.2rem; }
 li { margin: 0.2rem 0; overflow-wrap: anywhere; }
 pre code { font-size: inherit; }
-pre { margin: 0 0 0.75rem; padding: 0.65rem 0.8rem; background: var(--paper); border: 1px solid var(--line); border-radius: var(--radius); font: 0.9rem/1.5 var(--mono); white-space: pre-wrap; overflow-wrap: anywhere; user-select: all; }
-.amount { font-size: 1.7rem; font-weight: 650; }
+pre { margin: 0 0 0.75rem; padding: 0.65rem 0.8rem; background: var(--paper); border: 1px solid var(--line); border-radius: var(--radius); font: 0.8125rem/1.5 var(--mono); white-space: pre-wrap; overflow-wrap: anywhere; user-select: all; }
+.amount { font-size: 1.75rem; font-weight: 650; line-height: 1.2; }
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .wide { overflow-x: auto; margin: 0 0 0.75rem; }
-table { border-collapse: collapse; width: 100%; font-size: 0.9rem; }
-th, td { padding: 0.35rem 0.75rem 0.35rem 0; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap; vertical-align: top; }
-th { color: var(--soft); font-weight: 600; }
+table { border-collapse: collapse; width: 100%; font-size: 0.875rem; }
+th, td { padding: 0.45rem 0.75rem 0.45rem 0; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap; vertical-align: top; }
+th { font-weight: 600; }
 @media (max-width: 35.9rem) { th, td { white-space: normal; overflow-wrap: break-word; padding-right: 0.5rem; } }
 .purpose { border-bottom: 1px solid var(--line); padding-bottom: 0.25rem; margin-bottom: 1rem; }
 summary { cursor: pointer; color: var(--strong); padding: 0.35rem 0; }
 code { font: 0.9em var(--mono); }
-input[aria-invalid="true"] { border-color: var(--bad); border-width: 2px; }
+input[aria-invalid="true"], input[aria-invalid="true"]:hover { border-color: var(--bad); color: var(--bad); }
 .error a { color: inherit; }
 .error > :last-child, .note > :last-child { margin-bottom: 0; }
 ul.plain { list-style: none; margin: 0; padding: 0; }
@@ -139,6 +147,7 @@ function policyOf(formTargets: readonly string[]): string {
   const targets = formTargets.map((target) => ` ${target}`).join("");
   return [
     "default-src 'none'",
+    "img-src data:",
     `style-src 'sha256-${STYLE_HASH}'`,
     `form-action 'self'${targets}`,
     "base-uri 'none'",
@@ -154,6 +163,7 @@ function layOut({ title, body, home = "/" }: Page): Html {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${title} · Sluice</title>
+<link rel="icon" href="${MARK_URL}">
 <style>${raw(PAGE_STYLE)}</style>
 </head>
 <body>

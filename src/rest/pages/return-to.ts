@@ -15,4 +15,4 @@ export function returnToQuery(returnTo: string | undefined): string {
 }
 
 /** Where people are led who came for nothing in particular. */
-export const HOME_PATH = "/home";
+export const HOME_PATH = "/dashboard";

@@ -9,6 +9,7 @@ import { errorSummary, type FieldsByParam } from "./form-errors.js";
 import { type Html, html } from "./html.js";
 import type { Page } from "./page.js";
 import type { PageEndpoint } from "./page-endpoint.js";
+import { HOME_PATH } from "./return-to.js";
 import { browserOf, hiddenFields } from "./sign-in.js";
 import { moment } from "./words.js";
 
@@ -84,6 +85,7 @@ ${rows.map((row) => sessionItem(row, base, formToken))}
 <div class="buttons">
 <form method="post" action="${base}/sessions/revoke-others">${hiddenFields(formToken)}<button class="danger">Sign out everywhere else</button></form>
 <a class="button" href="${base}/password">Change the password</a>
+<a class="button" href="${base}${HOME_PATH}">Back to the dashboard</a>
 </div>`;
   return { title: "Sessions", body };
 }
