@@ -104,10 +104,19 @@ class Face implements RealtimeFace {
   /** Upgrades and sessions under way. */
   private readonly running = new Set<Promise<void>>();
   private readonly closing = new AbortController();
+  /** By their handshakes, whose answers tell of them. */
+  private readonly admitted = new WeakMap<IncomingMessage, Admitted>();
 
   constructor(private readonly options: RealtimeFaceOptions) {
     // Every session listens to it.
     setMaxListeners(0, this.closing.signal);
+    this.server.on("headers", (headers, req) => {
+      const admitted = this.admitted.get(req);
+      if (!admitted) return;
+      const { generationId, model, modelUsed } = admitted.session;
+      const told = { "X-Request-Id": admitted.ctx.requestId, ...generationHeaders({ generationId, model, modelUsed }) };
+      headers.push(...Object.entries(told).map(([name, value]) => `${name}: ${value}`));
+    });
   }
 
   readonly upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer): void => {
@@ -183,28 +192,19 @@ class Face implements RealtimeFace {
   }
 
   /** Null when the caller has gone or its handshake is malformed, which `ws` answers by itself; the session is then charged nothing. */
-  private async accept(req: IncomingMessage, socket: Duplex, head: Buffer, { session, ctx }: Admitted): Promise<WebSocket | null> {
-    const addHeaders = (headers: string[], accepted: IncomingMessage) => {
-      if (accepted !== req) return;
-      const { generationId, model, modelUsed } = session;
-      const told = { "X-Request-Id": ctx.requestId, ...generationHeaders({ generationId, model, modelUsed }) };
-      headers.push(...Object.entries(told).map(([name, value]) => `${name}: ${value}`));
-    };
-    this.server.on("headers", addHeaders);
-    try {
-      const client = await new Promise<WebSocket | null>((resolve) => {
-        socket.once("close", () => resolve(null));
-        this.server.handleUpgrade(req, socket, head, resolve);
-        // It was paused while it changed hands.
-        socket.resume();
-      });
-      if (client) return client;
-      session.close();
-      for await (const _ of session.events);
-      return null;
-    } finally {
-      this.server.off("headers", addHeaders);
-    }
+  private async accept(req: IncomingMessage, socket: Duplex, head: Buffer, admitted: Admitted): Promise<WebSocket | null> {
+    this.admitted.set(req, admitted);
+    const client = await new Promise<WebSocket | null>((resolve) => {
+      socket.once("close", () => resolve(null));
+      this.server.handleUpgrade(req, socket, head, resolve);
+      // It was paused while it changed hands.
+      socket.resume();
+    });
+    if (client) return client;
+    const { session } = admitted;
+    session.close();
+    for await (const _ of session.events);
+    return null;
   }
 
   /** Resolves when the session is over and charged. */

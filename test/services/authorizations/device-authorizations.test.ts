@@ -583,6 +583,9 @@ describe("watching", () => {
     const watched = devices.watch(ctx, userCode);
     const next = watched.next();
     await expectListening(userCode, ctx);
+    // A question to the database under way has a time-out of its own, which would pass, too.
+    const { pool } = databaseOf(app);
+    await expect.poll(() => pool.totalCount - pool.idleCount).toBe(0);
 
     clock.advance(DEVICE_CODE_SECONDS);
     vi.advanceTimersByTime(DEVICE_CODE_SECONDS * 1000 + 1_000);
