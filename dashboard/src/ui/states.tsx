@@ -18,7 +18,9 @@ export function Empty({ title, children, action }: { readonly title: string; rea
   return (
     <Center py="xl" px="md">
       <Stack gap="xs" align="center" maw="30rem">
-        <Text fw={600}>{title}</Text>
+        <Text fw={600} ta="center">
+          {title}
+        </Text>
         {children !== undefined && (
           <Text c="dimmed" ta="center">
             {children}

@@ -131,7 +131,8 @@ function Filters({
         value={KINDS.has(kind) ? kind : ""}
         onChange={(chosen) => onChange({ kind: chosen || null })}
         allowDeselect={false}
-        style={{ flex: "0 1 14rem" }}
+        style={{ flex: "1 1 8rem" }}
+        maw="14rem"
       />
       <Select
         label="Tier"
@@ -139,7 +140,8 @@ function Filters({
         value={tier}
         onChange={(chosen) => onChange({ tier: chosen || null })}
         allowDeselect={false}
-        style={{ flex: "0 1 14rem" }}
+        style={{ flex: "1 1 8rem" }}
+        maw="14rem"
       />
     </Group>
   );
