@@ -72,6 +72,12 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
 
     await page.getByRole("cell", { name: "acme/chat", exact: true }).waitFor();
     await expect.poll(() => balance.locator("span").getAttribute("title")).not.toBe(before);
+    const row = page.getByRole("row").filter({ has: page.getByRole("cell", { name: "acme/chat", exact: true }) });
+    await row.getByRole("link").click();
+    await page.getByRole("heading", { level: 1, name: "Request to acme/chat" }).waitFor();
+    await page.getByText(/credits were set aside/).waitFor();
+    await page.getByRole("row", { name: /^The gateway itself [\d.]+ ms/ }).waitFor();
+    await screenshot(page, "receipt-live");
     expect(visit.complaints).toEqual([]);
   });
 

@@ -62,7 +62,8 @@ function fromPicocredits(picocredits: bigint): string {
   return `${digits.slice(0, -DIGITS)}${fraction === "" ? "" : `.${fraction}`}`;
 }
 
-function perMillion(price: string): string {
+/** What a million cost of what costs so much. */
+export function perMillion(price: string): string {
   return fromPicocredits(toPicocredits(price) * MILLION);
 }
 

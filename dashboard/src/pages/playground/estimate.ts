@@ -34,11 +34,6 @@ function toUnits(price: string): bigint {
   return BigInt(`${whole}${fraction.slice(0, DIGITS).padEnd(DIGITS, "0")}`);
 }
 
-/** A price of a token, of a million of them. */
-export function perMillion(price: string): string {
-  return fromNanocredits((toUnits(price) * 1_000_000n) / PER_NANOCREDIT);
-}
-
 /** Of so many units (pictures, seconds, characters) at a price; null where that is not what is paid for, or their number is not known. */
 export function estimateUnits(price: string | null, units: number | null): string | null {
   if (price === null || units === null || !Number.isFinite(units) || units <= 0) return null;

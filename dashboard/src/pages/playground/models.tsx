@@ -10,8 +10,8 @@ import {
   PlaygroundModelsDocument,
 } from "../../client/generated/graphql.js";
 import { formatCredits } from "../../ui/credits.js";
+import { perMillion } from "../../ui/prices.js";
 import { Failure } from "../../ui/states.js";
-import { perMillion } from "./estimate.js";
 
 export type PlaygroundModel = PlaygroundModelPartsFragment;
 
