@@ -1,10 +1,10 @@
 /** The keys' page in a browser: a key is made, tried, limited and revoked; what the gateway refuses stands at its field. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { API_KEY_NAME_CHARS_MAX } from "../../src/limits.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
-import { askGraph, type DashboardVisit, visitDashboard } from "../support/dashboard.js";
-import { signedIn } from "../support/sign-in.js";
+import { type DashboardVisit, visitDashboard } from "../support/dashboard.js";
 
 describe.skipIf(NO_BROWSER)("the keys' page", () => {
   let browser: Browser;
@@ -40,6 +40,20 @@ describe.skipIf(NO_BROWSER)("the keys' page", () => {
     const field = dialog.getByLabel("Name");
     await expect.poll(() => field.getAttribute("aria-invalid")).toBe("true");
     expect(await field.inputValue()).toHaveLength(300);
+    await field.fill("n".repeat(API_KEY_NAME_CHARS_MAX + 1));
+    await dialog.getByLabel("Budget in credits").fill("99999999999999");
+    await dialog.getByRole("radio", { name: "Only some" }).check();
+    await dialog.getByRole("combobox", { name: "Which models" }).fill("acme/chat");
+    await page.getByRole("option", { name: "acme/chat", exact: true }).click();
+    await dialog.getByRole("button", { name: "Make the key" }).click();
+    for (const label of ["Name", "Budget in credits"]) {
+      const wrong = dialog.getByLabel(label);
+      await expect.poll(() => wrong.getAttribute("aria-invalid"), { message: label }).toBe("true");
+      const said = await wrong.getAttribute("aria-describedby");
+      const message = dialog.locator(`[id="${said?.split(" ").find((id) => id.endsWith("-error"))}"]`);
+      expect(await message.innerText()).toMatch(label === "Name" ? /120/ : /credit|at most|less/i);
+    }
+    await screenshot(page, "key-refused");
   });
 
   it("makes a key, shows it once, and it works", async () => {
@@ -50,7 +64,13 @@ describe.skipIf(NO_BROWSER)("the keys' page", () => {
     await dialog.getByRole("button", { name: "Make the key" }).click();
     await dialog.getByText("Copy it now").waitFor();
     key = await dialog.locator("[data-key-value] .mono").innerText();
+    await dialog.getByRole("tab", { name: "GraphQL" }).click();
+    const command = await dialog.getByRole("region", { name: "Example for graphql" }).innerText();
     await screenshot(page, "key-made");
+    const [, body = ""] = /-d '(.+)'$/.exec(command.trim()) ?? [];
+    const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
+    const answered = await fetch(`${app.baseUrl}/graphql`, { method: "POST", headers, body });
+    expect(await answered.json()).toMatchObject({ data: { createChatCompletion: { receipt: { cost: expect.any(String) } } } });
     await dialog.getByRole("button", { name: "I have copied it" }).click();
     await dialog.waitFor({ state: "hidden" });
 
@@ -63,20 +83,31 @@ describe.skipIf(NO_BROWSER)("the keys' page", () => {
     const { page } = visit;
     await page.getByRole("link", { name: "Weather app" }).click();
     await page.getByRole("heading", { level: 1, name: "Weather app" }).waitFor();
-    await page.getByText("acme/chat").waitFor();
+    await page.getByRole("row", { name: /^acme\/chat \d/ }).waitFor();
     await screenshot(page, "key");
     await page.getByRole("button", { name: "Edit" }).click();
     const dialog = page.getByRole("dialog");
-    // Meanwhile another tab changes another field.
-    const id = decodeURIComponent(new URL(page.url()).pathname.split("/").at(-1) ?? "");
-    await askGraph(app, signedIn(visit.person), "mutation ($input: UpdateApiKeyInput!) { updateApiKey(input: $input) { apiKey { id } } }", {
-      input: { id, expiresIn: 3 * 86_400 },
-    });
     await dialog.getByLabel("Name").fill("Weather service");
+    // Meanwhile another tab changes the same field, and another.
+    const other = await visitDashboard(browser, app, { person: visit.person });
+    await other.open(new URL(page.url()).pathname.replace("/dashboard/", ""));
+    await other.page.getByRole("button", { name: "Edit" }).click();
+    const theirs = other.page.getByRole("dialog");
+    await theirs.getByLabel("Name").fill("Rain app");
+    await theirs.getByRole("combobox", { name: "Expires" }).click();
+    await other.page.getByRole("option", { name: "in a week" }).click();
+    await theirs.getByRole("button", { name: "Save" }).click();
+    await other.page.getByRole("heading", { level: 1, name: "Rain app" }).waitFor();
+    await other.context.close();
+
+    await dialog.getByText("This was changed elsewhere while you edit it").waitFor();
+    await dialog.getByText("Name, which is now “Rain app”").waitFor();
+    expect(await dialog.getByLabel("Name").inputValue()).toBe("Weather service");
+    await screenshot(page, "key-elsewhere");
     await dialog.getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { level: 1, name: "Weather service" }).waitFor();
 
-    await page.getByText("in 2 days").waitFor();
+    await page.getByText("in 6 days").waitFor();
     expect(await page.getByText("acme/chat", { exact: true }).count()).toBeGreaterThan(0);
   });
 

@@ -1,15 +1,28 @@
-/** The forms that make and change a key, and the value of a new one, which is shown once. */
-import { Alert, Button, Checkbox, Group, Modal, NumberInput, Radio, Select, Stack, Tabs, Text, TextInput } from "@mantine/core";
+/** The form that makes a key, and the value of a new one, which is shown once. */
+import {
+  Alert,
+  Button,
+  Checkbox,
+  Group,
+  Modal,
+  type MultiSelectProps,
+  NumberInput,
+  Radio,
+  Select,
+  Stack,
+  Tabs,
+  Text,
+  TextInput,
+} from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
 import { type FormEvent, useState } from "react";
 import { useMutation, useQuery } from "urql";
 import {
   type AccountPermission,
   type ApiKeyType,
-  type KeyRowFragment,
   KeysCreateDocument,
   type KeysCreateMutation,
   KeysModelsDocument,
-  KeysUpdateDocument,
 } from "../../client/generated/graphql.js";
 import { GATEWAY_URL } from "../../client/place.js";
 import { Copyable, Snippet } from "../../ui/copy.js";
@@ -17,8 +30,8 @@ import { ModelsSelect } from "../../ui/model-select.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Failure } from "../../ui/states.js";
 
-const SECONDS_PER_DAY = 86_400;
-const EXPIRIES = [
+export const SECONDS_PER_DAY = 86_400;
+export const EXPIRIES = [
   { value: "", label: "never" },
   { value: "1", label: "in a day" },
   { value: "7", label: "in a week" },
@@ -39,9 +52,28 @@ const PERMISSIONS: readonly { readonly value: AccountPermission; readonly label:
 
 type Made = NonNullable<KeysCreateMutation["createApiKey"]>;
 
-function useModels() {
-  const [{ data }] = useQuery({ query: KeysModelsDocument });
+function useModels(search = "") {
+  const [{ data }] = useQuery({ query: KeysModelsDocument, variables: search === "" ? {} : { search } });
   return data?.models?.nodes ?? [];
+}
+
+/** The gateway looks for what is typed: there may be more models than a list holds. */
+export function AllowedModels(props: Pick<MultiSelectProps, "value" | "onChange" | "error">) {
+  const [search, setSearch] = useState("");
+  const [asked] = useDebouncedValue(search, 200);
+  const found = useModels(asked);
+  const chosen = (props.value ?? []).map((restId) => ({ restId, title: restId }));
+  const models = [...chosen, ...found.filter(({ restId }) => !props.value?.includes(restId))];
+  return (
+    <ModelsSelect
+      models={models}
+      label="Which models"
+      placeholder={chosen.length === 0 ? "Search by name" : ""}
+      searchValue={search}
+      onSearchChange={setSearch}
+      {...props}
+    />
+  );
 }
 
 export function NewKey({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) {
@@ -66,7 +98,6 @@ export function NewKey({ isOpen, onClose }: { readonly isOpen: boolean; readonly
 
 function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void; readonly onClose: () => void }) {
   const [, create] = useMutation(KeysCreateDocument);
-  const models = useModels();
   const form = useServerForm(["name", "creditBudget", "expiresIn", "allowedModels", "accountPermissions", "type"]);
   const [isBusy, setBusy] = useState(false);
   const [name, setName] = useState("");
@@ -146,12 +177,12 @@ function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void
           </Group>
         </Radio.Group>
         {!isEveryModel && (
-          <ModelsSelect
-            models={models}
+          <AllowedModels
             value={chosen}
-            onChange={setChosen}
-            label="Which models"
-            placeholder={chosen.length === 0 ? "Search by name" : ""}
+            onChange={(models) => {
+              setChosen(models);
+              form.clear("allowedModels");
+            }}
             error={form.errorOf("allowedModels")}
           />
         )}
@@ -183,7 +214,9 @@ function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void
 function MadeKey({ made: { apiKey, key }, onClose }: { readonly made: Made; readonly onClose: () => void }) {
   const models = useModels();
   const model =
-    models.find(({ restId, modality }) => modality === "TEXT" && (apiKey.allowedModels?.includes(restId) ?? true))?.restId ?? "MODEL";
+    models.find(({ restId, modality }) => modality === "TEXT" && (apiKey.allowedModels?.includes(restId) ?? true))?.restId ??
+    apiKey.allowedModels?.[0] ??
+    "MODEL";
   return (
     <Stack>
       <Alert color="yellow" variant="light" title="Copy it now: it is shown this once" role="status">
@@ -238,104 +271,6 @@ console.log(answer.choices[0].message.content);`,
     graphql: `curl ${GATEWAY_URL}/graphql \\
   -H "Authorization: Bearer ${key}" \\
   -H "Content-Type: application/json" \\
-  -d '{"query": "{ me { balance { available } } }"}'`,
+  -d '{"query": "mutation { createChatCompletion(input: {model: \\"${model}\\", messages: [{role: USER, content: \\"Hello\\"}]}) { raw receipt { cost } } }"}'`,
   };
-}
-
-/** What is not touched is not sent: another tab may have changed it meanwhile. */
-export function EditKey({ apiKey, onClose }: { readonly apiKey: KeyRowFragment; readonly onClose: () => void }) {
-  const [, update] = useMutation(KeysUpdateDocument);
-  const models = useModels();
-  const form = useServerForm(["name", "creditBudget", "allowedModels", "expiresIn"]);
-  const [isBusy, setBusy] = useState(false);
-  const [name, setName] = useState<string>();
-  const [budget, setBudget] = useState<string | number>();
-  const [expiry, setExpiry] = useState<string>();
-  const [isEveryModel, setEveryModel] = useState<boolean>();
-  const [chosen, setChosen] = useState<string[]>();
-  const isEvery = isEveryModel ?? apiKey.allowedModels === null;
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    setBusy(true);
-    const answer = await update({
-      input: {
-        id: apiKey.id,
-        ...(name !== undefined && { name }),
-        ...(budget !== undefined && { creditBudget: budget === "" ? null : String(budget) }),
-        ...(expiry !== undefined && expiry !== "keep" && { expiresIn: expiry === "" ? null : Number(expiry) * SECONDS_PER_DAY }),
-        ...((isEveryModel !== undefined || chosen !== undefined) && {
-          allowedModels: isEvery ? null : (chosen ?? [...(apiKey.allowedModels ?? [])]),
-        }),
-      },
-    });
-    setBusy(false);
-    if (form.accept(answer)) onClose();
-  };
-  return (
-    <Modal opened onClose={onClose} title={`Edit ${apiKey.name}`} size="lg" closeOnClickOutside={false}>
-      <form onSubmit={submit} noValidate>
-        <Stack>
-          {form.rest && <Failure error={form.rest} />}
-          <TextInput
-            label="Name"
-            value={name ?? apiKey.name}
-            onChange={({ target }) => {
-              setName(target.value);
-              form.clear("name");
-            }}
-            error={form.errorOf("name")}
-            autoComplete="off"
-            data-autofocus
-          />
-          <Group grow align="flex-start">
-            <NumberInput
-              label="Credits left of its budget"
-              description="From now on. Empty: as much as your balance has."
-              value={budget ?? apiKey.creditBudget ?? ""}
-              onChange={(value) => {
-                setBudget(value);
-                form.clear("creditBudget");
-              }}
-              error={form.errorOf("creditBudget")}
-              allowNegative={false}
-              decimalScale={9}
-              hideControls
-            />
-            <Select
-              label="Expires"
-              description="Counted from now."
-              data={[{ value: "keep", label: "as it is" }, ...EXPIRIES]}
-              value={expiry ?? "keep"}
-              onChange={(value) => setExpiry(value ?? "keep")}
-              allowDeselect={false}
-              error={form.errorOf("expiresIn")}
-            />
-          </Group>
-          <Radio.Group label="Models" value={isEvery ? "all" : "some"} onChange={(value) => setEveryModel(value === "all")}>
-            <Group mt={4}>
-              <Radio value="all" label="Every model" />
-              <Radio value="some" label="Only some" />
-            </Group>
-          </Radio.Group>
-          {!isEvery && (
-            <ModelsSelect
-              models={models}
-              value={chosen ?? [...(apiKey.allowedModels ?? [])]}
-              onChange={setChosen}
-              label="Which models"
-              error={form.errorOf("allowedModels")}
-            />
-          )}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={isBusy}>
-              Save
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
-  );
 }

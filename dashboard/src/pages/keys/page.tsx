@@ -19,7 +19,8 @@ import { Card, Page } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
-import { EditKey, NewKey } from "./key-form.js";
+import { EditKey } from "./edit-key.js";
+import { NewKey } from "./key-form.js";
 
 const DAY_MS = 86_400_000;
 const DAYS_SHOWN = 30;
@@ -259,7 +260,7 @@ function KeyDetails({ apiKey, above }: { readonly apiKey: Shown; readonly above:
         )
       }
     >
-      {isEditing && <EditKey apiKey={apiKey} onClose={() => setEditing(false)} />}
+      {isEditing && <EditKey apiKey={apiKey} since={since()} onClose={() => setEditing(false)} />}
       {isRevoked && (
         <Alert color="red" variant="light" title="This key is revoked">
           Whatever shows it is refused, since <When value={revokedAt} />.

@@ -1,0 +1,159 @@
+/** The form that changes a key. What is not touched is not sent: another tab may have changed it meanwhile, and whoever edits is told. */
+import { Button, Group, Modal, NumberInput, Radio, Select, Stack, TextInput } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { useClient, useMutation } from "urql";
+import { type KeyRowFragment, KeysOneDocument, KeysUpdateDocument } from "../../client/generated/graphql.js";
+import { sumOfCredits } from "../../ui/credits.js";
+import { ChangedElsewhere, useEdited } from "../../ui/edited.js";
+import { useServerForm } from "../../ui/server-form.js";
+import { Failure } from "../../ui/states.js";
+import { AllowedModels, EXPIRIES, SECONDS_PER_DAY } from "./key-form.js";
+
+/** Its expiry stays. */
+const KEEP = "keep";
+
+interface Draft {
+  readonly name: string;
+  /** What is left, which becomes less by itself, and what it was in all; another key's, which bounds it, may be anything. */
+  readonly budget: string;
+  readonly budgetInAll: string;
+  readonly isEveryModel: boolean;
+  readonly models: readonly string[];
+  readonly expiresAt: string | null;
+}
+
+const LABELS = {
+  name: "Name",
+  budgetInAll: "Budget",
+  isEveryModel: "Models",
+  models: "Which models",
+  expiresAt: "Expires",
+} as const satisfies Partial<Record<keyof Draft, string>>;
+
+function draftOf({ name, creditBudget, spent, allowedModels, expiresAt, parentId }: KeyRowFragment): Draft {
+  return {
+    name,
+    budget: creditBudget ?? "",
+    budgetInAll: creditBudget === null || parentId !== null ? "" : sumOfCredits([creditBudget, spent]),
+    isEveryModel: allowedModels === null,
+    models: allowedModels ?? [],
+    expiresAt,
+  };
+}
+
+/** `since`: as whoever shows the key asks for it, who is told with this. */
+export function EditKey({
+  apiKey,
+  since,
+  onClose,
+}: {
+  readonly apiKey: KeyRowFragment;
+  readonly since: string;
+  readonly onClose: () => void;
+}) {
+  const client = useClient();
+  const [, update] = useMutation(KeysUpdateDocument);
+  const form = useServerForm(["name", "creditBudget", "allowedModels", "expiresIn"]);
+  const [isBusy, setBusy] = useState(false);
+  const [title] = useState(apiKey.name);
+  const [expiry, setExpiry] = useState(KEEP);
+  const { draft, base, set, elsewhere, isUpToDate } = useEdited(draftOf(apiKey), LABELS);
+  const areModelsTouched = draft.isEveryModel !== base.isEveryModel || draft.models !== base.models;
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    // What is new in the answer is shown, and told of, by whoever shows the key.
+    const { data } = await client.query(KeysOneDocument, { id: apiKey.id, from: since }, { requestPolicy: "network-only" });
+    if (data?.node?.__typename === "ApiKey" && !isUpToDate(draftOf(data.node))) {
+      setBusy(false);
+      return;
+    }
+    const answer = await update({
+      input: {
+        id: apiKey.id,
+        ...(draft.name !== base.name && { name: draft.name }),
+        ...(draft.budget !== base.budget && { creditBudget: draft.budget === "" ? null : draft.budget }),
+        ...(expiry !== KEEP && { expiresIn: expiry === "" ? null : Number(expiry) * SECONDS_PER_DAY }),
+        ...(areModelsTouched && { allowedModels: draft.isEveryModel ? null : draft.models }),
+      },
+    });
+    setBusy(false);
+    if (form.accept(answer)) onClose();
+  };
+  return (
+    <Modal opened onClose={onClose} title={<bdi className="any-wrap">Edit {title}</bdi>} size="lg" closeOnClickOutside={false}>
+      <form onSubmit={submit} noValidate>
+        <Stack>
+          <ChangedElsewhere changes={elsewhere} />
+          {form.rest && <Failure error={form.rest} />}
+          <TextInput
+            label="Name"
+            value={draft.name}
+            onChange={({ target }) => {
+              set({ name: target.value });
+              form.clear("name");
+            }}
+            error={form.errorOf("name")}
+            autoComplete="off"
+            data-autofocus
+          />
+          <Group grow align="flex-start">
+            <NumberInput
+              label="Credits left of its budget"
+              description="From now on. Empty: as much as your balance has."
+              value={draft.budget}
+              onChange={(value) => {
+                set({ budget: String(value) });
+                form.clear("creditBudget");
+              }}
+              error={form.errorOf("creditBudget")}
+              allowNegative={false}
+              decimalScale={9}
+              hideControls
+            />
+            <Select
+              label="Expires"
+              description="Counted from now."
+              data={[{ value: KEEP, label: "as it is" }, ...EXPIRIES]}
+              value={expiry}
+              onChange={(value) => {
+                setExpiry(value ?? KEEP);
+                form.clear("expiresIn");
+              }}
+              allowDeselect={false}
+              error={form.errorOf("expiresIn")}
+            />
+          </Group>
+          <Radio.Group
+            label="Models"
+            value={draft.isEveryModel ? "all" : "some"}
+            onChange={(value) => set({ isEveryModel: value === "all" })}
+          >
+            <Group mt={4}>
+              <Radio value="all" label="Every model" />
+              <Radio value="some" label="Only some" />
+            </Group>
+          </Radio.Group>
+          {!draft.isEveryModel && (
+            <AllowedModels
+              value={[...draft.models]}
+              onChange={(models) => {
+                set({ models });
+                form.clear("allowedModels");
+              }}
+              error={form.errorOf("allowedModels")}
+            />
+          )}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={isBusy}>
+              Save
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}
