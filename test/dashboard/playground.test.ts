@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { findJsonFault } from "../../dashboard/src/pages/playground/chat/json-fault.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { BEEPING_MICROPHONE, launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
-import { type DashboardVisit, visitDashboard } from "../support/dashboard.js";
+import { type DashboardVisit, seriousFindings, visitDashboard } from "../support/dashboard.js";
 import type { RecordedRequest } from "../support/fake-upstream.js";
 import { createFakeVideos, readClip } from "../support/fake-videos.js";
 import { chatChunk, chatChunks, chatCompletion, usageChunk, wireUsage } from "../support/openai-bodies.js";
@@ -123,6 +123,7 @@ describe.skipIf(NO_BROWSER)("the playground", () => {
     await page.getByText("Half of it").waitFor();
     await expect.poll(() => page.locator("[data-cost]").last().getAttribute("data-cost")).toMatch(/^0\./);
     await screenshot(page, "playground-chat-broken");
+    expect(await seriousFindings(page)).toEqual([]);
     await page.getByRole("button", { name: "Ask again" }).click();
     await page.getByText("All of it").waitFor();
     expect(await page.getByText("Half of it").count()).toBe(0);
@@ -291,6 +292,7 @@ describe.skipIf(NO_BROWSER)("the playground", () => {
     await page.getByRole("button", { name: "Make it of these pictures" }).click();
     await page.getByRole("alert").getByText("The URL must be https.").waitFor();
     await screenshot(page, "playground-image");
+    expect(await seriousFindings(page)).toEqual([]);
     await page.getByRole("button", { name: "Remove http://127.0.0.1/hat.png" }).click();
     await page.getByLabel("How many").fill("11");
     await page.getByRole("button", { name: "Make it of these pictures" }).click();

@@ -27,7 +27,7 @@ function Programs({ request }: { readonly request: Request }) {
     <Stack gap="xs">
       <Text size="sm" c="dimmed">
         What is set here, as a program asks for it. Put a key of yours into the environment as <span className="mono">SLUICE_API_KEY</span>:{" "}
-        <Anchor component={Link} to={`${addressOf("keys")}?new`} inherit>
+        <Anchor component={Link} to={`${addressOf("keys")}?new`} inherit underline="always">
           make a key
         </Anchor>
         .

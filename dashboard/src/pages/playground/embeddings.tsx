@@ -134,7 +134,7 @@ export default function Embeddings() {
             </Stack>
           </form>
         </Card>
-        <Card title="How near they are" actions={bar}>
+        <Card title="Nearness" actions={bar}>
           <div aria-live="polite" aria-busy={isBusy}>
             {isBusy ? (
               <Loading rows={3} />
@@ -168,8 +168,8 @@ function Cosines({ compared: { texts, cosines, dimensions, receipt } }: { readon
           <Table.Tbody>
             {texts.map((text, row) => (
               <Table.Tr key={row}>
-                <Table.Th scope="row" fw={400} maw={320} miw={140}>
-                  <Text size="sm" lineClamp={2} className="any-wrap" title={text}>
+                <Table.Th scope="row" fw={400}>
+                  <Text size="sm" lineClamp={2} maw="min(20rem, 38vw)" className="any-wrap" title={text}>
                     {row + 1}. <bdi>{text}</bdi>
                   </Text>
                 </Table.Th>

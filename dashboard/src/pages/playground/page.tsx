@@ -1,5 +1,5 @@
 /** The playground: every kind of generation, tried in the browser with the account's own balance. */
-import { type ComponentType, lazy, Suspense } from "react";
+import { type ComponentType, lazy, Suspense, useEffect, useRef } from "react";
 import { Link, useParams } from "react-router";
 import { PlaygroundModelsDocument } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
@@ -30,9 +30,14 @@ export function Component() {
   const { kind: name = "chat" } = useParams();
   const kind = KINDS.find((other) => other.name === name);
   const Part = PARTS.get(name);
+  const kinds = useRef<HTMLElement>(null);
+  // On a phone they do not all have room.
+  useEffect(() => {
+    kinds.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [name]);
   return (
     <Page title="Playground" tabTitle={kind ? `${kind.label} · Playground` : "Playground"}>
-      <nav className="kinds" aria-label="Kinds of generation">
+      <nav ref={kinds} className="kinds" aria-label="Kinds of generation">
         {KINDS.map((other) => (
           <Link
             key={other.name}

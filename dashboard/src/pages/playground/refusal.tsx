@@ -11,7 +11,7 @@ const ADVICE: ReadonlyMap<string, ReactNode> = new Map<string, ReactNode>([
     <>
       Your balance does not cover what this may cost. Ask for less (a shorter longest answer holds less), choose a model that costs less, or
       see the{" "}
-      <Anchor key="link" component={Link} to={addressOf("")} inherit>
+      <Anchor key="link" component={Link} to={addressOf("")} inherit underline="always">
         Overview
       </Anchor>{" "}
       for when credits are added.

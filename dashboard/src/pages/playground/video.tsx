@@ -251,8 +251,9 @@ function Job({ id }: { readonly id: string }) {
   );
 }
 
-function describe({ status, progress }: PlaygroundJobPartsFragment): string {
+function describe({ status, progress, receipt }: PlaygroundJobPartsFragment): string {
   if (status === "RUNNING") return progress > 0 ? `It is being made: ${progress} percent` : "It is being made";
   if (status === "SUCCEEDED") return "It has been made";
-  return status === "CANCELLED" ? "It was given up" : "It could not be made. Nothing was charged.";
+  const end = status === "CANCELLED" ? "It was given up." : "It could not be made.";
+  return receipt ? end : `${end} Nothing has been charged.`;
 }

@@ -100,7 +100,7 @@ export function Actions({
         {isStopped && !isBusy ? (
           <>
             Stopped. What the model had done by then may be charged:{" "}
-            <Anchor component={Link} to={addressOf("usage")} inherit>
+            <Anchor component={Link} to={addressOf("usage")} inherit underline="always">
               Usage
             </Anchor>{" "}
             tells.
@@ -121,7 +121,7 @@ export function Charged({ receipt, children }: { readonly receipt: PlaygroundRec
       <Text size="xs" c="dimmed" mt={4} className="any-wrap" data-cost={cost}>
         <Credits value={cost} unit /> · {modelUsedId}
         {modelUsedId !== modelId && ` instead of ${modelId}`} · {(responseMs / 1_000).toFixed(1)} s ·{" "}
-        <Anchor component={Link} to={`${addressOf("usage")}/${generationId}`} inherit>
+        <Anchor component={Link} to={`${addressOf("usage")}/${generationId}`} inherit underline="always">
           Receipt
         </Anchor>
         {children}

@@ -113,7 +113,7 @@ function Spent({ answer: { modelId, cost, generationId, receipt } }: { readonly 
       {cost !== null && (
         <>
           {" · "}
-          <Anchor component={Link} to={`${addressOf("usage")}/${generationId}`} inherit>
+          <Anchor component={Link} to={`${addressOf("usage")}/${generationId}`} inherit underline="always">
             Receipt
           </Anchor>
         </>

@@ -30,6 +30,18 @@ const COMPONENTS: Components = {
   ),
 };
 
+/** Of bars: shown as it was written, where its columns stand below each other. */
+function isTable(text: string): boolean {
+  const lines = text.trim().split("\n");
+  return lines.length > 1 && lines.every((line) => line.trimStart().startsWith("|"));
+}
+
 export default function Markdown({ text }: { readonly text: string }) {
+  if (isTable(text))
+    return (
+      <Box component="pre" tabIndex={0}>
+        {text.trim()}
+      </Box>
+    );
   return <ReactMarkdown components={COMPONENTS}>{text}</ReactMarkdown>;
 }

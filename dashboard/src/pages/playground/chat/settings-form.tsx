@@ -36,9 +36,10 @@ const NUMBERS = [
   { field: "frequencyPenalty", label: "Frequency penalty", step: 0.1 },
 ] as const;
 
-const TOOLS_EXAMPLE = `[{ "name": "get_weather",
-   "parameters": { "type": "object",
-     "properties": { "city": { "type": "string" } } } }]`;
+const TOOLS_EXAMPLE = `[{
+  "name": "get_weather",
+  "parameters": { "type": "object" }
+}]`;
 
 export interface SettingsFormProps {
   readonly settings: Settings;
