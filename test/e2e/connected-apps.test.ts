@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Client, createClient } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { launchBrowser, NO_BROWSER, openPhone, overflowOf, screenshot, tabTo } from "../support/browser.js";
+import { seriousFindings } from "../support/dashboard.js";
 import { type Person, signUp } from "../support/sign-in.js";
 
 describe.skipIf(NO_BROWSER !== null)("connecting an app in a browser", () => {
@@ -34,6 +35,7 @@ describe.skipIf(NO_BROWSER !== null)("connecting an app in a browser", () => {
   async function expectUsable(page: Page, name: string): Promise<void> {
     expect(await overflowOf(page)).toBe(0);
     await screenshot(page, `connected-apps-${name}`);
+    expect(await seriousFindings(page), name).toEqual([]);
   }
 
   const connections = async () =>
