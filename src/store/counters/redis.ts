@@ -56,11 +56,12 @@ export class RedisCounters implements Counters {
     redisUrl: string,
     private readonly memory: Counters,
     private readonly log: Logger,
+    answerTimeoutMs = ANSWER_TIMEOUT_MS,
   ) {
     this.redis = new Redis(redisUrl, {
       connectionName: "sluice-counters",
       connectTimeout: 2_000,
-      commandTimeout: ANSWER_TIMEOUT_MS,
+      commandTimeout: answerTimeoutMs,
       retryStrategy: reconnectDelayMs,
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,

@@ -328,6 +328,9 @@ describe("a bucket", () => {
   });
 });
 
+/** What is merely slow on a busy machine is waited for. */
+const PATIENCE_MS = 20_000;
+
 describe.skipIf(!isRedisInstalled)(`shared through Redis (${isRedisInstalled ? "installed" : REDIS_ABSENT})`, () => {
   let redis: TestRedis;
   const opened: Counters[] = [];
@@ -335,7 +338,7 @@ describe.skipIf(!isRedisInstalled)(`shared through Redis (${isRedisInstalled ? "
   const log = pino({ level: "warn" }, { write: (line: string) => void warnings.push(JSON.parse(line).msg) });
 
   async function open(settings: Partial<RateLimitSettings> = {}): Promise<RateLimits> {
-    const counters = await openCounters({ redisUrl: redis.url, clock: systemClock, log });
+    const counters = await openCounters({ redisUrl: redis.url, clock: systemClock, log, answerTimeoutMs: PATIENCE_MS });
     opened.push(counters);
     // Until it is connected, it counts by itself.
     await eventually(() => expect(counters instanceof RedisCounters && counters.isShared).toBe(true));

@@ -97,8 +97,10 @@ describe("What a file claims", () => {
 
 describe("Accounts that have files read", () => {
   it("have one read at a time, so that others do not wait for all of theirs", async () => {
-    const slow = mp4Claiming({ samples: 50_000, dataBytes: 50_000 });
+    const slow = mp4Claiming({ samples: 200_000, dataBytes: 200_000 });
     const done: string[] = [];
+    // Threads that have yet to start would take longer than all that is read here.
+    await Promise.all(["first", "second"].map((accountId) => inspector.audio({ accountId, bytes: recording(0.1) })));
     const read = async (accountId: string, bytes: Uint8Array) => {
       await inspector.audio({ accountId, bytes });
       done.push(accountId);
