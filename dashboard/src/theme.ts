@@ -82,6 +82,7 @@ export const theme = createTheme({
   variantColorResolver,
   defaultRadius: "md",
   cursorType: "pointer",
+  respectReducedMotion: true,
   components: {
     Badge: { defaultProps: { tt: "none" } },
     Modal: { defaultProps: { closeButtonProps: { "aria-label": "Close" } }, styles: TITLE },

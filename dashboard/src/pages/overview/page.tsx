@@ -269,8 +269,10 @@ function Feed() {
                   <Table.Tr>
                     <Table.Th>Time</Table.Th>
                     <Table.Th>Model</Table.Th>
-                    <Table.Th>Key</Table.Th>
-                    <Table.Th ta="right">Took</Table.Th>
+                    <Table.Th visibleFrom="sm">Key</Table.Th>
+                    <Table.Th ta="right" visibleFrom="sm">
+                      Took
+                    </Table.Th>
                     <Table.Th ta="right">Credits</Table.Th>
                   </Table.Tr>
                 </Table.Thead>
@@ -312,10 +314,10 @@ const FeedRow = memo(function FeedRow({ row }: { readonly row: FeedRecordFragmen
           )}
         </Stack>
       </Table.Td>
-      <Table.Td className="any-wrap">
+      <Table.Td className="any-wrap" visibleFrom="sm">
         <bdi>{row.apiKeyName ?? "you, signed in"}</bdi>
       </Table.Td>
-      <Table.Td ta="right" style={{ whiteSpace: "nowrap" }}>
+      <Table.Td ta="right" style={{ whiteSpace: "nowrap" }} visibleFrom="sm">
         {number(row.responseTimeMs)} ms
       </Table.Td>
       <Table.Td ta="right">

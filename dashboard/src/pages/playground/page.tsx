@@ -1,9 +1,10 @@
 /** The playground: every kind of generation, tried in the browser with the account's own balance. */
-import { type ComponentType, lazy, Suspense, useEffect, useRef } from "react";
+import { type ComponentType, Suspense, useEffect, useRef } from "react";
 import { Link, useParams } from "react-router";
 import { PlaygroundModelsDocument } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
 import { addressOf } from "../../shell/pages.js";
+import { later } from "../../ui/later.js";
 import { Page } from "../../ui/page.js";
 import { Empty, Loading } from "../../ui/states.js";
 import Chat from "./chat/chat.js";
@@ -13,12 +14,12 @@ import "./playground.css";
 
 const PARTS: ReadonlyMap<string, ComponentType> = new Map<string, ComponentType>([
   ["chat", Chat],
-  ["image", lazy(() => import("./image.js"))],
-  ["video", lazy(() => import("./video.js"))],
-  ["speech", lazy(() => import("./speech.js"))],
-  ["music", lazy(() => import("./music.js"))],
-  ["transcription", lazy(() => import("./transcription.js"))],
-  ["embeddings", lazy(() => import("./embeddings.js"))],
+  ["image", later(() => import("./image.js"))],
+  ["video", later(() => import("./video.js"))],
+  ["speech", later(() => import("./speech.js"))],
+  ["music", later(() => import("./music.js"))],
+  ["transcription", later(() => import("./transcription.js"))],
+  ["embeddings", later(() => import("./embeddings.js"))],
 ]);
 
 export const start = ({ params }: { readonly params: Readonly<Record<string, string | undefined>> }) => {
