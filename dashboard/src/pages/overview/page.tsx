@@ -264,7 +264,7 @@ function Feed() {
             </Empty>
           ) : (
             <Wide label="Requests">
-              <Table highlightOnHover>
+              <Table highlightOnHover className="slim">
                 <Table.Thead>
                   <Table.Tr>
                     <Table.Th>Time</Table.Th>
