@@ -67,6 +67,9 @@ const SHAPES = {
   mono: "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace",
   radius: "0.5rem",
   "radius-card": "0.75rem",
+  /** The dashboard's frame: its header's height, and the width of the navigation beside the page. */
+  "frame-top": "52px",
+  "frame-side": "232px",
   mark: "linear-gradient(180deg, var(--strong) 55%, var(--line) 55%)",
 };
 

@@ -78,13 +78,22 @@ describe.skipIf(NO_BROWSER)("the dashboard's frame", () => {
     const { page, person } = visit;
     const sockets: WebSocketRoute[] = [];
     let isCut = false;
+    // What was never open is not missed.
+    let tellOpen = () => {};
+    const opened = new Promise<void>((resolve) => {
+      tellOpen = resolve;
+    });
     await page.routeWebSocket(/\/graphql$/, (socket) => {
+      if (isCut) return void socket.close();
       sockets.push(socket);
-      if (isCut) void socket.close();
-      else socket.connectToServer();
+      socket.connectToServer().onMessage((message) => {
+        socket.send(message);
+        if (String(message).includes("connection_ack")) tellOpen();
+      });
     });
     await visit.open();
     await page.getByLabel("Balance: 11.00 credits").first().waitFor();
+    await opened;
     isCut = true;
     await Promise.all(sockets.map((socket) => socket.close()));
     await page.getByText("The gateway cannot be reached: what you see may be old").waitFor();

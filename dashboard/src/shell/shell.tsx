@@ -50,8 +50,8 @@ function Frame() {
   useEffect(close, [pathname]);
   return (
     <AppShell
-      header={{ height: 52 }}
-      navbar={{ width: 232, breakpoint: "sm", collapsed: { mobile: !isOpen } }}
+      header={{ height: "var(--frame-top)" }}
+      navbar={{ width: "var(--frame-side)", breakpoint: "sm", collapsed: { mobile: !isOpen } }}
       padding="md"
       withBorder
       styles={{ main: { background: "var(--paper)" }, header: { background: "var(--card)" }, navbar: { background: "var(--card)" } }}
