@@ -16,6 +16,7 @@ import {
   type GrantCreditsInput,
   MyCreditGrantsDocument,
   MyIdDocument,
+  NodesByIdsDocument,
   SetOperatorDocument,
   SetPublisherDocument,
   type SetPublisherInput,
@@ -198,13 +199,17 @@ describe("creditGrants", () => {
     const back = await grantsOf(accountId, { last: 5, before: next.pageInfo.startCursor });
 
     expect(totalCount).toBe(3);
-    expect(nodes).toEqual(expect.arrayContaining([expect.objectContaining({ grantId, bucket: "PACK", credits: "3", note: null })]));
+    expect(nodes).toEqual(expect.arrayContaining([expect.objectContaining({ restId: grantId, bucket: "PACK", credits: "3", note: null })]));
     expect(nodes.find(({ bucket }) => bucket === "TIER")).toMatchObject({ credits: "2", note: "sorry" });
     expect([page, next, back].map((each) => each.nodes.map(({ credits }) => credits))).toEqual([[newest], rest, [newest]]);
     expect(page.pageInfo).toMatchObject({ hasNextPage: true, hasPreviousPage: false });
     // The account itself sees them by the permission for its balance.
     const own = await execute({ ...app, key }, MyCreditGrantsDocument);
     expect(ok(own).me.creditGrants?.nodes).toHaveLength(3);
+    const ids = nodes.map(({ id }) => id);
+    const stranger = await createTierAccount(app);
+    expect(ok(await execute({ ...app, key }, NodesByIdsDocument, { ids })).nodes.map((node) => node?.id)).toEqual(ids);
+    expect(ok(await execute({ ...app, key: stranger.key }, NodesByIdsDocument, { ids })).nodes).toEqual([null, null, null]);
     const { key: blind } = await createKey(app, { accountPermissions: ["usage"] });
     expect(codes(await execute({ ...app, key: blind }, MyCreditGrantsDocument))).toEqual(["FORBIDDEN"]);
   });

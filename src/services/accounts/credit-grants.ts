@@ -1,14 +1,17 @@
 /** Credits that came to an account by no refill: bought, paid in, or given by an operator. */
 import type { RequestContext } from "../../context.js";
+import { isUuid } from "../../lib/ids.js";
 import { COUNT_TAKE, type Page, type PagePosition, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
+import type { LedgerEntryModel } from "../../store/generated/prisma/models.js";
 import type { BucketName } from "../../store/ledger.js";
+import { isOperator, requirePermission } from "../access/permissions.js";
 import type { Accounts } from "./accounts.js";
 
 export interface CreditGrant {
   /** The ledger's, or what its caller has called it to be granted once. */
-  readonly grantId: string;
+  readonly id: string;
   readonly bucket: BucketName;
   readonly nanocredits: bigint;
   readonly note: string | null;
@@ -35,12 +38,22 @@ export class CreditGrants {
       orderBy: [{ createdAt: direction }, { transactionId: direction }],
       take: page.first + 1,
     });
-    const grants = rows.map(({ transactionId, book, amountNanocredits, note, createdAt }) => ({
-      ...{ grantId: transactionId, nanocredits: amountNanocredits, note, createdAt },
-      bucket: BUCKETS.find((bucket) => bucket === book) ?? "pack",
-    }));
-    return toPage(grants, page, () => ledgerEntry.count({ where, take: COUNT_TAKE }));
+    return toPage(rows.map(toGrant), page, () => ledgerEntry.count({ where, take: COUNT_TAKE }));
   }
+
+  /** Those of the own account, with the permission for its balance; for operators those of any. */
+  async getMany(ctx: RequestContext, ids: readonly string[]): Promise<CreditGrant[]> {
+    const where: Prisma.LedgerEntryWhereInput = isOperator(ctx) ? {} : { accountId: requirePermission(ctx, "balance").accountId };
+    const rows = await this.database.prisma.ledgerEntry.findMany({
+      where: { ...where, transactionId: { in: ids.filter(isUuid) }, kind: "grant", book: { in: [...BUCKETS] } },
+    });
+    return rows.map(toGrant);
+  }
+}
+
+function toGrant({ transactionId, book, amountNanocredits, note, createdAt }: LedgerEntryModel): CreditGrant {
+  const bucket = BUCKETS.find((name) => name === book) ?? "pack";
+  return { id: transactionId, bucket, nanocredits: amountNanocredits, note, createdAt };
 }
 
 function olderThan({ timestamp, id }: PagePosition) {

@@ -7,6 +7,7 @@ import { toStoredTerms } from "../../../src/services/api-keys/grant-terms.js";
 import { createUserCode, formatUserCode } from "../../../src/services/authorizations/device-codes.js";
 import type { TestApp } from "../../support/app.js";
 import { registerModel } from "../../support/community-models.js";
+import { giveCredits } from "../../support/sign-in.js";
 import { databaseOf, type MatrixCaller } from "./matrix-callers.js";
 import type { Needs } from "./matrix-operations.js";
 
@@ -36,6 +37,7 @@ const MODEL_EDGES = { model: "shown", health: "shown", provider: "shown", pendin
 const TYPES = {
   ApiKey: { needs: "manager", edges: { app: "none", appUsage: "none", usage: "usage", usageSummary: "usage" } },
   UsageRecord: { needs: "usage", edges: { model: "shown", modelUsed: "shown", apiKey: "manager", usage: "shown", job: "started" } },
+  CreditGrant: { needs: "balance", edges: {} },
   GenerationJob: {
     needs: "started",
     edges: { model: "shown", apiKey: "manager", result: "shown", receipt: "shown", usageRecord: "usage", error: "none" },
@@ -129,9 +131,12 @@ export async function createThings(
   });
   const paying = new Map([appKey, ...callers.flatMap(({ apiKeyId }) => apiKeyId ?? [])].map((apiKeyId) => [apiKeyId, uuidv7()]));
   await createJobs(app, accountId, paying, failed);
+  await giveCredits(app, accountId, 1);
+  const { transactionId: grant } = await prisma.ledgerEntry.findFirstOrThrow({ where: { accountId, kind: "grant" } });
   const shared = [
     toThing("an app's key", "ApiKey", appKey, { edges: { app: "shown", appUsage: "usage" } }),
     toThing("its record", "UsageRecord", paying.get(appKey) as string),
+    toThing("a grant", "CreditGrant", grant),
     toThing("its job", "GenerationJob", paying.get(appKey) as string),
     toThing("a failed job", "GenerationJob", failed, { edges: { result: "none", receipt: "none", usageRecord: "none", error: "shown" } }),
     toThing("an app", "App", appKey),

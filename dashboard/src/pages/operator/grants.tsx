@@ -41,7 +41,7 @@ export function Grants({ accountId }: { readonly accountId: string }) {
                     </Table.Tr>
                   </Table.Thead>
                   <Table.Tbody>
-                    {nodes.map(({ grantId, bucket, credits, note, createdAt }) => (
+                    {nodes.map(({ id: grantId, bucket, credits, note, createdAt }) => (
                       <Table.Tr key={grantId}>
                         <Table.Td style={{ whiteSpace: "nowrap" }}>
                           <When value={createdAt} />
