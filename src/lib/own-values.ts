@@ -13,3 +13,11 @@ export function ownValue<Value>(object: { readonly [name: string]: Value }, name
 export function setOwnValue<Value>(object: { [name: string]: Value }, name: string, value: Value): void {
   Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
 }
+
+/**
+ * A copy with these fields beside or instead of its own. Whoever spreads an object and adds fields to it waits ten times as long for it
+ * (docs/decisions/garbage.md); `Object.assign` alone would take a `__proto__` of the object's for its prototype.
+ */
+export function withFields<Fields extends object, More extends object>(object: Fields, more: More): Omit<Fields, keyof More> & More {
+  return Object.hasOwn(object, "__proto__") ? { ...object, ...more } : Object.assign({}, object, more);
+}

@@ -45,3 +45,20 @@ export const USAGE_KINDS = Object.keys(NO_USAGE) as readonly UsageKind[];
 
 /** The largest amount of one kind that a usage row can hold (PostgreSQL's integer). A report above it is not believed. */
 export const USAGE_AMOUNT_MAX = 2_147_483_647;
+
+/** These amounts alone, in an object of their own. Field by field, which is ten times as fast as to spread it. */
+export function amountsOf(usage: UsageQuantities): { -readonly [Kind in UsageKind]: number } {
+  return {
+    inputTextTokens: usage.inputTextTokens,
+    inputCachedTokens: usage.inputCachedTokens,
+    inputCacheWriteTokens: usage.inputCacheWriteTokens,
+    inputAudioTokens: usage.inputAudioTokens,
+    inputImageTokens: usage.inputImageTokens,
+    outputTextTokens: usage.outputTextTokens,
+    outputReasoningTokens: usage.outputReasoningTokens,
+    outputAudioTokens: usage.outputAudioTokens,
+    outputImageTokens: usage.outputImageTokens,
+    outputVideoMilliseconds: usage.outputVideoMilliseconds,
+    outputAudioMilliseconds: usage.outputAudioMilliseconds,
+  };
+}

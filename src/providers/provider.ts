@@ -5,6 +5,7 @@
 
 import type { ChatBody, ChatChunkObject, ChatCompletion } from "../lib/chat-format.js";
 import type { Framed } from "../lib/chunk-frame.js";
+import { withFields } from "../lib/own-values.js";
 import type { PulledIterator } from "../lib/pull.js";
 import type { ReportedUsage } from "../lib/usage.js";
 import type {
@@ -53,7 +54,7 @@ export interface ChatCall {
 
 /** The body as the upstream is to have it: with the gateway's own bound, by the name that the upstream knows it by. */
 export function boundedBody({ body, outputTokensMax }: ChatCall, field: OutputCapField = "max_completion_tokens"): ChatBody {
-  return outputTokensMax == null ? body : { ...body, [field]: outputTokensMax };
+  return outputTokensMax == null ? body : withFields(body, { [field]: outputTokensMax });
 }
 
 /** The older name, which every other server of OpenAI's format knows, and the one that OpenAI's own reasoning models insist on. */

@@ -25,7 +25,7 @@ const USAGE_HEADERS = {
  * Which bucket pays is not among them, so that they may come before the charge.
  */
 export function receiptHeaders(receipt: Omit<Receipt, "meterSource">, isHit = false): OutgoingHttpHeaders {
-  const headers = generationHeaders(receipt, isHit);
+  const headers = generationHeaders(receipt, receipt.generationId, isHit);
   headers["X-Cost"] = formatNanocredits(receipt.costNanocredits);
   if (receipt.childCostNanocredits !== undefined) headers["X-Child-Cost"] = formatNanocredits(receipt.childCostNanocredits);
   headers["X-Held"] = formatNanocredits(receipt.heldNanocredits);
@@ -47,7 +47,7 @@ export const CACHE_CONTROL = "private, no-store";
 /** Of a stream: what is known when it begins, the warnings of the request itself in any case. Its last chunk tells the rest (`toStreamReceipt`). */
 export function streamHeaders(stream: HeadedStream, opened: Opened | null): OutgoingHttpHeaders {
   const { generationId, isHit, notes } = stream;
-  const headers = opened ? generationHeaders({ ...opened, generationId }, isHit) : startedHeaders(generationId, isHit);
+  const headers = opened ? generationHeaders(opened, generationId, isHit) : startedHeaders(generationId, isHit);
   if (!opened) setWarnings(headers, joinWarnings(notes ?? []));
   headers["Server-Timing"] = toServerTiming(stream.timing());
   return headers;
@@ -57,8 +57,8 @@ type HeadedStream = Pick<ChatCompletionStream, "generationId" | "isHit" | "notes
 type Opened = Awaited<ChatCompletionStream["opened"]>;
 
 /** What is known when somebody has begun to answer. */
-export function generationHeaders(generation: Opened & Pick<Receipt, "generationId">, isHit = false): OutgoingHttpHeaders {
-  const headers = startedHeaders(generation.generationId, isHit);
+export function generationHeaders(generation: Opened, generationId: string, isHit = false): OutgoingHttpHeaders {
+  const headers = startedHeaders(generationId, isHit);
   headers["X-Model-Used"] = generation.modelUsed;
   if (generation.modelUsed !== generation.model) headers["X-Fallback"] = generation.modelUsed;
   if (generation.cancelPolicy) headers["X-Cancel-Policy"] = generation.cancelPolicy;

@@ -93,7 +93,10 @@ async function sendEventStream<Opened>(
     // However long the checks take, a refusal is answered with its own status.
     if (stream.admitted) await stream.admitted.catch(ignore);
     const opened = await openedInTime(stream.opened);
-    exchange.writeHead(200, { "Content-Type": "text/event-stream; charset=utf-8", ...EVENT_STREAM_HEADERS, ...format.toHeaders(opened) });
+    exchange.writeHead(
+      200,
+      Object.assign({ "Content-Type": "text/event-stream; charset=utf-8" }, EVENT_STREAM_HEADERS, format.toHeaders(opened)),
+    );
     await writeEvents(exchange, reading, format);
   } finally {
     isOver = true;

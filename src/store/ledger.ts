@@ -34,7 +34,7 @@ export interface LedgerRecord {
   readonly usageSource: "provider" | "estimated" | "partial";
   readonly parentRequestId: string | null;
   /** Absent while it is under way, and of what a dead process has left. */
-  readonly course?: RecordedCourse;
+  readonly course?: RecordedCourse | undefined;
 }
 
 /** How a generation went, as its receipt tells it. */

@@ -154,15 +154,18 @@ function toParameters(operations: readonly LedgerOperation[], options: LedgerOpt
   ];
 }
 
-const NOTHING_TOLD = { isContended: false, writtenOff: 0n, available: 0n, keyAvailable: null, isLeased: true } as const;
-const MOVED: LedgerOutcome = { ...NOTHING_TOLD, outcome: "ok", charged: 0n, meterSource: null };
+const MOVED = ofLease("ok", 0n, null);
 /** Stands for what is found out without the lease. */
 const LEASE_LOST: LedgerOutcome = { ...MOVED, isLeaseLost: true };
 
 function leasedOutcome({ amount, lease }: LeasedSettlement, unspent: Unspent | undefined): LedgerOutcome {
-  if (unspent === undefined) return { ...NOTHING_TOLD, outcome: "ok", charged: amount, meterSource: mostOf(lease) };
-  if (unspent.isLeaseLost) return LEASE_LOST;
-  return { ...NOTHING_TOLD, outcome: "duplicate", charged: unspent.charged, meterSource: unspent.meterSource };
+  if (unspent === undefined) return ofLease("ok", amount, mostOf(lease));
+  return unspent.isLeaseLost ? LEASE_LOST : ofLease("duplicate", unspent.charged, unspent.meterSource);
+}
+
+/** Nothing is told of balances. */
+function ofLease(outcome: LedgerOutcomeName, charged: bigint, meterSource: BucketName | null): LedgerOutcome {
+  return { outcome, isContended: false, charged, writtenOff: 0n, meterSource, available: 0n, keyAvailable: null, isLeased: true };
 }
 
 /** The outcomes, and in the place of those whose lease is gone what comes of `retry`. */

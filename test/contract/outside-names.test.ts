@@ -2,7 +2,7 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ownValue, setOwnValue } from "../../src/lib/own-values.js";
+import { ownValue, setOwnValue, withFields } from "../../src/lib/own-values.js";
 import { findOutsideNames } from "../support/outside-names.js";
 
 /** Where it is done once, for everybody. */
@@ -51,6 +51,18 @@ describe("An object", () => {
     expect(["a", "__proto__", "constructor", "toString"].map((name) => ownValue(object, name))).toEqual(["b", "c", undefined, undefined]);
     expect(Object.getPrototypeOf(object)).toBe(Object.prototype);
     expect(ownValue({}, "__proto__")).toBeUndefined();
+  });
+
+  it("is copied with what others put there, and with nothing else", () => {
+    const plain: Record<string, unknown> = { a: 1, b: 2 };
+    const hostile: Record<string, unknown> = JSON.parse('{"a":1,"__proto__":{"b":2}}');
+
+    expect(withFields(plain, { b: 3, c: 4 })).toEqual({ a: 1, b: 3, c: 4 });
+    expect(plain).toEqual({ a: 1, b: 2 });
+    const copy = withFields(hostile, { c: 4 });
+    expect(JSON.stringify(copy)).toBe('{"a":1,"__proto__":{"b":2},"c":4}');
+    expect(Object.getPrototypeOf(copy)).toBe(Object.prototype);
+    expect(ownValue(copy as Record<string, unknown>, "b")).toBeUndefined();
   });
 });
 

@@ -5,6 +5,7 @@
 
 import type { ChatBody, ChatCompletion } from "../../lib/chat-format.js";
 import { isRecord } from "../../lib/json.js";
+import { withFields } from "../../lib/own-values.js";
 import {
   boundedBody,
   type ChatAnswer,
@@ -27,7 +28,7 @@ export class OpenAiChatProvider implements ChatProvider {
   ) {}
 
   async complete(call: ChatCall): Promise<ChatAnswer> {
-    const sent = { ...this.bodyOf(call), model: call.upstreamModel, stream: false, stream_options: undefined };
+    const sent = withFields(this.bodyOf(call), { model: call.upstreamModel, stream: false, stream_options: undefined });
     const { path, client } = this;
     const response = await client.sendWhole({ path, body: JSON.stringify(sent), signal: call.end ?? call.signal });
     const bytes = response.atHand(client.answerBytesMax) ?? (await response.readAll(client.answerBytesMax));
@@ -53,10 +54,11 @@ export class OpenAiChatProvider implements ChatProvider {
   }
 
   private toStreamedBody(call: ChatCall): Record<string, unknown> {
-    const { stream_options: options, ...body } = this.bodyOf(call);
-    const streamed = { ...body, model: call.upstreamModel, stream: true };
-    if (this.quirks.refusesStreamOptions) return streamed;
-    return { ...streamed, stream_options: { ...(isRecord(options) ? options : {}), include_usage: true } };
+    const body = this.bodyOf(call);
+    return withFields(body, {
+      ...{ model: call.upstreamModel, stream: true },
+      stream_options: this.quirks.refusesStreamOptions ? undefined : withUsageReport(body.stream_options),
+    });
   }
 
   private bodyOf(call: ChatCall): ChatBody {
@@ -69,6 +71,13 @@ export class OpenAiChatProvider implements ChatProvider {
     return completion as ChatCompletion;
   }
 }
+
+/** With these options of its stream the upstream reports its usage. */
+function withUsageReport(options: unknown): Readonly<Record<string, unknown>> {
+  return isRecord(options) ? withFields(options, USAGE_REPORT) : USAGE_REPORT;
+}
+
+const USAGE_REPORT = { include_usage: true } as const;
 
 async function* once(batch: ChatChunkBatch): AsyncGenerator<ChatChunkBatch> {
   yield batch;

@@ -178,16 +178,23 @@ function fromBase64(text: Buffer, revisedPrompt: string | null): AnsweredImage {
   const base64 = text.subarray(head.length);
   const contentType = pictureTypeOf(decodeBase64(base64.subarray(0, PICTURE_HEAD_CHARS)));
   if (contentType === null || !isBase64(base64)) throw notAPicture();
-  let bytes: Uint8Array | undefined;
-  return {
-    base64,
-    contentType,
-    revisedPrompt,
-    get bytes() {
-      bytes ??= decodeBase64(base64);
-      return bytes;
-    },
-  };
+  return new Base64Image(base64, contentType, revisedPrompt);
+}
+
+/** A class for its getter: see docs/decisions/garbage.md. */
+class Base64Image implements AnsweredImage {
+  private decoded: Uint8Array | undefined;
+
+  constructor(
+    readonly base64: Buffer,
+    readonly contentType: AnsweredImage["contentType"],
+    readonly revisedPrompt: string | null,
+  ) {}
+
+  get bytes(): Uint8Array {
+    this.decoded ??= decodeBase64(this.base64);
+    return this.decoded;
+  }
 }
 
 function notAPicture(): ProviderError {

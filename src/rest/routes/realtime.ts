@@ -114,7 +114,7 @@ class Face implements RealtimeFace {
       const admitted = this.admitted.get(req);
       if (!admitted) return;
       const { generationId, model, modelUsed } = admitted.session;
-      const told = { "X-Request-Id": admitted.ctx.requestId, ...generationHeaders({ generationId, model, modelUsed }) };
+      const told = { "X-Request-Id": admitted.ctx.requestId, ...generationHeaders({ model, modelUsed }, generationId) };
       headers.push(...Object.entries(told).map(([name, value]) => `${name}: ${value}`));
     });
   }

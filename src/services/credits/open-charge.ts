@@ -109,7 +109,8 @@ export class OpenCharge {
     let charged = amount;
     try {
       const lease = this.payByLease(amount) ?? (await this.coverBeyond(amount, record));
-      const outcome = await this.settler.submit({ kind: "settle", ...this.identity, amount, paidOnly, record, lease });
+      const { id, accountId, apiKeyId } = this.identity;
+      const outcome = await this.settler.submit({ kind: "settle", id, accountId, apiKeyId, amount, paidOnly, record, lease });
       charged = outcome.charged;
       return { chargedNanocredits: charged, meterSource: outcome.meterSource ?? "pack" };
     } finally {

@@ -7,6 +7,7 @@
  */
 import type { Leaving } from "../../context.js";
 import { type AppError, serviceUnavailable, upstreamTimedOut } from "../../errors.js";
+import { type Listed, Roster } from "../../lib/roster.js";
 import { type CallEnd, type EndListener, toSignal } from "../../providers/provider.js";
 
 /** The reason of the abort when the caller has gone: nobody will read an answer. */
@@ -15,7 +16,8 @@ export class CallerGone extends Error {
 }
 
 /** An AbortSignal costs more than all the rest of this, so it is made for those alone who need one. */
-export class Cancellation implements CallEnd {
+export class Cancellation implements CallEnd, Listed {
+  rosterPlace = -1;
   aborted = false;
   reason: unknown;
   private ownSignal: AbortSignal | null = null;
@@ -29,7 +31,11 @@ export class Cancellation implements CallEnd {
   private readonly callerSignal: AbortSignal | null;
   private readonly onCallerGone = () => this.leave();
 
-  constructor(caller: AbortSignal | Leaving, totalMs: number) {
+  constructor(
+    caller: AbortSignal | Leaving,
+    totalMs: number,
+    readonly isStreamed = false,
+  ) {
     this.timer = setTimeout(endInTime, totalMs, this);
     this.callerSignal = caller instanceof AbortSignal ? caller : null;
     if (!(caller instanceof AbortSignal)) caller.onGone(this.onCallerGone);
@@ -114,8 +120,8 @@ function endInTime(cancellation: Cancellation): void {
  * here, for a bounded time, and then stops them at no cost.
  */
 export class RunningGenerations {
-  private readonly running = new Set<Cancellation>();
-  private readonly streams = new Set<Cancellation>();
+  private readonly running = new Roster<Cancellation>();
+  private streams = 0;
   private onIdle: (() => void) | null = null;
 
   get count(): number {
@@ -124,17 +130,19 @@ export class RunningGenerations {
 
   /** Those of them that are streamed. */
   get streamCount(): number {
-    return this.streams.size;
+    return this.streams;
   }
 
-  begin(cancellation: Cancellation, isStreamed = false): void {
+  begin(cancellation: Cancellation): void {
     this.running.add(cancellation);
-    if (isStreamed) this.streams.add(cancellation);
+    if (cancellation.isStreamed) this.streams += 1;
   }
 
+  /** Doing it again changes nothing. */
   end(cancellation: Cancellation): void {
+    if (cancellation.rosterPlace === -1) return;
     this.running.delete(cancellation);
-    this.streams.delete(cancellation);
+    if (cancellation.isStreamed) this.streams -= 1;
     if (this.running.size === 0) this.onIdle?.();
   }
 
@@ -146,7 +154,7 @@ export class RunningGenerations {
     });
     const timer = setTimeout(() => {
       const reason = serviceUnavailable("The gateway was stopped before this was finished. Nothing was charged.");
-      for (const cancellation of this.running) cancellation.stop(reason);
+      for (const cancellation of this.running.all()) cancellation.stop(reason);
     }, patienceMs);
     await idle;
     clearTimeout(timer);

@@ -10,12 +10,12 @@
  */
 import { type AppError, upstreamFailed } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
-import { NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
+import { amountsOf, NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
 import type { LedgerRecord, RecordedCourse } from "../../store/ledger.js";
 import type { Model } from "../catalog/model.js";
 import { type BillableQuantities, costOf, cutToCost, type RateCard } from "../catalog/pricing.js";
 import type { ChargeRequest } from "../credits/charge-request.js";
-import { payerOf } from "../credits/charge-request.js";
+import { type Payer, payerOf } from "../credits/charge-request.js";
 import type { Credits } from "../credits/credits.js";
 import type { OpenCharge } from "../credits/open-charge.js";
 import { servable } from "../safety/features.js";
@@ -102,8 +102,8 @@ export class GenerationRun {
     { signal, totalMs = deps.totalMs, isStreamed = false }: RunOptions = {},
   ) {
     const { request } = plan;
-    this.cancellation = new Cancellation(signal ?? request.leaving ?? request.signal, totalMs);
-    deps.running.begin(this.cancellation, isStreamed);
+    this.cancellation = new Cancellation(signal ?? request.leaving ?? request.signal, totalMs, isStreamed);
+    deps.running.begin(this.cancellation);
   }
 
   /** From the hold to the end. Resolves when the charge is committed, whether or not its caller is still there. */
@@ -229,10 +229,8 @@ export class GenerationRun {
     const isCapped = outcome.isCappedToHold || model.isCommunity;
     const { quantities, source } = isCapped ? capToHold(outcome, rates, heldNanocredits) : outcome;
     this.charged = quantities;
-    const record = {
-      ...this.recordOf({ modelUsed: model.id, usage: quantities, usageSource: source, status, firstByteMs }),
-      course: toCourse(heldNanocredits, this.upstreamMs, performance.now() - plan.startedAt),
-    };
+    const course = toCourse(heldNanocredits, this.upstreamMs, performance.now() - plan.startedAt);
+    const record = this.recordOf({ modelUsed: model.id, usage: quantities, usageSource: source, status, firstByteMs, course });
     const settlement = await charge.settle(costOf(quantities, rates), record);
     this.receipt = {
       generationId: plan.generationId,
@@ -306,20 +304,37 @@ export async function assertPayable(credits: Credits, plan: GenerationPlan): Pro
 }
 
 function openCharge(credits: Credits, plan: GenerationPlan, isLasting = false): OpenCharge {
-  const { generationId, caller, model, hold, isFree } = plan;
-  return credits.open({
-    generationId,
-    payer: payerOf(caller),
-    estimate: hold.estimate,
-    least: hold.least,
-    most: hold.most,
-    paidOnly: model.paidOnly,
-    isFree,
-    isLasting,
-    get record() {
-      return toLedgerRecord(plan, underWay(model.id));
-    },
-  });
+  return credits.open(new PlannedCharge(plan, isLasting));
+}
+
+/** A class for its getter: see docs/decisions/garbage.md. */
+class PlannedCharge implements ChargeRequest {
+  readonly generationId: string;
+  readonly payer: Payer;
+  readonly estimate: bigint;
+  readonly most: bigint | undefined;
+  readonly paidOnly: boolean;
+  readonly isFree: boolean;
+
+  constructor(
+    private readonly plan: GenerationPlan,
+    readonly isLasting: boolean,
+  ) {
+    this.generationId = plan.generationId;
+    this.payer = payerOf(plan.caller);
+    this.estimate = plan.hold.estimate;
+    this.most = plan.hold.most;
+    this.paidOnly = plan.model.paidOnly;
+    this.isFree = plan.isFree;
+  }
+
+  get least(): bigint | undefined {
+    return this.plan.hold.least;
+  }
+
+  get record(): LedgerRecord {
+    return toLedgerRecord(this.plan, underWay(this.plan.model.id));
+  }
 }
 
 /**
@@ -339,6 +354,8 @@ interface Progress {
   readonly status: UsageStatus;
   /** From the request to the first byte; null when there was none, or the answer came whole. */
   readonly firstByteMs: number | null;
+  /** Of one that is over. */
+  readonly course?: RecordedCourse | undefined;
 }
 
 /** Of a generation that is under way: what is charged should nobody be there to finish it. */
@@ -349,7 +366,7 @@ function underWay(modelUsed: string, usage: UsageQuantities = NO_USAGE, firstByt
 /** The usage row; `credit_flush` adds what was charged and by which bucket. */
 function toLedgerRecord({ caller, model, startedAt }: GenerationTask, progress: Progress): LedgerRecord {
   const isKey = caller.kind === "key";
-  const { modelUsed, usage, usageSource, status, firstByteMs } = progress;
+  const { modelUsed, usage, usageSource, status, firstByteMs, course } = progress;
   return {
     timestamp: new Date().toISOString(),
     apiKeyName: isKey ? caller.apiKeyName : null,
@@ -358,12 +375,13 @@ function toLedgerRecord({ caller, model, startedAt }: GenerationTask, progress: 
     modality: model.modality === "moderation" ? "text" : model.modality,
     model: model.id,
     modelUsed,
-    usage: usage === NO_USAGE ? usage : toColumns(usage),
+    usage: usage === NO_USAGE ? usage : amountsOf(usage),
     responseTimeMs: Math.round(performance.now() - startedAt),
     timeToFirstTokenMs: firstByteMs === null ? null : Math.round(firstByteMs),
     status,
     usageSource,
     parentRequestId: caller.run?.parentRequestId ?? null,
+    course,
   };
 }
 
@@ -372,22 +390,5 @@ function toCourse(heldNanocredits: bigint, upstreamMs: number, wholeMs: number):
     heldNanocredits: heldNanocredits.toString(),
     upstreamUs: Math.round(upstreamMs * 1000),
     gatewayUs: Math.round(Math.max(0, wholeMs - upstreamMs) * 1000),
-  };
-}
-
-/** What of it the usage row has columns for. */
-function toColumns(usage: UsageQuantities): UsageQuantities {
-  return {
-    inputTextTokens: usage.inputTextTokens,
-    inputCachedTokens: usage.inputCachedTokens,
-    inputCacheWriteTokens: usage.inputCacheWriteTokens,
-    inputAudioTokens: usage.inputAudioTokens,
-    inputImageTokens: usage.inputImageTokens,
-    outputTextTokens: usage.outputTextTokens,
-    outputReasoningTokens: usage.outputReasoningTokens,
-    outputAudioTokens: usage.outputAudioTokens,
-    outputImageTokens: usage.outputImageTokens,
-    outputVideoMilliseconds: usage.outputVideoMilliseconds,
-    outputAudioMilliseconds: usage.outputAudioMilliseconds,
   };
 }

@@ -10,6 +10,7 @@
 import type { Caller } from "../../context.js";
 import { type AppError, invalidInput, payloadTooLarge, serviceUnavailable } from "../../errors.js";
 import { addressGroupOf } from "../../lib/client-address.js";
+import { type Listed, Roster } from "../../lib/roster.js";
 import {
   ACCOUNT_BODIES_PART,
   ADDRESS_BODIES_PART,
@@ -78,7 +79,7 @@ export class BodyBudget {
   private bytes = 0;
   private readonly groups: Groups;
   /** Bodies that are still coming. */
-  private readonly arriving: BodyAllowance[] = [];
+  private readonly arriving = new Roster<BodyAllowance>();
   private timer: NodeJS.Timeout | null = null;
 
   constructor(
@@ -146,28 +147,23 @@ export class BodyBudget {
   }
 
   expect(allowance: BodyAllowance): void {
-    allowance.place = this.arriving.push(allowance) - 1;
+    this.arriving.add(allowance);
     this.timer ??= setInterval(() => this.look(), this.pace.lookMs).unref();
   }
 
-  /** The last one takes its place. */
-  expectNoMore({ place }: BodyAllowance): void {
-    const last = this.arriving.pop();
-    if (last === undefined || last.place === place) return;
-    this.arriving[place] = last;
-    last.place = place;
+  expectNoMore(allowance: BodyAllowance): void {
+    this.arriving.delete(allowance);
   }
 
   private look(): void {
-    // From the last one on: one that is given up gives its place to another that was looked at before.
-    for (let place = this.arriving.length - 1; place >= 0; place -= 1) this.arriving[place]?.look(this.pace);
-    if (this.arriving.length > 0 || this.timer === null) return;
+    for (const allowance of this.arriving.all()) allowance.look(this.pace);
+    if (this.arriving.size > 0 || this.timer === null) return;
     clearInterval(this.timer);
     this.timer = null;
   }
 }
 
-export class BodyAllowance {
+export class BodyAllowance implements Listed {
   private shares: readonly Share[] = [];
   private countedBytes = 0;
   private cameBytes = 0;
@@ -175,7 +171,7 @@ export class BodyAllowance {
   /** Not null while the body is coming. */
   private onSlow: BodyOptions["onSlow"] | null = null;
   /** Among those that are coming. */
-  place = -1;
+  rosterPlace = -1;
 
   constructor(
     private readonly budget: BodyBudget,

@@ -5,6 +5,7 @@
 import { AnswerName } from "../../../lib/answer-name.js";
 import type { ChatBody, ChatChunkObject, ChatCompletion, ChatDelta } from "../../../lib/chat-format.js";
 import { toCreditsNumber } from "../../../lib/money.js";
+import { withFields } from "../../../lib/own-values.js";
 import { type Pulled, type PulledIterator, pullFrom } from "../../../lib/pull.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
 import type { UsageQuantities } from "../../../lib/usage.js";
@@ -52,7 +53,7 @@ async function withinLimit<Answer>(asked: ChatAttempt, model: Model, ask: (call:
   let smaller: number[] | null = null;
   for (let bound = outputTokensMax; ; ) {
     try {
-      const answer = await ask(toCall(asked, model, bound));
+      const answer = await ask(new AttemptedCall(asked, model, bound));
       if (bound !== null && bound !== outputTokensMax) output.learnLimit(bound);
       return answer;
     } catch (error) {
@@ -65,16 +66,25 @@ async function withinLimit<Answer>(asked: ChatAttempt, model: Model, ask: (call:
   }
 }
 
-function toCall({ body, cancellation }: ChatAttempt, { upstreamModel }: Model, outputTokensMax: number | null): ChatCall {
-  return {
-    upstreamModel,
-    body,
-    outputTokensMax,
-    end: cancellation,
-    get signal() {
-      return cancellation.signal;
-    },
-  };
+/** A class for its getter: see docs/decisions/garbage.md. */
+class AttemptedCall implements ChatCall {
+  readonly body: ChatCall["body"];
+  readonly end: Cancellation;
+  readonly upstreamModel: string;
+
+  constructor(
+    { body, cancellation }: ChatAttempt,
+    { upstreamModel }: Model,
+    readonly outputTokensMax: number | null,
+  ) {
+    this.upstreamModel = upstreamModel;
+    this.body = body;
+    this.end = cancellation;
+  }
+
+  get signal(): AbortSignal {
+    return this.end.signal;
+  }
 }
 
 const BOUND_NAMES = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens", "maximum context length"];
@@ -176,8 +186,8 @@ type Charged = Pick<Receipt, "usage" | "costNanocredits" | "childCostNanocredits
 /** A stream's headers have gone when its cost is known, so its usage carries the cost, in credits, and an agent's what it asked for. */
 export function withCost(reported: unknown, { usage, costNanocredits, childCostNanocredits }: Charged): Record<string, unknown> {
   const base = reported && typeof reported === "object" ? reported : toReportedUsage(usage);
-  const childCost = childCostNanocredits === undefined ? {} : { child_cost: toCreditsNumber(childCostNanocredits) };
-  return { ...base, cost: toCreditsNumber(costNanocredits), ...childCost };
+  const cost = toCreditsNumber(costNanocredits);
+  return withFields(base, childCostNanocredits === undefined ? { cost } : { cost, child_cost: toCreditsNumber(childCostNanocredits) });
 }
 
 /** The text of a message's content, which is a string, or parts of which some are text. */

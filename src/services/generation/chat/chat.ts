@@ -91,12 +91,13 @@ export class ChatCompletions {
     };
     const stream = new GenerationStream({
       admit: () => {
-        const admitting = deps.admission.admit(ctx, { ...toAsked(input, notes), generationId }, new ChatContent(input));
+        const admitting = deps.admission.admit(ctx, toAsked(input, notes, generationId), new ChatContent(input));
         return admitting instanceof Promise ? admitting.then(prepare) : prepare(admitting);
       },
       open: (run) =>
         openChat({
-          ...{ run, plan },
+          run,
+          plan,
           includesUsage: input.stream_options?.include_usage === true,
           providerOf: (model) => deps.upstreams.chat(plan, model),
         }),
@@ -106,8 +107,8 @@ export class ChatCompletions {
   }
 }
 
-function toAsked(input: ChatCompletionInput, notes: readonly string[]): Asked {
-  return { modality: "text", modelName: input.model, fields: input, notes };
+function toAsked(input: ChatCompletionInput, notes: readonly string[], generationId?: string): Asked {
+  return { modality: "text", modelName: input.model, fields: input, notes, generationId };
 }
 
 /** What a whole answer is charged for; `tokens` is what it was bound or cut to, null for neither. */

@@ -8,7 +8,7 @@ import type { ChatBody } from "../../../lib/chat-format.js";
 import { inUnit } from "../../../lib/issue-words.js";
 import { ownValue } from "../../../lib/own-values.js";
 import { countChatTokensInTurns } from "../../../lib/tokenizer.js";
-import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";
+import { amountsOf, NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";
 import { CHAT_MESSAGES_MAX, EXTEND_AT_PERCENT, TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../../limits.js";
 import type { Model } from "../../catalog/model.js";
 import { holdFor, isFree } from "../../catalog/pricing.js";
@@ -109,7 +109,7 @@ interface ChatHold {
   /** Output tokens that the estimate covers. */
   readonly outputTokens: number;
   /** Output tokens of one choice that a hold of so much affords; null when the upstream needs no cap. */
-  readonly capFor: (heldNanocredits: bigint) => number | null;
+  capFor(heldNanocredits: bigint): number | null;
 }
 
 interface ChatLength {
@@ -132,7 +132,7 @@ function sizeHold(length: ChatLength, prompt: UsageQuantities, input: ChatComple
   const choices = input.n ?? 1;
   const kind = dearestOutput(model, input);
   const costWith = (tokens: number) => {
-    const usage = { ...prompt };
+    const usage = amountsOf(prompt);
     usage[kind] = tokens * choices;
     return holdFor(usage, model.rates);
   };
@@ -143,26 +143,46 @@ function sizeHold(length: ChatLength, prompt: UsageQuantities, input: ChatComple
   if (statedCap !== null) return fixed(statedCap);
   if (isStreamed && !candidates.some(isHidden)) return fixed(mean);
 
-  const longest = longestOutput(candidates, prompt, limit);
-  const tokens = Math.min(MEAN_OUTPUTS_HELD * mean, longest ?? Number.POSITIVE_INFINITY);
-  const whole = longest === null ? undefined : costWith(longest);
-  return {
-    estimate: costWith(tokens),
-    get least() {
-      return costWith(Math.min(mean, tokens));
-    },
-    most: whole ?? AS_MUCH_AS_IS_FREE,
-    outputTokens: tokens * choices,
-    capFor: (held) => {
-      // What the upstream was found to take at most may have been for want of room beside another prompt.
-      if (limit === null && whole !== undefined && held >= whole) return null;
-      const promptCost = costWith(0);
-      const costOfMillion = costWith(1_000_000) - promptCost;
-      if (costOfMillion === 0n) return null;
-      const afforded = ((held - promptCost) * 1_000_000n) / costOfMillion;
-      return Math.max(1, Math.min(Number(afforded), longest ?? USAGE_AMOUNT_MAX, USAGE_AMOUNT_MAX));
-    },
-  };
+  return new UnstatedHold(costWith, length, choices, longestOutput(candidates, prompt, limit));
+}
+
+/** Of an answer whose length nobody has stated. A class for its getter: see docs/decisions/garbage.md. */
+class UnstatedHold implements ChatHold {
+  readonly estimate: bigint;
+  readonly most: bigint;
+  readonly outputTokens: number;
+  private readonly tokens: number;
+  /** What the longest answer costs, if that is known. */
+  private readonly whole: bigint | undefined;
+
+  constructor(
+    /** In nanocredits, with so many output tokens of each choice. */
+    private readonly costWith: (tokens: number) => bigint,
+    private readonly length: ChatLength,
+    choices: number,
+    private readonly longest: number | null,
+  ) {
+    this.tokens = Math.min(MEAN_OUTPUTS_HELD * length.mean, longest ?? Number.POSITIVE_INFINITY);
+    this.whole = longest === null ? undefined : costWith(longest);
+    this.estimate = costWith(this.tokens);
+    this.most = this.whole ?? AS_MUCH_AS_IS_FREE;
+    this.outputTokens = this.tokens * choices;
+  }
+
+  get least(): bigint {
+    return this.costWith(Math.min(this.length.mean, this.tokens));
+  }
+
+  capFor(held: bigint): number | null {
+    const { costWith, length, whole, longest } = this;
+    // What the upstream was found to take at most may have been for want of room beside another prompt.
+    if (length.limit === null && whole !== undefined && held >= whole) return null;
+    const promptCost = costWith(0);
+    const costOfMillion = costWith(1_000_000) - promptCost;
+    if (costOfMillion === 0n) return null;
+    const afforded = ((held - promptCost) * 1_000_000n) / costOfMillion;
+    return Math.max(1, Math.min(Number(afforded), longest ?? USAGE_AMOUNT_MAX, USAGE_AMOUNT_MAX));
+  }
 }
 
 /** A share of anything that can be free is below it. */
@@ -215,7 +235,8 @@ const VIDEO_CHARS_PER_TOKEN = 32;
  * can tell, so as much is held as their size allows. Fields that nobody here knows travel on and may be read, so their text is counted too.
  */
 function promptToHold(input: ChatCompletionInput, promptTokens: number): UsageQuantities {
-  const more = { ...NO_USAGE, inputTextTokens: promptTokens };
+  const more = amountsOf(NO_USAGE);
+  more.inputTextTokens = promptTokens;
   for (const { content } of input.messages) {
     if (Array.isArray(content)) for (const part of content) addPart(part, more);
   }

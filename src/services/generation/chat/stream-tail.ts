@@ -6,6 +6,7 @@
 import { AnswerName } from "../../../lib/answer-name.js";
 import type { ChatChunkObject } from "../../../lib/chat-format.js";
 import type { ChunkFrame, Framed } from "../../../lib/chunk-frame.js";
+import { withFields } from "../../../lib/own-values.js";
 import { formatSseEvent } from "../../../lib/sse.js";
 import { countDeltaTokens } from "../../../lib/tokenizer.js";
 import type { ChatChunk, ChatChunkBatch } from "../../../providers/provider.js";
@@ -61,10 +62,10 @@ export class ChatTail {
   /** The last batch of an answer that came to its end. */
   close(receipt: Receipt): ChatStreamBatch {
     const told = this.told(receipt);
-    if (!this.includeUsage)
-      return toBatch([rewritten({ ...(this.withheld ? this.name.inObject(this.withheld.object) : this.skeleton()), ...told })]);
-    const finishing = this.withheld ? [withoutUsage(this.named(this.withheld))] : [];
-    return toBatch([...finishing, rewritten({ ...this.skeleton(), ...told })]);
+    const { withheld } = this;
+    if (!this.includeUsage) return toBatch([rewritten(withFields(withheld ? this.name.inObject(withheld.object) : this.skeleton(), told))]);
+    const finishing = withheld ? [withoutUsage(this.named(withheld))] : [];
+    return toBatch([...finishing, rewritten(withFields(this.skeleton(), told))]);
   }
 
   /** The last batch of an answer that was stopped because nobody pays for more of it, the last tokens of what has come among it. */
@@ -88,7 +89,7 @@ export class ChatTail {
   /** What every chunk of a stream has in common, with nothing in it. */
   private skeleton(): ChatChunkObject {
     const { usage: _usage, ...common } = this.last ? this.name.inObject(this.last.object) : { model: this.model };
-    return { ...common, object: "chat.completion.chunk", choices: [] };
+    return withFields(common, { object: "chat.completion.chunk", choices: [] });
   }
 
   /** What the chunks of a frame differ in is put between what is the same under this name; all of a batch is made in one piece. */

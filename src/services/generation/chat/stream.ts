@@ -278,11 +278,9 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     const { warnings, cancelPolicy, tail } = this;
     const cutAt = tail.endsAtLength ? this.outputTokensMax : null;
     const isCut = cutAt !== null;
-    return this.chat.run.settle({
-      ...charged,
-      ...{ model, status, cancelPolicy, isCut },
-      warnings: isCut ? [...warnings, cutWarning(cutAt)] : warnings,
-    });
+    const { quantities, source, isCappedToHold = false } = charged;
+    const told = isCut ? [...warnings, cutWarning(cutAt)] : warnings;
+    return this.chat.run.settle({ model, quantities, source, isCappedToHold, status, cancelPolicy, isCut, warnings: told });
   }
 }
 
