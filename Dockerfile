@@ -25,4 +25,4 @@ ENV HOST=0.0.0.0 DATA_DIR=/data
 VOLUME /data
 EXPOSE 4000
 # Not by npm, so that SIGTERM reaches the server, which then drains.
-CMD ["node", "scripts/start.mjs"]
+CMD ["node", "--max-semi-space-size=32", "scripts/start.mjs"]

@@ -221,10 +221,15 @@ export async function startSluice(options: SluiceOptions): Promise<Sluice> {
     ...(workers === 1 ? {} : { WORKERS: String(workers) }),
     ...options.environment,
   };
-  const started = startProcess(process.execPath, [join(checkout, "scripts", "start.mjs")], join(directory, "sluice.log"), {
-    env: environment,
-    cwd: checkout,
-  });
+  const started = startProcess(
+    process.execPath,
+    ["--max-semi-space-size=32", join(checkout, "scripts", "start.mjs")],
+    join(directory, "sluice.log"),
+    {
+      env: environment,
+      cwd: checkout,
+    },
+  );
   await waitForHttp(started, "Sluice", `http://127.0.0.1:${port}/readyz`);
   const startCpuMicroseconds = cpuMicroseconds(started.pid);
   if (workers > 1) await waitForWorkers(started, port, workers);
