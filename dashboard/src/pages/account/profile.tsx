@@ -1,6 +1,6 @@
 /** Who the account is and how it is signed in to, and when it wants to be warned. */
-import { Anchor, Avatar, Badge, Button, Group, PasswordInput, SimpleGrid, Stack, Table, Text, TextInput } from "@mantine/core";
-import { type FormEvent, type ReactNode, useState } from "react";
+import { Anchor, Avatar, Badge, Button, Group, PasswordInput, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
+import { type FormEvent, useState } from "react";
 import { useMutation, useQuery } from "urql";
 import {
   AccountChangePasswordDocument,
@@ -10,6 +10,7 @@ import {
   AccountUpdateProfileDocument,
 } from "../../client/generated/graphql.js";
 import { Copyable } from "../../ui/copy.js";
+import { Fact, Facts } from "../../ui/facts.js";
 import { Card } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Failure, Loading, QueryView } from "../../ui/states.js";
@@ -30,7 +31,15 @@ export function Profile() {
                 <ProfileForm me={me} />
               </Card>
               <Card title="Account">
-                <Facts me={me} />
+                <Facts>
+                  <Fact label="Id">
+                    <Copyable value={me.restId} label="the account's id" />
+                  </Fact>
+                  <Fact label="Tier">{me.tier ?? "none"}</Fact>
+                  <Fact label="Made">
+                    <When value={me.createdAt} />
+                  </Fact>
+                </Facts>
               </Card>
             </Stack>
             <Stack>
@@ -142,30 +151,28 @@ function SignIn({ me }: { readonly me: Me }) {
   const hasPassword = me.deletionPreview?.proof === "PASSWORD";
   return (
     <Stack>
-      <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
-        <Table.Tbody>
-          <Row label="E-mail">
-            <Group gap="xs">
-              <bdi>{me.email ?? "none"}</bdi>
-              {me.isEmailVerified && (
-                <Badge size="sm" color="green" variant="light">
-                  verified
-                </Badge>
-              )}
-            </Group>
-          </Row>
-          <Row label="Password">{hasPassword ? "set" : "none: you sign in with GitHub"}</Row>
-          <Row label="GitHub">
-            {me.githubUsername === null ? (
-              "not linked"
-            ) : (
-              <Anchor href={`https://github.com/${encodeURIComponent(me.githubUsername)}`} target="_blank" rel="noreferrer">
-                <bdi>{me.githubUsername}</bdi>
-              </Anchor>
+      <Facts>
+        <Fact label="E-mail">
+          <Group gap="xs">
+            <bdi>{me.email ?? "none"}</bdi>
+            {me.isEmailVerified && (
+              <Badge size="sm" color="green" variant="light">
+                verified
+              </Badge>
             )}
-          </Row>
-        </Table.Tbody>
-      </Table>
+          </Group>
+        </Fact>
+        <Fact label="Password">{hasPassword ? "set" : "none: you sign in with GitHub"}</Fact>
+        <Fact label="GitHub">
+          {me.githubUsername === null ? (
+            "not linked"
+          ) : (
+            <Anchor href={`https://github.com/${encodeURIComponent(me.githubUsername)}`} target="_blank" rel="noreferrer">
+              <bdi>{me.githubUsername}</bdi>
+            </Anchor>
+          )}
+        </Fact>
+      </Facts>
       {hasPassword && <PasswordForm />}
     </Stack>
   );
@@ -265,32 +272,5 @@ function LowBalance({ me: { lowBalance }, onChanged }: { readonly me: Me; readon
         </Group>
       </Stack>
     </form>
-  );
-}
-
-function Facts({ me }: { readonly me: Me }) {
-  return (
-    <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
-      <Table.Tbody>
-        <Row label="Id">
-          <Copyable value={me.restId} label="the account's id" />
-        </Row>
-        <Row label="Tier">{me.tier ?? "none"}</Row>
-        <Row label="Made">
-          <When value={me.createdAt} />
-        </Row>
-      </Table.Tbody>
-    </Table>
-  );
-}
-
-function Row({ label, children }: { readonly label: string; readonly children: ReactNode }) {
-  return (
-    <Table.Tr>
-      <Table.Th w={110} c="dimmed" fw={400} bg="transparent" px={0}>
-        {label}
-      </Table.Th>
-      <Table.Td className="any-wrap">{children}</Table.Td>
-    </Table.Tr>
   );
 }

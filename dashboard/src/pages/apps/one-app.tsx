@@ -1,5 +1,5 @@
 /** One of the account's own apps: what its users spend, and what it sends them to. */
-import { Alert, Anchor, Button, SegmentedControl, SimpleGrid, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { Alert, Anchor, Button, SegmentedControl, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
 import { Suspense, useMemo, useState } from "react";
 import { Link, useLocation } from "react-router";
 import { useMutation, useQuery } from "urql";
@@ -8,6 +8,7 @@ import { addressOf } from "../../shell/pages.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits, formatCredits } from "../../ui/credits.js";
+import { Fact, Facts } from "../../ui/facts.js";
 import { later } from "../../ui/later.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
@@ -100,22 +101,20 @@ function AppDetails({ app }: { readonly app: Shown }) {
       {appUsage && <UsersUsage usage={appUsage} />}
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Card title="What people are told">
-          <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
-            <Table.Tbody>
-              <Row label="Name">
-                <bdi>{name}</bdi>
-              </Row>
-              <Row label="Key begins">
-                <span className="mono">{start}…</span>
-              </Row>
-              <Row label="Id">
-                <Copyable value={app.restId} label="the id" />
-              </Row>
-              <Row label="Made">
-                <When value={createdAt} />
-              </Row>
-            </Table.Tbody>
-          </Table>
+          <Facts>
+            <Fact label="Name">
+              <bdi>{name}</bdi>
+            </Fact>
+            <Fact label="Key begins">
+              <span className="mono">{start}…</span>
+            </Fact>
+            <Fact label="Id">
+              <Copyable value={app.restId} label="the id" />
+            </Fact>
+            <Fact label="Made">
+              <When value={createdAt} />
+            </Fact>
+          </Facts>
         </Card>
         <Card title="Redirect addresses">
           {redirectUrls.length === 0 ? (
@@ -140,17 +139,6 @@ function AppDetails({ app }: { readonly app: Shown }) {
       </SimpleGrid>
       {revokedAt === null && <LinkBuilder app={app} appKey={appKey} />}
     </Page>
-  );
-}
-
-function Row({ label, children }: { readonly label: string; readonly children: React.ReactNode }) {
-  return (
-    <Table.Tr>
-      <Table.Th w={{ base: 90, sm: 120 }} c="dimmed" fw={400} bg="transparent" px={0}>
-        {label}
-      </Table.Th>
-      <Table.Td className="any-wrap">{children}</Table.Td>
-    </Table.Tr>
   );
 }
 

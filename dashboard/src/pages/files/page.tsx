@@ -1,6 +1,5 @@
 import { TrashIcon } from "@heroicons/react/24/outline";
-import { Anchor, Badge, Button, Group, Progress, Select, SimpleGrid, Stack, Table, TagsInput, Text } from "@mantine/core";
-import type { ReactNode } from "react";
+import { Anchor, Badge, Button, Group, Progress, Select, SimpleGrid, Stack, TagsInput, Text } from "@mantine/core";
 import { useMemo } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { useMutation, useQuery } from "urql";
@@ -19,6 +18,7 @@ import { prefetch } from "../../client/graphql.js";
 import { addressOf } from "../../shell/pages.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
+import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
@@ -291,50 +291,48 @@ function FileDetails({ file, above }: { readonly file: Shown; readonly above: { 
           <Preview file={file} />
         </Card>
         <Card title="About it">
-          <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
-            <Table.Tbody>
-              <Row label="Link">
-                <Copyable value={file.url} label="the link" />
-              </Row>
-              <Row label="Id">
-                <Copyable value={file.restId} label="the id" />
-              </Row>
-              <Row label="Type">{file.contentType}</Row>
-              <Row label="Size">
-                <span title={`${file.size} bytes`}>{formatBytes(file.size)}</span>
-              </Row>
-              <Row label="Stored">
-                <When value={file.createdAt} />
-              </Row>
-              <Row label="Removed">
-                <When value={file.expiresAt} fallback="when you delete it" />
-              </Row>
-              {file.__typename === "MediaFile" && (
-                <Row label="SHA-256">
-                  <Copyable value={file.sha256} label="the SHA-256" />
-                </Row>
-              )}
-              {tags.length > 0 && (
-                <Row label="Tags">
-                  <Group gap={6}>
-                    {tags.map((tag) => (
-                      <Badge
-                        key={tag}
-                        component={Link}
-                        to={`${addressOf("files")}?tag=${encodeURIComponent(tag)}`}
-                        variant="light"
-                        tt="none"
-                        size="lg"
-                        style={{ cursor: "pointer" }}
-                      >
-                        {tag}
-                      </Badge>
-                    ))}
-                  </Group>
-                </Row>
-              )}
-            </Table.Tbody>
-          </Table>
+          <Facts>
+            <Fact label="Link">
+              <Copyable value={file.url} label="the link" />
+            </Fact>
+            <Fact label="Id">
+              <Copyable value={file.restId} label="the id" />
+            </Fact>
+            <Fact label="Type">{file.contentType}</Fact>
+            <Fact label="Size">
+              <span title={`${file.size} bytes`}>{formatBytes(file.size)}</span>
+            </Fact>
+            <Fact label="Stored">
+              <When value={file.createdAt} />
+            </Fact>
+            <Fact label="Removed">
+              <When value={file.expiresAt} fallback="when you delete it" />
+            </Fact>
+            {file.__typename === "MediaFile" && (
+              <Fact label="SHA-256">
+                <Copyable value={file.sha256} label="the SHA-256" />
+              </Fact>
+            )}
+            {tags.length > 0 && (
+              <Fact label="Tags">
+                <Group gap={6}>
+                  {tags.map((tag) => (
+                    <Badge
+                      key={tag}
+                      component={Link}
+                      to={`${addressOf("files")}?tag=${encodeURIComponent(tag)}`}
+                      variant="light"
+                      tt="none"
+                      size="lg"
+                      style={{ cursor: "pointer" }}
+                    >
+                      {tag}
+                    </Badge>
+                  ))}
+                </Group>
+              </Fact>
+            )}
+          </Facts>
         </Card>
       </SimpleGrid>
     </Page>
@@ -364,16 +362,5 @@ function DeleteFile({ id, name }: { readonly id: string; readonly name: string }
         break. It leaves the public gallery, and its space is yours again. This cannot be undone.
       </Text>
     </Confirm>
-  );
-}
-
-function Row({ label, children }: { readonly label: string; readonly children: ReactNode }) {
-  return (
-    <Table.Tr>
-      <Table.Th w={96} c="dimmed" fw={400} bg="transparent" px={0}>
-        {label}
-      </Table.Th>
-      <Table.Td className="any-wrap">{children}</Table.Td>
-    </Table.Tr>
   );
 }

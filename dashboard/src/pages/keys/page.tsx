@@ -15,6 +15,7 @@ import { addressOf } from "../../shell/pages.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits, sumOfCredits, toNanocredits } from "../../ui/credits.js";
+import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
@@ -268,31 +269,29 @@ function KeyDetails({ apiKey, above }: { readonly apiKey: Shown; readonly above:
       )}
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Card title="What it may do">
-          <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
-            <Table.Tbody>
-              <Row label="Begins with">
-                <span className="mono">{beginning}…</span>
-              </Row>
-              <Row label="Id">
-                <Copyable value={apiKey.restId} label="the id" />
-              </Row>
-              <Row label="Budget">
-                <Budget apiKey={apiKey} />
-              </Row>
-              <Row label="Models">{allowedModels === null ? "all" : allowedModels.length === 0 ? "none" : allowedModels.join(", ")}</Row>
-              <Row label="Permissions">{permissions.length === 0 ? "to generate, and no more" : permissions.join(", ").toLowerCase()}</Row>
-              {redirectUrls.length > 0 && <Row label="Returns to">{redirectUrls.join(", ")}</Row>}
-              <Row label="Made">
-                <When value={createdAt} />
-              </Row>
-              <Row label="Last used">
-                <When value={lastUsedAt} />
-              </Row>
-              <Row label="Expires">
-                <When value={expiresAt} />
-              </Row>
-            </Table.Tbody>
-          </Table>
+          <Facts>
+            <Fact label="Begins with">
+              <span className="mono">{beginning}…</span>
+            </Fact>
+            <Fact label="Id">
+              <Copyable value={apiKey.restId} label="the id" />
+            </Fact>
+            <Fact label="Budget">
+              <Budget apiKey={apiKey} />
+            </Fact>
+            <Fact label="Models">{allowedModels === null ? "all" : allowedModels.length === 0 ? "none" : allowedModels.join(", ")}</Fact>
+            <Fact label="Permissions">{permissions.length === 0 ? "to generate, and no more" : permissions.join(", ").toLowerCase()}</Fact>
+            {redirectUrls.length > 0 && <Fact label="Returns to">{redirectUrls.join(", ")}</Fact>}
+            <Fact label="Made">
+              <When value={createdAt} />
+            </Fact>
+            <Fact label="Last used">
+              <When value={lastUsedAt} />
+            </Fact>
+            <Fact label="Expires">
+              <When value={expiresAt} />
+            </Fact>
+          </Facts>
         </Card>
         <Card
           title={`The last ${DAYS_SHOWN} days`}
@@ -337,16 +336,5 @@ function KeyDetails({ apiKey, above }: { readonly apiKey: Shown; readonly above:
         </Card>
       </SimpleGrid>
     </Page>
-  );
-}
-
-function Row({ label, children }: { readonly label: string; readonly children: React.ReactNode }) {
-  return (
-    <Table.Tr>
-      <Table.Th w={120} c="dimmed" fw={400} bg="transparent" px={0}>
-        {label}
-      </Table.Th>
-      <Table.Td className="any-wrap">{children}</Table.Td>
-    </Table.Tr>
   );
 }

@@ -1,12 +1,13 @@
 /** One model: all that is known of it, and a calculator of what a request would cost. */
 import { Alert, Anchor, Button, Group, SimpleGrid, Stack, Table, Text, TextInput } from "@mantine/core";
-import { type ReactNode, useState } from "react";
+import { useState } from "react";
 import { Link } from "react-router";
 import { useQuery } from "urql";
 import { type Modality, ModelsOneDocument, type ModelsOneQuery } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits, formatCredits } from "../../ui/credits.js";
+import { Fact, Facts } from "../../ui/facts.js";
 import { MODALITIES } from "../../ui/modalities.js";
 import { Card, Page } from "../../ui/page.js";
 import { costOf, type PricedKind, pricesOf } from "../../ui/prices.js";
@@ -101,51 +102,48 @@ function Details({ model }: { readonly model: Shown }) {
         </Card>
       </SimpleGrid>
       <Card title="About it">
-        <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
-          <Table.Tbody>
-            <Fact label="Type">{MODALITIES.get(model.modality)}</Fact>
-            <Fact label="Publisher">
-              <bdi>{model.publisher}</bdi>
+        <Facts>
+          <Fact label="Type">{MODALITIES.get(model.modality)}</Fact>
+          <Fact label="Publisher">
+            <bdi>{model.publisher}</bdi>
+          </Fact>
+          {model.ownerHandle !== null && (
+            <Fact label="Registered by">
+              <bdi>{model.ownerHandle}</bdi>
             </Fact>
-            {model.ownerHandle !== null && (
-              <Fact label="Registered by">
-                <bdi>{model.ownerHandle}</bdi>
-              </Fact>
+          )}
+          <Fact label="Goes in">{words(model.inputModalities) || "–"}</Fact>
+          <Fact label="Comes out">{words(model.outputModalities) || "–"}</Fact>
+          <Fact label="Can">{model.capabilities.map((one) => CAPABILITIES.get(one)?.toLowerCase()).join(", ") || "–"}</Fact>
+          <Fact label="Context">{model.contextLength === null ? "not known" : `${model.contextLength.toLocaleString("en")} tokens`}</Fact>
+          {model.perUserRpm !== null && <Fact label="At most">{model.perUserRpm} requests a minute</Fact>}
+          {voices.length > 0 && <Fact label="Voices">{voices.join(", ")}</Fact>}
+          {aliases.length > 0 && <Fact label="Also called">{aliases.join(", ")}</Fact>}
+          {model.requiredSafetyFeatures.length > 0 && <Fact label="Always checked">{words(model.requiredSafetyFeatures)}</Fact>}
+          <Fact label="Health">
+            {HEALTH.get(health.status)}
+            {health.successRate !== null && (
+              <Text span size="sm" c="dimmed">
+                : {(health.successRate * 100).toFixed(1)}% of {health.requests.toLocaleString("en")} requests in the last 24 hours went well
+              </Text>
             )}
-            <Fact label="Goes in">{words(model.inputModalities) || "–"}</Fact>
-            <Fact label="Comes out">{words(model.outputModalities) || "–"}</Fact>
-            <Fact label="Can">{model.capabilities.map((one) => CAPABILITIES.get(one)?.toLowerCase()).join(", ") || "–"}</Fact>
-            <Fact label="Context">{model.contextLength === null ? "not known" : `${model.contextLength.toLocaleString("en")} tokens`}</Fact>
-            {model.perUserRpm !== null && <Fact label="At most">{model.perUserRpm} requests a minute</Fact>}
-            {voices.length > 0 && <Fact label="Voices">{voices.join(", ")}</Fact>}
-            {aliases.length > 0 && <Fact label="Also called">{aliases.join(", ")}</Fact>}
-            {model.requiredSafetyFeatures.length > 0 && <Fact label="Always checked">{words(model.requiredSafetyFeatures)}</Fact>}
-            <Fact label="Health">
-              {HEALTH.get(health.status)}
-              {health.successRate !== null && (
-                <Text span size="sm" c="dimmed">
-                  : {(health.successRate * 100).toFixed(1)}% of {health.requests.toLocaleString("en")} requests in the last 24 hours went
-                  well
-                </Text>
-              )}
-            </Fact>
-            <Fact label="When it fails">
-              {model.fallbacks.length === 0
-                ? "no other is tried"
-                : model.fallbacks.map((other, index) => (
-                    <span key={other.id}>
-                      {index > 0 && ", then "}
-                      <Anchor component={Link} fz="inherit" to={`${addressOf("models")}/${encodeURIComponent(other.id)}`}>
-                        <bdi>{other.title}</bdi>
-                      </Anchor>
-                    </span>
-                  ))}
-            </Fact>
-            <Fact label="In the catalog">
-              <When value={model.addedAt} />
-            </Fact>
-          </Table.Tbody>
-        </Table>
+          </Fact>
+          <Fact label="When it fails">
+            {model.fallbacks.length === 0
+              ? "no other is tried"
+              : model.fallbacks.map((other, index) => (
+                  <span key={other.id}>
+                    {index > 0 && ", then "}
+                    <Anchor component={Link} fz="inherit" to={`${addressOf("models")}/${encodeURIComponent(other.id)}`}>
+                      <bdi>{other.title}</bdi>
+                    </Anchor>
+                  </span>
+                ))}
+          </Fact>
+          <Fact label="In the catalog">
+            <When value={model.addedAt} />
+          </Fact>
+        </Facts>
       </Card>
     </Page>
   );
@@ -156,17 +154,6 @@ function playgroundOf({ modality, restId }: Shown): string | null {
   const kind = KINDS.find((known) => known.modality === modality);
   const path = kind?.modality === "TEXT" ? "playground" : `playground/${kind?.name}`;
   return kind ? `${addressOf(path)}?model=${encodeURIComponent(restId)}` : null;
-}
-
-function Fact({ label, children }: { readonly label: string; readonly children: ReactNode }) {
-  return (
-    <Table.Tr>
-      <Table.Th w={120} c="dimmed" fw={400} bg="transparent" px={0} style={{ verticalAlign: "top" }}>
-        {label}
-      </Table.Th>
-      <Table.Td className="any-wrap">{children}</Table.Td>
-    </Table.Tr>
-  );
 }
 
 function PriceTable({ model: { pricing, flags, imagePricing, modality } }: { readonly model: Shown }) {

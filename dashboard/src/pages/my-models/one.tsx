@@ -1,5 +1,5 @@
 /** One model or agent: how it does, what it earns, what is scheduled, what it is; changed, tested, deployed anew, deleted. */
-import { Alert, Anchor, Button, Group, SimpleGrid, Stack, Table, Text } from "@mantine/core";
+import { Alert, Anchor, Button, Group, SimpleGrid, Stack, Text } from "@mantine/core";
 import { type ReactNode, useEffect, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
 import { useMutation, useQuery } from "urql";
@@ -13,6 +13,7 @@ import { addressOf } from "../../shell/pages.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
+import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
@@ -123,25 +124,23 @@ function Details({ model, isPublisher }: { readonly model: MyModelWholeFragment;
       </SimpleGrid>
       {model.__typename === "CodeAgent" && <LastRuns id={model.id} />}
       <Card title="What it is">
-        <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
-          <Table.Tbody>
-            <Row label="Called as">
-              <Copyable value={model.modelId} label="the model’s id" />
-            </Row>
-            <Row label="Kind">{KIND_WORDS[kind].name}</Row>
-            <Row label="Who may call it">{model.visibility === "PUBLIC" ? "everybody at this gateway" : "only you"}</Row>
-            <Row label="Checks">
-              {model.requiredSafetyFeatures.length === 0 ? "none of its own" : model.requiredSafetyFeatures.join(", ").toLowerCase()}
-            </Row>
-            <Own model={model} />
-            <Row label="Made">
-              <When value={model.createdAt} />
-            </Row>
-            <Row label="Changed">
-              <When value={model.updatedAt} />
-            </Row>
-          </Table.Tbody>
-        </Table>
+        <Facts>
+          <Fact label="Called as">
+            <Copyable value={model.modelId} label="the model’s id" />
+          </Fact>
+          <Fact label="Kind">{KIND_WORDS[kind].name}</Fact>
+          <Fact label="Who may call it">{model.visibility === "PUBLIC" ? "everybody at this gateway" : "only you"}</Fact>
+          <Fact label="Checks">
+            {model.requiredSafetyFeatures.length === 0 ? "none of its own" : model.requiredSafetyFeatures.join(", ").toLowerCase()}
+          </Fact>
+          <Own model={model} />
+          <Fact label="Made">
+            <When value={model.createdAt} />
+          </Fact>
+          <Fact label="Changed">
+            <When value={model.updatedAt} />
+          </Fact>
+        </Facts>
       </Card>
     </Page>
   );
@@ -154,11 +153,11 @@ function Own({ model }: { readonly model: MyModelWholeFragment }) {
       const stated = pricesOf(model.modality).filter((field) => model[field] !== "0");
       return (
         <>
-          <Row label="Does">{MODALITIES.find(({ value }) => value === model.modality)?.label ?? model.modality.toLowerCase()}</Row>
-          <Row label="Upstream">
+          <Fact label="Does">{MODALITIES.find(({ value }) => value === model.modality)?.label ?? model.modality.toLowerCase()}</Fact>
+          <Fact label="Upstream">
             <span className="mono">{model.url ?? model.baseUrl}</span>, there called <bdi className="mono">{model.upstreamModel}</bdi>
-          </Row>
-          <Row label="Prices">
+          </Fact>
+          <Fact label="Prices">
             {stated.length === 0
               ? "free"
               : stated.map((field) => (
@@ -166,49 +165,53 @@ function Own({ model }: { readonly model: MyModelWholeFragment }) {
                     {PRICE_WORDS[field]}: <span title="credits">{model[field]}</span>
                   </div>
                 ))}
-          </Row>
-          <Row label="Paid by">{model.isPaidOnly ? "bought credits only" : "any credits"}</Row>
-          <Row label="Limit">{model.perUserRpm === null ? "none of its own" : `${model.perUserRpm} requests a minute of one account`}</Row>
-          <Row label="Falls back to">{model.fallbackIds.length === 0 ? "nothing" : model.fallbackIds.join(", then ")}</Row>
+          </Fact>
+          <Fact label="Paid by">{model.isPaidOnly ? "bought credits only" : "any credits"}</Fact>
+          <Fact label="Limit">
+            {model.perUserRpm === null ? "none of its own" : `${model.perUserRpm} requests a minute of one account`}
+          </Fact>
+          <Fact label="Falls back to">{model.fallbackIds.length === 0 ? "nothing" : model.fallbackIds.join(", then ")}</Fact>
         </>
       );
     }
     case "EndpointAgentModel":
       return (
         <>
-          <Row label="Endpoint">
+          <Fact label="Endpoint">
             <span className="mono">{model.url}</span>, there called <bdi className="mono">{model.upstreamModel}</bdi>
-          </Row>
-          <Row label="Limit">{model.perUserRpm === null ? "none of its own" : `${model.perUserRpm} requests a minute of one account`}</Row>
+          </Fact>
+          <Fact label="Limit">
+            {model.perUserRpm === null ? "none of its own" : `${model.perUserRpm} requests a minute of one account`}
+          </Fact>
         </>
       );
     case "PromptAgent":
       return (
         <>
-          <Row label="Asks">{model.baseModelId}</Row>
-          <Row label="Is told first">
+          <Fact label="Asks">{model.baseModelId}</Fact>
+          <Fact label="Is told first">
             <bdi style={{ whiteSpace: "pre-wrap" }}>{model.systemPrompt}</bdi>
-          </Row>
-          <Row label="Tools">
+          </Fact>
+          <Fact label="Tools">
             {model.mcpServers.length === 0
               ? "none"
               : SERVERS.filter(({ value }) => model.mcpServers.includes(value))
                   .map(({ label }) => label.split(":", 1)[0])
                   .join(", ")}
-          </Row>
+          </Fact>
         </>
       );
     case "CodeAgent":
       return (
         <>
-          <Row label="Repository">
+          <Fact label="Repository">
             <Anchor size="sm" href={model.repository} target="_blank" rel="noreferrer" className="any-wrap">
               {model.repository}
             </Anchor>
-          </Row>
-          <Row label="Runs commit">
+          </Fact>
+          <Fact label="Runs commit">
             <Copyable value={model.deployedCommitSha} shown={model.deployedCommitSha.slice(0, 12)} label="the commit" />
-          </Row>
+          </Fact>
         </>
       );
   }
@@ -323,16 +326,5 @@ function Figure({ label, children }: { readonly label: string; readonly children
       </Text>
       <div>{children}</div>
     </div>
-  );
-}
-
-function Row({ label, children }: { readonly label: string; readonly children: ReactNode }) {
-  return (
-    <Table.Tr>
-      <Table.Th w={130} c="dimmed" fw={400} bg="transparent" px={0} style={{ verticalAlign: "top" }}>
-        {label}
-      </Table.Th>
-      <Table.Td className="any-wrap">{children}</Table.Td>
-    </Table.Tr>
   );
 }

@@ -1,5 +1,5 @@
 /** One account, and what an operator does with it. */
-import { Anchor, Badge, Button, Group, Select, SimpleGrid, Stack, Table, Text } from "@mantine/core";
+import { Anchor, Badge, Button, Group, Select, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "react-router";
 import { useMutation, useQuery } from "urql";
@@ -14,11 +14,12 @@ import {
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
+import { Fact, Facts } from "../../ui/facts.js";
 import { Card } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { Grant, Grants } from "./grants.js";
-import { ACCOUNTS, Figure, OPERATOR, OperatorPage, Row } from "./parts.js";
+import { ACCOUNTS, Figure, OPERATOR, OperatorPage } from "./parts.js";
 import { usePolled } from "./polled.js";
 
 /** Nobody tells an operator of other accounts' balances: they are asked for. */
@@ -89,30 +90,28 @@ function AccountDetails({ account }: { readonly account: Account }) {
       </SimpleGrid>
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Card title="Who it is">
-          <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
-            <Table.Tbody>
-              <Row label="Name">
-                <bdi>{account.name ?? "–"}</bdi>
-              </Row>
-              <Row label="E-mail">
-                {account.email ?? "–"}
-                {account.email !== null && (
-                  <Text size="xs" c="dimmed">
-                    {account.isEmailVerified ? "verified" : "not verified"}
-                  </Text>
-                )}
-              </Row>
-              <Row label="GitHub">
-                <bdi>{account.githubUsername ?? "–"}</bdi>
-              </Row>
-              <Row label="Made">
-                <When value={account.createdAt} />
-              </Row>
-              <Row label="Id">
-                <Copyable value={account.restId} label="the id" />
-              </Row>
-            </Table.Tbody>
-          </Table>
+          <Facts>
+            <Fact label="Name">
+              <bdi>{account.name ?? "–"}</bdi>
+            </Fact>
+            <Fact label="E-mail">
+              {account.email ?? "–"}
+              {account.email !== null && (
+                <Text size="xs" c="dimmed">
+                  {account.isEmailVerified ? "verified" : "not verified"}
+                </Text>
+              )}
+            </Fact>
+            <Fact label="GitHub">
+              <bdi>{account.githubUsername ?? "–"}</bdi>
+            </Fact>
+            <Fact label="Made">
+              <When value={account.createdAt} />
+            </Fact>
+            <Fact label="Id">
+              <Copyable value={account.restId} label="the id" />
+            </Fact>
+          </Facts>
         </Card>
         <Card title="What it may">
           <Stack>

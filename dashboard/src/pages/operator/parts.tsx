@@ -1,5 +1,5 @@
 /** What the pages for operators have in common. */
-import { Button, Group, Table, Text } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Link, useLocation } from "react-router";
 import { useLive } from "../../shell/live.js";
@@ -64,17 +64,6 @@ export function Figure({ label, value, children }: { readonly label: string; rea
         {children}
       </Text>
     </section>
-  );
-}
-
-export function Row({ label, children }: { readonly label: string; readonly children: ReactNode }) {
-  return (
-    <Table.Tr>
-      <Table.Th w={{ base: 84, sm: 130 }} c="dimmed" fw={400} bg="transparent" px={0}>
-        {label}
-      </Table.Th>
-      <Table.Td className="any-wrap">{children}</Table.Td>
-    </Table.Tr>
   );
 }
 

@@ -1,12 +1,12 @@
 /** One request: what it cost and of what, how long it took, who answered, and who paid. */
 import { Anchor, Badge, Group, SimpleGrid, Stack, Table, Text } from "@mantine/core";
-import type { ReactNode } from "react";
 import { Link } from "react-router";
 import { useQuery } from "urql";
 import { UsageReceiptDocument, type UsageReceiptQuery } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
+import { Fact, Facts } from "../../ui/facts.js";
 import { MODALITIES } from "../../ui/modalities.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
@@ -242,23 +242,4 @@ function Times({ whole, upstream }: { readonly whole: number; readonly upstream:
 /** Which part of the bar is meant. */
 function Mark({ color }: { readonly color: string }) {
   return <span style={{ display: "inline-block", width: 10, height: 10, borderRadius: 3, background: color }} />;
-}
-
-function Facts({ children }: { readonly children: ReactNode }) {
-  return (
-    <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
-      <Table.Tbody>{children}</Table.Tbody>
-    </Table>
-  );
-}
-
-function Fact({ label, children }: { readonly label: string; readonly children: ReactNode }) {
-  return (
-    <Table.Tr>
-      <Table.Th w={150} c="dimmed" fw={400} bg="transparent" px={0} style={{ verticalAlign: "top" }}>
-        {label}
-      </Table.Th>
-      <Table.Td className="any-wrap">{children}</Table.Td>
-    </Table.Tr>
-  );
 }

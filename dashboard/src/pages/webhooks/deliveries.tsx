@@ -11,6 +11,7 @@ import {
   WebhooksRedeliverDocument,
 } from "../../client/generated/graphql.js";
 import { Copyable, Snippet } from "../../ui/copy.js";
+import { Fact, Facts } from "../../ui/facts.js";
 import { Card } from "../../ui/page.js";
 import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
@@ -203,36 +204,34 @@ function DeliveryDetails({
   };
   return (
     <Stack>
-      <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
-        <Table.Tbody>
-          <Row label="Event">
-            <span className="mono">{delivery.event}</span>
-          </Row>
-          <Row label="State">
-            <Status status={delivery.status} />
-          </Row>
-          <Row label="Answer">
-            <Answer delivery={delivery} />
-          </Row>
-          <Row label="Tries">{delivery.attempts}</Row>
-          {delivery.nextAttemptAt !== null && (
-            <Row label="Next try">
-              <When value={delivery.nextAttemptAt} />
-            </Row>
-          )}
-          <Row label="Queued">
-            <When value={delivery.createdAt} />
-          </Row>
-          {delivery.finishedAt !== null && (
-            <Row label="Finished">
-              <When value={delivery.finishedAt} />
-            </Row>
-          )}
-          <Row label="webhook-id">
-            <Copyable value={delivery.restId} label="the message's id" />
-          </Row>
-        </Table.Tbody>
-      </Table>
+      <Facts>
+        <Fact label="Event">
+          <span className="mono">{delivery.event}</span>
+        </Fact>
+        <Fact label="State">
+          <Status status={delivery.status} />
+        </Fact>
+        <Fact label="Answer">
+          <Answer delivery={delivery} />
+        </Fact>
+        <Fact label="Tries">{delivery.attempts}</Fact>
+        {delivery.nextAttemptAt !== null && (
+          <Fact label="Next try">
+            <When value={delivery.nextAttemptAt} />
+          </Fact>
+        )}
+        <Fact label="Queued">
+          <When value={delivery.createdAt} />
+        </Fact>
+        {delivery.finishedAt !== null && (
+          <Fact label="Finished">
+            <When value={delivery.finishedAt} />
+          </Fact>
+        )}
+        <Fact label="webhook-id">
+          <Copyable value={delivery.restId} label="the message's id" />
+        </Fact>
+      </Facts>
       <Text fw={600}>What is sent</Text>
       <Snippet code={indented(delivery.message)} label="The body of the message" />
       {error && <Failure error={error} />}
@@ -245,17 +244,6 @@ function DeliveryDetails({
         </Button>
       </Group>
     </Stack>
-  );
-}
-
-export function Row({ label, children }: { readonly label: string; readonly children: React.ReactNode }) {
-  return (
-    <Table.Tr>
-      <Table.Th w={120} c="dimmed" fw={400} bg="transparent" px={0}>
-        {label}
-      </Table.Th>
-      <Table.Td className="any-wrap">{children}</Table.Td>
-    </Table.Tr>
   );
 }
 

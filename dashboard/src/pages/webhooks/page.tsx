@@ -17,12 +17,13 @@ import { graph, prefetch } from "../../client/graphql.js";
 import { addressOf } from "../../shell/pages.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
+import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
-import { Deliveries, Row } from "./deliveries.js";
+import { Deliveries } from "./deliveries.js";
 import { EditEndpoint, EVENTS, NewEndpoint, ShownSecret } from "./endpoint-form.js";
 
 export function start({ params: { id } }: { readonly params: Readonly<Record<string, string | undefined>> }): void {
@@ -190,22 +191,20 @@ function EndpointDetails({ endpoint, above }: EndpointDetailsProps) {
       {isEditing && <EditEndpoint endpoint={endpoint} onClose={() => setEditing(false)} />}
       <Trouble endpoint={endpoint} />
       <Card title="Endpoint" actions={<SecretAndEnd endpoint={endpoint} />}>
-        <Table variant="vertical" withRowBorders={false} verticalSpacing={4}>
-          <Table.Tbody>
-            <Row label="State">
-              <State endpoint={endpoint} />
-            </Row>
-            <Row label="Is told">
-              <span className="mono">{namesOf(endpoint).join(", ")}</span>
-            </Row>
-            <Row label="Id">
-              <Copyable value={endpoint.restId} label="the id" />
-            </Row>
-            <Row label="Added">
-              <When value={endpoint.createdAt} />
-            </Row>
-          </Table.Tbody>
-        </Table>
+        <Facts>
+          <Fact label="State">
+            <State endpoint={endpoint} />
+          </Fact>
+          <Fact label="Is told">
+            <span className="mono">{namesOf(endpoint).join(", ")}</span>
+          </Fact>
+          <Fact label="Id">
+            <Copyable value={endpoint.restId} label="the id" />
+          </Fact>
+          <Fact label="Added">
+            <When value={endpoint.createdAt} />
+          </Fact>
+        </Facts>
       </Card>
       <Deliveries endpointId={id} isEnabled={isEnabled} />
     </Page>
