@@ -15,11 +15,12 @@ import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
 import { Fact, Facts } from "../../ui/facts.js";
+import { Figure } from "../../ui/figure.js";
 import { Card } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { Grant, Grants } from "./grants.js";
-import { ACCOUNTS, Figure, OPERATOR, OperatorPage } from "./parts.js";
+import { ACCOUNTS, OPERATOR, OperatorPage } from "./parts.js";
 import { usePolled } from "./polled.js";
 
 /** Nobody tells an operator of other accounts' balances: they are asked for. */

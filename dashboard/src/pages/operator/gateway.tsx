@@ -4,11 +4,12 @@ import { useQuery } from "urql";
 import { OperatorGatewayDocument, type OperatorGatewayQuery, OperatorUnreliableDocument } from "../../client/generated/graphql.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
+import { Figure } from "../../ui/figure.js";
 import { Card } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
-import { Figure, formatBytes, formatPercent, OperatorPage } from "./parts.js";
+import { formatBytes, formatPercent, OperatorPage } from "./parts.js";
 import { usePolled } from "./polled.js";
 import { Refused } from "./refused.js";
 

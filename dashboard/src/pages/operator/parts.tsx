@@ -1,6 +1,5 @@
 /** What the pages for operators have in common. */
-import { Button, Group, Text } from "@mantine/core";
-import type { ReactNode } from "react";
+import { Button, Group } from "@mantine/core";
 import { Link, useLocation } from "react-router";
 import { useLive } from "../../shell/live.js";
 import { addressOf } from "../../shell/pages.js";
@@ -48,22 +47,6 @@ export function OperatorPage({ children, ...page }: PageProps) {
       </nav>
       {children}
     </Page>
-  );
-}
-
-export function Figure({ label, value, children }: { readonly label: string; readonly value: ReactNode; readonly children?: ReactNode }) {
-  return (
-    <section className="card">
-      <Text size="sm" c="dimmed">
-        {label}
-      </Text>
-      <Text fw={650} fz="1.25rem">
-        {value}
-      </Text>
-      <Text size="xs" c="dimmed" mih="1.2em">
-        {children}
-      </Text>
-    </section>
   );
 }
 

@@ -12,6 +12,7 @@ import { prefetch } from "../../client/graphql.js";
 import { useLive } from "../../shell/live.js";
 import { addressOf } from "../../shell/pages.js";
 import { Credits, formatCredits, fromNanocredits, toNanocredits } from "../../ui/credits.js";
+import { Figure } from "../../ui/figure.js";
 import { later } from "../../ui/later.js";
 import { Card, Page } from "../../ui/page.js";
 import { toStacks } from "../../ui/stacks.js";
@@ -160,30 +161,6 @@ const number = (value: number) => value.toLocaleString("en");
 function costOf(days: readonly DaySum[], month: string, first = 31): string {
   const isMeant = (from: string | null) => from?.startsWith(month) && Number(from.slice(8, 10)) <= first;
   return fromNanocredits(days.reduce((sum, { from, cost }) => (isMeant(from) ? sum + toNanocredits(cost) : sum), 0n));
-}
-
-function Figure({
-  label,
-  value,
-  children,
-}: {
-  readonly label: string;
-  readonly value: React.ReactNode;
-  readonly children: React.ReactNode;
-}) {
-  return (
-    <section className="card">
-      <Text size="sm" c="dimmed">
-        {label}
-      </Text>
-      <Text fw={650} fz="1.25rem">
-        {value}
-      </Text>
-      <Text size="xs" c="dimmed">
-        {children}
-      </Text>
-    </section>
-  );
 }
 
 const SHORT_DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });

@@ -1,8 +1,9 @@
 /** What is filtered, in sum and by hour or day. */
-import { SegmentedControl, SimpleGrid, Skeleton, Text } from "@mantine/core";
-import { type ReactNode, Suspense, useMemo, useState } from "react";
+import { SegmentedControl, SimpleGrid, Skeleton } from "@mantine/core";
+import { Suspense, useMemo, useState } from "react";
 import type { UsageSumsQuery } from "../../client/generated/graphql.js";
 import { Credits, formatCredits } from "../../ui/credits.js";
+import { Figure } from "../../ui/figure.js";
 import { later } from "../../ui/later.js";
 import { Card } from "../../ui/page.js";
 import { toStacks } from "../../ui/stacks.js";
@@ -30,22 +31,6 @@ export function Totals({ total }: { readonly total: NonNullable<Me["total"]>[num
         {times ? `half of them; 95 of 100 within ${number(times.p95)} ms` : "nothing was made"}
       </Figure>
     </SimpleGrid>
-  );
-}
-
-function Figure({ label, value, children }: { readonly label: string; readonly value: ReactNode; readonly children: ReactNode }) {
-  return (
-    <section className="card">
-      <Text size="sm" c="dimmed">
-        {label}
-      </Text>
-      <Text fw={650} fz="1.25rem" className="any-wrap">
-        {value}
-      </Text>
-      <Text size="xs" c="dimmed">
-        {children}
-      </Text>
-    </section>
   );
 }
 
