@@ -10,6 +10,7 @@ import {
   type AccountDeletionObstacle,
 } from "../../client/generated/graphql.js";
 import { BASE } from "../../client/place.js";
+import { counted } from "../../ui/amounts.js";
 import { Credits, formatCredits } from "../../ui/credits.js";
 import { Card } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
@@ -20,8 +21,6 @@ type Me = NonNullable<AccountDataQuery["me"]>;
 type Preview = NonNullable<Me["deletionPreview"]>;
 
 const COUNT = new Intl.NumberFormat("en");
-/** The graph counts no further. */
-const COUNTED_MAX = 10_000;
 
 export function Data() {
   const [state, askAgain] = useQuery({ query: AccountDataDocument, requestPolicy: "cache-and-network" });
@@ -234,9 +233,4 @@ function endsOf({ balance }: Me, preview: Preview): string[] {
     `${counted(sessions, "session", "sessions")}, this one included`,
     "Connected apps",
   ];
-}
-
-function counted(count: number, one: string, many: string): string {
-  if (count > COUNTED_MAX) return `More than ${COUNT.format(COUNTED_MAX)} ${many}`;
-  return `${COUNT.format(count)} ${count === 1 ? one : many}`;
 }

@@ -16,13 +16,13 @@ import {
 } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
 import { addressOf } from "../../shell/pages.js";
+import { counted, formatBytes } from "../../ui/amounts.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
-import { formatBytes } from "./bytes.js";
 import { Preview, Thumbnail } from "./preview.js";
 import { UploadPanel } from "./upload-panel.js";
 import { OUTDATED } from "./uploads.js";
@@ -140,7 +140,7 @@ function Files() {
               return (
                 <>
                   <Text size="sm" c="dimmed" role="status">
-                    {totalCount === 1 ? "One file" : `${totalCount} files`}
+                    {totalCount === 1 ? "One file" : counted(totalCount, "file", "files")}
                   </Text>
                   <ul className="file-grid">
                     {nodes.map((file) => (

@@ -18,8 +18,8 @@ import {
 import { type DragEvent, type ReactNode, useState } from "react";
 import { Link } from "react-router";
 import { addressOf } from "../../shell/pages.js";
+import { formatBytes } from "../../ui/amounts.js";
 import { Copyable } from "../../ui/copy.js";
-import { formatBytes } from "./bytes.js";
 import { dropUpload, retryUpload, startUploads, type Upload, useUploads } from "./uploads.js";
 
 /** What holds files that have no other tag, so that they are listed. */

@@ -5,6 +5,7 @@ import { Link } from "react-router";
 import { useQuery } from "urql";
 import { type Modality, ModelsOneDocument, type ModelsOneQuery } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
+import { formatPercent } from "../../ui/amounts.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits, formatCredits } from "../../ui/credits.js";
 import { Fact, Facts } from "../../ui/facts.js";
@@ -124,7 +125,7 @@ function Details({ model }: { readonly model: Shown }) {
             {HEALTH.get(health.status)}
             {health.successRate !== null && (
               <Text span size="sm" c="dimmed">
-                : {(health.successRate * 100).toFixed(1)}% of {health.requests.toLocaleString("en")} requests in the last 24 hours went well
+                : {formatPercent(health.successRate)} of {health.requests.toLocaleString("en")} requests in the last 24 hours went well
               </Text>
             )}
           </Fact>

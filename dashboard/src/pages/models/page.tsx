@@ -5,6 +5,7 @@ import { Link, useParams, useSearchParams } from "react-router";
 import { useQuery } from "urql";
 import { type ModelRowFragment, ModelsListDocument, ModelsOneDocument, ModelsPublishersDocument } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
+import { counted } from "../../ui/amounts.js";
 import { formatCredits } from "../../ui/credits.js";
 import { MODALITIES, MODALITY_OPTIONS } from "../../ui/modalities.js";
 import { Card, Page } from "../../ui/page.js";
@@ -67,7 +68,7 @@ function Models() {
                 <ModelTable models={nodes} />
                 <Group justify="space-between" mt="sm">
                   <Text size="sm" c="dimmed" role="status">
-                    {totalCount.toLocaleString("en")} {totalCount === 1 ? "model" : "models"}
+                    {counted(totalCount, "model", "models")}
                   </Text>
                   <Group gap="xs">
                     {query.has("after") && (

@@ -12,6 +12,7 @@ import {
   type OperatorCreateAccountMutation,
   OperatorTiersDocument,
 } from "../../client/generated/graphql.js";
+import { counted } from "../../ui/amounts.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
 import { Card } from "../../ui/page.js";
@@ -166,8 +167,7 @@ function AccountTable({
   return (
     <>
       <Text size="sm" c="dimmed" role="status">
-        {totalCount > COUNTED_MAX ? `more than ${COUNTED_MAX.toLocaleString("en")}` : totalCount.toLocaleString("en")}{" "}
-        {totalCount === 1 ? "account" : "accounts"}
+        {counted(totalCount, "account", "accounts")}
       </Text>
       <Wide label="Accounts">
         <Table highlightOnHover verticalSpacing="xs">
@@ -236,9 +236,6 @@ function AccountTable({
     </>
   );
 }
-
-/** The gateway counts no further. */
-const COUNTED_MAX = 10_000;
 
 type Made = NonNullable<OperatorCreateAccountMutation["createAccount"]>;
 

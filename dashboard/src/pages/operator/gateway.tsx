@@ -2,6 +2,7 @@
 import { Badge, Group, SimpleGrid, Table, Text } from "@mantine/core";
 import { useQuery } from "urql";
 import { OperatorGatewayDocument, type OperatorGatewayQuery, OperatorUnreliableDocument } from "../../client/generated/graphql.js";
+import { formatBytes, formatPercent } from "../../ui/amounts.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
 import { Figure } from "../../ui/figure.js";
@@ -9,7 +10,7 @@ import { Card } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
-import { formatBytes, formatPercent, OperatorPage } from "./parts.js";
+import { OperatorPage } from "./parts.js";
 import { usePolled } from "./polled.js";
 import { Refused } from "./refused.js";
 

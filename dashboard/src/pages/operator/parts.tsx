@@ -49,15 +49,3 @@ export function OperatorPage({ children, ...page }: PageProps) {
     </Page>
   );
 }
-
-const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
-
-export function formatBytes(bytes: number): string {
-  const step = Math.min(UNITS.length - 1, bytes < 1 ? 0 : Math.floor(Math.log2(bytes) / 10));
-  const amount = bytes / 1024 ** step;
-  return `${step === 0 || amount >= 100 ? Math.round(amount) : amount.toFixed(1)} ${UNITS[step]}`;
-}
-
-export function formatPercent(share: number): string {
-  return `${(share * 100).toFixed(share > 0 && share < 0.01 ? 2 : 1)}%`;
-}

@@ -11,6 +11,7 @@ import {
 import { prefetch } from "../../client/graphql.js";
 import { useLive } from "../../shell/live.js";
 import { addressOf } from "../../shell/pages.js";
+import { formatPercent } from "../../ui/amounts.js";
 import { Credits, formatCredits, fromNanocredits, toNanocredits } from "../../ui/credits.js";
 import { Figure } from "../../ui/figure.js";
 import { later } from "../../ui/later.js";
@@ -146,7 +147,7 @@ function SpendView({ days, today }: { readonly days: readonly DaySum[]; readonly
         {times ? `half of them; 95 of 100 within ${number(times.p95)} ms, 99 within ${number(times.p99)} ms` : "nothing was made yet"}
         {first && `. First piece within ${number(first.p50)} ms, 95 of 100 within ${number(first.p95)} ms`}
       </Figure>
-      <Figure label="Failed, today" value={errorRate === null || errorRate === undefined ? "–" : `${(errorRate * 100).toFixed(1)}%`}>
+      <Figure label="Failed, today" value={errorRate === null || errorRate === undefined ? "–" : formatPercent(errorRate)}>
         by no fault of yours; they cost nothing
       </Figure>
     </SimpleGrid>

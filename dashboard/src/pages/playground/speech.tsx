@@ -9,6 +9,7 @@ import {
   PlaygroundSpeechDocument,
   type SpeechInput,
 } from "../../client/generated/graphql.js";
+import { formatBytes } from "../../ui/amounts.js";
 import { Card } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty } from "../../ui/states.js";
@@ -240,7 +241,6 @@ function Spoken({ growing, made }: { readonly growing: Growing | null; readonly 
   const own = useObjectUrl(made?.sound ?? null);
   const url = isBroken ? null : (growing?.url ?? null);
   const src = url ?? own;
-  const kilobytes = Math.ceil((made?.sound.size ?? growing?.bytes ?? 0) / 1024).toLocaleString("en");
   return (
     <Stack gap="xs">
       {src === null ? (
@@ -257,7 +257,7 @@ function Spoken({ growing, made }: { readonly growing: Growing | null; readonly 
         />
       )}
       <Text size="xs" c="dimmed" role="status">
-        {kilobytes} kB {made ? "in all" : "so far"}
+        {formatBytes(made?.sound.size ?? growing?.bytes ?? 0)} {made ? "in all" : "so far"}
       </Text>
       {made && own !== null && (
         <Group>

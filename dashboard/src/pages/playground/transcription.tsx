@@ -4,6 +4,7 @@ import { Alert, Button, FileButton, Group, Select, Stack, Text, Textarea, TextIn
 import { useInterval } from "@mantine/hooks";
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { type CreateTranscriptionInput, PlaygroundTranscribeDocument, type TranscriptFormat } from "../../client/generated/graphql.js";
+import { formatBytes } from "../../ui/amounts.js";
 import { Snippet } from "../../ui/copy.js";
 import { Card } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
@@ -141,7 +142,7 @@ export default function Transcription() {
               {file && own !== null ? (
                 <div>
                   <Text size="sm" className="any-wrap">
-                    <bdi>{file.name}</bdi>, {Math.ceil(file.size / 1024).toLocaleString("en")} kB
+                    <bdi>{file.name}</bdi>, {formatBytes(file.size)}
                   </Text>
                   <Player
                     label="The recording"

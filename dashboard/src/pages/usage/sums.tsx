@@ -2,6 +2,7 @@
 import { SegmentedControl, SimpleGrid, Skeleton } from "@mantine/core";
 import { Suspense, useMemo, useState } from "react";
 import type { UsageSumsQuery } from "../../client/generated/graphql.js";
+import { formatPercent } from "../../ui/amounts.js";
 import { Credits, formatCredits } from "../../ui/credits.js";
 import { Figure } from "../../ui/figure.js";
 import { later } from "../../ui/later.js";
@@ -19,7 +20,7 @@ export function Totals({ total }: { readonly total: NonNullable<Me["total"]>[num
   return (
     <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md">
       <Figure label="Requests" value={number(total?.requests)}>
-        {total?.errorRate ? `${(total.errorRate * 100).toFixed(1)}% more failed, which cost nothing` : "each that was charged"}
+        {total?.errorRate ? `${formatPercent(total.errorRate)} more failed, which cost nothing` : "each that was charged"}
       </Figure>
       <Figure label="Credits" value={<Credits value={total?.cost ?? "0"} />}>
         charged for them

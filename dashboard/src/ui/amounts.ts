@@ -1,0 +1,24 @@
+/** Amounts that are no credits, as people say them. */
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
+
+export function formatBytes(bytes: number): string {
+  let power = 0;
+  while (bytes >= 1_024 ** (power + 1) && power < UNITS.length - 1) power += 1;
+  const value = bytes / 1_024 ** power;
+  return `${power === 0 || value >= 100 ? Math.round(value) : Number(value.toFixed(1))} ${UNITS[power]}`;
+}
+
+/** A share of one; of what is rare two decimals, so that it does not look like nothing. */
+export function formatPercent(share: number): string {
+  return `${(share * 100).toFixed(share > 0 && share < 0.01 ? 2 : 1)}%`;
+}
+
+/** The graph counts lists no further. */
+const COUNTED_MAX = 10_000;
+
+/** How many a list has. */
+export function counted(count: number, one: string, many: string): string {
+  if (count > COUNTED_MAX) return `More than ${COUNTED_MAX.toLocaleString("en")} ${many}`;
+  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+}
