@@ -10,6 +10,9 @@ const PARTS = 1_000n;
 
 export type PricedKind = Exclude<keyof ModelPricesFragment, "__typename">;
 
+/** Of one each; null, or not there: it has none. */
+export type Prices = Readonly<Partial<Record<PricedKind, string | null>>>;
+
 export interface KindTraits {
   readonly label: string;
   /** Of the amount that is typed. */
@@ -67,8 +70,13 @@ export function perMillion(price: string): string {
   return fromPicocredits(toPicocredits(price) * MILLION);
 }
 
+/** What a million cost, of what is typed as the price of one; null: this is no amount that could be. */
+export function toPerMillion(text: string): string | null {
+  return AMOUNT.test(text) ? perMillion(text) : null;
+}
+
 /** The price of one of what a million cost so much; null: this is no amount that could be. */
-export function ofAMillion(text: string): string | null {
+export function fromPerMillion(text: string): string | null {
   return AMOUNT.test(text) ? fromPicocredits(toPicocredits(text) / MILLION) : null;
 }
 
@@ -76,10 +84,10 @@ export function ofAMillion(text: string): string | null {
 const AMOUNT = /^\d{1,12}(?:\.\d{1,12})?$/;
 
 /** What so much of each would be charged, rounded once, half up, as the gateway does. What cannot be read is left out. */
-export function costOf(pricing: ModelPricesFragment, amounts: ReadonlyMap<PricedKind, string>): string {
+export function costOf(pricing: Prices, amounts: ReadonlyMap<PricedKind, string>): string {
   let sum = 0n;
   for (const [kind, text] of amounts) {
-    const price = pricing[kind];
+    const price = pricing[kind] ?? null;
     const amount = text.trim();
     if (price === null || !AMOUNT.test(amount)) continue;
     const [whole = "0", fraction = ""] = amount.split(".", 2);

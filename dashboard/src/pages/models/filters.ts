@@ -8,7 +8,7 @@ import type {
   ModelsListQueryVariables,
 } from "../../client/generated/graphql.js";
 import { toModality } from "../../ui/modalities.js";
-import { ofAMillion } from "../../ui/prices.js";
+import { fromPerMillion } from "../../ui/prices.js";
 
 export const CAPABILITIES: ReadonlyMap<ModelCapability, string> = new Map([
   ["TOOLS", "Calls functions"],
@@ -72,7 +72,7 @@ export function priceComparedIn(query: URLSearchParams): PriceCompared | undefin
 const PRICE = /^\d{1,12}(?:\.\d{1,12})?$/;
 
 function atMost(text: string, { isOfAMillion }: PriceCompared): string | null {
-  if (isOfAMillion) return ofAMillion(text);
+  if (isOfAMillion) return fromPerMillion(text);
   return PRICE.test(text) ? text : null;
 }
 

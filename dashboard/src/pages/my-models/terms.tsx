@@ -3,9 +3,10 @@ import { Checkbox, Group, MultiSelect, NumberInput, Radio, SimpleGrid, Stack, Te
 import { useQuery } from "urql";
 import { MyModelsFallbacksDocument } from "../../client/generated/graphql.js";
 import { formatCredits } from "../../ui/credits.js";
+import { toPerMillion } from "../../ui/prices.js";
 import { type Draft, pricesOf } from "./draft.js";
 import type { PartProps } from "./fields.js";
-import { aMillionOf, PRICE_WORDS } from "./words.js";
+import { PRICE_WORDS } from "./words.js";
 
 export function TermsPart(props: PartProps & { readonly isPublisher: boolean }) {
   const { draft, set, form, id, isPublisher } = props;
@@ -112,7 +113,7 @@ function Prices({ draft, set, form }: PartProps) {
       <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
         {pricesOf(draft.modality).map((field) => {
           const price = draft.prices[field] ?? "";
-          const million = PRICE_WORDS[field].includes("token") ? aMillionOf(price) : null;
+          const million = PRICE_WORDS[field].includes("token") ? toPerMillion(price.trim()) : null;
           return (
             <TextInput
               key={field}

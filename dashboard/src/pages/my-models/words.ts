@@ -60,14 +60,3 @@ export const PRICE_WORDS: Readonly<Record<PriceField, string>> = {
   completionImagePrice: "A picture, or a token of one",
   completionVideoPrice: "A second of video",
 };
-
-/** A price of one, as what a million cost: exact, by moving the point. Null for what is no price. */
-export function aMillionOf(price: string): string | null {
-  const match = /^(\d{1,9})(?:\.(\d{0,12}))?$/.exec(price.trim());
-  if (!match) return null;
-  const [, whole = "0", fraction = ""] = match;
-  const digits = fraction.padEnd(12, "0");
-  const moved = BigInt(whole + digits.slice(0, 6)).toString();
-  const rest = digits.slice(6).replace(/0+$/, "");
-  return rest === "" ? moved : `${moved}.${rest}`;
-}

@@ -114,7 +114,6 @@ export default function Images() {
       },
     };
   };
-  const price = model?.pricing.imageRequests ?? null;
   const settings = (
     <>
       {picker}
@@ -198,7 +197,7 @@ export default function Images() {
                 isDisabled={prompt.trim() === "" || !model}
                 isStopped={isStopped}
                 onStop={stop}
-                estimate={estimateUnits(price, numberOf(n))}
+                estimate={estimateUnits(model?.pricing, "imageRequests", numberOf(n))}
               >
                 <AsCode request={request} size="sm" />
               </Actions>

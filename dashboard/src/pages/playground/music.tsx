@@ -129,7 +129,7 @@ export default function Music() {
                 isDisabled={prompt.trim() === "" || !model}
                 isStopped={isStopped}
                 onStop={stop}
-                estimate={estimateUnits(model?.pricing.outputAudioSeconds ?? null, numberOf(duration))}
+                estimate={estimateUnits(model?.pricing, "outputAudioSeconds", numberOf(duration))}
               >
                 <AsCode request={request} size="sm" />
               </Actions>

@@ -217,7 +217,7 @@ export default function Speech() {
                 isDisabled={text.trim() === "" || !model}
                 isStopped={isStopped}
                 onStop={() => leave.current()}
-                estimate={estimateUnits(model?.pricing.characters ?? null, text.length)}
+                estimate={estimateUnits(model?.pricing, "characters", text.length)}
               >
                 <AsCode request={request} size="sm" />
               </Actions>

@@ -165,7 +165,7 @@ export default function Transcription() {
                 isDisabled={!file || !model}
                 isStopped={isStopped}
                 onStop={stop}
-                estimate={estimateUnits(model?.pricing.inputAudioSeconds ?? null, recording?.seconds ?? null)}
+                estimate={estimateUnits(model?.pricing, "inputAudioSeconds", recording?.seconds ?? null)}
               >
                 <AsCode request={request} size="sm" />
               </Actions>

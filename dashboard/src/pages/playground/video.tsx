@@ -199,7 +199,7 @@ export default function Video() {
                 isBusy={isBusy}
                 isDisabled={prompt.trim() === "" || !model}
                 onStop={null}
-                estimate={estimateUnits(model?.pricing.outputVideoSeconds ?? null, numberOf(duration))}
+                estimate={estimateUnits(model?.pricing, "outputVideoSeconds", numberOf(duration))}
               >
                 <AsCode request={request} size="sm" />
               </Actions>
