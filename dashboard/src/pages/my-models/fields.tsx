@@ -4,9 +4,10 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { useQuery } from "urql";
 import { MyModelsBasesDocument } from "../../client/generated/graphql.js";
+import { toModality } from "../../ui/modalities.js";
 import type { ServerForm } from "../../ui/server-form.js";
 import { type Draft, PRICE_FIELDS } from "./draft.js";
-import { CONTENTS, MODALITIES, SAFETY, SERVERS } from "./words.js";
+import { CONTENTS, PROXIED_OPTIONS, SAFETY, SERVERS } from "./words.js";
 
 /** By the names that the graph's inputs have for them, for each part. */
 export const SOURCE_FIELDS = [
@@ -50,9 +51,9 @@ function UpstreamPart({ draft, set, form, id }: PartProps) {
       {draft.kind === "proxy" && id === undefined && (
         <Select
           label="What it does"
-          data={[...MODALITIES]}
+          data={PROXIED_OPTIONS}
           value={draft.modality}
-          onChange={(modality) => modality && set({ modality: MODALITIES.find(({ value }) => value === modality)?.value ?? "TEXT" })}
+          onChange={(modality) => set({ modality: toModality(modality) ?? "TEXT" })}
           allowDeselect={false}
           error={form.errorOf("modality")}
         />

@@ -14,6 +14,7 @@ import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
 import { Fact, Facts } from "../../ui/facts.js";
+import { MODALITIES } from "../../ui/modalities.js";
 import { Card, Page } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
@@ -26,7 +27,7 @@ import { useModelChanges } from "./live.js";
 import { Probe } from "./probe.js";
 import { LastRuns } from "./runs.js";
 import { OUTDATED } from "./wizard.js";
-import { KIND_WORDS, MODALITIES, PRICE_WORDS, SERVERS } from "./words.js";
+import { KIND_WORDS, PRICE_WORDS, SERVERS } from "./words.js";
 
 const ABOVE = [{ label: "My models", to: addressOf("my-models") }];
 
@@ -153,7 +154,7 @@ function Own({ model }: { readonly model: MyModelWholeFragment }) {
       const stated = pricesOf(model.modality).filter((field) => model[field] !== "0");
       return (
         <>
-          <Fact label="Does">{MODALITIES.find(({ value }) => value === model.modality)?.label ?? model.modality.toLowerCase()}</Fact>
+          <Fact label="Does">{MODALITIES.get(model.modality)}</Fact>
           <Fact label="Upstream">
             <span className="mono">{model.url ?? model.baseUrl}</span>, there called <bdi className="mono">{model.upstreamModel}</bdi>
           </Fact>

@@ -1,5 +1,6 @@
 /** What models and agents are called here. */
 import type { ContentKind, McpServer, Modality, SafetyFeature } from "../../client/generated/graphql.js";
+import { MODALITY_OPTIONS } from "../../ui/modalities.js";
 import type { Kind, PriceField } from "./draft.js";
 
 export const KIND_WORDS: Readonly<Record<Kind, { readonly name: string; readonly says: string }>> = {
@@ -15,18 +16,13 @@ export const KIND_WORDS: Readonly<Record<Kind, { readonly name: string; readonly
   },
 };
 
-export const MODALITIES: readonly { readonly value: Modality; readonly label: string }[] = [
-  { value: "TEXT", label: "Text" },
-  { value: "IMAGE", label: "Images" },
-  { value: "VIDEO", label: "Video" },
-  { value: "TRANSCRIPTION", label: "Transcription" },
-  { value: "SPEECH", label: "Speech" },
-  { value: "EMBEDDING", label: "Embeddings" },
-];
+/** What a proxy model may do. */
+const PROXIED: ReadonlySet<Modality> = new Set(["TEXT", "IMAGE", "VIDEO", "TRANSCRIPTION", "SPEECH", "EMBEDDING"]);
+export const PROXIED_OPTIONS = MODALITY_OPTIONS.filter(({ value }) => PROXIED.has(value));
 
 export const CONTENTS: readonly { readonly value: ContentKind; readonly label: string }[] = [
   { value: "TEXT", label: "Text" },
-  { value: "IMAGE", label: "Images" },
+  { value: "IMAGE", label: "Pictures" },
   { value: "AUDIO", label: "Sound" },
   { value: "VIDEO", label: "Video" },
 ];
