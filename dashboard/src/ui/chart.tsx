@@ -23,7 +23,7 @@ export interface StackedBarsProps {
   readonly format: (value: number) => string;
   readonly formatTime: (from: string) => string;
   readonly onSelect?: (stack: Stack) => void;
-  readonly height?: number;
+  readonly height: number;
 }
 
 /** As far apart as eight colours can be for those who tell few apart (after Okabe and Ito), on both grounds. */
@@ -44,7 +44,7 @@ const MARGIN = { top: 8, right: 4, bottom: 24, left: 52 };
 /** Of a figure in the labels, in every font that may stand there. */
 const DIGIT_WIDTH = 7.2;
 
-export default function StackedBars({ label, stacks, series, format, formatTime, onSelect, height = 220 }: StackedBarsProps) {
+export default function StackedBars({ label, stacks, series, format, formatTime, onSelect, height }: StackedBarsProps) {
   const { ref, width } = useElementSize();
   const [pointed, setPointed] = useState<number | null>(null);
   const sums = stacks.map(({ values }) => [...values.values()].reduce((sum, value) => sum + value, 0));

@@ -1,28 +1,24 @@
 /** One of the account's own apps: what its users spend, and what it sends them to. */
-import { Alert, Anchor, Button, SegmentedControl, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
-import { Suspense, useMemo, useState } from "react";
+import { Alert, Anchor, Button, SimpleGrid, Stack, Text } from "@mantine/core";
+import { useState } from "react";
 import { Link, useLocation } from "react-router";
 import { useMutation, useQuery } from "urql";
 import { AppsOneDocument, type AppsOneQuery, AppsRevokeDocument } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
-import { Credits, formatCredits } from "../../ui/credits.js";
+import { Credits } from "../../ui/credits.js";
+import { DAY_MS, daysAgo } from "../../ui/days.js";
 import { Fact, Facts } from "../../ui/facts.js";
-import { later } from "../../ui/later.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { SumsChart } from "../../ui/sums-chart.js";
 import { When } from "../../ui/when.js";
 import { EditApp } from "./app-form.js";
 import { LinkBuilder } from "./link-builder.js";
 
-const StackedBars = later(() => import("../../ui/chart.js"));
-
 const ABOVE = [{ label: "Apps", to: addressOf("apps") }];
 const DAYS = 30;
-const DAY_MS = 86_400_000;
-const MODELS_SHOWN = 7;
-const OTHERS = "Other models";
 
 type Shown = Extract<NonNullable<AppsOneQuery["node"]>, { readonly __typename: "ApiKey" }>;
 type Usage = NonNullable<Shown["appUsage"]>;
@@ -142,69 +138,21 @@ function AppDetails({ app }: { readonly app: Shown }) {
   );
 }
 
-const SHORT_DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });
-
-function UsersUsage({ usage }: { readonly usage: Usage }) {
-  const [shown, setShown] = useState("cost");
-  const { stacks, series } = useMemo(() => toStacks(usage.days, shown === "cost"), [usage, shown]);
+function UsersUsage({ usage: { days, totalRequests, totalCost } }: { readonly usage: Usage }) {
   return (
-    <Card
+    <SumsChart
       title={`What its users made, the last ${DAYS} days`}
-      actions={
-        <SegmentedControl
-          size="xs"
-          value={shown}
-          onChange={setShown}
-          data={[
-            { value: "cost", label: "Credits" },
-            { value: "requests", label: "Requests" },
-          ]}
-          aria-label="What is shown"
-        />
-      }
+      sums={days.map(({ date, ...sum }) => ({ ...sum, from: `${date}T00:00:00Z` }))}
+      times={{ first: daysAgo(DAYS - 1).getTime(), step: DAY_MS, count: DAYS }}
+      empty={<Empty title="Nobody has made anything with it yet">Who they are you are never told, only what they make in sum.</Empty>}
     >
-      {usage.totalRequests === 0 ? (
-        <Empty title="Nobody has made anything with it yet">Who they are you are never told, only what they make in sum.</Empty>
-      ) : (
-        <Stack gap="sm">
-          <Text>
-            <strong>{usage.totalRequests}</strong> {usage.totalRequests === 1 ? "request" : "requests"} for{" "}
-            <strong>
-              <Credits value={usage.totalCost} unit />
-            </strong>
-            , which they paid.
-          </Text>
-          <Suspense fallback={<Skeleton height={250} />}>
-            <StackedBars
-              label={shown === "cost" ? "Credits a day by model" : "Requests a day by model"}
-              stacks={stacks}
-              series={series}
-              format={(value) => (shown === "cost" ? formatCredits(value.toFixed(9), 2) : String(value))}
-              formatTime={(from) => SHORT_DAY.format(new Date(from))}
-            />
-          </Suspense>
-        </Stack>
-      )}
-    </Card>
+      <Text>
+        <strong>{totalRequests}</strong> {totalRequests === 1 ? "request" : "requests"} for{" "}
+        <strong>
+          <Credits value={totalCost} unit />
+        </strong>
+        , which they paid.
+      </Text>
+    </SumsChart>
   );
-}
-
-/** The largest models by name and the others in one, for each of the days, also those on which nothing was made. */
-function toStacks(days: Usage["days"], isCost: boolean) {
-  const amountOf = (day: Usage["days"][number]) => (isCost ? Number(day.cost) : day.requests);
-  const first = (Math.floor(Date.now() / DAY_MS) - DAYS + 1) * DAY_MS;
-  const totals = new Map<string, number>();
-  for (const day of days) totals.set(day.modelId, (totals.get(day.modelId) ?? 0) + amountOf(day));
-  const largest = [...totals].sort(([, one], [, other]) => other - one).map(([name]) => name);
-  const named = new Set(largest.length > MODELS_SHOWN + 1 ? largest.slice(0, MODELS_SHOWN) : largest);
-  const stacks = Array.from({ length: DAYS }, (_, index) => ({
-    from: new Date(first + index * DAY_MS).toISOString(),
-    values: new Map<string, number>(),
-  }));
-  for (const day of days) {
-    const values = stacks[Math.floor((Date.parse(`${day.date}T00:00:00Z`) - first) / DAY_MS)]?.values;
-    const name = named.has(day.modelId) ? day.modelId : OTHERS;
-    values?.set(name, (values.get(name) ?? 0) + amountOf(day));
-  }
-  return { stacks, series: [...named, ...(largest.length > named.size ? [OTHERS] : [])] };
 }

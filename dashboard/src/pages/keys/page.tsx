@@ -15,6 +15,7 @@ import { addressOf } from "../../shell/pages.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits, sumOfCredits, toNanocredits } from "../../ui/credits.js";
+import { daysAgo } from "../../ui/days.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
@@ -23,13 +24,9 @@ import { Wide } from "../../ui/wide.js";
 import { EditKey } from "./edit-key.js";
 import { NewKey } from "./key-form.js";
 
-const DAY_MS = 86_400_000;
 const DAYS_SHOWN = 30;
 
-/** The same all day, and so is the cached question. */
-function since(): string {
-  return new Date((Math.floor(Date.now() / DAY_MS) - DAYS_SHOWN) * DAY_MS).toISOString();
-}
+const since = () => daysAgo(DAYS_SHOWN).toISOString();
 
 export function start({ params: { id } }: { readonly params: Readonly<Record<string, string | undefined>> }): void {
   if (id === undefined) prefetch(KeysListDocument, {});

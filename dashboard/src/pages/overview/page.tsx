@@ -1,5 +1,5 @@
-import { Anchor, Group, SegmentedControl, SimpleGrid, Skeleton, Stack, Table, Text } from "@mantine/core";
-import { memo, Suspense, useEffect, useMemo, useState } from "react";
+import { Anchor, Group, SimpleGrid, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { memo, useEffect, useMemo } from "react";
 import { Link, useNavigate } from "react-router";
 import { useQuery } from "urql";
 import {
@@ -13,26 +13,21 @@ import { useLive } from "../../shell/live.js";
 import { addressOf } from "../../shell/pages.js";
 import { formatPercent } from "../../ui/amounts.js";
 import { Credits, formatCredits, fromNanocredits, toNanocredits } from "../../ui/credits.js";
+import { DAY_MS, daysAgo } from "../../ui/days.js";
 import { Figure } from "../../ui/figure.js";
-import { later } from "../../ui/later.js";
 import { Card, Page } from "../../ui/page.js";
-import { toStacks } from "../../ui/stacks.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { SumsChart } from "../../ui/sums-chart.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
 
-const StackedBars = later(() => import("../../ui/chart.js"));
-
-const DAY_MS = 86_400_000;
 /** This month and the one before, whichever day it is. */
 const DAYS_ASKED = 62;
 const DAYS_SHOWN = 30;
 
-/** Days are those of UTC, as in the books; the beginning of the day stays the same all day, and so does the cached question. */
 function times() {
-  const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
-  const daysAgo = (days: number) => new Date(today - days * DAY_MS).toISOString();
-  return { from: daysAgo(DAYS_ASKED - 1), recent: daysAgo(DAYS_SHOWN - 1), today: daysAgo(0) };
+  const iso = (days: number) => daysAgo(days).toISOString();
+  return { from: iso(DAYS_ASKED - 1), recent: iso(DAYS_SHOWN - 1), today: iso(0) };
 }
 
 export function start(): void {
@@ -164,32 +159,14 @@ function costOf(days: readonly DaySum[], month: string, first = 31): string {
   return fromNanocredits(days.reduce((sum, { from, cost }) => (isMeant(from) ? sum + toNanocredits(cost) : sum), 0n));
 }
 
-const SHORT_DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });
-
 function DailyView({ days }: { readonly days: readonly Day[] }) {
   const navigate = useNavigate();
-  const [shown, setShown] = useState<"cost" | "requests">("cost");
-  const { stacks, series } = useMemo(() => {
-    const first = Date.parse(times().recent);
-    return toStacks(days, { first, step: DAY_MS, count: DAYS_SHOWN }, shown);
-  }, [days, shown]);
   return (
-    <Card
+    <SumsChart
       title="By day and model"
-      actions={
-        <SegmentedControl
-          size="xs"
-          value={shown}
-          onChange={(value) => setShown(value === "cost" ? "cost" : "requests")}
-          data={[
-            { value: "cost", label: "Credits" },
-            { value: "requests", label: "Requests" },
-          ]}
-          aria-label="What is shown"
-        />
-      }
-    >
-      {series.length === 0 ? (
+      sums={days}
+      times={{ first: daysAgo(DAYS_SHOWN - 1).getTime(), step: DAY_MS, count: DAYS_SHOWN }}
+      empty={
         <Empty
           title="Nothing was made in the last 30 days"
           action={
@@ -198,25 +175,11 @@ function DailyView({ days }: { readonly days: readonly Day[] }) {
             </Anchor>
           }
         />
-      ) : (
-        <Suspense fallback={<Skeleton height={250} />}>
-          <StackedBars
-            label={shown === "cost" ? "Credits a day by model" : "Requests a day by model"}
-            stacks={stacks}
-            series={series}
-            format={(value) => (shown === "cost" ? formatCredits(value.toFixed(9), 2) : String(value))}
-            formatTime={(from) => SHORT_DAY.format(new Date(from))}
-            onSelect={({ from }) => {
-              const to = new Date(Date.parse(from) + DAY_MS).toISOString();
-              void navigate(`${addressOf("usage")}?from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}`);
-            }}
-          />
-        </Suspense>
-      )}
-    </Card>
+      }
+      onSelect={(from, to) => void navigate(`${addressOf("usage")}?${new URLSearchParams({ from, to })}`)}
+    />
   );
 }
-
 const Daily = memo(DailyView);
 
 /** The requests of before, and above them those that are charged while one looks. */

@@ -1,10 +1,10 @@
 /** What the page is asked for, as it stands in the address's query: `key`, `model`, `modality`, `status`, `from`, `to`, `q`. */
 import type { FeedRecordFragment, UsageFilter, UsageStatus } from "../../client/generated/graphql.js";
+import { DAY_MS } from "../../ui/days.js";
 import { toModality } from "../../ui/modalities.js";
 import type { Times } from "../../ui/stacks.js";
 
 export const HOUR_MS = 3_600_000;
-export const DAY_MS = 24 * HOUR_MS;
 /** As far back as the gateway looks unless told. */
 const DAYS_DEFAULT = 30;
 /** As many days at most are shown by the hour. */

@@ -6,12 +6,13 @@ import { UsageReceiptDocument, type UsageReceiptQuery } from "../../client/gener
 import { addressOf } from "../../shell/pages.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
+import { DAY_MS } from "../../ui/days.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { MODALITIES } from "../../ui/modalities.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
-import { DAY_MS, STATUSES } from "./filters.js";
+import { STATUSES } from "./filters.js";
 
 type Shown = NonNullable<NonNullable<UsageReceiptQuery["me"]>["usageRecord"]>;
 

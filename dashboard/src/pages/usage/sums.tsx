@@ -1,16 +1,12 @@
 /** What is filtered, in sum and by hour or day. */
-import { SegmentedControl, SimpleGrid, Skeleton } from "@mantine/core";
-import { Suspense, useMemo, useState } from "react";
+import { SimpleGrid, Skeleton } from "@mantine/core";
+import { useMemo } from "react";
 import type { UsageSumsQuery } from "../../client/generated/graphql.js";
 import { formatPercent } from "../../ui/amounts.js";
-import { Credits, formatCredits } from "../../ui/credits.js";
+import { Credits } from "../../ui/credits.js";
 import { Figure } from "../../ui/figure.js";
-import { later } from "../../ui/later.js";
-import { Card } from "../../ui/page.js";
-import { toStacks } from "../../ui/stacks.js";
+import { SumsChart } from "../../ui/sums-chart.js";
 import { type Asked, timesOf } from "./filters.js";
-
-const StackedBars = later(() => import("../../ui/chart.js"));
 
 type Me = NonNullable<UsageSumsQuery["me"]>;
 
@@ -35,15 +31,7 @@ export function Totals({ total }: { readonly total: NonNullable<Me["total"]>[num
   );
 }
 
-const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });
-const HOUR = new Intl.DateTimeFormat("en", {
-  month: "short",
-  day: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  hourCycle: "h23",
-  timeZone: "UTC",
-});
+const CHART_HEIGHT = 180;
 
 export function Chart({
   groups,
@@ -56,41 +44,17 @@ export function Chart({
   readonly now: number;
   readonly onSelect: (from: string, to: string) => void;
 }) {
-  const [shown, setShown] = useState<"cost" | "requests">("cost");
   const times = useMemo(() => timesOf(asked, now), [asked, now]);
-  const { stacks, series } = useMemo(() => toStacks(groups, times, shown), [groups, times, shown]);
-  const label = `${shown === "cost" ? "Credits" : "Requests"} ${times.isHourly ? "an hour" : "a day"} by model`;
   return (
-    <Card
+    <SumsChart
       title={times.isHourly ? "By hour and model" : "By day and model"}
-      actions={
-        <SegmentedControl
-          size="xs"
-          value={shown}
-          onChange={(value) => setShown(value === "cost" ? "cost" : "requests")}
-          data={[
-            { value: "cost", label: "Credits" },
-            { value: "requests", label: "Requests" },
-          ]}
-          aria-label="What is shown"
-        />
-      }
-    >
-      <Suspense fallback={<Skeleton height={CHART_HEIGHT + 26} />}>
-        <StackedBars
-          label={label}
-          stacks={stacks}
-          series={series}
-          height={CHART_HEIGHT}
-          format={(value) => (shown === "cost" ? formatCredits(value.toFixed(9), 2) : value.toLocaleString("en"))}
-          formatTime={(from) => (times.isHourly ? HOUR : DAY).format(new Date(from))}
-          onSelect={({ from }) => onSelect(from, new Date(Date.parse(from) + times.step).toISOString())}
-        />
-      </Suspense>
-    </Card>
+      sums={groups}
+      times={times}
+      height={CHART_HEIGHT}
+      onSelect={onSelect}
+    />
   );
 }
-const CHART_HEIGHT = 180;
 
 /** As large as what comes. */
 export function SumsSkeleton() {

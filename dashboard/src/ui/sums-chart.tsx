@@ -1,0 +1,79 @@
+/** Sums by time and model on a card: credits or requests, as one chooses. The code of the bars comes after the page. */
+import { SegmentedControl, Skeleton, Stack } from "@mantine/core";
+import { type ReactNode, Suspense, useMemo, useState } from "react";
+import { formatCredits } from "./credits.js";
+import { DAY_MS } from "./days.js";
+import { later } from "./later.js";
+import { Card } from "./page.js";
+import { type TimeSum, type Times, toStacks } from "./stacks.js";
+
+const StackedBars = later(() => import("./chart.js"));
+
+const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });
+const HOUR = new Intl.DateTimeFormat("en", {
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  hourCycle: "h23",
+  timeZone: "UTC",
+});
+/** Below the bars: the names of the series. */
+const CAPTION_HEIGHT = 26;
+
+export interface SumsChartProps {
+  readonly title: string;
+  readonly sums: readonly TimeSum[];
+  readonly times: Times;
+  readonly height?: number;
+  /** Above the bars. */
+  readonly children?: ReactNode;
+  /** Instead of all of it, where nothing was made. */
+  readonly empty?: ReactNode;
+  /** Opens what was made between the two. */
+  readonly onSelect?: (from: string, to: string) => void;
+}
+
+export function SumsChart({ title, sums, times, height = 220, children, empty, onSelect }: SumsChartProps) {
+  const [shown, setShown] = useState<"cost" | "requests">("cost");
+  const { stacks, series } = useMemo(() => toStacks(sums, times, shown), [sums, times, shown]);
+  const isDaily = times.step >= DAY_MS;
+  return (
+    <Card
+      title={title}
+      actions={
+        <SegmentedControl
+          size="xs"
+          value={shown}
+          onChange={(value) => setShown(value === "cost" ? "cost" : "requests")}
+          data={[
+            { value: "cost", label: "Credits" },
+            { value: "requests", label: "Requests" },
+          ]}
+          aria-label="What is shown"
+        />
+      }
+    >
+      {series.length === 0 && empty !== undefined ? (
+        empty
+      ) : (
+        <Stack gap="sm">
+          {children}
+          <Suspense fallback={<Skeleton height={height + CAPTION_HEIGHT} />}>
+            <StackedBars
+              label={`${shown === "cost" ? "Credits" : "Requests"} ${isDaily ? "a day" : "an hour"} by model`}
+              stacks={stacks}
+              series={series}
+              height={height}
+              format={(value) => (shown === "cost" ? formatCredits(value.toFixed(9), 2) : value.toLocaleString("en"))}
+              formatTime={(from) => (isDaily ? DAY : HOUR).format(new Date(from))}
+              {...(onSelect && {
+                onSelect: ({ from }) => onSelect(from, new Date(Date.parse(from) + times.step).toISOString()),
+              })}
+            />
+          </Suspense>
+        </Stack>
+      )}
+    </Card>
+  );
+}
