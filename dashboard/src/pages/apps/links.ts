@@ -1,4 +1,5 @@
 /** What an app sends people to, or asks, for a key of theirs (docs/authorization.md). */
+import { shellQuoted } from "../../ui/program-text.js";
 
 export interface Asked {
   /** Empty: it does not say who it is. */
@@ -38,16 +39,12 @@ export function deviceCommands(base: string, { appKey, permissions }: Asked): st
     ...(appKey === "" ? [] : [`client_id=${appKey}`]),
     ...(permissions.length === 0 ? [] : [`scope=${permissions.join(" ")}`]),
   ];
-  const data = fields.map((field) => ` \\\n  --data-urlencode ${quoted(field)}`).join("");
-  const identity = appKey === "" ? "" : ` \\\n  --data-urlencode ${quoted(`client_id=${appKey}`)}`;
+  const data = fields.map((field) => ` \\\n  --data-urlencode ${shellQuoted(field)}`).join("");
+  const identity = appKey === "" ? "" : ` \\\n  --data-urlencode ${shellQuoted(`client_id=${appKey}`)}`;
   return `# Shows a code, and where a person types it.
 curl -sS -X POST ${base}/api/device/code${data}
 
 # Again and again, each time after "interval" seconds, until it answers with a key.
 curl -sS -X POST ${base}/api/device/token \\
   --data-urlencode 'device_code=DEVICE_CODE'${identity}`;
-}
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }

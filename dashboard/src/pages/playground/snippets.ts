@@ -1,5 +1,6 @@
 /** What is set on the page, as programs would ask for it. The key is always `$SLUICE_API_KEY`: no real one comes near a page. */
 import { GATEWAY_URL } from "../../client/place.js";
+import { shellQuoted } from "../../ui/program-text.js";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -45,7 +46,7 @@ function curlOf({ path, body, files = [], isGet = false, output }: Request): str
   const saved = output === undefined ? [] : [`  -o ${output}`];
   if (isGet) {
     const query = new URLSearchParams(Object.entries(body).map(([name, value]) => [name, String(value)])).toString();
-    return [`curl ${quoted(`${GATEWAY_URL}${path}?${query}`)}`, AUTHORIZATION, ...saved].join(" \\\n");
+    return [`curl ${shellQuoted(`${GATEWAY_URL}${path}?${query}`)}`, AUTHORIZATION, ...saved].join(" \\\n");
   }
   const isForm = files.length > 0;
   const fields = isForm
@@ -53,10 +54,10 @@ function curlOf({ path, body, files = [], isGet = false, output }: Request): str
         ...files.map((name) => `  -F ${name}=@FILE`),
         // What begins with @ or < would be taken for a file's name by -F.
         ...Object.entries(body).flatMap(([name, value]) =>
-          (Array.isArray(value) ? value : [value]).map((one: unknown) => `  --form-string ${quoted(`${name}=${textOf(one)}`)}`),
+          (Array.isArray(value) ? value : [value]).map((one: unknown) => `  --form-string ${shellQuoted(`${name}=${textOf(one)}`)}`),
         ),
       ]
-    : [`  -H "Content-Type: application/json"`, `  -d ${quoted(JSON.stringify(body, null, 2))}`];
+    : [`  -H "Content-Type: application/json"`, `  -d ${shellQuoted(JSON.stringify(body, null, 2))}`];
   return [`curl ${GATEWAY_URL}${path}`, AUTHORIZATION, ...fields, ...saved].join(" \\\n");
 }
 
@@ -109,17 +110,12 @@ function graphqlOf({ graphql: { field, type, selection, input, files = [] } }: R
     files.length > 0
       ? [
           `  -H "GraphQL-Preflight: 1"`,
-          `  --form-string ${quoted(`operations=${operation}`)}`,
-          `  --form-string ${quoted(`map=${JSON.stringify(map)}`)}`,
+          `  --form-string ${shellQuoted(`operations=${operation}`)}`,
+          `  --form-string ${shellQuoted(`map=${JSON.stringify(map)}`)}`,
           ...files.map((_, index) => `  -F ${index}=@FILE`),
         ]
-      : [`  -H "Content-Type: application/json"`, `  -d ${quoted(operation)}`];
+      : [`  -H "Content-Type: application/json"`, `  -d ${shellQuoted(operation)}`];
   return [`curl ${GATEWAY_URL}/graphql`, AUTHORIZATION, ...lines].join(" \\\n");
-}
-
-/** For a shell: nothing in it is anything but text. */
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
 function pythonText(value: unknown, indent = "    "): string {

@@ -13,6 +13,7 @@ import {
 import { Copyable, Snippet } from "../../ui/copy.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Card } from "../../ui/page.js";
+import { indentedJson } from "../../ui/program-text.js";
 import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { When } from "../../ui/when.js";
@@ -233,7 +234,7 @@ function DeliveryDetails({
         </Fact>
       </Facts>
       <Text fw={600}>What is sent</Text>
-      <Snippet code={indented(delivery.message)} label="The body of the message" />
+      <Snippet code={indentedJson(delivery.message)} label="The body of the message" />
       {error && <Failure error={error} />}
       <Group justify="space-between">
         <Text size="sm" c="dimmed">
@@ -245,8 +246,4 @@ function DeliveryDetails({
       </Group>
     </Stack>
   );
-}
-
-function indented(json: string): string {
-  return JSON.stringify(JSON.parse(json), null, 2);
 }

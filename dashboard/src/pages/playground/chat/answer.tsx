@@ -4,6 +4,7 @@ import { type FormEvent, memo, useState, useSyncExternalStore } from "react";
 import { Link } from "react-router";
 import { addressOf } from "../../../shell/pages.js";
 import { Credits, formatCredits } from "../../../ui/credits.js";
+import { indentedJson } from "../../../ui/program-text.js";
 import { AnswerText, GrowingAnswer } from "./answer-text.js";
 import type { Answer, ToolCall } from "./conversation.js";
 import type { Run, RunView } from "./run.js";
@@ -139,18 +140,10 @@ function Calls({ calls }: { readonly calls: readonly ToolCall[] }) {
         Calls <span className="mono">{name}</span>
       </Text>
       <div className="code">
-        <div className="plain">{indented(given)}</div>
+        <div className="plain">{indentedJson(given)}</div>
       </div>
     </div>
   ));
-}
-
-function indented(json: string): string {
-  try {
-    return JSON.stringify(JSON.parse(json), null, 2);
-  } catch {
-    return json;
-  }
 }
 
 function Results({
