@@ -1,6 +1,6 @@
 /** The forms that register an app and change it. Its key is shown once. */
 import { Alert, Button, Group, Modal, Stack, Textarea, TextInput } from "@mantine/core";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { useNavigate } from "react-router";
 import { useMutation } from "urql";
 import {
@@ -11,8 +11,8 @@ import {
 } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
 import { Copyable } from "../../ui/copy.js";
+import { DialogForm } from "../../ui/dialog-form.js";
 import { type ServerForm, useServerForm } from "../../ui/server-form.js";
-import { Failure } from "../../ui/states.js";
 
 type Made = NonNullable<AppsCreateMutation["createApiKey"]>;
 
@@ -53,67 +53,43 @@ export function NewApp({ isOpen, onClose }: { readonly isOpen: boolean; readonly
 }
 
 function NewAppForm({ onMade, onClose }: { readonly onMade: (made: Made) => void; readonly onClose: () => void }) {
-  const [{ fetching }, create] = useMutation(AppsCreateDocument);
+  const [, create] = useMutation(AppsCreateDocument);
   const form = useServerForm(["name", "redirectUrls"]);
   const [name, setName] = useState("");
   const [addresses, setAddresses] = useState("");
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
+  const submit = async () => {
     // People pay with keys of their own: this one spends nothing of its owner's.
     const answer = await create({ input: { name, type: "PUBLISHABLE", creditBudget: "0", redirectUrls: toLines(addresses) } });
     if (form.accept(answer) && answer.data?.createApiKey) onMade(answer.data.createApiKey);
   };
   return (
-    <form onSubmit={submit} noValidate>
-      <Stack>
-        {form.rest && <Failure error={form.rest} />}
-        <AppFields form={form} name={name} setName={setName} addresses={addresses} setAddresses={setAddresses} />
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={fetching}>
-            Register the app
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <DialogForm form={form} action="Register the app" onSubmit={submit} onCancel={onClose}>
+      <AppFields form={form} name={name} setName={setName} addresses={addresses} setAddresses={setAddresses} />
+    </DialogForm>
   );
 }
 
 /** What is not touched is not sent: another tab may have changed it meanwhile. */
 export function EditApp({ app, onClose }: { readonly app: AppsOwnKeyFragment; readonly onClose: () => void }) {
-  const [{ fetching }, update] = useMutation(AppsUpdateDocument);
+  const [, update] = useMutation(AppsUpdateDocument);
   const form = useServerForm(["name", "redirectUrls"]);
   const [name, setName] = useState<string>();
   const [addresses, setAddresses] = useState<string>();
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
+  const submit = async () => {
     const changes = { ...(name !== undefined && { name }), ...(addresses !== undefined && { redirectUrls: toLines(addresses) }) };
     if (form.accept(await update({ input: { id: app.id, ...changes } }))) onClose();
   };
   return (
     <Modal opened onClose={onClose} title={`Edit ${app.name}`} size="lg" closeOnClickOutside={false}>
-      <form onSubmit={submit} noValidate>
-        <Stack>
-          {form.rest && <Failure error={form.rest} />}
-          <AppFields
-            form={form}
-            name={name ?? app.name}
-            setName={setName}
-            addresses={addresses ?? app.redirectUrls.join("\n")}
-            setAddresses={setAddresses}
-          />
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={fetching}>
-              Save
-            </Button>
-          </Group>
-        </Stack>
-      </form>
+      <DialogForm form={form} action="Save" onSubmit={submit} onCancel={onClose}>
+        <AppFields
+          form={form}
+          name={name ?? app.name}
+          setName={setName}
+          addresses={addresses ?? app.redirectUrls.join("\n")}
+          setAddresses={setAddresses}
+        />
+      </DialogForm>
     </Modal>
   );
 }

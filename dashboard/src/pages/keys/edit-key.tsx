@@ -1,12 +1,12 @@
 /** The form that changes a key. What is not touched is not sent: another tab may have changed it meanwhile, and whoever edits is told. */
-import { Button, Group, Modal, NumberInput, Radio, Select, Stack, TextInput } from "@mantine/core";
-import { type FormEvent, useState } from "react";
+import { Group, Modal, NumberInput, Radio, Select, TextInput } from "@mantine/core";
+import { useState } from "react";
 import { useClient, useMutation } from "urql";
 import { type KeyRowFragment, KeysOneDocument, KeysUpdateDocument } from "../../client/generated/graphql.js";
 import { sumOfCredits } from "../../ui/credits.js";
+import { DialogForm } from "../../ui/dialog-form.js";
 import { ChangedElsewhere, useEdited } from "../../ui/edited.js";
 import { useServerForm } from "../../ui/server-form.js";
-import { Failure } from "../../ui/states.js";
 import { AllowedModels, EXPIRIES, SECONDS_PER_DAY } from "./key-form.js";
 
 /** Its expiry stays. */
@@ -54,20 +54,14 @@ export function EditKey({
   const client = useClient();
   const [, update] = useMutation(KeysUpdateDocument);
   const form = useServerForm(["name", "creditBudget", "allowedModels", "expiresIn"]);
-  const [isBusy, setBusy] = useState(false);
   const [title] = useState(apiKey.name);
   const [expiry, setExpiry] = useState(KEEP);
   const { draft, base, set, elsewhere, isUpToDate } = useEdited(draftOf(apiKey), LABELS);
   const areModelsTouched = draft.isEveryModel !== base.isEveryModel || draft.models !== base.models;
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    setBusy(true);
+  const submit = async () => {
     // What is new in the answer is shown, and told of, by whoever shows the key.
     const { data } = await client.query(KeysOneDocument, { id: apiKey.id, from: since }, { requestPolicy: "network-only" });
-    if (data?.node?.__typename === "ApiKey" && !isUpToDate(draftOf(data.node))) {
-      setBusy(false);
-      return;
-    }
+    if (data?.node?.__typename === "ApiKey" && !isUpToDate(draftOf(data.node))) return;
     const answer = await update({
       input: {
         id: apiKey.id,
@@ -77,83 +71,70 @@ export function EditKey({
         ...(areModelsTouched && { allowedModels: draft.isEveryModel ? null : draft.models }),
       },
     });
-    setBusy(false);
     if (form.accept(answer)) onClose();
   };
   return (
     <Modal opened onClose={onClose} title={<bdi className="any-wrap">Edit {title}</bdi>} size="lg" closeOnClickOutside={false}>
-      <form onSubmit={submit} noValidate>
-        <Stack>
-          <ChangedElsewhere changes={elsewhere} />
-          {form.rest && <Failure error={form.rest} />}
-          <TextInput
-            label="Name"
-            value={draft.name}
-            onChange={({ target }) => {
-              set({ name: target.value });
-              form.clear("name");
+      <DialogForm form={form} action="Save" onSubmit={submit} onCancel={onClose} above={<ChangedElsewhere changes={elsewhere} />}>
+        <TextInput
+          label="Name"
+          value={draft.name}
+          onChange={({ target }) => {
+            set({ name: target.value });
+            form.clear("name");
+          }}
+          error={form.errorOf("name")}
+          autoComplete="off"
+          data-autofocus
+        />
+        <Group grow align="flex-start">
+          <NumberInput
+            label="Credits left of its budget"
+            description="From now on. Empty: as much as your balance has."
+            value={draft.budget}
+            onChange={(value) => {
+              set({ budget: String(value) });
+              form.clear("creditBudget");
             }}
-            error={form.errorOf("name")}
-            autoComplete="off"
-            data-autofocus
+            error={form.errorOf("creditBudget")}
+            allowNegative={false}
+            decimalScale={9}
+            hideControls
           />
-          <Group grow align="flex-start">
-            <NumberInput
-              label="Credits left of its budget"
-              description="From now on. Empty: as much as your balance has."
-              value={draft.budget}
-              onChange={(value) => {
-                set({ budget: String(value) });
-                form.clear("creditBudget");
-              }}
-              error={form.errorOf("creditBudget")}
-              allowNegative={false}
-              decimalScale={9}
-              hideControls
-            />
-            <Select
-              label="Expires"
-              description="Counted from now."
-              data={[{ value: KEEP, label: "as it is" }, ...EXPIRIES]}
-              value={expiry}
-              onChange={(value) => {
-                setExpiry(value ?? KEEP);
-                form.clear("expiresIn");
-              }}
-              allowDeselect={false}
-              error={form.errorOf("expiresIn")}
-            />
+          <Select
+            label="Expires"
+            description="Counted from now."
+            data={[{ value: KEEP, label: "as it is" }, ...EXPIRIES]}
+            value={expiry}
+            onChange={(value) => {
+              setExpiry(value ?? KEEP);
+              form.clear("expiresIn");
+            }}
+            allowDeselect={false}
+            error={form.errorOf("expiresIn")}
+          />
+        </Group>
+        <Radio.Group
+          label="Models"
+          value={draft.isEveryModel ? "all" : "some"}
+          onChange={(value) => set({ isEveryModel: value === "all" })}
+        >
+          <Group mt={4}>
+            <Radio value="all" label="Every model" />
+            <Radio value="some" label="Only some" />
           </Group>
-          <Radio.Group
-            label="Models"
-            value={draft.isEveryModel ? "all" : "some"}
-            onChange={(value) => set({ isEveryModel: value === "all" })}
-          >
-            <Group mt={4}>
-              <Radio value="all" label="Every model" />
-              <Radio value="some" label="Only some" />
-            </Group>
-          </Radio.Group>
-          {!draft.isEveryModel && (
-            <AllowedModels
-              value={[...draft.models]}
-              onChange={(models) => {
-                set({ models });
-                form.clear("allowedModels");
-              }}
-              error={form.errorOf("allowedModels")}
-            />
-          )}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={isBusy}>
-              Save
-            </Button>
-          </Group>
-        </Stack>
-      </form>
+        </Radio.Group>
+        {!draft.isEveryModel && (
+          <AllowedModels
+            value={[...draft.models]}
+            onChange={(models) => {
+              set({ models });
+              form.clear("allowedModels");
+            }}
+            error={form.errorOf("allowedModels")}
+          />
+        )}
+      </DialogForm>
     </Modal>
   );
 }

@@ -15,7 +15,7 @@ import {
   TextInput,
 } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { useMutation, useQuery } from "urql";
 import {
   type AccountPermission,
@@ -26,9 +26,9 @@ import {
 } from "../../client/generated/graphql.js";
 import { GATEWAY_URL } from "../../client/place.js";
 import { Copyable, Snippet } from "../../ui/copy.js";
+import { DialogForm } from "../../ui/dialog-form.js";
 import { ModelsSelect } from "../../ui/model-select.js";
 import { useServerForm } from "../../ui/server-form.js";
-import { Failure } from "../../ui/states.js";
 
 export const SECONDS_PER_DAY = 86_400;
 export const EXPIRIES = [
@@ -99,7 +99,6 @@ export function NewKey({ isOpen, onClose }: { readonly isOpen: boolean; readonly
 function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void; readonly onClose: () => void }) {
   const [, create] = useMutation(KeysCreateDocument);
   const form = useServerForm(["name", "creditBudget", "expiresIn", "allowedModels", "accountPermissions", "type"]);
-  const [isBusy, setBusy] = useState(false);
   const [name, setName] = useState("");
   const [type, setType] = useState<ApiKeyType>("SECRET");
   const [budget, setBudget] = useState<string | number>("");
@@ -107,9 +106,7 @@ function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void
   const [isEveryModel, setEveryModel] = useState(true);
   const [chosen, setChosen] = useState<string[]>([]);
   const [permissions, setPermissions] = useState<string[]>([]);
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    setBusy(true);
+  const submit = async () => {
     const answer = await create({
       input: {
         name,
@@ -120,94 +117,82 @@ function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void
         accountPermissions: PERMISSIONS.map(({ value }) => value).filter((value) => permissions.includes(value)),
       },
     });
-    setBusy(false);
     if (form.accept(answer) && answer.data?.createApiKey) onMade(answer.data.createApiKey);
   };
   return (
-    <form onSubmit={submit} noValidate>
-      <Stack>
-        {form.rest && <Failure error={form.rest} />}
-        <TextInput
-          label="Name"
-          description="Tells it from your other keys, such as the name of the program."
-          value={name}
-          onChange={({ target }) => {
-            setName(target.value);
-            form.clear("name");
+    <DialogForm form={form} action="Make the key" onSubmit={submit} onCancel={onClose}>
+      <TextInput
+        label="Name"
+        description="Tells it from your other keys, such as the name of the program."
+        value={name}
+        onChange={({ target }) => {
+          setName(target.value);
+          form.clear("name");
+        }}
+        error={form.errorOf("name")}
+        autoComplete="off"
+        required
+        data-autofocus
+      />
+      <Radio.Group label="Kind" value={type} onChange={(value) => setType(value as ApiKeyType)} error={form.errorOf("type")}>
+        <Stack gap={6} mt={4}>
+          <Radio value="SECRET" label="Secret: for programs on your own machines" />
+          <Radio value="PUBLISHABLE" label="Publishable: for browsers and apps; anyone who sees it can spend its budget" />
+        </Stack>
+      </Radio.Group>
+      <Group grow align="flex-start">
+        <NumberInput
+          label="Budget in credits"
+          description="Empty: as much as your balance has."
+          value={budget}
+          onChange={(value) => {
+            setBudget(value);
+            form.clear("creditBudget");
           }}
-          error={form.errorOf("name")}
-          autoComplete="off"
-          required
-          data-autofocus
+          error={form.errorOf("creditBudget")}
+          allowNegative={false}
+          decimalScale={9}
+          hideControls
         />
-        <Radio.Group label="Kind" value={type} onChange={(value) => setType(value as ApiKeyType)} error={form.errorOf("type")}>
-          <Stack gap={6} mt={4}>
-            <Radio value="SECRET" label="Secret: for programs on your own machines" />
-            <Radio value="PUBLISHABLE" label="Publishable: for browsers and apps; anyone who sees it can spend its budget" />
-          </Stack>
-        </Radio.Group>
-        <Group grow align="flex-start">
-          <NumberInput
-            label="Budget in credits"
-            description="Empty: as much as your balance has."
-            value={budget}
-            onChange={(value) => {
-              setBudget(value);
-              form.clear("creditBudget");
-            }}
-            error={form.errorOf("creditBudget")}
-            allowNegative={false}
-            decimalScale={9}
-            hideControls
-          />
-          <Select
-            label="Expires"
-            description="It stops working by itself."
-            data={EXPIRIES}
-            value={expiry}
-            onChange={(value) => setExpiry(value ?? "")}
-            allowDeselect={false}
-            error={form.errorOf("expiresIn")}
-          />
+        <Select
+          label="Expires"
+          description="It stops working by itself."
+          data={EXPIRIES}
+          value={expiry}
+          onChange={(value) => setExpiry(value ?? "")}
+          allowDeselect={false}
+          error={form.errorOf("expiresIn")}
+        />
+      </Group>
+      <Radio.Group label="Models" value={isEveryModel ? "all" : "some"} onChange={(value) => setEveryModel(value === "all")}>
+        <Group mt={4}>
+          <Radio value="all" label="Every model" />
+          <Radio value="some" label="Only some" />
         </Group>
-        <Radio.Group label="Models" value={isEveryModel ? "all" : "some"} onChange={(value) => setEveryModel(value === "all")}>
-          <Group mt={4}>
-            <Radio value="all" label="Every model" />
-            <Radio value="some" label="Only some" />
-          </Group>
-        </Radio.Group>
-        {!isEveryModel && (
-          <AllowedModels
-            value={chosen}
-            onChange={(models) => {
-              setChosen(models);
-              form.clear("allowedModels");
-            }}
-            error={form.errorOf("allowedModels")}
-          />
-        )}
-        <Checkbox.Group
-          label="What it may do beside generating"
-          value={permissions}
-          onChange={setPermissions}
-          error={form.errorOf("accountPermissions")}
-        >
-          <Stack gap={6} mt={4}>
-            {PERMISSIONS.map(({ value, label, description }) => (
-              <Checkbox key={value} value={value} label={label} description={description} />
-            ))}
-          </Stack>
-        </Checkbox.Group>
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={isBusy}>
-            Make the key
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+      </Radio.Group>
+      {!isEveryModel && (
+        <AllowedModels
+          value={chosen}
+          onChange={(models) => {
+            setChosen(models);
+            form.clear("allowedModels");
+          }}
+          error={form.errorOf("allowedModels")}
+        />
+      )}
+      <Checkbox.Group
+        label="What it may do beside generating"
+        value={permissions}
+        onChange={setPermissions}
+        error={form.errorOf("accountPermissions")}
+      >
+        <Stack gap={6} mt={4}>
+          {PERMISSIONS.map(({ value, label, description }) => (
+            <Checkbox key={value} value={value} label={label} description={description} />
+          ))}
+        </Stack>
+      </Checkbox.Group>
+    </DialogForm>
   );
 }
 

@@ -1,6 +1,6 @@
 /** What is changed of a model or an agent. What is not touched is not sent: another tab may have changed it meanwhile. */
-import { Button, Group, Modal, Stack, Text } from "@mantine/core";
-import { type FormEvent, useState } from "react";
+import { Modal, Text } from "@mantine/core";
+import { useState } from "react";
 import { useClient, useMutation } from "urql";
 import {
   MyModelsOneDocument,
@@ -9,9 +9,9 @@ import {
   MyModelsUpdateDocument,
   type MyModelWholeFragment,
 } from "../../client/generated/graphql.js";
+import { DialogForm } from "../../ui/dialog-form.js";
 import { ChangedElsewhere, useEdited } from "../../ui/edited.js";
 import { useServerForm } from "../../ui/server-form.js";
-import { Failure } from "../../ui/states.js";
 import { type Draft, draftOf, toAgentUpdate, toUpdate } from "./draft.js";
 import { ALL_FIELDS, NamePart, SourcePart } from "./fields.js";
 import { TermsPart } from "./terms.js";
@@ -62,53 +62,34 @@ export function Edit({
   const [, updateModel] = useMutation(MyModelsUpdateDocument);
   const [, updateAgent] = useMutation(MyModelsUpdateAgentDocument);
   const form = useServerForm(ALL_FIELDS);
-  const [isBusy, setBusy] = useState(false);
   const isAgent = draft.kind === "prompt" || draft.kind === "code";
   const part = { draft, set, form, id: model.id };
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    setBusy(true);
+  const submit = async () => {
     // What is new in the answer is shown, and told of, by whoever shows the model.
     const { data } = await client.query(MyModelsOneDocument, { id: model.id }, { requestPolicy: "network-only" });
-    if (isModel(data?.node) && !isUpToDate(draftOf(data.node))) {
-      setBusy(false);
-      return;
-    }
+    if (isModel(data?.node) && !isUpToDate(draftOf(data.node))) return;
     const answer = isAgent
       ? await updateAgent({ input: toAgentUpdate(model.id, base, draft) }, OUTDATED)
       : await updateModel({ input: toUpdate(model.id, base, draft) }, OUTDATED);
-    setBusy(false);
     if (form.accept(answer)) onClose();
   };
   return (
     <Modal opened onClose={onClose} title={<bdi className="any-wrap">Edit {title}</bdi>} size="lg" closeOnClickOutside={false}>
-      <form onSubmit={submit} noValidate>
-        <Stack>
-          <ChangedElsewhere changes={elsewhere} />
-          {form.rest && <Failure error={form.rest} />}
-          {draft.kind === "code" && (
-            <Text size="sm" c="dimmed">
-              Its name, title and description come from its repository: change them there, then get the latest commit.
-            </Text>
-          )}
-          <NamePart {...part} />
-          <SourcePart {...part} />
-          <TermsPart {...part} isPublisher={isPublisher} />
-          {model.visibility === "PUBLIC" && draft.kind === "proxy" && (
-            <Text size="sm" c="dimmed">
-              It is public: other prices, and other credits that pay for it, count three hours after you save them.
-            </Text>
-          )}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={isBusy}>
-              Save
-            </Button>
-          </Group>
-        </Stack>
-      </form>
+      <DialogForm form={form} action="Save" onSubmit={submit} onCancel={onClose} above={<ChangedElsewhere changes={elsewhere} />}>
+        {draft.kind === "code" && (
+          <Text size="sm" c="dimmed">
+            Its name, title and description come from its repository: change them there, then get the latest commit.
+          </Text>
+        )}
+        <NamePart {...part} />
+        <SourcePart {...part} />
+        <TermsPart {...part} isPublisher={isPublisher} />
+        {model.visibility === "PUBLIC" && draft.kind === "proxy" && (
+          <Text size="sm" c="dimmed">
+            It is public: other prices, and other credits that pay for it, count three hours after you save them.
+          </Text>
+        )}
+      </DialogForm>
     </Modal>
   );
 }

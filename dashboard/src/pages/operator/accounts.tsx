@@ -15,9 +15,10 @@ import {
 import { counted } from "../../ui/amounts.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
+import { DialogForm } from "../../ui/dialog-form.js";
 import { Card } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
-import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
+import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
 import { ACCOUNTS, OPERATOR, OperatorPage } from "./parts.js";
@@ -268,52 +269,40 @@ function NewAccount({ isOpen, onClose }: { readonly isOpen: boolean; readonly on
 }
 
 function NewAccountForm({ onMade, onClose }: { readonly onMade: (made: Made) => void; readonly onClose: () => void }) {
-  const [{ fetching }, create] = useMutation(OperatorCreateAccountDocument);
+  const [, create] = useMutation(OperatorCreateAccountDocument);
   const form = useServerForm(["email", "name"]);
   const [email, setEmail] = useState("");
   const [name, setName] = useState("");
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
+  const submit = async () => {
     const answer = await create({ input: { email, ...(name !== "" && { name }) } });
     if (form.accept(answer) && answer.data?.createAccount) onMade(answer.data.createAccount);
   };
   return (
-    <form onSubmit={submit} noValidate>
-      <Stack>
-        {form.rest && <Failure error={form.rest} />}
-        <TextInput
-          label="E-mail address"
-          description="To sign in with. Nobody else may have it."
-          value={email}
-          onChange={({ target }) => {
-            setEmail(target.value);
-            form.clear("email");
-          }}
-          error={form.errorOf("email")}
-          type="email"
-          autoComplete="off"
-          required
-          data-autofocus
-        />
-        <TextInput
-          label="Name"
-          value={name}
-          onChange={({ target }) => {
-            setName(target.value);
-            form.clear("name");
-          }}
-          error={form.errorOf("name")}
-          autoComplete="off"
-        />
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={fetching}>
-            Make the account
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <DialogForm form={form} action="Make the account" onSubmit={submit} onCancel={onClose}>
+      <TextInput
+        label="E-mail address"
+        description="To sign in with. Nobody else may have it."
+        value={email}
+        onChange={({ target }) => {
+          setEmail(target.value);
+          form.clear("email");
+        }}
+        error={form.errorOf("email")}
+        type="email"
+        autoComplete="off"
+        required
+        data-autofocus
+      />
+      <TextInput
+        label="Name"
+        value={name}
+        onChange={({ target }) => {
+          setName(target.value);
+          form.clear("name");
+        }}
+        error={form.errorOf("name")}
+        autoComplete="off"
+      />
+    </DialogForm>
   );
 }

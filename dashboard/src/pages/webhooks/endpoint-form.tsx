@@ -1,6 +1,6 @@
 /** The forms that add and change an endpoint, and its secret, which is shown once. */
 import { Alert, Button, Checkbox, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { useMutation } from "urql";
 import {
   type WebhookEndpointRowFragment,
@@ -9,8 +9,8 @@ import {
   WebhooksUpdateDocument,
 } from "../../client/generated/graphql.js";
 import { Copyable, Snippet } from "../../ui/copy.js";
+import { DialogForm } from "../../ui/dialog-form.js";
 import { useServerForm } from "../../ui/server-form.js";
-import { Failure } from "../../ui/states.js";
 
 export const EVENTS: readonly { readonly value: WebhookEvent; readonly name: string; readonly description: string }[] = [
   { value: "USAGE_RECORDED", name: "usage.recorded", description: "A generation was charged." },
@@ -88,44 +88,29 @@ export function NewEndpoint({
 function NewEndpointForm({ onMade, onClose }: { readonly onMade: (made: Secret) => void; readonly onClose: () => void }) {
   const [, create] = useMutation(WebhooksCreateDocument);
   const form = useServerForm(FIELDS);
-  const [isBusy, setBusy] = useState(false);
   const [url, setUrl] = useState("");
   const [events, setEvents] = useState<string[]>([]);
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    setBusy(true);
+  const submit = async () => {
     const answer = await create({ input: { url, events: chosenOf(events) } });
-    setBusy(false);
     const made = answer.data?.createWebhookEndpoint;
     if (form.accept(answer) && made) onMade({ id: made.webhookEndpoint.id, secret: made.secret });
   };
   return (
-    <form onSubmit={submit} noValidate>
-      <Stack>
-        {form.rest && <Failure error={form.rest} />}
-        <EndpointFields
-          url={url}
-          onUrl={(value) => {
-            setUrl(value);
-            form.clear("url");
-          }}
-          events={events}
-          onEvents={(values) => {
-            setEvents(values);
-            form.clear("events");
-          }}
-          errorOf={form.errorOf}
-        />
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={isBusy}>
-            Add the endpoint
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <DialogForm form={form} action="Add the endpoint" onSubmit={submit} onCancel={onClose}>
+      <EndpointFields
+        url={url}
+        onUrl={(value) => {
+          setUrl(value);
+          form.clear("url");
+        }}
+        events={events}
+        onEvents={(values) => {
+          setEvents(values);
+          form.clear("events");
+        }}
+        errorOf={form.errorOf}
+      />
+    </DialogForm>
   );
 }
 
@@ -133,49 +118,34 @@ function NewEndpointForm({ onMade, onClose }: { readonly onMade: (made: Secret) 
 export function EditEndpoint({ endpoint, onClose }: { readonly endpoint: WebhookEndpointRowFragment; readonly onClose: () => void }) {
   const [, update] = useMutation(WebhooksUpdateDocument);
   const form = useServerForm(FIELDS);
-  const [isBusy, setBusy] = useState(false);
   const [url, setUrl] = useState<string>();
   const [events, setEvents] = useState<string[]>();
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    setBusy(true);
+  const submit = async () => {
     const answer = await update({
       input: { id: endpoint.id, ...(url !== undefined && { url }), ...(events !== undefined && { events: chosenOf(events) }) },
     });
-    setBusy(false);
     if (form.accept(answer)) onClose();
   };
   return (
     <Modal opened onClose={onClose} title="Edit the endpoint" size="lg" closeOnClickOutside={false}>
-      <form onSubmit={submit} noValidate>
-        <Stack>
-          {form.rest && <Failure error={form.rest} />}
-          <EndpointFields
-            url={url ?? endpoint.url}
-            onUrl={(value) => {
-              setUrl(value);
-              form.clear("url");
-            }}
-            events={events ?? endpoint.events}
-            onEvents={(values) => {
-              setEvents(values);
-              form.clear("events");
-            }}
-            errorOf={form.errorOf}
-          />
-          <Text size="sm" c="dimmed">
-            What happened before the events are changed is not sent any more.
-          </Text>
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={isBusy}>
-              Save
-            </Button>
-          </Group>
-        </Stack>
-      </form>
+      <DialogForm form={form} action="Save" onSubmit={submit} onCancel={onClose}>
+        <EndpointFields
+          url={url ?? endpoint.url}
+          onUrl={(value) => {
+            setUrl(value);
+            form.clear("url");
+          }}
+          events={events ?? endpoint.events}
+          onEvents={(values) => {
+            setEvents(values);
+            form.clear("events");
+          }}
+          errorOf={form.errorOf}
+        />
+        <Text size="sm" c="dimmed">
+          What happened before the events are changed is not sent any more.
+        </Text>
+      </DialogForm>
     </Modal>
   );
 }
