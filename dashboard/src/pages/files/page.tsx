@@ -21,6 +21,7 @@ import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
+import { Pager } from "../../ui/pager.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { Preview, Thumbnail } from "./preview.js";
@@ -149,18 +150,13 @@ function Files() {
                       </li>
                     ))}
                   </ul>
-                  <Group justify="flex-end">
-                    {search.has("after") && (
-                      <Button variant="default" size="xs" onClick={() => filterBy("after", [])}>
-                        First page
-                      </Button>
-                    )}
-                    {pageInfo?.hasNextPage && pageInfo.endCursor && (
-                      <Button variant="default" size="xs" onClick={() => filterBy("after", [pageInfo.endCursor ?? ""])}>
-                        Next page
-                      </Button>
-                    )}
-                  </Group>
+                  <Pager
+                    after={search.get("after")}
+                    pageInfo={pageInfo}
+                    onMove={(after) => filterBy("after", after === null ? [] : [after])}
+                    first="First page"
+                    next="Next page"
+                  />
                 </>
               );
             }}

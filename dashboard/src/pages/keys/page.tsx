@@ -18,6 +18,7 @@ import { Credits, sumOfCredits, toNanocredits } from "../../ui/credits.js";
 import { daysAgo } from "../../ui/days.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
+import { Pager } from "../../ui/pager.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
@@ -63,21 +64,10 @@ function Keys() {
                 A program needs one to spend your credits.
               </Empty>
             ) : (
-              <>
+              <Stack gap="sm">
                 <KeyTable keys={nodes} />
-                <Group justify="flex-end" mt="sm">
-                  {after !== null && (
-                    <Button variant="default" size="xs" onClick={() => setAfter(null)}>
-                      Newest
-                    </Button>
-                  )}
-                  {pageInfo?.hasNextPage && (
-                    <Button variant="default" size="xs" onClick={() => setAfter(pageInfo.endCursor ?? null)}>
-                      Older keys
-                    </Button>
-                  )}
-                </Group>
-              </>
+                <Pager after={after} pageInfo={pageInfo} onMove={setAfter} next="Older keys" />
+              </Stack>
             );
           }}
         </QueryView>

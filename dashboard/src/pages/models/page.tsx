@@ -9,6 +9,7 @@ import { counted } from "../../ui/amounts.js";
 import { formatCredits } from "../../ui/credits.js";
 import { MODALITIES, MODALITY_OPTIONS } from "../../ui/modalities.js";
 import { Card, Page } from "../../ui/page.js";
+import { Pager } from "../../ui/pager.js";
 import { pricesOf } from "../../ui/prices.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { Wide } from "../../ui/wide.js";
@@ -70,18 +71,13 @@ function Models() {
                   <Text size="sm" c="dimmed" role="status">
                     {counted(totalCount, "model", "models")}
                   </Text>
-                  <Group gap="xs">
-                    {query.has("after") && (
-                      <Button variant="default" size="xs" onClick={() => set({})}>
-                        First models
-                      </Button>
-                    )}
-                    {pageInfo?.hasNextPage && (
-                      <Button variant="default" size="xs" onClick={() => set({ after: pageInfo.endCursor ?? null })}>
-                        More models
-                      </Button>
-                    )}
-                  </Group>
+                  <Pager
+                    after={query.get("after")}
+                    pageInfo={pageInfo}
+                    onMove={(after) => set({ after })}
+                    first="First models"
+                    next="More models"
+                  />
                 </Group>
               </>
             );

@@ -1,4 +1,4 @@
-import { Anchor, Badge, Button, Group, Table, Text } from "@mantine/core";
+import { Anchor, Badge, Button, Stack, Table, Text } from "@mantine/core";
 import { Link, useParams, useSearchParams } from "react-router";
 import { useQuery } from "urql";
 import { type MyModelRowFragment, MyModelsListDocument, MyModelsOneDocument, MyModelsWhoDocument } from "../../client/generated/graphql.js";
@@ -6,6 +6,7 @@ import { prefetch } from "../../client/graphql.js";
 import { addressOf } from "../../shell/pages.js";
 import { Credits } from "../../ui/credits.js";
 import { Card, Page } from "../../ui/page.js";
+import { Pager } from "../../ui/pager.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
@@ -59,21 +60,15 @@ function MyModels() {
                 A prompt agent is the quickest: a model of the catalog, with instructions of your own.
               </Empty>
             ) : (
-              <>
+              <Stack gap="sm">
                 <ModelTable models={nodes} />
-                <Group justify="flex-end" mt="sm">
-                  {search.has("after") && (
-                    <Button variant="default" size="xs" onClick={() => setSearch({})}>
-                      Newest
-                    </Button>
-                  )}
-                  {pageInfo?.hasNextPage && pageInfo.endCursor && (
-                    <Button variant="default" size="xs" onClick={() => setSearch({ after: pageInfo.endCursor ?? "" })}>
-                      Older ones
-                    </Button>
-                  )}
-                </Group>
-              </>
+                <Pager
+                  after={search.get("after")}
+                  pageInfo={pageInfo}
+                  onMove={(after) => setSearch(after === null ? {} : { after })}
+                  next="Older ones"
+                />
+              </Stack>
             );
           }}
         </QueryView>

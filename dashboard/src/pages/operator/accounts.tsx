@@ -17,6 +17,7 @@ import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
 import { DialogForm } from "../../ui/dialog-form.js";
 import { Card } from "../../ui/page.js";
+import { Pager } from "../../ui/pager.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
@@ -69,14 +70,7 @@ export function Accounts() {
           />
           <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={8} height={34} />}>
             {({ accounts }) =>
-              accounts && (
-                <AccountTable
-                  accounts={accounts}
-                  isFirst={question.after === undefined}
-                  onFirst={() => set({ after: null })}
-                  onNext={(after) => set({ after })}
-                />
-              )
+              accounts && <AccountTable accounts={accounts} after={question.after ?? null} onMove={(after) => set({ after })} />
             }
           </QueryView>
         </Stack>
@@ -151,14 +145,12 @@ function Filters({
 
 function AccountTable({
   accounts: { nodes, pageInfo, totalCount },
-  isFirst,
-  onFirst,
-  onNext,
+  after,
+  onMove,
 }: {
   readonly accounts: NonNullable<OperatorAccountsQuery["accounts"]>;
-  readonly isFirst: boolean;
-  readonly onFirst: () => void;
-  readonly onNext: (after: string) => void;
+  readonly after: string | null;
+  readonly onMove: (after: string | null) => void;
 }) {
   if (nodes.length === 0) {
     return (
@@ -222,18 +214,7 @@ function AccountTable({
           </Table.Tbody>
         </Table>
       </Wide>
-      <Group justify="flex-end">
-        {!isFirst && (
-          <Button variant="default" size="xs" onClick={onFirst}>
-            Newest
-          </Button>
-        )}
-        {pageInfo.hasNextPage && (
-          <Button variant="default" size="xs" onClick={() => onNext(pageInfo.endCursor ?? "")}>
-            Older accounts
-          </Button>
-        )}
-      </Group>
+      <Pager after={after} pageInfo={pageInfo} onMove={onMove} next="Older accounts" />
     </>
   );
 }

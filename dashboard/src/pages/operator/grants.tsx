@@ -11,6 +11,7 @@ import {
 import { graph } from "../../client/graphql.js";
 import { Credits } from "../../ui/credits.js";
 import { Card } from "../../ui/page.js";
+import { Pager } from "../../ui/pager.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
@@ -29,7 +30,7 @@ export function Grants({ accountId }: { readonly accountId: string }) {
           const { nodes = [], pageInfo } = account?.creditGrants ?? {};
           if (nodes.length === 0) return <Empty title="None yet">What is bought, paid in or granted is listed here.</Empty>;
           return (
-            <>
+            <Stack gap="sm">
               <Wide label="Granted credits">
                 <Table verticalSpacing="xs">
                   <Table.Thead>
@@ -58,19 +59,8 @@ export function Grants({ accountId }: { readonly accountId: string }) {
                   </Table.Tbody>
                 </Table>
               </Wide>
-              <Group justify="flex-end" mt={after !== null || pageInfo?.hasNextPage ? "sm" : 0}>
-                {after !== null && (
-                  <Button variant="default" size="xs" onClick={() => setAfter(null)}>
-                    Newest
-                  </Button>
-                )}
-                {pageInfo?.hasNextPage && (
-                  <Button variant="default" size="xs" onClick={() => setAfter(pageInfo.endCursor)}>
-                    Older grants
-                  </Button>
-                )}
-              </Group>
-            </>
+              <Pager after={after} pageInfo={pageInfo} onMove={setAfter} next="Older grants" />
+            </Stack>
           );
         }}
       </QueryView>

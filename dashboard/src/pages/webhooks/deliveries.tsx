@@ -13,6 +13,7 @@ import {
 import { Copyable, Snippet } from "../../ui/copy.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Card } from "../../ui/page.js";
+import { Pager } from "../../ui/pager.js";
 import { indentedJson } from "../../ui/program-text.js";
 import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
@@ -67,21 +68,10 @@ export function Deliveries({ endpointId, isEnabled }: { readonly endpointId: str
           !list || list.nodes.length === 0 ? (
             <Empty title="Nothing was sent yet">Send a test event to see whether messages arrive. What was sent is kept for a month.</Empty>
           ) : (
-            <>
+            <Stack gap="sm">
               <DeliveryTable deliveries={list.nodes} />
-              <Group justify="flex-end" mt={after !== null || list.pageInfo.hasNextPage ? "sm" : 0}>
-                {after !== null && (
-                  <Button variant="default" size="xs" onClick={() => setAfter(null)}>
-                    Newest
-                  </Button>
-                )}
-                {list.pageInfo.hasNextPage && (
-                  <Button variant="default" size="xs" onClick={() => setAfter(list.pageInfo.endCursor)}>
-                    Older deliveries
-                  </Button>
-                )}
-              </Group>
-            </>
+              <Pager after={after} pageInfo={list.pageInfo} onMove={setAfter} next="Older deliveries" />
+            </Stack>
           )
         }
       </QueryView>

@@ -1,0 +1,31 @@
+/** Below a page of a list: the way back to its first, and on to the next. */
+import { Button, Group } from "@mantine/core";
+
+export interface PagerProps {
+  /** Where the page begins; null: it is the first. */
+  readonly after: string | null;
+  readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string | null } | undefined;
+  readonly onMove: (after: string | null) => void;
+  readonly first?: string;
+  /** Such as "Older keys". */
+  readonly next: string;
+}
+
+export function Pager({ after, pageInfo, onMove, first = "Newest", next }: PagerProps) {
+  const end = pageInfo?.hasNextPage ? pageInfo.endCursor : null;
+  if (after === null && end === null) return null;
+  return (
+    <Group justify="flex-end">
+      {after !== null && (
+        <Button variant="default" size="xs" onClick={() => onMove(null)}>
+          {first}
+        </Button>
+      )}
+      {end !== null && (
+        <Button variant="default" size="xs" onClick={() => onMove(end)}>
+          {next}
+        </Button>
+      )}
+    </Group>
+  );
+}
