@@ -58,7 +58,7 @@ export function Failure({ error, retry }: { readonly error: CombinedError; reado
   );
 }
 
-interface Asked<Data> {
+export interface Asked<Data> {
   readonly data?: Data | undefined;
   readonly error?: CombinedError | undefined;
   readonly fetching: boolean;

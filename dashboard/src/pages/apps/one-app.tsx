@@ -1,7 +1,7 @@
 /** One of the account's own apps: what its users spend, and what it sends them to. */
-import { Alert, Anchor, Button, SimpleGrid, Stack, Text } from "@mantine/core";
+import { Alert, Button, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useState } from "react";
-import { Link, useLocation } from "react-router";
+import { useLocation } from "react-router";
 import { useMutation, useQuery } from "urql";
 import { AppsOneDocument, type AppsOneQuery, AppsRevokeDocument } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
@@ -11,8 +11,9 @@ import { Credits } from "../../ui/credits.js";
 import { DAY_MS, daysAgo } from "../../ui/days.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
-import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { Empty } from "../../ui/states.js";
 import { SumsChart } from "../../ui/sums-chart.js";
+import { ThingView } from "../../ui/thing-view.js";
 import { When } from "../../ui/when.js";
 import { EditApp } from "./app-form.js";
 import { LinkBuilder } from "./link-builder.js";
@@ -26,30 +27,16 @@ type Usage = NonNullable<Shown["appUsage"]>;
 export function OneApp({ id }: { readonly id: string }) {
   const [state, askAgain] = useQuery({ query: AppsOneDocument, variables: { id } });
   return (
-    <QueryView
+    <ThingView
       state={state}
       retry={() => askAgain({ requestPolicy: "network-only" })}
-      frame={(shown) => (
-        <Page title="App" above={ABOVE}>
-          {shown}
-        </Page>
-      )}
-      loading={<Loading rows={4} height={72} />}
+      name="app"
+      above={ABOVE}
+      why="Its key may have been revoked long ago, or belong to another account."
+      all="All apps"
     >
-      {({ node }) =>
-        node?.__typename === "ApiKey" && node.type === "PUBLISHABLE" ? (
-          <AppDetails app={node} />
-        ) : (
-          <Page title="There is no such app" above={ABOVE}>
-            <Empty title="Its key may have been revoked long ago, or belong to another account.">
-              <Anchor component={Link} to={addressOf("apps")}>
-                All apps
-              </Anchor>
-            </Empty>
-          </Page>
-        )
-      }
-    </QueryView>
+      {({ node }) => node?.__typename === "ApiKey" && node.type === "PUBLISHABLE" && <AppDetails app={node} />}
+    </ThingView>
   );
 }
 

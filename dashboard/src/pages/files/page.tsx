@@ -1,5 +1,5 @@
 import { TrashIcon } from "@heroicons/react/24/outline";
-import { Anchor, Badge, Button, Group, Progress, Select, SimpleGrid, Stack, TagsInput, Text } from "@mantine/core";
+import { Badge, Button, Group, Progress, Select, SimpleGrid, Stack, TagsInput, Text } from "@mantine/core";
 import { useMemo } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { useMutation, useQuery } from "urql";
@@ -23,6 +23,7 @@ import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
 import { Pager } from "../../ui/pager.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { ThingView } from "../../ui/thing-view.js";
 import { When } from "../../ui/when.js";
 import { Preview, Thumbnail } from "./preview.js";
 import { UploadPanel } from "./upload-panel.js";
@@ -234,45 +235,32 @@ function Meter({
 
 type Shown = Extract<NonNullable<FilesOneQuery["node"]>, { readonly __typename: "MediaObject" | "MediaFile" }>;
 
+const ABOVE = [{ label: "Files", to: addressOf("files") }];
+
 function OneFile({ id }: { readonly id: string }) {
   const [state, askAgain] = useQuery({ query: FilesOneDocument, variables: { id } });
-  const above = [{ label: "Files", to: addressOf("files") }];
   return (
-    <QueryView
+    <ThingView
       state={state}
       retry={() => askAgain({ requestPolicy: "network-only" })}
-      frame={(shown) => (
-        <Page title="File" above={above}>
-          {shown}
-        </Page>
-      )}
-      loading={<Loading rows={2} height={200} />}
+      name="file"
+      above={ABOVE}
+      why="It was deleted, or its days are over."
+      all="All files"
     >
-      {({ node }) =>
-        node?.__typename === "MediaObject" || node?.__typename === "MediaFile" ? (
-          <FileDetails file={node} above={above} />
-        ) : (
-          <Page title="There is no such file" above={above}>
-            <Empty title="It was deleted, or its days are over.">
-              <Anchor component={Link} to={addressOf("files")}>
-                All files
-              </Anchor>
-            </Empty>
-          </Page>
-        )
-      }
-    </QueryView>
+      {({ node }) => (node?.__typename === "MediaObject" || node?.__typename === "MediaFile") && <FileDetails file={node} />}
+    </ThingView>
   );
 }
 
-function FileDetails({ file, above }: { readonly file: Shown; readonly above: { label: string; to: string }[] }) {
+function FileDetails({ file }: { readonly file: Shown }) {
   const name = file.name ?? file.restId;
   const tags = file.__typename === "MediaObject" ? file.tags : [];
   return (
     <Page
       title={<bdi>{name}</bdi>}
       tabTitle={name}
-      above={above}
+      above={ABOVE}
       actions={
         <>
           <Button component="a" variant="default" href={file.url} target="_blank" rel="noreferrer">

@@ -20,6 +20,7 @@ import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
 import { Pager } from "../../ui/pager.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { ThingView } from "../../ui/thing-view.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
 import { EditKey } from "./edit-key.js";
@@ -163,44 +164,31 @@ function Budget({ apiKey: { creditBudget, spent, name } }: { readonly apiKey: Ke
   );
 }
 
+const ABOVE = [{ label: "Keys", to: addressOf("keys") }];
+
 function OneKey({ id }: { readonly id: string }) {
   const [state, askAgain] = useQuery({ query: KeysOneDocument, variables: useMemo(() => ({ id, from: since() }), [id]) });
   const { keysChangedAt } = useLive();
   useEffect(() => {
     if (keysChangedAt > 0) askAgain({ requestPolicy: "network-only" });
   }, [keysChangedAt, askAgain]);
-  const above = [{ label: "Keys", to: addressOf("keys") }];
   return (
-    <QueryView
+    <ThingView
       state={state}
       retry={() => askAgain({ requestPolicy: "network-only" })}
-      frame={(shown) => (
-        <Page title="Key" above={above}>
-          {shown}
-        </Page>
-      )}
-      loading={<Loading rows={4} height={60} />}
+      name="key"
+      above={ABOVE}
+      why="It may have been revoked long ago, or belong to another account."
+      all="All keys"
     >
-      {({ node }) =>
-        node?.__typename === "ApiKey" ? (
-          <KeyDetails apiKey={node} above={above} />
-        ) : (
-          <Page title="There is no such key" above={above}>
-            <Empty title="It may have been revoked long ago, or belong to another account.">
-              <Anchor component={Link} to={addressOf("keys")}>
-                All keys
-              </Anchor>
-            </Empty>
-          </Page>
-        )
-      }
-    </QueryView>
+      {({ node }) => node?.__typename === "ApiKey" && <KeyDetails apiKey={node} />}
+    </ThingView>
   );
 }
 
 type Shown = Extract<NonNullable<KeysOneQuery["node"]>, { readonly __typename: "ApiKey" }>;
 
-function KeyDetails({ apiKey, above }: { readonly apiKey: Shown; readonly above: { label: string; to: string }[] }) {
+function KeyDetails({ apiKey }: { readonly apiKey: Shown }) {
   const [, revoke] = useMutation(KeysRevokeDocument);
   const [isEditing, setEditing] = useState(false);
   const { id, name, start: beginning, allowedModels, permissions, createdAt, lastUsedAt, expiresAt, revokedAt, redirectUrls } = apiKey;
@@ -210,7 +198,7 @@ function KeyDetails({ apiKey, above }: { readonly apiKey: Shown; readonly above:
     <Page
       title={<bdi>{name}</bdi>}
       tabTitle={name}
-      above={above}
+      above={ABOVE}
       actions={
         !isRevoked && (
           <>

@@ -12,7 +12,7 @@ import { Fact, Facts } from "../../ui/facts.js";
 import { MODALITIES } from "../../ui/modalities.js";
 import { Card, Page } from "../../ui/page.js";
 import { costOf, type PricedKind, pricesOf } from "../../ui/prices.js";
-import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { ThingView } from "../../ui/thing-view.js";
 import { When } from "../../ui/when.js";
 import { KINDS } from "../playground/kinds.js";
 import { CAPABILITIES, HEALTH } from "./filters.js";
@@ -25,32 +25,16 @@ const ABOVE = [{ label: "Models", to: addressOf("models") }];
 export function OneModel({ id }: { readonly id: string }) {
   const [state, askAgain] = useQuery({ query: ModelsOneDocument, variables: { id } });
   return (
-    <QueryView
+    <ThingView
       state={state}
       retry={() => askAgain({ requestPolicy: "network-only" })}
-      loading={
-        <Page title="Model" above={ABOVE}>
-          <Loading rows={4} height={80} />
-        </Page>
-      }
+      name="model"
+      above={ABOVE}
+      why="It may be gone, or no longer be offered to you."
+      all="All models"
     >
-      {({ node }) =>
-        node?.__typename === "Model" ? (
-          <Details model={node} />
-        ) : (
-          <Page title="There is no such model" above={ABOVE}>
-            <Empty
-              title="It may be gone, or no longer be offered to you."
-              action={
-                <Anchor component={Link} to={addressOf("models")}>
-                  All models
-                </Anchor>
-              }
-            />
-          </Page>
-        )
-      }
-    </QueryView>
+      {({ node }) => node?.__typename === "Model" && <Details model={node} />}
+    </ThingView>
   );
 }
 

@@ -17,7 +17,8 @@ import { Fact, Facts } from "../../ui/facts.js";
 import { MODALITIES } from "../../ui/modalities.js";
 import { Card, Page } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
-import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { Empty } from "../../ui/states.js";
+import { ThingView } from "../../ui/thing-view.js";
 import { toast } from "../../ui/toast.js";
 import { When } from "../../ui/when.js";
 import { kindOf, PRICE_FIELDS, pricesOf } from "./draft.js";
@@ -35,29 +36,16 @@ export function OneModel({ id }: { readonly id: string }) {
   const [state, askAgain] = useQuery({ query: MyModelsOneDocument, variables: { id } });
   useModelChanges(() => askAgain({ requestPolicy: "network-only" }));
   return (
-    <QueryView
+    <ThingView
       state={state}
       retry={() => askAgain({ requestPolicy: "network-only" })}
-      loading={
-        <Page title="Model" above={ABOVE}>
-          <Loading rows={4} height={60} />
-        </Page>
-      }
+      name="model"
+      above={ABOVE}
+      why="It was deleted, or belongs to another account."
+      all="All your models and agents"
     >
-      {({ node, me }) =>
-        isModel(node) ? (
-          <Details model={node} isPublisher={me?.isPublisher ?? false} />
-        ) : (
-          <Page title="There is no such model" above={ABOVE}>
-            <Empty title="It was deleted, or belongs to another account.">
-              <Anchor component={Link} to={addressOf("my-models")}>
-                All your models and agents
-              </Anchor>
-            </Empty>
-          </Page>
-        )
-      }
-    </QueryView>
+      {({ node, me }) => isModel(node) && <Details model={node} isPublisher={me?.isPublisher ?? false} />}
+    </ThingView>
   );
 }
 

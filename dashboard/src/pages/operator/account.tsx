@@ -1,7 +1,6 @@
 /** One account, and what an operator does with it. */
-import { Anchor, Badge, Button, Group, Select, SimpleGrid, Stack, Text } from "@mantine/core";
+import { Badge, Button, Group, Select, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useState } from "react";
-import { Link } from "react-router";
 import { useMutation, useQuery } from "urql";
 import {
   OperatorAccountDocument,
@@ -17,7 +16,7 @@ import { Credits } from "../../ui/credits.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Figure } from "../../ui/figure.js";
 import { Card } from "../../ui/page.js";
-import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { ThingView } from "../../ui/thing-view.js";
 import { When } from "../../ui/when.js";
 import { Grant, Grants } from "./grants.js";
 import { ACCOUNTS, OPERATOR, OperatorPage } from "./parts.js";
@@ -34,28 +33,18 @@ type Account = OperatorAccountPartsFragment;
 
 export function OneAccount({ id }: { readonly id: string }) {
   const { state, askNow } = usePolled(OperatorAccountDocument, { id }, POLL_MS);
-  const none = (
-    <OperatorPage title="There is no such account" above={ABOVE}>
-      <Empty title="It may have been deleted.">
-        <Anchor component={Link} to={ACCOUNTS}>
-          All accounts
-        </Anchor>
-      </Empty>
-    </OperatorPage>
-  );
   return (
-    <QueryView
+    <ThingView
       state={state}
       retry={askNow}
-      frame={(shown) => (
-        <OperatorPage title="Account" above={ABOVE}>
-          {shown}
-        </OperatorPage>
-      )}
-      loading={<Loading rows={4} height={72} />}
+      name="account"
+      above={ABOVE}
+      why="It may have been deleted."
+      all="All accounts"
+      Frame={OperatorPage}
     >
-      {({ account }) => (account ? <AccountDetails account={account} /> : none)}
-    </QueryView>
+      {({ account }) => account && <AccountDetails account={account} />}
+    </ThingView>
   );
 }
 

@@ -10,7 +10,7 @@ import { DAY_MS } from "../../ui/days.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { MODALITIES } from "../../ui/modalities.js";
 import { Card, Page } from "../../ui/page.js";
-import { Empty, Loading, QueryView } from "../../ui/states.js";
+import { ThingView } from "../../ui/thing-view.js";
 import { When } from "../../ui/when.js";
 import { STATUSES } from "./filters.js";
 
@@ -21,33 +21,16 @@ const ABOVE = [{ label: "Usage", to: addressOf("usage") }];
 export function Receipt({ id }: { readonly id: string }) {
   const [state, askAgain] = useQuery({ query: UsageReceiptDocument, variables: { id } });
   return (
-    <QueryView
+    <ThingView
       state={state}
       retry={() => askAgain({ requestPolicy: "network-only" })}
-      frame={(shown) => (
-        <Page title="Request" above={ABOVE}>
-          {shown}
-        </Page>
-      )}
-      loading={<Loading rows={4} height={80} />}
+      name="request"
+      above={ABOVE}
+      why="It was not charged, or belongs to another account."
+      all="All requests"
     >
-      {({ me }) =>
-        me?.usageRecord ? (
-          <Details record={me.usageRecord} />
-        ) : (
-          <Page title="There is no such request" above={ABOVE}>
-            <Empty
-              title="It was not charged, or belongs to another account."
-              action={
-                <Anchor component={Link} to={addressOf("usage")}>
-                  All requests
-                </Anchor>
-              }
-            />
-          </Page>
-        )
-      }
-    </QueryView>
+      {({ me }) => me?.usageRecord && <Details record={me.usageRecord} />}
+    </ThingView>
   );
 }
 

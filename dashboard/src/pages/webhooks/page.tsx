@@ -20,6 +20,7 @@ import { Copyable } from "../../ui/copy.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
+import { ThingView } from "../../ui/thing-view.js";
 import { toast } from "../../ui/toast.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
@@ -119,7 +120,7 @@ function namesOf({ events }: WebhookEndpointRowFragment): readonly string[] {
   return EVENTS.filter(({ value }) => events.includes(value)).map(({ name }) => name);
 }
 
-function State({ endpoint: { isEnabled, disabledReason, failingSince } }: { readonly endpoint: WebhookEndpointRowFragment }) {
+function State({ endpoint: { isEnabled, disabledReason, failingSince } }: EndpointProps) {
   const [label, color] = isEnabled
     ? failingSince === null
       ? ["listening", "green"]
@@ -134,50 +135,36 @@ function State({ endpoint: { isEnabled, disabledReason, failingSince } }: { read
   );
 }
 
+const ABOVE = [{ label: "Webhooks", to: addressOf("webhooks") }];
+
 function OneEndpoint({ id }: { readonly id: string }) {
   const [state, askAgain] = useQuery({ query: WebhooksOneDocument, variables: { id }, requestPolicy: "cache-and-network" });
-  const above = [{ label: "Webhooks", to: addressOf("webhooks") }];
   return (
-    <QueryView
+    <ThingView
       state={state}
       retry={() => askAgain({ requestPolicy: "network-only" })}
-      frame={(shown) => (
-        <Page title="Endpoint" above={above}>
-          {shown}
-        </Page>
-      )}
-      loading={<Loading rows={4} height={60} />}
+      name="endpoint"
+      above={ABOVE}
+      why="It may have been deleted, or belong to another account."
+      all="All endpoints"
     >
-      {({ node }) =>
-        node?.__typename === "WebhookEndpoint" ? (
-          <EndpointDetails endpoint={node} above={above} />
-        ) : (
-          <Page title="There is no such endpoint" above={above}>
-            <Empty title="It may have been deleted, or belong to another account.">
-              <Anchor component={Link} to={addressOf("webhooks")}>
-                All endpoints
-              </Anchor>
-            </Empty>
-          </Page>
-        )
-      }
-    </QueryView>
+      {({ node }) => node?.__typename === "WebhookEndpoint" && <EndpointDetails endpoint={node} />}
+    </ThingView>
   );
 }
 
-interface EndpointDetailsProps {
+interface EndpointProps {
   readonly endpoint: WebhookEndpointRowFragment;
-  readonly above: readonly { readonly label: string; readonly to: string }[];
 }
 
-function EndpointDetails({ endpoint, above }: EndpointDetailsProps) {
+function EndpointDetails({ endpoint }: EndpointProps) {
   const { id, url, isEnabled } = endpoint;
   const [isEditing, setEditing] = useState(false);
   return (
     <Page
       title={<bdi>{url}</bdi>}
       tabTitle={hostOf(url)}
-      above={above}
+      above={ABOVE}
       actions={
         <>
           <TestButton id={id} isEnabled={isEnabled} />
@@ -211,7 +198,7 @@ function EndpointDetails({ endpoint, above }: EndpointDetailsProps) {
   );
 }
 
-function Trouble({ endpoint: { isEnabled, disabledReason, failingSince } }: Pick<EndpointDetailsProps, "endpoint">) {
+function Trouble({ endpoint: { isEnabled, disabledReason, failingSince } }: EndpointProps) {
   if (!isEnabled && disabledReason !== null) {
     return (
       <Alert color="red" variant="light" title="The gateway has switched it off">
@@ -252,7 +239,7 @@ function TestButton({ id, isEnabled }: { readonly id: string; readonly isEnabled
   );
 }
 
-function PauseButton({ endpoint: { id, isEnabled } }: Pick<EndpointDetailsProps, "endpoint">) {
+function PauseButton({ endpoint: { id, isEnabled } }: EndpointProps) {
   const [{ fetching, error }, update] = useMutation(WebhooksUpdateDocument);
   if (!isEnabled) {
     return (
@@ -281,7 +268,7 @@ function PauseButton({ endpoint: { id, isEnabled } }: Pick<EndpointDetailsProps,
   );
 }
 
-function SecretAndEnd({ endpoint: { id, url } }: Pick<EndpointDetailsProps, "endpoint">) {
+function SecretAndEnd({ endpoint: { id, url } }: EndpointProps) {
   const [, rotate] = useMutation(WebhooksRotateDocument);
   const [, remove] = useMutation(WebhooksDeleteDocument);
   const [secret, setSecret] = useState<string | null>(null);
