@@ -1,6 +1,7 @@
 /** Code that comes when it is first needed. A connection that is lost meanwhile delays it, and breaks nothing of what is shown. */
 import { Anchor, Text } from "@mantine/core";
 import { type ComponentType, type LazyExoticComponent, lazy } from "react";
+import { untilWorthTrying } from "../client/connection.js";
 
 const LONGEST_WAIT_MS = 30_000;
 /** So often it is tried while the browser has a connection: then the gateway has another version, which lacks this file. */
@@ -13,10 +14,7 @@ export async function loadLater<Module>(load: () => Promise<Module>): Promise<Mo
       return await load();
     } catch (error) {
       if (navigator.onLine && tries++ >= TRIES) throw error;
-      await new Promise((resolve) => {
-        addEventListener("online", resolve, { once: true });
-        setTimeout(resolve, Math.min(LONGEST_WAIT_MS, 500 * 2 ** tries));
-      });
+      await untilWorthTrying(Math.min(LONGEST_WAIT_MS, 500 * 2 ** tries));
     }
   }
 }
