@@ -1,5 +1,6 @@
 /** Whether the gateway is reached: the banner that says so, and what is asked anew when it is back. */
 import { useSyncExternalStore } from "react";
+import { Listeners } from "./listeners.js";
 
 export type Connection = "connecting" | "live" | "away";
 
@@ -10,10 +11,10 @@ let wasSocketOpen = false;
 /** The last request was not answered. */
 let isUnreachable = false;
 let connection: Connection = "connecting";
-const listeners = new Set<() => void>();
-const returns = new Set<() => void>();
+const listeners = new Listeners();
+const returns = new Listeners();
 /** Those who wait for a moment at which trying again is worth while. */
-const waiting = new Set<() => void>();
+const waiting = new Listeners();
 
 /** `open`, `closed`: of the socket. `answered`, `unreachable`: of a request. */
 export function connectionChanged(event: "open" | "closed" | "answered" | "unreachable"): void {
@@ -25,44 +26,32 @@ export function connectionChanged(event: "open" | "closed" | "answered" | "unrea
   if (event === "closed") isSocketLost = wasSocketOpen;
   else isUnreachable = event === "unreachable";
   wasReached ||= event === "open" || event === "answered";
-  if (event === "answered") tryNow();
+  if (event === "answered") waiting.tell();
   const isAway = isSocketLost || isUnreachable;
   const before = connection;
   connection = isAway ? "away" : wasReached ? "live" : "connecting";
-  if (connection !== before) for (const listener of listeners) listener();
-  if (wasAway && !isAway) for (const listener of returns) listener();
+  if (connection !== before) listeners.tell();
+  if (wasAway && !isAway) returns.tell();
 }
 
 export function useConnection(): Connection {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => connection,
-  );
+  return useSyncExternalStore(listeners.add, () => connection);
 }
 
 /** Calls back when the gateway is reached again after it was not: what happened meanwhile has not been told. */
-export function onReturn(listener: () => void): () => void {
-  returns.add(listener);
-  return () => returns.delete(listener);
-}
+export const onReturn = returns.add;
 
 /** Resolves after so long, or as soon as something says that the gateway may be back. */
 export function untilWorthTrying(waitMs: number): Promise<void> {
   return new Promise((resolve) => {
     const finish = () => {
       clearTimeout(timer);
-      waiting.delete(finish);
+      forget();
       resolve();
     };
     const timer = setTimeout(finish, waitMs);
-    waiting.add(finish);
+    const forget = waiting.add(finish);
   });
 }
 
-function tryNow(): void {
-  for (const finish of [...waiting]) finish();
-}
-window.addEventListener("online", tryNow);
+window.addEventListener("online", () => waiting.tell());

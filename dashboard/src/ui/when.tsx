@@ -1,5 +1,6 @@
 /** A moment, as people say it; its title has it to the second. */
 import { useSyncExternalStore } from "react";
+import { Listeners } from "../client/listeners.js";
 
 const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const ABSOLUTE = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium" });
@@ -15,20 +16,14 @@ const DAYS_RELATIVE_MAX = 14;
 // One clock for all that is shown, which a page of a thousand rows turns once.
 const TICK_MS = 10_000;
 let now = Date.now();
-const listeners = new Set<() => void>();
+const listeners = new Listeners();
 setInterval(() => {
   now = Date.now();
-  for (const listener of listeners) listener();
+  listeners.tell();
 }, TICK_MS);
 
 export function useNow(): number {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => now,
-  );
+  return useSyncExternalStore(listeners.add, () => now);
 }
 
 export function describeMoment(iso: string, at: number): string {

@@ -11,6 +11,7 @@ import {
   FilesUploadSmallDocument,
 } from "../../client/generated/graphql.js";
 import { graph } from "../../client/graphql.js";
+import { Listeners } from "../../client/listeners.js";
 
 export interface UploadWish {
   /** Empty: it is listed nowhere, and has a link for some days. */
@@ -40,17 +41,11 @@ export const OUTDATED = { additionalTypenames: ["MediaObjectConnection", "MediaQ
 
 let uploads: readonly Upload[] = [];
 const requests = new Map<number, XMLHttpRequest>();
-const listeners = new Set<() => void>();
+const listeners = new Listeners();
 let keys = 0;
 
 export function useUploads(): readonly Upload[] {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => uploads,
-  );
+  return useSyncExternalStore(listeners.add, () => uploads);
 }
 
 export function startUploads(files: readonly File[], wish: UploadWish): void {
@@ -148,7 +143,7 @@ function change(key: number, changes: Partial<Upload>): void {
 
 function set(changed: readonly Upload[]): void {
   uploads = changed;
-  for (const listener of listeners) listener();
+  listeners.tell();
 }
 
 /** Leaving the dashboard would end what is being sent. */

@@ -9,6 +9,7 @@ import {
   type UsageRowsQueryVariables,
 } from "../../client/generated/graphql.js";
 import { graph } from "../../client/graphql.js";
+import { Listeners } from "../../client/listeners.js";
 
 export const PAGE = 100;
 /** Of more that were told while one read below, the list begins anew instead. */
@@ -29,14 +30,11 @@ export class UsageList {
   private waiting: FeedRecordFragment[] = [];
   waitingCount = 0;
   private readonly known = new Set<string>();
-  private readonly listeners = new Set<() => void>();
+  private readonly listeners = new Listeners();
 
   constructor(private readonly filter: UsageFilter) {}
 
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
-  };
+  readonly subscribe = this.listeners.add;
   readonly current = (): number => this.version;
 
   get isFirstLoading(): boolean {
@@ -123,7 +121,7 @@ export class UsageList {
 
   private changed(): void {
     this.version += 1;
-    for (const listener of this.listeners) listener();
+    this.listeners.tell();
   }
 }
 

@@ -2,6 +2,7 @@
 import type { CombinedError } from "urql";
 import { streamGeneration } from "../../../client/generate.js";
 import { type ChatCompletionInput, PlaygroundChatDocument, type PlaygroundChatSubscription } from "../../../client/generated/graphql.js";
+import { Listeners } from "../../../client/listeners.js";
 import { GrowingText } from "./blocks.js";
 import { type Answer, emptyAnswer, type ToolCall } from "./conversation.js";
 
@@ -20,7 +21,7 @@ const BACKGROUND_MS = 250;
 export class Run {
   readonly #text = new GrowingText();
   readonly #calls: ToolCall[] = [];
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Listeners();
   #answer: Answer;
   #reasoning = "";
   #view: RunView = { blocks: [], tail: "", reasoning: "", toolCalls: [], charactersOut: 0 };
@@ -58,10 +59,7 @@ export class Run {
     return this.#whole("stopped");
   }
 
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
+  readonly subscribe = this.#listeners.add;
 
   readonly view = (): RunView => this.#view;
 
@@ -101,7 +99,7 @@ export class Run {
         toolCalls: this.#calls.length === this.#view.toolCalls.length && this.#calls.length === 0 ? this.#view.toolCalls : [...this.#calls],
         charactersOut: this.#text.length + this.#reasoning.length + this.#calls.reduce((sum, call) => sum + call.arguments.length, 0),
       };
-      for (const listener of this.#listeners) listener();
+      this.#listeners.tell();
     };
     if (document.hidden) setTimeout(draw, BACKGROUND_MS);
     else requestAnimationFrame(draw);
