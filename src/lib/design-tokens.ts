@@ -91,6 +91,9 @@ export function chosenTokens(attribute: string): string {
 :root[${attribute}="dark"] { ${properties({ ...DARK })} }`;
 }
 
+/** The mark beside the name, on the ground of the tokens above. */
+export const MARK_STYLE = ".mark { width: 1.1rem; height: 1.1rem; border-radius: 0.3rem; background: var(--mark); }";
+
 /** The mark, as the icon of a page. */
 export const MARK_URL =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='9' rx='3' fill='%230b5cad'/%3E%3Crect y='8' width='16' height='8' rx='3' fill='%23d3dae4'/%3E%3C/svg%3E";

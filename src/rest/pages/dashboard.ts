@@ -11,7 +11,7 @@ import * as z from "zod";
 import { notFound } from "../../errors.js";
 import { type Asset, builtAsset, sendAsset } from "../../http/built-assets.js";
 import type { AnswerType } from "../../lib/content-types.js";
-import { chosenTokens, MARK_URL, SYSTEM_TOKENS } from "../../lib/design-tokens.js";
+import { chosenTokens, MARK_STYLE, MARK_URL, SYSTEM_TOKENS } from "../../lib/design-tokens.js";
 import type { Route } from "../route.js";
 import { html } from "./html.js";
 import type { WholePage } from "./page.js";
@@ -31,11 +31,14 @@ const TYPES: ReadonlyMap<string, AnswerType> = new Map([
   [".css", "text/css; charset=utf-8"],
 ]);
 
-/** The frame stands where the dashboard will draw its own, from before its code has come. */
-const FRAME_STYLE = `.frame-top { box-sizing: border-box; height: var(--frame-top); display: flex; align-items: center; gap: 0.5rem; padding: 0 1rem; background: var(--card); border-bottom: 1px solid var(--line); font-weight: 650; }
+/** What the dashboard takes its look from, and a frame where it will draw its own, from before its code has come. */
+const STYLE = `${SYSTEM_TOKENS}
+${chosenTokens(SCHEME_ATTRIBUTE)}
+${MARK_STYLE}
+body { margin: 0; background: var(--paper); color: var(--ink); font-family: var(--font); }
+.frame-top { box-sizing: border-box; height: var(--frame-top); display: flex; align-items: center; gap: 0.5rem; padding: 0 1rem; background: var(--card); border-bottom: 1px solid var(--line); font-weight: 650; }
 .frame-side { position: fixed; box-sizing: border-box; top: var(--frame-top); bottom: 0; width: var(--frame-side); background: var(--card); border-right: 1px solid var(--line); }
-.frame-mark { width: 1.1rem; height: 1.1rem; border-radius: 0.3rem; background: var(--mark); }
-@media (max-width: 48em) { .frame-side { display: none; } .frame-mark { margin-left: 2.7rem; } }`;
+@media (max-width: 48em) { .frame-side { display: none; } .frame-top .mark { margin-left: 2.7rem; } }`;
 
 /** What Vite says of a chunk: its file, its style sheets, and the chunks that it begins with. */
 const chunk = z.object({ file: z.string(), css: z.array(z.string()).default([]), imports: z.array(z.string()).default([]) });
@@ -70,17 +73,14 @@ export class Dashboard {
 <title>Sluice</title>
 <link rel="icon" href="${MARK_URL}">
 <noscript><meta http-equiv="refresh" content="0; url=${base}/home"></noscript>
-<style nonce="${nonce}">${raw(SYSTEM_TOKENS)}
-${raw(chosenTokens(SCHEME_ATTRIBUTE))}
-body { margin: 0; background: var(--paper); color: var(--ink); font-family: var(--font); }
-${raw(FRAME_STYLE)}</style>
+<style nonce="${nonce}">${raw(STYLE)}</style>
 ${styles.map((file) => html`<link rel="stylesheet" href="${assets}${file}">`)}
 ${scripts.map((file) => html`<link rel="modulepreload" href="${assets}${file}">`)}
 <script type="module" src="${assets}${entry}"></script>
 </head>
 <body>
 <div id="dashboard" data-base="${base}" data-gateway="${baseUrl}" data-media="${mediaUrl}"${this.gateway.hasGraphiQL ? html` data-graphiql` : ""}>
-<div class="frame" aria-hidden="true"><div class="frame-top"><span class="frame-mark"></span>Sluice</div><div class="frame-side"></div></div>
+<div class="frame" aria-hidden="true"><div class="frame-top"><span class="mark"></span>Sluice</div><div class="frame-side"></div></div>
 </div>
 <noscript><p>The dashboard needs JavaScript. <a href="${base}/home">Your account without it</a></p></noscript>
 </body>

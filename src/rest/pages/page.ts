@@ -7,7 +7,7 @@ import type { OutgoingHttpHeaders } from "node:http";
 import { raw } from "hono/html";
 import { sendRefusal } from "../../http/errors.js";
 import type { Exchange } from "../../http/exchange.js";
-import { MARK_URL, SYSTEM_TOKENS } from "../../lib/design-tokens.js";
+import { MARK_STYLE, MARK_URL, SYSTEM_TOKENS } from "../../lib/design-tokens.js";
 import { type Html, html } from "./html.js";
 
 /** The one style sheet of the pages, written into each: a page is one request, and its policy allows exactly this text. */
@@ -18,7 +18,7 @@ ${SYSTEM_TOKENS}
 body { margin: 0; background: var(--paper); color: var(--ink); font: 0.9375rem/1.55 var(--font); font-variant-numeric: tabular-nums; }
 header { display: flex; align-items: center; min-height: 3.25rem; padding: 0 1rem; background: var(--card); border-bottom: 1px solid var(--line); font-size: 1rem; font-weight: 650; }
 header a { display: inline-flex; align-items: center; min-height: 2.25rem; gap: 0.5rem; color: inherit; text-decoration: none; }
-.mark { width: 1.1rem; height: 1.1rem; border-radius: 0.3rem; background: var(--mark); }
+${MARK_STYLE}
 main { max-width: 34rem; margin: 2rem auto; padding: 1.5rem; background: var(--card); border: 1px solid var(--line); border-radius: var(--radius-card); }
 @media (max-width: 35.9rem) { main { margin: 1rem; padding: 1.125rem; } }
 h1 { margin: 0 0 0.75rem; font-size: 1.625rem; font-weight: 650; line-height: 1.3; overflow-wrap: anywhere; }
