@@ -89,10 +89,11 @@ function readTexts(json: string): readonly string[] {
 }
 
 type TimeColumn = "createdAt" | "timestamp";
-type Bound<By extends TimeColumn> = Partial<Record<By, { readonly lte: Date } | { readonly gte: Date }>> & {
+type IdColumn = "id" | "transactionId";
+type Bound<By extends TimeColumn, Id extends IdColumn> = Partial<Record<By, { readonly lte: Date } | { readonly gte: Date }>> & {
   readonly OR: (
     | Record<By, { readonly lt: Date } | { readonly gt: Date }>
-    | { readonly id: { readonly lt: string } | { readonly gt: string } }
+    | Record<Id, { readonly lt: string } | { readonly gt: string }>
   )[];
 };
 
@@ -102,16 +103,18 @@ type Bound<By extends TimeColumn> = Partial<Record<By, { readonly lte: Date } | 
  * columns is entered where the page begins. An OR of both halves alone would be read through from the newest row on. A page from the
  * end is read backwards, and turned around by `toPage`.
  */
-export function newestFirst<By extends TimeColumn = "createdAt">(
+export function newestFirst<By extends TimeColumn = "createdAt", Id extends IdColumn = "id">(
   { first, after, before, isFromEnd = false }: PageRequest,
   by = "createdAt" as By,
+  id = "id" as Id,
 ) {
-  const column = <Value>(value: Value) => ({ [by]: value }) as Record<By, Value>;
-  const bounds: Bound<By>[] = [];
-  if (after) bounds.push({ ...column({ lte: after.timestamp }), OR: [column({ lt: after.timestamp }), { id: { lt: after.id } }] });
-  if (before) bounds.push({ ...column({ gte: before.timestamp }), OR: [column({ gt: before.timestamp }), { id: { gt: before.id } }] });
+  const time = <Value>(value: Value) => ({ [by]: value }) as Record<By, Value>;
+  const tie = <Value>(value: Value) => ({ [id]: value }) as Record<Id, Value>;
+  const bounds: Bound<By, Id>[] = [];
+  if (after) bounds.push({ ...time({ lte: after.timestamp }), OR: [time({ lt: after.timestamp }), tie({ lt: after.id })] });
+  if (before) bounds.push({ ...time({ gte: before.timestamp }), OR: [time({ gt: before.timestamp }), tie({ gt: before.id })] });
   const direction = isFromEnd ? ("asc" as const) : ("desc" as const);
-  return { where: { AND: bounds }, orderBy: [column(direction), { id: direction }], take: first + 1 };
+  return { where: { AND: bounds }, orderBy: [time(direction), tie(direction)], take: first + 1 };
 }
 
 /** Cuts the one row too many that a list query asks for to learn whether the list goes on, and puts the page in the list's order. */

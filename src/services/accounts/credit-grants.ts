@@ -1,7 +1,7 @@
 /** Credits that came to an account by no refill: bought, paid in, or given by an operator. */
 import type { RequestContext } from "../../context.js";
 import { isUuid } from "../../lib/ids.js";
-import { COUNT_TAKE, type Page, type PagePosition, type PageRequest, toPage } from "../../lib/pagination.js";
+import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { LedgerEntryModel } from "../../store/generated/prisma/models.js";
@@ -32,12 +32,8 @@ export class CreditGrants {
     const { ledgerEntry } = this.database.prisma;
     // Each grant is two entries, of which one is the bucket's.
     const where: Prisma.LedgerEntryWhereInput = { accountId, kind: "grant", book: { in: [...BUCKETS] } };
-    const direction = page.isFromEnd ? ("asc" as const) : ("desc" as const);
-    const rows = await ledgerEntry.findMany({
-      where: { ...where, AND: [...(page.after ? [olderThan(page.after)] : []), ...(page.before ? [newerThan(page.before)] : [])] },
-      orderBy: [{ createdAt: direction }, { transactionId: direction }],
-      take: page.first + 1,
-    });
+    const { where: older, ...query } = newestFirst(page, "createdAt", "transactionId");
+    const rows = await ledgerEntry.findMany({ where: { ...where, ...older }, ...query });
     return toPage(rows.map(toGrant), page, () => ledgerEntry.count({ where, take: COUNT_TAKE }));
   }
 
@@ -54,12 +50,4 @@ export class CreditGrants {
 function toGrant({ transactionId, book, amountNanocredits, note, createdAt }: LedgerEntryModel): CreditGrant {
   const bucket = BUCKETS.find((name) => name === book) ?? "pack";
   return { id: transactionId, bucket, nanocredits: amountNanocredits, note, createdAt };
-}
-
-function olderThan({ timestamp, id }: PagePosition) {
-  return { createdAt: { lte: timestamp }, OR: [{ createdAt: { lt: timestamp } }, { transactionId: { lt: id } }] };
-}
-
-function newerThan({ timestamp, id }: PagePosition) {
-  return { createdAt: { gte: timestamp }, OR: [{ createdAt: { gt: timestamp } }, { transactionId: { gt: id } }] };
 }

@@ -43,17 +43,20 @@ export class SettlementSeries {
     return { until: now - 1, counts };
   }
 
-  /** A clock that was set back begins anew. */
   private moveTo(now: number): void {
-    const passed = now - this.second;
-    if (passed < 0 || passed >= this.counts.length) this.counts.fill(0);
-    else for (let second = this.second + 1; second <= now; second += 1) this.counts[second % this.counts.length] = 0;
+    clearPassed(this.counts, this.second, now);
     this.second = now;
   }
 
   private currentSecond(): number {
     return Math.floor(this.time() / SECOND_MS);
   }
+}
+
+/** Steps of time take the places of `counts` by turns: those of the steps since `before` are emptied. A clock that was set back begins anew. */
+function clearPassed(counts: Uint32Array, before: number, now: number): void {
+  if (now < before || now - before >= counts.length) counts.fill(0);
+  else for (let step = before + 1; step <= now; step += 1) counts[step % counts.length] = 0;
 }
 
 /** In one: up to the last second that all of them have told. */
@@ -135,14 +138,9 @@ class CallCounts {
   /** Where in both lists is counted now. */
   place(): number {
     const now = Math.floor(this.time() / STEP_MS);
-    const passed = now - this.step;
-    if (passed !== 0) {
-      if (passed < 0 || passed >= STEPS) {
-        this.answered.fill(0);
-        this.failed.fill(0);
-      } else {
-        for (let step = this.step + 1; step <= now; step += 1) this.answered[step % STEPS] = this.failed[step % STEPS] = 0;
-      }
+    if (now !== this.step) {
+      clearPassed(this.answered, this.step, now);
+      clearPassed(this.failed, this.step, now);
       this.step = now;
     }
     return now % STEPS;
