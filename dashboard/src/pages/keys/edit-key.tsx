@@ -1,5 +1,5 @@
 /** The form that changes a key. What is not touched is not sent: another tab may have changed it meanwhile, and whoever edits is told. */
-import { Group, Modal, NumberInput, Radio, Select, TextInput } from "@mantine/core";
+import { Group, Modal, NumberInput, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useClient, useMutation } from "urql";
 import { type KeyRowFragment, KeysOneDocument, KeysUpdateDocument } from "../../client/generated/graphql.js";
@@ -7,7 +7,7 @@ import { sumOfCredits } from "../../ui/credits.js";
 import { DialogForm } from "../../ui/dialog-form.js";
 import { ChangedElsewhere, useEdited } from "../../ui/edited.js";
 import { useServerForm } from "../../ui/server-form.js";
-import { AllowedModels, EXPIRIES, SECONDS_PER_DAY } from "./key-form.js";
+import { EXPIRIES, ModelsChoice, SECONDS_PER_DAY } from "./key-form.js";
 
 /** Its expiry stays. */
 const KEEP = "keep";
@@ -114,26 +114,7 @@ export function EditKey({
             error={form.errorOf("expiresIn")}
           />
         </Group>
-        <Radio.Group
-          label="Models"
-          value={draft.isEveryModel ? "all" : "some"}
-          onChange={(value) => set({ isEveryModel: value === "all" })}
-        >
-          <Group mt={4}>
-            <Radio value="all" label="Every model" />
-            <Radio value="some" label="Only some" />
-          </Group>
-        </Radio.Group>
-        {!draft.isEveryModel && (
-          <AllowedModels
-            value={[...draft.models]}
-            onChange={(models) => {
-              set({ models });
-              form.clear("allowedModels");
-            }}
-            error={form.errorOf("allowedModels")}
-          />
-        )}
+        <ModelsChoice isEveryModel={draft.isEveryModel} models={draft.models} set={set} form={form} />
       </DialogForm>
     </Modal>
   );

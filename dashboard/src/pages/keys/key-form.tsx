@@ -28,7 +28,7 @@ import { GATEWAY_URL } from "../../client/place.js";
 import { Copyable, Snippet } from "../../ui/copy.js";
 import { DialogForm } from "../../ui/dialog-form.js";
 import { ModelsSelect } from "../../ui/model-select.js";
-import { useServerForm } from "../../ui/server-form.js";
+import { type ServerForm, useServerForm } from "../../ui/server-form.js";
 
 export const SECONDS_PER_DAY = 86_400;
 export const EXPIRIES = [
@@ -58,7 +58,7 @@ function useModels(search = "") {
 }
 
 /** The gateway looks for what is typed: there may be more models than a list holds. */
-export function AllowedModels(props: Pick<MultiSelectProps, "value" | "onChange" | "error">) {
+function AllowedModels(props: Pick<MultiSelectProps, "value" | "onChange" | "error">) {
   const [search, setSearch] = useState("");
   const [asked] = useDebouncedValue(search, 200);
   const found = useModels(asked);
@@ -73,6 +73,40 @@ export function AllowedModels(props: Pick<MultiSelectProps, "value" | "onChange"
       onSearchChange={setSearch}
       {...props}
     />
+  );
+}
+
+interface Allowed {
+  readonly isEveryModel: boolean;
+  readonly models: readonly string[];
+}
+
+/** Every model, or only those that are chosen. */
+export function ModelsChoice({
+  isEveryModel,
+  models,
+  set,
+  form,
+}: Allowed & { readonly set: (changes: Partial<Allowed>) => void; readonly form: ServerForm }) {
+  return (
+    <>
+      <Radio.Group label="Models" value={isEveryModel ? "all" : "some"} onChange={(value) => set({ isEveryModel: value === "all" })}>
+        <Group mt={4}>
+          <Radio value="all" label="Every model" />
+          <Radio value="some" label="Only some" />
+        </Group>
+      </Radio.Group>
+      {!isEveryModel && (
+        <AllowedModels
+          value={[...models]}
+          onChange={(chosen) => {
+            set({ models: chosen });
+            form.clear("allowedModels");
+          }}
+          error={form.errorOf("allowedModels")}
+        />
+      )}
+    </>
   );
 }
 
@@ -103,8 +137,7 @@ function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void
   const [type, setType] = useState<ApiKeyType>("SECRET");
   const [budget, setBudget] = useState<string | number>("");
   const [expiry, setExpiry] = useState("");
-  const [isEveryModel, setEveryModel] = useState(true);
-  const [chosen, setChosen] = useState<string[]>([]);
+  const [allowed, setAllowed] = useState<Allowed>({ isEveryModel: true, models: [] });
   const [permissions, setPermissions] = useState<string[]>([]);
   const submit = async () => {
     const answer = await create({
@@ -113,7 +146,7 @@ function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void
         type,
         ...(budget !== "" && { creditBudget: String(budget) }),
         ...(expiry !== "" && { expiresIn: Number(expiry) * SECONDS_PER_DAY }),
-        ...(!isEveryModel && { allowedModels: chosen }),
+        ...(!allowed.isEveryModel && { allowedModels: allowed.models }),
         accountPermissions: PERMISSIONS.map(({ value }) => value).filter((value) => permissions.includes(value)),
       },
     });
@@ -164,22 +197,7 @@ function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void
           error={form.errorOf("expiresIn")}
         />
       </Group>
-      <Radio.Group label="Models" value={isEveryModel ? "all" : "some"} onChange={(value) => setEveryModel(value === "all")}>
-        <Group mt={4}>
-          <Radio value="all" label="Every model" />
-          <Radio value="some" label="Only some" />
-        </Group>
-      </Radio.Group>
-      {!isEveryModel && (
-        <AllowedModels
-          value={chosen}
-          onChange={(models) => {
-            setChosen(models);
-            form.clear("allowedModels");
-          }}
-          error={form.errorOf("allowedModels")}
-        />
-      )}
+      <ModelsChoice {...allowed} set={(changes) => setAllowed((before) => ({ ...before, ...changes }))} form={form} />
       <Checkbox.Group
         label="What it may do beside generating"
         value={permissions}
