@@ -6,6 +6,7 @@ import type {
   PlaygroundReceiptFragment,
   ReasoningEffort,
 } from "../../../client/generated/graphql.js";
+import { type Request, wireNames } from "../snippets.js";
 import { findJsonFault } from "./json-fault.js";
 
 export interface ToolCall {
@@ -127,6 +128,41 @@ export function toInput(model: string, messages: readonly ChatMessageInput[], se
     ...(reasoningEffort !== null && { reasoningEffort }),
     ...(stop.length > 0 && { stop }),
     ...(tools.length > 0 && { tools, ...(toolChoice !== null && { toolChoice }) }),
+  };
+}
+
+/** As programs ask for it. */
+export function chatRequest(input: ChatCompletionInput): Request {
+  const { messages, tools, ...rest } = input;
+  return {
+    path: "/v1/chat/completions",
+    body: {
+      ...wireNames({ ...rest }, ["reasoningEffort"]),
+      messages: messages.map(toWire),
+      ...(tools && {
+        tools: tools.map(({ function: { isStrict, ...given } }) => ({
+          type: "function",
+          function: { ...given, ...(typeof isStrict === "boolean" && { strict: isStrict }) },
+        })),
+      }),
+    },
+    sdk: { method: "chat.completions.create" },
+    graphql: {
+      field: "createChatCompletion",
+      type: "ChatCompletionInput",
+      selection: "completion { choices { message { content toolCalls { id function { name arguments } } } } } receipt { cost }",
+      input: { ...input },
+    },
+    print: { python: "print(answer.choices[0].message)", node: "console.log(answer.choices[0].message);" },
+  };
+}
+
+function toWire({ role, content, toolCalls, toolCallId }: ChatMessageInput) {
+  return {
+    role: role.toLowerCase(),
+    ...(content !== undefined && { content }),
+    ...(toolCalls && { tool_calls: toolCalls.map((call) => ({ type: "function", ...call })) }),
+    ...(toolCallId !== undefined && { tool_call_id: toolCallId }),
   };
 }
 
