@@ -1,20 +1,18 @@
 /** How near texts are to each other: the cosine of their vectors, each with each. */
 import { XMarkIcon } from "@heroicons/react/24/outline";
-import { ActionIcon, Button, Group, NumberInput, Stack, Table, Text, Textarea } from "@mantine/core";
-import { type FormEvent, useState } from "react";
+import { ActionIcon, Button, Group, NumberInput, Table, Text, Textarea } from "@mantine/core";
+import { useState } from "react";
 import { type CreateEmbeddingsInput, PlaygroundEmbedDocument } from "../../client/generated/graphql.js";
 import { Card } from "../../ui/page.js";
-import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Loading } from "../../ui/states.js";
 import { Wide } from "../../ui/wide.js";
-import { AsCode } from "./as-code.js";
+import { AskForm, Bench, useValues } from "./bench.js";
 import { estimateCost } from "./estimate.js";
 import type { Compared, EmbeddingsForm } from "./kept.js";
-import { Refusal } from "./refusal.js";
 import type { Request } from "./snippets.js";
 import { useGeneration } from "./use-generation.js";
 import { useKept } from "./use-kept.js";
-import { Actions, Charged, useKindModel, Workbench } from "./workbench.js";
+import { Charged, useKindModel } from "./workbench.js";
 
 /** More would be no table that anybody reads. */
 const TEXTS_MAX = 10;
@@ -22,29 +20,29 @@ const TEXTS_MAX = 10;
 const NO_FORM: EmbeddingsForm = { texts: ["", "", ""], dimensions: "" };
 
 export default function Embeddings() {
-  const { model, picker } = useKindModel("EMBEDDING");
-  const [{ texts, dimensions }, setValues] = useState(NO_FORM);
+  const kind = useKindModel("EMBEDDING");
+  const { model } = kind;
+  const { values, set, restore, form } = useValues(NO_FORM, ["dimensions"]);
+  const { texts, dimensions } = values;
   const [compared, setCompared] = useState<Compared | null>(null);
-  const { isBusy, isStopped, error, setError, run, stop } = useGeneration(PlaygroundEmbedDocument);
-  const form = useServerForm(["dimensions"]);
+  const generation = useGeneration(PlaygroundEmbedDocument);
   const { keep, bar } = useKept({
     kind: "embeddings",
     things: "comparisons",
     show: (kept) => {
-      if (kept) setValues({ ...NO_FORM, ...kept.form });
+      if (kept) restore(kept.form);
       setCompared(kept?.made ?? null);
     },
   });
-  const setTexts = (next: readonly string[]) => setValues((before) => ({ ...before, texts: next }));
+  const setTexts = (next: readonly string[]) => set("texts", next);
   const filled = texts.filter((text) => text.trim() !== "");
   const input = (): CreateEmbeddingsInput => ({
     ...(model && { model: model.restId }),
     input: filled.map((text) => ({ text })),
     ...(dimensions !== "" && { dimensions: Number(dimensions) }),
   });
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    const answer = await run({ input: input() });
+  const submit = async () => {
+    const answer = await generation.run({ input: input() });
     form.accept(answer);
     const data = answer.data?.createEmbeddings;
     if (!data || !model) return;
@@ -56,7 +54,7 @@ export default function Embeddings() {
       receipt: data.receipt,
     };
     setCompared(made);
-    keep(filled.join(" · "), model.restId, { form: { texts, dimensions }, made });
+    keep(filled.join(" · "), model.restId, { form: values, made });
   };
   const request = (): Request => ({
     path: "/v1/embeddings",
@@ -70,83 +68,68 @@ export default function Embeddings() {
     },
   });
   const settings = (
-    <>
-      {picker}
-      <Card title="Settings">
-        <NumberInput
-          label="Dimensions"
-          description="Where the model lets one choose."
-          placeholder="model's own"
-          value={dimensions}
-          onChange={(value) => {
-            setValues((before) => ({ ...before, dimensions: value }));
-            form.clear("dimensions");
-          }}
-          error={form.errorOf("dimensions")}
-        />
-      </Card>
-    </>
+    <NumberInput
+      label="Dimensions"
+      description="Where the model lets one choose."
+      placeholder="model's own"
+      value={dimensions}
+      onChange={(value) => set("dimensions", value)}
+      error={form.errorOf("dimensions")}
+    />
   );
   return (
-    <Workbench summary={model?.restId ?? "choose a model"} aside={settings}>
-      <Stack gap="md" miw={0}>
-        <Card title="Texts">
-          <form onSubmit={submit}>
-            <Stack gap="sm">
-              {texts.map((text, index) => (
-                <Group key={index} gap="xs" wrap="nowrap" align="flex-start">
-                  <Textarea
-                    aria-label={`Text ${index + 1}`}
-                    placeholder={`Text ${index + 1}`}
-                    autosize
-                    minRows={1}
-                    maxRows={6}
-                    value={text}
-                    onChange={({ target }) => setTexts(texts.map((other, at) => (at === index ? target.value : other)))}
-                    style={{ flex: 1, minWidth: 0 }}
-                  />
-                  <ActionIcon
-                    variant="subtle"
-                    color="gray"
-                    size={34}
-                    disabled={texts.length <= 2}
-                    onClick={() => setTexts(texts.filter((_, at) => at !== index))}
-                    aria-label={`Remove text ${index + 1}`}
-                  >
-                    <XMarkIcon width={16} />
-                  </ActionIcon>
-                </Group>
-              ))}
-              {error && <Refusal error={error} onClose={() => setError(undefined)} />}
-              <Actions
-                action="Compare the texts"
-                isBusy={isBusy}
-                isDisabled={filled.length === 0 || !model}
-                isStopped={isStopped}
-                onStop={stop}
-                estimate={model && filled.length > 0 ? estimateCost(model.pricing, filled.join("").length, 0) : null}
-              >
-                <Button variant="default" onClick={() => setTexts([...texts, ""])} disabled={texts.length >= TEXTS_MAX}>
-                  Add a text
-                </Button>
-                <AsCode request={request} size="sm" />
-              </Actions>
-            </Stack>
-          </form>
-        </Card>
-        <Card title="Nearness" actions={bar}>
-          <div aria-live="polite" aria-busy={isBusy}>
-            {isBusy ? (
-              <Loading rows={3} />
-            ) : compared ? (
-              <Cosines compared={compared} />
-            ) : (
-              <Empty title="Nothing compared yet">1 is the same direction, 0 has nothing in common.</Empty>
-            )}
-          </div>
-        </Card>
-      </Stack>
-    </Workbench>
+    <Bench kind={kind} settings={settings}>
+      <AskForm
+        generation={generation}
+        title="Texts"
+        action="Compare the texts"
+        isDisabled={filled.length === 0 || !model}
+        onSubmit={submit}
+        estimate={model && filled.length > 0 ? estimateCost(model.pricing, filled.join("").length, 0) : null}
+        request={request}
+        beside={
+          <Button variant="default" onClick={() => setTexts([...texts, ""])} disabled={texts.length >= TEXTS_MAX}>
+            Add a text
+          </Button>
+        }
+      >
+        {texts.map((text, index) => (
+          <Group key={index} gap="xs" wrap="nowrap" align="flex-start">
+            <Textarea
+              aria-label={`Text ${index + 1}`}
+              placeholder={`Text ${index + 1}`}
+              autosize
+              minRows={1}
+              maxRows={6}
+              value={text}
+              onChange={({ target }) => setTexts(texts.map((other, at) => (at === index ? target.value : other)))}
+              style={{ flex: 1, minWidth: 0 }}
+            />
+            <ActionIcon
+              variant="subtle"
+              color="gray"
+              size={34}
+              disabled={texts.length <= 2}
+              onClick={() => setTexts(texts.filter((_, at) => at !== index))}
+              aria-label={`Remove text ${index + 1}`}
+            >
+              <XMarkIcon width={16} />
+            </ActionIcon>
+          </Group>
+        ))}
+      </AskForm>
+      <Card title="Nearness" actions={bar}>
+        <div aria-live="polite" aria-busy={generation.isBusy}>
+          {generation.isBusy ? (
+            <Loading rows={3} />
+          ) : compared ? (
+            <Cosines compared={compared} />
+          ) : (
+            <Empty title="Nothing compared yet">1 is the same direction, 0 has nothing in common.</Empty>
+          )}
+        </div>
+      </Card>
+    </Bench>
   );
 }
 

@@ -1,6 +1,6 @@
 /** Pictures, from words alone or from other pictures. */
 import { Button, Checkbox, Group, NumberInput, Select, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import {
   type GenerateImageInput,
   type ImageFormat,
@@ -10,18 +10,16 @@ import {
   type PlaygroundGenerateImageMutation,
 } from "../../client/generated/graphql.js";
 import { Card } from "../../ui/page.js";
-import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Loading } from "../../ui/states.js";
-import { AsCode } from "./as-code.js";
+import { AskForm, Bench, useValues } from "./bench.js";
 import { estimateUnits, numberOf } from "./estimate.js";
 import type { ImageForm, Picture, Pictures } from "./kept.js";
 import { addressesAmong, filesAmong, References } from "./references.js";
-import { Refusal } from "./refusal.js";
 import type { Request } from "./snippets.js";
 import { toBytes, useObjectUrl } from "./sound.js";
 import { useGeneration } from "./use-generation.js";
 import { useKept } from "./use-kept.js";
-import { Actions, Charged, useKindModel, Workbench } from "./workbench.js";
+import { Charged, useKindModel } from "./workbench.js";
 
 const SIZES = ["1024x1024", "1536x1024", "1024x1536", "512x512", "auto"];
 const QUALITIES: readonly ImageQuality[] = ["LOW", "MEDIUM", "HIGH"];
@@ -41,29 +39,25 @@ const NO_FORM: ImageForm = {
 };
 
 export default function Images() {
-  const { model, picker } = useKindModel("IMAGE");
-  const [values, setValues] = useState(NO_FORM);
+  const kind = useKindModel("IMAGE");
+  const { model } = kind;
+  const { values, set, restore, form } = useValues(NO_FORM, FIELDS);
   const [shown, setShown] = useState<readonly Pictures[]>([]);
-  const form = useServerForm(FIELDS);
   const make = useGeneration(PlaygroundGenerateImageDocument);
   const edit = useGeneration(PlaygroundEditImageDocument);
   const { keep, bar } = useKept({
     kind: "image",
     things: "pictures",
     show: (kept) => {
-      if (kept) setValues({ ...NO_FORM, ...kept.form });
+      if (kept) restore(kept.form);
       setShown(kept ? [kept.made] : []);
     },
   });
-  const set = <Field extends keyof ImageForm>(field: Field, value: ImageForm[Field]) => {
-    setValues((before) => ({ ...before, [field]: value }));
-    form.clear(field);
-  };
 
   const { prompt, references, size, quality, outputFormat, n, seed, negativePrompt, isTransparent } = values;
   const [files, images] = [filesAmong(references), addressesAmong(references)];
   const isEdit = references.length > 0;
-  const { isBusy, isStopped, error, setError, stop } = isEdit ? edit : make;
+  const generation = isEdit ? edit : make;
 
   const input = (): GenerateImageInput => ({
     prompt,
@@ -76,8 +70,7 @@ export default function Images() {
     ...(negativePrompt !== "" && { negativePrompt }),
     ...(isTransparent && { isTransparent }),
   });
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
+  const submit = async () => {
     const answer = isEdit ? await edit.run({ input: { ...input(), images, files } }) : await make.run({ input: input() });
     form.accept(answer);
     const data = answer.data && ("editImage" in answer.data ? answer.data.editImage : answer.data.generateImage);
@@ -116,121 +109,100 @@ export default function Images() {
   };
   const settings = (
     <>
-      {picker}
-      <Card title="Settings">
-        <Stack gap="sm">
-          <Select
-            label="Size"
-            data={SIZES}
-            value={size}
-            onChange={(value) => set("size", value ?? "auto")}
-            allowDeselect={false}
-            error={form.errorOf("size")}
-          />
-          <SimpleGrid cols={2} spacing="sm">
-            <Select
-              label="Quality"
-              placeholder="model's own"
-              clearable
-              data={QUALITIES.map((value) => ({ value, label: value.toLowerCase() }))}
-              value={quality}
-              onChange={(value) => set("quality", QUALITIES.find((known) => known === value) ?? null)}
-              error={form.errorOf("quality")}
-            />
-            <Select
-              label="Format"
-              placeholder="model's own"
-              clearable
-              data={FORMATS}
-              value={outputFormat}
-              onChange={(value) => set("outputFormat", FORMATS.find((known) => known === value) ?? null)}
-              error={form.errorOf("outputFormat")}
-            />
-            <NumberInput label="How many" value={n} onChange={(value) => set("n", value)} error={form.errorOf("n")} />
-            <NumberInput
-              label="Seed"
-              placeholder="any"
-              value={seed}
-              onChange={(value) => set("seed", value)}
-              error={form.errorOf("seed")}
-            />
-          </SimpleGrid>
-          <TextInput
-            label="What should not be seen"
-            value={negativePrompt}
-            onChange={({ target }) => set("negativePrompt", target.value)}
-            error={form.errorOf("negativePrompt")}
-          />
-          <Checkbox label="Transparent ground" checked={isTransparent} onChange={({ target }) => set("isTransparent", target.checked)} />
-        </Stack>
-      </Card>
+      <Select
+        label="Size"
+        data={SIZES}
+        value={size}
+        onChange={(value) => set("size", value ?? "auto")}
+        allowDeselect={false}
+        error={form.errorOf("size")}
+      />
+      <SimpleGrid cols={2} spacing="sm">
+        <Select
+          label="Quality"
+          placeholder="model's own"
+          clearable
+          data={QUALITIES.map((value) => ({ value, label: value.toLowerCase() }))}
+          value={quality}
+          onChange={(value) => set("quality", QUALITIES.find((known) => known === value) ?? null)}
+          error={form.errorOf("quality")}
+        />
+        <Select
+          label="Format"
+          placeholder="model's own"
+          clearable
+          data={FORMATS}
+          value={outputFormat}
+          onChange={(value) => set("outputFormat", FORMATS.find((known) => known === value) ?? null)}
+          error={form.errorOf("outputFormat")}
+        />
+        <NumberInput label="How many" value={n} onChange={(value) => set("n", value)} error={form.errorOf("n")} />
+        <NumberInput label="Seed" placeholder="any" value={seed} onChange={(value) => set("seed", value)} error={form.errorOf("seed")} />
+      </SimpleGrid>
+      <TextInput
+        label="What should not be seen"
+        value={negativePrompt}
+        onChange={({ target }) => set("negativePrompt", target.value)}
+        error={form.errorOf("negativePrompt")}
+      />
+      <Checkbox label="Transparent ground" checked={isTransparent} onChange={({ target }) => set("isTransparent", target.checked)} />
     </>
   );
   return (
-    <Workbench summary={model?.restId ?? "choose a model"} aside={settings}>
-      <Stack gap="md" miw={0}>
-        <Card>
-          <form onSubmit={submit}>
-            <Stack gap="sm">
-              <Textarea
-                label="What is to be seen"
-                autosize
-                minRows={3}
-                maxRows={12}
-                value={prompt}
-                onChange={({ target }) => set("prompt", target.value)}
-                error={form.errorOf("prompt")}
-              />
-              <References
-                references={references}
-                onChange={(next) => {
-                  set("references", next);
-                  form.clear("images");
-                  form.clear("files");
-                }}
-                error={form.errorOf("images") ?? form.errorOf("files")}
-              />
-              {error && <Refusal error={error} onClose={() => setError(undefined)} />}
-              <Actions
-                action={isEdit ? "Make it of these pictures" : "Make the picture"}
-                isBusy={isBusy}
-                isDisabled={prompt.trim() === "" || !model}
-                isStopped={isStopped}
-                onStop={stop}
-                estimate={estimateUnits(model?.pricing, "imageRequests", numberOf(n))}
-              >
-                <AsCode request={request} size="sm" />
-              </Actions>
-            </Stack>
-          </form>
-        </Card>
-        <Card title="Pictures" actions={bar}>
-          <div aria-live="polite" aria-busy={isBusy}>
-            {isBusy && <Loading rows={1} height={240} />}
-            {!isBusy && shown.length === 0 && (
-              <Empty title="No pictures yet">
-                Say what is to be seen. This browser keeps the last ones under History; save those that you want to have elsewhere.
-              </Empty>
-            )}
-            <Stack gap="lg">
-              {shown.map(({ prompt: asked, pictures, receipt }) => (
-                <div key={receipt.generationId}>
-                  <Text size="sm" mb="xs" className="any-wrap">
-                    <bdi>{asked}</bdi>
-                  </Text>
-                  <div className="gallery">
-                    {pictures.map((picture, index) => (
-                      <Shown key={index} picture={picture} alt={asked} name={`picture-${receipt.generationId.slice(0, 8)}-${index + 1}`} />
-                    ))}
-                  </div>
-                  <Charged receipt={receipt} />
+    <Bench kind={kind} settings={settings}>
+      <AskForm
+        generation={generation}
+        action={isEdit ? "Make it of these pictures" : "Make the picture"}
+        isDisabled={prompt.trim() === "" || !model}
+        onSubmit={submit}
+        estimate={estimateUnits(model?.pricing, "imageRequests", numberOf(n))}
+        request={request}
+      >
+        <Textarea
+          label="What is to be seen"
+          autosize
+          minRows={3}
+          maxRows={12}
+          value={prompt}
+          onChange={({ target }) => set("prompt", target.value)}
+          error={form.errorOf("prompt")}
+        />
+        <References
+          references={references}
+          onChange={(next) => {
+            set("references", next);
+            form.clear("images");
+            form.clear("files");
+          }}
+          error={form.errorOf("images") ?? form.errorOf("files")}
+        />
+      </AskForm>
+      <Card title="Pictures" actions={bar}>
+        <div aria-live="polite" aria-busy={generation.isBusy}>
+          {generation.isBusy && <Loading rows={1} height={240} />}
+          {!generation.isBusy && shown.length === 0 && (
+            <Empty title="No pictures yet">
+              Say what is to be seen. This browser keeps the last ones under History; save those that you want to have elsewhere.
+            </Empty>
+          )}
+          <Stack gap="lg">
+            {shown.map(({ prompt: asked, pictures, receipt }) => (
+              <div key={receipt.generationId}>
+                <Text size="sm" mb="xs" className="any-wrap">
+                  <bdi>{asked}</bdi>
+                </Text>
+                <div className="gallery">
+                  {pictures.map((picture, index) => (
+                    <Shown key={index} picture={picture} alt={asked} name={`picture-${receipt.generationId.slice(0, 8)}-${index + 1}`} />
+                  ))}
                 </div>
-              ))}
-            </Stack>
-          </div>
-        </Card>
-      </Stack>
-    </Workbench>
+                <Charged receipt={receipt} />
+              </div>
+            ))}
+          </Stack>
+        </div>
+      </Card>
+    </Bench>
   );
 }
 

@@ -1,6 +1,6 @@
 /** A text that is read out: heard while it comes, where the browser can play it so. */
 import { Button, Group, NumberInput, Select, Stack, Text, Textarea, TextInput } from "@mantine/core";
-import { type FormEvent, useEffect, useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { CombinedError } from "urql";
 import { streamGeneration } from "../../client/generate.js";
 import {
@@ -11,17 +11,15 @@ import {
 } from "../../client/generated/graphql.js";
 import { formatBytes } from "../../ui/amounts.js";
 import { Card } from "../../ui/page.js";
-import { useServerForm } from "../../ui/server-form.js";
 import { Empty } from "../../ui/states.js";
-import { AsCode } from "./as-code.js";
+import { AskForm, Bench, useValues } from "./bench.js";
 import { estimateUnits } from "./estimate.js";
 import type { Sound, SpeechForm } from "./kept.js";
 import { Player } from "./player.js";
-import { Refusal } from "./refusal.js";
 import { type Request, wireNames } from "./snippets.js";
 import { GrowingSound, toBytes, useObjectUrl } from "./sound.js";
 import { useKept } from "./use-kept.js";
-import { Actions, Charged, useKindModel, Workbench } from "./workbench.js";
+import { Charged, useKindModel } from "./workbench.js";
 
 const FORMATS: readonly AudioFormat[] = ["MP3", "OPUS", "AAC", "FLAC", "WAV"];
 /** The gateway's own, where none is named. */
@@ -38,14 +36,14 @@ interface Growing {
 }
 
 export default function Speech() {
-  const { model, picker } = useKindModel("SPEECH");
-  const [values, setValues] = useState(NO_FORM);
+  const kind = useKindModel("SPEECH");
+  const { model } = kind;
+  const { values, set, restore, form } = useValues(NO_FORM, FIELDS);
   const [growing, setGrowing] = useState<Growing | null>(null);
   const [made, setMade] = useState<Sound | null>(null);
   const [isBusy, setBusy] = useState(false);
   const [isStopped, setStopped] = useState(false);
   const [error, setError] = useState<CombinedError>();
-  const form = useServerForm(FIELDS);
   const leave = useRef<() => void>(() => {});
   useEffect(() => () => leave.current(), []);
   const { keep, bar } = useKept({
@@ -53,15 +51,11 @@ export default function Speech() {
     things: "texts read out",
     show: (kept) => {
       leave.current();
-      if (kept) setValues({ ...NO_FORM, ...kept.form });
+      if (kept) restore(kept.form);
       setGrowing(null);
       setMade(kept?.made ?? null);
     },
   });
-  const set = <Field extends keyof SpeechForm>(field: Field, value: SpeechForm[Field]) => {
-    setValues((before) => ({ ...before, [field]: value }));
-    form.clear(field);
-  };
   const { input: text, voice, responseFormat, speed, instructions } = values;
 
   const input = (): SpeechInput => ({
@@ -72,8 +66,7 @@ export default function Speech() {
     ...(speed !== "" && { speed: Number(speed) }),
     ...(instructions !== "" && { instructions }),
   });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
+  const submit = () => {
     if (!model) return;
     leave.current();
     setBusy(true);
@@ -139,100 +132,85 @@ export default function Speech() {
   });
   const settings = (
     <>
-      {picker}
-      <Card title="Settings">
-        <Stack gap="sm">
-          {model && model.voices.length > 0 ? (
-            <Select
-              label="Voice"
-              placeholder={VOICE}
-              searchable
-              clearable
-              data={[...model.voices]}
-              value={voice === "" ? null : voice}
-              onChange={(value) => set("voice", value ?? "")}
-              error={form.errorOf("voice")}
-            />
-          ) : (
-            <TextInput
-              label="Voice"
-              placeholder={VOICE}
-              value={voice}
-              onChange={({ target }) => set("voice", target.value)}
-              error={form.errorOf("voice")}
-            />
-          )}
-          <Group grow align="flex-start">
-            <Select
-              label="Format"
-              data={FORMATS}
-              value={responseFormat}
-              onChange={(value) => set("responseFormat", FORMATS.find((known) => known === value) ?? "MP3")}
-              allowDeselect={false}
-            />
-            <NumberInput
-              label="Speed"
-              placeholder="as usual"
-              step={0.25}
-              value={speed}
-              onChange={(value) => set("speed", value)}
-              error={form.errorOf("speed")}
-            />
-          </Group>
-          <Textarea
-            label="How it is to be said"
-            description="Honoured by some models only."
-            autosize
-            minRows={2}
-            maxRows={6}
-            value={instructions}
-            onChange={({ target }) => set("instructions", target.value)}
-            error={form.errorOf("instructions")}
-          />
-        </Stack>
-      </Card>
+      {model && model.voices.length > 0 ? (
+        <Select
+          label="Voice"
+          placeholder={VOICE}
+          searchable
+          clearable
+          data={[...model.voices]}
+          value={voice === "" ? null : voice}
+          onChange={(value) => set("voice", value ?? "")}
+          error={form.errorOf("voice")}
+        />
+      ) : (
+        <TextInput
+          label="Voice"
+          placeholder={VOICE}
+          value={voice}
+          onChange={({ target }) => set("voice", target.value)}
+          error={form.errorOf("voice")}
+        />
+      )}
+      <Group grow align="flex-start">
+        <Select
+          label="Format"
+          data={FORMATS}
+          value={responseFormat}
+          onChange={(value) => set("responseFormat", FORMATS.find((known) => known === value) ?? "MP3")}
+          allowDeselect={false}
+        />
+        <NumberInput
+          label="Speed"
+          placeholder="as usual"
+          step={0.25}
+          value={speed}
+          onChange={(value) => set("speed", value)}
+          error={form.errorOf("speed")}
+        />
+      </Group>
+      <Textarea
+        label="How it is to be said"
+        description="Honoured by some models only."
+        autosize
+        minRows={2}
+        maxRows={6}
+        value={instructions}
+        onChange={({ target }) => set("instructions", target.value)}
+        error={form.errorOf("instructions")}
+      />
     </>
   );
   return (
-    <Workbench summary={model?.restId ?? "choose a model"} aside={settings}>
-      <Stack gap="md" miw={0}>
-        <Card>
-          <form onSubmit={submit}>
-            <Stack gap="sm">
-              <Textarea
-                label="What is to be said"
-                description={`${text.length.toLocaleString("en")} characters`}
-                inputWrapperOrder={["label", "input", "description", "error"]}
-                autosize
-                minRows={3}
-                maxRows={14}
-                value={text}
-                onChange={({ target }) => set("input", target.value)}
-                error={form.errorOf("input")}
-              />
-              {error && <Refusal error={error} onClose={() => setError(undefined)} />}
-              <Actions
-                action="Read it out"
-                isBusy={isBusy}
-                isDisabled={text.trim() === "" || !model}
-                isStopped={isStopped}
-                onStop={() => leave.current()}
-                estimate={estimateUnits(model?.pricing, "characters", text.length)}
-              >
-                <AsCode request={request} size="sm" />
-              </Actions>
-            </Stack>
-          </form>
-        </Card>
-        <Card title="Sound" actions={bar}>
-          {growing || made ? (
-            <Spoken growing={growing} made={made} />
-          ) : (
-            <Empty title="Nothing read out yet">It is played as it comes, and can be saved.</Empty>
-          )}
-        </Card>
-      </Stack>
-    </Workbench>
+    <Bench kind={kind} settings={settings}>
+      <AskForm
+        generation={{ isBusy, isStopped, error, setError, stop: () => leave.current() }}
+        action="Read it out"
+        isDisabled={text.trim() === "" || !model}
+        onSubmit={submit}
+        estimate={estimateUnits(model?.pricing, "characters", text.length)}
+        request={request}
+      >
+        <Textarea
+          label="What is to be said"
+          description={`${text.length.toLocaleString("en")} characters`}
+          inputWrapperOrder={["label", "input", "description", "error"]}
+          autosize
+          minRows={3}
+          maxRows={14}
+          value={text}
+          onChange={({ target }) => set("input", target.value)}
+          error={form.errorOf("input")}
+        />
+      </AskForm>
+      <Card title="Sound" actions={bar}>
+        {growing || made ? (
+          <Spoken growing={growing} made={made} />
+        ) : (
+          <Empty title="Nothing read out yet">It is played as it comes, and can be saved.</Empty>
+        )}
+      </Card>
+    </Bench>
   );
 }
 

@@ -1,24 +1,22 @@
 /** What a recording says: of a file, or of the microphone, which is asked for when somebody wants to speak and not before. */
 import { MicrophoneIcon, StopIcon } from "@heroicons/react/24/outline";
-import { Alert, Button, FileButton, Group, Select, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { Alert, Button, FileButton, Group, Select, Text, Textarea, TextInput } from "@mantine/core";
 import { useInterval } from "@mantine/hooks";
-import { type FormEvent, useEffect, useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { type CreateTranscriptionInput, PlaygroundTranscribeDocument, type TranscriptFormat } from "../../client/generated/graphql.js";
 import { formatBytes } from "../../ui/amounts.js";
 import { Snippet } from "../../ui/copy.js";
 import { Card } from "../../ui/page.js";
-import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Loading } from "../../ui/states.js";
-import { AsCode } from "./as-code.js";
+import { AskForm, Bench, useValues } from "./bench.js";
 import { estimateUnits } from "./estimate.js";
 import type { Transcript, TranscriptForm } from "./kept.js";
 import { Player } from "./player.js";
-import { Refusal } from "./refusal.js";
 import { type Request, wireNames } from "./snippets.js";
 import { useObjectUrl } from "./sound.js";
 import { useGeneration } from "./use-generation.js";
 import { useKept } from "./use-kept.js";
-import { Actions, Charged, useKindModel, Workbench } from "./workbench.js";
+import { Charged, useKindModel } from "./workbench.js";
 
 const FORMATS: readonly { readonly value: TranscriptFormat; readonly label: string }[] = [
   { value: "TEXT", label: "Text" },
@@ -36,24 +34,20 @@ interface Recording {
 }
 
 export default function Transcription() {
-  const { model, picker } = useKindModel("TRANSCRIPTION");
+  const kind = useKindModel("TRANSCRIPTION");
+  const { model } = kind;
   const [recording, setRecording] = useState<Recording | null>(null);
-  const [values, setValues] = useState(NO_FORM);
+  const { values, set, restore, form } = useValues(NO_FORM, ["language", "prompt", "responseFormat"]);
   const [made, setMade] = useState<Transcript | null>(null);
-  const { isBusy, isStopped, error, setError, run, stop } = useGeneration(PlaygroundTranscribeDocument);
-  const form = useServerForm(["language", "prompt", "responseFormat"]);
+  const generation = useGeneration(PlaygroundTranscribeDocument);
   const { keep, bar } = useKept({
     kind: "transcription",
     things: "transcripts",
     show: (kept) => {
-      if (kept) setValues({ ...NO_FORM, ...kept.form });
+      if (kept) restore(kept.form);
       setMade(kept?.made ?? null);
     },
   });
-  const set = <Field extends keyof TranscriptForm>(field: Field, value: TranscriptForm[Field]) => {
-    setValues((before) => ({ ...before, [field]: value }));
-    form.clear(field);
-  };
   const file = recording?.file ?? null;
   const own = useObjectUrl(file);
   const { language, prompt, responseFormat } = values;
@@ -63,10 +57,9 @@ export default function Transcription() {
     ...(prompt !== "" && { prompt }),
     responseFormat,
   });
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
+  const submit = async () => {
     if (!file) return;
-    const answer = await run({ input: { ...options(), file } });
+    const answer = await generation.run({ input: { ...options(), file } });
     form.accept(answer);
     const data = answer.data?.createTranscription;
     if (!data || !model) return;
@@ -91,106 +84,92 @@ export default function Transcription() {
   });
   const settings = (
     <>
-      {picker}
-      <Card title="Settings">
-        <Stack gap="sm">
-          <TextInput
-            label="Language"
-            description="Such as en or de. Empty: the model finds out."
-            value={language}
-            onChange={({ target }) => set("language", target.value)}
-            error={form.errorOf("language")}
-          />
-          <Textarea
-            label="Words that may occur"
-            description="Names, or what was said before."
-            autosize
-            minRows={2}
-            maxRows={6}
-            value={prompt}
-            onChange={({ target }) => set("prompt", target.value)}
-            error={form.errorOf("prompt")}
-          />
-          <Select
-            label="Written as"
-            data={FORMATS}
-            value={responseFormat}
-            onChange={(value) => set("responseFormat", FORMATS.find((known) => known.value === value)?.value ?? "TEXT")}
-            allowDeselect={false}
-            error={form.errorOf("responseFormat")}
-          />
-        </Stack>
-      </Card>
+      <TextInput
+        label="Language"
+        description="Such as en or de. Empty: the model finds out."
+        value={language}
+        onChange={({ target }) => set("language", target.value)}
+        error={form.errorOf("language")}
+      />
+      <Textarea
+        label="Words that may occur"
+        description="Names, or what was said before."
+        autosize
+        minRows={2}
+        maxRows={6}
+        value={prompt}
+        onChange={({ target }) => set("prompt", target.value)}
+        error={form.errorOf("prompt")}
+      />
+      <Select
+        label="Written as"
+        data={FORMATS}
+        value={responseFormat}
+        onChange={(value) => set("responseFormat", FORMATS.find((known) => known.value === value)?.value ?? "TEXT")}
+        allowDeselect={false}
+        error={form.errorOf("responseFormat")}
+      />
     </>
   );
   return (
-    <Workbench summary={model?.restId ?? "choose a model"} aside={settings}>
-      <Stack gap="md" miw={0}>
-        <Card title="Recording">
-          <form onSubmit={submit}>
-            <Stack gap="sm">
-              <Group gap="xs">
-                <FileButton accept="audio/*,video/*" onChange={(chosen) => chosen && setRecording({ file: chosen, seconds: null })}>
-                  {(props) => (
-                    <Button {...props} variant="default">
-                      Choose a file
-                    </Button>
-                  )}
-                </FileButton>
-                <Microphone onRecorded={(spoken, seconds) => setRecording({ file: spoken, seconds })} />
-              </Group>
-              {file && own !== null ? (
-                <div>
-                  <Text size="sm" className="any-wrap">
-                    <bdi>{file.name}</bdi>, {formatBytes(file.size)}
-                  </Text>
-                  <Player
-                    label="The recording"
-                    src={own}
-                    onLoadedMetadata={({ currentTarget: { duration } }) => {
-                      // Of what was just spoken browsers do not know the length: it was measured.
-                      if (Number.isFinite(duration)) setRecording({ file, seconds: duration });
-                    }}
-                  />
-                </div>
-              ) : (
-                <Text size="sm" c="dimmed">
-                  A file with sound, or what you say now. It is sent when you press the button below, and not kept.
-                </Text>
-              )}
-              {error && <Refusal error={error} onClose={() => setError(undefined)} />}
-              <Actions
-                action="Write it down"
-                isBusy={isBusy}
-                isDisabled={!file || !model}
-                isStopped={isStopped}
-                onStop={stop}
-                estimate={estimateUnits(model?.pricing, "inputAudioSeconds", recording?.seconds ?? null)}
-              >
-                <AsCode request={request} size="sm" />
-              </Actions>
-            </Stack>
-          </form>
-        </Card>
-        <Card title="Transcript" actions={bar}>
-          <div aria-live="polite" aria-busy={isBusy}>
-            {isBusy ? (
-              <Loading rows={3} />
-            ) : made ? (
-              <>
-                <Snippet code={made.text} label="Transcript" wraps />
-                <Charged receipt={made.receipt}>
-                  {` · ${made.durationSeconds.toFixed(1)} s of sound`}
-                  {made.language !== null && ` · ${made.language}`}
-                </Charged>
-              </>
-            ) : (
-              <Empty title="Nothing written down yet">Choose a recording, or speak.</Empty>
+    <Bench kind={kind} settings={settings}>
+      <AskForm
+        generation={generation}
+        title="Recording"
+        action="Write it down"
+        isDisabled={!file || !model}
+        onSubmit={submit}
+        estimate={estimateUnits(model?.pricing, "inputAudioSeconds", recording?.seconds ?? null)}
+        request={request}
+      >
+        <Group gap="xs">
+          <FileButton accept="audio/*,video/*" onChange={(chosen) => chosen && setRecording({ file: chosen, seconds: null })}>
+            {(props) => (
+              <Button {...props} variant="default">
+                Choose a file
+              </Button>
             )}
+          </FileButton>
+          <Microphone onRecorded={(spoken, seconds) => setRecording({ file: spoken, seconds })} />
+        </Group>
+        {file && own !== null ? (
+          <div>
+            <Text size="sm" className="any-wrap">
+              <bdi>{file.name}</bdi>, {formatBytes(file.size)}
+            </Text>
+            <Player
+              label="The recording"
+              src={own}
+              onLoadedMetadata={({ currentTarget: { duration } }) => {
+                // Of what was just spoken browsers do not know the length: it was measured.
+                if (Number.isFinite(duration)) setRecording({ file, seconds: duration });
+              }}
+            />
           </div>
-        </Card>
-      </Stack>
-    </Workbench>
+        ) : (
+          <Text size="sm" c="dimmed">
+            A file with sound, or what you say now. It is sent when you press the button below, and not kept.
+          </Text>
+        )}
+      </AskForm>
+      <Card title="Transcript" actions={bar}>
+        <div aria-live="polite" aria-busy={generation.isBusy}>
+          {generation.isBusy ? (
+            <Loading rows={3} />
+          ) : made ? (
+            <>
+              <Snippet code={made.text} label="Transcript" wraps />
+              <Charged receipt={made.receipt}>
+                {` · ${made.durationSeconds.toFixed(1)} s of sound`}
+                {made.language !== null && ` · ${made.language}`}
+              </Charged>
+            </>
+          ) : (
+            <Empty title="Nothing written down yet">Choose a recording, or speak.</Empty>
+          )}
+        </div>
+      </Card>
+    </Bench>
   );
 }
 

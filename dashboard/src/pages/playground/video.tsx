@@ -1,6 +1,6 @@
 /** A video, which is made as a job: it goes on when the page is left, and its address shows how far it is. */
 import { Alert, Button, Checkbox, Group, NumberInput, Progress, Select, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
-import { type FormEvent, useRef, useState } from "react";
+import { useRef, useState } from "react";
 import { useSearchParams } from "react-router";
 import { type CombinedError, useMutation, useSubscription } from "urql";
 import {
@@ -13,17 +13,15 @@ import {
   type VideoAspectRatio,
 } from "../../client/generated/graphql.js";
 import { Card } from "../../ui/page.js";
-import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Failure, Loading } from "../../ui/states.js";
-import { AsCode } from "./as-code.js";
+import { AskForm, Bench, useValues } from "./bench.js";
 import { estimateUnits, numberOf } from "./estimate.js";
 import type { VideoForm } from "./kept.js";
 import { Film } from "./player.js";
 import { References } from "./references.js";
-import { Refusal } from "./refusal.js";
 import type { Request } from "./snippets.js";
 import { useKept } from "./use-kept.js";
-import { Actions, Charged, useKindModel, Workbench } from "./workbench.js";
+import { Charged, useKindModel } from "./workbench.js";
 
 const RATIOS: readonly { readonly value: VideoAspectRatio; readonly label: string; readonly wire: string }[] = [
   { value: "LANDSCAPE", label: "16 to 9", wire: "16:9" },
@@ -42,25 +40,21 @@ const NO_FORM: VideoForm = {
 };
 
 export default function Video() {
-  const { model, picker } = useKindModel("VIDEO");
+  const kind = useKindModel("VIDEO");
+  const { model } = kind;
   const [search] = useSearchParams();
   const jobId = search.get("job");
-  const [values, setValues] = useState(NO_FORM);
+  const { values, set, restore, form } = useValues(NO_FORM, FIELDS);
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<CombinedError>();
   const [, start] = useMutation(PlaygroundStartVideoDocument);
   const [, upload] = useMutation(PlaygroundUploadDocument);
-  const form = useServerForm(FIELDS);
   const { keep, bar } = useKept({
     kind: "video",
     things: "videos",
-    show: (kept) => kept && setValues({ ...NO_FORM, ...kept.form }),
+    show: (kept) => kept && restore(kept.form),
     parametersOf: ({ job }) => ({ job }),
   });
-  const set = <Field extends keyof VideoForm>(field: Field, value: VideoForm[Field]) => {
-    setValues((before) => ({ ...before, [field]: value }));
-    form.clear(field);
-  };
   const { prompt, references, duration, aspectRatio, seed, negativePrompt, hasAudio } = values;
 
   const input = (images: readonly string[]): StartVideoInput => ({
@@ -95,8 +89,7 @@ export default function Video() {
     if (job && model) keep(prompt, model.restId, { form: values, job: job.restId });
     return met;
   };
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
+  const submit = async () => {
     setBusy(true);
     const met = await send();
     setBusy(false);
@@ -131,90 +124,70 @@ export default function Video() {
   };
   const settings = (
     <>
-      {picker}
-      <Card title="Settings">
-        <Stack gap="sm">
-          <SimpleGrid cols={2} spacing="sm">
-            <NumberInput
-              label="Seconds"
-              placeholder="model's own"
-              value={duration}
-              onChange={(value) => set("duration", value)}
-              error={form.errorOf("duration")}
-            />
-            <Select
-              label="Shape"
-              placeholder="model's own"
-              clearable
-              data={RATIOS.map(({ value, label }) => ({ value, label }))}
-              value={aspectRatio}
-              onChange={(value) => set("aspectRatio", RATIOS.find((known) => known.value === value)?.value ?? null)}
-              error={form.errorOf("aspectRatio")}
-            />
-            <NumberInput
-              label="Seed"
-              placeholder="any"
-              value={seed}
-              onChange={(value) => set("seed", value)}
-              error={form.errorOf("seed")}
-            />
-          </SimpleGrid>
-          <TextInput
-            label="What should not be seen"
-            value={negativePrompt}
-            onChange={({ target }) => set("negativePrompt", target.value)}
-            error={form.errorOf("negativePrompt")}
-          />
-          <Checkbox label="With sound" checked={hasAudio} onChange={({ target }) => set("hasAudio", target.checked)} />
-        </Stack>
-      </Card>
+      <SimpleGrid cols={2} spacing="sm">
+        <NumberInput
+          label="Seconds"
+          placeholder="model's own"
+          value={duration}
+          onChange={(value) => set("duration", value)}
+          error={form.errorOf("duration")}
+        />
+        <Select
+          label="Shape"
+          placeholder="model's own"
+          clearable
+          data={RATIOS.map(({ value, label }) => ({ value, label }))}
+          value={aspectRatio}
+          onChange={(value) => set("aspectRatio", RATIOS.find((known) => known.value === value)?.value ?? null)}
+          error={form.errorOf("aspectRatio")}
+        />
+        <NumberInput label="Seed" placeholder="any" value={seed} onChange={(value) => set("seed", value)} error={form.errorOf("seed")} />
+      </SimpleGrid>
+      <TextInput
+        label="What should not be seen"
+        value={negativePrompt}
+        onChange={({ target }) => set("negativePrompt", target.value)}
+        error={form.errorOf("negativePrompt")}
+      />
+      <Checkbox label="With sound" checked={hasAudio} onChange={({ target }) => set("hasAudio", target.checked)} />
     </>
   );
   return (
-    <Workbench summary={model?.restId ?? "choose a model"} aside={settings}>
-      <Stack gap="md" miw={0}>
-        <Card>
-          <form onSubmit={submit}>
-            <Stack gap="sm">
-              <Textarea
-                label="What is to be seen"
-                autosize
-                minRows={3}
-                maxRows={12}
-                value={prompt}
-                onChange={({ target }) => set("prompt", target.value)}
-                error={form.errorOf("prompt")}
-              />
-              <References
-                references={references}
-                onChange={(next) => {
-                  set("references", next);
-                  form.clear("images");
-                }}
-                error={form.errorOf("images")}
-              />
-              {error && <Refusal error={error} onClose={() => setError(undefined)} />}
-              <Actions
-                action="Make the video"
-                isBusy={isBusy}
-                isDisabled={prompt.trim() === "" || !model}
-                onStop={null}
-                estimate={estimateUnits(model?.pricing, "outputVideoSeconds", numberOf(duration))}
-              >
-                <AsCode request={request} size="sm" />
-              </Actions>
-            </Stack>
-          </form>
-        </Card>
-        <Card title="Video" actions={bar}>
-          {jobId === null ? (
-            <Empty title="No video yet">It takes minutes. You may leave meanwhile: the address of this page leads back to it.</Empty>
-          ) : (
-            <Job key={jobId} id={jobId} />
-          )}
-        </Card>
-      </Stack>
-    </Workbench>
+    <Bench kind={kind} settings={settings}>
+      <AskForm
+        generation={{ isBusy, isStopped: false, error, setError, stop: null }}
+        action="Make the video"
+        isDisabled={prompt.trim() === "" || !model}
+        onSubmit={submit}
+        estimate={estimateUnits(model?.pricing, "outputVideoSeconds", numberOf(duration))}
+        request={request}
+      >
+        <Textarea
+          label="What is to be seen"
+          autosize
+          minRows={3}
+          maxRows={12}
+          value={prompt}
+          onChange={({ target }) => set("prompt", target.value)}
+          error={form.errorOf("prompt")}
+        />
+        <References
+          references={references}
+          onChange={(next) => {
+            set("references", next);
+            form.clear("images");
+          }}
+          error={form.errorOf("images")}
+        />
+      </AskForm>
+      <Card title="Video" actions={bar}>
+        {jobId === null ? (
+          <Empty title="No video yet">It takes minutes. You may leave meanwhile: the address of this page leads back to it.</Empty>
+        ) : (
+          <Job key={jobId} id={jobId} />
+        )}
+      </Card>
+    </Bench>
   );
 }
 

@@ -1,11 +1,11 @@
-/** What every kind has in common: the model and its settings at the side, on a phone above and folded; the model by the address. */
-import { Anchor, Button, Group, Stack, Text } from "@mantine/core";
+/** What the page of every kind has in common: the model and its settings at the side, on a phone above and folded; the model by the address. */
+import { Anchor, Button, Stack, Text } from "@mantine/core";
 import { useDisclosure, useMediaQuery } from "@mantine/hooks";
 import type { ReactNode } from "react";
 import { Link, useSearchParams } from "react-router";
 import type { Modality, PlaygroundReceiptFragment } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
-import { Credits, formatCredits } from "../../ui/credits.js";
+import { Credits } from "../../ui/credits.js";
 import { Card } from "../../ui/page.js";
 import { ModelPicker, useModel } from "./models.js";
 
@@ -61,56 +61,6 @@ export function useKindModel(modality: Modality) {
     </Card>
   );
   return { model, picker };
-}
-
-/** The buttons below what is asked for. */
-export function Actions({
-  action,
-  isBusy,
-  isDisabled,
-  isStopped = false,
-  onStop,
-  estimate = null,
-  children,
-}: {
-  readonly action: string;
-  readonly isBusy: boolean;
-  readonly isDisabled: boolean;
-  readonly isStopped?: boolean;
-  /** In credits, before it is asked for; null: nobody can tell. */
-  readonly estimate?: string | null;
-  /** Null: it cannot be stopped here. */
-  readonly onStop: (() => void) | null;
-  readonly children?: ReactNode;
-}) {
-  return (
-    <Stack gap={6}>
-      <Group gap="xs">
-        <Button type="submit" disabled={isDisabled} loading={isBusy}>
-          {action}
-        </Button>
-        {isBusy && onStop && (
-          <Button variant="default" onClick={onStop}>
-            Stop
-          </Button>
-        )}
-        {children}
-      </Group>
-      <Text size="xs" c="dimmed" mih={18} role="status" data-estimate={estimate ?? ""}>
-        {isStopped && !isBusy ? (
-          <>
-            Stopped. What the model had done by then may be charged:{" "}
-            <Anchor component={Link} to={addressOf("usage")} inherit underline="always">
-              Usage
-            </Anchor>{" "}
-            tells.
-          </>
-        ) : (
-          estimate !== null && `About ${formatCredits(estimate)} credits`
-        )}
-      </Text>
-    </Stack>
-  );
 }
 
 /** What something has cost, with what is to be known of it. */

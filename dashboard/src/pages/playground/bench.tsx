@@ -1,0 +1,121 @@
+/** The kinds that are asked for by a form: settings at the side, the form, and below it what was made. */
+import { Anchor, Button, Group, Stack, Text } from "@mantine/core";
+import { type FormEvent, type ReactNode, useState } from "react";
+import { Link } from "react-router";
+import type { CombinedError } from "urql";
+import { addressOf } from "../../shell/pages.js";
+import { formatCredits } from "../../ui/credits.js";
+import { Card } from "../../ui/page.js";
+import { useServerForm } from "../../ui/server-form.js";
+import { AsCode } from "./as-code.js";
+import { Refusal } from "./refusal.js";
+import type { Request } from "./snippets.js";
+import { type useKindModel, Workbench } from "./workbench.js";
+
+/** What is typed. `fields`: as the graph's input names them; what the gateway has said of one is gone when it is changed. */
+export function useValues<Values extends object>(none: Values, fields: readonly string[]) {
+  const [values, setValues] = useState(none);
+  const form = useServerForm(fields);
+  const set = <Field extends keyof Values & string>(field: Field, value: Values[Field]) => {
+    setValues((before) => ({ ...before, [field]: value }));
+    form.clear(field);
+  };
+  const restore = (kept: Values) => setValues({ ...none, ...kept });
+  return { values, set, restore, form };
+}
+
+export function Bench({
+  kind: { model, picker },
+  settings,
+  children,
+}: {
+  readonly kind: ReturnType<typeof useKindModel>;
+  readonly settings: ReactNode;
+  readonly children: ReactNode;
+}) {
+  const aside = (
+    <>
+      {picker}
+      <Card title="Settings">
+        <Stack gap="sm">{settings}</Stack>
+      </Card>
+    </>
+  );
+  return (
+    <Workbench summary={model?.restId ?? "choose a model"} aside={aside}>
+      <Stack gap="md" miw={0}>
+        {children}
+      </Stack>
+    </Workbench>
+  );
+}
+
+/** As `useGeneration` has it. */
+export interface Generation {
+  readonly isBusy: boolean;
+  readonly isStopped: boolean;
+  readonly error: CombinedError | undefined;
+  readonly setError: (error: CombinedError | undefined) => void;
+  /** Null: it cannot be stopped here. */
+  readonly stop: (() => void) | null;
+}
+
+export interface AskFormProps {
+  readonly generation: Generation;
+  readonly title?: string;
+  /** Such as "Make the picture". */
+  readonly action: string;
+  readonly isDisabled: boolean;
+  readonly onSubmit: () => void;
+  /** In credits, before it is asked for; null: nobody can tell. */
+  readonly estimate: string | null;
+  readonly request: () => Request;
+  /** Beside the button that asks. */
+  readonly beside?: ReactNode;
+  readonly children: ReactNode;
+}
+
+export function AskForm({ generation, title, action, isDisabled, onSubmit, estimate, request, beside, children }: AskFormProps) {
+  const { isBusy, isStopped, error, setError, stop } = generation;
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    onSubmit();
+  };
+  return (
+    <Card title={title}>
+      <form onSubmit={submit}>
+        <Stack gap="sm">
+          {children}
+          {error && <Refusal error={error} onClose={() => setError(undefined)} />}
+          <Stack gap={6}>
+            <Group gap="xs">
+              <Button type="submit" disabled={isDisabled} loading={isBusy}>
+                {action}
+              </Button>
+              {isBusy && stop && (
+                <Button variant="default" onClick={stop}>
+                  Stop
+                </Button>
+              )}
+              {beside}
+              <AsCode request={request} size="sm" />
+            </Group>
+            <Text size="xs" c="dimmed" mih={18} role="status" data-estimate={estimate ?? ""}>
+              {isStopped && !isBusy ? (
+                <>
+                  Stopped. What the model had done by then may be charged:{" "}
+                  <Anchor component={Link} to={addressOf("usage")} inherit underline="always">
+                    Usage
+                  </Anchor>{" "}
+                  tells.
+                </>
+              ) : (
+                estimate !== null && `About ${formatCredits(estimate)} credits`
+              )}
+            </Text>
+          </Stack>
+        </Stack>
+      </form>
+    </Card>
+  );
+}
