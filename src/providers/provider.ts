@@ -49,7 +49,7 @@ export interface ChatCall {
   /** Aborted when the caller has gone or the total time is up: the upstream's connection is closed at once. */
   readonly signal: AbortSignal;
   /** The same, for those who only listen: where it is stated, the signal is made when somebody asks for it. */
-  readonly end?: CallEnd;
+  readonly end?: CallEnd | undefined;
 }
 
 /** The body as the upstream is to have it: with the gateway's own bound, by the name that the upstream knows it by. */
