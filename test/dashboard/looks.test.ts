@@ -1,6 +1,6 @@
 /** Every page in both schemes, on a phone and on a desk: nothing is cut off or scrolls sideways, and axe finds nothing serious. */
 import { randomUUID } from "node:crypto";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { toGlobalId } from "../../src/graphql/global-ids.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -50,6 +50,7 @@ describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {
       for (const { scheme, width } of LOOKS) {
         await page.emulateMedia({ colorScheme: scheme });
         await page.setViewportSize({ width, height: 900 });
+        await expect.poll(() => lookOf(page), { message: "does not come to rest" }).toEqual({ scheme, moving: 0 });
         await screenshot(page, `${path.replace(/\W/g, "-") || "overview"}-${scheme}-${width}`);
         await expect.poll(() => overflowOf(page), { message: "is wider than its window" }).toBe(0);
         // Each scheme once, and each width: axe takes most of the time.
@@ -112,4 +113,12 @@ async function addEndpoint({ database }: TestApp, { accountId }: Person): Promis
       ...{ payload: {}, nextAttemptAt: new Date(), finishedAt: new Date(), ...state },
     })),
   });
+}
+
+/** The colours that are shown, and how much is on its way to the look that was last asked for. */
+function lookOf(page: Page): Promise<{ readonly scheme: string | null; readonly moving: number }> {
+  return page.evaluate(() => ({
+    scheme: document.documentElement.getAttribute("data-mantine-color-scheme"),
+    moving: document.getAnimations().filter((each) => each instanceof CSSTransition).length,
+  }));
 }
