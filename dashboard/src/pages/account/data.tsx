@@ -186,27 +186,13 @@ function DeletionForm({ handle, isPasswordAsked, credits, onCancel }: DeletionFo
               Type your handle, <bdi>{handle}</bdi>
             </>
           }
-          value={confirmHandle}
-          onChange={({ target }) => {
-            setConfirmHandle(target.value);
-            form.clear("confirmHandle");
-          }}
-          error={form.errorOf("confirmHandle")}
+          {...form.text("confirmHandle", confirmHandle, setConfirmHandle)}
           autoComplete="off"
           spellCheck={false}
           data-autofocus
         />
         {isPasswordAsked && (
-          <PasswordInput
-            label="Password"
-            value={password}
-            onChange={({ target }) => {
-              setPassword(target.value);
-              form.clear("password");
-            }}
-            error={form.errorOf("password")}
-            autoComplete="current-password"
-          />
+          <PasswordInput label="Password" {...form.text("password", password, setPassword)} autoComplete="current-password" />
         )}
         <Group justify="flex-end">
           <Button variant="default" onClick={onCancel}>

@@ -99,16 +99,7 @@ function ProfileForm({ me }: { readonly me: Me }) {
             </Text>
           </Stack>
         </Group>
-        <TextInput
-          label="Name"
-          value={name ?? me.name ?? ""}
-          onChange={({ target }) => {
-            setName(target.value);
-            form.clear("name");
-          }}
-          error={form.errorOf("name")}
-          autoComplete="name"
-        />
+        <TextInput label="Name" {...form.text("name", name ?? me.name ?? "", setName)} autoComplete="name" />
         <TextInput
           label="Handle"
           description={
@@ -116,12 +107,7 @@ function ProfileForm({ me }: { readonly me: Me }) {
               ? "What the account is called in the ids of its models: community/handle/name."
               : `The ids of your ${models === 1 ? "model" : `${models} models`} begin with it: whoever calls them by the old one is refused once you change it.`
           }
-          value={handle ?? me.handle}
-          onChange={({ target }) => {
-            setHandle(target.value);
-            form.clear("handle");
-          }}
-          error={form.errorOf("handle")}
+          {...form.text("handle", handle ?? me.handle, setHandle)}
           autoComplete="off"
           spellCheck={false}
         />
@@ -129,12 +115,7 @@ function ProfileForm({ me }: { readonly me: Me }) {
           label="Picture"
           description="Its https address. Empty: none."
           type="url"
-          value={image ?? me.image ?? ""}
-          onChange={({ target }) => {
-            setImage(target.value);
-            form.clear("image");
-          }}
-          error={form.errorOf("image")}
+          {...form.text("image", image ?? me.image ?? "", setImage)}
           autoComplete="off"
         />
         <Group justify="flex-end">
@@ -200,23 +181,13 @@ function PasswordForm() {
         {form.rest && <Failure error={form.rest} />}
         <PasswordInput
           label="Current password"
-          value={currentPassword}
-          onChange={({ target }) => {
-            setCurrent(target.value);
-            form.clear("currentPassword");
-          }}
-          error={form.errorOf("currentPassword")}
+          {...form.text("currentPassword", currentPassword, setCurrent)}
           autoComplete="current-password"
         />
         <PasswordInput
           label="New password"
           description="It signs you out everywhere else."
-          value={newPassword}
-          onChange={({ target }) => {
-            setNew(target.value);
-            form.clear("newPassword");
-          }}
-          error={form.errorOf("newPassword")}
+          {...form.text("newPassword", newPassword, setNew)}
           autoComplete="new-password"
         />
         <Group justify="flex-end">
@@ -251,12 +222,7 @@ function LowBalance({ me: { lowBalance }, onChanged }: { readonly me: Me; readon
         <TextInput
           label="Warn me below"
           description="Credits. You are told here and by the webhook balance.low, once each time that the balance falls below it. Empty: never."
-          value={typed ?? lowBalance?.threshold ?? ""}
-          onChange={({ target }) => {
-            setTyped(target.value);
-            form.clear("threshold");
-          }}
-          error={form.errorOf("threshold")}
+          {...form.text("threshold", typed ?? lowBalance?.threshold ?? "", setTyped)}
           inputMode="decimal"
           autoComplete="off"
         />

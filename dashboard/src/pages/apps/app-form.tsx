@@ -112,12 +112,7 @@ function AppFields({
       <TextInput
         label="Name"
         description="What people are told who asks them."
-        value={name}
-        onChange={({ target }) => {
-          setName(target.value);
-          form.clear("name");
-        }}
-        error={form.errorOf("name")}
+        {...form.text("name", name, setName)}
         autoComplete="off"
         required
         data-autofocus
@@ -126,12 +121,7 @@ function AppFields({
         label="Redirect addresses"
         description="Where people may return to with an answer, one on a line, at most ten. With a list, nobody else can ask in your name. Empty: anywhere that is safe."
         placeholder="https://example.com/callback"
-        value={addresses}
-        onChange={({ target }) => {
-          setAddresses(target.value);
-          form.clear("redirectUrls");
-        }}
-        error={form.errorOf("redirectUrls")}
+        {...form.text("redirectUrls", addresses, setAddresses)}
         autosize
         minRows={3}
         maxRows={10}

@@ -76,27 +76,12 @@ export function EditKey({
   return (
     <Modal opened onClose={onClose} title={<bdi className="any-wrap">Edit {title}</bdi>} size="lg" closeOnClickOutside={false}>
       <DialogForm form={form} action="Save" onSubmit={submit} onCancel={onClose} above={<ChangedElsewhere changes={elsewhere} />}>
-        <TextInput
-          label="Name"
-          value={draft.name}
-          onChange={({ target }) => {
-            set({ name: target.value });
-            form.clear("name");
-          }}
-          error={form.errorOf("name")}
-          autoComplete="off"
-          data-autofocus
-        />
+        <TextInput label="Name" {...form.text("name", draft.name, (name) => set({ name }))} autoComplete="off" data-autofocus />
         <Group grow align="flex-start">
           <NumberInput
             label="Credits left of its budget"
             description="From now on. Empty: as much as your balance has."
-            value={draft.budget}
-            onChange={(value) => {
-              set({ budget: String(value) });
-              form.clear("creditBudget");
-            }}
-            error={form.errorOf("creditBudget")}
+            {...form.input("creditBudget", draft.budget, (value: string | number) => set({ budget: String(value) }))}
             allowNegative={false}
             decimalScale={9}
             hideControls
@@ -105,13 +90,8 @@ export function EditKey({
             label="Expires"
             description="Counted from now."
             data={[{ value: KEEP, label: "as it is" }, ...EXPIRIES]}
-            value={expiry}
-            onChange={(value) => {
-              setExpiry(value ?? KEEP);
-              form.clear("expiresIn");
-            }}
+            {...form.input("expiresIn", expiry, (value: string | null) => setExpiry(value ?? KEEP))}
             allowDeselect={false}
-            error={form.errorOf("expiresIn")}
           />
         </Group>
         <ModelsChoice isEveryModel={draft.isEveryModel} models={draft.models} set={set} form={form} />

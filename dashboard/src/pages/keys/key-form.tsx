@@ -96,16 +96,7 @@ export function ModelsChoice({
           <Radio value="some" label="Only some" />
         </Group>
       </Radio.Group>
-      {!isEveryModel && (
-        <AllowedModels
-          value={[...models]}
-          onChange={(chosen) => {
-            set({ models: chosen });
-            form.clear("allowedModels");
-          }}
-          error={form.errorOf("allowedModels")}
-        />
-      )}
+      {!isEveryModel && <AllowedModels {...form.input("allowedModels", [...models], (chosen) => set({ models: chosen }))} />}
     </>
   );
 }
@@ -157,12 +148,7 @@ function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void
       <TextInput
         label="Name"
         description="Tells it from your other keys, such as the name of the program."
-        value={name}
-        onChange={({ target }) => {
-          setName(target.value);
-          form.clear("name");
-        }}
-        error={form.errorOf("name")}
+        {...form.text("name", name, setName)}
         autoComplete="off"
         required
         data-autofocus
@@ -177,12 +163,7 @@ function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void
         <NumberInput
           label="Budget in credits"
           description="Empty: as much as your balance has."
-          value={budget}
-          onChange={(value) => {
-            setBudget(value);
-            form.clear("creditBudget");
-          }}
-          error={form.errorOf("creditBudget")}
+          {...form.input("creditBudget", budget, setBudget)}
           allowNegative={false}
           decimalScale={9}
           hideControls

@@ -98,12 +98,7 @@ function UpstreamPart({ draft, set, form, id }: PartProps) {
               ? "The bearer token that its service takes. It is stored encrypted and never shown."
               : "Empty: the one that is stored. Another address needs it again."
           }
-          value={draft.bearerToken}
-          onChange={({ target }) => {
-            set({ bearerToken: target.value });
-            form.clear("bearerToken");
-          }}
-          error={form.errorOf("bearerToken")}
+          {...form.text("bearerToken", draft.bearerToken, (bearerToken) => set({ bearerToken }))}
           type="password"
           autoComplete="new-password"
           required={id === undefined}
@@ -112,12 +107,7 @@ function UpstreamPart({ draft, set, form, id }: PartProps) {
       <TextInput
         label="Its own name for the model"
         description="Empty: the name that you give it here."
-        value={draft.upstreamModel}
-        onChange={({ target }) => {
-          set({ upstreamModel: target.value });
-          form.clear("upstreamModel");
-        }}
-        error={form.errorOf("upstreamModel")}
+        {...form.text("upstreamModel", draft.upstreamModel, (upstreamModel) => set({ upstreamModel }))}
         autoComplete="off"
       />
       {isText && (
@@ -163,23 +153,13 @@ function PromptPart({ draft, set, form }: PartProps) {
         searchValue={search}
         onSearchChange={setSearch}
         nothingFoundMessage="No text model is called that"
-        value={draft.baseModelId === "" ? null : draft.baseModelId}
-        onChange={(baseModelId) => {
-          set({ baseModelId: baseModelId ?? "" });
-          form.clear("baseModelId");
-        }}
-        error={form.errorOf("baseModelId")}
+        {...form.input("baseModelId", draft.baseModelId || null, (chosen: string | null) => set({ baseModelId: chosen ?? "" }))}
         required
       />
       <Textarea
         label="What it is told first"
         description="The system prompt: who it is, what it does, what it never does."
-        value={draft.systemPrompt}
-        onChange={({ target }) => {
-          set({ systemPrompt: target.value });
-          form.clear("systemPrompt");
-        }}
-        error={form.errorOf("systemPrompt")}
+        {...form.text("systemPrompt", draft.systemPrompt, (systemPrompt) => set({ systemPrompt }))}
         rows={8}
         required
       />
@@ -206,12 +186,7 @@ function CodePart({ draft, set, form, id }: PartProps) {
         label="Repository"
         description="The https address of a public git repository with an agent.ts at its root. Its name and title come from there, and its latest commit is what runs."
         placeholder="https://github.com/you/your-agent"
-        value={draft.repository}
-        onChange={({ target }) => {
-          set({ repository: target.value });
-          form.clear("repository");
-        }}
-        error={form.errorOf("repository")}
+        {...form.text("repository", draft.repository, (repository) => set({ repository }))}
         type="url"
         autoComplete="off"
         disabled={id !== undefined}
@@ -230,36 +205,21 @@ export function NamePart({ draft, set, form }: PartProps) {
           <TextInput
             label="Name"
             description="The last part of the id that it is called by, such as my-model."
-            value={draft.name}
-            onChange={({ target }) => {
-              set({ name: target.value });
-              form.clear("name");
-            }}
-            error={form.errorOf("name")}
+            {...form.text("name", draft.name, (name) => set({ name }))}
             autoComplete="off"
             required
           />
           <TextInput
             label="Title"
             description="What people call it."
-            value={draft.title}
-            onChange={({ target }) => {
-              set({ title: target.value });
-              form.clear("title");
-            }}
-            error={form.errorOf("title")}
+            {...form.text("title", draft.title, (title) => set({ title }))}
             autoComplete="off"
             required
           />
           <Textarea
             label="Description"
             description="What it is good for."
-            value={draft.description}
-            onChange={({ target }) => {
-              set({ description: target.value });
-              form.clear("description");
-            }}
-            error={form.errorOf("description")}
+            {...form.text("description", draft.description, (description) => set({ description }))}
             autosize
             minRows={2}
           />

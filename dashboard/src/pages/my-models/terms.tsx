@@ -14,12 +14,7 @@ export function TermsPart(props: PartProps & { readonly isPublisher: boolean }) 
     <Stack>
       <Radio.Group
         label="Who may call it"
-        value={draft.visibility}
-        onChange={(value) => {
-          set({ visibility: value === "PUBLIC" ? "PUBLIC" : "PRIVATE" });
-          form.clear("visibility");
-        }}
-        error={form.errorOf("visibility")}
+        {...form.input("visibility", draft.visibility, (value: string) => set({ visibility: value === "PUBLIC" ? "PUBLIC" : "PRIVATE" }))}
       >
         <Stack gap={6} mt={4}>
           <Radio value="PRIVATE" label="Only you" />
@@ -36,12 +31,7 @@ export function TermsPart(props: PartProps & { readonly isPublisher: boolean }) 
           <NumberInput
             label="Context length in tokens"
             description="Empty: not said."
-            value={draft.contextLength}
-            onChange={(value) => {
-              set({ contextLength: String(value) });
-              form.clear("advertised");
-            }}
-            error={form.errorOf("advertised")}
+            {...form.input("advertised", draft.contextLength, (value: string | number) => set({ contextLength: String(value) }))}
             hideControls
           />
           <Checkbox.Group
@@ -60,12 +50,7 @@ export function TermsPart(props: PartProps & { readonly isPublisher: boolean }) 
         <NumberInput
           label="Requests a minute of one account"
           description="Empty: no limit. 0.5 is one in two minutes."
-          value={draft.perUserRpm}
-          onChange={(value) => {
-            set({ perUserRpm: String(value) });
-            form.clear("perUserRpm");
-          }}
-          error={form.errorOf("perUserRpm")}
+          {...form.input("perUserRpm", draft.perUserRpm, (value: string | number) => set({ perUserRpm: String(value) }))}
           hideControls
         />
       )}
@@ -118,12 +103,7 @@ function Prices({ draft, set, form }: PartProps) {
             <TextInput
               key={field}
               label={PRICE_WORDS[field]}
-              value={price}
-              onChange={({ target }) => {
-                set({ prices: { ...draft.prices, [field]: target.value } });
-                form.clear(field);
-              }}
-              error={form.errorOf(field)}
+              {...form.text(field, price, (typed) => set({ prices: { ...draft.prices, [field]: typed } }))}
               description={million === null ? " " : `${formatCredits(million)} credits a million`}
               inputWrapperOrder={["label", "input", "description", "error"]}
               inputMode="decimal"
@@ -145,12 +125,7 @@ function Fallbacks({ draft, set, form, id }: PartProps & { readonly id: string }
       label="Tried when its upstream fails"
       description="In this order, at most three. None is dearer than this model."
       data={ids}
-      value={[...draft.fallbackIds]}
-      onChange={(fallbackIds) => {
-        set({ fallbackIds });
-        form.clear("fallbackIds");
-      }}
-      error={form.errorOf("fallbackIds")}
+      {...form.input("fallbackIds", [...draft.fallbackIds], (fallbackIds) => set({ fallbackIds }))}
       searchable
       nothingFoundMessage="No model can be a fallback of this one"
     />

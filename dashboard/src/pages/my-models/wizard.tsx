@@ -12,7 +12,7 @@ import {
 } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
 import { Card, Page } from "../../ui/page.js";
-import { type ServerForm, useServerForm } from "../../ui/server-form.js";
+import { either, isOfField, useServerForm } from "../../ui/server-form.js";
 import { Failure } from "../../ui/states.js";
 import { type Draft, forgetDraft, type Kind, toCode, toEndpoint, toPrompt, toProxy, useKeptDraft } from "./draft.js";
 import { ALL_FIELDS, NAME_FIELDS, NamePart, SOURCE_FIELDS, SourcePart, TERMS_FIELDS } from "./fields.js";
@@ -54,7 +54,7 @@ export function NewModel() {
       void navigate(`${addressOf("my-models")}/${encodeURIComponent(id)}`, { replace: true });
       return;
     }
-    const wrong = error ? FIELDS_OF_STEPS.findIndex((fields) => fields.some((field) => isOf(error, field))) : -1;
+    const wrong = error ? FIELDS_OF_STEPS.findIndex((fields) => fields.some((field) => isOfField(error, field))) : -1;
     if (wrong >= 0 && wrong !== step) goTo(wrong);
   };
   return (
@@ -157,26 +157,4 @@ function toTest({ kind, modality, api, url, bearerToken, upstreamModel, name }: 
     ...(kind === "proxy" && bearerToken !== "" && { bearerToken }),
     upstreamModel: upstreamModel || name || "model",
   };
-}
-
-/** What either of two questions has brought to light. */
-function either(first: ServerForm, second: ServerForm): ServerForm {
-  return {
-    errorOf: (field) => first.errorOf(field) ?? second.errorOf(field),
-    rest: first.rest,
-    accept: first.accept,
-    clear: (field) => {
-      first.clear(field);
-      second.clear(field);
-    },
-  };
-}
-
-/** Whether the gateway has said something of this field. */
-function isOf({ graphQLErrors }: CombinedError, field: string): boolean {
-  return graphQLErrors.some(({ extensions }) => {
-    const { param, details } = extensions as { readonly param?: unknown; readonly details?: { readonly fieldErrors?: object } };
-    const named = [...(typeof param === "string" ? [param] : []), ...Object.keys(details?.fieldErrors ?? {})];
-    return named.some((name) => name === field || name.endsWith(`.${field}`) || name.startsWith(`${field}.`));
-  });
 }

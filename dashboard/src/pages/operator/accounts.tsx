@@ -263,27 +263,13 @@ function NewAccountForm({ onMade, onClose }: { readonly onMade: (made: Made) => 
       <TextInput
         label="E-mail address"
         description="To sign in with. Nobody else may have it."
-        value={email}
-        onChange={({ target }) => {
-          setEmail(target.value);
-          form.clear("email");
-        }}
-        error={form.errorOf("email")}
+        {...form.text("email", email, setEmail)}
         type="email"
         autoComplete="off"
         required
         data-autofocus
       />
-      <TextInput
-        label="Name"
-        value={name}
-        onChange={({ target }) => {
-          setName(target.value);
-          form.clear("name");
-        }}
-        error={form.errorOf("name")}
-        autoComplete="off"
-      />
+      <TextInput label="Name" {...form.text("name", name, setName)} autoComplete="off" />
     </DialogForm>
   );
 }

@@ -128,12 +128,7 @@ function GrantForm({ account: { id, handle }, onClose }: { readonly account: Acc
             <TextInput
               label="Credits"
               description="One credit is worth one US dollar."
-              value={credits}
-              onChange={({ target }) => {
-                setCredits(target.value);
-                form.clear("credits");
-              }}
-              error={form.errorOf("credits")}
+              {...form.text("credits", credits, setCredits)}
               inputMode="decimal"
               autoComplete="off"
               required
@@ -150,12 +145,7 @@ function GrantForm({ account: { id, handle }, onClose }: { readonly account: Acc
             <Textarea
               label="Note"
               description="Kept in the ledger, for whoever reads the books."
-              value={note}
-              onChange={({ target }) => {
-                setNote(target.value);
-                form.clear("note");
-              }}
-              error={form.errorOf("note")}
+              {...form.text("note", note, setNote)}
               autosize
               minRows={2}
               maxRows={5}

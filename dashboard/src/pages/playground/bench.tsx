@@ -12,16 +12,15 @@ import { Refusal } from "./refusal.js";
 import type { Request } from "./snippets.js";
 import { type useKindModel, Workbench } from "./workbench.js";
 
-/** What is typed. `fields`: as the graph's input names them; what the gateway has said of one is gone when it is changed. */
+/** What is typed. `fields`: as the graph's input names them. */
 export function useValues<Values extends object>(none: Values, fields: readonly string[]) {
   const [values, setValues] = useState(none);
   const form = useServerForm(fields);
-  const set = <Field extends keyof Values & string>(field: Field, value: Values[Field]) => {
-    setValues((before) => ({ ...before, [field]: value }));
-    form.clear(field);
-  };
+  const set = <Field extends keyof Values>(field: Field, value: Values[Field]) => setValues((before) => ({ ...before, [field]: value }));
   const restore = (kept: Values) => setValues({ ...none, ...kept });
-  return { values, set, restore, form };
+  const textField = <Field extends keyof Values & string>(field: Field) => form.text(field, values[field], (value) => set(field, value));
+  const numberField = <Field extends keyof Values & string>(field: Field) => form.input(field, values[field], (value) => set(field, value));
+  return { values, set, restore, form, textField, numberField };
 }
 
 export function Bench({

@@ -22,7 +22,7 @@ const NO_FORM: EmbeddingsForm = { texts: ["", "", ""], dimensions: "" };
 export default function Embeddings() {
   const kind = useKindModel("EMBEDDING");
   const { model } = kind;
-  const { values, set, restore, form } = useValues(NO_FORM, ["dimensions"]);
+  const { values, set, restore, form, numberField } = useValues(NO_FORM, ["dimensions"]);
   const { texts, dimensions } = values;
   const [compared, setCompared] = useState<Compared | null>(null);
   const generation = useGeneration(PlaygroundEmbedDocument);
@@ -72,9 +72,7 @@ export default function Embeddings() {
       label="Dimensions"
       description="Where the model lets one choose."
       placeholder="model's own"
-      value={dimensions}
-      onChange={(value) => set("dimensions", value)}
-      error={form.errorOf("dimensions")}
+      {...numberField("dimensions")}
     />
   );
   return (

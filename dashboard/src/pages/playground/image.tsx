@@ -41,7 +41,7 @@ const NO_FORM: ImageForm = {
 export default function Images() {
   const kind = useKindModel("IMAGE");
   const { model } = kind;
-  const { values, set, restore, form } = useValues(NO_FORM, FIELDS);
+  const { values, set, restore, form, textField, numberField } = useValues(NO_FORM, FIELDS);
   const [shown, setShown] = useState<readonly Pictures[]>([]);
   const make = useGeneration(PlaygroundGenerateImageDocument);
   const edit = useGeneration(PlaygroundEditImageDocument);
@@ -112,10 +112,8 @@ export default function Images() {
       <Select
         label="Size"
         data={SIZES}
-        value={size}
-        onChange={(value) => set("size", value ?? "auto")}
+        {...form.input("size", size, (value: string | null) => set("size", value ?? "auto"))}
         allowDeselect={false}
-        error={form.errorOf("size")}
       />
       <SimpleGrid cols={2} spacing="sm">
         <Select
@@ -123,28 +121,21 @@ export default function Images() {
           placeholder="model's own"
           clearable
           data={QUALITIES.map((value) => ({ value, label: value.toLowerCase() }))}
-          value={quality}
-          onChange={(value) => set("quality", QUALITIES.find((known) => known === value) ?? null)}
-          error={form.errorOf("quality")}
+          {...form.input("quality", quality, (value: string | null) => set("quality", QUALITIES.find((known) => known === value) ?? null))}
         />
         <Select
           label="Format"
           placeholder="model's own"
           clearable
           data={FORMATS}
-          value={outputFormat}
-          onChange={(value) => set("outputFormat", FORMATS.find((known) => known === value) ?? null)}
-          error={form.errorOf("outputFormat")}
+          {...form.input("outputFormat", outputFormat, (value: string | null) =>
+            set("outputFormat", FORMATS.find((known) => known === value) ?? null),
+          )}
         />
-        <NumberInput label="How many" value={n} onChange={(value) => set("n", value)} error={form.errorOf("n")} />
-        <NumberInput label="Seed" placeholder="any" value={seed} onChange={(value) => set("seed", value)} error={form.errorOf("seed")} />
+        <NumberInput label="How many" {...numberField("n")} />
+        <NumberInput label="Seed" placeholder="any" {...numberField("seed")} />
       </SimpleGrid>
-      <TextInput
-        label="What should not be seen"
-        value={negativePrompt}
-        onChange={({ target }) => set("negativePrompt", target.value)}
-        error={form.errorOf("negativePrompt")}
-      />
+      <TextInput label="What should not be seen" {...textField("negativePrompt")} />
       <Checkbox label="Transparent ground" checked={isTransparent} onChange={({ target }) => set("isTransparent", target.checked)} />
     </>
   );
@@ -158,15 +149,7 @@ export default function Images() {
         estimate={estimateUnits(model?.pricing, "imageRequests", numberOf(n))}
         request={request}
       >
-        <Textarea
-          label="What is to be seen"
-          autosize
-          minRows={3}
-          maxRows={12}
-          value={prompt}
-          onChange={({ target }) => set("prompt", target.value)}
-          error={form.errorOf("prompt")}
-        />
+        <Textarea label="What is to be seen" autosize minRows={3} maxRows={12} {...textField("prompt")} />
         <References
           references={references}
           onChange={(next) => {

@@ -22,7 +22,7 @@ const NO_FORM: MusicForm = { prompt: "", duration: "", responseFormat: "MP3", se
 export default function Music() {
   const kind = useKindModel("MUSIC");
   const { model } = kind;
-  const { values, set, restore, form } = useValues(NO_FORM, FIELDS);
+  const { values, set, restore, form, textField, numberField } = useValues(NO_FORM, FIELDS);
   const [made, setMade] = useState<Sound | null>(null);
   const generation = useGeneration(PlaygroundGenerateMusicDocument);
   const { keep, bar } = useKept({
@@ -71,14 +71,8 @@ export default function Music() {
   const settings = (
     <>
       <Group grow align="flex-start">
-        <NumberInput
-          label="Seconds"
-          placeholder="model's own"
-          value={duration}
-          onChange={(value) => set("duration", value)}
-          error={form.errorOf("duration")}
-        />
-        <NumberInput label="Seed" placeholder="any" value={seed} onChange={(value) => set("seed", value)} error={form.errorOf("seed")} />
+        <NumberInput label="Seconds" placeholder="model's own" {...numberField("duration")} />
+        <NumberInput label="Seed" placeholder="any" {...numberField("seed")} />
       </Group>
       <Select
         label="Format"
@@ -99,15 +93,7 @@ export default function Music() {
         estimate={estimateUnits(model?.pricing, "outputAudioSeconds", numberOf(duration))}
         request={request}
       >
-        <Textarea
-          label="What is to be heard"
-          autosize
-          minRows={3}
-          maxRows={12}
-          value={prompt}
-          onChange={({ target }) => set("prompt", target.value)}
-          error={form.errorOf("prompt")}
-        />
+        <Textarea label="What is to be heard" autosize minRows={3} maxRows={12} {...textField("prompt")} />
       </AskForm>
       <Card title="Music" actions={bar}>
         <div aria-live="polite" aria-busy={generation.isBusy}>

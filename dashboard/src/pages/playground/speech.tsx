@@ -38,7 +38,7 @@ interface Growing {
 export default function Speech() {
   const kind = useKindModel("SPEECH");
   const { model } = kind;
-  const { values, set, restore, form } = useValues(NO_FORM, FIELDS);
+  const { values, set, restore, form, textField, numberField } = useValues(NO_FORM, FIELDS);
   const [growing, setGrowing] = useState<Growing | null>(null);
   const [made, setMade] = useState<Sound | null>(null);
   const [isBusy, setBusy] = useState(false);
@@ -139,18 +139,10 @@ export default function Speech() {
           searchable
           clearable
           data={[...model.voices]}
-          value={voice === "" ? null : voice}
-          onChange={(value) => set("voice", value ?? "")}
-          error={form.errorOf("voice")}
+          {...form.input("voice", voice || null, (value: string | null) => set("voice", value ?? ""))}
         />
       ) : (
-        <TextInput
-          label="Voice"
-          placeholder={VOICE}
-          value={voice}
-          onChange={({ target }) => set("voice", target.value)}
-          error={form.errorOf("voice")}
-        />
+        <TextInput label="Voice" placeholder={VOICE} {...textField("voice")} />
       )}
       <Group grow align="flex-start">
         <Select
@@ -160,14 +152,7 @@ export default function Speech() {
           onChange={(value) => set("responseFormat", FORMATS.find((known) => known === value) ?? "MP3")}
           allowDeselect={false}
         />
-        <NumberInput
-          label="Speed"
-          placeholder="as usual"
-          step={0.25}
-          value={speed}
-          onChange={(value) => set("speed", value)}
-          error={form.errorOf("speed")}
-        />
+        <NumberInput label="Speed" placeholder="as usual" step={0.25} {...numberField("speed")} />
       </Group>
       <Textarea
         label="How it is to be said"
@@ -175,9 +160,7 @@ export default function Speech() {
         autosize
         minRows={2}
         maxRows={6}
-        value={instructions}
-        onChange={({ target }) => set("instructions", target.value)}
-        error={form.errorOf("instructions")}
+        {...textField("instructions")}
       />
     </>
   );
@@ -198,9 +181,7 @@ export default function Speech() {
           autosize
           minRows={3}
           maxRows={14}
-          value={text}
-          onChange={({ target }) => set("input", target.value)}
-          error={form.errorOf("input")}
+          {...textField("input")}
         />
       </AskForm>
       <Card title="Sound" actions={bar}>

@@ -37,7 +37,7 @@ export default function Transcription() {
   const kind = useKindModel("TRANSCRIPTION");
   const { model } = kind;
   const [recording, setRecording] = useState<Recording | null>(null);
-  const { values, set, restore, form } = useValues(NO_FORM, ["language", "prompt", "responseFormat"]);
+  const { values, set, restore, form, textField } = useValues(NO_FORM, ["language", "prompt", "responseFormat"]);
   const [made, setMade] = useState<Transcript | null>(null);
   const generation = useGeneration(PlaygroundTranscribeDocument);
   const { keep, bar } = useKept({
@@ -84,30 +84,22 @@ export default function Transcription() {
   });
   const settings = (
     <>
-      <TextInput
-        label="Language"
-        description="Such as en or de. Empty: the model finds out."
-        value={language}
-        onChange={({ target }) => set("language", target.value)}
-        error={form.errorOf("language")}
-      />
+      <TextInput label="Language" description="Such as en or de. Empty: the model finds out." {...textField("language")} />
       <Textarea
         label="Words that may occur"
         description="Names, or what was said before."
         autosize
         minRows={2}
         maxRows={6}
-        value={prompt}
-        onChange={({ target }) => set("prompt", target.value)}
-        error={form.errorOf("prompt")}
+        {...textField("prompt")}
       />
       <Select
         label="Written as"
         data={FORMATS}
-        value={responseFormat}
-        onChange={(value) => set("responseFormat", FORMATS.find((known) => known.value === value)?.value ?? "TEXT")}
+        {...form.input("responseFormat", responseFormat, (value: string | null) =>
+          set("responseFormat", FORMATS.find((known) => known.value === value)?.value ?? "TEXT"),
+        )}
         allowDeselect={false}
-        error={form.errorOf("responseFormat")}
       />
     </>
   );

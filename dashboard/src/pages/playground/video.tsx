@@ -44,7 +44,7 @@ export default function Video() {
   const { model } = kind;
   const [search] = useSearchParams();
   const jobId = search.get("job");
-  const { values, set, restore, form } = useValues(NO_FORM, FIELDS);
+  const { values, set, restore, form, textField, numberField } = useValues(NO_FORM, FIELDS);
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<CombinedError>();
   const [, start] = useMutation(PlaygroundStartVideoDocument);
@@ -125,30 +125,19 @@ export default function Video() {
   const settings = (
     <>
       <SimpleGrid cols={2} spacing="sm">
-        <NumberInput
-          label="Seconds"
-          placeholder="model's own"
-          value={duration}
-          onChange={(value) => set("duration", value)}
-          error={form.errorOf("duration")}
-        />
+        <NumberInput label="Seconds" placeholder="model's own" {...numberField("duration")} />
         <Select
           label="Shape"
           placeholder="model's own"
           clearable
           data={RATIOS.map(({ value, label }) => ({ value, label }))}
-          value={aspectRatio}
-          onChange={(value) => set("aspectRatio", RATIOS.find((known) => known.value === value)?.value ?? null)}
-          error={form.errorOf("aspectRatio")}
+          {...form.input("aspectRatio", aspectRatio, (value: string | null) =>
+            set("aspectRatio", RATIOS.find((known) => known.value === value)?.value ?? null),
+          )}
         />
-        <NumberInput label="Seed" placeholder="any" value={seed} onChange={(value) => set("seed", value)} error={form.errorOf("seed")} />
+        <NumberInput label="Seed" placeholder="any" {...numberField("seed")} />
       </SimpleGrid>
-      <TextInput
-        label="What should not be seen"
-        value={negativePrompt}
-        onChange={({ target }) => set("negativePrompt", target.value)}
-        error={form.errorOf("negativePrompt")}
-      />
+      <TextInput label="What should not be seen" {...textField("negativePrompt")} />
       <Checkbox label="With sound" checked={hasAudio} onChange={({ target }) => set("hasAudio", target.checked)} />
     </>
   );
@@ -162,15 +151,7 @@ export default function Video() {
         estimate={estimateUnits(model?.pricing, "outputVideoSeconds", numberOf(duration))}
         request={request}
       >
-        <Textarea
-          label="What is to be seen"
-          autosize
-          minRows={3}
-          maxRows={12}
-          value={prompt}
-          onChange={({ target }) => set("prompt", target.value)}
-          error={form.errorOf("prompt")}
-        />
+        <Textarea label="What is to be seen" autosize minRows={3} maxRows={12} {...textField("prompt")} />
         <References
           references={references}
           onChange={(next) => {

@@ -10,7 +10,7 @@ import {
 } from "../../client/generated/graphql.js";
 import { Copyable, Snippet } from "../../ui/copy.js";
 import { DialogForm } from "../../ui/dialog-form.js";
-import { useServerForm } from "../../ui/server-form.js";
+import { type ServerForm, useServerForm } from "../../ui/server-form.js";
 
 export const EVENTS: readonly { readonly value: WebhookEvent; readonly name: string; readonly description: string }[] = [
   { value: "USAGE_RECORDED", name: "usage.recorded", description: "A generation was charged." },
@@ -22,14 +22,14 @@ export const EVENTS: readonly { readonly value: WebhookEvent; readonly name: str
 const FIELDS = ["url", "events"];
 
 interface EndpointFieldsProps {
+  readonly form: ServerForm;
   readonly url: string;
-  readonly onUrl: (url: string) => void;
+  readonly setUrl: (url: string) => void;
   readonly events: readonly string[];
-  readonly onEvents: (events: string[]) => void;
-  readonly errorOf: (field: string) => string | undefined;
+  readonly setEvents: (events: string[]) => void;
 }
 
-function EndpointFields({ url, onUrl, events, onEvents, errorOf }: EndpointFieldsProps) {
+function EndpointFields({ form, url, setUrl, events, setEvents }: EndpointFieldsProps) {
   return (
     <>
       <TextInput
@@ -37,14 +37,12 @@ function EndpointFields({ url, onUrl, events, onEvents, errorOf }: EndpointField
         description="Where your program listens: https, and reachable from outside."
         placeholder="https://example.com/sluice"
         type="url"
-        value={url}
-        onChange={({ target }) => onUrl(target.value)}
-        error={errorOf("url")}
+        {...form.text("url", url, setUrl)}
         autoComplete="off"
         required
         data-autofocus
       />
-      <Checkbox.Group label="What it is told" value={[...events]} onChange={onEvents} error={errorOf("events")}>
+      <Checkbox.Group label="What it is told" {...form.input("events", [...events], setEvents)}>
         <Stack gap={6} mt={4}>
           {EVENTS.map(({ value, name, description }) => (
             <Checkbox key={value} value={value} label={<span className="mono">{name}</span>} description={description} />
@@ -97,19 +95,7 @@ function NewEndpointForm({ onMade, onClose }: { readonly onMade: (made: Secret) 
   };
   return (
     <DialogForm form={form} action="Add the endpoint" onSubmit={submit} onCancel={onClose}>
-      <EndpointFields
-        url={url}
-        onUrl={(value) => {
-          setUrl(value);
-          form.clear("url");
-        }}
-        events={events}
-        onEvents={(values) => {
-          setEvents(values);
-          form.clear("events");
-        }}
-        errorOf={form.errorOf}
-      />
+      <EndpointFields form={form} url={url} setUrl={setUrl} events={events} setEvents={setEvents} />
     </DialogForm>
   );
 }
@@ -129,19 +115,7 @@ export function EditEndpoint({ endpoint, onClose }: { readonly endpoint: Webhook
   return (
     <Modal opened onClose={onClose} title="Edit the endpoint" size="lg" closeOnClickOutside={false}>
       <DialogForm form={form} action="Save" onSubmit={submit} onCancel={onClose}>
-        <EndpointFields
-          url={url ?? endpoint.url}
-          onUrl={(value) => {
-            setUrl(value);
-            form.clear("url");
-          }}
-          events={events ?? endpoint.events}
-          onEvents={(values) => {
-            setEvents(values);
-            form.clear("events");
-          }}
-          errorOf={form.errorOf}
-        />
+        <EndpointFields form={form} url={url ?? endpoint.url} setUrl={setUrl} events={events ?? endpoint.events} setEvents={setEvents} />
         <Text size="sm" c="dimmed">
           What happened before the events are changed is not sent any more.
         </Text>

@@ -48,14 +48,8 @@ export interface SettingsFormProps {
 }
 
 export function SettingsForm({ settings, onChange, form }: SettingsFormProps) {
-  const set = <Field extends keyof Settings>(field: Field, value: Settings[Field]) => {
-    onChange({ ...settings, [field]: value });
-    form.clear(field);
-  };
-  const text = (field: "systemPrompt" | "stop" | "tools") => ({
-    value: settings[field],
-    onChange: ({ target }: { readonly target: { readonly value: string } }) => set(field, target.value),
-  });
+  const set = <Field extends keyof Settings>(field: Field, value: Settings[Field]) => onChange({ ...settings, [field]: value });
+  const text = (field: "systemPrompt" | "stop" | "tools") => form.text(field, settings[field], (value) => set(field, value));
   return (
     <Stack gap="sm">
       <Textarea
@@ -73,9 +67,7 @@ export function SettingsForm({ settings, onChange, form }: SettingsFormProps) {
             label={label}
             placeholder="model's own"
             step={step}
-            value={settings[field]}
-            onChange={(value) => set(field, value)}
-            error={form.errorOf(field)}
+            {...form.input(field, settings[field], (value: string | number) => set(field, value))}
             stepHoldDelay={400}
             stepHoldInterval={80}
           />
@@ -86,19 +78,11 @@ export function SettingsForm({ settings, onChange, form }: SettingsFormProps) {
         placeholder="model's own"
         clearable
         data={EFFORTS}
-        value={settings.reasoningEffort}
-        onChange={(value) => set("reasoningEffort", EFFORTS.find((effort) => effort.value === value)?.value ?? null)}
-        error={form.errorOf("reasoningEffort")}
+        {...form.input("reasoningEffort", settings.reasoningEffort, (value: string | null) =>
+          set("reasoningEffort", EFFORTS.find((effort) => effort.value === value)?.value ?? null),
+        )}
       />
-      <Textarea
-        label="Texts that end the answer"
-        description="One a line."
-        autosize
-        minRows={1}
-        maxRows={4}
-        {...text("stop")}
-        error={form.errorOf("stop")}
-      />
+      <Textarea label="Texts that end the answer" description="One a line." autosize minRows={1} maxRows={4} {...text("stop")} />
       <Textarea
         label="Tools as JSON"
         description="Functions that the model may call. You answer the calls yourself."
@@ -121,9 +105,7 @@ export function SettingsForm({ settings, onChange, form }: SettingsFormProps) {
             { value: "required", label: "always" },
             { value: "none", label: "never" },
           ]}
-          value={settings.toolChoice}
-          onChange={(value) => set("toolChoice", value)}
-          error={form.errorOf("toolChoice")}
+          {...form.input("toolChoice", settings.toolChoice, (value: string | null) => set("toolChoice", value))}
         />
       )}
     </Stack>
