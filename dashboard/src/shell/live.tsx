@@ -3,7 +3,8 @@
  * its threshold. Fifty generations a second are shown four times a second.
  */
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState } from "react";
-import { useQuery, useSubscription } from "urql";
+import { useSubscription } from "urql";
+import { useAnswer } from "../client/answer.js";
 import { onReturn, useConnection } from "../client/connection.js";
 import {
   type ApiKeyChangeKind,
@@ -56,7 +57,7 @@ const LiveContext = createContext<Live>({ me: null, balance: null, feed: [], key
 export const useLive = () => useContext(LiveContext);
 
 export function LiveProvider({ children }: { readonly children: ReactNode }) {
-  const [{ data }, askAgain] = useQuery({ query: ShellDocument });
+  const { data, askAgain } = useAnswer({ query: ShellDocument });
   const [balance, setBalance] = useState<Balance | null>(null);
   const [feed, setFeed] = useState<readonly FeedRecordFragment[]>([]);
   const [chargedAt, setChargedAt] = useState(0);
@@ -86,7 +87,7 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
   useEffect(
     () =>
       onReturn(() => {
-        askAgain({ requestPolicy: "network-only" });
+        askAgain();
         setChargedAt(Date.now());
         setKeysChangedAt(Date.now());
       }),
@@ -99,7 +100,7 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
     const lookIn = (waitMs: number) => {
       timer = setTimeout(
         () => {
-          askAgain({ requestPolicy: "network-only" });
+          askAgain();
           lookIn(Math.min(waitMs * 1.5, LOOK_MS_MAX));
         },
         waitMs * (0.5 + Math.random()),

@@ -2,6 +2,7 @@
 import { Alert, Button, Center, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { type ReactNode, useEffect, useRef } from "react";
 import type { CombinedError } from "urql";
+import type { Answer } from "../client/answer.js";
 import { onReturn } from "../client/connection.js";
 
 export function Loading({ rows = 3, height = 20 }: { readonly rows?: number; readonly height?: number }) {
@@ -58,33 +59,25 @@ export function Failure({ error, retry }: { readonly error: CombinedError; reado
   );
 }
 
-export interface Asked<Data> {
-  readonly data?: Data | undefined;
-  readonly error?: CombinedError | undefined;
-  readonly fetching: boolean;
-}
-
 /**
- * The state of a query: what was shown before stays while it is asked anew. An id of nothing, as in an address that was mistyped, is no
+ * The answer of a query: what was shown before stays while it is asked anew. An id of nothing, as in an address that was mistyped, is no
  * failure: what was asked for is null, and the page says so.
  */
 export function QueryView<Data extends object>({
-  state,
-  retry,
+  answer,
   loading = <Loading />,
   frame = (shown) => shown,
   children,
 }: {
-  readonly state: Asked<Data>;
-  readonly retry?: () => void;
+  readonly answer: Answer<Data>;
   readonly loading?: ReactNode;
   /** What stands around `loading` and a failure, where the page's heading is not known before its data. */
   readonly frame?: (shown: ReactNode) => ReactNode;
   readonly children: (data: Data) => ReactNode;
 }) {
-  const { data, error, fetching } = state;
+  const { data, error, fetching, askAgain } = answer;
   if (data && error && isOfNothing(error)) return children(data);
-  const failure = error && !fetching && <Failure error={error} {...(retry && { retry })} />;
+  const failure = error && !fetching && <Failure error={error} retry={askAgain} />;
   // Where all that was asked for is missing nothing can be shown of it, not even that there is none.
   const isMissing = !data || (error !== undefined && Object.values(data).every((value) => value === null || typeof value === "string"));
   if (isMissing) return frame(failure || loading);

@@ -2,12 +2,12 @@
 import { Anchor } from "@mantine/core";
 import type { ComponentType, ReactNode } from "react";
 import { Link } from "react-router";
+import type { Answer } from "../client/answer.js";
 import { Page, type PageProps } from "./page.js";
-import { type Asked, Empty, Loading, QueryView } from "./states.js";
+import { Empty, Loading, QueryView } from "./states.js";
 
 export interface ThingViewProps<Data extends object> {
-  readonly state: Asked<Data>;
-  readonly retry: () => void;
+  readonly answer: Answer<Data>;
   /** Such as "key". */
   readonly name: string;
   /** The pages above it, of which the last is the list of all. */
@@ -20,11 +20,10 @@ export interface ThingViewProps<Data extends object> {
   readonly children: (data: Data) => ReactNode;
 }
 
-export function ThingView<Data extends object>({ state, retry, name, above, why, all, Frame = Page, children }: ThingViewProps<Data>) {
+export function ThingView<Data extends object>({ answer, name, above, why, all, Frame = Page, children }: ThingViewProps<Data>) {
   return (
     <QueryView
-      state={state}
-      retry={retry}
+      answer={answer}
       frame={(shown) => (
         <Frame title={`${name.charAt(0).toUpperCase()}${name.slice(1)}`} above={above}>
           {shown}

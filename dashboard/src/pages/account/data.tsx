@@ -2,7 +2,8 @@
 import { Alert, Button, Group, List, Modal, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { type FormEvent, useRef, useState } from "react";
-import { CombinedError, useMutation, useQuery } from "urql";
+import { CombinedError, useMutation } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import {
   AccountDataDocument,
   type AccountDataQuery,
@@ -23,9 +24,9 @@ type Preview = NonNullable<Me["deletionPreview"]>;
 const COUNT = new Intl.NumberFormat("en");
 
 export function Data() {
-  const [state, askAgain] = useQuery({ query: AccountDataDocument, requestPolicy: "cache-and-network" });
+  const answer = useAnswer({ query: AccountDataDocument, requestPolicy: "cache-and-network" });
   return (
-    <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={2} height={160} />}>
+    <QueryView answer={answer} loading={<Loading rows={2} height={160} />}>
       {({ me }) =>
         me && (
           <Stack>

@@ -1,7 +1,8 @@
 /** Who the account is and how it is signed in to, and when it wants to be warned. */
 import { Anchor, Avatar, Badge, Button, Group, PasswordInput, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
-import { useMutation, useQuery } from "urql";
+import { useMutation } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import {
   AccountChangePasswordDocument,
   AccountProfileDocument,
@@ -20,9 +21,9 @@ import { When } from "../../ui/when.js";
 type Me = NonNullable<AccountProfileQuery["me"]>;
 
 export function Profile() {
-  const [state, askAgain] = useQuery({ query: AccountProfileDocument });
+  const answer = useAnswer({ query: AccountProfileDocument });
   return (
-    <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={3} height={140} />}>
+    <QueryView answer={answer} loading={<Loading rows={3} height={140} />}>
       {({ me }) =>
         me && (
           <SimpleGrid cols={{ base: 1, lg: 2 }} style={{ alignItems: "start" }}>
@@ -47,7 +48,7 @@ export function Profile() {
                 <SignIn me={me} />
               </Card>
               <Card title="Low balance">
-                <LowBalance me={me} onChanged={() => askAgain({ requestPolicy: "network-only" })} />
+                <LowBalance me={me} onChanged={answer.askAgain} />
               </Card>
             </Stack>
           </SimpleGrid>

@@ -1,6 +1,7 @@
 /** The browsers in which the account is signed in. */
 import { Badge, Button, Group, Stack, Text } from "@mantine/core";
-import { useMutation, useQuery } from "urql";
+import { useMutation } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import {
   AccountRevokeOtherSessionsDocument,
   AccountRevokeSessionDocument,
@@ -16,12 +17,12 @@ import { When } from "../../ui/when.js";
 type Session = NonNullable<NonNullable<AccountSessionsQuery["me"]>["sessions"]>["nodes"][number];
 
 export function Sessions() {
-  const [state, askAgain] = useQuery({ query: AccountSessionsDocument, requestPolicy: "cache-and-network" });
-  const sessions = state.data?.me?.sessions?.nodes ?? [];
+  const answer = useAnswer({ query: AccountSessionsDocument, requestPolicy: "cache-and-network" });
+  const sessions = answer.data?.me?.sessions?.nodes ?? [];
   const others = sessions.filter(({ isCurrent }) => !isCurrent).length;
   return (
     <Card title="Where you are signed in" actions={others > 0 && <EndOthers count={others} />}>
-      <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={3} height={44} />}>
+      <QueryView answer={answer} loading={<Loading rows={3} height={44} />}>
         {() => (
           <Stack gap={0} component="ul" p={0} m={0} style={{ listStyle: "none" }}>
             {sessions.map((session) => (

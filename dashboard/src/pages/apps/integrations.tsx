@@ -1,7 +1,8 @@
 /** Outside apps that the account's agents may use: connected on a page of their broker. */
 import { Badge, Button, Group, Modal, Stack, Table, Text, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
-import { useMutation, useQuery } from "urql";
+import { useMutation } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import {
   AppsConnectDocument,
   AppsDisconnectDocument,
@@ -26,20 +27,19 @@ const STATUSES: Readonly<Record<IntegrationStatus, { readonly color: string; rea
 };
 
 export function Integrations() {
-  const [state, askAgain] = useQuery({ query: AppsIntegrationsDocument });
+  const answer = useAnswer({ query: AppsIntegrationsDocument });
   const [isConnecting, setConnecting] = useState(false);
   // Approval happens in another window: whoever comes back sees what became of it.
   useEffect(() => {
-    const look = () => askAgain({ requestPolicy: "network-only" });
-    window.addEventListener("focus", look);
-    return () => window.removeEventListener("focus", look);
-  }, [askAgain]);
+    window.addEventListener("focus", answer.askAgain);
+    return () => window.removeEventListener("focus", answer.askAgain);
+  }, [answer.askAgain]);
   const connect = <Button onClick={() => setConnecting(true)}>Connect an app</Button>;
   return (
     <Card
       title="Outside apps"
       actions={
-        (state.data?.me?.integrations?.length ?? 0) > 0 && (
+        (answer.data?.me?.integrations?.length ?? 0) > 0 && (
           <Button size="compact-sm" variant="default" onClick={() => setConnecting(true)}>
             Connect an app
           </Button>
@@ -47,9 +47,9 @@ export function Integrations() {
       }
     >
       <Modal opened={isConnecting} onClose={() => setConnecting(false)} title="Connect an app" size="lg">
-        <Toolkits onConnected={() => askAgain({ requestPolicy: "network-only" })} onClose={() => setConnecting(false)} />
+        <Toolkits onConnected={answer.askAgain} onClose={() => setConnecting(false)} />
       </Modal>
-      <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={2} height={36} />}>
+      <QueryView answer={answer} loading={<Loading rows={2} height={36} />}>
         {({ me }) =>
           me?.integrations &&
           (me.integrations.length === 0 ? (
@@ -125,7 +125,7 @@ function IntegrationTable({ integrations }: { readonly integrations: readonly In
 }
 
 function Toolkits({ onConnected, onClose }: { readonly onConnected: () => void; readonly onClose: () => void }) {
-  const [state, askAgain] = useQuery({ query: AppsToolkitsDocument });
+  const answer = useAnswer({ query: AppsToolkitsDocument });
   const [{ fetching, error }, connect] = useMutation(AppsConnectDocument);
   const [search, setSearch] = useState("");
   const [page, setPage] = useState<{ readonly name: string; readonly url: string }>();
@@ -157,7 +157,7 @@ function Toolkits({ onConnected, onClose }: { readonly onConnected: () => void; 
     <Stack>
       <TextInput label="Search" value={search} onChange={({ target }) => setSearch(target.value)} type="search" data-autofocus />
       {error && <Failure error={error} />}
-      <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })}>
+      <QueryView answer={answer}>
         {({ integrationToolkits }) => {
           const found = (integrationToolkits ?? []).filter(({ slug, name, description }) => {
             const text = `${slug} ${name} ${description}`.toLowerCase();

@@ -2,7 +2,8 @@
 import { Alert, Button, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { useLocation } from "react-router";
-import { useMutation, useQuery } from "urql";
+import { useMutation } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import { AppsOneDocument, type AppsOneQuery, AppsRevokeDocument } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
 import { Confirm } from "../../ui/confirm.js";
@@ -25,11 +26,10 @@ type Shown = Extract<NonNullable<AppsOneQuery["node"]>, { readonly __typename: "
 type Usage = NonNullable<Shown["appUsage"]>;
 
 export function OneApp({ id }: { readonly id: string }) {
-  const [state, askAgain] = useQuery({ query: AppsOneDocument, variables: { id } });
+  const answer = useAnswer({ query: AppsOneDocument, variables: { id } });
   return (
     <ThingView
-      state={state}
-      retry={() => askAgain({ requestPolicy: "network-only" })}
+      answer={answer}
       name="app"
       above={ABOVE}
       why="Its key may have been revoked long ago, or belong to another account."

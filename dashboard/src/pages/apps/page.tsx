@@ -1,7 +1,8 @@
 /** Apps: those that act for this account, its own, and outside apps that its agents may use. */
 import { Badge, Button, Group, Progress, Stack, Table, Text } from "@mantine/core";
 import { useParams, useSearchParams } from "react-router";
-import { useMutation, useQuery } from "urql";
+import { useMutation } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import {
   AppsIntegrationsDocument,
   type AppsIssuedKeyFragment,
@@ -38,7 +39,7 @@ export function Component() {
 
 function Apps() {
   const [parameters, setParameters] = useSearchParams();
-  const [state, askAgain] = useQuery({ query: AppsKeysDocument });
+  const answer = useAnswer({ query: AppsKeysDocument });
   return (
     <Page
       title="Apps"
@@ -46,7 +47,7 @@ function Apps() {
       actions={<Button onClick={() => setParameters({ new: "" })}>Register an app</Button>}
     >
       <NewApp isOpen={parameters.has("new")} onClose={() => setParameters({}, { replace: true })} />
-      <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={4} height={72} />}>
+      <QueryView answer={answer} loading={<Loading rows={4} height={72} />}>
         {({ me }) =>
           me && (
             <>

@@ -2,7 +2,8 @@ import { TrashIcon } from "@heroicons/react/24/outline";
 import { Badge, Button, Group, Progress, Select, SimpleGrid, Stack, TagsInput, Text } from "@mantine/core";
 import { useMemo } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
-import { useMutation, useQuery } from "urql";
+import { useMutation } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import {
   type FileCardFragment,
   FilesDeleteDocument,
@@ -76,7 +77,7 @@ export function Component() {
 function Files() {
   const [search, setSearch] = useSearchParams();
   const variables = useMemo(() => askedBy(search), [search]);
-  const [state, askAgain] = useQuery({ query: FilesListDocument, variables });
+  const answer = useAnswer({ query: FilesListDocument, variables });
   const filterBy = (name: string, values: readonly string[]) => {
     const changed = new URLSearchParams(search);
     changed.delete("after");
@@ -120,7 +121,7 @@ function Files() {
               allowDeselect={false}
             />
           </SimpleGrid>
-          <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={2} height={180} />}>
+          <QueryView answer={answer} loading={<Loading rows={2} height={180} />}>
             {({ me }) => {
               const { nodes = [], pageInfo, totalCount = 0 } = me?.media ?? {};
               if (nodes.length === 0) {
@@ -185,9 +186,9 @@ function Tile({ file }: { readonly file: FileCardFragment }) {
 }
 
 function Quota() {
-  const [state, askAgain] = useQuery({ query: FilesQuotaDocument });
+  const answer = useAnswer({ query: FilesQuotaDocument });
   return (
-    <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={2} height={34} />}>
+    <QueryView answer={answer} loading={<Loading rows={2} height={34} />}>
       {({ me }) => {
         const quota = me?.mediaQuota;
         if (!quota) return null;
@@ -238,16 +239,9 @@ type Shown = Extract<NonNullable<FilesOneQuery["node"]>, { readonly __typename: 
 const ABOVE = [{ label: "Files", to: addressOf("files") }];
 
 function OneFile({ id }: { readonly id: string }) {
-  const [state, askAgain] = useQuery({ query: FilesOneDocument, variables: { id } });
+  const answer = useAnswer({ query: FilesOneDocument, variables: { id } });
   return (
-    <ThingView
-      state={state}
-      retry={() => askAgain({ requestPolicy: "network-only" })}
-      name="file"
-      above={ABOVE}
-      why="It was deleted, or its days are over."
-      all="All files"
-    >
+    <ThingView answer={answer} name="file" above={ABOVE} why="It was deleted, or its days are over." all="All files">
       {({ node }) => (node?.__typename === "MediaObject" || node?.__typename === "MediaFile") && <FileDetails file={node} />}
     </ThingView>
   );

@@ -1,7 +1,8 @@
 import { Alert, Anchor, Badge, Button, Group, Progress, SimpleGrid, Stack, Table, Text } from "@mantine/core";
 import { useEffect, useMemo, useState } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
-import { useMutation, useQuery } from "urql";
+import { useMutation } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import {
   type KeyRowFragment,
   KeysListDocument,
@@ -43,12 +44,12 @@ export function Component() {
 function Keys() {
   const [after, setAfter] = useState<string | null>(null);
   const [search, setSearch] = useSearchParams();
-  const [state, askAgain] = useQuery({ query: KeysListDocument, variables: after === null ? {} : { after } });
+  const answer = useAnswer({ query: KeysListDocument, variables: after === null ? {} : { after } });
   const isCreating = search.has("new");
   const { keysChangedAt } = useLive();
   useEffect(() => {
-    if (keysChangedAt > 0) askAgain({ requestPolicy: "network-only" });
-  }, [keysChangedAt, askAgain]);
+    if (keysChangedAt > 0) answer.askAgain();
+  }, [keysChangedAt, answer.askAgain]);
   return (
     <Page
       title="Keys"
@@ -57,7 +58,7 @@ function Keys() {
     >
       <NewKey isOpen={isCreating} onClose={() => setSearch({}, { replace: true })} />
       <Card>
-        <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={5} height={36} />}>
+        <QueryView answer={answer} loading={<Loading rows={5} height={36} />}>
           {({ me }) => {
             const { nodes = [], pageInfo } = me?.apiKeys ?? {};
             return nodes.length === 0 ? (
@@ -167,15 +168,14 @@ function Budget({ apiKey: { creditBudget, spent, name } }: { readonly apiKey: Ke
 const ABOVE = [{ label: "Keys", to: addressOf("keys") }];
 
 function OneKey({ id }: { readonly id: string }) {
-  const [state, askAgain] = useQuery({ query: KeysOneDocument, variables: useMemo(() => ({ id, from: since() }), [id]) });
+  const answer = useAnswer({ query: KeysOneDocument, variables: useMemo(() => ({ id, from: since() }), [id]) });
   const { keysChangedAt } = useLive();
   useEffect(() => {
-    if (keysChangedAt > 0) askAgain({ requestPolicy: "network-only" });
-  }, [keysChangedAt, askAgain]);
+    if (keysChangedAt > 0) answer.askAgain();
+  }, [keysChangedAt, answer.askAgain]);
   return (
     <ThingView
-      state={state}
-      retry={() => askAgain({ requestPolicy: "network-only" })}
+      answer={answer}
       name="key"
       above={ABOVE}
       why="It may have been revoked long ago, or belong to another account."

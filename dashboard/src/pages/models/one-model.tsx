@@ -2,7 +2,7 @@
 import { Alert, Anchor, Button, Group, SimpleGrid, Stack, Table, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "react-router";
-import { useQuery } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import { type Modality, ModelsOneDocument, type ModelsOneQuery } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
 import { formatPercent } from "../../ui/amounts.js";
@@ -23,16 +23,9 @@ type Shown = Extract<NonNullable<ModelsOneQuery["node"]>, { readonly __typename:
 const ABOVE = [{ label: "Models", to: addressOf("models") }];
 
 export function OneModel({ id }: { readonly id: string }) {
-  const [state, askAgain] = useQuery({ query: ModelsOneDocument, variables: { id } });
+  const answer = useAnswer({ query: ModelsOneDocument, variables: { id } });
   return (
-    <ThingView
-      state={state}
-      retry={() => askAgain({ requestPolicy: "network-only" })}
-      name="model"
-      above={ABOVE}
-      why="It may be gone, or no longer be offered to you."
-      all="All models"
-    >
+    <ThingView answer={answer} name="model" above={ABOVE} why="It may be gone, or no longer be offered to you." all="All models">
       {({ node }) => node?.__typename === "Model" && <Details model={node} />}
     </ThingView>
   );

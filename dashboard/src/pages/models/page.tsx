@@ -3,6 +3,7 @@ import { useDebouncedCallback } from "@mantine/hooks";
 import { useEffect, useMemo, useState } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { useQuery } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import { type ModelRowFragment, ModelsListDocument, ModelsOneDocument, ModelsPublishersDocument } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
 import { counted } from "../../ui/amounts.js";
@@ -31,7 +32,7 @@ export function Component() {
 function Models() {
   const [query, setQuery] = useSearchParams();
   const variables = useMemo(() => readModels(query), [query]);
-  const [state, askAgain] = useQuery({ query: ModelsListDocument, variables });
+  const answer = useAnswer({ query: ModelsListDocument, variables });
   const set = (values: Partial<Record<FilterName, string | readonly string[] | null>>, isTyped = false) =>
     setQuery(
       (before) => {
@@ -50,7 +51,7 @@ function Models() {
     <Page title="Models" description="What can be called, with what it costs. A request names a model by its id.">
       <Filters query={query} set={set} />
       <Card>
-        <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={10} height={44} />}>
+        <QueryView answer={answer} loading={<Loading rows={10} height={44} />}>
           {({ models }) => {
             const { nodes = [], pageInfo, totalCount = 0 } = models ?? {};
             return nodes.length === 0 ? (

@@ -2,7 +2,8 @@
 import { Alert, Anchor, Button, Group, SimpleGrid, Stack, Text } from "@mantine/core";
 import { type ReactNode, useEffect, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
-import { useMutation, useQuery } from "urql";
+import { useMutation } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import {
   MyModelsDeleteDocument,
   MyModelsOneDocument,
@@ -33,12 +34,11 @@ import { KIND_WORDS, PRICE_WORDS, SERVERS } from "./words.js";
 const ABOVE = [{ label: "My models", to: addressOf("my-models") }];
 
 export function OneModel({ id }: { readonly id: string }) {
-  const [state, askAgain] = useQuery({ query: MyModelsOneDocument, variables: { id } });
-  useModelChanges(() => askAgain({ requestPolicy: "network-only" }));
+  const answer = useAnswer({ query: MyModelsOneDocument, variables: { id } });
+  useModelChanges(answer.askAgain);
   return (
     <ThingView
-      state={state}
-      retry={() => askAgain({ requestPolicy: "network-only" })}
+      answer={answer}
       name="model"
       above={ABOVE}
       why="It was deleted, or belongs to another account."

@@ -1,6 +1,6 @@
 import { Anchor, Badge, Button, Stack, Table, Text } from "@mantine/core";
 import { Link, useParams, useSearchParams } from "react-router";
-import { useQuery } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import { type MyModelRowFragment, MyModelsListDocument, MyModelsOneDocument, MyModelsWhoDocument } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
 import { addressOf } from "../../shell/pages.js";
@@ -36,9 +36,9 @@ export function Component() {
 
 function MyModels() {
   const [search, setSearch] = useSearchParams();
-  const [state, askAgain] = useQuery({ query: MyModelsListDocument, variables: pageOf(search) });
-  useModelChanges(() => askAgain({ requestPolicy: "network-only" }));
-  const me = state.data?.me;
+  const answer = useAnswer({ query: MyModelsListDocument, variables: pageOf(search) });
+  useModelChanges(answer.askAgain);
+  const me = answer.data?.me;
   const make = (
     <Button component={Link} to={`${addressOf("my-models")}/${NEW}`}>
       Make a model or an agent
@@ -52,7 +52,7 @@ function MyModels() {
     >
       {me && !me.isPublisher && <HowToPublish handle={me.handle} />}
       <Card>
-        <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={5} height={36} />}>
+        <QueryView answer={answer} loading={<Loading rows={5} height={36} />}>
           {({ me }) => {
             const { nodes = [], pageInfo } = me?.communityModels ?? {};
             return nodes.length === 0 ? (

@@ -1,7 +1,7 @@
 /** How the last runs of a code agent went, and what it said in its owner's own. */
 import { Badge, Button, Group, Stack, Text } from "@mantine/core";
 import { useEffect } from "react";
-import { useQuery } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import { type AgentRunOutcome, MyModelsRunsDocument, type MyModelsRunsQuery } from "../../client/generated/graphql.js";
 import { useLive } from "../../shell/live.js";
 import { Snippet } from "../../ui/copy.js";
@@ -26,22 +26,21 @@ const REFUSED_STATUS_MIN = 400;
 type Run = NonNullable<Extract<NonNullable<MyModelsRunsQuery["node"]>, { readonly __typename: "CodeAgent" }>["runs"]>[number];
 
 export function LastRuns({ id }: { readonly id: string }) {
-  const [state, askAgain] = useQuery({ query: MyModelsRunsDocument, variables: { id } });
+  const answer = useAnswer({ query: MyModelsRunsDocument, variables: { id } });
   const { chargedAt } = useLive();
   useEffect(() => {
-    if (chargedAt > 0) askAgain({ requestPolicy: "network-only" });
-  }, [chargedAt, askAgain]);
-  const refresh = () => askAgain({ requestPolicy: "network-only" });
+    if (chargedAt > 0) answer.askAgain();
+  }, [chargedAt, answer.askAgain]);
   return (
     <Card
       title="Its last runs"
       actions={
-        <Button variant="default" size="xs" onClick={refresh} loading={state.fetching && state.data !== undefined}>
+        <Button variant="default" size="xs" onClick={answer.askAgain} loading={answer.fetching && answer.data !== undefined}>
           Look again
         </Button>
       }
     >
-      <QueryView state={state} retry={refresh} loading={<Loading rows={3} height={36} />}>
+      <QueryView answer={answer} loading={<Loading rows={3} height={36} />}>
         {({ node }) => {
           const runs = node?.__typename === "CodeAgent" ? (node.runs ?? []) : [];
           return runs.length === 0 ? (

@@ -32,17 +32,9 @@ const ABOVE = [
 type Account = OperatorAccountPartsFragment;
 
 export function OneAccount({ id }: { readonly id: string }) {
-  const { state, askNow } = usePolled(OperatorAccountDocument, { id }, POLL_MS);
+  const answer = usePolled(OperatorAccountDocument, { id }, POLL_MS);
   return (
-    <ThingView
-      state={state}
-      retry={askNow}
-      name="account"
-      above={ABOVE}
-      why="It may have been deleted."
-      all="All accounts"
-      Frame={OperatorPage}
-    >
+    <ThingView answer={answer} name="account" above={ABOVE} why="It may have been deleted." all="All accounts" Frame={OperatorPage}>
       {({ account }) => account && <AccountDetails account={account} />}
     </ThingView>
   );

@@ -3,6 +3,7 @@ import { Alert, Anchor, Badge, Button, Group, Modal, Select, Stack, Table, Text,
 import { type FormEvent, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
 import { useMutation, useQuery } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import {
   type AccountFilter,
   OperatorAccountsDocument,
@@ -39,7 +40,7 @@ export function toAccountsQuestion(parameters: URLSearchParams): OperatorAccount
 export function Accounts() {
   const [parameters, setParameters] = useSearchParams();
   const question = toAccountsQuestion(parameters);
-  const [state, askAgain] = useQuery({ query: OperatorAccountsDocument, variables: question });
+  const answer = useAnswer({ query: OperatorAccountsDocument, variables: question });
   const isCreating = parameters.has("new");
   const set = (changes: Readonly<Record<string, string | null>>, replace = false) =>
     setParameters(
@@ -68,7 +69,7 @@ export function Accounts() {
             tier={parameters.get("tier") ?? ""}
             onChange={(changes) => set({ ...changes, after: null })}
           />
-          <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={8} height={34} />}>
+          <QueryView answer={answer} loading={<Loading rows={8} height={34} />}>
             {({ accounts }) =>
               accounts && <AccountTable accounts={accounts} after={question.after ?? null} onMove={(after) => set({ after })} />
             }

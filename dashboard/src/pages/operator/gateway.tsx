@@ -21,13 +21,13 @@ const POLL_MS = 2_000;
 const RATE_SECONDS = 10;
 
 export function GatewayNow() {
-  const { state, askNow } = usePolled(OperatorGatewayDocument, {}, POLL_MS);
+  const answer = usePolled(OperatorGatewayDocument, {}, POLL_MS);
   return (
     <OperatorPage
       title="Gateway"
       description="How it does now. Counts are kept in memory by each process; this gateway tells those of all its workers."
     >
-      <QueryView state={state} retry={askNow} loading={<Loading rows={6} height={72} />}>
+      <QueryView answer={answer} loading={<Loading rows={6} height={72} />}>
         {({ gateway }) =>
           gateway && (
             <>

@@ -1,7 +1,8 @@
 /** Credits that an account is given, and those that it was. */
 import { Button, Group, Modal, Select, Stack, Table, Text, Textarea, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
-import { useMutation, useQuery } from "urql";
+import { useMutation } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import {
   type MeterSource,
   type OperatorAccountPartsFragment,
@@ -22,10 +23,10 @@ type Account = OperatorAccountPartsFragment;
 /** What came otherwise than by refills, from whom a note may tell. */
 export function Grants({ accountId }: { readonly accountId: string }) {
   const [after, setAfter] = useState<string | null>(null);
-  const [state, askAgain] = useQuery({ query: OperatorGrantsDocument, variables: { id: accountId, ...(after !== null && { after }) } });
+  const answer = useAnswer({ query: OperatorGrantsDocument, variables: { id: accountId, ...(after !== null && { after }) } });
   return (
     <Card title="Granted credits">
-      <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={2} height={34} />}>
+      <QueryView answer={answer} loading={<Loading rows={2} height={34} />}>
         {({ account }) => {
           const { nodes = [], pageInfo } = account?.creditGrants ?? {};
           if (nodes.length === 0) return <Empty title="None yet">What is bought, paid in or granted is listed here.</Empty>;

@@ -15,14 +15,14 @@ import { usePolled } from "./polled.js";
 const POLL_MS = 10_000;
 
 export function Refused() {
-  const { state, askNow } = usePolled(OperatorRefusedDocument, {}, POLL_MS);
+  const answer = usePolled(OperatorRefusedDocument, {}, POLL_MS);
   const [retried, retry] = useMutation(OperatorRetryDocument);
   const tryAgain = async (ids?: readonly string[]) => {
     await retry({ input: ids ? { ids } : {} });
-    askNow();
+    answer.askAgain();
   };
   return (
-    <QueryView state={state} retry={askNow} loading={<Loading rows={1} height={60} />}>
+    <QueryView answer={answer} loading={<Loading rows={1} height={60} />}>
       {({ refusedSettlements }) =>
         refusedSettlements && (
           <Card

@@ -1,7 +1,7 @@
 import { Anchor, Group, SimpleGrid, Skeleton, Stack, Table, Text } from "@mantine/core";
 import { memo, useEffect, useMemo } from "react";
 import { Link, useNavigate } from "react-router";
-import { useQuery } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import {
   type FeedRecordFragment,
   OverviewFeedDocument,
@@ -37,14 +37,14 @@ export function start(): void {
 
 export function Component() {
   const { chargedAt } = useLive();
-  const [usage, askUsage] = useQuery({ query: OverviewUsageDocument, variables: useMemo(times, []) });
+  const usage = useAnswer({ query: OverviewUsageDocument, variables: useMemo(times, []) });
   useEffect(() => {
-    if (chargedAt > 0) askUsage({ requestPolicy: "network-only" });
-  }, [chargedAt, askUsage]);
+    if (chargedAt > 0) usage.askAgain();
+  }, [chargedAt, usage.askAgain]);
   return (
     <Page title="Overview">
       <Balances />
-      <QueryView state={usage} retry={() => askUsage({ requestPolicy: "network-only" })} loading={<Loading rows={4} height={90} />}>
+      <QueryView answer={usage} loading={<Loading rows={4} height={90} />}>
         {({ me }) =>
           me && (
             <>
@@ -185,7 +185,7 @@ const Daily = memo(DailyView);
 /** The requests of before, and above them those that are charged while one looks. */
 function Feed() {
   const { feed } = useLive();
-  const [before, askAgain] = useQuery({ query: OverviewFeedDocument });
+  const before = useAnswer({ query: OverviewFeedDocument });
   return (
     <Card
       title="Requests"
@@ -195,7 +195,7 @@ function Feed() {
         </Anchor>
       }
     >
-      <QueryView state={before} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={6} height={28} />}>
+      <QueryView answer={before} loading={<Loading rows={6} height={28} />}>
         {({ me }) => {
           const known = new Set(feed.map(({ id }) => id));
           const rows = [...feed, ...(me?.usage?.nodes ?? []).filter(({ id }) => !known.has(id))].slice(0, FEED_SHOWN);

@@ -3,6 +3,7 @@ import { Select, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { useQuery } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import {
   type Modality,
   PlaygroundModelDocument,
@@ -42,7 +43,7 @@ export interface ModelPickerProps {
 
 export function ModelPicker({ modality, label, model, wanted, onChange }: ModelPickerProps) {
   const [search, setSearch] = useState("");
-  const [{ data: first, error }, askAgain] = useQuery({ query: PlaygroundModelsDocument, variables: { filter: filterOf(modality) } });
+  const { data: first, error, askAgain } = useAnswer({ query: PlaygroundModelsDocument, variables: { filter: filterOf(modality) } });
   const isWhole = first?.models !== null && first !== undefined && first.models.totalCount <= first.models.nodes.length;
   const [asked] = useDebouncedValue(search.trim(), 200);
   const [{ data: found }] = useQuery({
@@ -55,7 +56,7 @@ export function ModelPicker({ modality, label, model, wanted, onChange }: ModelP
     ...(first?.models?.nodes ?? []).map(({ restId }) => restId),
     ...(found?.models?.nodes ?? []).map(({ restId }) => restId),
   ]);
-  if (error && !first) return <Failure error={error} retry={() => askAgain({ requestPolicy: "network-only" })} />;
+  if (error && !first) return <Failure error={error} retry={askAgain} />;
   return (
     <div>
       <Select

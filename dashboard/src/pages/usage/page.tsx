@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { useNavigationType, useParams, useSearchParams } from "react-router";
-import { useQuery } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import { onReturn } from "../../client/connection.js";
 import { UsageReceiptDocument, UsageSumsDocument } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
@@ -43,11 +43,11 @@ function Usage() {
   const address = FILTER_NAMES.map((name) => query.get(name) ?? "").join("\n");
   const asked = useMemo(() => readFilters(query, now), [address, now]);
   const keys = useKeys(asked, query.get("key"));
-  const [sums, askSums] = useQuery({ query: UsageSumsDocument, variables: useMemo(() => sumsOf(asked, now), [asked, now]) });
+  const sums = useAnswer({ query: UsageSumsDocument, variables: useMemo(() => sumsOf(asked, now), [asked, now]) });
   const { chargedAt } = useLive();
   useEffect(() => {
-    if (chargedAt > now) askSums({ requestPolicy: "network-only" });
-  }, [chargedAt, now, askSums]);
+    if (chargedAt > now) sums.askAgain();
+  }, [chargedAt, now, sums.askAgain]);
   const total = sums.data?.me?.total?.[0];
   const { button, progress } = useExport(asked.filter, total?.requests ?? null);
   const chosen = query.get("key");
@@ -56,7 +56,7 @@ function Usage() {
     <Page title="Usage" description="Every request that was charged, the newest first." actions={button}>
       <FilterBar asked={asked} keys={keys} />
       {progress}
-      <QueryView state={sums} retry={() => askSums({ requestPolicy: "network-only" })} loading={<SumsSkeleton />}>
+      <QueryView answer={sums} loading={<SumsSkeleton />}>
         {({ me }) => (
           <>
             <Totals total={me?.total?.[0]} />

@@ -1,7 +1,7 @@
 /** One request: what it cost and of what, how long it took, who answered, and who paid. */
 import { Anchor, Badge, Group, SimpleGrid, Stack, Table, Text } from "@mantine/core";
 import { Link } from "react-router";
-import { useQuery } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import { UsageReceiptDocument, type UsageReceiptQuery } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
 import { Copyable } from "../../ui/copy.js";
@@ -19,16 +19,9 @@ type Shown = NonNullable<NonNullable<UsageReceiptQuery["me"]>["usageRecord"]>;
 const ABOVE = [{ label: "Usage", to: addressOf("usage") }];
 
 export function Receipt({ id }: { readonly id: string }) {
-  const [state, askAgain] = useQuery({ query: UsageReceiptDocument, variables: { id } });
+  const answer = useAnswer({ query: UsageReceiptDocument, variables: { id } });
   return (
-    <ThingView
-      state={state}
-      retry={() => askAgain({ requestPolicy: "network-only" })}
-      name="request"
-      above={ABOVE}
-      why="It was not charged, or belongs to another account."
-      all="All requests"
-    >
+    <ThingView answer={answer} name="request" above={ABOVE} why="It was not charged, or belongs to another account." all="All requests">
       {({ me }) => me?.usageRecord && <Details record={me.usageRecord} />}
     </ThingView>
   );

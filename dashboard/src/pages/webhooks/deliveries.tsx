@@ -2,7 +2,8 @@
 import { Anchor, Badge, Button, Group, Modal, Stack, Table, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { Link, useSearchParams } from "react-router";
-import { useMutation, useQuery } from "urql";
+import { useMutation } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import {
   type WebhookDeliveryRowFragment,
   WebhooksDeliveriesDocument,
@@ -32,24 +33,24 @@ const STATUS = {
 export function Deliveries({ endpointId, isEnabled }: { readonly endpointId: string; readonly isEnabled: boolean }) {
   const [after, setAfter] = useState<string | null>(null);
   const [search, setSearch] = useSearchParams();
-  const [state, askAgain] = useQuery({
+  const answer = useAnswer({
     query: WebhooksDeliveriesDocument,
     variables: { id: endpointId, ...(after !== null && { after }) },
     requestPolicy: "cache-and-network",
   });
-  const list = state.data?.node?.__typename === "WebhookEndpoint" ? state.data.node.deliveries : undefined;
+  const list = answer.data?.node?.__typename === "WebhookEndpoint" ? answer.data.node.deliveries : undefined;
   const isMoving = list?.nodes.some(({ status }) => status === "PENDING") ?? false;
   useEffect(() => {
     if (!isMoving) return;
-    const timer = setInterval(() => askAgain({ requestPolicy: "network-only" }), LOOK_AGAIN_MS);
+    const timer = setInterval(answer.askAgain, LOOK_AGAIN_MS);
     return () => clearInterval(timer);
-  }, [isMoving, askAgain]);
+  }, [isMoving, answer.askAgain]);
   const shown = search.get("delivery");
   return (
     <Card
       title="Deliveries"
       actions={
-        <Button variant="subtle" size="compact-sm" onClick={() => askAgain({ requestPolicy: "network-only" })}>
+        <Button variant="subtle" size="compact-sm" onClick={answer.askAgain}>
           Look again
         </Button>
       }
@@ -59,11 +60,11 @@ export function Deliveries({ endpointId, isEnabled }: { readonly endpointId: str
           id={shown}
           endpointId={endpointId}
           isEnabled={isEnabled}
-          onChanged={() => askAgain({ requestPolicy: "network-only" })}
+          onChanged={answer.askAgain}
           onClose={() => setSearch({}, { replace: true })}
         />
       )}
-      <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={4} height={32} />}>
+      <QueryView answer={answer} loading={<Loading rows={4} height={32} />}>
         {() =>
           !list || list.nodes.length === 0 ? (
             <Empty title="Nothing was sent yet">Send a test event to see whether messages arrive. What was sent is kept for a month.</Empty>
@@ -153,16 +154,16 @@ function Delivery({
   readonly onChanged: () => void;
   readonly onClose: () => void;
 }) {
-  const [state, askAgain] = useQuery({ query: WebhooksDeliveryDocument, variables: { id }, requestPolicy: "cache-and-network" });
-  const isMoving = state.data?.node?.__typename === "WebhookDelivery" && state.data.node.status === "PENDING";
+  const answer = useAnswer({ query: WebhooksDeliveryDocument, variables: { id }, requestPolicy: "cache-and-network" });
+  const isMoving = answer.data?.node?.__typename === "WebhookDelivery" && answer.data.node.status === "PENDING";
   useEffect(() => {
     if (!isMoving) return;
-    const timer = setInterval(() => askAgain({ requestPolicy: "network-only" }), LOOK_AGAIN_MS);
+    const timer = setInterval(answer.askAgain, LOOK_AGAIN_MS);
     return () => clearInterval(timer);
-  }, [isMoving, askAgain]);
+  }, [isMoving, answer.askAgain]);
   return (
     <Modal opened onClose={onClose} title="Delivery" size="lg">
-      <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={5} />}>
+      <QueryView answer={answer} loading={<Loading rows={5} />}>
         {({ node }) =>
           node?.__typename === "WebhookDelivery" ? (
             <DeliveryDetails delivery={node} endpointId={endpointId} isEnabled={isEnabled} onChanged={onChanged} />

@@ -2,7 +2,8 @@
 import { Alert, Anchor, Badge, Button, Group, Modal, Stack, Table, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
-import { useMutation, useQuery } from "urql";
+import { useMutation } from "urql";
+import { useAnswer } from "../../client/answer.js";
 import {
   type WebhookEndpointRowFragment,
   WebhooksDeleteDocument,
@@ -46,7 +47,7 @@ const OF_ENDPOINTS = { additionalTypenames: ["WebhookEndpoint"] };
 function Endpoints() {
   const [search, setSearch] = useSearchParams();
   const navigate = useNavigate();
-  const [state, askAgain] = useQuery({ query: WebhooksListDocument, context: OF_ENDPOINTS });
+  const answer = useAnswer({ query: WebhooksListDocument, context: OF_ENDPOINTS });
   const add = () => setSearch({ new: "" });
   return (
     <Page
@@ -60,7 +61,7 @@ function Endpoints() {
         onMade={(id) => navigate(`${addressOf("webhooks")}/${encodeURIComponent(id)}`, { replace: true })}
       />
       <Card>
-        <QueryView state={state} retry={() => askAgain({ requestPolicy: "network-only" })} loading={<Loading rows={3} height={40} />}>
+        <QueryView answer={answer} loading={<Loading rows={3} height={40} />}>
           {({ me }) => {
             const endpoints = me?.webhookEndpoints?.nodes ?? [];
             return endpoints.length === 0 ? (
@@ -138,11 +139,10 @@ function State({ endpoint: { isEnabled, disabledReason, failingSince } }: Endpoi
 const ABOVE = [{ label: "Webhooks", to: addressOf("webhooks") }];
 
 function OneEndpoint({ id }: { readonly id: string }) {
-  const [state, askAgain] = useQuery({ query: WebhooksOneDocument, variables: { id }, requestPolicy: "cache-and-network" });
+  const answer = useAnswer({ query: WebhooksOneDocument, variables: { id }, requestPolicy: "cache-and-network" });
   return (
     <ThingView
-      state={state}
-      retry={() => askAgain({ requestPolicy: "network-only" })}
+      answer={answer}
       name="endpoint"
       above={ABOVE}
       why="It may have been deleted, or belong to another account."

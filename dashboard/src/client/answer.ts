@@ -1,0 +1,16 @@
+/** The answer of a query with what asks for it anew, whatever the client keeps of it. */
+import { useCallback } from "react";
+import { type AnyVariables, type CombinedError, type UseQueryArgs, useQuery } from "urql";
+
+export interface Answer<Data> {
+  readonly data: Data | undefined;
+  readonly error: CombinedError | undefined;
+  readonly fetching: boolean;
+  readonly askAgain: () => void;
+}
+
+export function useAnswer<Data, Variables extends AnyVariables>(question: UseQueryArgs<Variables, Data>): Answer<Data> {
+  const [{ data, error, fetching }, ask] = useQuery(question);
+  const askAgain = useCallback(() => ask({ requestPolicy: "network-only" }), [ask]);
+  return { data, error, fetching, askAgain };
+}
