@@ -44,7 +44,7 @@ const socket = createSocket({
     closed: (event) => {
       connectionChanged("closed");
       // Another may have taken its place, as after a change of the password: whether anybody is signed in is asked.
-      if ((event as CloseEvent).code === SESSION_OVER) void graph.query(ShellDocument, {}, { requestPolicy: "network-only" }).toPromise();
+      if ((event as CloseEvent).code === SESSION_OVER) void askAnew(ShellDocument, {});
     },
   },
 });
@@ -113,6 +113,11 @@ export const graph = createClient({
 
 /** What is asked once and is much, such as an export: nothing of it is kept. */
 export const uncached = createClient({ url: PATH, preferGetMethod: false, exchanges: [watchExchange, digestExchange, fetchExchange] });
+
+/** Asks the gateway, whatever is kept of its answer; the pages that show it are given the new one. */
+export function askAnew<Data, Variables extends AnyVariables>(document: TypedDocumentNode<Data, Variables>, variables: Variables) {
+  return graph.query(document, variables, { requestPolicy: "network-only" }).toPromise();
+}
 
 /** Starts a query before the page that shows it has come: the page finds its answer on the way. */
 export function prefetch<Data, Variables extends AnyVariables>(document: TypedDocumentNode<Data, Variables>, variables: Variables): null {

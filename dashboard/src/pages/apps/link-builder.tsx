@@ -17,7 +17,7 @@ import { useQuery } from "urql";
 import { AppsModelsDocument, type AppsOwnKeyFragment } from "../../client/generated/graphql.js";
 import { BASE } from "../../client/place.js";
 import { Snippet } from "../../ui/copy.js";
-import { ModelsSelect } from "../../ui/model-select.js";
+import { ModelsSelect } from "../../ui/models-select.js";
 import { Card } from "../../ui/page.js";
 import { type Asked, authorizationLink, deviceCommands } from "./links.js";
 
@@ -104,7 +104,7 @@ export function LinkBuilder({ app: { start, redirectUrls }, appKey }: { readonly
               <ModelsSelect
                 label="Models"
                 description="Every model unless stated."
-                models={data?.models?.nodes ?? []}
+                data={data?.models?.nodes.map(({ restId }) => restId) ?? []}
                 value={[...asked.models]}
                 onChange={(models) => set({ models })}
                 placeholder={asked.models.length === 0 ? "Search by name" : ""}

@@ -1,8 +1,9 @@
 /** The form that changes a key. What is not touched is not sent: another tab may have changed it meanwhile, and whoever edits is told. */
 import { Group, Modal, NumberInput, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { useClient, useMutation } from "urql";
+import { useMutation } from "urql";
 import { type KeyRowFragment, KeysOneDocument, KeysUpdateDocument } from "../../client/generated/graphql.js";
+import { askAnew } from "../../client/graphql.js";
 import { sumOfCredits } from "../../ui/credits.js";
 import { DialogForm } from "../../ui/dialog-form.js";
 import { ChangedElsewhere, useEdited } from "../../ui/edited.js";
@@ -51,7 +52,6 @@ export function EditKey({
   readonly since: string;
   readonly onClose: () => void;
 }) {
-  const client = useClient();
   const [, update] = useMutation(KeysUpdateDocument);
   const form = useServerForm(["name", "creditBudget", "allowedModels", "expiresIn"]);
   const [title] = useState(apiKey.name);
@@ -60,7 +60,7 @@ export function EditKey({
   const areModelsTouched = draft.isEveryModel !== base.isEveryModel || draft.models !== base.models;
   const submit = async () => {
     // What is new in the answer is shown, and told of, by whoever shows the key.
-    const { data } = await client.query(KeysOneDocument, { id: apiKey.id, from: since }, { requestPolicy: "network-only" });
+    const { data } = await askAnew(KeysOneDocument, { id: apiKey.id, from: since });
     if (data?.node?.__typename === "ApiKey" && !isUpToDate(draftOf(data.node))) return;
     const answer = await update({
       input: {

@@ -27,7 +27,7 @@ import {
 import { GATEWAY_URL } from "../../client/place.js";
 import { Copyable, Snippet } from "../../ui/copy.js";
 import { DialogForm } from "../../ui/dialog-form.js";
-import { ModelsSelect } from "../../ui/model-select.js";
+import { ModelsSelect } from "../../ui/models-select.js";
 import { type ServerForm, useServerForm } from "../../ui/server-form.js";
 
 export const SECONDS_PER_DAY = 86_400;
@@ -61,12 +61,11 @@ function useModels(search = "") {
 function AllowedModels(props: Pick<MultiSelectProps, "value" | "onChange" | "error">) {
   const [search, setSearch] = useState("");
   const [asked] = useDebouncedValue(search, 200);
-  const found = useModels(asked);
-  const chosen = (props.value ?? []).map((restId) => ({ restId, title: restId }));
-  const models = [...chosen, ...found.filter(({ restId }) => !props.value?.includes(restId))];
+  const found = useModels(asked).map(({ restId }) => restId);
+  const chosen = props.value ?? [];
   return (
     <ModelsSelect
-      models={models}
+      data={[...new Set([...chosen, ...found])]}
       label="Which models"
       placeholder={chosen.length === 0 ? "Search by name" : ""}
       searchValue={search}

@@ -1,7 +1,7 @@
 /** What is changed of a model or an agent. What is not touched is not sent: another tab may have changed it meanwhile. */
 import { Modal, Text } from "@mantine/core";
 import { useState } from "react";
-import { useClient, useMutation } from "urql";
+import { useMutation } from "urql";
 import {
   MyModelsOneDocument,
   type MyModelsOneQuery,
@@ -9,6 +9,7 @@ import {
   MyModelsUpdateDocument,
   type MyModelWholeFragment,
 } from "../../client/generated/graphql.js";
+import { askAnew } from "../../client/graphql.js";
 import { DialogForm } from "../../ui/dialog-form.js";
 import { ChangedElsewhere, useEdited } from "../../ui/edited.js";
 import { useServerForm } from "../../ui/server-form.js";
@@ -58,7 +59,6 @@ export function Edit({
 }) {
   const [title] = useState(model.title);
   const { draft, base, set, elsewhere, isUpToDate } = useEdited(draftOf(model), LABELS);
-  const client = useClient();
   const [, updateModel] = useMutation(MyModelsUpdateDocument);
   const [, updateAgent] = useMutation(MyModelsUpdateAgentDocument);
   const form = useServerForm(ALL_FIELDS);
@@ -66,7 +66,7 @@ export function Edit({
   const part = { draft, set, form, id: model.id };
   const submit = async () => {
     // What is new in the answer is shown, and told of, by whoever shows the model.
-    const { data } = await client.query(MyModelsOneDocument, { id: model.id }, { requestPolicy: "network-only" });
+    const { data } = await askAnew(MyModelsOneDocument, { id: model.id });
     if (isModel(data?.node) && !isUpToDate(draftOf(data.node))) return;
     const answer = isAgent
       ? await updateAgent({ input: toAgentUpdate(model.id, base, draft) }, OUTDATED)

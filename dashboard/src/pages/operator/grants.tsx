@@ -9,7 +9,7 @@ import {
   OperatorGrantDocument,
   OperatorGrantsDocument,
 } from "../../client/generated/graphql.js";
-import { graph } from "../../client/graphql.js";
+import { askAnew } from "../../client/graphql.js";
 import { Credits } from "../../ui/credits.js";
 import { Card } from "../../ui/page.js";
 import { Pager } from "../../ui/pager.js";
@@ -109,7 +109,7 @@ function GrantForm({ account: { id, handle }, onClose }: { readonly account: Acc
       setAsked(false);
       return;
     }
-    void graph.query(OperatorGrantsDocument, { id }, { requestPolicy: "network-only" }).toPromise();
+    void askAnew(OperatorGrantsDocument, { id });
     onClose();
   };
   return (

@@ -1,14 +1,6 @@
-/** The rows of one question, newest first, page by page: what was told since waits above them until it is let in. */
-import type { TypedDocumentNode } from "@graphql-typed-document-node/core";
 import type { CombinedError } from "urql";
-import {
-  type FeedRecordFragment,
-  type UsageFilter,
-  UsageRowsDocument,
-  type UsageRowsQuery,
-  type UsageRowsQueryVariables,
-} from "../../client/generated/graphql.js";
-import { graph } from "../../client/graphql.js";
+import { type FeedRecordFragment, type UsageFilter, UsageRowsDocument } from "../../client/generated/graphql.js";
+import { askAnew } from "../../client/graphql.js";
 import { Listeners } from "../../client/listeners.js";
 
 export const PAGE = 100;
@@ -106,9 +98,7 @@ export class UsageList {
   }
 
   private ask(after: string | null) {
-    const variables: UsageRowsQueryVariables = { first: PAGE, after, filter: this.filter };
-    const document: TypedDocumentNode<UsageRowsQuery, UsageRowsQueryVariables> = UsageRowsDocument;
-    return graph.query(document, variables, { requestPolicy: "network-only" }).toPromise();
+    return askAnew(UsageRowsDocument, { first: PAGE, after, filter: this.filter });
   }
 
   private append(nodes: readonly FeedRecordFragment[]): void {

@@ -14,7 +14,7 @@ import {
   WebhooksTestDocument,
   WebhooksUpdateDocument,
 } from "../../client/generated/graphql.js";
-import { graph, prefetch } from "../../client/graphql.js";
+import { askAnew, prefetch } from "../../client/graphql.js";
 import { addressOf } from "../../shell/pages.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
@@ -223,7 +223,7 @@ function TestButton({ id, isEnabled }: { readonly id: string; readonly isEnabled
     const answer = await test({ input: { endpointId: id } });
     if (answer.error) return;
     toast({ message: "A test event is on its way." });
-    await graph.query(WebhooksDeliveriesDocument, { id }, { requestPolicy: "network-only" }).toPromise();
+    await askAnew(WebhooksDeliveriesDocument, { id });
   };
   return (
     <>
@@ -303,7 +303,7 @@ function SecretAndEnd({ endpoint: { id, url } }: EndpointProps) {
         onConfirm={async () => {
           const { error } = await remove({ input: { id } });
           if (error) return error;
-          await graph.query(WebhooksListDocument, {}, { requestPolicy: "network-only" }).toPromise();
+          await askAnew(WebhooksListDocument, {});
           navigate(addressOf("webhooks"));
           return undefined;
         }}
