@@ -1,6 +1,5 @@
-import { Anchor, Button, Group, MultiSelect, Select, Table, Text, TextInput } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
-import { useEffect, useMemo, useState } from "react";
+import { Anchor, Button, Group, MultiSelect, Select, Table, Text } from "@mantine/core";
+import { useMemo } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { useQuery } from "urql";
 import { useAnswer } from "../../client/answer.js";
@@ -8,6 +7,7 @@ import { type ModelRowFragment, ModelsListDocument, ModelsOneDocument, ModelsPub
 import { prefetch } from "../../client/graphql.js";
 import { counted } from "../../ui/amounts.js";
 import { formatCredits } from "../../ui/credits.js";
+import { FilterInput } from "../../ui/filter-input.js";
 import { MODALITIES, MODALITY_OPTIONS } from "../../ui/modalities.js";
 import { Card, Page } from "../../ui/page.js";
 import { Pager } from "../../ui/pager.js";
@@ -106,7 +106,7 @@ function Filters({
   ].sort();
   return (
     <search className="filters">
-      <Typed
+      <FilterInput
         label="Search"
         placeholder="Name, id or what it is good for"
         type="search"
@@ -154,7 +154,7 @@ function Filters({
         onChange={(cost) => set({ cost })}
         {...CHOICE}
       />
-      <Typed
+      <FilterInput
         label="Highest price"
         placeholder={unit ?? "Choose a type first"}
         title={unit}
@@ -183,39 +183,6 @@ function Filters({
 }
 
 const CHOICE = { clearable: true } as const;
-const TYPED_AFTER_MS = 400;
-
-/** What is typed is asked for when the typing pauses. */
-function Typed({
-  value,
-  onChange,
-  ...props
-}: {
-  readonly value: string;
-  readonly onChange: (value: string) => void;
-  readonly label: string;
-  readonly placeholder: string;
-  readonly type?: string;
-  readonly inputMode?: "decimal";
-  readonly disabled?: boolean;
-  readonly title?: string | undefined;
-}) {
-  const [typed, setTyped] = useState(value);
-  const tell = useDebouncedCallback(onChange, TYPED_AFTER_MS);
-  // The back button, and the button that clears.
-  useEffect(() => setTyped(value), [value]);
-  return (
-    <TextInput
-      maxLength={200}
-      value={typed}
-      onChange={({ target }) => {
-        setTyped(target.value);
-        tell(target.value);
-      }}
-      {...props}
-    />
-  );
-}
 
 function ModelTable({ models }: { readonly models: readonly ModelRowFragment[] }) {
   return (

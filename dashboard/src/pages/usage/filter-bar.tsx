@@ -1,14 +1,13 @@
 /** The filters, which stand in the address: what is chosen is a link that can be sent, and the back button takes it back. */
 import { Button, Group, Select, TextInput } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
-import { useEffect, useMemo, useState } from "react";
+import { useMemo } from "react";
 import { useSearchParams } from "react-router";
 import { useQuery } from "urql";
 import { UsageChoicesDocument, UsageKeyDocument } from "../../client/generated/graphql.js";
+import { FilterInput } from "../../ui/filter-input.js";
 import { MODALITY_OPTIONS } from "../../ui/modalities.js";
 import { type Asked, FILTER_NAMES, type FilterName, SPAN_DEFAULT, SPANS, STATUSES } from "./filters.js";
 
-const SEARCH_AFTER_MS = 400;
 const CUSTOM = "custom";
 
 interface KeyChoice {
@@ -67,7 +66,14 @@ export function FilterBar({ asked, keys }: { readonly asked: Asked; readonly key
   const isFiltered = FILTER_NAMES.some((name) => query.has(name));
   return (
     <Group gap="sm" align="flex-end" component="search">
-      <Search value={query.get("q") ?? ""} onChange={(q) => set({ q }, true)} />
+      <FilterInput
+        label="Search"
+        placeholder="Model, key or request id"
+        type="search"
+        value={query.get("q") ?? ""}
+        onChange={(q) => set({ q }, true)}
+        w={200}
+      />
       <TimeSelect asked={asked} onChange={(times) => set(times)} />
       <Select
         label="Key"
@@ -121,28 +127,6 @@ const CHOICE = {
   clearable: true,
   nothingFoundMessage: "Nothing was used that is called so",
 } as const;
-
-/** What is typed is asked for when the typing pauses. */
-function Search({ value, onChange }: { readonly value: string; readonly onChange: (value: string) => void }) {
-  const [typed, setTyped] = useState(value);
-  const tell = useDebouncedCallback(onChange, SEARCH_AFTER_MS);
-  // The back button, and the button that clears.
-  useEffect(() => setTyped(value), [value]);
-  return (
-    <TextInput
-      label="Search"
-      placeholder="Model, key or request id"
-      type="search"
-      maxLength={200}
-      value={typed}
-      onChange={({ target }) => {
-        setTyped(target.value);
-        tell(target.value);
-      }}
-      w={200}
-    />
-  );
-}
 
 function TimeSelect({
   asked,
