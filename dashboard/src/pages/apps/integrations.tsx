@@ -14,7 +14,7 @@ import {
 import { Confirm } from "../../ui/confirm.js";
 import { Card } from "../../ui/page.js";
 import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
-import { Wide } from "../../ui/wide.js";
+import { WideTable } from "../../ui/wide.js";
 
 type Integration = NonNullable<NonNullable<AppsIntegrationsQuery["me"]>["integrations"]>[number];
 
@@ -68,59 +68,48 @@ export function Integrations() {
 function IntegrationTable({ integrations }: { readonly integrations: readonly Integration[] }) {
   const [, disconnect] = useMutation(AppsDisconnectDocument);
   return (
-    <Wide label="Outside apps">
-      <Table verticalSpacing="xs">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>App</Table.Th>
-            <Table.Th>State</Table.Th>
-            <Table.Th />
+    <WideTable label="Outside apps" columns={["App", "State", ""]}>
+      {integrations.map(({ id, toolkit, name, alias, description, status }) => {
+        const called = name ?? toolkit;
+        return (
+          <Table.Tr key={id}>
+            <Table.Td miw={160}>
+              <Text fw={600} size="sm" className="any-wrap">
+                <bdi>{called}</bdi>
+                {alias !== null && (
+                  <span className="soft">
+                    {" "}
+                    (<bdi>{alias}</bdi>)
+                  </span>
+                )}
+              </Text>
+              <Text size="xs" c="dimmed" className="any-wrap">
+                {description}
+              </Text>
+            </Table.Td>
+            <Table.Td style={{ whiteSpace: "nowrap" }}>
+              <Badge variant="light" color={STATUSES[status].color} size="sm">
+                {STATUSES[status].label}
+              </Badge>
+            </Table.Td>
+            <Table.Td ta="right">
+              <Confirm
+                title={`Disconnect ${called}?`}
+                action="Disconnect"
+                onConfirm={async () => (await disconnect({ input: { id } })).error}
+                trigger={(open) => (
+                  <Button size="compact-xs" color="red" variant="light" onClick={open} aria-label={`Disconnect ${called}`}>
+                    Disconnect
+                  </Button>
+                )}
+              >
+                <Text>Your agents can use it no longer. You can connect it again.</Text>
+              </Confirm>
+            </Table.Td>
           </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {integrations.map(({ id, toolkit, name, alias, description, status }) => {
-            const called = name ?? toolkit;
-            return (
-              <Table.Tr key={id}>
-                <Table.Td miw={160}>
-                  <Text fw={600} size="sm" className="any-wrap">
-                    <bdi>{called}</bdi>
-                    {alias !== null && (
-                      <span className="soft">
-                        {" "}
-                        (<bdi>{alias}</bdi>)
-                      </span>
-                    )}
-                  </Text>
-                  <Text size="xs" c="dimmed" className="any-wrap">
-                    {description}
-                  </Text>
-                </Table.Td>
-                <Table.Td style={{ whiteSpace: "nowrap" }}>
-                  <Badge variant="light" color={STATUSES[status].color} size="sm">
-                    {STATUSES[status].label}
-                  </Badge>
-                </Table.Td>
-                <Table.Td ta="right">
-                  <Confirm
-                    title={`Disconnect ${called}?`}
-                    action="Disconnect"
-                    onConfirm={async () => (await disconnect({ input: { id } })).error}
-                    trigger={(open) => (
-                      <Button size="compact-xs" color="red" variant="light" onClick={open} aria-label={`Disconnect ${called}`}>
-                        Disconnect
-                      </Button>
-                    )}
-                  >
-                    <Text>Your agents can use it no longer. You can connect it again.</Text>
-                  </Confirm>
-                </Table.Td>
-              </Table.Tr>
-            );
-          })}
-        </Table.Tbody>
-      </Table>
-    </Wide>
+        );
+      })}
+    </WideTable>
   );
 }
 

@@ -7,7 +7,7 @@ import { Credits } from "../../ui/credits.js";
 import { Card } from "../../ui/page.js";
 import { Empty } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
-import { Wide } from "../../ui/wide.js";
+import { WideTable } from "../../ui/wide.js";
 
 export function OwnApps({ keys }: { readonly keys: NonNullable<AppsKeysQuery["me"]>["own"] }) {
   if (keys === null) return null;
@@ -25,60 +25,46 @@ export function OwnApps({ keys }: { readonly keys: NonNullable<AppsKeysQuery["me
           An app that people know by its name can ask them for a key of theirs, and then it costs you nothing what they make with it.
         </Empty>
       ) : (
-        <Wide label="Your apps">
-          <Table highlightOnHover verticalSpacing="xs">
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>App</Table.Th>
-                <Table.Th>Key</Table.Th>
-                <Table.Th>Returns to</Table.Th>
-                <Table.Th ta="right">Requests in 30 days</Table.Th>
-                <Table.Th ta="right">Credits of its users</Table.Th>
-                <Table.Th>Made</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {keys.nodes.map(({ id, name, start, isValid, redirectUrls, appUsage, createdAt }) => (
-                <Table.Tr key={id}>
-                  <Table.Td miw={140}>
-                    <Group gap={6}>
-                      <Anchor
-                        component={Link}
-                        to={`${addressOf("apps")}/${encodeURIComponent(id)}`}
-                        fw={600}
-                        size="sm"
-                        className="any-wrap"
-                      >
-                        <bdi>{name}</bdi>
-                      </Anchor>
-                      {!isValid && (
-                        <Badge size="xs" variant="light" color="red">
-                          ended
-                        </Badge>
-                      )}
-                    </Group>
-                  </Table.Td>
-                  <Table.Td className="mono">{start}…</Table.Td>
-                  <Table.Td className="any-wrap" miw={160}>
-                    {redirectUrls.length === 0 ? <span className="soft">anywhere that is safe</span> : <Addresses urls={redirectUrls} />}
-                  </Table.Td>
-                  <Table.Td ta="right">{appUsage?.totalRequests ?? "–"}</Table.Td>
-                  <Table.Td ta="right">
-                    <Credits value={appUsage?.totalCost} />
-                  </Table.Td>
-                  <Table.Td style={{ whiteSpace: "nowrap" }}>
-                    <When value={createdAt} />
-                  </Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-          {keys.totalCount > keys.nodes.length && (
-            <Text size="sm" c="dimmed">
-              The newest {keys.nodes.length} of {keys.totalCount}.
-            </Text>
-          )}
-        </Wide>
+        <WideTable
+          label="Your apps"
+          columns={["App", "Key", "Returns to", { amount: "Requests in 30 days" }, { amount: "Credits of its users" }, "Made"]}
+          highlightOnHover
+          below={
+            keys.totalCount > keys.nodes.length && (
+              <Text size="sm" c="dimmed">
+                The newest {keys.nodes.length} of {keys.totalCount}.
+              </Text>
+            )
+          }
+        >
+          {keys.nodes.map(({ id, name, start, isValid, redirectUrls, appUsage, createdAt }) => (
+            <Table.Tr key={id}>
+              <Table.Td miw={140}>
+                <Group gap={6}>
+                  <Anchor component={Link} to={`${addressOf("apps")}/${encodeURIComponent(id)}`} fw={600} size="sm" className="any-wrap">
+                    <bdi>{name}</bdi>
+                  </Anchor>
+                  {!isValid && (
+                    <Badge size="xs" variant="light" color="red">
+                      ended
+                    </Badge>
+                  )}
+                </Group>
+              </Table.Td>
+              <Table.Td className="mono">{start}…</Table.Td>
+              <Table.Td className="any-wrap" miw={160}>
+                {redirectUrls.length === 0 ? <span className="soft">anywhere that is safe</span> : <Addresses urls={redirectUrls} />}
+              </Table.Td>
+              <Table.Td ta="right">{appUsage?.totalRequests ?? "–"}</Table.Td>
+              <Table.Td ta="right">
+                <Credits value={appUsage?.totalCost} />
+              </Table.Td>
+              <Table.Td style={{ whiteSpace: "nowrap" }}>
+                <When value={createdAt} />
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </WideTable>
       )}
     </Card>
   );

@@ -17,7 +17,7 @@ import { Credits, sumOfCredits, toNanocredits } from "../../ui/credits.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
-import { Wide } from "../../ui/wide.js";
+import { WideTable } from "../../ui/wide.js";
 import { NewApp } from "./app-form.js";
 import { Integrations } from "./integrations.js";
 import { OneApp } from "./one-app.js";
@@ -69,30 +69,21 @@ function Issued({ keys }: { readonly keys: NonNullable<AppsKeysQuery["me"]>["iss
       {keys.nodes.length === 0 ? (
         <Empty title="No app acts for you">An app that wants to spend your credits sends you to a page that says what it asks for.</Empty>
       ) : (
-        <Wide label="Apps that act for you">
-          <Table verticalSpacing="xs">
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>App</Table.Th>
-                <Table.Th>What it may</Table.Th>
-                <Table.Th>Spent</Table.Th>
-                <Table.Th>Last used</Table.Th>
-                <Table.Th>Until</Table.Th>
-                <Table.Th />
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {keys.nodes.map((key) => (
-                <IssuedRow key={key.id} apiKey={key} />
-              ))}
-            </Table.Tbody>
-          </Table>
-          {keys.totalCount > keys.nodes.length && (
-            <Text size="sm" c="dimmed">
-              The newest {keys.nodes.length} of {keys.totalCount}.
-            </Text>
-          )}
-        </Wide>
+        <WideTable
+          label="Apps that act for you"
+          columns={["App", "What it may", "Spent", "Last used", "Until", ""]}
+          below={
+            keys.totalCount > keys.nodes.length && (
+              <Text size="sm" c="dimmed">
+                The newest {keys.nodes.length} of {keys.totalCount}.
+              </Text>
+            )
+          }
+        >
+          {keys.nodes.map((key) => (
+            <IssuedRow key={key.id} apiKey={key} />
+          ))}
+        </WideTable>
       )}
     </Card>
   );

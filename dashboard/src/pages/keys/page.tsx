@@ -23,7 +23,7 @@ import { Pager } from "../../ui/pager.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { ThingView } from "../../ui/thing-view.js";
 import { When } from "../../ui/when.js";
-import { Wide } from "../../ui/wide.js";
+import { WideTable } from "../../ui/wide.js";
 import { EditKey } from "./edit-key.js";
 import { NewKey } from "./key-form.js";
 
@@ -80,41 +80,28 @@ function Keys() {
 
 function KeyTable({ keys }: { readonly keys: readonly KeyRowFragment[] }) {
   return (
-    <Wide label="Your keys">
-      <Table highlightOnHover verticalSpacing="xs">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Name</Table.Th>
-            <Table.Th>Begins with</Table.Th>
-            <Table.Th>Budget</Table.Th>
-            <Table.Th>Last used</Table.Th>
-            <Table.Th>Expires</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {keys.map((key) => (
-            <Table.Tr key={key.id}>
-              <Table.Td>
-                <Anchor component={Link} to={encodeURIComponent(key.id)} className="any-wrap" fw={600}>
-                  <bdi>{key.name}</bdi>
-                </Anchor>
-                <Kind apiKey={key} />
-              </Table.Td>
-              <Table.Td className="mono">{key.start}…</Table.Td>
-              <Table.Td miw={150}>
-                <Budget apiKey={key} />
-              </Table.Td>
-              <Table.Td style={{ whiteSpace: "nowrap" }}>
-                <When value={key.lastUsedAt} />
-              </Table.Td>
-              <Table.Td style={{ whiteSpace: "nowrap" }}>
-                <When value={key.expiresAt} />
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Wide>
+    <WideTable label="Your keys" columns={["Name", "Begins with", "Budget", "Last used", "Expires"]} highlightOnHover>
+      {keys.map((key) => (
+        <Table.Tr key={key.id}>
+          <Table.Td>
+            <Anchor component={Link} to={encodeURIComponent(key.id)} className="any-wrap" fw={600}>
+              <bdi>{key.name}</bdi>
+            </Anchor>
+            <Kind apiKey={key} />
+          </Table.Td>
+          <Table.Td className="mono">{key.start}…</Table.Td>
+          <Table.Td miw={150}>
+            <Budget apiKey={key} />
+          </Table.Td>
+          <Table.Td style={{ whiteSpace: "nowrap" }}>
+            <When value={key.lastUsedAt} />
+          </Table.Td>
+          <Table.Td style={{ whiteSpace: "nowrap" }}>
+            <When value={key.expiresAt} />
+          </Table.Td>
+        </Table.Tr>
+      ))}
+    </WideTable>
   );
 }
 

@@ -9,7 +9,7 @@ import { Card, Page } from "../../ui/page.js";
 import { Pager } from "../../ui/pager.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
-import { Wide } from "../../ui/wide.js";
+import { WideTable } from "../../ui/wide.js";
 import { kindOf } from "./draft.js";
 import { Health } from "./health.js";
 import { useModelChanges } from "./live.js";
@@ -79,49 +79,39 @@ function MyModels() {
 
 function ModelTable({ models }: { readonly models: readonly MyModelRowFragment[] }) {
   return (
-    <Wide label="Your models and agents">
-      <Table highlightOnHover verticalSpacing="xs">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Title</Table.Th>
-            <Table.Th>Kind</Table.Th>
-            <Table.Th>Who may call it</Table.Th>
-            <Table.Th>Health</Table.Th>
-            <Table.Th ta="right">Others’ requests, 30 days</Table.Th>
-            <Table.Th ta="right">Credits they spent</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {models.map((model) => (
-            <Table.Tr key={model.id}>
-              <Table.Td miw={180}>
-                <Anchor component={Link} to={encodeURIComponent(model.id)} className="any-wrap" fw={600}>
-                  <bdi>{model.title}</bdi>
-                </Anchor>
-                <Text size="xs" c="dimmed" className="mono any-wrap">
-                  {model.modelId}
-                </Text>
-              </Table.Td>
-              <Table.Td style={{ whiteSpace: "nowrap" }}>{KIND_WORDS[kindOf(model)].name}</Table.Td>
-              <Table.Td>
-                <div>{model.visibility === "PUBLIC" ? "everybody" : "only you"}</div>
-                {model.pending && (
-                  <Badge size="sm" color="orange" variant="light" tt="none" miw="max-content">
-                    changes <When value={model.pending.effectiveAt} />
-                  </Badge>
-                )}
-              </Table.Td>
-              <Table.Td>
-                <Health health={model.health} />
-              </Table.Td>
-              <Table.Td ta="right">{model.usage?.requests.toLocaleString("en") ?? "–"}</Table.Td>
-              <Table.Td ta="right">
-                <Credits value={model.usage?.cost} />
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Wide>
+    <WideTable
+      label="Your models and agents"
+      columns={["Title", "Kind", "Who may call it", "Health", { amount: "Others’ requests, 30 days" }, { amount: "Credits they spent" }]}
+      highlightOnHover
+    >
+      {models.map((model) => (
+        <Table.Tr key={model.id}>
+          <Table.Td miw={180}>
+            <Anchor component={Link} to={encodeURIComponent(model.id)} className="any-wrap" fw={600}>
+              <bdi>{model.title}</bdi>
+            </Anchor>
+            <Text size="xs" c="dimmed" className="mono any-wrap">
+              {model.modelId}
+            </Text>
+          </Table.Td>
+          <Table.Td style={{ whiteSpace: "nowrap" }}>{KIND_WORDS[kindOf(model)].name}</Table.Td>
+          <Table.Td>
+            <div>{model.visibility === "PUBLIC" ? "everybody" : "only you"}</div>
+            {model.pending && (
+              <Badge size="sm" color="orange" variant="light" tt="none" miw="max-content">
+                changes <When value={model.pending.effectiveAt} />
+              </Badge>
+            )}
+          </Table.Td>
+          <Table.Td>
+            <Health health={model.health} />
+          </Table.Td>
+          <Table.Td ta="right">{model.usage?.requests.toLocaleString("en") ?? "–"}</Table.Td>
+          <Table.Td ta="right">
+            <Credits value={model.usage?.cost} />
+          </Table.Td>
+        </Table.Tr>
+      ))}
+    </WideTable>
   );
 }

@@ -22,7 +22,7 @@ import { Pager } from "../../ui/pager.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
-import { Wide } from "../../ui/wide.js";
+import { WideTable } from "../../ui/wide.js";
 import { ACCOUNTS, OPERATOR, OperatorPage } from "./parts.js";
 
 const KINDS: ReadonlyMap<string, { readonly label: string; readonly filter: AccountFilter }> = new Map([
@@ -163,58 +163,45 @@ function AccountTable({
       <Text size="sm" c="dimmed" role="status">
         {counted(totalCount, "account", "accounts")}
       </Text>
-      <Wide label="Accounts">
-        <Table highlightOnHover verticalSpacing="xs">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Account</Table.Th>
-              <Table.Th>E-mail</Table.Th>
-              <Table.Th>Tier</Table.Th>
-              <Table.Th ta="right">Credits</Table.Th>
-              <Table.Th>Made</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {nodes.map(({ id, handle, name, email, tier, isOperator, isPublisher, balance, createdAt }) => (
-              <Table.Tr key={id}>
-                <Table.Td miw={150}>
-                  <Group gap={6}>
-                    <Anchor component={Link} to={`${ACCOUNTS}/${encodeURIComponent(id)}`} fw={600} className="any-wrap">
-                      <bdi>{handle}</bdi>
-                    </Anchor>
-                    {isOperator ? (
-                      <Badge size="xs" variant="light">
-                        operator
-                      </Badge>
-                    ) : (
-                      isPublisher && (
-                        <Badge size="xs" variant="light" color="gray">
-                          publisher
-                        </Badge>
-                      )
-                    )}
-                  </Group>
-                  {name !== null && (
-                    <Text size="xs" c="dimmed" className="any-wrap">
-                      <bdi>{name}</bdi>
-                    </Text>
-                  )}
-                </Table.Td>
-                <Table.Td className="any-wrap" miw={190}>
-                  {email ?? "–"}
-                </Table.Td>
-                <Table.Td>{tier ?? "–"}</Table.Td>
-                <Table.Td ta="right">
-                  <Credits value={balance?.available} />
-                </Table.Td>
-                <Table.Td style={{ whiteSpace: "nowrap" }}>
-                  <When value={createdAt} />
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Wide>
+      <WideTable label="Accounts" columns={["Account", "E-mail", "Tier", { amount: "Credits" }, "Made"]} highlightOnHover>
+        {nodes.map(({ id, handle, name, email, tier, isOperator, isPublisher, balance, createdAt }) => (
+          <Table.Tr key={id}>
+            <Table.Td miw={150}>
+              <Group gap={6}>
+                <Anchor component={Link} to={`${ACCOUNTS}/${encodeURIComponent(id)}`} fw={600} className="any-wrap">
+                  <bdi>{handle}</bdi>
+                </Anchor>
+                {isOperator ? (
+                  <Badge size="xs" variant="light">
+                    operator
+                  </Badge>
+                ) : (
+                  isPublisher && (
+                    <Badge size="xs" variant="light" color="gray">
+                      publisher
+                    </Badge>
+                  )
+                )}
+              </Group>
+              {name !== null && (
+                <Text size="xs" c="dimmed" className="any-wrap">
+                  <bdi>{name}</bdi>
+                </Text>
+              )}
+            </Table.Td>
+            <Table.Td className="any-wrap" miw={190}>
+              {email ?? "–"}
+            </Table.Td>
+            <Table.Td>{tier ?? "–"}</Table.Td>
+            <Table.Td ta="right">
+              <Credits value={balance?.available} />
+            </Table.Td>
+            <Table.Td style={{ whiteSpace: "nowrap" }}>
+              <When value={createdAt} />
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </WideTable>
       <Pager after={after} pageInfo={pageInfo} onMove={onMove} next="Older accounts" />
     </>
   );

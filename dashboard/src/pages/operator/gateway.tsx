@@ -9,7 +9,7 @@ import { Figure } from "../../ui/figure.js";
 import { Card } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
-import { Wide } from "../../ui/wide.js";
+import { WideTable } from "../../ui/wide.js";
 import { OperatorPage } from "./parts.js";
 import { usePolled } from "./polled.js";
 import { Refused } from "./refused.js";
@@ -128,51 +128,39 @@ function Processes({ processes }: { readonly processes: Gateway["processes"] }) 
       {processes === null || processes.length === 0 ? (
         <Empty title="The database cannot be asked which processes run." />
       ) : (
-        <Wide label="Processes">
-          <Table verticalSpacing="xs">
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>Process</Table.Th>
-                <Table.Th>Started</Table.Th>
-                <Table.Th>Heard</Table.Th>
-                <Table.Th>Version</Table.Th>
-                <Table.Th ta="right">Memory</Table.Th>
-                <Table.Th ta="right">Generations</Table.Th>
-                <Table.Th>Database</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {processes.map((each) => (
-                <Table.Tr key={each.processId}>
-                  <Table.Td style={{ whiteSpace: "nowrap" }}>
-                    {each.version === null ? "another gateway's" : each.worker === null ? "this one" : `worker ${each.worker}`}{" "}
-                    <Copyable value={each.processId} shown={each.processId.slice(-6)} label="the process's id" />
-                  </Table.Td>
-                  <Table.Td style={{ whiteSpace: "nowrap" }}>
-                    <When value={each.startedAt} />
-                  </Table.Td>
-                  <Table.Td style={{ whiteSpace: "nowrap" }}>
-                    <When value={each.heardAt} fallback="not yet" />
-                  </Table.Td>
-                  <Table.Td>{each.version ?? "–"}</Table.Td>
-                  <Table.Td ta="right" style={{ whiteSpace: "nowrap" }}>
-                    {each.residentBytes === null ? "–" : formatBytes(each.residentBytes)}
-                  </Table.Td>
-                  <Table.Td ta="right">{each.generations ?? "–"}</Table.Td>
-                  <Table.Td>
-                    {each.isDatabaseAvailable === null ? (
-                      "–"
-                    ) : (
-                      <Badge color={each.isDatabaseAvailable ? "green" : "red"} variant="light" size="sm">
-                        {each.isDatabaseAvailable ? "answers" : "away"}
-                      </Badge>
-                    )}
-                  </Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </Wide>
+        <WideTable
+          label="Processes"
+          columns={["Process", "Started", "Heard", "Version", { amount: "Memory" }, { amount: "Generations" }, "Database"]}
+        >
+          {processes.map((each) => (
+            <Table.Tr key={each.processId}>
+              <Table.Td style={{ whiteSpace: "nowrap" }}>
+                {each.version === null ? "another gateway's" : each.worker === null ? "this one" : `worker ${each.worker}`}{" "}
+                <Copyable value={each.processId} shown={each.processId.slice(-6)} label="the process's id" />
+              </Table.Td>
+              <Table.Td style={{ whiteSpace: "nowrap" }}>
+                <When value={each.startedAt} />
+              </Table.Td>
+              <Table.Td style={{ whiteSpace: "nowrap" }}>
+                <When value={each.heardAt} fallback="not yet" />
+              </Table.Td>
+              <Table.Td>{each.version ?? "–"}</Table.Td>
+              <Table.Td ta="right" style={{ whiteSpace: "nowrap" }}>
+                {each.residentBytes === null ? "–" : formatBytes(each.residentBytes)}
+              </Table.Td>
+              <Table.Td ta="right">{each.generations ?? "–"}</Table.Td>
+              <Table.Td>
+                {each.isDatabaseAvailable === null ? (
+                  "–"
+                ) : (
+                  <Badge color={each.isDatabaseAvailable ? "green" : "red"} variant="light" size="sm">
+                    {each.isDatabaseAvailable ? "answers" : "away"}
+                  </Badge>
+                )}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </WideTable>
       )}
     </Card>
   );
@@ -187,50 +175,39 @@ function Upstreams({ models }: { readonly models: Gateway["models"] }) {
       {models.length === 0 ? (
         <Empty title="No model was called in the last hour." />
       ) : (
-        <Wide label="Models and upstreams">
-          <Table verticalSpacing="xs">
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>Model</Table.Th>
-                <Table.Th>Upstream</Table.Th>
-                <Table.Th ta="right">Answered</Table.Th>
-                <Table.Th ta="right">Failed</Table.Th>
-                <Table.Th ta="right">Error rate</Table.Th>
-                <Table.Th>Last failure</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {models.map(({ modelId, upstreamId, answered, failed, errorRate, lastFailedAt, lastFailure }) => (
-                <Table.Tr key={modelId}>
-                  <Table.Td className="any-wrap" miw={140}>
-                    {modelId}
-                  </Table.Td>
-                  <Table.Td className="any-wrap">{upstreamId ?? "its owner's"}</Table.Td>
-                  <Table.Td ta="right">{answered}</Table.Td>
-                  <Table.Td ta="right">{failed}</Table.Td>
-                  <Table.Td ta="right">
-                    {errorRate > TROUBLE_SHARE ? (
-                      <Badge color="red" variant="light" size="sm">
-                        {formatPercent(errorRate)}
-                      </Badge>
-                    ) : (
-                      formatPercent(errorRate)
-                    )}
-                  </Table.Td>
-                  <Table.Td style={{ whiteSpace: "nowrap" }}>
-                    {lastFailure === null ? (
-                      <span className="soft">none</span>
-                    ) : (
-                      <>
-                        {lastFailure}, <When value={lastFailedAt} />
-                      </>
-                    )}
-                  </Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </Wide>
+        <WideTable
+          label="Models and upstreams"
+          columns={["Model", "Upstream", { amount: "Answered" }, { amount: "Failed" }, { amount: "Error rate" }, "Last failure"]}
+        >
+          {models.map(({ modelId, upstreamId, answered, failed, errorRate, lastFailedAt, lastFailure }) => (
+            <Table.Tr key={modelId}>
+              <Table.Td className="any-wrap" miw={140}>
+                {modelId}
+              </Table.Td>
+              <Table.Td className="any-wrap">{upstreamId ?? "its owner's"}</Table.Td>
+              <Table.Td ta="right">{answered}</Table.Td>
+              <Table.Td ta="right">{failed}</Table.Td>
+              <Table.Td ta="right">
+                {errorRate > TROUBLE_SHARE ? (
+                  <Badge color="red" variant="light" size="sm">
+                    {formatPercent(errorRate)}
+                  </Badge>
+                ) : (
+                  formatPercent(errorRate)
+                )}
+              </Table.Td>
+              <Table.Td style={{ whiteSpace: "nowrap" }}>
+                {lastFailure === null ? (
+                  <span className="soft">none</span>
+                ) : (
+                  <>
+                    {lastFailure}, <When value={lastFailedAt} />
+                  </>
+                )}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </WideTable>
       )}
     </Card>
   );
@@ -243,30 +220,21 @@ function Unreliable() {
   if (nodes.length === 0) return null;
   return (
     <Card title={`Unreliable models of accounts (${totalCount})`}>
-      <Wide label="Unreliable models of accounts">
-        <Table verticalSpacing="xs">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Model</Table.Th>
-              <Table.Th>Owner</Table.Th>
-              <Table.Th ta="right">Succeeded</Table.Th>
-              <Table.Th ta="right">Requests in 24 hours</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {nodes.map(({ id, restId, ownerHandle, health }) => (
-              <Table.Tr key={id}>
-                <Table.Td className="any-wrap">{restId}</Table.Td>
-                <Table.Td>
-                  <bdi>{ownerHandle}</bdi>
-                </Table.Td>
-                <Table.Td ta="right">{health.successRate === null ? "–" : formatPercent(health.successRate)}</Table.Td>
-                <Table.Td ta="right">{health.requests}</Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Wide>
+      <WideTable
+        label="Unreliable models of accounts"
+        columns={["Model", "Owner", { amount: "Succeeded" }, { amount: "Requests in 24 hours" }]}
+      >
+        {nodes.map(({ id, restId, ownerHandle, health }) => (
+          <Table.Tr key={id}>
+            <Table.Td className="any-wrap">{restId}</Table.Td>
+            <Table.Td>
+              <bdi>{ownerHandle}</bdi>
+            </Table.Td>
+            <Table.Td ta="right">{health.successRate === null ? "–" : formatPercent(health.successRate)}</Table.Td>
+            <Table.Td ta="right">{health.requests}</Table.Td>
+          </Table.Tr>
+        ))}
+      </WideTable>
     </Card>
   );
 }
@@ -279,42 +247,29 @@ function Errors({ errors }: { readonly errors: Gateway["recentErrors"] }) {
           What a caller did wrong is not among them. The log has the rest of each under the id of its request.
         </Empty>
       ) : (
-        <Wide label="Recent errors">
-          <Table verticalSpacing="xs">
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>When</Table.Th>
-                <Table.Th>Code</Table.Th>
-                <Table.Th>Where</Table.Th>
-                <Table.Th>Model</Table.Th>
-                <Table.Th>Request</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {errors.map(({ at, code, requestId, method, route, status, operation, modelId }) => (
-                <Table.Tr key={`${at} ${requestId}`}>
-                  <Table.Td style={{ whiteSpace: "nowrap" }}>
-                    <When value={at} />
-                  </Table.Td>
-                  <Table.Td style={{ whiteSpace: "nowrap" }}>
-                    <Text size="sm" {...(code === "INTERNAL_ERROR" && { c: "red", fw: 600 })}>
-                      {code}
-                    </Text>
-                  </Table.Td>
-                  <Table.Td className="any-wrap" miw={160}>
-                    {method} {route ?? "no route"}
-                    <Text size="xs" c="dimmed">
-                      {status}
-                      {operation !== null && `, ${operation}`}
-                    </Text>
-                  </Table.Td>
-                  <Table.Td className="any-wrap">{modelId ?? "–"}</Table.Td>
-                  <Table.Td>{requestId === null ? "–" : <Copyable value={requestId} label="the id of the request" />}</Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </Wide>
+        <WideTable label="Recent errors" columns={["When", "Code", "Where", "Model", "Request"]}>
+          {errors.map(({ at, code, requestId, method, route, status, operation, modelId }) => (
+            <Table.Tr key={`${at} ${requestId}`}>
+              <Table.Td style={{ whiteSpace: "nowrap" }}>
+                <When value={at} />
+              </Table.Td>
+              <Table.Td style={{ whiteSpace: "nowrap" }}>
+                <Text size="sm" {...(code === "INTERNAL_ERROR" && { c: "red", fw: 600 })}>
+                  {code}
+                </Text>
+              </Table.Td>
+              <Table.Td className="any-wrap" miw={160}>
+                {method} {route ?? "no route"}
+                <Text size="xs" c="dimmed">
+                  {status}
+                  {operation !== null && `, ${operation}`}
+                </Text>
+              </Table.Td>
+              <Table.Td className="any-wrap">{modelId ?? "–"}</Table.Td>
+              <Table.Td>{requestId === null ? "–" : <Copyable value={requestId} label="the id of the request" />}</Table.Td>
+            </Table.Tr>
+          ))}
+        </WideTable>
       )}
     </Card>
   );

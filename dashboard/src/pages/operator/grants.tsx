@@ -16,7 +16,7 @@ import { Pager } from "../../ui/pager.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
-import { Wide } from "../../ui/wide.js";
+import { WideTable } from "../../ui/wide.js";
 
 type Account = OperatorAccountPartsFragment;
 
@@ -32,34 +32,22 @@ export function Grants({ accountId }: { readonly accountId: string }) {
           if (nodes.length === 0) return <Empty title="None yet">What is bought, paid in or granted is listed here.</Empty>;
           return (
             <Stack gap="sm">
-              <Wide label="Granted credits">
-                <Table verticalSpacing="xs">
-                  <Table.Thead>
-                    <Table.Tr>
-                      <Table.Th>When</Table.Th>
-                      <Table.Th ta="right">Credits</Table.Th>
-                      <Table.Th>Where they went</Table.Th>
-                      <Table.Th>Note</Table.Th>
-                    </Table.Tr>
-                  </Table.Thead>
-                  <Table.Tbody>
-                    {nodes.map(({ id: grantId, bucket, credits, note, createdAt }) => (
-                      <Table.Tr key={grantId}>
-                        <Table.Td style={{ whiteSpace: "nowrap" }}>
-                          <When value={createdAt} />
-                        </Table.Td>
-                        <Table.Td ta="right">
-                          <Credits value={credits} />
-                        </Table.Td>
-                        <Table.Td style={{ whiteSpace: "nowrap" }}>{BUCKETS.find(({ value }) => value === bucket)?.short}</Table.Td>
-                        <Table.Td className="any-wrap" miw={160}>
-                          {note === null ? <span className="soft">none</span> : <bdi>{note}</bdi>}
-                        </Table.Td>
-                      </Table.Tr>
-                    ))}
-                  </Table.Tbody>
-                </Table>
-              </Wide>
+              <WideTable label="Granted credits" columns={["When", { amount: "Credits" }, "Where they went", "Note"]}>
+                {nodes.map(({ id: grantId, bucket, credits, note, createdAt }) => (
+                  <Table.Tr key={grantId}>
+                    <Table.Td style={{ whiteSpace: "nowrap" }}>
+                      <When value={createdAt} />
+                    </Table.Td>
+                    <Table.Td ta="right">
+                      <Credits value={credits} />
+                    </Table.Td>
+                    <Table.Td style={{ whiteSpace: "nowrap" }}>{BUCKETS.find(({ value }) => value === bucket)?.short}</Table.Td>
+                    <Table.Td className="any-wrap" miw={160}>
+                      {note === null ? <span className="soft">none</span> : <bdi>{note}</bdi>}
+                    </Table.Td>
+                  </Table.Tr>
+                ))}
+              </WideTable>
               <Pager after={after} pageInfo={pageInfo} onMove={setAfter} next="Older grants" />
             </Stack>
           );

@@ -8,7 +8,7 @@ import { Credits } from "../../ui/credits.js";
 import { Card } from "../../ui/page.js";
 import { Failure, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
-import { Wide } from "../../ui/wide.js";
+import { WideTable } from "../../ui/wide.js";
 import { ACCOUNTS } from "./parts.js";
 import { usePolled } from "./polled.js";
 
@@ -64,50 +64,36 @@ function RefusedTable({
       <Text size="sm">
         {count} {count === 1 ? "answer was" : "answers were"} given and cannot be charged. Each is tried again by itself until it is booked.
       </Text>
-      <Wide label="Refused settlements">
-        <Table verticalSpacing="xs">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Refused</Table.Th>
-              <Table.Th>Account</Table.Th>
-              <Table.Th>Model</Table.Th>
-              <Table.Th ta="right">Credits</Table.Th>
-              <Table.Th>Why</Table.Th>
-              <Table.Th />
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {settlements.map(({ generationId, accountId, account, modelId, cost, refusedAt, reason }) => (
-              <Table.Tr key={generationId}>
-                <Table.Td style={{ whiteSpace: "nowrap" }}>
-                  <When value={refusedAt} />
-                </Table.Td>
-                <Table.Td>
-                  {account ? (
-                    <Anchor component={Link} to={`${ACCOUNTS}/${encodeURIComponent(account.id)}`} size="sm">
-                      <bdi>{account.handle}</bdi>
-                    </Anchor>
-                  ) : (
-                    <Copyable value={accountId} label="the account's id" />
-                  )}
-                </Table.Td>
-                <Table.Td className="any-wrap">{modelId}</Table.Td>
-                <Table.Td ta="right">
-                  <Credits value={cost} />
-                </Table.Td>
-                <Table.Td className="any-wrap" miw={220}>
-                  {reason}
-                </Table.Td>
-                <Table.Td>
-                  <Button size="compact-xs" variant="default" disabled={isBusy} onClick={() => onRetry(generationId)}>
-                    Try again
-                  </Button>
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Wide>
+      <WideTable label="Refused settlements" columns={["Refused", "Account", "Model", { amount: "Credits" }, "Why", ""]}>
+        {settlements.map(({ generationId, accountId, account, modelId, cost, refusedAt, reason }) => (
+          <Table.Tr key={generationId}>
+            <Table.Td style={{ whiteSpace: "nowrap" }}>
+              <When value={refusedAt} />
+            </Table.Td>
+            <Table.Td>
+              {account ? (
+                <Anchor component={Link} to={`${ACCOUNTS}/${encodeURIComponent(account.id)}`} size="sm">
+                  <bdi>{account.handle}</bdi>
+                </Anchor>
+              ) : (
+                <Copyable value={accountId} label="the account's id" />
+              )}
+            </Table.Td>
+            <Table.Td className="any-wrap">{modelId}</Table.Td>
+            <Table.Td ta="right">
+              <Credits value={cost} />
+            </Table.Td>
+            <Table.Td className="any-wrap" miw={220}>
+              {reason}
+            </Table.Td>
+            <Table.Td>
+              <Button size="compact-xs" variant="default" disabled={isBusy} onClick={() => onRetry(generationId)}>
+                Try again
+              </Button>
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </WideTable>
     </Stack>
   );
 }

@@ -19,7 +19,7 @@ import { indentedJson } from "../../ui/program-text.js";
 import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { When } from "../../ui/when.js";
-import { Wide } from "../../ui/wide.js";
+import { WideTable } from "../../ui/wide.js";
 
 /** Nothing tells of deliveries: what is on its way is asked for again. */
 const LOOK_AGAIN_MS = 2_000;
@@ -82,42 +82,29 @@ export function Deliveries({ endpointId, isEnabled }: { readonly endpointId: str
 
 function DeliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDeliveryRowFragment[] }) {
   return (
-    <Wide label="What was sent">
-      <Table highlightOnHover verticalSpacing="xs">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Event</Table.Th>
-            <Table.Th>State</Table.Th>
-            <Table.Th>Answer</Table.Th>
-            <Table.Th ta="right">Tries</Table.Th>
-            <Table.Th>Queued</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {deliveries.map((delivery) => (
-            <Table.Tr key={delivery.id}>
-              <Table.Td style={{ whiteSpace: "nowrap" }}>
-                <Anchor component={Link} to={`?delivery=${encodeURIComponent(delivery.id)}`} className="mono" preventScrollReset>
-                  {delivery.event}
-                </Anchor>
-              </Table.Td>
-              <Table.Td>
-                <Status status={delivery.status} />
-              </Table.Td>
-              <Table.Td>
-                <Text size="sm" lineClamp={1} className="any-wrap" maw="22rem" miw="8rem">
-                  <Answer delivery={delivery} />
-                </Text>
-              </Table.Td>
-              <Table.Td ta="right">{delivery.attempts}</Table.Td>
-              <Table.Td style={{ whiteSpace: "nowrap" }}>
-                <When value={delivery.createdAt} />
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Wide>
+    <WideTable label="What was sent" columns={["Event", "State", "Answer", { amount: "Tries" }, "Queued"]} highlightOnHover>
+      {deliveries.map((delivery) => (
+        <Table.Tr key={delivery.id}>
+          <Table.Td style={{ whiteSpace: "nowrap" }}>
+            <Anchor component={Link} to={`?delivery=${encodeURIComponent(delivery.id)}`} className="mono" preventScrollReset>
+              {delivery.event}
+            </Anchor>
+          </Table.Td>
+          <Table.Td>
+            <Status status={delivery.status} />
+          </Table.Td>
+          <Table.Td>
+            <Text size="sm" lineClamp={1} className="any-wrap" maw="22rem" miw="8rem">
+              <Answer delivery={delivery} />
+            </Text>
+          </Table.Td>
+          <Table.Td ta="right">{delivery.attempts}</Table.Td>
+          <Table.Td style={{ whiteSpace: "nowrap" }}>
+            <When value={delivery.createdAt} />
+          </Table.Td>
+        </Table.Tr>
+      ))}
+    </WideTable>
   );
 }
 

@@ -24,7 +24,7 @@ import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
 import { ThingView } from "../../ui/thing-view.js";
 import { toast } from "../../ui/toast.js";
 import { When } from "../../ui/when.js";
-import { Wide } from "../../ui/wide.js";
+import { WideTable } from "../../ui/wide.js";
 import { Deliveries } from "./deliveries.js";
 import { EditEndpoint, EVENTS, NewEndpoint, ShownSecret } from "./endpoint-form.js";
 
@@ -80,40 +80,28 @@ function Endpoints() {
 
 function EndpointTable({ endpoints }: { readonly endpoints: readonly WebhookEndpointRowFragment[] }) {
   return (
-    <Wide label="Your endpoints">
-      <Table highlightOnHover verticalSpacing="xs">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Address</Table.Th>
-            <Table.Th>State</Table.Th>
-            <Table.Th>Is told</Table.Th>
-            <Table.Th>Added</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {endpoints.map((endpoint) => (
-            <Table.Tr key={endpoint.id}>
-              <Table.Td miw={200} maw={440}>
-                <Anchor component={Link} to={encodeURIComponent(endpoint.id)} className="any-wrap" fw={600} lineClamp={2}>
-                  <bdi>{endpoint.url}</bdi>
-                </Anchor>
-              </Table.Td>
-              <Table.Td>
-                <State endpoint={endpoint} />
-              </Table.Td>
-              <Table.Td className="mono">
-                {namesOf(endpoint).map((name) => (
-                  <div key={name}>{name}</div>
-                ))}
-              </Table.Td>
-              <Table.Td style={{ whiteSpace: "nowrap" }}>
-                <When value={endpoint.createdAt} />
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Wide>
+    <WideTable label="Your endpoints" columns={["Address", "State", "Is told", "Added"]} highlightOnHover>
+      {endpoints.map((endpoint) => (
+        <Table.Tr key={endpoint.id}>
+          <Table.Td miw={200} maw={440}>
+            <Anchor component={Link} to={encodeURIComponent(endpoint.id)} className="any-wrap" fw={600} lineClamp={2}>
+              <bdi>{endpoint.url}</bdi>
+            </Anchor>
+          </Table.Td>
+          <Table.Td>
+            <State endpoint={endpoint} />
+          </Table.Td>
+          <Table.Td className="mono">
+            {namesOf(endpoint).map((name) => (
+              <div key={name}>{name}</div>
+            ))}
+          </Table.Td>
+          <Table.Td style={{ whiteSpace: "nowrap" }}>
+            <When value={endpoint.createdAt} />
+          </Table.Td>
+        </Table.Tr>
+      ))}
+    </WideTable>
   );
 }
 
