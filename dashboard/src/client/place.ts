@@ -9,8 +9,6 @@ export const BASE = root.dataset.base ?? "";
 
 /** The address that API clients are given, without `/v1`. */
 export const GATEWAY_URL = root.dataset.gateway || location.origin;
-export const MEDIA_URL = root.dataset.media ?? "";
-export const HAS_GRAPHIQL = root.dataset.graphiql !== undefined;
 
 /** What style elements must carry here. A browser hides it from everything but `nonce`. */
 export const NONCE = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";

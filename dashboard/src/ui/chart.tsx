@@ -27,7 +27,7 @@ export interface StackedBarsProps {
 }
 
 /** As far apart as eight colours can be for those who tell few apart (after Okabe and Ito), on both grounds. */
-export const SERIES_COLORS = ["#2f7fd1", "#e08a1e", "#1a9e77", "#c65a9a", "#8a63d2", "#b8a21d", "#5aa9c9", "#8b95a3"];
+const SERIES_COLORS = ["#2f7fd1", "#e08a1e", "#1a9e77", "#c65a9a", "#8a63d2", "#b8a21d", "#5aa9c9", "#8b95a3"];
 
 const LABEL = { fill: "var(--soft)", fontSize: 11, fontFamily: "var(--font)" };
 /** Which stack a key leads to. */

@@ -80,7 +80,7 @@ export function fromPerMillion(text: string): string | null {
   return AMOUNT.test(text) ? fromPicocredits(toPicocredits(text) / MILLION) : null;
 }
 
-/** A whole number, with up to three places for seconds. */
+/** An amount or a price, as it is typed. */
 const AMOUNT = /^\d{1,12}(?:\.\d{1,12})?$/;
 
 /** What so much of each would be charged, rounded once, half up, as the gateway does. What cannot be read is left out. */

@@ -22,11 +22,11 @@ setInterval(() => {
   listeners.tell();
 }, TICK_MS);
 
-export function useNow(): number {
+function useNow(): number {
   return useSyncExternalStore(listeners.add, () => now);
 }
 
-export function describeMoment(iso: string, at: number): string {
+function describeMoment(iso: string, at: number): string {
   const moment = Date.parse(iso);
   // What has just happened is after the clock's last turn.
   const seconds = (moment - (moment > at ? Date.now() : at)) / 1_000;

@@ -60,9 +60,8 @@ export function Profile() {
 
 /** What is not touched is not sent: another tab may have changed it meanwhile. */
 function ProfileForm({ me }: { readonly me: Me }) {
-  const [, update] = useMutation(AccountUpdateProfileDocument);
+  const [{ fetching }, update] = useMutation(AccountUpdateProfileDocument);
   const form = useServerForm(["name", "handle", "image"]);
-  const [isBusy, setBusy] = useState(false);
   const [name, setName] = useState<string>();
   const [handle, setHandle] = useState<string>();
   const [image, setImage] = useState<string>();
@@ -70,7 +69,6 @@ function ProfileForm({ me }: { readonly me: Me }) {
   const isTouched = name !== undefined || handle !== undefined || image !== undefined;
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    setBusy(true);
     const answer = await update({
       input: {
         ...(name !== undefined && { name: name.trim() === "" ? null : name }),
@@ -78,7 +76,6 @@ function ProfileForm({ me }: { readonly me: Me }) {
         ...(image !== undefined && { image: image.trim() === "" ? null : image }),
       },
     });
-    setBusy(false);
     if (!form.accept(answer)) return;
     setName(undefined);
     setHandle(undefined);
@@ -120,7 +117,7 @@ function ProfileForm({ me }: { readonly me: Me }) {
           autoComplete="off"
         />
         <Group justify="flex-end">
-          <Button type="submit" loading={isBusy} disabled={!isTouched}>
+          <Button type="submit" loading={fetching} disabled={!isTouched}>
             Save the profile
           </Button>
         </Group>
@@ -161,16 +158,13 @@ function SignIn({ me }: { readonly me: Me }) {
 }
 
 function PasswordForm() {
-  const [, change] = useMutation(AccountChangePasswordDocument);
+  const [{ fetching }, change] = useMutation(AccountChangePasswordDocument);
   const form = useServerForm(["currentPassword", "newPassword"]);
-  const [isBusy, setBusy] = useState(false);
   const [currentPassword, setCurrent] = useState("");
   const [newPassword, setNew] = useState("");
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    setBusy(true);
     const answer = await change({ input: { currentPassword, newPassword } });
-    setBusy(false);
     if (!form.accept(answer)) return;
     setCurrent("");
     setNew("");
@@ -192,7 +186,7 @@ function PasswordForm() {
           autoComplete="new-password"
         />
         <Group justify="flex-end">
-          <Button type="submit" variant="default" loading={isBusy} disabled={currentPassword === "" || newPassword === ""}>
+          <Button type="submit" variant="default" loading={fetching} disabled={currentPassword === "" || newPassword === ""}>
             Change the password
           </Button>
         </Group>
@@ -202,15 +196,12 @@ function PasswordForm() {
 }
 
 function LowBalance({ me: { lowBalance }, onChanged }: { readonly me: Me; readonly onChanged: () => void }) {
-  const [, set] = useMutation(AccountSetThresholdDocument);
+  const [{ fetching }, set] = useMutation(AccountSetThresholdDocument);
   const form = useServerForm(["threshold"]);
-  const [isBusy, setBusy] = useState(false);
   const [typed, setTyped] = useState<string>();
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    setBusy(true);
     const answer = await set({ input: { threshold: typed?.trim() || null } });
-    setBusy(false);
     if (!form.accept(answer)) return;
     setTyped(undefined);
     onChanged();
@@ -233,7 +224,7 @@ function LowBalance({ me: { lowBalance }, onChanged }: { readonly me: Me; readon
           </Text>
         )}
         <Group justify="flex-end">
-          <Button type="submit" variant="default" loading={isBusy} disabled={typed === undefined}>
+          <Button type="submit" variant="default" loading={fetching} disabled={typed === undefined}>
             Save the warning
           </Button>
         </Group>

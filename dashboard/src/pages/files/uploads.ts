@@ -34,7 +34,7 @@ export interface Upload {
 }
 
 /** What the gateway takes in one piece; what is larger goes to the store. */
-export const SMALL_BYTES_MAX = 10 * 1024 * 1024;
+const SMALL_BYTES_MAX = 10 * 1024 * 1024;
 const AT_ONCE_MAX = 3;
 /** What is outdated by a file that comes or goes. */
 export const OUTDATED = { additionalTypenames: ["MediaObjectConnection", "MediaQuota"] };

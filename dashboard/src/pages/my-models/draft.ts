@@ -90,7 +90,7 @@ export interface Draft {
   readonly repository: string;
 }
 
-export const EMPTY: Draft = {
+const EMPTY: Draft = {
   kind: "prompt",
   name: "",
   title: "",

@@ -81,7 +81,7 @@ export function ModelPicker({ modality, label, model, wanted, onChange }: ModelP
 }
 
 /** In a line, such as "1.00 in, 2.00 out for a million tokens". */
-export function describePrices({ modality, pricing, isPaidOnly, imagePricing }: PlaygroundModel): string {
+function describePrices({ modality, pricing, isPaidOnly, imagePricing }: PlaygroundModel): string {
   const tokens = [
     pricing.inputTextTokens !== null && `${formatCredits(perMillion(pricing.inputTextTokens))} in`,
     pricing.outputTextTokens !== null && `${formatCredits(perMillion(pricing.outputTextTokens))} out`,

@@ -44,7 +44,7 @@ const COLUMNS: readonly Column[] = [
 ];
 
 /** RFC 4180. A text that a spreadsheet would take for a formula begins with an apostrophe; numbers are never negative here. */
-export function toCell(value: string | number | null): string {
+function toCell(value: string | number | null): string {
   if (value === null) return "";
   const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

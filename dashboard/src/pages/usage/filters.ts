@@ -4,7 +4,7 @@ import { DAY_MS } from "../../ui/days.js";
 import { toModality } from "../../ui/modalities.js";
 import type { Times } from "../../ui/stacks.js";
 
-export const HOUR_MS = 3_600_000;
+const HOUR_MS = 3_600_000;
 /** As far back as the gateway looks unless told. */
 const DAYS_DEFAULT = 30;
 /** As many days at most are shown by the hour. */

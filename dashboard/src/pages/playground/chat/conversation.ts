@@ -167,7 +167,7 @@ function toWire({ role, content, toolCalls, toolCallId }: ChatMessageInput) {
 }
 
 /** As OpenAI writes them, or functions by themselves. Throws where the text is no list of functions in JSON, and says where. */
-export function readTools(text: string): ChatToolInput[] {
+function readTools(text: string): ChatToolInput[] {
   if (text.trim() === "") return [];
   const fault = findJsonFault(text);
   if (fault) throw new TypeError(`This is no JSON at line ${fault.line}, column ${fault.column}: ${fault.wanted} is expected there.`);
