@@ -12,7 +12,7 @@ import { JSON_DEPTH_MAX } from "../../limits.js";
 import { HARMLESS_OPTIONS } from "./billed-options.js";
 import type { ImagePricing, Modality } from "./modality.js";
 import type { Model } from "./model.js";
-import { type FieldPrice, isFree, type StatedPrices, withFieldPrices } from "./pricing.js";
+import { type FieldPrice, type StatedPrices, withFieldPrices } from "./pricing.js";
 
 /** What of a model decides whether a value costs anything. */
 export interface AskedModel {
@@ -317,7 +317,7 @@ const PLAIN_PICTURES: ReadonlyMap<string, ReadonlySet<unknown>> = new Map([
  */
 function isPricedByValue(model: Model, name: string, value: unknown): boolean {
   if (model.pricedFields.has(name)) return true;
-  if (model.isCommunity || isFree(model.rates)) return false;
+  if (model.isCommunity || model.rates.isFree) return false;
   if (model.modality === "video") return true;
   const isGraded = model.imagePricing === "request" && GRADED_PICTURES.test(model.upstreamModel);
   return isGraded && !PLAIN_PICTURES.get(name)?.has(value);

@@ -1,7 +1,7 @@
 /** A model of the catalog and the upstream that runs it (docs/spec/models.md#entries). Immutable: a change makes another one. */
 
 import { type ContentKind, type ImagePricing, MODALITY_TRAITS, type Modality } from "./modality.js";
-import { isFree, type LongContextPrices, type PricedFields, type RateCard, type StatedPrices, toRateCard } from "./pricing.js";
+import { type LongContextPrices, type PricedFields, type RateCard, type StatedPrices, toRateCard } from "./pricing.js";
 
 /** What a caller can filter by (docs/spec/models.md#entries). */
 export const CAPABILITIES = ["tools", "reasoning", "search", "code_exec", "vision"] as const;
@@ -178,7 +178,7 @@ export function toModel(definition: ModelDefinition, standing: ModelStanding): M
     inputModalities,
     outputModalities: definition.outputModalities ?? MODALITY_TRAITS[modality].outputs,
     capabilities,
-    flags: { paid: !isFree(rates), alpha: definition.isAlpha ?? false },
+    flags: { paid: !rates.isFree, alpha: definition.isAlpha ?? false },
     prices,
     longContext,
     pricedFields,

@@ -66,6 +66,8 @@ type Rates = Readonly<Record<BilledKind, bigint>>;
 
 /** What usage is charged by. */
 export interface RateCard extends Rates {
+  /** Nothing that the model can do costs anything: it is let in at balance 0. */
+  readonly isFree: boolean;
   /** Picocredits, once for a request whatever it takes. */
   readonly perRequest?: bigint;
   /** What a longer prompt costs, the longest first. */
@@ -166,13 +168,13 @@ export interface PricingBasis {
 /** The rates of a model with these prices: every fall-back is applied here, once, and never while a request is charged. */
 export function toRateCard(prices: StatedPrices, basis: PricingBasis, longContext: readonly LongContextPrices[] = []): RateCard {
   const rates = toRates(prices, basis);
-  if (longContext.length === 0) return Object.freeze(rates);
+  if (longContext.length === 0) return toCard(rates);
   const longest = [...longContext].sort((one, other) => other.abovePromptTokens - one.abovePromptTokens);
   const tiers = longest.map((tier) => ({
     abovePromptTokens: tier.abovePromptTokens,
     rates: toRates({ ...prices, ...tier.prices }, basis),
   }));
-  return Object.freeze({ ...rates, longContext: tiers });
+  return toCard(rates, { longContext: tiers });
 }
 
 /** The rates of a request that states fields of these prices. A product is rounded up to a whole picocredit. */
@@ -183,11 +185,15 @@ export function withFieldPrices(
   const stated: StatedPrices = Object.assign({}, ...fields.map(({ prices }) => prices));
   const longContext = model.longContext.map((tier) => ({ ...tier, prices: { ...tier.prices, ...stated } }));
   const card = toRateCard({ ...model.prices, ...stated }, model, longContext);
-  return {
-    ...multiplied(card, fields),
-    perRequest: fields.reduce((sum, { perRequest }) => sum + perRequest, 0n),
-    ...(card.longContext && { longContext: card.longContext.map((tier) => ({ ...tier, rates: multiplied(tier.rates, fields) })) }),
-  };
+  const perRequest = fields.reduce((sum, field) => sum + field.perRequest, 0n);
+  const tiers = card.longContext?.map((tier) => ({ ...tier, rates: multiplied(tier.rates, fields) }));
+  return toCard(multiplied(card, fields), { perRequest, ...(tiers && { longContext: tiers }) });
+}
+
+function toCard(rates: Rates, more: Pick<RateCard, "perRequest" | "longContext"> = {}): RateCard {
+  const all = [rates, ...(more.longContext ?? []).map((tier) => tier.rates)];
+  const isFree = !more.perRequest && all.every((each) => BILLED_KINDS.every((kind) => each[kind] === 0n));
+  return Object.freeze({ ...rates, ...more, isFree });
 }
 
 function multiplied(rates: Rates, fields: readonly FieldPrice[]): Rates {
@@ -311,12 +317,6 @@ export function headlinePrices({ rates, ...basis }: PricingBasis & { readonly ra
     return kind === undefined ? null : rates[kind];
   };
   return { input: first(HEADLINE_INPUTS), output: first(HEADLINE_OUTPUTS) };
-}
-
-/** True when nothing that the model can do costs anything: it is let in at balance 0. */
-export function isFree(card: RateCard): boolean {
-  if (card.perRequest) return false;
-  return [card, ...(card.longContext ?? []).map(({ rates }) => rates)].every((rates) => BILLED_KINDS.every((kind) => rates[kind] === 0n));
 }
 
 /**

@@ -18,7 +18,6 @@ import { type AskedFields, withAskedRates } from "../catalog/billed-fields.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Modality } from "../catalog/modality.js";
 import type { Model } from "../catalog/model.js";
-import { isFree } from "../catalog/pricing.js";
 import { SANDBOX_UPSTREAM } from "../catalog/sandbox.js";
 import type { Media } from "../files/media.js";
 import { featuresOf, isChecked, type SafeInput } from "../safety/features.js";
@@ -151,7 +150,7 @@ export class Admission {
       limitedAs: this.limits.nameOf(caller, ctx.clientAddress),
       model,
       candidates,
-      isFree: isFree(model.rates),
+      isFree: model.rates.isFree,
       notes,
       safety: null,
       startedAt,

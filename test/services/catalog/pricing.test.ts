@@ -7,11 +7,12 @@ import {
   type BilledKind,
   billedKinds,
   costOf,
-  isFree,
+  MULTIPLIER_ONE,
   PRICE_FIELDS,
   type StatedPrices,
   toRateCard,
   usedPriceFields,
+  withFieldPrices,
 } from "../../../src/services/catalog/pricing.js";
 
 const TEXT = { modality: "text", imagePricing: "request" } as const;
@@ -136,6 +137,7 @@ describe("costOf, worked out by hand", () => {
 describe("toRateCard", () => {
   it("falls back to the text prices", () => {
     expect(toRateCard({ promptTextPrice: 3n, completionTextPrice: 7n }, TEXT)).toEqual({
+      isFree: false,
       inputTextTokens: 3n,
       inputCachedTokens: 3n,
       inputCacheWriteTokens: 3n,
@@ -189,11 +191,20 @@ describe("usedPriceFields", () => {
   });
 });
 
-describe("isFree", () => {
-  it("holds when no price is above 0", () => {
-    expect(isFree(toRateCard({}, TEXT))).toBe(true);
-    expect(isFree(toRateCard({ promptTextPrice: 0n, completionTextPrice: 0n }, TEXT))).toBe(true);
-    expect(isFree(toRateCard({ promptTextPrice: 0n, completionAudioPrice: 1n }, TEXT))).toBe(false);
+describe("a card that is free", () => {
+  it("asks nothing for anything that is billed", () => {
+    expect(toRateCard({}, TEXT).isFree).toBe(true);
+    expect(toRateCard({ promptTextPrice: 0n, completionTextPrice: 0n }, TEXT).isFree).toBe(true);
+    expect(toRateCard({ promptTextPrice: 0n, completionAudioPrice: 1n }, TEXT).isFree).toBe(false);
+  });
+
+  it("asks nothing for a longer prompt, nor for a field that is stated", () => {
+    const long = (promptTextPrice: bigint) => toRateCard({}, TEXT, [{ abovePromptTokens: 1_000, prices: { promptTextPrice } }]);
+    const withField = (perRequest: bigint, multiplier = MULTIPLIER_ONE) =>
+      withFieldPrices({ ...TEXT, prices: { promptTextPrice: 0n }, longContext: [] }, [{ prices: {}, multiplier, perRequest }]);
+
+    expect([long(0n).isFree, long(1n).isFree]).toEqual([true, false]);
+    expect([withField(0n).isFree, withField(1n).isFree, withField(0n, 2n * MULTIPLIER_ONE).isFree]).toEqual([true, false, true]);
   });
 });
 

@@ -11,7 +11,7 @@ import { countChatTokensInTurns } from "../../../lib/tokenizer.js";
 import { amountsOf, NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";
 import { CHAT_MESSAGES_MAX, EXTEND_AT_PERCENT, TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../../limits.js";
 import type { Model } from "../../catalog/model.js";
-import { holdFor, isFree } from "../../catalog/pricing.js";
+import { holdFor } from "../../catalog/pricing.js";
 import type { OutputEstimate, OutputEstimates } from "../../credits/output-estimates.js";
 import { parsedOften } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
@@ -139,7 +139,7 @@ function sizeHold(length: ChatLength, prompt: UsageQuantities, input: ChatComple
   const fixed = (tokens: number): ChatHold => {
     return { estimate: costWith(tokens), most: undefined, outputTokens: tokens * choices, capFor: () => null };
   };
-  if (isFree(model.rates)) return { ...fixed(statedCap ?? mean), estimate: 0n };
+  if (model.rates.isFree) return { ...fixed(statedCap ?? mean), estimate: 0n };
   if (statedCap !== null) return fixed(statedCap);
   if (isStreamed && !candidates.some(isHidden)) return fixed(mean);
 
