@@ -47,9 +47,7 @@ export interface ChatCall {
   /** The gateway's own bound to each choice, in tokens, of a request that states none; null: none is needed. */
   readonly outputTokensMax?: number | null | undefined;
   /** Aborted when the caller has gone or the total time is up: the upstream's connection is closed at once. */
-  readonly signal: AbortSignal;
-  /** The same, for those who only listen: where it is stated, the signal is made when somebody asks for it. */
-  readonly end?: CallEnd | undefined;
+  readonly signal: CallEnd;
 }
 
 /** The body as the upstream is to have it: with the gateway's own bound, by the name that the upstream knows it by. */

@@ -4,7 +4,7 @@ import { ownValue } from "../../lib/own-values.js";
 import { CHAT_FILE_BYTES_MAX, CHAT_FILES_FETCHED_MAX } from "../../limits.js";
 import type { FetchFile } from "../openai/client.js";
 import { toUsage as toQuantities } from "../openai/usage.js";
-import { boundedBody, type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, refuse } from "../provider.js";
+import { boundedBody, type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, refuse, toSignal } from "../provider.js";
 import { fromResponse } from "./chat-answer.js";
 import { type ChatRequest, toRequest } from "./chat-request.js";
 import { type AiSdkClient, toWarnings } from "./client.js";
@@ -19,7 +19,7 @@ export class AiSdkChatProvider implements ChatProvider {
   ) {}
 
   complete(call: ChatCall): Promise<ChatAnswer> {
-    return this.client.call(call.signal, async (models, { signal }) => {
+    return this.client.call(toSignal(call.signal), async (models, { signal }) => {
       const model = modelOf(models, call);
       const { options, warnings } = await this.toRequest(call, model, signal);
       const result = await model.doGenerate({ ...options, abortSignal: signal });
@@ -31,7 +31,8 @@ export class AiSdkChatProvider implements ChatProvider {
   }
 
   stream(call: ChatCall): Promise<AsyncIterable<ChatChunkBatch>> {
-    return this.client.open(call.signal, async (models, session) => {
+    const callSignal = toSignal(call.signal);
+    return this.client.open(callSignal, async (models, session) => {
       const model = modelOf(models, call);
       const { options, warnings } = await this.toRequest(call, model, session.signal);
       const { stream } = await model.doStream({ ...options, abortSignal: session.signal });
@@ -41,7 +42,7 @@ export class AiSdkChatProvider implements ChatProvider {
       // A stream begins with its warnings, before anything has come from the upstream.
       const begun = first?.type === "stream-start" ? toWarnings(first.warnings) : [];
       const reducer = new ChunkReducer(call.upstreamModel, this.traits, [...warnings, ...begun], apiKey);
-      return new AiSdkChatStream({ reader, first, reducer, session, apiKey, callSignal: call.signal });
+      return new AiSdkChatStream({ reader, first, reducer, session, apiKey, callSignal });
     });
   }
 

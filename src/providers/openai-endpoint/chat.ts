@@ -267,7 +267,7 @@ export class ResponsesChatProvider implements ChatProvider {
 
   async complete(call: ChatCall): Promise<ChatAnswer> {
     const { fields, warnings } = toResponsesRequest(boundedBody(call), call.upstreamModel, false);
-    const response = await this.client.sendWhole({ path: "", body: JSON.stringify(fields), signal: call.end ?? call.signal });
+    const response = await this.client.sendWhole({ path: "", body: JSON.stringify(fields), signal: call.signal });
     const completion = await this.readCompletion(response);
     return { bytes: Buffer.from(JSON.stringify(completion)), completion, usage: toUsage(completion.usage), warnings };
   }
@@ -279,7 +279,7 @@ export class ResponsesChatProvider implements ChatProvider {
       path: "",
       accept: "text/event-stream",
       body,
-      signal: call.end ?? call.signal,
+      signal: call.signal,
       isStreamed: true,
     });
     // An upstream that names no type is taken to answer what it was asked for.

@@ -30,7 +30,7 @@ export class OpenAiChatProvider implements ChatProvider {
   async complete(call: ChatCall): Promise<ChatAnswer> {
     const sent = withFields(this.bodyOf(call), { model: call.upstreamModel, stream: false, stream_options: undefined });
     const { path, client } = this;
-    const response = await client.sendWhole({ path, body: JSON.stringify(sent), signal: call.end ?? call.signal });
+    const response = await client.sendWhole({ path, body: JSON.stringify(sent), signal: call.signal });
     const bytes = response.atHand(client.answerBytesMax) ?? (await response.readAll(client.answerBytesMax));
     const completion = this.parseCompletion(bytes);
     return { bytes, completion, usage: toUsage(completion.usage) };
@@ -42,7 +42,7 @@ export class OpenAiChatProvider implements ChatProvider {
       path: this.path,
       accept: "text/event-stream",
       body,
-      signal: call.end ?? call.signal,
+      signal: call.signal,
       isStreamed: true,
     });
     // An upstream that names no type is taken to answer what it was asked for.

@@ -14,6 +14,7 @@ import {
   type ChatChunkBatch,
   type ChatProvider,
   ProviderError,
+  toSignal,
   type UpstreamTimeouts,
 } from "../provider.js";
 import { answerChat, lastUserText, type SandboxAnswer, type SandboxChoice, toMessage } from "./answer.js";
@@ -44,11 +45,12 @@ class SandboxChatProvider implements ChatProvider {
   ) {}
 
   async complete(call: ChatCall): Promise<ChatAnswer> {
-    const { directives, answer } = await this.begin(call, this.timeouts.totalMs);
+    const signal = toSignal(call.signal);
+    const { directives, answer } = await this.begin(call, signal, this.timeouts.totalMs);
     const chunks = answer.choices.reduce((sum, choice) => sum + choice.thoughts.length + choice.pieces.length, 0);
     const hangs = directives.trouble?.kind === "hang";
     const ms = directives.delayMs + directives.paceMs * Math.max(0, chunks - 1);
-    await wait(hangs ? Number.POSITIVE_INFINITY : ms, this.timeouts.totalMs, call.signal);
+    await wait(hangs ? Number.POSITIVE_INFINITY : ms, this.timeouts.totalMs, signal);
     if (directives.trouble?.kind === "cut") throw cutShort();
     if (directives.trouble?.kind === "error") throw midStreamError();
     const completion = {
@@ -65,21 +67,22 @@ class SandboxChatProvider implements ChatProvider {
   }
 
   async stream(call: ChatCall): Promise<AsyncIterable<ChatChunkBatch>> {
-    const { directives, answer } = await this.begin(call, this.timeouts.idleMs);
+    const signal = toSignal(call.signal);
+    const { directives, answer } = await this.begin(call, signal, this.timeouts.idleMs);
     const { trouble } = directives;
     if (trouble?.kind === "hang" && trouble.afterChunks === null) {
-      await wait(Number.POSITIVE_INFINITY, this.timeouts.idleMs, call.signal);
+      await wait(Number.POSITIVE_INFINITY, this.timeouts.idleMs, signal);
     }
     const steps = streamSteps(this.head(call, "chat.completion.chunk"), answer, directives);
-    return new SandboxStream(steps, call.signal, this.timeouts);
+    return new SandboxStream(steps, signal, this.timeouts);
   }
 
   /** Reads the prompt, and fails when it says so. */
-  private async begin(call: ChatCall, limitMs: number): Promise<{ directives: Directives; answer: SandboxAnswer }> {
-    call.signal.throwIfAborted();
+  private async begin(call: ChatCall, signal: AbortSignal, limitMs: number): Promise<{ directives: Directives; answer: SandboxAnswer }> {
+    signal.throwIfAborted();
     const directives = parseDirectives(lastUserText(call.body));
     if (directives.failStatus !== null) {
-      await wait(directives.delayMs, limitMs, call.signal);
+      await wait(directives.delayMs, limitMs, signal);
       throw failure(directives.failStatus);
     }
     return { directives, answer: answerChat(boundedBody(call), directives) };

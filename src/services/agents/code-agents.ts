@@ -8,7 +8,7 @@ import { HOPS_HEADER } from "../../limits.js";
 import type { UpstreamPool, UpstreamRequest, UpstreamResponse } from "../../providers/http.js";
 import { OpenAiClient } from "../../providers/openai/client.js";
 import { ResponsesChatProvider } from "../../providers/openai-endpoint/chat.js";
-import { type ChatCall, type ChatProvider, toSignal, type UpstreamTimeouts } from "../../providers/provider.js";
+import { type ChatProvider, toSignal, type UpstreamTimeouts } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 import type { AgentCall, AgentProviders } from "../generation/upstreams.js";
 import type { LoopbackClient } from "../mcp/loopback-client.js";
@@ -127,8 +127,8 @@ export class CodeAgents implements AgentProviders {
     const provider = new ResponsesChatProvider(client);
     // An agent knows itself by the name that it is called by.
     return {
-      complete: (asked) => provider.complete(calledAs(model.id, asked)),
-      stream: (asked) => provider.stream(calledAs(model.id, asked)),
+      complete: (asked) => provider.complete({ ...asked, upstreamModel: model.id }),
+      stream: (asked) => provider.stream({ ...asked, upstreamModel: model.id }),
     };
   }
 
@@ -149,11 +149,6 @@ export class CodeAgents implements AgentProviders {
   private addressOf(): string {
     return `${this.deps.addresses().baseUrl}/v1/responses`;
   }
-}
-
-/** Field by field: its signal may be made when it is asked for, which a spread object would not have. */
-function calledAs(upstreamModel: string, { body, outputTokensMax, end, signal }: ChatCall): ChatCall {
-  return { upstreamModel, body, outputTokensMax, end, signal };
 }
 
 /** What the agent is told of the request; there is no Authorization among what is sent to an upstream without a key. */

@@ -9,7 +9,14 @@ import type { ChatChunkObject, ChatCompletion, ChatDelta } from "../../lib/chat-
 import type { Clock } from "../../lib/clock.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { formatSseEvent } from "../../lib/sse.js";
-import type { ChatAnswer, ChatCall, ChatChunk, ChatChunkBatch, ChatProvider } from "../../providers/provider.js";
+import {
+  type ChatAnswer,
+  type ChatCall,
+  type ChatChunk,
+  type ChatChunkBatch,
+  type ChatProvider,
+  toSignal,
+} from "../../providers/provider.js";
 import { requireCaller } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Model } from "../catalog/model.js";
@@ -35,6 +42,11 @@ export interface PromptAgentsDependencies {
 
 type Deltas = AsyncGenerator<readonly ChatDelta[], RunEnd>;
 
+/** What ends it is passed on to tools, which know AbortSignals. */
+interface AgentRequest extends ChatCall {
+  readonly signal: AbortSignal;
+}
+
 interface StartedRun extends BoundedRun {
   readonly token: string;
 }
@@ -50,12 +62,12 @@ export class PromptAgents implements AgentProviders {
 
   chat(model: Model, call: AgentCall): ChatProvider {
     return {
-      complete: (request) => this.complete(model, call, request),
-      stream: async (request) => this.stream(model, call, request),
+      complete: (request) => this.complete(model, call, withSignal(request)),
+      stream: async (request) => this.stream(model, call, withSignal(request)),
     };
   }
 
-  private async complete(model: Model, agentCall: AgentCall, request: ChatCall): Promise<ChatAnswer> {
+  private async complete(model: Model, agentCall: AgentCall, request: AgentRequest): Promise<ChatAnswer> {
     return this.atWork(agentCall, request, async (run) => {
       const { deltas, warnings } = await this.begin(model, agentCall, request, run, askWhole(this.deps.chat));
       const message: Record<string, string> = {};
@@ -73,7 +85,7 @@ export class PromptAgents implements AgentProviders {
   }
 
   /** Nothing is yielded before the model has said something: until then a failure has a status of its own. */
-  private async *stream(model: Model, agentCall: AgentCall, request: ChatCall): AsyncGenerator<ChatChunkBatch> {
+  private async *stream(model: Model, agentCall: AgentCall, request: AgentRequest): AsyncGenerator<ChatChunkBatch> {
     const head = { ...this.head(model, agentCall), object: "chat.completion.chunk" };
     const run = await this.startRun(agentCall);
     let deltas: Deltas | null = null;
@@ -102,7 +114,7 @@ export class PromptAgents implements AgentProviders {
     }
   }
 
-  private async atWork<Result>(call: AgentCall, { signal }: ChatCall, work: (run: StartedRun) => Promise<Result>): Promise<Result> {
+  private async atWork<Result>(call: AgentCall, { signal }: AgentRequest, work: (run: StartedRun) => Promise<Result>): Promise<Result> {
     const run = await this.startRun(call);
     try {
       return await work(run);
@@ -123,7 +135,7 @@ export class PromptAgents implements AgentProviders {
   private async begin(
     model: Model,
     call: AgentCall,
-    request: ChatCall,
+    request: AgentRequest,
     { token: runToken, ...run }: StartedRun,
     ask: AskModel,
   ): Promise<BegunRun> {
@@ -149,6 +161,10 @@ export class PromptAgents implements AgentProviders {
   private head(model: Model, { generationId }: AgentCall) {
     return { id: `chatcmpl-${generationId}`, created: Math.floor(this.deps.clock.now().getTime() / 1000), model: model.id };
   }
+}
+
+function withSignal(request: ChatCall): AgentRequest {
+  return { ...request, signal: toSignal(request.signal) };
 }
 
 /** What the agent asks, it asks for its caller; each generation has an id of its own and ends with the agent's. */

@@ -49,11 +49,12 @@ const USUAL_LIMITS = [32_768, 16_384, 8_192, 4_096, 1_024];
 
 /** Not every catalog entry says how much its model writes: where an upstream refuses our bound as too large, it is asked for less. */
 async function withinLimit<Answer>(asked: ChatAttempt, model: Model, ask: (call: ChatCall) => Promise<Answer>): Promise<Answer> {
-  const { outputTokensMax, output } = asked;
+  const { body, cancellation, outputTokensMax, output } = asked;
+  const { upstreamModel } = model;
   let smaller: number[] | null = null;
   for (let bound = outputTokensMax; ; ) {
     try {
-      const answer = await ask(new AttemptedCall(asked, model, bound));
+      const answer = await ask({ upstreamModel, body, signal: cancellation, outputTokensMax: bound });
       if (bound !== null && bound !== outputTokensMax) output.learnLimit(bound);
       return answer;
     } catch (error) {
@@ -63,27 +64,6 @@ async function withinLimit<Answer>(asked: ChatAttempt, model: Model, ask: (call:
       if (next === undefined) throw error;
       bound = next;
     }
-  }
-}
-
-/** A class for its getter: see docs/decisions/garbage.md. */
-class AttemptedCall implements ChatCall {
-  readonly body: ChatCall["body"];
-  readonly end: Cancellation;
-  readonly upstreamModel: string;
-
-  constructor(
-    { body, cancellation }: ChatAttempt,
-    { upstreamModel }: Model,
-    readonly outputTokensMax: number | null,
-  ) {
-    this.upstreamModel = upstreamModel;
-    this.body = body;
-    this.end = cancellation;
-  }
-
-  get signal(): AbortSignal {
-    return this.end.signal;
   }
 }
 
