@@ -1,5 +1,4 @@
 /** Sound (docs/spec/audio.md): GET /audio/{text} as bytes, speech and transcriptions in OpenAI's format. */
-import type { ServerResponse } from "node:http";
 import type { RequestContext } from "../../context.js";
 import type { Exchange } from "../../http/exchange.js";
 import { drained } from "../../lib/back-pressure.js";
@@ -9,7 +8,7 @@ import { formatSseEvent } from "../../lib/sse.js";
 import { countTextTokens } from "../../lib/tokenizer.js";
 import { SLOW_READER_TIMEOUT_MS, TRANSCRIPTION_FILE_BYTES_MAX, TRANSCRIPTION_FORM_BYTES_MAX } from "../../limits.js";
 import { audioQuery, countCharacters, speechInput } from "../../services/generation/media/speech.js";
-import type { Pieces, SpokenStream } from "../../services/generation/media/speech-stream.js";
+import type { SpokenStream } from "../../services/generation/media/speech-stream.js";
 import {
   type TranscriptFormat,
   type TranscriptionResult,
@@ -69,7 +68,8 @@ async function sendSpeech(exchange: Exchange, ctx: RequestContext, { opened, chu
     exchange.setHeaders(receiptHeaders(quote));
     exchange.writeHead(200, { "Content-Type": contentType });
     for (; !next.done; next = await chunks.next()) {
-      writeTogether(res, next.value);
+      // Node hands all that is written at one turn to the system at once, also the byte that was held back before.
+      for (const piece of next.value) res.write(piece);
       if (res.writableLength > WRITE_AHEAD_BYTES) await drained(res, SLOW_READER_TIMEOUT_MS);
     }
     res.end();
@@ -79,13 +79,6 @@ async function sendSpeech(exchange: Exchange, ctx: RequestContext, { opened, chu
   } finally {
     ctx.signal.removeEventListener("abort", leave);
   }
-}
-
-/** As one chunk, so that a byte that was held back is not sent by itself. */
-function writeTogether(res: ServerResponse, pieces: Pieces): void {
-  if (pieces.length > 1) res.cork();
-  for (const piece of pieces) res.write(piece);
-  if (pieces.length > 1) res.uncork();
 }
 
 function ignore(): void {}
