@@ -128,7 +128,9 @@ describe("a registered model", () => {
     expect(find(modelId, ANONYMOUS)).toBeNull();
     const model = find(modelId, owner.caller);
     expect(model).toMatchObject({ isPrivate: true, paidOnly: false, prices: {}, fallbacks: [], flags: { paid: false } });
-    expect(new Set(Object.values(model?.rates ?? {}))).toEqual(new Set([0n]));
+    const { isFree, ...rates } = model?.rates ?? {};
+    expect(isFree).toBe(true);
+    expect(new Set(Object.values(rates))).toEqual(new Set([0n]));
   });
 
   it.each([
