@@ -1,5 +1,5 @@
 /** The answer of a query with what asks for it anew, whatever the client keeps of it. */
-import { useCallback } from "react";
+import { useCallback, useEffect } from "react";
 import { type AnyVariables, type CombinedError, type UseQueryArgs, useQuery } from "urql";
 
 export interface Answer<Data> {
@@ -13,4 +13,11 @@ export function useAnswer<Data, Variables extends AnyVariables>(question: UseQue
   const [{ data, error, fetching }, ask] = useQuery(question);
   const askAgain = useCallback(() => ask({ requestPolicy: "network-only" }), [ask]);
   return { data, error, fetching, askAgain };
+}
+
+/** Asks again whenever something has changed since the answer was first asked for. `changedAt` is 0 while nothing has. */
+export function useChanges(changedAt: number, askAgain: () => void, askedAt = 0): void {
+  useEffect(() => {
+    if (changedAt > askedAt) askAgain();
+  }, [changedAt, askedAt, askAgain]);
 }

@@ -1,4 +1,5 @@
 /** A moment, as people say it; its title has it to the second. */
+import { Table } from "@mantine/core";
 import { useSyncExternalStore } from "react";
 import { Listeners } from "../client/listeners.js";
 
@@ -35,12 +36,26 @@ function describeMoment(iso: string, at: number): string {
   return seconds > 5 ? RELATIVE.format(Math.trunc(seconds), "second") : "just now";
 }
 
-export function When({ value, fallback = "never" }: { readonly value: string | null | undefined; readonly fallback?: string }) {
+export interface WhenProps {
+  readonly value: string | null | undefined;
+  readonly fallback?: string;
+}
+
+export function When({ value, fallback = "never" }: WhenProps) {
   const at = useNow();
   if (value === null || value === undefined) return <span className="soft">{fallback}</span>;
   return (
     <time dateTime={value} title={ABSOLUTE.format(new Date(value))}>
       {describeMoment(value, at)}
     </time>
+  );
+}
+
+/** A moment in a row of a table. */
+export function WhenCell(props: WhenProps) {
+  return (
+    <Table.Td style={{ whiteSpace: "nowrap" }}>
+      <When {...props} />
+    </Table.Td>
   );
 }

@@ -79,7 +79,7 @@ ${scripts.map((file) => html`<link rel="modulepreload" href="${assets}${file}">`
 <script type="module" src="${assets}${entry}"></script>
 </head>
 <body>
-<div id="dashboard" data-base="${base}" data-gateway="${baseUrl}" data-media="${mediaUrl}"${this.gateway.hasGraphiQL ? html` data-graphiql` : ""}>
+<div id="dashboard" data-base="${base}" data-gateway="${baseUrl}">
 <div class="frame" aria-hidden="true"><div class="frame-top"><span class="mark"></span>Sluice</div><div class="frame-side"></div></div>
 </div>
 <noscript><p>The dashboard needs JavaScript. <a href="${base}/home">Your account without it</a></p></noscript>

@@ -6,7 +6,7 @@ import { addressOf } from "../../shell/pages.js";
 import { Credits } from "../../ui/credits.js";
 import { Card } from "../../ui/page.js";
 import { Empty } from "../../ui/states.js";
-import { When } from "../../ui/when.js";
+import { WhenCell } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
 
 export function OwnApps({ keys }: { readonly keys: NonNullable<AppsKeysQuery["me"]>["own"] }) {
@@ -59,9 +59,7 @@ export function OwnApps({ keys }: { readonly keys: NonNullable<AppsKeysQuery["me
               <Table.Td ta="right">
                 <Credits value={appUsage?.totalCost} />
               </Table.Td>
-              <Table.Td style={{ whiteSpace: "nowrap" }}>
-                <When value={createdAt} />
-              </Table.Td>
+              <WhenCell value={createdAt} />
             </Table.Tr>
           ))}
         </WideTable>

@@ -16,7 +16,7 @@ import { Confirm } from "../../ui/confirm.js";
 import { Credits, sumOfCredits, toNanocredits } from "../../ui/credits.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
-import { When } from "../../ui/when.js";
+import { When, WhenCell } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
 import { NewApp } from "./app-form.js";
 import { Integrations } from "./integrations.js";
@@ -130,12 +130,8 @@ function IssuedRow({ apiKey }: { readonly apiKey: AppsIssuedKeyFragment }) {
       <Table.Td miw={140}>
         <Spent apiKey={apiKey} called={called} />
       </Table.Td>
-      <Table.Td style={{ whiteSpace: "nowrap" }}>
-        <When value={lastUsedAt} />
-      </Table.Td>
-      <Table.Td style={{ whiteSpace: "nowrap" }}>
-        <When value={expiresAt} />
-      </Table.Td>
+      <WhenCell value={lastUsedAt} />
+      <WhenCell value={expiresAt} />
       <Table.Td ta="right">
         <Confirm
           title={`Revoke the key of ${called}?`}

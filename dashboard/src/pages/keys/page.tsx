@@ -1,8 +1,8 @@
 import { Alert, Anchor, Badge, Button, Group, Progress, SimpleGrid, Stack, Table, Text } from "@mantine/core";
-import { useEffect, useMemo, useState } from "react";
+import { useMemo, useState } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { useMutation } from "urql";
-import { useAnswer } from "../../client/answer.js";
+import { useAnswer, useChanges } from "../../client/answer.js";
 import {
   type KeyRowFragment,
   KeysListDocument,
@@ -22,7 +22,7 @@ import { Card, Page } from "../../ui/page.js";
 import { Pager } from "../../ui/pager.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { ThingView } from "../../ui/thing-view.js";
-import { When } from "../../ui/when.js";
+import { When, WhenCell } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
 import { EditKey } from "./edit-key.js";
 import { NewKey } from "./key-form.js";
@@ -47,9 +47,7 @@ function Keys() {
   const answer = useAnswer({ query: KeysListDocument, variables: after === null ? {} : { after } });
   const isCreating = search.has("new");
   const { keysChangedAt } = useLive();
-  useEffect(() => {
-    if (keysChangedAt > 0) answer.askAgain();
-  }, [keysChangedAt, answer.askAgain]);
+  useChanges(keysChangedAt, answer.askAgain);
   return (
     <Page
       title="Keys"
@@ -93,12 +91,8 @@ function KeyTable({ keys }: { readonly keys: readonly KeyRowFragment[] }) {
           <Table.Td miw={150}>
             <Budget apiKey={key} />
           </Table.Td>
-          <Table.Td style={{ whiteSpace: "nowrap" }}>
-            <When value={key.lastUsedAt} />
-          </Table.Td>
-          <Table.Td style={{ whiteSpace: "nowrap" }}>
-            <When value={key.expiresAt} />
-          </Table.Td>
+          <WhenCell value={key.lastUsedAt} />
+          <WhenCell value={key.expiresAt} />
         </Table.Tr>
       ))}
     </WideTable>
@@ -157,9 +151,7 @@ const ABOVE = [{ label: "Keys", to: addressOf("keys") }];
 function OneKey({ id }: { readonly id: string }) {
   const answer = useAnswer({ query: KeysOneDocument, variables: useMemo(() => ({ id, from: since() }), [id]) });
   const { keysChangedAt } = useLive();
-  useEffect(() => {
-    if (keysChangedAt > 0) answer.askAgain();
-  }, [keysChangedAt, answer.askAgain]);
+  useChanges(keysChangedAt, answer.askAgain);
   return (
     <ThingView
       answer={answer}

@@ -1,7 +1,6 @@
 /** How the last runs of a code agent went, and what it said in its owner's own. */
 import { Badge, Button, Group, Stack, Text } from "@mantine/core";
-import { useEffect } from "react";
-import { useAnswer } from "../../client/answer.js";
+import { useAnswer, useChanges } from "../../client/answer.js";
 import { type AgentRunOutcome, MyModelsRunsDocument, type MyModelsRunsQuery } from "../../client/generated/graphql.js";
 import { useLive } from "../../shell/live.js";
 import { Snippet } from "../../ui/copy.js";
@@ -28,9 +27,7 @@ type Run = NonNullable<Extract<NonNullable<MyModelsRunsQuery["node"]>, { readonl
 export function LastRuns({ id }: { readonly id: string }) {
   const answer = useAnswer({ query: MyModelsRunsDocument, variables: { id } });
   const { chargedAt } = useLive();
-  useEffect(() => {
-    if (chargedAt > 0) answer.askAgain();
-  }, [chargedAt, answer.askAgain]);
+  useChanges(chargedAt, answer.askAgain);
   return (
     <Card
       title="Its last runs"

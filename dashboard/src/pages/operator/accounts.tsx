@@ -21,7 +21,7 @@ import { Card } from "../../ui/page.js";
 import { Pager } from "../../ui/pager.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
-import { When } from "../../ui/when.js";
+import { WhenCell } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
 import { ACCOUNTS, OPERATOR, OperatorPage } from "./parts.js";
 
@@ -196,9 +196,7 @@ function AccountTable({
             <Table.Td ta="right">
               <Credits value={balance?.available} />
             </Table.Td>
-            <Table.Td style={{ whiteSpace: "nowrap" }}>
-              <When value={createdAt} />
-            </Table.Td>
+            <WhenCell value={createdAt} />
           </Table.Tr>
         ))}
       </WideTable>

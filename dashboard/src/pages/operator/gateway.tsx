@@ -8,7 +8,7 @@ import { Credits } from "../../ui/credits.js";
 import { Figure } from "../../ui/figure.js";
 import { Card } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
-import { When } from "../../ui/when.js";
+import { When, WhenCell } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
 import { OperatorPage } from "./parts.js";
 import { usePolled } from "./polled.js";
@@ -138,12 +138,8 @@ function Processes({ processes }: { readonly processes: Gateway["processes"] }) 
                 {each.version === null ? "another gateway's" : each.worker === null ? "this one" : `worker ${each.worker}`}{" "}
                 <Copyable value={each.processId} shown={each.processId.slice(-6)} label="the process's id" />
               </Table.Td>
-              <Table.Td style={{ whiteSpace: "nowrap" }}>
-                <When value={each.startedAt} />
-              </Table.Td>
-              <Table.Td style={{ whiteSpace: "nowrap" }}>
-                <When value={each.heardAt} fallback="not yet" />
-              </Table.Td>
+              <WhenCell value={each.startedAt} />
+              <WhenCell value={each.heardAt} fallback="not yet" />
               <Table.Td>{each.version ?? "–"}</Table.Td>
               <Table.Td ta="right" style={{ whiteSpace: "nowrap" }}>
                 {each.residentBytes === null ? "–" : formatBytes(each.residentBytes)}
@@ -250,9 +246,7 @@ function Errors({ errors }: { readonly errors: Gateway["recentErrors"] }) {
         <WideTable label="Recent errors" columns={["When", "Code", "Where", "Model", "Request"]}>
           {errors.map(({ at, code, requestId, method, route, status, operation, modelId }) => (
             <Table.Tr key={`${at} ${requestId}`}>
-              <Table.Td style={{ whiteSpace: "nowrap" }}>
-                <When value={at} />
-              </Table.Td>
+              <WhenCell value={at} />
               <Table.Td style={{ whiteSpace: "nowrap" }}>
                 <Text size="sm" {...(code === "INTERNAL_ERROR" && { c: "red", fw: 600 })}>
                   {code}

@@ -15,7 +15,7 @@ import { Card } from "../../ui/page.js";
 import { Pager } from "../../ui/pager.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
-import { When } from "../../ui/when.js";
+import { WhenCell } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
 
 type Account = OperatorAccountPartsFragment;
@@ -35,9 +35,7 @@ export function Grants({ accountId }: { readonly accountId: string }) {
               <WideTable label="Granted credits" columns={["When", { amount: "Credits" }, "Where they went", "Note"]}>
                 {nodes.map(({ id: grantId, bucket, credits, note, createdAt }) => (
                   <Table.Tr key={grantId}>
-                    <Table.Td style={{ whiteSpace: "nowrap" }}>
-                      <When value={createdAt} />
-                    </Table.Td>
+                    <WhenCell value={createdAt} />
                     <Table.Td ta="right">
                       <Credits value={credits} />
                     </Table.Td>

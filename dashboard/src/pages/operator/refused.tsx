@@ -7,7 +7,7 @@ import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
 import { Card } from "../../ui/page.js";
 import { Failure, Loading, QueryView } from "../../ui/states.js";
-import { When } from "../../ui/when.js";
+import { WhenCell } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
 import { ACCOUNTS } from "./parts.js";
 import { usePolled } from "./polled.js";
@@ -67,9 +67,7 @@ function RefusedTable({
       <WideTable label="Refused settlements" columns={["Refused", "Account", "Model", { amount: "Credits" }, "Why", ""]}>
         {settlements.map(({ generationId, accountId, account, modelId, cost, refusedAt, reason }) => (
           <Table.Tr key={generationId}>
-            <Table.Td style={{ whiteSpace: "nowrap" }}>
-              <When value={refusedAt} />
-            </Table.Td>
+            <WhenCell value={refusedAt} />
             <Table.Td>
               {account ? (
                 <Anchor component={Link} to={`${ACCOUNTS}/${encodeURIComponent(account.id)}`} size="sm">

@@ -1,7 +1,7 @@
 import { Anchor, Group, SimpleGrid, Skeleton, Stack, Table, Text } from "@mantine/core";
-import { memo, useEffect, useMemo } from "react";
+import { memo, useMemo } from "react";
 import { Link, useNavigate } from "react-router";
-import { useAnswer } from "../../client/answer.js";
+import { useAnswer, useChanges } from "../../client/answer.js";
 import {
   type FeedRecordFragment,
   OverviewFeedDocument,
@@ -38,9 +38,7 @@ export function start(): void {
 export function Component() {
   const { chargedAt } = useLive();
   const usage = useAnswer({ query: OverviewUsageDocument, variables: useMemo(times, []) });
-  useEffect(() => {
-    if (chargedAt > 0) usage.askAgain();
-  }, [chargedAt, usage.askAgain]);
+  useChanges(chargedAt, usage.askAgain);
   return (
     <Page title="Overview">
       <Balances />

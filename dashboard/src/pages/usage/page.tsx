@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { useNavigationType, useParams, useSearchParams } from "react-router";
-import { useAnswer } from "../../client/answer.js";
+import { useAnswer, useChanges } from "../../client/answer.js";
 import { onReturn } from "../../client/connection.js";
 import { UsageReceiptDocument, UsageSumsDocument } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
@@ -45,9 +45,7 @@ function Usage() {
   const keys = useKeys(asked, query.get("key"));
   const sums = useAnswer({ query: UsageSumsDocument, variables: useMemo(() => sumsOf(asked, now), [asked, now]) });
   const { chargedAt } = useLive();
-  useEffect(() => {
-    if (chargedAt > now) sums.askAgain();
-  }, [chargedAt, now, sums.askAgain]);
+  useChanges(chargedAt, sums.askAgain, now);
   const total = sums.data?.me?.total?.[0];
   const { button, progress } = useExport(asked.filter, total?.requests ?? null);
   const chosen = query.get("key");

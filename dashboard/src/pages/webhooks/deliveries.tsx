@@ -18,7 +18,7 @@ import { Pager } from "../../ui/pager.js";
 import { indentedJson } from "../../ui/program-text.js";
 import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
-import { When } from "../../ui/when.js";
+import { When, WhenCell } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
 
 /** Nothing tells of deliveries: what is on its way is asked for again. */
@@ -99,9 +99,7 @@ function DeliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDe
             </Text>
           </Table.Td>
           <Table.Td ta="right">{delivery.attempts}</Table.Td>
-          <Table.Td style={{ whiteSpace: "nowrap" }}>
-            <When value={delivery.createdAt} />
-          </Table.Td>
+          <WhenCell value={delivery.createdAt} />
         </Table.Tr>
       ))}
     </WideTable>

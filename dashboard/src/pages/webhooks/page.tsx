@@ -23,7 +23,7 @@ import { Card, Page } from "../../ui/page.js";
 import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
 import { ThingView } from "../../ui/thing-view.js";
 import { toast } from "../../ui/toast.js";
-import { When } from "../../ui/when.js";
+import { When, WhenCell } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
 import { Deliveries } from "./deliveries.js";
 import { EditEndpoint, EVENTS, NewEndpoint, ShownSecret } from "./endpoint-form.js";
@@ -96,9 +96,7 @@ function EndpointTable({ endpoints }: { readonly endpoints: readonly WebhookEndp
               <div key={name}>{name}</div>
             ))}
           </Table.Td>
-          <Table.Td style={{ whiteSpace: "nowrap" }}>
-            <When value={endpoint.createdAt} />
-          </Table.Td>
+          <WhenCell value={endpoint.createdAt} />
         </Table.Tr>
       ))}
     </WideTable>
