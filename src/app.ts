@@ -15,7 +15,8 @@ import type { Logger } from "pino";
 import { addressesOf, type Config } from "./config/config.js";
 import { authMountOf, mediaMountOf } from "./config/hosts.js";
 import { notFound } from "./errors.js";
-import { createMessageClasses, listenAt, trackRequests } from "./http/server.js";
+import { listenWidelyAt, type StopListening } from "./http/listening.js";
+import { createMessageClasses, trackRequests } from "./http/server.js";
 import { answerWhileStarting } from "./http/starting.js";
 import type { UpgradeHandler } from "./http/websocket.js";
 import { type Clock, systemClock } from "./lib/clock.js";
@@ -58,11 +59,11 @@ export async function createApp(config: Config, log: Logger, clock: Clock = syst
   http.keepAliveTimeout = HTTP_KEEP_ALIVE_MS;
   http.on("request", answerWhileStarting);
   const place = worker ? OWN_PLACE : config;
-  await listenAt(http, place.host, place.port);
+  const stopListening = await listenWidelyAt(http, place.host, place.port);
   try {
-    return await serve(http, adopt, config, log, clock, worker);
+    return await serve(http, stopListening, adopt, config, log, clock, worker);
   } catch (error) {
-    http.close();
+    stopListening();
     http.closeAllConnections();
     throw error;
   }
@@ -70,6 +71,7 @@ export async function createApp(config: Config, log: Logger, clock: Clock = syst
 
 async function serve(
   http: Server,
+  stopListening: StopListening,
   adopt: ReturnType<typeof createMessageClasses>["adopt"],
   config: Config,
   log: Logger,
@@ -127,7 +129,7 @@ async function serve(
   app.use(toErrorRequestHandler(log));
 
   http.on("clientError", answerClientError);
-  const drain = trackRequests(http);
+  const drain = trackRequests(http, stopListening);
   const requestsUnderWay = watchRequests(http, observers);
   metrics.watch({ name: "sluice_http_requests_in_flight", help: "Requests over HTTP that are being answered." }, requestsUnderWay);
   metrics.watch(

@@ -1,44 +1,17 @@
-/** The HTTP server: the classes of its messages, how it takes a port and what an operator is told when that fails, and how it stops. */
+/** The HTTP server: the classes of its messages, and how it stops. */
 import { IncomingMessage, type Server, ServerResponse } from "node:http";
-import type { Server as NetServer, Socket } from "node:net";
+import type { Socket } from "node:net";
 import type { Express } from "express";
-import { StartError } from "../lib/start-error.js";
-
-/** Resolves when connections are accepted. Rejects with a StartError that says what to do. */
-export function listenAt(server: NetServer, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onError = (error: NodeJS.ErrnoException) => reject(new StartError(sentenceOf(error, host, port), { cause: error }));
-    server.once("error", onError);
-    server.listen(port, host, () => {
-      server.off("error", onError);
-      resolve();
-    });
-  });
-}
-
-function sentenceOf({ code, message }: NodeJS.ErrnoException, host: string, port: number): string {
-  switch (code) {
-    case "EADDRINUSE":
-      return `Port ${port} is in use: stop what listens there, or set PORT to another one.`;
-    case "EACCES":
-      return `Port ${port} may not be listened on by this user: set PORT to one from 1024 on, or allow it (on Linux: CAP_NET_BIND_SERVICE).`;
-    case "EADDRNOTAVAIL":
-      return `HOST ${host} is no address of this machine: set it to 127.0.0.1, to 0.0.0.0 for every network, or to an address that it has.`;
-    case "ENOTFOUND":
-    case "EAI_AGAIN":
-      return `HOST ${host} is no address, and no name that this machine can resolve: set it to 127.0.0.1, or to 0.0.0.0 for every network.`;
-    default:
-      return `Cannot listen on port ${port} of ${host}: ${message}. Set PORT and HOST to an address that can be listened on.`;
-  }
-}
+import type { StopListening } from "./listening.js";
 
 // Draining an HTTP server: what is under way may finish, what only waits is hung up on.
 
 /**
  * Call before the server takes requests. The returned function stops it: no new connections, and resolves when the last answer
  * is out, at the latest after `timeoutMs`. Node alone would go on waiting for connections on which nothing was ever asked.
+ * `stopListening` closes all sockets at which connections come.
  */
-export function trackRequests(http: Server): (timeoutMs: number) => Promise<void> {
+export function trackRequests(http: Server, stopListening: StopListening): (timeoutMs: number) => Promise<void> {
   let underWay = 0;
   let isStopping = false;
   // A server waits for the connections that it has accepted itself, and not for those that were handed to it.
@@ -64,7 +37,7 @@ export function trackRequests(http: Server): (timeoutMs: number) => Promise<void
   });
   return async (timeoutMs) => {
     const closed = new Promise<void>((resolve) => {
-      http.close(() => resolve());
+      stopListening(resolve);
     });
     isStopping = true;
     http.closeIdleConnections();

@@ -4,7 +4,7 @@
  */
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { listenAt } from "../http/server.js";
+import { listenAt } from "../http/listening.js";
 import { answerWhileStarting } from "../http/starting.js";
 
 /** Takes a connection. */

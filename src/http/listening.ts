@@ -1,0 +1,85 @@
+/** How a server takes a port, and what an operator is told when that fails. */
+import { type AddressInfo, createServer, type ListenOptions, type Server, type Socket } from "node:net";
+import { StartError } from "../lib/start-error.js";
+
+/**
+ * Node accepts one connection from a socket in each turn of its event loop. Under load a turn takes many milliseconds, so that who comes
+ * with many others would wait for seconds (docs/decisions/sockets-of-one-port.md).
+ */
+const SOCKETS = 8;
+
+/** `onClosed`: no connection that the server has accepted itself is open. */
+export type StopListening = (onClosed?: () => void) => void;
+
+/** Resolves when connections are accepted. Rejects with a StartError that says what to do. */
+export async function listenAt(server: Server, host: string, port: number): Promise<void> {
+  await listen(server, { host, port });
+}
+
+/** As `listenAt`, at several sockets of one port where the system has that: a busy process accepts as many connections in a turn. */
+export async function listenWidelyAt(server: Server, host: string, port: number): Promise<StopListening> {
+  if (!canSharePort()) {
+    await listenAt(server, host, port);
+    return (onClosed) => void server.close(onClosed);
+  }
+  if (port !== 0) await assertFree(host, port);
+  await listen(server, { host, port, reusePort: true });
+  const shared = { host, port: (server.address() as AddressInfo).port, reusePort: true };
+  const others = Array.from({ length: SOCKETS - 1 }, () =>
+    createServer({ noDelay: true, allowHalfOpen: true }, (socket: Socket) => void server.emit("connection", socket)),
+  );
+  const stop: StopListening = (onClosed) => {
+    for (const other of others) other.close();
+    server.close(onClosed);
+  };
+  try {
+    for (const other of others) await listen(other, shared);
+  } catch (error) {
+    stop();
+    throw error;
+  }
+  return stop;
+}
+
+/** Sockets that share their port share it with another gateway's as well, unless somebody asks before. */
+async function assertFree(host: string, port: number): Promise<void> {
+  const probe = createServer();
+  await listen(probe, { host, port });
+  await new Promise((resolve) => probe.close(resolve));
+}
+
+/** Linux hands out connections evenly, and Node lets a port be shared from 22.12 on (23.1 of the odd line). */
+function canSharePort(): boolean {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  return process.platform === "linux" && (major > 23 || (major === 23 && minor >= 1) || (major === 22 && minor >= 12));
+}
+
+/** The types are those of the oldest Node that runs this. */
+type Place = ListenOptions & { readonly host: string; readonly port: number; readonly reusePort?: boolean };
+
+function listen(server: Server, place: Place): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onError = (error: NodeJS.ErrnoException) => reject(new StartError(sentenceOf(error, place), { cause: error }));
+    server.once("error", onError);
+    server.listen(place, () => {
+      server.off("error", onError);
+      resolve();
+    });
+  });
+}
+
+function sentenceOf({ code, message }: NodeJS.ErrnoException, { host, port }: Place): string {
+  switch (code) {
+    case "EADDRINUSE":
+      return `Port ${port} is in use: stop what listens there, or set PORT to another one.`;
+    case "EACCES":
+      return `Port ${port} may not be listened on by this user: set PORT to one from 1024 on, or allow it (on Linux: CAP_NET_BIND_SERVICE).`;
+    case "EADDRNOTAVAIL":
+      return `HOST ${host} is no address of this machine: set it to 127.0.0.1, to 0.0.0.0 for every network, or to an address that it has.`;
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return `HOST ${host} is no address, and no name that this machine can resolve: set it to 127.0.0.1, or to 0.0.0.0 for every network.`;
+    default:
+      return `Cannot listen on port ${port} of ${host}: ${message}. Set PORT and HOST to an address that can be listened on.`;
+  }
+}
