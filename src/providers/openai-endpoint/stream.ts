@@ -6,7 +6,7 @@
 import type { ChatCompletion } from "../../lib/chat-format.js";
 import { isRecord } from "../../lib/json.js";
 import type { SseEvent } from "../../lib/sse.js";
-import { type Secrets, toEmbeddedError } from "../openai/errors.js";
+import { hasErrorContent, type Secrets, toEmbeddedError } from "../openai/errors.js";
 import { parseObject } from "../openai/json.js";
 import { type StreamFormat, toChunk } from "../openai/stream.js";
 import { type ChatChunk, ProviderError } from "../provider.js";
@@ -44,7 +44,7 @@ export class ResponsesEvents implements StreamFormat {
     if (name === "error" || event?.type === "error") throw toEmbeddedError(errorOf(event, data), this.secrets);
     if (event === null) throw new ProviderError("invalid-response", "The upstream's stream holds an event that is not a JSON object.");
     // An error that is no event of the format is one all the same.
-    if (event.type === undefined && isRecord(event.error)) throw toEmbeddedError(event.error, this.secrets);
+    if (event.type === undefined && hasErrorContent(event.error)) throw toEmbeddedError(event.error, this.secrets);
     return this.read(event, batch);
   }
 
@@ -218,7 +218,8 @@ function toHead(response: Loose): { readonly id: string; readonly created: numbe
 
 function toFinishReason(response: Loose, hasCalls: boolean, secrets: Secrets): string {
   const { status, error, incomplete_details: details } = response;
-  if (status === "failed" || isRecord(error)) throw toEmbeddedError(error ?? "The response failed.", secrets);
+  if (hasErrorContent(error)) throw toEmbeddedError(error, secrets);
+  if (status === "failed") throw toEmbeddedError("The response failed.", secrets);
   if (status === "incomplete") return isRecord(details) && details.reason === "content_filter" ? "content_filter" : "length";
   if (status === "completed" || status === undefined) return hasCalls ? "tool_calls" : "stop";
   throw new ProviderError("invalid-response", "The upstream answered a response that is not finished.");

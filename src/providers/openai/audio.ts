@@ -12,7 +12,7 @@ import {
 } from "../media.js";
 import { ProviderError } from "../provider.js";
 import { contentTypeOf, isJson, type OpenAiClient, refuse } from "./client.js";
-import { toEmbeddedError } from "./errors.js";
+import { hasErrorContent, toEmbeddedError } from "./errors.js";
 import { parseObject } from "./json.js";
 
 /** Sound comes in large chunks, and to pause a connection costs more than to pass one on. */
@@ -34,7 +34,7 @@ export async function requestAudio(
   if (type.startsWith("audio/") || soundTypeOf(type) !== null || UNTYPED.has(type)) return response;
   if (!isJson(response)) throw refuse(response, "The upstream answered something that is not sound.");
   const said = parseObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX));
-  if (said?.error !== undefined && said.error !== null) throw toEmbeddedError(said.error, client.secrets);
+  if (hasErrorContent(said?.error)) throw toEmbeddedError(said?.error, client.secrets);
   throw new ProviderError("invalid-response", "The upstream answered JSON where sound was expected.");
 }
 

@@ -8,7 +8,7 @@ import { withoutTrailing } from "../../lib/urls.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool, type UpstreamResponse } from "../http.js";
 import { type CallEnd, type OutputCapField, ProviderError, type UpstreamTimeouts } from "../provider.js";
-import { toEmbeddedError, toStatusError } from "./errors.js";
+import { hasErrorContent, toEmbeddedError, toStatusError } from "./errors.js";
 import { parseObject } from "./json.js";
 
 export interface OpenAiUpstream {
@@ -133,7 +133,7 @@ export class OpenAiClient {
   readObject(bytes: Buffer, otherwise = "The upstream's answer is not a JSON object."): Readonly<Record<string, unknown>> {
     const answer = parseObject(bytes);
     if (answer === null) throw new ProviderError("invalid-response", otherwise);
-    if (answer.error !== undefined && answer.error !== null) throw toEmbeddedError(answer.error, this.secrets);
+    if (hasErrorContent(answer.error)) throw toEmbeddedError(answer.error, this.secrets);
     return answer;
   }
 

@@ -82,6 +82,20 @@ export function redactSecrets(text: string, secrets: Secrets): string {
   return redacted;
 }
 
+/** Nesting of an `error` that is searched for a value; deeper ones count as content. */
+const CONTENT_LEVELS_MAX = 4;
+
+/**
+ * Whether an `error` of an upstream's answer says that something failed. Many servers send the field in healthy answers as well:
+ * `null`, `false`, `""`, `{}`, or an object whose every value is such, `0` among them (`{ code: "", message: "" }`).
+ */
+export function hasErrorContent(error: unknown, levels = CONTENT_LEVELS_MAX): boolean {
+  if (typeof error === "string") return error.trim() !== "";
+  if (typeof error !== "object" || error === null) return Boolean(error);
+  if (levels === 0) return true;
+  return Object.values(error).some((value) => hasErrorContent(value, levels - 1));
+}
+
 type Description = Pick<ProviderErrorOptions, "upstreamMessage" | "upstreamParam" | "upstreamCode">;
 
 function describe(body: unknown, status: number, secrets: Secrets): Description {

@@ -20,7 +20,7 @@ import type { UpstreamResponse } from "../http.js";
 import type { MediaFile, VideoAnswer, VideoCall, VideoProvider } from "../media.js";
 import { ProviderError } from "../provider.js";
 import { contentTypeOf, type OpenAiClient } from "./client.js";
-import { toEmbeddedError } from "./errors.js";
+import { hasErrorContent, toEmbeddedError } from "./errors.js";
 import { parseObject } from "./json.js";
 
 /** Each wait is this much longer than the one before. */
@@ -118,7 +118,7 @@ export class OpenAiVideoProvider implements VideoProvider {
     if (body === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
     const { id, error } = body;
     const status = toStatus(body.status);
-    if (error && status !== "failed") throw toEmbeddedError(error, this.client.secrets);
+    if (hasErrorContent(error) && status !== "failed") throw toEmbeddedError(error, this.client.secrets);
     if (typeof id !== "string" || id === "" || id.length > ID_CHARS_MAX || status === null) {
       throw new ProviderError("invalid-response", "The upstream's answer is not a video job.");
     }
@@ -135,7 +135,7 @@ export class OpenAiVideoProvider implements VideoProvider {
   private toFailure({ error }: VideoJob): ProviderError {
     const code = isRecord(error) && typeof error.code === "string" ? error.code : "";
     if (isRecord(error) && REFUSAL_CODE.test(code)) return toEmbeddedError({ ...error, status: 400 }, this.client.secrets);
-    return toEmbeddedError(error ?? { message: "The video job failed." }, this.client.secrets);
+    return toEmbeddedError(hasErrorContent(error) ? error : { message: "The video job failed." }, this.client.secrets);
   }
 }
 
