@@ -1,0 +1,83 @@
+/** Registered documents that processes share through Redis, behind those that each has in its own memory. */
+import { Redis } from "ioredis";
+import type { Logger } from "pino";
+import { DOCUMENT_SECONDS, type DocumentStore, type MemoryDocuments } from "../documents.js";
+import { reconnectDelayMs } from "../events/transport.js";
+
+/** A request does not wait longer than this for Redis. */
+const ANSWER_TIMEOUT_MS = 250;
+/** After an answer that did not come, Redis is left alone for this long. */
+const PAUSE_MS = 1_000;
+
+export function openSharedDocuments(redisUrl: string, memory: MemoryDocuments, log: Logger): DocumentStore {
+  const redis = new Redis(redisUrl, {
+    connectionName: "sluice-documents",
+    connectTimeout: 2_000,
+    commandTimeout: ANSWER_TIMEOUT_MS,
+    retryStrategy: reconnectDelayMs,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+  });
+  return new SharedDocuments(memory, redis, log);
+}
+
+class SharedDocuments implements DocumentStore {
+  private readonly prefix: string;
+  private pausedUntil = 0;
+  private isAway = false;
+  private isClosed = false;
+
+  constructor(
+    private readonly memory: MemoryDocuments,
+    private readonly redis: Redis,
+    private readonly log: Logger,
+  ) {
+    this.prefix = `sluice:${redis.options.db ?? 0}:document:`;
+    redis.on("error", (error) => this.onTrouble(error));
+    redis.on("ready", () => {
+      this.isAway = false;
+    });
+  }
+
+  async find(digest: string): Promise<string | null> {
+    const known = await this.memory.find(digest);
+    if (known !== null) return known;
+    const text = await this.ask(() => this.redis.get(this.prefix + digest));
+    if (text !== null) await this.memory.keep(digest, text);
+    return text;
+  }
+
+  has(digest: string): boolean {
+    return this.memory.has(digest);
+  }
+
+  async keep(digest: string, text: string): Promise<void> {
+    await this.memory.keep(digest, text);
+    await this.ask(() => this.redis.set(this.prefix + digest, text, "EX", DOCUMENT_SECONDS, "NX"));
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.redis.disconnect();
+    this.memory.close();
+  }
+
+  private async ask(command: () => Promise<string | null>): Promise<string | null> {
+    if (this.redis.status !== "ready" || Date.now() < this.pausedUntil) return null;
+    try {
+      return await command();
+    } catch (error) {
+      this.pausedUntil = Date.now() + PAUSE_MS;
+      this.onTrouble(error);
+      return null;
+    }
+  }
+
+  /** Said once for each time that it is lost. */
+  private onTrouble(error: unknown): void {
+    if (this.isAway || this.isClosed) return;
+    this.isAway = true;
+    this.log.warn({ err: error }, "registered documents are known to each process alone, because Redis does not answer");
+  }
+}
