@@ -40,7 +40,8 @@ export default defineConfig({
   resolve: { alias: [{ find: /^graphql$/, replacement: fileURLToPath(new URL("node_modules/graphql/index.js", import.meta.url)) }] },
   test: {
     include: ["test/**/*.test.ts"],
-    globalSetup: ["test/setup/template-database.ts"],
+    globalSetup: ["test/setup/time-limits.ts", "test/setup/template-database.ts"],
+    setupFiles: ["test/setup/progress.ts"],
     pool: "forks",
     // No module here keeps state of its own, so files can share what they load: that saves two fifths of the time.
     isolate: false,

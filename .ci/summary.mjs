@@ -31,9 +31,10 @@ function printSummary(status, folder) {
   const passed = runs.reduce((sum, run) => sum + run.passed, 0);
   if (runs.length === 0) failures.push("no test ran");
   // Such as an error that no test caught, a check, or a worker that died.
-  else if (failures.length === 0 && (status !== "0" || runs.some((run) => !run.isWhole)))
+  else if (failures.length === 0 && !existsSync(join(folder, "ended.txt")) && (status !== "0" || runs.some((run) => !run.isWhole)))
     failures.push("something beside the tests; see above");
 
+  failures.push(...linesOf(join(folder, "ended.txt")));
   for (const test of runs.flatMap((run) => run.unsteady)) console.log(`unsteady, passed when run alone: ${test}`);
   for (const failure of failures) console.log(`failed: ${failure}`);
   console.log(`${passed} passed, ${failures.length} failed`);
@@ -55,6 +56,11 @@ function readRun(folder, file) {
     passed: suites.flatMap(({ assertionResults }) => assertionResults).filter((test) => test.status === "passed").length,
     isWhole: second ? second.success : first.success,
   };
+}
+
+/** Files that were ended at their time limit, with the test that was running. */
+function linesOf(file) {
+  return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
 }
 
 function failuresOf({ name, status, assertionResults }) {

@@ -157,12 +157,8 @@ export function toDisposition(kind: "inline" | "attachment", name: string): stri
   return `${kind}; filename="${plain}"${extended}`;
 }
 
-/** RFC 8187: attr-char stays, every other byte is written in hexadecimal. */
+/** RFC 8187 leaves attr-char alone; of what `encodeURIComponent` leaves, three characters are not among it. A lone surrogate becomes U+FFFD. */
 function percentEncode(text: string): string {
-  let encoded = "";
-  for (const byte of new TextEncoder().encode(text)) {
-    const character = String.fromCharCode(byte);
-    encoded += /[A-Za-z0-9!#$&+.^_`|~-]/.test(character) ? character : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
-  }
-  return encoded;
+  const wellFormed = Buffer.from(text).toString();
+  return encodeURIComponent(wellFormed).replace(/['()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 }

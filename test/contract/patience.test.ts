@@ -14,6 +14,10 @@ const RULES: readonly { readonly says: string; readonly pattern: RegExp }[] = [
     says: "bounds no wall time by a number: a condition, a share of the whole or processor time",
     pattern: /performance\.now\(\) - \w+\)\.toBeLessThan\(/,
   },
+  {
+    says: "bounds no processor time by a number: how it grows (test/support/growth.ts), or a share of other work in the same run",
+    pattern: /(?:took|elapsed|processor|longest|hold|held|pause|stall)\w*Ms\w*(?:\(.*\))?\)\.toBeLessThan(?:OrEqual)?\([\d_.]+\)/i,
+  },
   { says: "has no time limit below vitest.config.ts's", pattern: /^\s*(?:it|describe|test)\b.*\{ timeout: ?(?:\d{1,5}|\d{1,2}_\d{3}) \}/ },
 ];
 
@@ -37,6 +41,8 @@ it.each([
   'it("races", { retry: 2 }, async () => {',
   "await expect.poll(read, { timeout: 1_000, interval: 20 }).toBe(1);",
   "expect(performance.now() - startedAt).toBeLessThan(100);",
+  "expect(longestHoldMs).toBeLessThan(50);",
+  "expect(processorMs(() => read(text))).toBeLessThanOrEqual(20);",
   'it("is slow", { timeout: 60_000 }, async () => {',
 ])("finds %s", (line) => {
   expect(RULES.filter(({ pattern }) => pattern.test(line))).toHaveLength(1);

@@ -229,16 +229,20 @@ describe.skipIf(!isPostgresInstalled || !isRedisInstalled)("a process that has l
     { how: "in silence", lose: () => proxy.blackHole() },
     { how: "for good", lose: () => proxy.resetAll() },
   ])("$how refuses a key that is revoked then, long before it would ask without that", async ({ lose }) => {
-    const { id, key } = await createKey(a);
-    proxy.refuse();
-    lose();
+    let least = Number.POSITIVE_INFINITY;
+    // Where the cache's time alone ended it, no try would be shorter; a busy machine makes one longer now and then.
+    for (let tries = 5; tries > 0 && least >= 0.9; tries -= 1) {
+      const { id, key } = await createKey(a);
+      proxy.refuse();
+      lose();
+      expect(await statusOf(b, key)).toBe(200);
+      const believedFrom = performance.now();
+      await request(a, OWNER_KEY, `/account/keys/${id}`, { method: "DELETE" });
+      await eventually(async () => expect(await statusOf(b, key)).toBe(401));
+      least = Math.min(least, (performance.now() - believedFrom) / API_KEY_CACHE_MS);
+    }
 
-    expect(await statusOf(b, key)).toBe(200);
-    const believedFrom = performance.now();
-    await request(a, OWNER_KEY, `/account/keys/${id}`, { method: "DELETE" });
-    await eventually(async () => expect(await statusOf(b, key)).toBe(401));
-
-    expect((performance.now() - believedFrom) / API_KEY_CACHE_MS).toBeLessThan(0.9);
+    expect(least).toBeLessThan(0.9);
   });
 
   it("says so, and says when it hears the others again", async () => {

@@ -1,40 +1,69 @@
-/** How the processor time of work grows with the size of what it is given. */
+/**
+ * How the processor time of work grows with the size of its input. No figure depends on the speed of the machine: the size grows until
+ * the work is measurable, and only times of the same run are compared.
+ */
 
-/** Below this nothing is told apart from the machine's own noise, and quadratic work of the sizes tested here takes many times as long. */
-export const NOISE_MS = 5;
-const RUNS = 3;
-/** What looks worse than this is measured again: a busy machine's caches make linear work look slow now and then, and quadratic work never fast. */
-const DOUBTFUL = 2;
+/** Work below this cannot be told from noise. Tests of this file's users pass with a tenth and with ten times of it. */
+export const MEASURABLE_MS = Number(process.env.TEST_MEASURABLE_MS ?? 20);
+/** Factor between two sizes. */
+export const STEP = 4;
+/** Linear work has an excess of 1, quadratic work one of `STEP`; this is between. */
+export const EXCESS_MAX = 2;
+/** A busy machine's caches make linear work look slow now and then, and quadratic work never fast: doubtful figures are measured again. */
+const DOUBTFUL = 1.5;
+const TRIES = 5;
+
+export interface Sizes {
+  readonly least: number;
+  /** How many times the least size may be multiplied by `STEP`. */
+  readonly steps: number;
+}
 
 /**
- * By how much more the time grows than the size does: 1 is linear, `factor` is quadratic. 0 when even the larger size takes next to
- * nothing. `run` tells the processor time of a size; the best of several runs counts, so that what else the machine does matters little.
+ * By how much more the time grows than the size does, from one size to the next. 0 when even the largest size is not measurable.
+ * `run` answers the processor time of a size in milliseconds.
  */
-export function measureExcess(run: (size: number) => number, size: number, factor: number): number {
+export function findExcess(run: (size: number) => number, sizes: Sizes): number {
   let least = Number.POSITIVE_INFINITY;
-  for (let left = RUNS; left > 0 && least > DOUBTFUL; left -= 1) least = Math.min(least, measureOnce(run, size, factor));
+  for (let tries = TRIES; tries > 0 && least > DOUBTFUL; tries -= 1) least = Math.min(least, measureExcess(run, sizes));
   return least;
 }
 
-function measureOnce(run: (size: number) => number, size: number, factor: number): number {
-  const best = (measured: number) => {
-    let least = Number.POSITIVE_INFINITY;
-    for (let left = RUNS; left > 0 && least > NOISE_MS; left -= 1) least = Math.min(least, run(measured));
-    return least;
-  };
-  const large = best(size * factor);
-  if (large <= NOISE_MS) return 0;
-  // A linear reader's share is the least that counts: dividing by less would make noise of it.
-  return large / Math.max(Math.min(run(size), run(size), run(size)), NOISE_MS / factor) / factor;
+function measureExcess(run: (size: number) => number, { least, steps }: Sizes): number {
+  // Compiles what is compiled at first use.
+  run(least);
+  let size = least;
+  let large = 0;
+  for (let step = 0; step < steps && large < MEASURABLE_MS; step += 1) {
+    size *= STEP;
+    large = run(size);
+  }
+  if (large < MEASURABLE_MS) return 0;
+  const middle = meanOf(run, size / STEP);
+  const small = meanOf(run, size / STEP ** 2);
+  // Garbage collection makes one step dearer than the others, now and then; work that is not linear makes each of them so.
+  return Math.min(Math.min(large, run(size)) / middle, middle / small) / STEP;
 }
 
-export function processorMs(run: () => void): number {
+/** Clocks of processor time tick as seldom as every ten milliseconds on some systems, so one short run says nothing. */
+function meanOf(run: (size: number) => number, size: number): number {
+  let sum = 0;
+  let times = 0;
+  while (times < STEP || (sum < MEASURABLE_MS / 2 && times < STEP ** 3)) {
+    sum += run(size);
+    times += 1;
+  }
+  return sum / times;
+}
+
+/** Milliseconds of processor time that `work` takes in this process. */
+export function processorMs(work: () => void): number {
   const before = processorMsSoFar();
-  run();
+  work();
   return processorMsSoFar() - before;
 }
 
-/** Of this process, since it began. */
+/** Milliseconds of processor time of this process since its start. */
 export function processorMsSoFar(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;

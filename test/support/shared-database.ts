@@ -46,6 +46,26 @@ export async function requirePostgres(): Promise<TestPostgres> {
   return postgres;
 }
 
+/**
+ * The two kinds, with a PostgreSQL server that no other test uses. A snapshot of PostgreSQL knows the transactions of all databases of its
+ * server: what waits for older transactions to end, such as the roll-ups of usage, would wait for those of other tests too.
+ */
+export const UNSHARED_DATABASE_KINDS: readonly DatabaseKind[] = DATABASE_KINDS.map((kind) =>
+  kind.open === createTestDatabase ? kind : { ...kind, open: openDatabaseOnOwnServer },
+);
+
+async function openDatabaseOnOwnServer(): Promise<TestDatabase> {
+  const server = await requirePostgres();
+  const test = await openSharedTestDatabase(server.url);
+  return {
+    ...test,
+    close: async () => {
+      await test.close();
+      await server.stop();
+    },
+  };
+}
+
 /** Opens and migrates the database at a URL, as a process of the gateway does. */
 export async function openSharedTestDatabase(databaseUrl: string): Promise<TestDatabase> {
   const dataDir = await createEmptyDir();

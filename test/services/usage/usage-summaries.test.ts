@@ -20,13 +20,13 @@ import {
   type TestPayer,
   usageRecord,
 } from "../../support/ledger.js";
-import { DATABASE_KINDS } from "../../support/shared-database.js";
+import { UNSHARED_DATABASE_KINDS } from "../../support/shared-database.js";
 
 const NOW = new Date("2026-11-21T12:34:56.789Z");
 const HOUR_MS = 3_600_000;
 const clock = { now: () => NOW };
 
-describe.each(DATABASE_KINDS)("the roll-ups of usage on $name", ({ isAbsent, open }) => {
+describe.each(UNSHARED_DATABASE_KINDS)("the roll-ups of usage on $name", ({ isAbsent, open }) => {
   describe.skipIf(isAbsent)("", () => {
     let test: TestDatabase;
     let ledger: ReturnType<typeof createTestLedger>;
@@ -45,7 +45,7 @@ describe.each(DATABASE_KINDS)("the roll-ups of usage on $name", ({ isAbsent, ope
 
     const pool = () => test.database.pool;
     const roll = (rowsMax = 1_000) => pool().query("SELECT * FROM usage_roll($1)", [rowsMax]);
-    /** Transactions of others on the server hold the rest back for as long as they take. */
+    /** Older transactions hold the rest back for as long as they take, such as those of autovacuum. */
     const everythingRolled = () =>
       expect
         .poll(async () => {
@@ -275,9 +275,9 @@ describe.each(DATABASE_KINDS)("the roll-ups of usage on $name", ({ isAbsent, ope
   });
 });
 
-describe.skipIf(DATABASE_KINDS[1]?.isAbsent)("rolls beside writers", () => {
+describe.skipIf(UNSHARED_DATABASE_KINDS[1]?.isAbsent)("rolls beside writers", () => {
   it("count each charge once, though rollers are killed and transactions end out of order", async () => {
-    const test = await DATABASE_KINDS[1]?.open();
+    const test = await UNSHARED_DATABASE_KINDS[1]?.open();
     if (!test) return;
     const { pool } = test.database;
     const ledger = createTestLedger(test.database);

@@ -49,20 +49,19 @@ describe("The length of a recording", () => {
   });
 
   it("lets others take their turn while it reads a large file", async () => {
-    const startedAt = performance.now();
-    let longestMs = 0;
-    let before = startedAt;
-    const watch = setInterval(() => {
-      longestMs = Math.max(longestMs, performance.now() - before);
-      before = performance.now();
-    }, 1);
+    let turns = 0;
+    let isReading = true;
+    const turn = () => {
+      turns += 1;
+      if (isReading) setImmediate(turn);
+    };
+    setImmediate(turn);
 
     const facts = await audio(frames(60_000));
-    clearInterval(watch);
+    isReading = false;
 
     expect(facts?.durationMs).toBe(1_393_197);
-    expect(longestMs).toBeGreaterThan(0);
-    expect(longestMs).toBeLessThan((before - startedAt) / 2);
+    expect(turns).toBeGreaterThan(2);
   });
 });
 
