@@ -184,6 +184,14 @@ export const VIDEO_POLL_MS_MIN = 20;
 export const VIDEO_POLL_MS_MAX = 5_000;
 /** Unspecified: looks in a row that may fail before the job is given up. */
 export const VIDEO_POLL_FAILURES_MAX = 5;
+/**
+ * Unspecified: steps that cost nothing and come after the paid one (a download, a fetch, a look): how often each is tried in all, the
+ * wait before the second attempt, doubled for each further one up to the most, and the longest `Retry-After` that is waited for.
+ */
+export const FREE_STEP_ATTEMPTS_MAX = 7;
+export const FREE_STEP_WAIT_MS_FIRST = 250;
+export const FREE_STEP_WAIT_MS_MAX = 4_000;
+export const FREE_STEP_RETRY_AFTER_MS_MAX = 30_000;
 /** Unspecified: how long an upstream may take to hear that a video is not wanted any more. */
 export const VIDEO_DISCARD_TIMEOUT_MS = 5_000;
 
@@ -233,6 +241,8 @@ export const JOB_RESULT_HOURS = 24;
 export const JOBS_DRAIN_MS = 5_000;
 /** Generation jobs, unspecified: how often a database that is away is told how a job ended. */
 export const JOB_RETRY_MS = 1_000;
+/** Generation jobs, unspecified: how long a finished answer is kept in memory for a store or a database that is away. */
+export const JOB_STORE_MS_MAX = 60_000;
 
 /** Images: `WIDTHxHEIGHT` 64..4096, in pixels (docs/spec/images.md#size). */
 export const IMAGE_SIDE_MIN = 64;

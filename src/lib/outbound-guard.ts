@@ -32,8 +32,15 @@ export class OutboundError extends Error {
     readonly problem: OutboundProblem,
     message: string,
     cause?: unknown,
+    /** The status, where the server answered one. */
+    readonly status?: number,
   ) {
     super(message, { cause });
+  }
+
+  /** A connection that failed, which may succeed another time. A host that is refused has no cause. */
+  get isPassing(): boolean {
+    return this.problem === "host" && this.cause !== undefined;
   }
 }
 
@@ -265,7 +272,7 @@ function assertHost(host: string): void {
 
 function assertPlain(status: number, encoding: string | string[] | undefined): void {
   if (status >= 300 && status < 400) throw new OutboundError("answer", `The URL answers a redirect (${status}), which is not followed.`);
-  if (status !== 200) throw new OutboundError("answer", `The URL answers with the status ${status}.`);
+  if (status !== 200) throw new OutboundError("answer", `The URL answers with the status ${status}.`, undefined, status);
   if (encoding !== undefined && encoding !== "identity")
     throw new OutboundError("answer", "The URL answers with an encoding that was not asked for.");
 }

@@ -372,6 +372,27 @@ describe("enhance", () => {
   });
 });
 
+describe("a job whose status is not known", () => {
+  it("is looked at again, is charged, and its word is logged once and counted", async () => {
+    const job = (body: object) => json({ id: "v1", ...body }, { headers: { "openai-poll-after-ms": "20" } });
+    const unknown = job({ status: "unknown", progress: 10, error: {} });
+    const done = job({ status: "completed", progress: 100, seconds: "1", error: { code: "", message: "" } });
+    const film = raw(await readClip(1), { headers: { "content-type": "video/mp4" } });
+    const before = app.upstream.requests.length;
+    app.upstream.replyNext(job({ status: "queued", progress: 0 }), unknown, unknown, done, errorReply(404), film);
+
+    const answer = await get(path("?duration=1"));
+
+    expect([answer.status, answer.headers.get("x-cost")]).toEqual([200, "0.1"]);
+    expect((await booksWith(app, payer, 1)).rows[0]).toMatchObject({ costNanocredits: 100_000_000n });
+    expect(app.upstream.requests.slice(before).map(({ method }) => method)).toEqual(["POST", "GET", "GET", "GET", "GET", "GET"]);
+    const lines = app.logs.filter(({ event }) => event === "unknown-word");
+    expect(lines).toMatchObject([{ kind: "job-status", source: "acme", word: "unknown" }]);
+    const metrics = await app.infrastructure.metrics.read();
+    expect(metrics).toContain('sluice_unknown_words_total{kind="job-status"} 2');
+  });
+});
+
 describe("an upstream that fails", () => {
   it.each([
     ["with an error", errorReply(500), 502, "UPSTREAM_ERROR"],

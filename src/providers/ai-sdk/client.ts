@@ -1,11 +1,14 @@
 /** One call of a vendor's package: loads it, hands it our `fetch`, and says what went wrong in our terms. */
 import type { SharedV3Warning } from "@ai-sdk/provider";
 import { ownValue } from "../../lib/own-values.js";
+import type { NoteUnknownWord, UnknownWordKind } from "../../lib/unknown-words.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import type { FetchFile } from "../openai/client.js";
+import { redactSecrets } from "../openai/errors.js";
 import type { UpstreamTimeouts } from "../provider.js";
 import { toError } from "./errors.js";
 import { type FetchSession, UpstreamFetch } from "./fetch.js";
+import { withKnownWords } from "./job-words.js";
 import type { Vendor, VendorModels } from "./vendor.js";
 
 export interface AiSdkUpstream {
@@ -17,6 +20,8 @@ export interface AiSdkUpstream {
   readonly timeouts: UpstreamTimeouts;
   /** Fetches what a caller or an answer names by its address: public ones only. */
   readonly fetchFile: FetchFile;
+  /** Told of words that are not known and read past. */
+  readonly noteUnknown?: NoteUnknownWord | undefined;
 }
 
 export class AiSdkClient {
@@ -25,7 +30,7 @@ export class AiSdkClient {
   readonly fetchFile: FetchFile;
   private readonly upstreamFetch: UpstreamFetch;
 
-  constructor(upstream: AiSdkUpstream) {
+  constructor(private readonly upstream: AiSdkUpstream) {
     this.vendor = upstream.vendor;
     this.apiKey = upstream.apiKey;
     this.fetchFile = upstream.fetchFile;
@@ -66,6 +71,10 @@ export class AiSdkClient {
     return this.upstreamFetch.close();
   }
 
+  private noteUnknown(kind: UnknownWordKind, word: string): void {
+    this.upstream.noteUnknown?.(kind, redactSecrets(word, this.apiKey));
+  }
+
   private async run<Result>(
     session: FetchSession,
     work: (models: VendorModels, session: FetchSession) => Promise<Result>,
@@ -77,7 +86,9 @@ export class AiSdkClient {
       onAbort = () => reject(signal.reason);
       signal.addEventListener("abort", onAbort, { once: true });
     });
-    const settings = { apiKey: this.apiKey ?? "", fetch: session.fetch };
+    const { jobs } = this.vendor;
+    const fetch = jobs ? withKnownWords(session.fetch, jobs, (kind, word) => this.noteUnknown(kind, word)) : session.fetch;
+    const settings = { apiKey: this.apiKey ?? "", fetch };
     try {
       return await Promise.race([this.vendor.load(settings).then((models) => work(models, session)), aborted]);
     } catch (error) {

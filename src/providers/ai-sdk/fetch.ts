@@ -3,7 +3,8 @@
  * own address go to the upstream's base URL, silence ends them, and nobody but the vendor is told the key.
  */
 import { Agent, type Dispatcher, fetch as undiciFetch } from "undici";
-import { UPSTREAM_CONNECTIONS_MAX } from "../../limits.js";
+import { FREE_STEP_ATTEMPTS_MAX, UPSTREAM_CONNECTIONS_MAX } from "../../limits.js";
+import { isPassingStatus, repeatFreeStep } from "../free-steps.js";
 import { type Stage, stageOf, tookTooLong, toProviderError, unreachable } from "../http.js";
 import type { FetchFile } from "../openai/client.js";
 import { ProviderError, type UpstreamTimeouts } from "../provider.js";
@@ -88,7 +89,30 @@ export class FetchSession {
     headers.set("user-agent", "sluice");
     headers.set("accept-encoding", "identity");
     const body = await toBytes(init.body, headers);
-    let url = this.toUpstreamUrl(input instanceof Request ? input.url : String(input));
+    const url = this.toUpstreamUrl(input instanceof Request ? input.url : String(input));
+    // Packages pay with a POST. What they GET is a look at a job, or what came of it.
+    if (method === "GET") return this.repeat(() => this.follow(url, method, headers, body));
+    return this.follow(url, method, headers, body);
+  };
+
+  /** What is still in trouble at the last attempt is answered as it is: the package knows what it means. */
+  private repeat(attempt: () => Promise<Response>): Promise<Response> {
+    let attempts = 0;
+    return repeatFreeStep(this.signal, async () => {
+      attempts += 1;
+      const response = await attempt();
+      if (attempts < FREE_STEP_ATTEMPTS_MAX && isPassingStatus(response.status)) {
+        await response.body?.cancel();
+        throw new ProviderError("status", `The upstream answered ${response.status}.`, { status: response.status });
+      }
+      // Whole, so that a body that breaks is asked for again, too.
+      const whole = response.body === null ? null : await response.arrayBuffer();
+      return new Response(whole, { status: response.status, headers: response.headers });
+    });
+  }
+
+  private async follow(first: URL, method: string, headers: Headers, body: Uint8Array | string | null): Promise<Response> {
+    let url = first;
     for (let hop = 0; hop <= REDIRECTS_MAX; hop += 1) {
       if (!this.isOwn(url)) return this.readFile(url, method);
       const response = await this.send(url, method, headers, body);
@@ -99,7 +123,7 @@ export class FetchSession {
       url = this.toUpstreamUrl(new URL(location, url).href);
     }
     throw new ProviderError("invalid-response", "The upstream's answer was redirected too often.");
-  };
+  }
 
   private toUpstreamUrl(address: string): URL {
     const { baseUrl, vendorUrls } = this.settings;

@@ -9,6 +9,7 @@ import type {
   TranscriptionModelV3,
 } from "@ai-sdk/provider";
 import type { SpeechFormat } from "../media.js";
+import type { JobTraits } from "./job-words.js";
 
 /** The models of a vendor, by their names at the vendor. */
 export interface VendorModels {
@@ -108,6 +109,8 @@ export interface Vendor {
   readonly optionsName: string;
   /** Loads the package. Asked for with each call, because the package keeps nothing and the `fetch` is the call's. */
   readonly load: (settings: VendorSettings) => Promise<VendorModels>;
+  /** Of a vendor whose jobs its package polls. */
+  readonly jobs?: JobTraits;
   readonly chat?: ChatTraits;
   readonly image?: ImageTraits;
   readonly video?: VideoTraits;

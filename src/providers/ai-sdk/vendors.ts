@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import { ProviderError } from "../provider.js";
+import type { JobTraits } from "./job-words.js";
 import { readAnthropicUsage, readGoogleUsage } from "./usage.js";
 import type { Vendor, VendorOptions } from "./vendor.js";
 
@@ -51,6 +52,11 @@ const ELEVENLABS_VOICES: Readonly<Record<string, string>> = {
   brian: "nPczCjzI2devNBz1zQrb",
   bill: "pqHfZKP75CvOlQylNhV4",
 };
+
+/** What its package knows, then one word for each progress. */
+function jobWords(known: readonly string[], running: string, completed: string, failed: string, fields = ["status"]): JobTraits {
+  return { fields, known: [...known, running, completed, failed], words: { running, completed, failed } };
+}
 
 const POLL = { pollIntervalMs: 1_000, pollTimeoutMs: 300_000 };
 
@@ -126,6 +132,7 @@ export const VENDORS = {
   replicate: {
     baseUrls: ["https://api.replicate.com/v1"],
     optionsName: "replicate",
+    jobs: jobWords(["starting", "canceled"], "processing", "succeeded", "failed"),
     load: async ({ apiKey, fetch }) =>
       (await import("@ai-sdk/replicate")).createReplicate({ apiToken: apiKey, fetch: waitingFetch(fetch) }),
     image: {
@@ -155,12 +162,14 @@ export const VENDORS = {
   luma: {
     baseUrls: ["https://api.lumalabs.ai"],
     optionsName: "luma",
+    jobs: jobWords(["queued"], "dreaming", "completed", "failed", ["state"]),
     load: async (settings) => (await import("@ai-sdk/luma")).createLuma(settings),
     image: { shape: "aspect-ratio" },
   },
   "black-forest-labs": {
     baseUrls: ["https://api.bfl.ai/v1"],
     optionsName: "blackForestLabs",
+    jobs: jobWords(["Error"], "Pending", "Ready", "Failed", ["status", "state"]),
     load: async (settings) => {
       const { createBlackForestLabs } = await import("@ai-sdk/black-forest-labs");
       return createBlackForestLabs({ ...settings, pollTimeoutMillis: POLL.pollTimeoutMs });
@@ -188,18 +197,21 @@ export const VENDORS = {
   assemblyai: {
     baseUrls: ["https://api.assemblyai.com"],
     optionsName: "assemblyai",
+    jobs: jobWords(["queued"], "processing", "completed", "error"),
     load: async (settings) => (await import("@ai-sdk/assemblyai")).createAssemblyAI(settings),
     transcription: { language: "languageCode", detectLanguage: { languageDetection: true }, pieces: "words", hasDuration: true },
   },
   gladia: {
     baseUrls: ["https://api.gladia.io"],
     optionsName: "gladia",
+    jobs: jobWords(["queued"], "processing", "done", "error"),
     load: async (settings) => (await import("@ai-sdk/gladia")).createGladia(settings),
     transcription: { language: "language", detectLanguage: { detectLanguage: true }, pieces: "segments", hasDuration: true },
   },
   revai: {
     baseUrls: ["https://api.rev.ai"],
     optionsName: "revai",
+    jobs: jobWords([], "in_progress", "transcribed", "failed"),
     load: async (settings) => (await import("@ai-sdk/revai")).createRevai(settings),
     transcription: { language: "language", pieces: "segments", hasDuration: false },
   },

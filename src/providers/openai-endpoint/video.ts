@@ -5,6 +5,7 @@
 import { closedTypeOf, type GeneratedType } from "../../lib/content-types.js";
 import { cutTexts, decodeBase64, isBase64, isRecord } from "../../lib/json.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
+import { repeatFreeStep } from "../free-steps.js";
 import type { UpstreamResponse } from "../http.js";
 import type { InputFile, MediaFile, VideoAnswer, VideoCall, VideoProvider } from "../media.js";
 import { contentTypeOf, type FetchFile, isJson, type OpenAiClient } from "../openai/client.js";
@@ -44,7 +45,8 @@ export class EndpointVideoProvider implements VideoProvider {
   /** Without the credential: whoever keeps the file is not whom it is for. */
   private async fetchVideo(url: string, signal: AbortSignal): Promise<MediaFile> {
     try {
-      const { bytes, contentType } = await this.fetchFile(url, { bytesMax: UPSTREAM_BODY_BYTES_MAX, accept: "video/*", signal });
+      const options = { bytesMax: UPSTREAM_BODY_BYTES_MAX, accept: "video/*", signal };
+      const { bytes, contentType } = await repeatFreeStep(signal, () => this.fetchFile(url, options));
       return { bytes, contentType: videoTypeOf(contentType) };
     } catch (error) {
       signal.throwIfAborted();

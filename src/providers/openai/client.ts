@@ -4,6 +4,7 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { setOwnValue } from "../../lib/own-values.js";
+import type { NoteUnknownWord } from "../../lib/unknown-words.js";
 import { withoutTrailing } from "../../lib/urls.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool, type UpstreamResponse } from "../http.js";
@@ -26,6 +27,8 @@ export interface OpenAiUpstream {
   readonly connect?: Connect;
   /** Absent: what an operator's upstream may take. */
   readonly bounds?: UpstreamBounds;
+  /** Told of words that the adapter does not know and reads past. */
+  readonly noteUnknown?: NoteUnknownWord | undefined;
   /** How a file is fetched that an answer names by its URL; absent: such answers are refused. */
   readonly fetchFile?: FetchFile;
 }

@@ -10,6 +10,7 @@ import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { giveBackMemory } from "../../lib/spare-memory.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
+import { repeatFreeStep } from "../free-steps.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
 import { ProviderError } from "../provider.js";
 import type { FetchFile, OpenAiClient } from "./client.js";
@@ -83,7 +84,9 @@ export class OpenAiImageProvider implements ImageProvider {
   private async fetchPicture(url: string, signal: AbortSignal): Promise<Uint8Array> {
     if (!this.fetchFile) throw notAPicture();
     try {
-      return (await this.fetchFile(url, { bytesMax: UPSTREAM_BODY_BYTES_MAX, accept: "image/*", signal })).bytes;
+      const options = { bytesMax: UPSTREAM_BODY_BYTES_MAX, accept: "image/*", signal };
+      const { fetchFile } = this;
+      return (await repeatFreeStep(signal, () => fetchFile(url, options))).bytes;
     } catch (error) {
       signal.throwIfAborted();
       throw new ProviderError("invalid-response", "The upstream named a picture that cannot be fetched.", { cause: error });

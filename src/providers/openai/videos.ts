@@ -4,7 +4,6 @@
  * The format knows `prompt`, `seconds`, `size` and one `input_reference`; everything else that a caller may ask for is told in
  * `warnings`. Bodies are multipart, as OpenAI's own clients send them: servers that copy the format all read that.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { closedTypeOf } from "../../lib/content-types.js";
 import { isRecord } from "../../lib/json.js";
 import {
@@ -16,11 +15,13 @@ import {
   VIDEO_POLL_MS_MAX,
   VIDEO_POLL_MS_MIN,
 } from "../../limits.js";
+import { isPassing, pause, repeatFreeStep, retryAfterMsOf } from "../free-steps.js";
 import type { UpstreamResponse } from "../http.js";
+import { describeStatus, type JobProgress, toJobProgress } from "../job-status.js";
 import type { MediaFile, VideoAnswer, VideoCall, VideoProvider } from "../media.js";
 import { ProviderError } from "../provider.js";
 import { contentTypeOf, type OpenAiClient } from "./client.js";
-import { hasErrorContent, toEmbeddedError } from "./errors.js";
+import { hasErrorContent, redactSecrets, toEmbeddedError } from "./errors.js";
 import { parseObject } from "./json.js";
 
 /** Each wait is this much longer than the one before. */
@@ -36,7 +37,8 @@ const REFUSAL_CODE = /moderation|content_policy|content_filter|safety|invalid_(?
 /** What of a video job matters here. */
 interface VideoJob {
   readonly id: string;
-  readonly status: "running" | "completed" | "failed";
+  /** Null when the upstream's word for it is not known. */
+  readonly status: JobProgress | null;
   /** 0 to 100; null when it is not told. */
   readonly progress: number | null;
   /** The clip's length as the upstream states it. */
@@ -50,14 +52,16 @@ export class OpenAiVideoProvider implements VideoProvider {
   constructor(private readonly client: OpenAiClient) {}
 
   async generate(call: VideoCall): Promise<VideoAnswer> {
-    const created = await this.create(call);
+    let job = await this.create(call);
+    const { signal } = call;
     try {
-      const job = await this.follow(created, call);
+      for await (const next of this.follow(job, call)) job = next;
       if (job.status === "failed") throw this.toFailure(job);
-      const file = await this.download(job.id, call.signal);
+      const file = await repeatFreeStep(signal, () => this.download(job.id, signal));
       return { ...file, durationMs: job.durationMs, usage: null, warnings: warningsOf(call) };
     } catch (error) {
-      this.discard(created.id);
+      // One that was not understood, or is completed and could not be fetched, has been paid for: the operator may still fetch it.
+      if (signal.aborted || job.status === "running" || job.status === "failed") this.discard(job.id);
       throw error;
     }
   }
@@ -70,33 +74,36 @@ export class OpenAiVideoProvider implements VideoProvider {
     );
   }
 
-  /** Until the job has come to its end. A few failed looks in a row do not lose a job that is running all the same. */
-  private async follow(created: VideoJob, { signal, onProgress }: VideoCall): Promise<VideoJob> {
+  /** What each look tells, until the job has ended. A few failed looks in a row do not lose a job that is running all the same. */
+  private async *follow(created: VideoJob, { signal, onProgress }: VideoCall): AsyncGenerator<VideoJob> {
     let job = created;
-    let told = 0;
+    let reported = 0;
     let waitMs = VIDEO_POLL_MS_FIRST;
     let failures = 0;
+    let failure: unknown;
     for (;;) {
-      if (job.progress !== null && job.progress > told) {
-        told = job.progress;
-        onProgress(told);
+      if (job.progress !== null && job.progress > reported) {
+        reported = job.progress;
+        onProgress(reported);
       }
-      if (job.status !== "running") return job;
-      await pause((job.pollAfterMs ?? waitMs) * (failures + 1), signal);
+      if (job.status === "completed" || job.status === "failed") return;
+      await pause(Math.max((job.pollAfterMs ?? waitMs) * (failures + 1), retryAfterMsOf(failure)), signal);
       waitMs = Math.min(waitMs * POLL_BACKOFF, VIDEO_POLL_MS_MAX);
       try {
         job = await this.look(created.id, signal);
         failures = 0;
+        failure = undefined;
+        yield job;
       } catch (error) {
         failures += 1;
-        if (signal.aborted || !isPassing(error) || failures > VIDEO_POLL_FAILURES_MAX) throw error;
+        failure = error;
+        if (signal.aborted || !isPassingLook(error) || failures > VIDEO_POLL_FAILURES_MAX) throw error;
       }
     }
   }
 
   private async look(id: string, signal: AbortSignal): Promise<VideoJob> {
-    const job = await this.readJob(await this.client.send({ path: pathOf(id), accept: "application/json", signal, isStreamed: true }));
-    return { ...job, id };
+    return this.readJob(await this.client.send({ path: pathOf(id), accept: "application/json", signal, isStreamed: true }), id);
   }
 
   private async download(id: string, signal: AbortSignal): Promise<MediaFile> {
@@ -113,15 +120,18 @@ export class OpenAiVideoProvider implements VideoProvider {
       .catch(() => undefined);
   }
 
-  private async readJob(response: UpstreamResponse): Promise<VideoJob> {
+  /** `known` is the id of a job that was looked at: its answer need not repeat it. */
+  private async readJob(response: UpstreamResponse, known?: string): Promise<VideoJob> {
     const body = parseObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX));
     if (body === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
-    const { id, error } = body;
-    const status = toStatus(body.status);
+    const { error, status: word } = body;
+    const id = known ?? body.id;
+    const status = toJobProgress(word);
     if (hasErrorContent(error) && status !== "failed") throw toEmbeddedError(error, this.client.secrets);
-    if (typeof id !== "string" || id === "" || id.length > ID_CHARS_MAX || status === null) {
+    if (typeof id !== "string" || id === "" || id.length > ID_CHARS_MAX) {
       throw new ProviderError("invalid-response", "The upstream's answer is not a video job.");
     }
+    if (status === null) this.client.upstream.noteUnknown?.("job-status", redactSecrets(describeStatus(word), this.client.secrets));
     return {
       id,
       status,
@@ -173,29 +183,6 @@ function pathOf(id: string): string {
   return `/videos/${encodeURIComponent(id)}`;
 }
 
-/** OpenAI's `queued` and `in_progress`, and what servers that copy the format call them. */
-function toStatus(status: unknown): VideoJob["status"] | null {
-  switch (typeof status === "string" ? status.toLowerCase() : null) {
-    case "queued":
-    case "pending":
-    case "in_progress":
-    case "processing":
-    case "running":
-      return "running";
-    case "completed":
-    case "succeeded":
-      return "completed";
-    case "failed":
-    case "error":
-    case "cancelled":
-    case "canceled":
-    case "expired":
-      return "failed";
-    default:
-      return null;
-  }
-}
-
 /** Bounded; null when it is not a number at all. */
 function toNumber(value: unknown, min: number, max: number): number | null {
   const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
@@ -208,18 +195,7 @@ function toDurationMs(seconds: unknown): number | null {
   return milliseconds > 0 && milliseconds <= Number.MAX_SAFE_INTEGER ? Math.round(milliseconds) : null;
 }
 
-async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  try {
-    await sleep(milliseconds, undefined, { signal });
-  } catch {
-    throw signal.reason;
-  }
-}
-
-/** Trouble that may be over at the next look. */
-function isPassing(error: unknown): boolean {
-  if (!(error instanceof ProviderError)) return false;
-  if (error.kind === "network" || error.kind === "timeout") return true;
-  const status = error.status ?? 0;
-  return error.kind === "status" && (status >= 500 || status === 429 || status === 408);
+/** An answer that cannot be read, such as a proxy's page, says nothing of the job. */
+function isPassingLook(error: unknown): boolean {
+  return isPassing(error) || (error instanceof ProviderError && error.kind === "invalid-response");
 }

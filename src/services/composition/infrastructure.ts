@@ -8,6 +8,7 @@ import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import { OutboundGuard } from "../../lib/outbound-guard.js";
 import type { GitHubSettings, S3Settings, Tier } from "../../lib/settings.js";
+import { UnknownWords } from "../../lib/unknown-words.js";
 import type { Addresses } from "../../lib/urls.js";
 import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../../limits.js";
 import type { UpstreamTimeouts } from "../../providers/provider.js";
@@ -204,7 +205,8 @@ export async function openInfrastructure(
   const communityModels = new CommunityDirectory({ database, events, box, health: modelHealth, clock, log });
   catalog.include(communityModels);
   const outbound = new OutboundGuard({ allowHosts: settings.upstreamAllowHosts });
-  const upstreams = new Upstreams(catalog, settings.timeouts, outbound);
+  const unknownWords = new UnknownWords(log, (kind) => metrics.unknownWord(kind));
+  const upstreams = new Upstreams(catalog, settings.timeouts, outbound, unknownWords);
   const isCountedByPrimary = worker !== null && settings.redisUrl === null;
   const counters = isCountedByPrimary ? worker.counters : await openCounters({ redisUrl: settings.redisUrl, clock, log });
   const documents = await openDocuments({ redisUrl: settings.redisUrl, log });

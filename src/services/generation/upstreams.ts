@@ -3,6 +3,7 @@ import { LRUCache } from "lru-cache";
 import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import type { OutboundGuard } from "../../lib/outbound-guard.js";
+import type { NoteUnknownWord, UnknownWords } from "../../lib/unknown-words.js";
 import { HOPS_HEADER } from "../../limits.js";
 import { createAiSdkProvider } from "../../providers/ai-sdk/ai-sdk.js";
 import { findVendor } from "../../providers/ai-sdk/vendors.js";
@@ -57,23 +58,30 @@ export function hopsOf({ hops = 0 }: Pick<RequestContext, "hops">): number {
   );
 }
 
-export function connectUpstream(upstream: Upstream, timeouts: UpstreamTimeouts, outbound: OutboundGuard): ConnectedUpstream {
-  const { wireFormat, baseUrl, apiKey, isTrusted, endpoint } = upstream;
+export function connectUpstream(
+  upstream: Upstream,
+  timeouts: UpstreamTimeouts,
+  outbound: OutboundGuard,
+  unknownWords?: UnknownWords,
+): ConnectedUpstream {
+  const { id, wireFormat, baseUrl, apiKey, isTrusted, endpoint } = upstream;
+  const noteUnknown: NoteUnknownWord = (kind, word) => unknownWords?.note(id, kind, word);
   if (wireFormat === "sandbox") return alike(createSandboxProvider());
   const fetchPublicFile: FetchFile = (url, options) => outbound.fetchGuarded(url, { ...options, timeoutMs: timeouts.totalMs });
   const vendor = findVendor(wireFormat.replace(/^ai-sdk:/, ""));
-  if (vendor) return alike(createAiSdkProvider({ vendor, baseUrl, apiKey, timeouts, fetchFile: fetchPublicFile }));
-  if (endpoint) return connectEndpoint({ url: baseUrl, ...endpoint }, { apiKey, timeouts, fetchFile: fetchPublicFile }, outbound);
+  if (vendor) return alike(createAiSdkProvider({ vendor, baseUrl, apiKey, timeouts, fetchFile: fetchPublicFile, noteUnknown }));
+  if (endpoint)
+    return connectEndpoint({ url: baseUrl, ...endpoint }, { apiKey, timeouts, fetchFile: fetchPublicFile, noteUnknown }, outbound);
   const fetchFile: FetchFile = (url, options) => outbound.fetchGuarded(url, { ...options, isTrusted, timeoutMs: timeouts.totalMs });
   // Whoever is not trusted is reached through the guard alone, whatever its name means by then.
-  const own: OpenAiUpstream = { baseUrl, apiKey, timeouts, fetchFile, ...(!isTrusted && { connect: outbound.connect }) };
+  const own: OpenAiUpstream = { baseUrl, apiKey, timeouts, fetchFile, noteUnknown, ...(!isTrusted && { connect: outbound.connect }) };
   // The operator knows where their own upstreams are: they are told of gateways when there were some.
   return tellingHops(new OpenAiClient(own), (hops) => hops > 0, toOpenAiAbilities);
 }
 
 function connectEndpoint(
   endpoint: OpenAiEndpoint,
-  reach: Pick<OpenAiUpstream, "apiKey" | "timeouts"> & { readonly fetchFile: FetchFile },
+  reach: Pick<OpenAiUpstream, "apiKey" | "timeouts" | "noteUnknown"> & { readonly fetchFile: FetchFile },
   outbound: OutboundGuard,
 ): ConnectedUpstream {
   assertCallable(endpoint.url, outbound);
@@ -154,6 +162,7 @@ export class Upstreams {
     private readonly catalog: Catalog,
     private readonly timeouts: UpstreamTimeouts,
     private readonly outbound: OutboundGuard,
+    private readonly unknownWords?: UnknownWords,
   ) {}
 
   /** From now on agents that the gateway runs are asked of them. */
@@ -188,7 +197,7 @@ export class Upstreams {
     const known = this.own.get(id) ?? this.registered.get(id);
     if (known) return known;
     const upstream = this.catalog.upstream(id);
-    const connected = connectUpstream(upstream, this.timeouts, this.outbound);
+    const connected = connectUpstream(upstream, this.timeouts, this.outbound, this.unknownWords);
     if (upstream.endpoint) this.registered.set(id, connected);
     else this.own.set(id, connected);
     return connected;

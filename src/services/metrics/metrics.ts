@@ -12,6 +12,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { Metric, Registry } from "prom-client";
 import { AppError, unauthenticated } from "../../errors.js";
 import type { RequestEnd, RequestNote } from "../../lib/request-note.js";
+import type { UnknownWordKind } from "../../lib/unknown-words.js";
 import { USAGE_KINDS, type UsageKind } from "../../lib/usage.js";
 import { ProviderError } from "../../providers/provider.js";
 import type { Access } from "../access/access.js";
@@ -121,6 +122,11 @@ export class Metrics {
     help: "Calls that an upstream refused over the gateway's credential or its account there (401, 402, 403), by the model called.",
     labels: ["model", "status"],
   });
+  private readonly unknownWords = new Counter({
+    name: "sluice_unknown_words_total",
+    help: "Words of upstreams' and MCP servers' answers that the gateway does not know and reads past, by what they stand for. The log has each once.",
+    labels: ["kind"],
+  });
   private readonly flushSeconds = new Histogram(
     { name: "sluice_settler_flush_duration_seconds", help: "What the database took to commit a batch of holds and settlements." },
     FLUSH_SECONDS,
@@ -135,7 +141,7 @@ export class Metrics {
   });
   private readonly instruments: Instrument[] = [
     ...[this.requests, this.requestSeconds, this.refusals, this.generations, this.cost, this.tokens, this.seconds],
-    ...[this.ownSeconds, this.firstTokenSeconds, this.upstreamErrors, this.credentialRefusals],
+    ...[this.ownSeconds, this.firstTokenSeconds, this.upstreamErrors, this.credentialRefusals, this.unknownWords],
     ...[this.flushSeconds, this.flushOperations, this.writtenOffCredits],
   ];
   private readonly sumsOfModels = new Map<string, ModelSums>();
@@ -203,6 +209,10 @@ export class Metrics {
     if (kind === "status" && status !== undefined && CREDENTIAL_STATUSES.has(status)) {
       this.credentialRefusals.at(model, String(status)).value += 1;
     }
+  }
+
+  unknownWord(kind: UnknownWordKind): void {
+    this.unknownWords.at(kind).value += 1;
   }
 
   /** A settlement was committed. */

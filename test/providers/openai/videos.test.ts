@@ -13,18 +13,33 @@ let upstream: FakeUpstream;
 let provider: Provider;
 let video: VideoProvider;
 let clip: Buffer;
+let noted: string[];
 
 beforeEach(async () => {
   upstream = await startFakeUpstream();
   clip = await readClip(3);
   const timeouts = { connectMs: 10_000, idleMs: 20_000, totalMs: 60_000 };
-  provider = createOpenAiProvider({ baseUrl: upstream.baseUrl, apiKey: API_KEY, timeouts });
+  noted = [];
+  const noteUnknown = (kind: string, word: string) => void noted.push(`${kind} ${word}`);
+  provider = createOpenAiProvider({ baseUrl: upstream.baseUrl, apiKey: API_KEY, timeouts, noteUnknown });
   video = provider.video as VideoProvider;
 });
 afterEach(async () => {
   await upstream.close();
   await provider.close();
 });
+
+function job(body: object) {
+  return json(body, { headers: { "openai-poll-after-ms": "20" } });
+}
+
+function film() {
+  return raw(clip, { headers: { "content-type": "video/mp4" } });
+}
+
+function methods(): string[] {
+  return upstream.requests.map(({ method }) => method);
+}
 
 function fake(options: Partial<FakeVideosOptions> = {}) {
   const videos = createFakeVideos({ clip, ...options });
@@ -148,6 +163,79 @@ describe("a job", () => {
     await expect(video.generate(call())).resolves.toMatchObject({ contentType: "video/mp4" });
   });
 
+  it.each([
+    ["unknown", { status: "unknown", progress: 10 }, "unknown"],
+    ["NOT_START", { status: "NOT_START" }, null],
+    ["2", { status: 2 }, "2"],
+    ["(undefined)", {}, "(undefined)"],
+  ])("of the status %s is looked at again, and the word is told when it is not known", async (_name, body, word) => {
+    upstream.replyNext(
+      job({ id: "v1", ...body }),
+      job({ id: "v1", ...body }),
+      job({ id: "v1", status: "completed", progress: 100, seconds: "1" }),
+      film(),
+    );
+
+    await expect(video.generate(call())).resolves.toMatchObject({ contentType: "video/mp4", durationMs: 1_000 });
+
+    expect(methods()).toEqual(["POST", "GET", "GET", "GET"]);
+    expect(noted).toEqual(word === null ? [] : Array(2).fill(`job-status ${word}`));
+  });
+
+  it("that is not understood is not deleted when its looks fail", async () => {
+    upstream.replyNext(job({ id: "v1", status: "dozing" }), errorReply(403));
+
+    expect(await failureOf(video.generate(call()))).toMatchObject({ kind: "status", status: 403 });
+    // What follows on the same connection comes after anything that was sent before.
+    upstream.replyNext(errorReply(400));
+    await failureOf(video.generate(call()));
+
+    expect(methods()).toEqual(["POST", "GET", "POST"]);
+  });
+
+  it("that is not understood is deleted when the time is up", async () => {
+    const leaving = new AbortController();
+    const reason = new Error("time");
+    upstream.replyNext(job({ id: "v1", status: "dozing" }), hang());
+    const generated = video.generate(call({ signal: leaving.signal }));
+    await upstream.nextRequest();
+    await upstream.nextRequest();
+    leaving.abort(reason);
+
+    await expect(generated).rejects.toBe(reason);
+    await eventually(() => expect(methods()).toEqual(["POST", "GET", "DELETE"]));
+  });
+
+  it("survives answers of a look that say nothing of it", async () => {
+    upstream.replyNext(job({ id: "v1", status: "queued" }));
+    upstream.replyNext(raw("<html>", { headers: { "content-type": "text/html" } }), errorReply(404), errorReply(409), errorReply(425));
+    upstream.replyNext(job({ status: "completed" }), film());
+
+    await expect(video.generate(call())).resolves.toMatchObject({ contentType: "video/mp4" });
+  });
+
+  it("is downloaded again after passing trouble, and never begun again", async () => {
+    upstream.replyNext(job({ id: "v1", status: "completed" }));
+    upstream.replyNext(errorReply(404), closeSocket(), errorReply(500), film());
+
+    await expect(video.generate(call())).resolves.toMatchObject({ contentType: "video/mp4" });
+
+    expect(upstream.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
+      "POST /v1/videos",
+      ...Array(4).fill("GET /v1/videos/v1/content"),
+    ]);
+  });
+
+  it("that is completed and cannot be downloaded is left for the operator to fetch", async () => {
+    upstream.replyNext(job({ id: "v1", status: "completed" }), errorReply(403));
+
+    expect(await failureOf(video.generate(call()))).toMatchObject({ kind: "status", status: 403 });
+    upstream.replyNext(errorReply(400));
+    await failureOf(video.generate(call()));
+
+    expect(methods()).toEqual(["POST", "GET", "POST"]);
+  });
+
   it("is given up and deleted when the trouble does not pass", async () => {
     upstream.replyNext(json({ id: "video_x", status: "queued" }, { headers: { "openai-poll-after-ms": "20" } }));
     for (let look = 0; look < 6; look += 1) upstream.replyNext(errorReply(503));
@@ -187,7 +275,7 @@ describe("an upstream that is not right", () => {
     ["answers no job", json({ hello: "world" }), { kind: "invalid-response" }],
     ["answers an error in a 200", json({ error: { message: "No.", code: 403 } }), { kind: "status", status: 403 }],
     ["answers a page", raw("<html>", { headers: { "content-type": "text/html" } }), { kind: "invalid-response" }],
-    ["answers a job of no known status", json({ id: "v", status: "dreaming" }), { kind: "invalid-response" }],
+    ["answers a job without an id", json({ status: "queued" }), { kind: "invalid-response" }],
     ["closes the connection", closeSocket(), { kind: "closed" }],
   ])("%s", async (_name, reply, failure) => {
     upstream.replyNext(reply);

@@ -7,7 +7,14 @@ import type { Logger } from "pino";
 import { deriveContext, type RequestContext } from "../../../context.js";
 import { AppError, rateLimited, serviceUnavailable } from "../../../errors.js";
 import type { Clock } from "../../../lib/clock.js";
-import { HEARTBEAT_DEAD_MS, JOB_RETRY_MS, JOBS_DRAIN_MS, JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX } from "../../../limits.js";
+import {
+  HEARTBEAT_DEAD_MS,
+  JOB_RETRY_MS,
+  JOB_STORE_MS_MAX,
+  JOBS_DRAIN_MS,
+  JOBS_PER_ACCOUNT_MAX,
+  JOBS_PER_PROCESS_MAX,
+} from "../../../limits.js";
 import type { MediaFile } from "../../../providers/media.js";
 import type { BlobStore } from "../../../store/blobs.js";
 import type { Database } from "../../../store/database.js";
@@ -163,8 +170,8 @@ export class JobRunner {
   /** The answer is stored before it is charged, so that a charged one can always be fetched. */
   private async keep(id: string, { bytes, contentType }: MediaFile): Promise<void> {
     const { blobs, rows } = this.deps;
-    await blobs.put(blobKeyOf(id), bytes);
-    if (await rows.made(id, { contentType, storeId: blobs.id })) return;
+    await this.store(() => blobs.put(blobKeyOf(id), bytes));
+    if (await this.store(() => rows.made(id, { contentType, storeId: blobs.id }))) return;
     await blobs.delete(blobKeyOf(id)).catch(ignore);
     if ((await rows.find(id))?.status === "failed") throw new Error("The job was taken for abandoned and finished by somebody else.");
     this.cancel(id);
@@ -191,6 +198,19 @@ export class JobRunner {
         return await write();
       } catch {
         if (this.isClosing) return undefined;
+        await sleep(JOB_RETRY_MS);
+      }
+    }
+  }
+
+  /** Repeats a write of an answer that its upstream was paid for, for a bounded time. */
+  private async store<Result>(write: () => Promise<Result>): Promise<Result> {
+    const endsAt = performance.now() + JOB_STORE_MS_MAX;
+    for (;;) {
+      try {
+        return await write();
+      } catch (error) {
+        if (this.isClosing || performance.now() >= endsAt) throw error;
         await sleep(JOB_RETRY_MS);
       }
     }

@@ -7,9 +7,9 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { pino } from "pino";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { RequestContext } from "../../../../src/context.js";
-import type { AppError } from "../../../../src/errors.js";
+import { type AppError, serviceUnavailable } from "../../../../src/errors.js";
 import { systemClock } from "../../../../src/lib/clock.js";
 import { createId } from "../../../../src/lib/ids.js";
 import { JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX } from "../../../../src/limits.js";
@@ -253,6 +253,22 @@ describe.each(KINDS)("%s that is cancelled", (_what, { costNanocredits, start, a
     expect(cancelled).toMatchObject({ status: "cancelled", result: null, receipt: null });
     expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ id, status: "cancelled", costNanocredits }]);
     expect(await blobsOf(app).head(`generations/${id}`)).toBeNull();
+  });
+});
+
+describe("a finished answer", () => {
+  it("waits for a file store that is away for a moment, and is charged when it is stored", async () => {
+    const { blobs } = app.infrastructure;
+    const away = serviceUnavailable("The file store does not answer.");
+    const put = vi.spyOn(blobs, "put").mockRejectedValueOnce(away);
+    onTestFinished(() => put.mockRestore());
+
+    const { id } = await start();
+
+    expect((await booksWith(app, payer, 1)).rows[0]).toMatchObject({ id, costNanocredits: 300_000_000n, status: "ok" });
+    expect(await ended(id)).toMatchObject({ status: "succeeded" });
+    expect(await blobs.read(`generations/${id}`)).toEqual(clip);
+    expect(put).toHaveBeenCalledTimes(2);
   });
 });
 

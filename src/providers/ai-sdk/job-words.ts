@@ -1,0 +1,47 @@
+/**
+ * Words of vendors' jobs, for packages that know a closed list of them and refuse any other: a word that a package does not know reaches
+ * it as the nearest one that it does, so that a job which the vendor has begun is looked at again (see `../job-status.ts`).
+ */
+
+import { ownValue, setOwnValue } from "../../lib/own-values.js";
+import type { NoteUnknownWord } from "../../lib/unknown-words.js";
+import { type JobProgress, toJobProgress } from "../job-status.js";
+import { parseObject } from "../openai/json.js";
+
+type Fetch = typeof globalThis.fetch;
+
+export interface JobTraits {
+  /** Where an answer says it: the first of these that is a text. */
+  readonly fields: readonly string[];
+  /** All that the package knows. */
+  readonly known: readonly string[];
+  /** The one of them for each progress. */
+  readonly words: Readonly<Record<JobProgress, string>>;
+}
+
+const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i;
+
+export function withKnownWords(fetch: Fetch, traits: JobTraits, note: NoteUnknownWord): Fetch {
+  return async (input, init) => {
+    const response = await fetch(input, init);
+    if (!response.ok || response.body === null || !JSON_TYPE.test(response.headers.get("content-type") ?? "")) return response;
+    const bytes = Buffer.from(await response.arrayBuffer());
+    const { status, headers } = response;
+    return new Response(translate(bytes, traits, note), { status, headers });
+  };
+}
+
+function translate(bytes: Buffer<ArrayBuffer>, { fields, known, words }: JobTraits, note: NoteUnknownWord): BodyInit {
+  const answer = parseObject(bytes);
+  if (answer === null) return bytes;
+  const said = fields.map((field) => ({ field, word: ownValue(answer, field) })).find(({ word }) => typeof word === "string");
+  if (said === undefined) return bytes;
+  const { field } = said;
+  const word = String(said.word);
+  if (known.includes(word)) return bytes;
+  const progress = toJobProgress(word);
+  if (progress === null) note("job-status", word);
+  const translated = { ...answer };
+  setOwnValue(translated, field, words[progress ?? "running"]);
+  return JSON.stringify(translated);
+}
