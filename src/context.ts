@@ -71,6 +71,8 @@ export interface RequestContext {
   readonly reservedId?: { take(): string | null } | undefined;
   /** How many gateways the request has come through before this one; absent: none. A model whose upstream is a gateway must not go in circles. */
   readonly hops?: number | undefined;
+  /** Its input is large: whatever walks through it leaves other requests their turn before and after. */
+  readonly hasLargeInput?: boolean | undefined;
   /** Nanocredits: what the run of an agent that this request calls may cost in all. Absent: its caller has not said. */
   readonly maxCost?: bigint | undefined;
 }

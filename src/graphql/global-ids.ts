@@ -3,6 +3,7 @@
  * taken, too.
  */
 import { wrongField } from "../errors.js";
+import { unstorableIn } from "../lib/storable-text.js";
 
 export interface GlobalId {
   readonly typeName: string;
@@ -24,6 +25,7 @@ export function parseGlobalId(text: string): GlobalId | null {
   const match = GLOBAL_ID.exec(Buffer.from(text, "base64url").toString("utf8"));
   if (!match) return null;
   const [, typeName = "", id = ""] = match;
+  if (unstorableIn(id) !== null) return null;
   // Node reads over what is not base64url.
   return toGlobalId(typeName, id) === text ? { typeName, id } : null;
 }

@@ -3,6 +3,7 @@ import { type GraphQLSchema, printSchema, specifiedDirectives } from "graphql";
 import { builder } from "./builder.js";
 import { nameFieldsAsTheSchemaDoes } from "./input-names.js";
 import { INCREMENTAL_DIRECTIVES } from "./plugins/use-incremental-delivery.js";
+import { refuseUnstorableArguments } from "./storable-arguments.js";
 import "./types/account-administration.js";
 import "./types/account-data.js";
 import "./types/accounts.js";
@@ -41,6 +42,8 @@ export const schema: GraphQLSchema = builder.toSchema({
   directives: [...specifiedDirectives, ...INCREMENTAL_DIRECTIVES],
 });
 
+// What is refused by the second is named by the first.
+refuseUnstorableArguments(schema);
 nameFieldsAsTheSchemaDoes(schema);
 
 /** The contract as it is kept in schema/schema.graphql. */

@@ -25,7 +25,7 @@ import { clientAddressOf } from "../lib/client-address.js";
 import type { KeepAlive } from "../lib/keep-alive.js";
 import { setOwnValue } from "../lib/own-values.js";
 import type { RequestEnd, RequestNote } from "../lib/request-note.js";
-import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX, JSON_DEPTH_MAX } from "../limits.js";
+import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX, GRAPHQL_JSON_BOUNDS } from "../limits.js";
 import { type Credential, watchCaller } from "../services/access/revocation-watch.js";
 import type { BodyAllowance } from "../services/requests/body-budget.js";
 import type { Services } from "../services/services.js";
@@ -107,8 +107,6 @@ const SCHEMA_METHODS = ["GET", "HEAD", "OPTIONS"];
 const SCHEMA_SECONDS = 300;
 /** Of every answer: who may keep it, and that no link tells where it came from. */
 const PRIVATE = { "Cache-Control": "private, no-store", "Referrer-Policy": "no-referrer" };
-/** `{ variables: { input: { extra: ... } } }` and a few more around what the scalar JSON allows. */
-const BODY_DEPTH_MAX = JSON_DEPTH_MAX + 10;
 
 class HttpFace {
   private schemaFile: SchemaFile | undefined;
@@ -197,7 +195,7 @@ class HttpFace {
     const bytesMax = caller.kind === "anonymous" ? GRAPHQL_ANONYMOUS_BODY_BYTES_MAX : GRAPHQL_BODY_BYTES_MAX;
     const body = isForm(req.headers["content-type"])
       ? await readFormBody(req, allowance, bytesMax)
-      : await readTextBody(req, allowance, { bytesMax, depthMax: BODY_DEPTH_MAX });
+      : await readTextBody(req, allowance, { bytesMax, bounds: GRAPHQL_JSON_BOUNDS });
     return new this.face.yoga.fetchAPI.Request(address, { ...init, body });
   }
 

@@ -13,11 +13,13 @@ import { authenticate, parseQuery, readCounted, readToken, requestIdOf } from ".
 import { CLOSE_CODES, closeReason, deliver, refuseUpgrade, type UpgradeHandler } from "../http/websocket.js";
 import { BoundedCounter } from "../lib/bounded.js";
 import { addressGroupOf, clientAddressOf } from "../lib/client-address.js";
+import { jsonExcess } from "../lib/json-bounds.js";
 import { keepAlive } from "../lib/keep-alive.js";
 import {
   DRAIN_TIMEOUT_MS,
   GRAPHQL_ANONYMOUS_BODY_BYTES_MAX,
   GRAPHQL_BODY_BYTES_MAX,
+  GRAPHQL_JSON_BOUNDS,
   WEBSOCKET_INIT_TIMEOUT_MS,
   WEBSOCKET_UNREAD_BYTES_MAX,
   WEBSOCKETS_PER_ADDRESS_MAX,
@@ -159,6 +161,8 @@ function serve(socket: WebSocket, request: IncomingMessage, address: string, pro
       onMessage: (receive) =>
         socket.on("message", (data) => {
           slowDown(socket, request.socket);
+          const excess = jsonExcess(data as Buffer, GRAPHQL_JSON_BOUNDS);
+          if (excess !== null) return socket.close(CloseCode.BadRequest, `The message ${excess}.`);
           const text = String(data);
           operations.cancelOn(text);
           receive(text).catch((error: unknown) => {

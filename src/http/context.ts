@@ -10,6 +10,7 @@ import { invalidInput, wrongField } from "../errors.js";
 import { isRunToken, isWellFormedApiKey } from "../lib/api-key-format.js";
 import { setOwnValue } from "../lib/own-values.js";
 import type { RequestNote } from "../lib/request-note.js";
+import { unstorableIn } from "../lib/storable-text.js";
 import { HOPS_HEADER, REQUEST_ID_PATTERN } from "../limits.js";
 import type { Access, BrowserRequest } from "../services/access/access.js";
 import { assertOneAuthorization, readBearer } from "../services/access/access.js";
@@ -36,6 +37,7 @@ export class HttpRequestContext implements RequestContext {
   readonly note: RequestNote;
   readonly maxCost: bigint | undefined;
   reservedId: RequestContext["reservedId"];
+  hasLargeInput = false;
   private madeLog: Logger | undefined;
 
   /** Throws BAD_REQUEST for a bound that is none. */
@@ -145,7 +147,8 @@ export function parseQuery(url: string): Query {
       key = value;
       continue;
     }
-    if (value.includes("\0")) throw wrongField(name, "must not hold a NUL character");
+    const problem = unstorableIn(value);
+    if (problem !== null) throw wrongField(name, problem);
     setOwnValue(parameters, name, value);
   }
   return { key, parameters };

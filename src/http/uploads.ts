@@ -10,6 +10,7 @@ import type { MulterError, StorageEngine } from "multer";
 import type * as z from "zod";
 import { AppError, invalidInput, payloadTooLarge, wrongField } from "../errors.js";
 import { ownValue, setOwnValue } from "../lib/own-values.js";
+import { findUnstorable, unstorableIn } from "../lib/storable-text.js";
 import { FORM_FIELD_BYTES_MAX, FORM_FIELD_DEPTH_MAX, FORM_FIELD_NAME_BYTES_MAX, FORM_FIELDS_MAX, FORM_LIST_ITEMS_MAX } from "../limits.js";
 import type { BodyAllowance } from "../services/requests/body-budget.js";
 import { assertPlain, BodyAborted, declaredBytesOf } from "./body.js";
@@ -124,6 +125,8 @@ async function parse(req: IncomingMessage, rules: FormRules, storage: StorageEng
   }
   assertPlain(req);
   const parsed = await readParts(req, rules, storage, allowance);
+  const unstorable = findUnstorable(parsed.fields);
+  if (unstorable !== null) throw wrongField(unstorable.path, unstorable.problem);
   for (const [name, { mayBeText, isRequired }] of Object.entries(rules.files)) {
     const isText = Object.hasOwn(parsed.fields, name);
     if (isRequired && !isText && !parsed.files.some((file) => bareName(file.fieldname) === name)) throw wrongField(name, "is required");
@@ -271,6 +274,8 @@ function createFileFilter({ files }: FormRules) {
   return (_req: unknown, file: MulterFile, done: (error: Error | null, isWanted?: boolean) => void) => {
     const name = bareName(file.fieldname);
     const rule = ownValue(files, name);
+    const problem = unstorableIn(file.originalname);
+    if (problem !== null) return done(wrongField(name, `its file name ${problem}`));
     if (!rule) return done(wrongField(name, "does not take a file"));
     const count = (counts.get(name) ?? 0) + 1;
     counts.set(name, count);

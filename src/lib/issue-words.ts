@@ -22,8 +22,8 @@ export function unitOf(schema: z.core.$ZodType): string | undefined {
 
 /** The words for each field of several, in one text: zod has one message for all unknown fields of an object. */
 export const UNKNOWN_FIELDS_SEPARATOR = "\n";
-/** An object may hold thousands of unknown fields, and nobody reads what each may have meant. */
-const UNKNOWN_COMPARED_MAX = 20;
+/** Unspecified: an object may hold thousands of unknown fields; of so many something is said. */
+const UNKNOWN_SAID_MAX = 20;
 /** Of a field that is unknown: how many are named to its sender, and how much of its own name is looked at. */
 const CLOSEST = { namesOf: (name: string) => [name], count: 3, charsMax: 64 } as const;
 
@@ -160,8 +160,9 @@ function sayRange(issue: Raw<"too_small"> | Raw<"too_big">, minimum: number | un
 
 function sayUnknown(keys: readonly string[], fields: readonly string[]): string {
   return keys
-    .map((key, index) => {
-      const meant = index < UNKNOWN_COMPARED_MAX ? closest(fields, key, CLOSEST) : [];
+    .slice(0, UNKNOWN_SAID_MAX)
+    .map((key) => {
+      const meant = closest(fields, key, CLOSEST);
       return meant.length === 0 ? "is not known here" : `is not known here; the closest that are: ${meant.join(", ")}`;
     })
     .join(UNKNOWN_FIELDS_SEPARATOR);

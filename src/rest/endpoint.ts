@@ -2,10 +2,11 @@
  * What every endpoint does once: credentials, input, context, answer, errors. A handler is a service call and a
  * presenter; it holds no `try`.
  */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type * as z from "zod";
 import type { RequestContext } from "../context.js";
 import { AppError } from "../errors.js";
-import { readJsonBody } from "../http/body.js";
+import { readJsonBody, TURN_BYTES } from "../http/body.js";
 import { type Authenticator, HttpRequestContext, readCounted, readToken } from "../http/context.js";
 import { explain, sendError, toErrorAnswer, toErrorObject } from "../http/errors.js";
 import type { Exchange } from "../http/exchange.js";
@@ -83,6 +84,10 @@ export function createEndpoint(
           form && (!body || isForm(exchange.req.headers["content-type"]))
             ? await readFormInput(exchange, form, allowance)
             : { body: parseOptional(body, body && (await readJsonBody(exchange.req, allowance))), files: NO_FILES };
+        if (allowance.bytes > TURN_BYTES) {
+          ctx.hasLargeInput = true;
+          await nextTurn();
+        }
         const request = { query: parsedQuery, body: sent.body, files: sent.files, exchange, allowance };
         const key = isGeneration ? exchange.req.headers["idempotency-key"] : undefined;
         if (key === undefined || !idempotency) sendAnswer(exchange, await handler(ctx, request));

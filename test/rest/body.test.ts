@@ -3,9 +3,10 @@ import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { readJsonBody } from "../../src/http/body.js";
+import { type JsonObject, readJsonBody, TURN_BYTES } from "../../src/http/body.js";
 import { sendError } from "../../src/http/errors.js";
-import { JSON_DEPTH_MAX } from "../../src/limits.js";
+import { JSON_DEPTH_MAX, JSON_KEYS_MAX, JSON_VALUES_MAX } from "../../src/limits.js";
+import type { RouteHandler } from "../../src/rest/route.js";
 import { BodyBudget } from "../../src/services/requests/body-budget.js";
 import { anybody, bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
 
@@ -16,18 +17,20 @@ let server: TestServer;
 
 beforeAll(async () => {
   server = await serve((route, endpoint) => {
-    route("/echo", {
-      POST: async (exchange) => {
+    const reading = (bytesMax: number | undefined, toAnswer: (body: JsonObject) => unknown): RouteHandler => {
+      return async (exchange) => {
         const allowance = bodies.allowPassing();
         try {
-          exchange.sendJson({ body: await readJsonBody(exchange.req, allowance, BYTES_MAX) });
+          exchange.sendJson(toAnswer(await readJsonBody(exchange.req, allowance, bytesMax)));
         } catch (error) {
           sendError(exchange, error);
         } finally {
           allowance.release();
         }
-      },
-    });
+      };
+    };
+    route("/echo", { POST: reading(BYTES_MAX, (body) => ({ body })) });
+    route("/large", { POST: reading(undefined, ({ text }) => ({ length: String(text).length, end: String(text).slice(-4) })) });
     route("/loose", { POST: endpoint({ isPublic: true, body: z.looseObject({}), handler: (_ctx, { body }) => ({ body }) }) });
   });
 });
@@ -197,6 +200,62 @@ describe("the text of a JSON body", () => {
 
     expect(await post(nested(JSON_DEPTH_MAX))).toMatchObject({ status: 200 });
     expect(await post(nested(JSON_DEPTH_MAX + 1))).toMatchObject({ status: 400 });
+  });
+
+  it("accepts as many keys and values as the limits, and refuses one more", async () => {
+    const large = (body: string) =>
+      fetch(`${server.baseUrl}/large`, { method: "POST", body, headers: { "Content-Type": "application/json" } });
+    const keys = (count: number) => `{${Array.from({ length: count }, (_, index) => `"k${index}":{}`).join(",")}}`;
+    const values = (count: number) =>
+      `{"a":[${Array(count - 2)
+        .fill("{}")
+        .join(",")}]}`;
+
+    for (const body of [keys(JSON_KEYS_MAX), values(JSON_VALUES_MAX)]) expect((await large(body)).status).toBe(200);
+    for (const [body, excess] of [
+      [keys(JSON_KEYS_MAX + 1), "has more than 20000 keys"],
+      [values(JSON_VALUES_MAX + 1), "has more than 400000 values"],
+    ] as const) {
+      const answer = await large(body);
+      expect(answer.status).toBe(400);
+      expect(await answer.json()).toMatchObject({ error: { code: "BAD_REQUEST", message: `The body ${excess}.` } });
+    }
+  });
+
+  it("decodes a large body whose characters lie across its pieces", async () => {
+    for (const lead of ["", "x", "xx", "xxx"]) {
+      const text = lead + "é中😀".repeat(100_000);
+      const answer = await fetch(`${server.baseUrl}/large`, {
+        method: "POST",
+        body: JSON.stringify({ text }),
+        headers: { "Content-Type": "application/json" },
+      });
+      expect(await answer.json()).toEqual({ length: text.length, end: "é中😀" });
+    }
+  });
+
+  it.each([
+    ["a NUL", String.raw`{"a":[{"b":"x\u0000"}]}`, "a.0.b", "must not hold a NUL character"],
+    [
+      "half of a surrogate pair",
+      String.raw`{"a":{"b":"\ud83d"}}`,
+      "a.b",
+      "must not hold half of a surrogate pair (a character that was cut in two)",
+    ],
+    ["the other half", String.raw`{"a":"\uDE00\ud83d"}`, "a", "must not hold half of a surrogate pair (a character that was cut in two)"],
+    ["a NUL in a name", String.raw`{"a":{"\u0000b":1}}`, "a.\0b", "must not hold a NUL character"],
+  ])("refuses %s, and names its field", async (_what, body, param, problem) => {
+    expect(await post(body)).toMatchObject({
+      status: 400,
+      json: { error: { code: "BAD_REQUEST", param, message: `${param}: ${problem}`, details: { fieldErrors: { [param]: [problem] } } } },
+    });
+    // A large body is read in another way.
+    const large = `${body.slice(0, -1)},"large":"${"x".repeat(TURN_BYTES)}"}`;
+    expect(await post(large)).toMatchObject({ status: 400, json: { error: { param } } });
+  });
+
+  it("takes whole surrogate pairs and other escapes", async () => {
+    expect(await post(String.raw`{"a":"\ud83d\ude00\u00e9\\u0000"}`)).toMatchObject({ status: 200, json: { body: { a: "😀é\\u0000" } } });
   });
 
   it("answers 400 to a body nested 20,000 levels deep", async () => {

@@ -7,9 +7,9 @@ import { GraphQLError } from "graphql";
 import type { GraphQLParams, Plugin } from "graphql-yoga";
 import { statusOf } from "../../http/errors.js";
 import { isForm, UploadedFile } from "../../http/uploads.js";
-import { jsonDepthExceeds } from "../../lib/json.js";
+import { jsonExcess } from "../../lib/json-bounds.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
-import { GRAPHQL_BODY_BYTES_MAX, GRAPHQL_FILE_PATHS_MAX, GRAPHQL_FILES_MAX, JSON_DEPTH_MAX } from "../../limits.js";
+import { GRAPHQL_BODY_BYTES_MAX, GRAPHQL_FILE_PATHS_MAX, GRAPHQL_FILES_MAX, GRAPHQL_JSON_BOUNDS } from "../../limits.js";
 
 const FORM_LIMITS = {
   fields: 2,
@@ -19,8 +19,6 @@ const FORM_LIMITS = {
   fieldNameSize: 100,
   headerSize: 8 * 1024,
 } as const;
-
-const OPERATIONS_DEPTH_MAX = JSON_DEPTH_MAX + 10;
 
 /** Requests as Yoga makes them: what their forms may hold can be bounded. */
 interface FormRequest extends Request {
@@ -61,9 +59,8 @@ async function parseForm(request: Request): Promise<GraphQLParams> {
 function parseObject(form: FormData, field: "operations" | "map"): JsonObject {
   const text = form.get(field);
   if (typeof text !== "string") throw refusal(`The form must have a field \`${field}\` with JSON text.`);
-  if (jsonDepthExceeds(Buffer.from(text), OPERATIONS_DEPTH_MAX)) {
-    throw refusal(`The field \`${field}\` is nested more than ${OPERATIONS_DEPTH_MAX} levels deep.`);
-  }
+  const excess = jsonExcess(Buffer.from(text), GRAPHQL_JSON_BOUNDS);
+  if (excess !== null) throw refusal(`The field \`${field}\` ${excess}.`);
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -9,7 +9,9 @@ import type {
 } from "@ai-sdk/provider";
 import type { ChatBody } from "../../lib/chat-format.js";
 import { isRecord } from "../../lib/json.js";
+import { BoundedJson, JsonExcessError } from "../../lib/json-bounds.js";
 import { ownValue } from "../../lib/own-values.js";
+import { JSON_BOUNDS } from "../../limits.js";
 import { refuse } from "../provider.js";
 
 // Files in a chat: OpenAI's content parts as the package's file parts.
@@ -114,6 +116,7 @@ class PromptWriter {
   private readonly warnings = new Set<string>();
   /** The tool of each call, because a tool's answer names the call only. */
   private readonly toolNames = new Map<string, string>();
+  private readonly json = new BoundedJson(JSON_BOUNDS);
 
   constructor(private readonly traits: PromptTraits) {}
 
@@ -177,8 +180,17 @@ class PromptWriter {
     const toolName = String(called.name ?? "");
     const toolCallId = String(call.id ?? toolName);
     this.toolNames.set(toolCallId, toolName);
-    const input = parseArguments(called.arguments, `${path}.function.arguments`);
+    const input = this.parseArguments(called.arguments, `${path}.function.arguments`);
     return { type: "tool-call", toolCallId, toolName, input, ...returned(call.extra_content) };
+  }
+
+  private parseArguments(text: unknown, path: string): unknown {
+    if (typeof text !== "string" || text.trim() === "") return {};
+    try {
+      return this.json.parse(text);
+    } catch (error) {
+      throw refuse(`The arguments of a tool call ${error instanceof JsonExcessError ? error.message : "must be JSON"}.`, path);
+    }
   }
 
   private toToolResult(message: Loose, path: string): LanguageModelV3ToolResultPart {
@@ -229,15 +241,6 @@ function toReasoning(message: Loose): AssistantContent {
 /** What the vendor gave with a part of its answer, and wants to have back. */
 function returned(extra: unknown): Cached {
   return isRecord(extra) ? { providerOptions: extra as SharedV3ProviderOptions } : {};
-}
-
-function parseArguments(text: unknown, path: string): unknown {
-  if (typeof text !== "string" || text.trim() === "") return {};
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw refuse("The arguments of a tool call must be JSON.", path);
-  }
 }
 
 function toBase64(data: string | Uint8Array): string {

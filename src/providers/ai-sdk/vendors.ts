@@ -5,7 +5,9 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { isRecord } from "../../lib/json.js";
+import { BoundedJson } from "../../lib/json-bounds.js";
 import { ownValue } from "../../lib/own-values.js";
+import { UPSTREAM_JSON_BOUNDS } from "../../limits.js";
 import { ProviderError } from "../provider.js";
 import type { JobTraits } from "./job-words.js";
 import { readAnthropicUsage, readGoogleUsage } from "./usage.js";
@@ -306,7 +308,7 @@ function toPrediction(bytes: ArrayBuffer) {
 
 function parse(bytes: ArrayBuffer): Readonly<Record<string, unknown>> {
   try {
-    const value: unknown = JSON.parse(Buffer.from(bytes).toString());
+    const value = new BoundedJson(UPSTREAM_JSON_BOUNDS).parse(Buffer.from(bytes));
     return isRecord(value) ? value : {};
   } catch {
     return {};

@@ -6,7 +6,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { setOwnValue } from "../../lib/own-values.js";
 import type { NoteUnknownWord } from "../../lib/unknown-words.js";
 import { withoutTrailing } from "../../lib/urls.js";
-import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
+import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_JSON_BOUNDS, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool, type UpstreamResponse } from "../http.js";
 import { type CallEnd, type OutputCapField, ProviderError, type UpstreamTimeouts } from "../provider.js";
 import { hasErrorContent, toEmbeddedError, toStatusError } from "./errors.js";
@@ -133,8 +133,12 @@ export class OpenAiClient {
   }
 
   /** The JSON object that an answer is. Throws the error that stands in it, whatever its status was, and `otherwise` when it is none. */
-  readObject(bytes: Buffer, otherwise = "The upstream's answer is not a JSON object."): Readonly<Record<string, unknown>> {
-    const answer = parseObject(bytes);
+  readObject(
+    bytes: Buffer,
+    otherwise = "The upstream's answer is not a JSON object.",
+    bounds = UPSTREAM_JSON_BOUNDS,
+  ): Readonly<Record<string, unknown>> {
+    const answer = parseObject(bytes, undefined, bounds);
     if (answer === null) throw new ProviderError("invalid-response", otherwise);
     if (hasErrorContent(answer.error)) throw toEmbeddedError(answer.error, this.secrets);
     return answer;

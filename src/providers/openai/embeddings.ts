@@ -3,7 +3,7 @@
  * as it came when it answered in that one; some upstreams know no base64 and answer numbers, which is as good.
  */
 import { isRecord } from "../../lib/json.js";
-import { EMBEDDING_ANSWER_BYTES_MAX } from "../../limits.js";
+import { EMBEDDING_ANSWER_BOUNDS, EMBEDDING_ANSWER_BYTES_MAX } from "../../limits.js";
 import type { EmbeddingAnswer, EmbeddingCall, EmbeddingProvider, EmbeddingVector } from "../media.js";
 import { ProviderError } from "../provider.js";
 import type { OpenAiClient } from "./client.js";
@@ -19,7 +19,7 @@ export class OpenAiEmbeddingProvider implements EmbeddingProvider {
   async embed(call: EmbeddingCall): Promise<EmbeddingAnswer> {
     const response = await this.client.sendWhole({ path: "/embeddings", body: JSON.stringify(toBody(call)), signal: call.signal });
     const bytes = await response.readAll(EMBEDDING_ANSWER_BYTES_MAX);
-    const answer = this.client.readObject(bytes);
+    const answer = this.client.readObject(bytes, undefined, EMBEDDING_ANSWER_BOUNDS);
     const { vectors, isInOrder } = toVectors(answer.data, call.inputs.length);
     const usage = toInputUsage(answer.usage);
     const isEncoded = vectors.every((vector) => typeof vector === "string");

@@ -3,7 +3,9 @@
  * whatever it is called: formats grow, and what an upstream charges for must not pass unread. Everything else does.
  */
 import { isRecord } from "../../lib/json.js";
+import { BoundedJson } from "../../lib/json-bounds.js";
 import { USAGE_AMOUNT_MAX, type UsageQuantities } from "../../lib/usage.js";
+import { UPSTREAM_JSON_BOUNDS } from "../../limits.js";
 import { toUsage } from "./usage.js";
 
 export type RealtimeReading =
@@ -80,10 +82,13 @@ export function readRealtimeEvent(text: string): RealtimeReading {
   }
 }
 
-/** An object with a `type`, or null. */
+/** What holds little, whatever its structure is. */
+const SHORT_CHARS = 64 * 1024;
+
+/** The object that an event is, or null. */
 export function parseRealtimeEvent(text: string): Readonly<Record<string, unknown>> | null {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = text.length > SHORT_CHARS ? new BoundedJson(UPSTREAM_JSON_BOUNDS).parse(text) : (JSON.parse(text) as unknown);
     return isRecord(value) ? value : null;
   } catch {
     return null;

@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { AppError, invalidInput, wrongField } from "../../errors.js";
 import { readBytesBody } from "../../http/body.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
+import { unstorableIn } from "../../lib/storable-text.js";
 import { URLENCODED_BODY_BYTES_MAX, URLENCODED_FIELDS_MAX } from "../../limits.js";
 import type { BodyAllowance } from "../../services/requests/body-budget.js";
 
@@ -28,7 +29,8 @@ export async function readFormFields(req: IncomingMessage, allowance: BodyAllowa
   for (const [name, value] of new URLSearchParams(text)) {
     count += 1;
     if (count > URLENCODED_FIELDS_MAX) throw invalidInput(`A form has at most ${URLENCODED_FIELDS_MAX} fields.`);
-    if (value.includes("\0")) throw wrongField(name, "must not hold a NUL character");
+    const problem = unstorableIn(value);
+    if (problem !== null) throw wrongField(name, problem);
     const before = ownValue(fields, name);
     setOwnValue(fields, name, before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value]);
   }

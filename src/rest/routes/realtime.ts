@@ -19,10 +19,12 @@ import { explain, isServerError, statusOf, toErrorObject } from "../../http/erro
 import { CLOSE_CODES, deliver, refuseUpgrade, WaitingSocket } from "../../http/websocket.js";
 import { BoundedCounter } from "../../lib/bounded.js";
 import { addressGroupOf, clientAddressOf } from "../../lib/client-address.js";
+import { BoundedJson } from "../../lib/json-bounds.js";
 import { type KeepAlive, keepAlive } from "../../lib/keep-alive.js";
 import { noteOf, type RequestEnd, type RequestNote } from "../../lib/request-note.js";
 import {
   DRAIN_TIMEOUT_MS,
+  JSON_BOUNDS,
   REALTIME_CLOSE_MS,
   REALTIME_EVENT_BYTES_MAX,
   REALTIME_SESSIONS_PER_ADDRESS_MAX,
@@ -317,7 +319,7 @@ function toErrorEvent(error: AppError, requestId: string, refused?: string): str
 
 function eventIdOf(text: string): string | null {
   try {
-    const event: unknown = JSON.parse(text);
+    const event = new BoundedJson(JSON_BOUNDS).parse(text);
     if (typeof event !== "object" || event === null || !("event_id" in event)) return null;
     return typeof event.event_id === "string" ? event.event_id : null;
   } catch {

@@ -1,9 +1,9 @@
 /** The files that one agent's script is made of: agent.ts, and what it imports of the same commit by relative paths. */
 import { posix } from "node:path";
-import { jsonDepthExceeds } from "../../lib/json.js";
+import { jsonExcess } from "../../lib/json-bounds.js";
 import { ownValue } from "../../lib/own-values.js";
 import type { GitFiles } from "./git-files.js";
-import { AGENT_FILES_MAX, AGENT_JSON_DEPTH_MAX, AGENT_SCRIPT_BYTES_MAX, AGENT_SOURCES_BYTES_MAX } from "./limits.js";
+import { AGENT_FILES_MAX, AGENT_JSON_BOUNDS, AGENT_SCRIPT_BYTES_MAX, AGENT_SOURCES_BYTES_MAX } from "./limits.js";
 import { RepositoryError } from "./repository-error.js";
 
 export interface AgentSource {
@@ -49,9 +49,8 @@ export class AgentSources {
     const contents = this.read(path);
     const loader = ownValue(LOADERS, posix.extname(path));
     if (loader === undefined) throw content(`There is no file "${shown(path)}".`);
-    if (loader === "json" && jsonDepthExceeds(Buffer.from(contents), AGENT_JSON_DEPTH_MAX)) {
-      throw content(`${shown(path)} nests deeper than ${AGENT_JSON_DEPTH_MAX} levels.`);
-    }
+    const excess = loader === "json" ? jsonExcess(Buffer.from(contents), AGENT_JSON_BOUNDS) : null;
+    if (excess !== null) throw content(`${shown(path)} ${excess}.`);
     return { contents, loader };
   }
 

@@ -1,6 +1,8 @@
 /** The tools of a prompt agent's servers, as the model that it asks is offered them and calls them. */
 import { createHash } from "node:crypto";
 import { AppError } from "../../errors.js";
+import { BoundedJson } from "../../lib/json-bounds.js";
+import { JSON_BOUNDS } from "../../limits.js";
 import type { McpCallOptions, McpServerId, McpTool, McpToolResult, McpToolServers } from "../mcp/mcp-tools.js";
 import {
   AGENT_TOOLS_MAX,
@@ -84,7 +86,7 @@ export function toolName(server: string, tool: string): string {
 function parseArguments(json: string): Readonly<Record<string, unknown>> | null {
   if (json.trim() === "") return {};
   try {
-    const value: unknown = JSON.parse(json);
+    const value = new BoundedJson(JSON_BOUNDS).parse(json);
     return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
   } catch {
     return null;

@@ -1,4 +1,5 @@
 /** Limits of agents (docs/spec/agents.md) and of reading the repositories that they come from. */
+import type { JsonBounds } from "../../lib/json-bounds.js";
 
 /** See docs/spec/limits.md. */
 export const SYSTEM_PROMPT_CHARS_MAX = 8_000;
@@ -98,5 +99,5 @@ export const AGENT_FILES_MAX = 100;
 export const AGENT_BUNDLE_BYTES_MAX = 1024 * 1024;
 /** Of each of the two processes that make a bundle, without its program. One of sources that nest no deeper than people write takes 100 MB. */
 export const BUNDLER_MEMORY_BYTES_MAX = 320 * 1024 * 1024;
-/** How deep JSON nests that an agent imports. */
-export const AGENT_JSON_DEPTH_MAX = 100;
+/** JSON that an agent imports; its keys and values are bounded by its bytes. */
+export const AGENT_JSON_BOUNDS: JsonBounds = { depthMax: 100, keysMax: Number.POSITIVE_INFINITY, valuesMax: Number.POSITIVE_INFINITY };

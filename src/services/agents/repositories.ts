@@ -8,10 +8,12 @@
  * It all happens in memory and within bounds of time, bytes and number, and nothing of it is run.
  */
 import { type AppError, invalidInput, serviceUnavailable, upstreamFailed, upstreamTimedOut } from "../../errors.js";
+import { BoundedJson } from "../../lib/json-bounds.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
 import { ownValue } from "../../lib/own-values.js";
+import { toStorable } from "../../lib/storable-text.js";
 import { withoutTrailing } from "../../lib/urls.js";
-import { MODEL_DESCRIPTION_CHARS_MAX, MODEL_NAME_CHARS_MAX, MODEL_TITLE_CHARS_MAX } from "../../limits.js";
+import { JSON_BOUNDS, MODEL_DESCRIPTION_CHARS_MAX, MODEL_NAME_CHARS_MAX, MODEL_TITLE_CHARS_MAX } from "../../limits.js";
 import { AgentBundler } from "./agent-bundler.js";
 import { GitFiles } from "./git-files.js";
 import { type PackBounds, readPack } from "./git-pack.js";
@@ -60,7 +62,7 @@ export async function findDescription(
       accept: "application/json",
       signal,
     });
-    const { description } = JSON.parse(Buffer.from(bytes).toString("utf8")) as { readonly description?: unknown };
+    const { description } = new BoundedJson(JSON_BOUNDS).parse(Buffer.from(bytes)) as { readonly description?: unknown };
     return typeof description === "string" ? cleaned(description) : null;
   } catch (error) {
     signal.throwIfAborted();
@@ -75,7 +77,11 @@ function repositoryPath({ pathname }: URL): string {
 }
 
 function cleaned(text: string): string | null {
-  const plain = [...text.replace(/\p{Cc}+/gu, " ").trim()];
+  const plain = [
+    ...toStorable(text)
+      .replace(/[\p{Cc}\p{Bidi_Control}]+/gu, " ")
+      .trim(),
+  ];
   return plain.length === 0 ? null : plain.slice(0, MODEL_DESCRIPTION_CHARS_MAX).join("");
 }
 

@@ -227,8 +227,9 @@ export function withAskedRates(model: Model, fields: AskedFields): Model {
   // An agent that the gateway runs asks other models, and each of those is looked at.
   if (model.agentType === "prompt_agent" || model.agentType === "code_agent") return model;
   const isText = model.modality === "text";
-  const found = findFields(model, fields);
-  if (isText && fields.tools) found.push(...findTools(fields.tools));
+  const found: Found[] = [];
+  findFields(model, fields, found);
+  if (isText && fields.tools) findTools(fields.tools, found);
   const prices = found.map((each) => priceOf(model, each));
   const isHourCacheAsked = isText && asksForHourCache(model, fields);
   if (prices.length === 0 && !isHourCacheAsked) return model;
@@ -245,21 +246,20 @@ function priceOf(model: Model, found: Found): FieldPrice {
 }
 
 /** Tools that a vendor would run. */
-function findTools(tools: unknown, path = "tools"): Found[] {
-  if (!Array.isArray(tools)) return [];
-  return tools.filter(isRecord).flatMap((tool, index): Found[] => {
+function findTools(tools: unknown, found: Found[]): void {
+  if (!Array.isArray(tools)) return;
+  for (const [index, tool] of tools.filter(isRecord).entries()) {
     const [hosted] = Object.entries(tool).find(([key, value]) => HOSTED_TOOL_KEYS.has(canonicalName(key)) && value != null) ?? [];
-    if (hosted !== undefined) return [{ name: TOOL_TYPE_FIELD, param: `${path}.${index}.${hosted}`, value: canonicalName(hosted) }];
     const { type } = tool;
-    if (typeof type === "string" && CALLER_TOOL_TYPES.has(type)) return [];
-    return [{ name: TOOL_TYPE_FIELD, param: `${path}.${index}.type`, value: type, harmless: '"function"' }];
-  });
+    if (hosted !== undefined) found.push({ name: TOOL_TYPE_FIELD, param: `tools.${index}.${hosted}`, value: canonicalName(hosted) });
+    else if (typeof type !== "string" || !CALLER_TOOL_TYPES.has(type))
+      found.push({ name: TOOL_TYPE_FIELD, param: `tools.${index}.type`, value: type, harmless: '"function"' });
+  }
 }
 
-function findFields(model: Model, fields: AskedFields): Found[] {
+function findFields(model: Model, fields: AskedFields, found: Found[]): void {
   const billed = BILLED_FIELDS[model.modality];
   const priceable = PRICEABLE_FIELDS[model.modality] ?? [];
-  const found: Found[] = [];
   for (const param of Object.keys(fields)) {
     const value = ownValue(fields, param);
     if (value === undefined || value === null) continue;
@@ -271,10 +271,9 @@ function findFields(model: Model, fields: AskedFields): Found[] {
     }
     const canonical = canonicalName(param);
     const field = billed.get(canonical);
-    if (canonical === OPTIONS) found.push(...findOptions(param, value));
+    if (canonical === OPTIONS) findOptions(param, value, found);
     else if (field && !field.isHarmless(value, model)) found.push({ name: field.name, param, value, harmless: field.harmless });
   }
-  return found;
 }
 
 function assertOwnName(param: string): void {
@@ -324,18 +323,21 @@ function isPricedByValue(model: Model, name: string, value: unknown): boolean {
 }
 
 /** By vendor; those of a vendor that is not known may mean anything to an upstream. */
-function findOptions(path: string, all: unknown): Found[] {
+function findOptions(path: string, all: unknown, found: Found[]): void {
   if (!isRecord(all)) throw wrongField(path, "expected an object of objects, by vendor");
-  return Object.entries(all).flatMap(([vendor, own]): Found[] => {
-    if (own === null || own === undefined) return [];
+  for (const [vendor, own] of Object.entries(all)) {
+    if (own === null || own === undefined) continue;
     const name = `provider_options.${vendor}`;
     const harmless = HARMLESS_OPTIONS.get(vendor);
-    if (!harmless || !isRecord(own)) return [{ name, param: `${path}.${vendor}`, value: own }];
-    return Object.entries(own).flatMap(([option, value]): Found[] => {
-      if (value === null || value === undefined || harmless.get(option)?.(value)) return [];
-      return [{ name: `${name}.${option}`, param: `${path}.${vendor}.${option}`, value }];
-    });
-  });
+    if (!harmless || !isRecord(own)) {
+      found.push({ name, param: `${path}.${vendor}`, value: own });
+      continue;
+    }
+    for (const [option, value] of Object.entries(own)) {
+      if (value === null || value === undefined || harmless.get(option)?.(value)) continue;
+      found.push({ name: `${name}.${option}`, param: `${path}.${vendor}.${option}`, value });
+    }
+  }
 }
 
 /** A cache is kept for five minutes at the price of a cache write; an hour costs more. Throws for an hour that has no price. */
@@ -358,13 +360,18 @@ function asksForHourCache(model: Model, fields: AskedFields): boolean {
 }
 
 /** Almost no request does, so that is found out first, without noting where. */
-function namesCacheControl(value: unknown, depth: number): boolean {
-  if (typeof value !== "object" || value === null || depth > JSON_DEPTH_MAX) return false;
-  if (Array.isArray(value)) return value.some((inner) => namesCacheControl(inner, depth + 1));
-  return Object.keys(value).some((key) => {
+function namesCacheControl(value: object, depth: number): boolean {
+  if (depth > JSON_DEPTH_MAX) return false;
+  if (Array.isArray(value)) {
+    for (const inner of value) if (typeof inner === "object" && inner !== null && namesCacheControl(inner, depth + 1)) return true;
+    return false;
+  }
+  for (const key of Object.keys(value)) {
     const inner = ownValue(value as AskedFields, key);
-    return (typeof inner === "object" && CACHE_CONTROL.test(key)) || namesCacheControl(inner, depth + 1);
-  });
+    if (typeof inner !== "object" || inner === null) continue;
+    if (CACHE_CONTROL.test(key) || namesCacheControl(inner, depth + 1)) return true;
+  }
+  return false;
 }
 
 /** Wherever it is stated: in messages, their parts, what a vendor wants back with them, tools, a vendor's options. */

@@ -8,6 +8,7 @@
  * 4. `settle` charges what was metered, or `release` nothing. Whichever comes first counts, whatever fails in between.
  * 5. `end`, always.
  */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type AppError, upstreamFailed } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
 import { amountsOf, NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
@@ -172,6 +173,7 @@ export class GenerationRun {
     this.noteCalled();
     for (const model of servable(plan.candidates, plan.safety?.applied)) {
       try {
+        if (plan.request.hasLargeInput) await nextTurn();
         const answer = await call(model);
         this.noteUpstream();
         return { model, answer };

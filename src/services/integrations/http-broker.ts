@@ -6,7 +6,9 @@
 import { type Dispatcher, Pool } from "undici";
 import * as z from "zod";
 import { AppError, serviceUnavailable, upstreamFailed, upstreamTimedOut } from "../../errors.js";
+import { BoundedJson } from "../../lib/json-bounds.js";
 import { withoutTrailing } from "../../lib/urls.js";
+import { JSON_BOUNDS } from "../../limits.js";
 import {
   CONNECTED_APP_STATUSES,
   type ConnectedApp,
@@ -224,7 +226,7 @@ async function readBounded({ body }: Dispatcher.ResponseData): Promise<Buffer> {
 function parse<Answer>(schema: z.ZodType<Answer>, { bytes }: BrokerAnswer): Answer {
   let value: unknown;
   try {
-    value = JSON.parse(bytes.toString());
+    value = new BoundedJson(JSON_BOUNDS).parse(bytes);
   } catch {
     // The parser's own words quote the answer.
     throw misanswered(new Error("not JSON"));

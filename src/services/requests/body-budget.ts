@@ -199,6 +199,11 @@ export class BodyAllowance implements Listed {
     if (this.cameBytes > this.countedBytes) this.count(this.cameBytes - this.countedBytes);
   }
 
+  /** Bytes that have come so far. */
+  get bytes(): number {
+    return this.cameBytes;
+  }
+
   /** All of it has come, or no more of it is read. */
   end(): void {
     if (this.onSlow === null) return;

@@ -6,6 +6,7 @@ import * as z from "zod";
 import { AppError } from "../../errors.js";
 import { MISSING, NOT_ALLOWED, sayChoices, sayIssue, UNKNOWN_FIELDS_SEPARATOR } from "../../lib/issue-words.js";
 import { ownValue } from "../../lib/own-values.js";
+import { unstorableIn } from "../../lib/storable-text.js";
 
 /** Unspecified: findings told at once. A body can hold thousands of wrong items, and nobody reads more than these. */
 const FINDINGS_MAX = 20;
@@ -14,6 +15,11 @@ const FIELDS_SAID_MAX = 3;
 /** Unspecified: how much of a path the message repeats: an unknown field has whatever name the caller gave it. */
 const PATH_CHARS_MAX = 200;
 const PARSING = { error: sayIssue };
+/** A list or an object that is found wrong is not read to its end. */
+const UNTIL_WRONG: z.core.ParseContext<z.core.$ZodIssue> & Pick<z.core.ParseContextInternal, "abortEarly"> = {
+  error: sayIssue,
+  abortEarly: true,
+};
 
 interface Finding {
   /** Empty: about the whole input. */
@@ -21,10 +27,13 @@ interface Finding {
   readonly message: string;
 }
 
-/** Text that is stored: PostgreSQL's holds no NUL character. */
+/** Text that is stored. What comes over HTTP has been looked at where it was read. */
 export const storableText = z
   .string()
-  .refine((text) => !text.includes("\0"), "must not hold a NUL character")
+  .superRefine((text, issues) => {
+    const problem = unstorableIn(text);
+    if (problem !== null) issues.addIssue({ code: "custom", message: problem, input: text });
+  })
   .meta({ pattern: "^[^\\u0000]*$" });
 
 /** Text that says something; what an upstream is to read. */
@@ -60,9 +69,32 @@ export function parsedOften<Schema extends z.ZodType>(schema: Schema): Schema {
 
 /** The parsed input, or BAD_REQUEST with `param` naming the first wrong field. */
 export function parseInput<Output>(schema: z.ZodType<Output>, input: unknown): Output {
-  const result = quickest(schema).safeParse(input, PARSING);
+  const first = quickest(schema).safeParse(input, UNTIL_WRONG);
+  if (first.success) return first.data;
+  // Of an input that is small everything that is wrong is told.
+  const result = isSmall(input) ? schema.safeParse(input, PARSING) : first;
   if (result.success) return result.data;
   throw toInputError(result.error, input);
+}
+
+/** Unspecified: values of an input, of which each may be wrong in several ways, that are all looked for. */
+const SMALL_VALUES_MAX = 1_000;
+
+function isSmall(input: unknown): boolean {
+  return countValues(input, SMALL_VALUES_MAX) <= SMALL_VALUES_MAX;
+}
+
+/** As far as one more than `most`. */
+function countValues(value: unknown, most: number): number {
+  if (typeof value !== "object" || value === null) return 1;
+  const inner = Array.isArray(value) ? value : Object.values(value);
+  if (inner.length > most) return most + 1;
+  let count = 1;
+  for (const each of inner) {
+    count += countValues(each, most - count);
+    if (count > most) break;
+  }
+  return count;
 }
 
 function quickest<Output>(schema: z.ZodType<Output>): z.ZodType<Output> {
@@ -74,11 +106,19 @@ function quickest<Output>(schema: z.ZodType<Output>): z.ZodType<Output> {
 }
 
 function toInputError(error: z.ZodError, input: unknown): AppError {
-  const findings = withoutConsequences(error.issues).flatMap((issue) => toFindings(issue, [], input));
+  const issues = withoutConsequences(error.issues);
+  const findings = issues.flatMap((issue) => toFindings(issue, [], input));
+  const untold = issues.reduce(
+    (sum, issue) => sum + (issue.code === "unrecognized_keys" ? Math.max(0, issue.keys.length - FINDINGS_MAX) : 0),
+    0,
+  );
   const messages = byField(findings);
   const param = [...messages.keys()].find((path) => path !== "");
   const { "": formErrors = [], ...fieldErrors } = Object.fromEntries(byField(findings.slice(0, FINDINGS_MAX)));
-  return new AppError("BAD_REQUEST", toSentence(messages), { ...(param !== undefined && { param }), details: { fieldErrors, formErrors } });
+  return new AppError("BAD_REQUEST", toSentence(messages, untold), {
+    ...(param !== undefined && { param }),
+    details: { fieldErrors, formErrors },
+  });
 }
 
 /** A value of a wrong type breaks bounds that are none of its own: of such a field only the type is told. */
@@ -98,14 +138,15 @@ function byField(findings: readonly Finding[]): ReadonlyMap<string, readonly str
   return messages;
 }
 
-/** "name: is required", or "2 fields are wrong: name: is required; type: must be one of secret or publishable". */
-function toSentence(messages: ReadonlyMap<string, readonly string[]>): string {
+/** "name: is required", or "2 fields are wrong: name: is required; type: must be one of secret or publishable". `untold`: fields beside those. */
+function toSentence(messages: ReadonlyMap<string, readonly string[]>, untold: number): string {
   const said = [...messages]
     .slice(0, FIELDS_SAID_MAX)
     .map(([path, about]) => (path === "" ? "" : `${shortened(path)}: `) + about.join(", "));
-  if (messages.size === 1) return said.join("");
-  const others = messages.size - said.length;
-  return `${messages.size} fields are wrong: ${said.join("; ")}${others > 0 ? `; and ${others} more` : ""}`;
+  const count = messages.size + untold;
+  if (count === 1) return said.join("");
+  const others = count - said.length;
+  return `${count} fields are wrong: ${said.join("; ")}${others > 0 ? `; and ${others} more` : ""}`;
 }
 
 function shortened(path: string): string {
@@ -116,7 +157,9 @@ function toFindings(issue: z.core.$ZodIssue, parents: readonly PropertyKey[], in
   const path = [...parents, ...issue.path];
   if (issue.code === "unrecognized_keys") {
     const messages = issue.message.split(UNKNOWN_FIELDS_SEPARATOR);
-    return issue.keys.map((key, index) => ({ path: dotted([...path, key]), message: messages[index] ?? issue.message }));
+    return issue.keys
+      .slice(0, FINDINGS_MAX)
+      .map((key, index) => ({ path: dotted([...path, key]), message: messages[index] ?? issue.message }));
   }
   if (isAboutMissing(issue) && isMissing(input, path)) return [{ path: dotted(path), message: MISSING }];
   if (issue.code === "invalid_union") {

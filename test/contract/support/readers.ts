@@ -7,7 +7,8 @@ import { parseCredits, parseDateTime, parsePrice } from "../../../src/graphql/sc
 import { parseQuery } from "../../../src/http/context.js";
 import { AnswerName } from "../../../src/lib/answer-name.js";
 import { toDisposition } from "../../../src/lib/content-types.js";
-import { cutTexts, jsonDepthExceeds } from "../../../src/lib/json.js";
+import { cutTexts } from "../../../src/lib/json.js";
+import { jsonExcess } from "../../../src/lib/json-bounds.js";
 import { decodeCursor } from "../../../src/lib/pagination.js";
 import { stripMetadata } from "../../../src/lib/picture-metadata.js";
 import { createSseScanner } from "../../../src/lib/sse.js";
@@ -41,7 +42,7 @@ export const READERS: ReadonlyMap<string, (text: string) => unknown> = new Map(
     cursors: (text) => decodeCursor(text, "usage"),
     "file names": (text) => toDisposition("attachment", text),
     "ends of texts": (text) => withoutTrailing(text, " /.0"),
-    "the depth of JSON": (text) => jsonDepthExceeds(Buffer.from(text), 100),
+    "the structure of JSON": (text) => jsonExcess(Buffer.from(text), { depthMax: 100, keysMax: 2 ** 30, valuesMax: 2 ** 30 }),
     "texts in JSON": (text) => cutTexts(Buffer.from(`{"data":"${text}"}`), "data"),
     "the name in JSON": (text) =>
       new AnswerName("acme/chat").inBytes(Buffer.from(`{"model":"${text}","x":"\\\\"}`), { model: "", provider: "" }),

@@ -152,7 +152,11 @@ describe("a repository without an agent that can be run", () => {
       { "agent.ts": importing(8), ...Object.fromEntries(Object.keys(modules(8)).map((name) => [name, padded(AGENT_SCRIPT_BYTES_MAX)])) },
       "have more than 524288 bytes.",
     ],
-    ["deep JSON", { "agent.ts": "import './a.json'; export default 1;", "a.json": `${"[".repeat(101)}${"]".repeat(101)}` }, "nests deeper"],
+    [
+      "deep JSON",
+      { "agent.ts": "import './a.json'; export default 1;", "a.json": `${"[".repeat(101)}${"]".repeat(101)}` },
+      "is nested more than 100 levels deep",
+    ],
   ])("has %s", async (_, files, message) => {
     await repository.commit(files);
 

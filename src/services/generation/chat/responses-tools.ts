@@ -5,6 +5,8 @@
  * model's entry prices them. What cannot be answered without them is refused.
  */
 import { invalidInput } from "../../../errors.js";
+import { BoundedJson } from "../../../lib/json-bounds.js";
+import { UPSTREAM_JSON_BOUNDS } from "../../../limits.js";
 import { TOOL_TYPE_FIELD } from "../../catalog/billed-fields.js";
 import type { Model } from "../../catalog/model.js";
 import { quoteStart } from "../receipt.js";
@@ -64,7 +66,7 @@ export function wrapInput(input: string): string {
 
 export function unwrapInput(given: string): string {
   try {
-    const { input } = Object(JSON.parse(given)) as { readonly input?: unknown };
+    const { input } = Object(new BoundedJson(UPSTREAM_JSON_BOUNDS).parse(given)) as { readonly input?: unknown };
     return typeof input === "string" ? input : given;
   } catch {
     return given;

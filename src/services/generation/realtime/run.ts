@@ -1,10 +1,11 @@
 /** A realtime session that is open: steps 2 and 3 of `realtime.ts`. */
 import type { RequestContext } from "../../../context.js";
-import { type AppError, invalidInput, upstreamFailed, upstreamTimedOut } from "../../../errors.js";
+import { type AppError, invalidInput, upstreamFailed, upstreamTimedOut, wrongField } from "../../../errors.js";
 import { createId } from "../../../lib/ids.js";
-import { jsonDepthExceeds } from "../../../lib/json.js";
+import { jsonExcess } from "../../../lib/json-bounds.js";
+import { findUnstorable, UNICODE_ESCAPE } from "../../../lib/storable-text.js";
 import {
-  JSON_DEPTH_MAX,
+  JSON_BOUNDS,
   REALTIME_IDLE_MS_MAX,
   REALTIME_METER_MS,
   REALTIME_REPORT_MS,
@@ -334,8 +335,12 @@ export class RealtimeRun implements RealtimeSession {
 }
 
 function toEvent(text: string): Fields {
-  const event = jsonDepthExceeds(Buffer.from(text), JSON_DEPTH_MAX) ? null : parseRealtimeEvent(text);
+  const excess = jsonExcess(Buffer.from(text), JSON_BOUNDS);
+  if (excess !== null) throw invalidInput(`The event ${excess}.`);
+  const event = parseRealtimeEvent(text);
   if (!event) throw invalidInput("An event is a JSON object.");
+  const unstorable = text.includes(UNICODE_ESCAPE) ? findUnstorable(event) : null;
+  if (unstorable !== null) throw wrongField(unstorable.path, unstorable.problem);
   return event;
 }
 

@@ -1,0 +1,192 @@
+/**
+ * The structure of JSON that others write, counted before it is parsed: how deep it nests, how many keys its objects have together, and
+ * how many values it holds. A parser, and every walk through what it makes, costs by these and not by bytes.
+ */
+
+export interface JsonBounds {
+  /** `[]` is 1 deep. */
+  readonly depthMax: number;
+  /** Of all objects together; a key that is repeated counts each time. */
+  readonly keysMax: number;
+  /** Objects, arrays, texts, numbers, true, false and null; the whole is one of them. */
+  readonly valuesMax: number;
+}
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const OPEN_BRACKET = 0x5b;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACKET = 0x5d;
+const CLOSE_BRACE = 0x7d;
+const LAST_WHITE_SPACE = 0x20;
+/** What each byte outside of strings is to the scan; braces count as brackets. */
+const PLAIN = 0;
+const KINDS = new Uint8Array(256);
+for (const byte of [QUOTE, COMMA, COLON, OPEN_BRACKET, CLOSE_BRACKET]) KINDS[byte] = byte;
+KINDS[OPEN_BRACE] = OPEN_BRACKET;
+KINDS[CLOSE_BRACE] = CLOSE_BRACKET;
+/** What is left of a string after this many bytes is crossed by native searches, so long texts and pictures cost next to nothing. */
+const NEAR_BYTES = 48;
+/** `"":1,` and `1,`: fewer bytes hold no key, and no value, more. */
+const KEY_BYTES_MIN = 5;
+const VALUE_BYTES_MIN = 2;
+/** A native search that has found so many of a byte has cost as much as the scan. */
+const SEARCHED_MAX = 20_000;
+
+/**
+ * What is wrong with this JSON text, such as "has more than 20000 keys"; null when it keeps to the bounds. The text need not be valid:
+ * what is not JSON is answered for as far as brackets and strings can be told apart.
+ */
+export function jsonExcess(bytes: Uint8Array, bounds: JsonBounds): string | null {
+  const text = toBuffer(bytes);
+  return isWithin(text, bounds) ? null : new JsonScan(text, bounds).advance(text.length);
+}
+
+function toBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+}
+
+/** Most bodies hold too few brackets, colons and commas, wherever these stand, to exceed anything: that much a native search knows. */
+function isWithin(text: Buffer, { depthMax, keysMax, valuesMax }: JsonBounds): boolean {
+  const { length } = text;
+  // Each level takes a byte to open.
+  if (length > depthMax) {
+    const braces = countUpTo(text, OPEN_BRACE, depthMax + 1);
+    if (braces > depthMax || braces + countUpTo(text, OPEN_BRACKET, depthMax + 1 - braces) > depthMax) return false;
+  }
+  if (length > KEY_BYTES_MIN * keysMax && countUpTo(text, COLON, SEARCHED_MAX) >= Math.min(keysMax, SEARCHED_MAX)) return false;
+  // Brackets are few by now.
+  return length <= VALUE_BYTES_MIN * valuesMax || countUpTo(text, COMMA, SEARCHED_MAX) + depthMax < Math.min(valuesMax, SEARCHED_MAX);
+}
+
+function countUpTo(text: Buffer, byte: number, limit: number): number {
+  let count = 0;
+  for (let at = text.indexOf(byte); at !== -1 && count < limit; at = text.indexOf(byte, at + 1)) count += 1;
+  return count;
+}
+
+/** Parses JSON texts that keep to the bounds together, such as those that stand in the texts of one request. */
+export class BoundedJson {
+  private keysLeft: number;
+  private valuesLeft: number;
+
+  constructor(private readonly bounds: JsonBounds) {
+    this.keysLeft = bounds.keysMax;
+    this.valuesLeft = bounds.valuesMax;
+  }
+
+  /** Throws JsonExcessError, or the parser's own SyntaxError, which quotes the text. */
+  parse(json: string | Buffer): unknown {
+    const bytes = typeof json === "string" ? Buffer.from(json) : json;
+    const { bounds } = this;
+    const scan = new JsonScan(bytes, { depthMax: bounds.depthMax, keysMax: this.keysLeft, valuesMax: this.valuesLeft });
+    if (scan.advance(bytes.length) !== null) throw new JsonExcessError(jsonExcess(bytes, bounds) ?? sayTogether(bounds));
+    this.keysLeft -= scan.keys;
+    this.valuesLeft -= scan.values;
+    return JSON.parse(typeof json === "string" ? json : bytes.toString());
+  }
+}
+
+/** Its message goes on after the name of what was to be parsed. */
+export class JsonExcessError extends SyntaxError {
+  override readonly name = "JsonExcessError";
+}
+
+/** One look through a text, at once or piece by piece. */
+export class JsonScan {
+  private at = 0;
+  private depth = 0;
+  keys = 0;
+  /** The whole is one. */
+  values = 1;
+  /** Where the bracket stands that opened last, until something is found in it; -1: there is none. */
+  private opened = -1;
+  /** `at` begins a character of a string. */
+  private isInString = false;
+
+  constructor(
+    private readonly text: Buffer,
+    private readonly bounds: JsonBounds,
+  ) {}
+
+  /** Looks as far as `to`, or a little further. Answers what exceeds a bound, in words. */
+  advance(to: number): string | null {
+    const { text } = this;
+    const { depthMax, keysMax, valuesMax } = this.bounds;
+    let { at, depth, keys, values, opened } = this;
+    if (this.isInString) at = this.crossString(at, to);
+    for (; at < to; at += 1) {
+      const kind = KINDS[text[at] as number];
+      if (kind === PLAIN) continue;
+      if (kind === QUOTE) {
+        opened = -1;
+        at = this.crossString(at + 1, to) - 1;
+      } else if (kind === COMMA) {
+        opened = -1;
+        values += 1;
+        if (values > valuesMax) return `has more than ${valuesMax} values`;
+      } else if (kind === COLON) {
+        keys += 1;
+        if (keys > keysMax) return `has more than ${keysMax} keys`;
+      } else if (kind === OPEN_BRACKET) {
+        depth += 1;
+        opened = at;
+        if (depth > depthMax) return `is nested more than ${depthMax} levels deep`;
+      } else {
+        depth -= 1;
+        // Each value of a list but the last is followed by a comma.
+        if (opened === -1 || !isBlank(text, opened + 1, at)) values += 1;
+        opened = -1;
+        if (values > valuesMax) return `has more than ${valuesMax} values`;
+      }
+    }
+    this.at = at;
+    this.depth = depth;
+    this.keys = keys;
+    this.values = values;
+    this.opened = opened;
+    return null;
+  }
+
+  /** The index behind the quote that closes the string which `from` stands in; of a long string perhaps only as far as `to`. */
+  private crossString(from: number, to: number): number {
+    const { text } = this;
+    const { length } = text;
+    this.isInString = true;
+    let at = from;
+    while (at < to) {
+      const near = Math.min(at + NEAR_BYTES, length);
+      while (at < near) {
+        const byte = text[at];
+        if (byte === QUOTE) {
+          this.isInString = false;
+          return at + 1;
+        }
+        at += byte === BACKSLASH ? 2 : 1;
+      }
+      // `at` begins a character, escaped or not: the next quote closes the string unless the backslashes that stand before it,
+      // counted back to here, are odd in number.
+      const quote = text.indexOf(QUOTE, at);
+      if (quote === -1) return length;
+      let before = quote - 1;
+      while (before >= at && text[before] === BACKSLASH) before -= 1;
+      at = quote + 1;
+      if ((quote - 1 - before) % 2 === 0) {
+        this.isInString = false;
+        return at;
+      }
+    }
+    return at;
+  }
+}
+
+function sayTogether({ keysMax, valuesMax }: JsonBounds): string {
+  return `has, with those before it, more than ${keysMax} keys or ${valuesMax} values`;
+}
+
+function isBlank(text: Buffer, from: number, to: number): boolean {
+  for (let at = from; at < to; at += 1) if ((text[at] as number) > LAST_WHITE_SPACE) return false;
+  return true;
+}
