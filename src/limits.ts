@@ -170,14 +170,6 @@ export const WORKERS_MAX = 64;
 /** How long streams may go on after the gateway was told to stop. */
 export const DRAIN_TIMEOUT_MS = 30_000;
 
-/** Forms, unspecified: texts beside files; a prompt of any length that a model reads fits. */
-export const FORM_FIELDS_MAX = 64;
-export const FORM_FIELD_BYTES_MAX = 1024 * 1024;
-export const FORM_FIELD_NAME_BYTES_MAX = 200;
-/** Forms, unspecified: `a[b][c]` is 2 deep. */
-export const FORM_FIELD_DEPTH_MAX = 2;
-export const FORM_LIST_ITEMS_MAX = 64;
-
 /** Video (docs/spec/limits.md). */
 export const VIDEO_SECONDS_MIN = 1;
 export const VIDEO_SECONDS_MAX = 10;

@@ -11,9 +11,9 @@ import type * as z from "zod";
 import { AppError, invalidInput, payloadTooLarge, wrongField } from "../errors.js";
 import { ownValue, setOwnValue } from "../lib/own-values.js";
 import { findUnstorable, unstorableIn } from "../lib/storable-text.js";
-import { FORM_FIELD_BYTES_MAX, FORM_FIELD_DEPTH_MAX, FORM_FIELD_NAME_BYTES_MAX, FORM_FIELDS_MAX, FORM_LIST_ITEMS_MAX } from "../limits.js";
 import type { BodyAllowance } from "../services/requests/body-budget.js";
 import { assertPlain, BodyAborted, declaredBytesOf } from "./body.js";
+import { FORM_FIELD_BYTES_MAX, FORM_FIELD_DEPTH_MAX, FORM_FIELD_NAME_BYTES_MAX, FORM_FIELDS_MAX, FORM_LIST_ITEMS_MAX } from "./limits.js";
 
 /** A file as it came. Its bytes are no property, so that nothing which walks through an input walks through them. */
 export class UploadedFile {

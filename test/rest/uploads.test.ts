@@ -2,7 +2,7 @@
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { FORM_FIELD_BYTES_MAX, FORM_FIELD_NAME_BYTES_MAX, FORM_FIELDS_MAX } from "../../src/limits.js";
+import { FORM_FIELD_BYTES_MAX, FORM_FIELD_NAME_BYTES_MAX, FORM_FIELDS_MAX } from "../../src/http/limits.js";
 import { bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
 
 const FILE_BYTES_MAX = 1000;
@@ -69,13 +69,13 @@ function file(size: number): Blob {
 describe("a form", () => {
   it("gives its texts and its files to the handler", async () => {
     const data = form({ model: "m", "list[]": ["a", "b"], "settings[kind]": "k", file: file(3), "image[]": [file(1), file(2)] });
-    data.append("note", "ö…\0");
+    data.append("note", "ö…");
 
     const { status, body } = await post(data);
 
     expect(status).toBe(200);
     expect(body).toEqual({
-      body: { model: "m", list: ["a", "b"], settings: { kind: "k" }, note: "ö…\0" },
+      body: { model: "m", list: ["a", "b"], settings: { kind: "k" }, note: "ö…" },
       files: {
         file: [{ name: "a.txt", contentType: "text/plain", bytes: "xxx" }],
         image: [
@@ -83,6 +83,15 @@ describe("a form", () => {
           { name: "a.txt", contentType: "text/plain", bytes: "xx" },
         ],
       },
+    });
+  });
+
+  it("refuses a NUL in a text, and names its field", async () => {
+    const data = form({ model: "m", "list[]": ["a", "b\0"], file: file(3) });
+
+    expect(await post(data)).toMatchObject({
+      status: 400,
+      body: { error: { param: "list.1", message: "list.1: must not hold a NUL character" } },
     });
   });
 

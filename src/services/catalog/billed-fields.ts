@@ -362,16 +362,12 @@ function asksForHourCache(model: Model, fields: AskedFields): boolean {
 /** Almost no request does, so that is found out first, without noting where. */
 function namesCacheControl(value: object, depth: number): boolean {
   if (depth > JSON_DEPTH_MAX) return false;
-  if (Array.isArray(value)) {
-    for (const inner of value) if (typeof inner === "object" && inner !== null && namesCacheControl(inner, depth + 1)) return true;
-    return false;
-  }
-  for (const key of Object.keys(value)) {
+  const isFound = (inner: unknown) => typeof inner === "object" && inner !== null && namesCacheControl(inner, depth + 1);
+  if (Array.isArray(value)) return value.some(isFound);
+  return Object.keys(value).some((key) => {
     const inner = ownValue(value as AskedFields, key);
-    if (typeof inner !== "object" || inner === null) continue;
-    if (CACHE_CONTROL.test(key) || namesCacheControl(inner, depth + 1)) return true;
-  }
-  return false;
+    return isFound(inner) || (typeof inner === "object" && CACHE_CONTROL.test(key));
+  });
 }
 
 /** Wherever it is stated: in messages, their parts, what a vendor wants back with them, tools, a vendor's options. */
