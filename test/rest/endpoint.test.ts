@@ -240,7 +240,7 @@ describe("input", () => {
 
     expect(wrong.json.error).toMatchObject({ param: "parts.0", details: { fieldErrors: { "parts.0": [expect.any(String)] } } });
     expect(Object.keys(unknown.json.error.details.fieldErrors)).toHaveLength(20);
-    expect(unknown.json.error.message).toMatch(/^2000 fields are wrong: k0: .*; k2: [^;]*; and 1997 more$/);
+    expect(unknown.json.error.message).toMatch(/^2000 fields are wrong: k0: .*; k2: .*; and 1997 more$/);
   });
 
   it("refuses a field named __proto__ like any unknown one", async () => {
