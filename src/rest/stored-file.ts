@@ -5,6 +5,7 @@ import { invalidInput, notFound } from "../errors.js";
 import { toErrorEnvelope } from "../http/errors.js";
 import type { Exchange } from "../http/exchange.js";
 import { drained } from "../lib/back-pressure.js";
+import { selectRange } from "../lib/byte-range.js";
 import { SLOW_READER_TIMEOUT_MS } from "../limits.js";
 import type { AskedAnswer } from "../services/generation/content-cache/content-cache.js";
 import { CACHE_CONTROL, cachedHeaders } from "./headers.js";
@@ -26,9 +27,10 @@ export async function sendStoredFile(exchange: Exchange, file: StoredFile, fileH
   const { etag, sizeBytes, isNew = false } = file;
   const headers: OutgoingHttpHeaders = { ...fileHeaders, ETag: etag, "Accept-Ranges": "bytes" };
   if (!isNew && exchange.isKept(etag)) return sendHead(exchange, 304, headers);
-  const asked = rangeOf(exchange, sizeBytes, etag);
-  if (asked === "unsatisfiable" && !isNew) return sendUnsatisfiable(exchange, sizeBytes);
-  const range = asked === "unsatisfiable" ? null : asked;
+  const { range: wanted, "if-range": ifRange } = req.headers;
+  const selected = selectRange({ method: req.method, range: wanted, ifRange: ifRange?.toString() }, sizeBytes, etag);
+  if (selected === "unsatisfiable" && !isNew) return sendUnsatisfiable(exchange, sizeBytes);
+  const range = selected === "unsatisfiable" ? null : selected;
   const { start, end } = range ?? { start: 0, end: sizeBytes - 1 };
   headers["Content-Length"] = end - start + 1;
   if (range) headers["Content-Range"] = `bytes ${start}-${end}/${sizeBytes}`;
@@ -39,16 +41,6 @@ export async function sendStoredFile(exchange: Exchange, file: StoredFile, fileH
   exchange.writeHead(status, headers);
   if (bytes instanceof Uint8Array) exchange.res.end(bytes);
   else await sendStream(exchange, bytes);
-}
-
-/** One range; of several, or of a later version, the whole is answered, as HTTP allows. */
-function rangeOf({ req }: Exchange, size: number, etag: string): { start: number; end: number } | "unsatisfiable" | null {
-  const condition = req.headers["if-range"];
-  if (condition !== undefined && condition !== etag) return null;
-  const ranges = req.range(size, { combine: true });
-  if (ranges === -1) return "unsatisfiable";
-  const [range, ...others] = Array.isArray(ranges) && ranges.type === "bytes" ? ranges : [];
-  return range && others.length === 0 ? range : null;
 }
 
 /** HTTP's own status for it; the closed set of codes has none of that number, so it is a bad request in the envelope. */
