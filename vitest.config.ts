@@ -4,6 +4,7 @@ import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { type TestKind, testKinds } from "./test/setup/test-kinds.js";
 
 /** Tests that start programs and databases of their own: they take longest, and begun last they would be waited for alone. */
 const LONG_FOLDERS = ["e2e", "contract", "store"];
@@ -35,12 +36,21 @@ class LongestFirst extends BaseSequencer {
 // Before the tests' processes are started, which take it over.
 process.env.TMPDIR = temporaryDirectory();
 
+const kinds = testKinds(fileURLToPath(new URL("test", import.meta.url)));
+const project = (name: TestKind, ...globalSetup: string[]) => ({
+  extends: true as const,
+  test: { name, include: kinds[name], globalSetup: ["test/setup/time-limits.ts", ...globalSetup] },
+});
+
 export default defineConfig({
   // Vite would load graphql's ESM build beside the CommonJS one that every library shares in Node: two sets of classes.
   resolve: { alias: [{ find: /^graphql$/, replacement: fileURLToPath(new URL("node_modules/graphql/index.js", import.meta.url)) }] },
   test: {
-    include: ["test/**/*.test.ts"],
-    globalSetup: ["test/setup/time-limits.ts", "test/setup/template-database.ts"],
+    projects: [
+      project("unit"),
+      project("integration", "test/setup/template-database.ts"),
+      project("browser", "test/setup/template-database.ts"),
+    ],
     setupFiles: ["test/setup/progress.ts"],
     pool: "forks",
     // No module here keeps state of its own, so files can share what they load: that saves two fifths of the time.
