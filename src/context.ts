@@ -12,6 +12,8 @@ export interface AgentRun {
   readonly parentRequestId: string;
   /** Nanocredits: what everything that it asks for may cost in all. Null: it is no agent's, and only what its caller has bounds it. */
   readonly maxCost: bigint | null;
+  /** Safety features of the agent's own generation: all that it asks for goes through them too. Absent: none. */
+  readonly safetyFeatures?: readonly string[] | undefined;
 }
 
 export interface AnonymousCaller {

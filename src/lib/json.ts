@@ -2,6 +2,7 @@
  * Large texts in a JSON document, cut out of it before it is parsed: a picture as base64 is megabytes that would become a string, be
  * looked at character by character, and be written again. Cut out, it stays the bytes that came.
  */
+import { ownValue, setOwnValue } from "./own-values.js";
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -96,4 +97,13 @@ function paddingOf(text: Buffer): number {
 /** An object that is not an array. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A copy that shares only its texts and bytes with the value, which nests no deeper than a body may. */
+export function copyJson<Value>(value: Value): Value {
+  if (Array.isArray(value)) return value.map((item: unknown) => copyJson(item)) as Value;
+  if (!isRecord(value) || ArrayBuffer.isView(value)) return value;
+  const copy: Record<string, unknown> = {};
+  for (const name of Object.keys(value)) setOwnValue(copy, name, copyJson(ownValue(value, name)));
+  return copy as Value;
 }

@@ -10,6 +10,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { O200K_TOKEN_SPLIT_REGEX } from "gpt-tokenizer/encodingParams/constants";
 import { LRUCache } from "lru-cache";
 import { type BytePairs, loadBytePairs, type MergeAllowance } from "./byte-pairs.js";
+import { type ChatReader, readChat } from "./chat-prompt.js";
 import { ownValue } from "./own-values.js";
 
 /** Of one text or one chat. Measured: ordinary text takes 40-80 ns a character, so this much takes 3 to 5 ms. */
@@ -77,16 +78,75 @@ export interface ChatDeclarations {
  * Tokens of a chat request's `messages`, and of the tools, functions and schemas that go with them, as an OpenAI upstream would count
  * them. Takes what a caller sent: whatever has not the shape of a message counts as nothing.
  */
-export function countChatTokens(messages: unknown, declared: ChatDeclarations = {}): number {
-  const { tokens, texts } = findInChat(messages, declared);
-  return tokens + countTexts(texts);
+export function countChatTokens(messages: unknown, { tools, functions, response_format }: ChatDeclarations = {}): number {
+  const count = new ChatCount();
+  readChat({ messages, tools, functions, response_format }, count);
+  return count.tokens + countTexts(count.texts);
 }
 
-/** As `countChatTokens`; of what takes longer than a turn of the event loop should, in several. */
-export function countChatTokensInTurns(messages: unknown, declared: ChatDeclarations): number | Promise<number> {
-  const { tokens, texts } = findInChat(messages, declared);
-  const counting = countInTurns(texts);
-  return typeof counting === "number" ? tokens + counting : counting.then((counted) => tokens + counted);
+/** The texts of a chat request, and the tokens of what is not text, as an OpenAI upstream would count them. */
+export class ChatCount implements ChatReader {
+  readonly texts: string[] = [];
+  tokens = TOKENS_BEFORE_ANSWER;
+  /** Pictures, sound, films and files: what a model reads of them only its upstream can tell. */
+  readonly parts: Readonly<Record<string, unknown>>[] = [];
+  /** Fields that nobody here knows. */
+  readonly unknowns: unknown[] = [];
+
+  beginMessage(): void {
+    this.tokens += TOKENS_PER_MESSAGE;
+  }
+
+  role(role: string): void {
+    this.texts.push(role);
+  }
+
+  author(name: string): void {
+    this.tokens += TOKENS_PER_NAME;
+    this.texts.push(name);
+  }
+
+  text(text: string): void {
+    this.texts.push(text);
+  }
+
+  beginCall(): void {
+    this.tokens += TOKENS_PER_TOOL;
+  }
+
+  name(name: string): void {
+    this.texts.push(name);
+  }
+
+  media(part: Readonly<Record<string, unknown>>): void {
+    this.parts.push(part);
+    this.tokens += part.type === "image_url" ? imageTokens(part.image_url) : (ownValue(PART_TOKENS, String(part.type)) ?? 0);
+  }
+
+  label(): void {
+    // The upstream's alone.
+  }
+
+  unknown(value: unknown): void {
+    this.unknowns.push(value);
+  }
+
+  endMessages(): void {
+    // Nothing is counted for that.
+  }
+
+  declarations(declared: readonly unknown[]): void {
+    this.tokens += TOKENS_PER_TOOL * declared.length;
+    this.texts.push(JSON.stringify(declared));
+  }
+
+  schema({ type, json_schema: schema }: Readonly<Record<string, unknown>>): void {
+    if (type === "json_schema" && schema) this.texts.push(JSON.stringify(schema));
+  }
+}
+
+function imageTokens(image: unknown): number {
+  return isRecord(image) && image.detail === "low" ? IMAGE_LOW_DETAIL_TOKENS : IMAGE_TOKENS;
 }
 
 /** As `countTexts`, in turns. */
@@ -104,22 +164,6 @@ async function takeTurns(counting: Counting): Promise<number> {
   }
 }
 
-function findInChat(messages: unknown, declared: ChatDeclarations): Found {
-  const found: Found = { texts: [], tokens: TOKENS_BEFORE_ANSWER };
-  if (Array.isArray(messages)) for (const message of messages) findInMessage(message, found);
-  findDeclarations(declared.tools, found);
-  findDeclarations(declared.functions, found);
-  const { response_format: format } = declared;
-  if (isRecord(format) && format.type === "json_schema") findText(JSON.stringify(format.json_schema), found);
-  return found;
-}
-
-function findDeclarations(declarations: unknown, found: Found): void {
-  if (!Array.isArray(declarations)) return;
-  found.tokens += TOKENS_PER_TOOL * declarations.length;
-  findText(JSON.stringify(declarations), found);
-}
-
 /** Everything in a message, or a streamed piece of one, that an upstream bills as output: content, reasoning, refusal, tool calls. */
 export function countDeltaTokens(delta: unknown): number {
   if (!isRecord(delta)) return 0;
@@ -128,21 +172,10 @@ export function countDeltaTokens(delta: unknown): number {
   return found.tokens + countTexts(found.texts);
 }
 
-/** The texts of a chat, and the tokens of what is not text. */
+/** The texts of a message, and the tokens of what is not text. */
 interface Found {
   readonly texts: string[];
   tokens: number;
-}
-
-function findInMessage(message: unknown, found: Found): void {
-  if (!isRecord(message)) return;
-  found.tokens += TOKENS_PER_MESSAGE;
-  findText(message.role, found);
-  if (typeof message.name === "string") {
-    found.tokens += TOKENS_PER_NAME;
-    findText(message.name, found);
-  }
-  findSaid(message, found);
 }
 
 function findSaid(message: Readonly<Record<string, unknown>>, found: Found): void {
@@ -158,12 +191,8 @@ function findInPart(part: unknown, found: Found): void {
   if (!isRecord(part) || typeof part.type !== "string") return;
   if (part.type === "text") findText(part.text, found);
   else if (part.type === "refusal") findText(part.refusal, found);
-  else if (part.type === "image_url") found.tokens += hasLowDetail(part.image_url) ? IMAGE_LOW_DETAIL_TOKENS : IMAGE_TOKENS;
+  else if (part.type === "image_url") found.tokens += imageTokens(part.image_url);
   else found.tokens += ownValue(PART_TOKENS, part.type) ?? 0;
-}
-
-function hasLowDetail(image: unknown): boolean {
-  return isRecord(image) && image.detail === "low";
 }
 
 function findInToolCall(call: unknown, found: Found): void {

@@ -51,7 +51,7 @@ import { Media } from "./files/media.js";
 import { MEDIA_FOLDER, MediaLinks } from "./files/media-links.js";
 import { MEDIA_OBJECT_FOLDER, MediaObjects } from "./files/media-objects.js";
 import { MediaQuotas } from "./files/media-quotas.js";
-import { Admission, NamedAddresses } from "./generation/admission.js";
+import { Admission } from "./generation/admission.js";
 import { RunningGenerations } from "./generation/cancellation.js";
 import { ChatCompletions } from "./generation/chat/chat.js";
 import { Responses } from "./generation/chat/responses.js";
@@ -74,6 +74,7 @@ import { Speech } from "./generation/media/speech.js";
 import { Transcriptions } from "./generation/media/transcriptions.js";
 import { Videos } from "./generation/media/videos.js";
 import { Moderations } from "./generation/moderations.js";
+import { NamedAddresses } from "./generation/named-addresses.js";
 import { RealtimeSessions } from "./generation/realtime/realtime.js";
 import type { Upstreams } from "./generation/upstreams.js";
 import { AnswerRoom } from "./idempotency/answer-room.js";
@@ -330,7 +331,7 @@ export function createServices(
     mediaObjects,
     mediaQuotas,
     metricsReport: new MetricsReport(metrics, settings.metrics, access),
-    moderations: new Moderations(generations, upstreams, admission.addresses),
+    moderations: new Moderations(generations, upstreams),
     music,
     realtime: new RealtimeSessions({ generations, admission, upstreams, catalog, times: settings.realtimeTimes }),
     responses: new Responses(chat, catalog),

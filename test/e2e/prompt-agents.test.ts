@@ -288,6 +288,19 @@ describe("what its caller writes", () => {
     expect(written?.content).toMatch(/^Write to \S/);
     expect(written?.content).not.toContain("someone@example.com");
   });
+
+  it("is checked with all that its model reads: its own prompt, and what its tools answer", async () => {
+    const model = await createAgent({ systemPrompt: "You answer for boss@example.com.", requiredSafetyFeatures: ["privacy"] });
+    app.upstream.replyNext(calling(call("mcp__search__echo", '{"message":"ann@example.com"}')), saying("Done."));
+
+    const answer = await chat(model);
+
+    expect(answer.status).toBe(200);
+    const [first, second] = requests();
+    expect(first?.messages[0]?.content).toBe("You answer for [REDACTED_EMAIL].");
+    expect(JSON.stringify(second?.messages)).not.toContain("@example.com");
+    expect(second?.messages.at(-1)).toMatchObject({ role: "tool", content: "Echo: [REDACTED_EMAIL]" });
+  });
 });
 
 describe("JSON", () => {

@@ -1,14 +1,8 @@
 import fc from "fast-check";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, it } from "vitest";
-import {
-  countChatTokens,
-  countChatTokensInTurns,
-  countDeltaTokens,
-  countInTurns,
-  countTextTokens,
-  TEXT_CHARS_EXACT,
-} from "../../src/lib/tokenizer.js";
+import { readChat } from "../../src/lib/chat-prompt.js";
+import { ChatCount, countChatTokens, countDeltaTokens, countInTurns, countTextTokens, TEXT_CHARS_EXACT } from "../../src/lib/tokenizer.js";
 
 /** What the package itself counts, with nothing special about special tokens. */
 function reference(text: string): number {
@@ -176,13 +170,19 @@ describe("countChatTokens", () => {
   it("counts a chat in turns as it does at once, and a short one at once", async () => {
     const messages = [{ role: "user", content: `Whole or in turns: ${ENGLISH.repeat(300)}` }];
     const tools = [{ type: "function", function: { name: "open_sluice" } }];
-    const inTurns = countChatTokensInTurns(messages, { tools });
+    const textsOf = (request: { readonly messages: unknown; readonly tools: unknown }) => {
+      const count = new ChatCount();
+      readChat(request, count);
+      return count;
+    };
+    const long = textsOf({ messages, tools });
+    const short = textsOf({ messages: [{ role: "user", content: "Hello" }], tools });
+
+    const inTurns = countInTurns(long.texts);
 
     expect(inTurns).toBeInstanceOf(Promise);
-    expect(await inTurns).toBe(countChatTokens(messages, { tools }));
-    expect(countChatTokensInTurns([{ role: "user", content: "Hello" }], { tools })).toBe(
-      countChatTokens([{ role: "user", content: "Hello" }], { tools }),
-    );
+    expect(long.tokens + (await inTurns)).toBe(countChatTokens(messages, { tools }));
+    expect(short.tokens + Number(countInTurns(short.texts))).toBe(countChatTokens([{ role: "user", content: "Hello" }], { tools }));
   });
 
   it("counts nothing for what is not a message, and never throws", () => {
@@ -193,7 +193,7 @@ describe("countChatTokens", () => {
       }),
     );
     expect(countChatTokens(undefined)).toBe(3);
-    expect(countChatTokens([null, 1, "x", [], {}])).toBe(3 + 3 + 3);
+    expect(countChatTokens([null, 1, "x", [], {}])).toBe(3 + 3);
   });
 });
 

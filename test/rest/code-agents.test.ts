@@ -102,6 +102,15 @@ const PIPE = `
     body: JSON.stringify({ ...asked, model: "sandbox/text-paid", stream: true }),
   });`;
 
+/** Asks for what nobody has told it. */
+const ASK_OWN_WORDS = `
+  await sluice("/v1/chat/completions", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ model: "acme/chat", messages: [{ role: "user", content: "Mail ann@example.com" }] }),
+  });
+  ${say('"Done."')}`;
+
 /** Asks six times at once, a tenth of a credit each, and tells how that went. */
 const ASK_AT_ONCE = `
   const body = JSON.stringify({ model: "acme/tenth", max_tokens: 1, messages: [{ role: "user", content: "Hello" }] });
@@ -200,6 +209,15 @@ function toBody(model: string): object {
 }
 
 describe("a code agent", () => {
+  it("asks nothing that its own request's safety features would not let through as it is", async () => {
+    const agent = await deploy(ASK_OWN_WORDS);
+
+    const answer = await ask(agent.modelId, { safe: "privacy" });
+
+    expect(saidIn(answer)).toBe("Done.");
+    expect(app.upstream.requests.at(-1)?.json).toMatchObject({ messages: [{ role: "user", content: "Mail [REDACTED_EMAIL]" }] });
+  });
+
   it.each([
     ["/v1/chat/completions", { messages: [{ role: "user", content: "Hello" }] }, "/choices/0/message/content"],
     ["/v1/responses", { input: "Hello" }, "/output/0/content/0/text"],

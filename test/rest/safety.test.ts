@@ -99,7 +99,7 @@ describe("redaction in a chat", () => {
     expect(safety(answer)).toEqual(["secrets,privacy", "secrets,privacy"]);
     expect(sent()).toEqual({
       model: "upstream-chat",
-      user: "u@acme.test",
+      user: "[REDACTED_EMAIL]",
       stream: false,
       messages: [
         { role: "system", content: "Write to [REDACTED_EMAIL]." },

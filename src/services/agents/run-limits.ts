@@ -12,8 +12,8 @@ export interface BoundedRun extends AgentRun {
 export class RunLimits {
   constructor(private readonly accounts: Pick<Accounts, "spendable">) {}
 
-  async begin({ ctx, generationId }: AgentCall): Promise<BoundedRun> {
-    return { parentRequestId: generationId, maxCost: await this.maxCostOf(ctx) };
+  async begin({ ctx, generationId, safetyFeatures }: AgentCall): Promise<BoundedRun> {
+    return { parentRequestId: generationId, maxCost: await this.maxCostOf(ctx), safetyFeatures };
   }
 
   private async maxCostOf(ctx: RequestContext): Promise<bigint> {

@@ -3,7 +3,7 @@
  * nothing of it is stored: it says who the caller is, which generation the agent answers, and until when. It is worth what the caller's
  * own key or session is worth at the moment of asking.
  *
- * `ag_` + 106 characters of base64url: one byte for the kind of caller, 16 for the key's or session's id, 16 for the generation's, 6 for
+ * `ag_` + 106 characters of base64url: one byte for the kind of caller and the safety features that the run goes through, 16 for the key's or session's id, 16 for the generation's, 6 for
  * the time, 8 for what the run may cost, and the HMAC-SHA-256 of those.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
@@ -14,6 +14,7 @@ import type { Clock } from "../../lib/clock.js";
 import { RUN_TOKEN_MS } from "../../limits.js";
 import type { ApiKeyCache } from "../api-keys/api-key-cache.js";
 import { runTokenRefused } from "../api-keys/key-refusals.js";
+import { SAFETY_FEATURES, type SafetyFeature } from "../catalog/model.js";
 import type { SessionDirectory } from "../sessions/session-directory.js";
 import type { BoundedRun } from "./run-limits.js";
 
@@ -35,9 +36,9 @@ export class RunTokens {
   ) {}
 
   /** Good for 30 minutes. */
-  issue(caller: Principal, { parentRequestId, maxCost }: BoundedRun): string {
+  issue(caller: Principal, { parentRequestId, maxCost, safetyFeatures = [] }: BoundedRun): string {
     const claims = Buffer.alloc(CLAIMS_BYTES);
-    claims.writeUInt8(KINDS.indexOf(caller.kind), 0);
+    claims.writeUInt8(KINDS.indexOf(caller.kind) | (toBits(safetyFeatures) << 1), 0);
     claims.set(parse(caller.kind === "key" ? caller.apiKeyId : caller.sessionId), 1);
     claims.set(parse(parentRequestId), 1 + ID_BYTES);
     claims.writeUIntBE(this.clock.now().getTime() + RUN_TOKEN_MS, 1 + 2 * ID_BYTES, TIME_BYTES);
@@ -59,8 +60,9 @@ export class RunTokens {
     const run = {
       parentRequestId: stringify(claims.subarray(1 + ID_BYTES, 1 + 2 * ID_BYTES)),
       maxCost: claims.readBigUInt64BE(CLAIMS_BYTES - COST_BYTES),
+      safetyFeatures: fromBits(claims.readUInt8(0) >> 1),
     };
-    if (KINDS[claims.readUInt8(0)] === "session") return this.findSession(id).then((caller) => ({ ...caller, run }));
+    if (KINDS[claims.readUInt8(0) & 1] === "session") return this.findSession(id).then((caller) => ({ ...caller, run }));
     const caller = this.apiKeys.findById(id);
     return caller instanceof Promise ? caller.then((found) => ({ ...found, run })) : { ...caller, run };
   }
@@ -74,4 +76,13 @@ export class RunTokens {
   private sign(claims: Uint8Array): Buffer {
     return createHmac("sha256", this.secret).update(claims).digest();
   }
+}
+
+/** One bit for each feature, in the order of the list. */
+function toBits(features: readonly string[]): number {
+  return SAFETY_FEATURES.reduce((bits, feature, place) => (features.includes(feature) ? bits | (1 << place) : bits), 0);
+}
+
+function fromBits(bits: number): readonly SafetyFeature[] {
+  return SAFETY_FEATURES.filter((_, place) => (bits & (1 << place)) !== 0);
 }

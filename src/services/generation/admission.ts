@@ -6,22 +6,23 @@
 
 import { LRUCache } from "lru-cache";
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
-import { invalidInput } from "../../errors.js";
 import { entriesMax } from "../../lib/bounded.js";
+import { readChat } from "../../lib/chat-prompt.js";
 import { createId } from "../../lib/ids.js";
-import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
+import { copyJson } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
-import { AGENT_RUNS_NOTED_MAX, NAMED_HOSTS_MAX, RUN_TOKEN_MS } from "../../limits.js";
+import { AGENT_RUNS_NOTED_MAX, RUN_TOKEN_MS } from "../../limits.js";
 import { requireCaller } from "../access/permissions.js";
 import type { RateLimits } from "../access/rate-limits.js";
 import { type AskedFields, withAskedRates } from "../catalog/billed-fields.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Modality } from "../catalog/modality.js";
 import type { Model } from "../catalog/model.js";
-import { SANDBOX_UPSTREAM } from "../catalog/sandbox.js";
-import type { Media } from "../files/media.js";
 import { featuresOf, isChecked, type SafeInput } from "../safety/features.js";
-import type { Safety, SafetyReport } from "../safety/safety.js";
+import type { Passages } from "../safety/passages.js";
+import type { ReadPassages, Safety, SafetyReport } from "../safety/safety.js";
+import { ChatPassages } from "./chat/passages.js";
+import { addressesIn, fetchesNothing, type NamedAddress, type NamedAddresses } from "./named-addresses.js";
 import type { Receipt } from "./receipt.js";
 
 /** A generation that somebody may ask for. */
@@ -57,26 +58,37 @@ export interface Asked {
 }
 
 /** What is looked at of a request: asked for only where there is something to look for. */
-export interface Content {
+export interface Content<Body> {
   /** The caller's `safe` parameter. */
   readonly safe: SafeInput;
+  readonly body: Body;
   /** What the caller names for an upstream to fetch. */
   addresses(): readonly NamedAddress[];
-  /** Everything that the caller wrote and the model will read. */
-  texts(): readonly string[];
+  /** Everything that the caller wrote and goes on. `body` is a copy: what is redacted is written there. */
+  read(body: Body, into: Passages): void;
 }
 
-export interface Admitted {
-  /** As many as were given, rewritten where something was redacted: only these may go to an upstream. */
+/** What a caller wrote that goes on: texts that are read for themselves, and fields that nobody here knows. */
+export interface Words {
   readonly texts: readonly string[];
+  readonly extra: AskedFields;
+  /** Parts as a chat's messages have them, by the field that holds them. */
+  readonly parts?: Readonly<Record<string, readonly unknown[]>>;
+}
+
+export const NO_WORDS: Words = { texts: [], extra: {} };
+
+export interface Admitted {
+  /** Rewritten where something was redacted: only these may go to an upstream. */
+  readonly words: Words;
   /** Null when no feature applies. */
   readonly safety: SafetyReport | null;
 }
 
-export interface AdmittedTask {
+export interface AdmittedTask<Body> {
   readonly task: GenerationTask;
-  /** Of its content, rewritten where something was redacted; null when no feature has read them. */
-  readonly texts: readonly string[] | null;
+  /** Rewritten where something was redacted; null when no feature has read it. */
+  readonly body: Body | null;
 }
 
 /**
@@ -118,18 +130,19 @@ export class Admission {
    * All of it, for whoever has its content at hand: at once where nothing limits the caller and nothing is looked at, else a promise.
    * Throws as `task` does; rejects as `pass` does, and with BAD_REQUEST for an address that nobody may be asked to fetch.
    */
-  admit(ctx: RequestContext, asked: Asked, content: Content): AdmittedTask | Promise<AdmittedTask> {
+  admit<Body>(ctx: RequestContext, asked: Asked, content: Content<Body>): AdmittedTask<Body> | Promise<AdmittedTask<Body>> {
     const task = this.task(ctx, asked);
     const limited = this.limits.admit(task.limitedAs, task.caller, task.model);
     const addresses = task.candidates.every(fetchesNothing) ? [] : content.addresses();
-    const isRead = isChecked(task.model, content.safe);
-    if (limited === null && addresses.length === 0 && !isRead) return { task, texts: null };
+    const isRead = isChecked(task.caller, task.model, content.safe);
+    if (limited === null && addresses.length === 0 && !isRead) return { task, body: null };
     return (async () => {
       await limited;
       if (addresses.length > 0) await this.addresses.check(addresses, ctx.signal);
-      if (!isRead) return { task, texts: null };
-      const { texts, safety } = await this.check(ctx, task.model, content.texts(), content.safe);
-      return { task: { ...task, safety }, texts };
+      if (!isRead) return { task, body: null };
+      const body = copyJson(content.body);
+      const safety = await this.check(task, (into) => content.read(body, into), content.safe);
+      return { task: { ...task, safety }, body };
     })();
   }
 
@@ -157,22 +170,24 @@ export class Admission {
     };
   }
 
-  /** Limits and safety of a task. Throws RATE_LIMITED, CONTENT_BLOCKED, BAD_REQUEST (an unknown feature) or SERVICE_UNAVAILABLE (a check that does not answer). */
-  async pass(
-    ctx: RequestContext,
-    { limitedAs, caller, model }: GenerationTask,
-    texts: readonly string[],
-    safe: SafeInput,
-  ): Promise<Admitted> {
-    const features = featuresOf(model, safe);
+  /**
+   * Limits, addresses and safety of a task. Throws RATE_LIMITED, CONTENT_BLOCKED, BAD_REQUEST (an address that nobody may be asked to
+   * fetch, an unknown feature) or SERVICE_UNAVAILABLE (a check that does not answer).
+   */
+  async pass(ctx: RequestContext, task: GenerationTask, words: Words, safe: SafeInput): Promise<Admitted> {
+    const { limitedAs, caller, model, candidates } = task;
     await this.limits.admit(limitedAs, caller, model);
-    return features.length === 0 ? { texts, safety: null } : this.check(ctx, model, texts, safe);
+    const addresses = candidates.every(fetchesNothing) ? [] : addressesIn({ ...words.extra, ...words.parts });
+    if (addresses.length > 0) await this.addresses.check(addresses, ctx.signal);
+    if (!isChecked(caller, model, safe)) return { words, safety: null };
+    const copy = copyJson(words);
+    const safety = await this.check(task, (into) => readWords(copy, into), safe);
+    return { words: copy, safety };
   }
 
   /** The safety features alone. */
-  async check(ctx: RequestContext, model: Model, texts: readonly string[], safe: SafeInput): Promise<Admitted> {
-    const checked = await this.safety.check(texts, featuresOf(model, safe), ctx.signal, ctx.log);
-    return { texts: checked.texts, safety: checked.report };
+  check({ request, caller, model }: GenerationTask, read: ReadPassages, safe: SafeInput): Promise<SafetyReport> {
+    return this.safety.check(read, featuresOf(caller, model, safe), request.signal, request.log);
   }
 
   /**
@@ -204,97 +219,10 @@ export function takeGenerationId(ctx: RequestContext): string {
   return ctx.reservedId?.take() ?? createId();
 }
 
-// What a caller names by its address for an upstream to fetch: pictures, films, recordings and documents of a chat. An upstream of the
-// operator's own stands in a network where an address may lead to what no caller can reach, so nobody is asked to fetch one that the
-// gateway itself would not: it passes the outbound guard first, whoever serves the model. `data:` URLs and the media host's own
-// links name nothing elsewhere.
-// What an upstream resolves a moment later is its own affair: an address whose name changes in between is held up by its network alone.
-
-export interface NamedAddress {
-  readonly text: string;
-  /** Where it stands in the request, dotted. */
-  readonly param: string;
-}
-
-/** With a scheme that leads somewhere, however carelessly it is written. */
-const ADDRESS = /^\s*(?:[a-z][a-z0-9+.-]{0,30}:[/\\]|(?:https?|ftp|file):)/i;
-/** Fields that are read by the model, and fetched by nobody. */
-const TEXTS: ReadonlySet<string> = new Set([
-  ...["text", "refusal", "reasoning", "reasoning_content", "reasoning_details", "tool_calls", "function_call"],
-  ...["role", "name", "type", "title", "filename"],
-  // Of realtime events.
-  ...["instructions", "transcript", "arguments", "output", "description", "prompt"],
-]);
-
-/** Every address in the parts of messages, or in the fields of another input; texts are not searched for any. */
-export function addressesIn(value: unknown, param: string): readonly NamedAddress[] {
-  const found: NamedAddress[] = [];
-  if (Array.isArray(value)) {
-    value.forEach((item: unknown, index) => {
-      if (isObject(item)) visitFields(item, () => `${param}.${index}`, true, found);
-    });
-  } else if (isObject(value)) visitFields(value, () => param, false, found);
-  return found;
-}
-
-type Fields = Readonly<Record<string, unknown>>;
-
-/** `path` is where the object stands, for what is found: most of them hold no address. */
-function visitFields(fields: Fields, path: () => string, isMessage: boolean, found: NamedAddress[]): void {
-  for (const name of Object.keys(fields)) {
-    if (TEXTS.has(name)) continue;
-    const part = ownValue(fields, name);
-    if (typeof part === "string") {
-      const isText = isMessage && name === "content";
-      if (!isText && ADDRESS.test(part)) found.push({ text: part, param: `${path()}.${name}` });
-    } else if (isObject(part)) visitFields(part, () => `${path()}.${name}`, false, found);
+function readWords({ texts, extra, parts = {} }: Words, into: Passages): void {
+  for (const [index, text] of texts.entries()) {
+    into.text(`${index}`, text, (after) => Object.assign(texts, { [index]: after }));
   }
-}
-
-/** A list counts as one, by its places. */
-function isObject(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null;
-}
-
-/** Those of an event that a caller sends in a realtime session. */
-export function addressesInEvent(event: Readonly<Record<string, unknown>>): readonly NamedAddress[] {
-  return ["item", "response", "session"].flatMap((name) => addressesIn(ownValue(event, name), name));
-}
-
-/** What runs in the gateway itself. */
-export function fetchesNothing({ upstreamId }: Model): boolean {
-  return upstreamId === SANDBOX_UPSTREAM.id;
-}
-
-export class NamedAddresses {
-  constructor(
-    private readonly guard: Pick<OutboundGuard, "parse" | "check">,
-    /** The media host's files. */
-    private readonly own: Pick<Media, "idOf">,
-  ) {}
-
-  /** Rejects with BAD_REQUEST naming the first that may not be fetched. One look-up at a time, of a bounded number of hosts. */
-  async check(addresses: readonly NamedAddress[], signal: AbortSignal): Promise<void> {
-    const elsewhere = addresses.filter(({ text }) => this.own.idOf(text) === null);
-    const hosts = new Map<string, NamedAddress>();
-    for (const address of elsewhere) {
-      const { host } = await refusing(address, async () => this.guard.parse(address.text));
-      if (!hosts.has(host)) hosts.set(host, address);
-    }
-    if (hosts.size > NAMED_HOSTS_MAX) {
-      throw invalidInput(`At most ${NAMED_HOSTS_MAX} hosts may be named in one request: send the rest as data: URLs.`, elsewhere[0]?.param);
-    }
-    for (const address of hosts.values()) {
-      signal.throwIfAborted();
-      await refusing(address, () => this.guard.check(address.text));
-    }
-  }
-}
-
-async function refusing<Result>({ param }: NamedAddress, check: () => Promise<Result>): Promise<Result> {
-  try {
-    return await check();
-  } catch (error) {
-    throw error instanceof OutboundError ? invalidInput(`${error.message} Send it as a data: URL instead.`, param) : error;
-  }
+  for (const name of Object.keys(extra)) into.field(name, ownValue(extra, name), extra, name);
+  for (const [name, content] of Object.entries(parts)) readChat({ messages: [{ content }] }, new ChatPassages(into, name));
 }

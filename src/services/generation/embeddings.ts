@@ -7,9 +7,8 @@ import { countTexts } from "../../lib/tokenizer.js";
 import { NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
 import { EMBEDDING_DIMENSIONS_MAX, EMBEDDING_INPUTS_MAX } from "../../limits.js";
 import type { EmbeddingAnswer, EmbeddingVector } from "../../providers/media.js";
-import type { Model } from "../catalog/model.js";
 import { isChecked, safeInput, toSafeText } from "../safety/features.js";
-import type { Generations } from "./generations.js";
+import type { Generations, PricedPlan } from "./generations.js";
 import type { Receipt } from "./receipt.js";
 import type { Upstreams } from "./upstreams.js";
 
@@ -54,16 +53,16 @@ export class Embeddings {
     const counted = { ...NO_USAGE, inputTextTokens: countInputs(inputs) };
     const plan = this.generations.plan(ctx, "embedding", modelName, extra, () => counted);
     const texts = inputs.filter((one) => typeof one === "string");
-    if (texts.length < inputs.length) assertReadable(plan.model, safe);
+    if (texts.length < inputs.length) assertReadable(plan, safe);
     const { answer, receipt } = await this.generations.run(ctx, plan, {
-      texts,
+      words: { texts, extra },
       safe: toSafeText(safe),
-      call: (model, signal, admitted) =>
+      call: (model, signal, words) =>
         this.upstreams.serving(ctx, model, "embedding").embed({
           upstreamModel: model.upstreamModel,
           signal,
-          extra,
-          inputs: texts.length > 0 ? admitted : inputs,
+          extra: words.extra,
+          inputs: texts.length > 0 ? words.texts : inputs,
           isSingle: !isList(given),
           dimensions,
           encodingFormat: format ?? null,
@@ -107,8 +106,9 @@ function countInputs(inputs: readonly Input[]): number {
 }
 
 /** Token numbers cannot be read without the model's own vocabulary, so no check could be passed with them. */
-function assertReadable(model: Model, safe: EmbeddingsInput["safe"]): void {
-  if (isChecked(model, safe)) throw invalidInput("Safety features read texts: send the input as text, not as token numbers.", "input");
+function assertReadable({ caller, model }: PricedPlan, safe: EmbeddingsInput["safe"]): void {
+  if (isChecked(caller, model, safe))
+    throw invalidInput("Safety features read texts: send the input as text, not as token numbers.", "input");
 }
 
 /** As it came, under the model's own id, or made of what came; a report that was not believed does not go on. */

@@ -5,7 +5,7 @@ import { misspeltFields } from "../catalog/field-names.js";
 import type { Modality } from "../catalog/modality.js";
 import type { Model } from "../catalog/model.js";
 import { type BillableQuantities, costOf } from "../catalog/pricing.js";
-import type { Admitted, GenerationTask } from "./admission.js";
+import type { Admitted, GenerationTask, Words } from "./admission.js";
 import type { Cancellation } from "./cancellation.js";
 import { allInCallersWords } from "./failures.js";
 import {
@@ -25,12 +25,12 @@ export interface PricedPlan extends GenerationPlan {
 }
 
 export interface GenerationWork<Answer> {
-  /** Everything that the caller wrote and the model will read. */
-  readonly texts: readonly string[];
+  /** Everything that the caller wrote and goes on. */
+  readonly words: Words;
   /** The caller's `safe` parameter. */
   readonly safe?: string | null | undefined;
-  /** `texts` are those above, as far as they may be passed on. */
-  readonly call: (model: Model, signal: AbortSignal, texts: readonly string[]) => Promise<Answer>;
+  /** `words` are those above, as far as they may be passed on. */
+  readonly call: (model: Model, signal: AbortSignal, words: Words) => Promise<Answer>;
   readonly meter: (answer: Answer) => Metered | Promise<Metered>;
   /** What the upstream or the gateway left out, one sentence each. */
   readonly warnings?: (answer: Answer) => readonly string[];
@@ -59,11 +59,11 @@ export class Generations {
 
   /** Resolves when the charge is committed, whether or not its caller is still there. */
   async run<Answer>(ctx: RequestContext, plan: GenerationPlan, work: GenerationWork<Answer>): Promise<WholeResult<Answer>> {
-    const { texts, safety } = work.admitted ?? (await this.admit(ctx, plan, work));
+    const { words, safety } = work.admitted ?? (await this.admit(ctx, plan, work));
     const run = this.begin(ctx, { ...plan, safety });
     const { signal } = run.cancellation;
     return run.answer<Answer>({
-      call: (model) => work.call(model, signal, texts),
+      call: (model) => work.call(model, signal, words),
       meter: async ({ model, answer }) => {
         const metered = await work.meter(answer);
         return { ...metered, warnings: allInCallersWords(work.warnings?.(answer) ?? [], model) };
@@ -72,9 +72,9 @@ export class Generations {
     });
   }
 
-  /** Limits and safety: to be passed before anything is held. */
-  admit(ctx: RequestContext, plan: GenerationPlan, { texts, safe }: Pick<GenerationWork<unknown>, "texts" | "safe">): Promise<Admitted> {
-    return this.deps.admission.pass(ctx, plan, texts, safe);
+  /** Limits, addresses and safety: to be passed before anything is held. */
+  admit(ctx: RequestContext, plan: GenerationPlan, { words, safe }: Pick<GenerationWork<unknown>, "words" | "safe">): Promise<Admitted> {
+    return this.deps.admission.pass(ctx, plan, words, safe);
   }
 
   /** See GenerationRun, whose `end` is its owner's to call. `ctx` ends it, be it not the one that it was planned with. */

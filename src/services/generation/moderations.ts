@@ -6,7 +6,6 @@ import { NO_USAGE } from "../../lib/usage.js";
 import { MODERATION_INPUTS_MAX } from "../../limits.js";
 import type { ModerationInput, ModerationResult } from "../../providers/media.js";
 import { safeInput, toSafeText } from "../safety/features.js";
-import { addressesIn, fetchesNothing, type NamedAddresses } from "./admission.js";
 import type { Generations } from "./generations.js";
 import type { Receipt } from "./receipt.js";
 import type { Upstreams } from "./upstreams.js";
@@ -48,7 +47,6 @@ export class Moderations {
   constructor(
     private readonly generations: Generations,
     private readonly upstreams: Upstreams,
-    private readonly addresses: NamedAddresses,
   ) {}
 
   /** Resolves when the charge is committed. */
@@ -57,14 +55,18 @@ export class Moderations {
     const inputs: readonly ModerationInput[] = typeof given === "string" ? [given] : given;
     const counted = { ...NO_USAGE, inputTextTokens: countInputs(inputs) };
     const plan = this.generations.plan(ctx, "moderation", modelName, extra, () => counted);
-    if (!plan.candidates.every(fetchesNothing)) await this.addresses.check(addressesIn(inputs, "input"), ctx.signal);
+    const texts = inputs.filter((one) => typeof one === "string");
+    const parts = inputs.filter((one) => typeof one !== "string");
     const { answer, receipt } = await this.generations.run(ctx, plan, {
-      texts: inputs.map(textOf).filter((text) => text !== null),
+      words: { texts, extra, parts: { input: parts } },
       safe: toSafeText(safe),
-      call: (model, signal, texts) =>
-        this.upstreams
-          .serving(ctx, model, "moderation")
-          .moderate({ upstreamModel: model.upstreamModel, signal, extra, inputs: withTexts(inputs, texts) }),
+      call: (model, signal, words) =>
+        this.upstreams.serving(ctx, model, "moderation").moderate({
+          upstreamModel: model.upstreamModel,
+          signal,
+          extra: words.extra,
+          inputs: [...words.texts, ...((words.parts?.input ?? []) as typeof parts)],
+        }),
       meter: ({ usage }) => ({ quantities: usage ?? counted, source: usage ? "provider" : "estimated" }),
       warnings: ({ warnings }) => warnings,
     });
@@ -85,20 +87,4 @@ function toResultObject({ flagged, categories, scores, appliedInputTypes }: Mode
 function countInputs(inputs: readonly ModerationInput[]): number {
   const texts = inputs.filter((input) => typeof input === "string");
   return texts.length === inputs.length ? countTexts(texts) : countChatTokens([{ content: inputs }]);
-}
-
-function textOf(input: ModerationInput): string | null {
-  if (typeof input === "string") return input;
-  return typeof input.text === "string" ? input.text : null;
-}
-
-/** The same inputs, saying `texts` instead of their own. */
-function withTexts(inputs: readonly ModerationInput[], texts: readonly string[]): ModerationInput[] {
-  let next = 0;
-  return inputs.map((input) => {
-    if (textOf(input) === null) return input;
-    const text = texts[next] ?? "";
-    next += 1;
-    return typeof input === "string" ? text : { ...input, text };
-  });
 }

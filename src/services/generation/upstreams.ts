@@ -14,7 +14,7 @@ import { type OpenAiEndpoint, toEndpointAbilities, toEndpointAddress } from "../
 import type { ChatProvider, Provider, UpstreamTimeouts } from "../../providers/provider.js";
 import { createSandboxProvider } from "../../providers/sandbox/sandbox.js";
 import type { Catalog } from "../catalog/catalog.js";
-import type { Model, Upstream } from "../catalog/model.js";
+import type { Model, SafetyFeature, Upstream } from "../catalog/model.js";
 import type { GenerationTask } from "./admission.js";
 
 /** Unspecified: gateways that a request may come through; one that comes back more often goes in circles. */
@@ -130,6 +130,8 @@ function tellingHops(
 export interface AgentCall {
   readonly ctx: RequestContext;
   readonly generationId: string;
+  /** Those that the generation went through: what the agent asks for goes through them too. */
+  readonly safetyFeatures: readonly SafetyFeature[];
 }
 
 /**
@@ -171,9 +173,10 @@ export class Upstreams {
   }
 
   /** Who answers a chat of that model: its upstream, or the agent that it is. Throws as `serving` does. */
-  chat({ request, generationId }: GenerationTask, model: Model): ChatProvider {
+  chat({ request, generationId, safety }: GenerationTask, model: Model): ChatProvider {
     const isRunHere = model.agentType === "prompt_agent" || model.agentType === "code_agent";
-    return isRunHere && this.agents ? this.agents.chat(model, { ctx: request, generationId }) : this.serving(request, model, "chat");
+    if (!isRunHere || !this.agents) return this.serving(request, model, "chat");
+    return this.agents.chat(model, { ctx: request, generationId, safetyFeatures: safety?.applied ?? [] });
   }
 
   /**

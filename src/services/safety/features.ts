@@ -1,5 +1,6 @@
 /** Which safety features a request goes through (docs/spec/safety.md#features). */
 import { z } from "zod";
+import type { KeyCaller, SessionCaller } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import { type Model, SAFETY_FEATURES, type SafetyFeature } from "../catalog/model.js";
 
@@ -45,14 +46,21 @@ export function servable(candidates: readonly Model[], applied: readonly SafetyF
   return candidates.filter(({ requiredSafetyFeatures }) => requiredSafetyFeatures.every((feature) => applied?.includes(feature)));
 }
 
+/** Who asks; an agent at work goes on with the features of its own generation. */
+type Asking = Pick<KeyCaller | SessionCaller, "run">;
+
 /** True when there is anything to look at; it takes no time. */
-export function isChecked(model: Model, safe: SafeInput): boolean {
-  return model.requiredSafetyFeatures.length > 0 || toSafeText(safe) !== null;
+export function isChecked({ run }: Asking, model: Model, safe: SafeInput): boolean {
+  return model.requiredSafetyFeatures.length > 0 || toSafeText(safe) !== null || (run?.safetyFeatures?.length ?? 0) > 0;
 }
 
-/** What the model requires in the order that it declares, then what the caller adds. Throws BAD_REQUEST for an unknown name. */
-export function featuresOf(model: Model, safe: SafeInput): readonly SafetyFeature[] {
-  return [...new Set([...model.requiredSafetyFeatures, ...addedFeatures(toSafeText(safe))])];
+/**
+ * What the model requires in the order that it declares, then those of the agent that asks, then what the caller adds. Throws BAD_REQUEST
+ * for an unknown name.
+ */
+export function featuresOf({ run }: Asking, model: Model, safe: SafeInput): readonly SafetyFeature[] {
+  const ofAgent = run?.safetyFeatures ? SAFETY_FEATURES.filter((feature) => run.safetyFeatures?.includes(feature)) : [];
+  return [...new Set([...model.requiredSafetyFeatures, ...ofAgent, ...addedFeatures(toSafeText(safe))])];
 }
 
 function addedFeatures(safe: string | null): readonly SafetyFeature[] {

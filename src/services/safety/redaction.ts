@@ -30,9 +30,9 @@ export type Detect = (text: string) => readonly Finding[];
 /** As far as any detector looks around what it finds. */
 const EDGE_CHARS = 256;
 
-/** The texts, each rewritten where something was found in it. */
-export async function redactAll(texts: readonly string[], detect: Detect): Promise<readonly string[]> {
-  const redacted: string[] = [];
+/** What is found in each of the texts: disjoint, in order. Findings that overlap or repeat each other are one, by the name of the earliest. */
+export async function findAll(texts: readonly string[], detect: Detect): Promise<readonly (readonly Finding[])[]> {
+  const found: (readonly Finding[])[] = [];
   let charsInTurn = 0;
   for (const text of texts) {
     const findings: Finding[] = [];
@@ -41,12 +41,12 @@ export async function redactAll(texts: readonly string[], detect: Detect): Promi
         charsInTurn = 0;
         await nextTurn();
       }
-      findings.push(...detectInWindow(text, start, detect));
+      for (const finding of detectInWindow(text, start, detect)) findings.push(finding);
       charsInTurn += Math.min(text.length, SAFETY_WINDOW_CHARS);
     }
-    redacted.push(replace(text, findings));
+    found.push(merged(findings));
   }
-  return redacted;
+  return found;
 }
 
 /**
@@ -64,39 +64,13 @@ function detectInWindow(text: string, start: number, detect: Detect): readonly F
     .map((found) => ({ ...found, start: found.start + start, end: found.end + start }));
 }
 
-/** Marks of which a JSON text's numbers were replaced become texts of it, so that it can still be read. */
-export function quoteMarksInJson(before: string, after: string): string {
-  if (!isJson(before) || isJson(after)) return after;
-  let isInText = false;
-  const quoted = after.replace(QUOTE_OR_MARK, (part) => {
-    if (part === '"') isInText = !isInText;
-    return isInText || !part.startsWith("[") ? part : `"${part}"`;
-  });
-  return isJson(quoted) ? quoted : after;
-}
-
-/** Piece by piece: a pattern for a whole text at once would need a stack as deep as the text is long. */
-const QUOTE_OR_MARK = /"|\\.|\[REDACTED_[A-Z_]{1,20}\]/gs;
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
+function merged(findings: readonly Finding[]): readonly Finding[] {
+  if (findings.length < 2) return findings;
+  const disjoint: Finding[] = [];
+  for (const finding of [...findings].sort((one, other) => one.start - other.start || other.end - one.end)) {
+    const last = disjoint.at(-1);
+    if (!last || finding.start >= last.end) disjoint.push(finding);
+    else if (finding.end > last.end) disjoint[disjoint.length - 1] = { ...last, end: finding.end };
   }
-}
-
-/** Findings that overlap or repeat each other become one mark. */
-function replace(text: string, findings: readonly Finding[]): string {
-  if (findings.length === 0) return text;
-  const sorted = [...findings].sort((one, other) => one.start - other.start || other.end - one.end);
-  const parts: string[] = [];
-  let copied = 0;
-  for (const { start, end, mark } of sorted) {
-    if (start >= copied) parts.push(text.slice(copied, start), mark);
-    copied = Math.max(copied, end);
-  }
-  parts.push(text.slice(copied));
-  return parts.join("");
+  return disjoint;
 }

@@ -2,8 +2,9 @@
 import type { Logger } from "pino";
 import { AppError } from "../../errors.js";
 import type { SafetyFeature } from "../catalog/model.js";
-import { isBlocking, type Moderation, triggeredBy } from "./moderation.js";
-import { type Detect, redactAll } from "./redaction.js";
+import { type BlockingFeature, isBlocking, type Moderation, triggeredBy } from "./moderation.js";
+import { type Passage, Passages, Unredactable } from "./passages.js";
+import { type Detect, findAll } from "./redaction.js";
 
 export interface SafetyReport {
   readonly applied: readonly SafetyFeature[];
@@ -11,14 +12,13 @@ export interface SafetyReport {
   readonly redacted: readonly SafetyFeature[];
 }
 
-export interface CheckedTexts {
-  /** As many as were given, rewritten where something was redacted. */
-  readonly texts: readonly string[];
-  readonly report: SafetyReport;
-}
+/** Reads what is to be looked at, from a copy of the request in which what is redacted is written. */
+export type ReadPassages = (into: Passages) => void;
+
+type RedactingFeature = Exclude<SafetyFeature, BlockingFeature>;
 
 /** Loaded when a request first needs them: numbering plans and rule sets are large. */
-const DETECTORS: Readonly<Record<Exclude<SafetyFeature, "sexual" | "violence" | "shield">, () => Promise<Detect>>> = {
+const DETECTORS: Readonly<Record<RedactingFeature, () => Promise<Detect>>> = {
   privacy: async () => (await import("./personal-data.js")).findPersonalData,
   secrets: async () => (await import("./secrets.js")).findSecrets,
 };
@@ -27,27 +27,56 @@ export class Safety {
   constructor(private readonly moderation: Moderation) {}
 
   /**
-   * Throws CONTENT_BLOCKED with every blocking feature that was triggered, or SERVICE_UNAVAILABLE when a check does not answer.
-   * The moderation model is asked once, with the texts as the features before it have left them.
+   * Throws CONTENT_BLOCKED with every blocking feature that was triggered, or with the redacting one that found something in a name;
+   * SERVICE_UNAVAILABLE when a check does not answer. The moderation model is asked once, with the texts as the features before it
+   * have left them.
    */
-  async check(texts: readonly string[], features: readonly SafetyFeature[], signal: AbortSignal, log: Logger): Promise<CheckedTexts> {
+  async check(read: ReadPassages, features: readonly SafetyFeature[], signal: AbortSignal, log: Logger): Promise<SafetyReport> {
     const blocking = features.filter(isBlocking);
     const redacted: SafetyFeature[] = [];
-    let checked = texts;
+    let passages = passagesOf(read);
     let isJudged = false;
     for (const feature of features) {
       if (!isBlocking(feature)) {
-        const rewritten = await redactAll(checked, await DETECTORS[feature]());
-        if (rewritten.some((text, index) => text !== checked[index])) redacted.push(feature);
-        checked = rewritten;
+        if (!(await this.redact(passages, feature))) continue;
+        redacted.push(feature);
+        passages = passagesOf(read);
       } else if (!isJudged) {
         isJudged = true;
-        const triggered = triggeredBy(await this.moderation.flaggedCategories(checked, signal, log), blocking);
+        const texts = passages.map(({ judgedText }) => judgedText);
+        const triggered = triggeredBy(await this.moderation.flaggedCategories(texts, signal, log), blocking);
         if (triggered.length > 0) throw blocked(triggered);
       }
     }
-    return { texts: checked, report: { applied: features, redacted } };
+    return { applied: features, redacted };
   }
+
+  /** Whether anything was. */
+  private async redact(passages: readonly Passage[], feature: RedactingFeature): Promise<boolean> {
+    const found = await findAll(
+      passages.map(({ text }) => text),
+      await DETECTORS[feature](),
+    );
+    for (const [index, findings] of found.entries()) {
+      try {
+        passages[index]?.redact(findings);
+      } catch (error) {
+        throw error instanceof Unredactable ? unredactable(error, feature) : error;
+      }
+    }
+    return found.some((findings) => findings.length > 0);
+  }
+}
+
+function passagesOf(read: ReadPassages): readonly Passage[] {
+  const passages = new Passages();
+  read(passages);
+  return passages.all;
+}
+
+function unredactable({ param }: Unredactable, feature: RedactingFeature): AppError {
+  const message = `${param}: the safety feature ${feature} found something in a name or an id, and those are not rewritten. Take it out.`;
+  return new AppError("CONTENT_BLOCKED", message, { param, details: { triggered: [feature] } });
 }
 
 function blocked(triggered: readonly SafetyFeature[]): AppError {

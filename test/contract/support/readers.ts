@@ -18,11 +18,11 @@ import { parseDirectives } from "../../../src/providers/sandbox/directives.js";
 import { toCsvRows } from "../../../src/rest/routes/usage.js";
 import { readBearer } from "../../../src/services/access/access.js";
 import { budget, termsQuery } from "../../../src/services/api-keys/grant-terms.js";
-import { addressesIn } from "../../../src/services/generation/admission.js";
 import { inCallersWords } from "../../../src/services/generation/failures.js";
 import { toSrt } from "../../../src/services/generation/media/transcriptions.js";
+import { addressesIn } from "../../../src/services/generation/named-addresses.js";
+import { jsonTokens } from "../../../src/services/safety/json-tokens.js";
 import { findPersonalData } from "../../../src/services/safety/personal-data.js";
-import { quoteMarksInJson } from "../../../src/services/safety/redaction.js";
 import { findSecrets } from "../../../src/services/safety/secrets.js";
 
 /** Readers with loops or with patterns of libraries. A thrown refusal is an answer. */
@@ -47,12 +47,12 @@ export const READERS: ReadonlyMap<string, (text: string) => unknown> = new Map(
     "the name in JSON": (text) =>
       new AnswerName("acme/chat").inBytes(Buffer.from(`{"model":"${text}","x":"\\\\"}`), { model: "", provider: "" }),
     "names in upstreams' words": (text) => inCallersWords(text, { id: "acme/chat", upstreamModel: "a1", isCommunity: true }),
-    "marks in JSON": (text) => quoteMarksInJson(JSON.stringify({ text }), `{"${text}`),
+    "names and values of JSON": (text) => jsonTokens(JSON.stringify({ text, [text]: text })),
     "server-sent events": (text) => createSseScanner({ eventBytesMax: 2 ** 30 }).push(Buffer.from(text)),
     "tokens of a text": countTextTokens,
     "tokens of a chat": (text) => countChatTokens([{ role: "user", content: [{ type: "text", text }] }]),
     "addresses in a chat": (text) =>
-      addressesIn([{ role: "user", content: [{ type: "image_url", image_url: { url: text } }] }], "messages"),
+      addressesIn({ messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: text } }] }] }),
     "cells of CSV": (text) => toCsvRows({ text: (row: string) => row }, [text]),
     captions: (text) => toSrt({ text, language: null, segments: null, words: null, durationMs: 1 }),
     secrets: findSecrets,

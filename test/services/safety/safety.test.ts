@@ -5,17 +5,28 @@ import { createApiKeyText } from "../../../src/lib/api-key-format.js";
 import type { RateLimits } from "../../../src/services/access/rate-limits.js";
 import type { Catalog } from "../../../src/services/catalog/catalog.js";
 import type { Model, SafetyFeature } from "../../../src/services/catalog/model.js";
-import { Admission, type Asked, type GenerationCounter, type NamedAddresses } from "../../../src/services/generation/admission.js";
+import { Admission, type Asked, type GenerationCounter } from "../../../src/services/generation/admission.js";
+import type { NamedAddresses } from "../../../src/services/generation/named-addresses.js";
 import { featuresOf, isChecked, servable } from "../../../src/services/safety/features.js";
+import { Passages } from "../../../src/services/safety/passages.js";
 import { findPersonalData } from "../../../src/services/safety/personal-data.js";
-import { type Detect, quoteMarksInJson, redactAll } from "../../../src/services/safety/redaction.js";
+import { type Detect, findAll } from "../../../src/services/safety/redaction.js";
 import type { Safety } from "../../../src/services/safety/safety.js";
 import { findSecrets } from "../../../src/services/safety/secrets.js";
 import { EXCESS_MAX, processorMsSoFar } from "../../support/growth.js";
 
 async function redact(text: string, detect: Detect): Promise<string> {
-  const [redacted] = await redactAll([text], detect);
-  return redacted ?? "";
+  let redacted = text;
+  const passages = new Passages();
+  passages.text("text", text, (after) => {
+    redacted = after;
+  });
+  const found = await findAll(
+    passages.all.map((passage) => passage.text),
+    detect,
+  );
+  for (const [index, passage] of passages.all.entries()) passage.redact(found[index] ?? []);
+  return redacted;
 }
 
 const model = (...requiredSafetyFeatures: SafetyFeature[]) => ({ requiredSafetyFeatures }) as unknown as Model;
@@ -39,8 +50,16 @@ describe("the features of a request", () => {
   ] as const)("are %s", (_name, required, safe, expected) => {
     const asked = Array.isArray(safe) ? [...safe] : (safe as boolean | string | null);
 
-    expect(featuresOf(model(...required), asked)).toEqual(expected);
-    expect(isChecked(model(...required), asked)).toBe(expected.length > 0);
+    expect(featuresOf({}, model(...required), asked)).toEqual(expected);
+    expect(isChecked({}, model(...required), asked)).toBe(expected.length > 0);
+  });
+
+  it("are those of the agent that asks, too", () => {
+    const run = { parentRequestId: "a", maxCost: null, safetyFeatures: ["shield", "secrets"] };
+
+    expect(featuresOf({ run }, model("violence"), "privacy")).toEqual(["violence", "secrets", "shield", "privacy"]);
+    expect(isChecked({ run }, model(), null)).toBe(true);
+    expect(isChecked({ run: { ...run, safetyFeatures: [] } }, model(), null)).toBe(false);
   });
 
   it("hold for a fallback that requires no more", () => {
@@ -58,19 +77,23 @@ describe("the features of a request", () => {
     const ctx = { caller: { kind: "session" } } as unknown as RequestContext;
     const asked: Asked = { modality: "text", modelName: null, fields: {}, notes: [] };
 
-    const admitted = admission.admit(ctx, asked, { safe: undefined, addresses: () => [], texts: () => ["Hello"] });
+    const admitted = admission.admit(ctx, asked, { safe: undefined, body: {}, addresses: () => [], read: () => undefined });
 
-    expect(admitted).toMatchObject({ task: { model: plain, safety: null }, texts: null });
+    expect(admitted).toMatchObject({ task: { model: plain, safety: null }, body: null });
   });
 });
 
 describe("JSON", () => {
   it.each([
-    ['{"a":1}', '{"a":[REDACTED_CARD]}', '{"a":"[REDACTED_CARD]"}'],
-    ['{"a":"x 1","b":1}', '{"a":"x \\" [REDACTED_CARD]","b":[REDACTED_CARD]}', '{"a":"x \\" [REDACTED_CARD]","b":"[REDACTED_CARD]"}'],
-    ["not JSON 1", "not JSON [REDACTED_CARD]", "not JSON [REDACTED_CARD]"],
-  ])("of %s stays what it was", (before, after, expected) => {
-    expect(quoteMarksInJson(before, after)).toBe(expected);
+    ['{"card": 4242424242424242, "n": 1}', '{"card": "[REDACTED_CARD]", "n": 1}'],
+    ['{"a":"x \\" 4242 4242 4242 4242","b":[4242424242424242 ]}', '{"a":"x \\" [REDACTED_CARD]","b":["[REDACTED_CARD]" ]}'],
+    ['{"lines":"one\\n4242424242424242\\njo@acme.test"}', '{"lines":"one\\n[REDACTED_CARD]\\n[REDACTED_EMAIL]"}'],
+    ['["jo\\u0040acme.test"]', '["[REDACTED_EMAIL]"]'],
+    ['{"jo@acme.test":{"phone":4155552671}}', '{"[REDACTED_EMAIL]":{"phone":"[REDACTED_PHONE]"}}'],
+    ["{not JSON} 4242424242424242", "{not JSON} [REDACTED_CARD]"],
+    ["4242424242424242", "[REDACTED_CARD]"],
+  ])("of %s stays what it was", async (before, expected) => {
+    expect(await redact(before, findPersonalData)).toBe(expected);
   });
 });
 

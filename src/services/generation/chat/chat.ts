@@ -4,21 +4,23 @@
  */
 import type { RequestContext } from "../../../context.js";
 import type { ChatCompletion } from "../../../lib/chat-format.js";
-import { ownValue } from "../../../lib/own-values.js";
+import { readChat } from "../../../lib/chat-prompt.js";
 import type { ChatAnswer } from "../../../providers/provider.js";
 import { misspeltChatFields } from "../../catalog/field-names.js";
 import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
 import type { OutputEstimates } from "../../credits/output-estimates.js";
-import { quoteMarksInJson } from "../../safety/redaction.js";
-import { type AdmittedTask, type Asked, addressesIn, type Content, type NamedAddress, takeGenerationId } from "../admission.js";
+import type { Passages } from "../../safety/passages.js";
+import { type AdmittedTask, type Asked, type Content, takeGenerationId } from "../admission.js";
 import { allInCallersWords } from "../failures.js";
+import { addressesIn, type NamedAddress } from "../named-addresses.js";
 import { NO_WARNINGS, type Receipt } from "../receipt.js";
 import { GenerationRun, type RunDependencies, type RunOptions, type WholeMetered, type WholeWork } from "../run.js";
 import { GenerationStream } from "../stream.js";
 import type { Upstreams } from "../upstreams.js";
 import { completionOf, cutCompletion, cutWarning, toReportedUsage } from "./answer.js";
 import { ChatMeter, holdDelivered, type MeteredUsage, outputTokensOf } from "./meter.js";
+import { ChatPassages } from "./passages.js";
 import { type ChatCompletionInput, type ChatPlan, planChat } from "./plan.js";
 import { type ChatCompletionStream, openChat } from "./stream.js";
 
@@ -46,7 +48,7 @@ export class ChatCompletions {
     const admitting = admission.admit(ctx, toAsked(input, notes), new ChatContent(input));
     // No asynchronous step where nothing limits and nothing is checked: callers with secret keys are on the fast path.
     const admitted = admitting instanceof Promise ? await admitting : admitting;
-    const planning = planChat(admitted.task, rewritten(input, admitted), estimates, false);
+    const planning = planChat(admitted.task, admitted.body ?? input, estimates, false);
     const plan = planning instanceof Promise ? await planning : planning;
     let bound: number | null | undefined;
     let passed: ChatAnswer | null = null;
@@ -85,8 +87,8 @@ export class ChatCompletions {
       plan = planned;
       return new GenerationRun(plan, deps, options);
     };
-    const prepare = (admitted: AdmittedTask) => {
-      const planning = planChat(admitted.task, rewritten(input, admitted), deps.estimates, true);
+    const prepare = (admitted: AdmittedTask<ChatCompletionInput>) => {
+      const planning = planChat(admitted.task, admitted.body ?? input, deps.estimates, true);
       return planning instanceof Promise ? planning.then(begin) : begin(planning);
     };
     const stream = new GenerationStream({
@@ -134,84 +136,19 @@ function withUsage({ bytes, completion }: ChatAnswer, receipt: Receipt): ChatCom
   return { bytes: Buffer.from(JSON.stringify(told)), completion: told, receipt };
 }
 
-// What a chat is looked at for before anything is held: the addresses in its messages, and every text that the caller wrote there, which
-// safety features may rewrite.
-
-type Message = ChatCompletionInput["messages"][number];
-type Rewrite = (text: string) => string;
-
-class ChatContent implements Content {
-  constructor(private readonly input: ChatCompletionInput) {}
+/** What a chat is looked at for before anything is held. */
+class ChatContent implements Content<ChatCompletionInput> {
+  constructor(readonly body: ChatCompletionInput) {}
 
   get safe(): ChatCompletionInput["safe"] {
-    return this.input.safe;
+    return this.body.safe;
   }
 
   addresses(): readonly NamedAddress[] {
-    return addressesIn(this.input.messages, "messages");
+    return addressesIn(this.body);
   }
 
-  texts(): readonly string[] {
-    const written: string[] = [];
-    const note: Rewrite = (text) => {
-      written.push(text);
-      return text;
-    };
-    for (const message of this.input.messages) rewriteMessage(message, note);
-    return written;
+  read(body: ChatCompletionInput, into: Passages): void {
+    readChat(body, new ChatPassages(into));
   }
-}
-
-/** The chat with what its safety features have made of its texts. */
-function rewritten(input: ChatCompletionInput, { texts }: AdmittedTask): ChatCompletionInput {
-  if (texts === null) return input;
-  let next = 0;
-  const replace: Rewrite = () => texts[next++] ?? "";
-  return { ...input, messages: input.messages.map((message) => rewriteMessage(message, replace)) };
-}
-
-/** Fields of a message, and of a part of its content, that are text; an assistant's thoughts have two names. */
-const MESSAGE_TEXTS = ["content", "refusal", "reasoning_content", "reasoning"];
-const PART_TEXTS = ["text", "refusal"];
-
-/** The message with each of its texts rewritten, always in the same order. */
-function rewriteMessage(message: Message, rewrite: Rewrite): Message {
-  const { content, tool_calls: calls, function_call: called } = message;
-  return {
-    ...rewriteFields(message, MESSAGE_TEXTS, rewrite),
-    ...(Array.isArray(content) && { content: content.map((part) => rewriteFields(part, PART_TEXTS, rewrite)) }),
-    ...(Array.isArray(calls) && { tool_calls: calls.map((call) => rewriteCall(call, rewrite)) }),
-    // What tool calls were called before.
-    ...(called !== undefined && { function_call: rewriteArguments(called, rewrite) }),
-  };
-}
-
-function rewriteFields<Fields extends Readonly<Record<string, unknown>>>(
-  fields: Fields,
-  names: readonly string[],
-  rewrite: Rewrite,
-): Fields {
-  const texts = names
-    .map((name) => [name, ownValue(fields, name)] as const)
-    .filter((entry): entry is [string, string] => typeof entry[1] === "string");
-  return { ...fields, ...Object.fromEntries(texts.map(([name, text]) => [name, rewrite(text)])) };
-}
-
-/** Of a function, or of a tool of the caller's own form, whose input is plain text. */
-function rewriteCall(call: Readonly<Record<string, unknown>>, rewrite: Rewrite): Record<string, unknown> {
-  const { function: called, custom } = call;
-  return {
-    ...call,
-    ...(called !== undefined && { function: rewriteArguments(called, rewrite) }),
-    ...(typeof custom === "object" && custom !== null && { custom: rewriteFields({ ...custom }, ["input"], rewrite) }),
-  };
-}
-
-/** Arguments are JSON, and stay so. */
-function rewriteArguments(called: unknown, rewrite: Rewrite): unknown {
-  if (typeof called !== "object" || called === null || !("arguments" in called)) return called;
-  const { arguments: before } = called;
-  if (typeof before !== "string") return called;
-  const after = rewrite(before);
-  return { ...called, arguments: after === before ? before : quoteMarksInJson(before, after) };
 }

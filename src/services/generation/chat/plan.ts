@@ -5,9 +5,9 @@
 import { randomInt } from "node:crypto";
 import { z } from "zod";
 import type { ChatBody } from "../../../lib/chat-format.js";
+import { readChat } from "../../../lib/chat-prompt.js";
 import { inUnit } from "../../../lib/issue-words.js";
-import { ownValue } from "../../../lib/own-values.js";
-import { countChatTokensInTurns } from "../../../lib/tokenizer.js";
+import { ChatCount, countInTurns } from "../../../lib/tokenizer.js";
 import { amountsOf, NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";
 import { CHAT_MESSAGES_MAX, EXTEND_AT_PERCENT, TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../../limits.js";
 import type { Model } from "../../catalog/model.js";
@@ -41,8 +41,10 @@ export function planChat(
   estimates: OutputEstimates,
   isStreamed: boolean,
 ): ChatPlan | Promise<ChatPlan> {
-  const counting = countChatTokensInTurns(input.messages, input);
-  const toPlan = (promptTokens: number) => planCounted(task, input, estimates, isStreamed, promptTokens);
+  const prompt = new ChatCount();
+  readChat(input, prompt);
+  const counting = countInTurns(prompt.texts);
+  const toPlan = (textTokens: number) => planCounted(task, input, estimates, isStreamed, prompt, textTokens);
   return typeof counting === "number" ? toPlan(counting) : counting.then(toPlan);
 }
 
@@ -51,8 +53,10 @@ function planCounted(
   input: ChatCompletionInput,
   estimates: OutputEstimates,
   isStreamed: boolean,
-  promptTokens: number,
+  prompt: ChatCount,
+  textTokens: number,
 ): ChatPlan {
+  const promptTokens = prompt.tokens + textTokens;
   const { caller, model, candidates } = task;
   const output = estimates.of(caller.accountId, model.id);
   const { mean, limit } = output;
@@ -76,7 +80,7 @@ function planCounted(
     mean,
     choices: input.n ?? 1,
     isCapped: statedCap !== null,
-    hold: sizeHold(length, promptToHold(input, promptTokens), input),
+    hold: sizeHold(length, promptToHold(prompt, promptTokens), input),
   };
 }
 
@@ -216,11 +220,6 @@ function dearestOutput({ rates, capabilities, prices, outputModalities }: Model,
 
 type OutputKind = "outputTextTokens" | "outputReasoningTokens" | "outputAudioTokens" | "outputImageTokens";
 
-/** Fields of a request that no model reads, or that are counted by themselves. */
-const UNREAD_FIELDS: ReadonlySet<string> = new Set([
-  ...["messages", "tools", "functions", "response_format", "model", "metadata", "user", "safe", "safety_identifier", "prompt_cache_key"],
-  ...["stop", "logit_bias", "stream_options", "tool_choice", "modalities", "audio", "reasoning_effort", "service_tier"],
-]);
 /** Unspecified: what a part may count for beside what it is counted as (`lib/tokenizer`), by what it holds. */
 const IMAGE_TOKENS_MORE = 835;
 const UNSEEN_FILE_TOKENS = 30_000;
@@ -234,15 +233,11 @@ const VIDEO_CHARS_PER_TOKEN = 32;
  * What a prompt may cost beyond the count of its texts: what a model reads of pictures, sound, films and documents only its upstream
  * can tell, so as much is held as their size allows. Fields that nobody here knows travel on and may be read, so their text is counted too.
  */
-function promptToHold(input: ChatCompletionInput, promptTokens: number): UsageQuantities {
+function promptToHold({ parts, unknowns }: ChatCount, promptTokens: number): UsageQuantities {
   const more = amountsOf(NO_USAGE);
   more.inputTextTokens = promptTokens;
-  for (const { content } of input.messages) {
-    if (Array.isArray(content)) for (const part of content) addPart(part, more);
-  }
-  for (const name of Object.keys(input)) {
-    if (!UNREAD_FIELDS.has(name)) more.inputTextTokens += unknownTokens(ownValue(input, name));
-  }
+  for (const part of parts) addPart(part, more);
+  for (const value of unknowns) more.inputTextTokens += unknownTokens(value);
   return more;
 }
 

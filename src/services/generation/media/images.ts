@@ -149,11 +149,11 @@ export class Images {
     references.check(request.maskUrl === null ? [] : [request.maskUrl], "mask");
     let preparing: Promise<Prepared> | undefined;
     const work: GenerationWork<Made> = {
-      texts: [request.prompt, request.negativePrompt ?? ""],
+      words: { texts: [request.prompt, request.negativePrompt ?? ""], extra: request.extra },
       safe: request.safe,
-      call: async (model, signal, [prompt = "", negativePrompt = ""]) => {
+      call: async (model, signal, { texts: [prompt = "", negativePrompt = ""], extra }) => {
         preparing ??= this.readSources(ctx, request, prompt, signal);
-        return this.call(ctx, model, request, await preparing, negativePrompt, signal);
+        return this.call(ctx, model, { ...request, negativePrompt, extra }, await preparing, signal);
       },
       meter: ({ images, usage }) => meterImages(plan.model, request, images.length, usage),
       warnings: ({ warnings }) => [...warnings, ...request.ignored.map((name) => `${name} has no effect on a picture.`)],
@@ -184,7 +184,6 @@ export class Images {
     model: Model,
     request: ImageRequest,
     { revisedPrompt, ...prepared }: Prepared,
-    negativePrompt: string,
     signal: AbortSignal,
   ): Promise<Made> {
     const answer = await this.deps.upstreams.serving(ctx, model, "image").generate({
@@ -192,7 +191,7 @@ export class Images {
       upstreamModel: model.upstreamModel,
       size: request.size,
       count: request.count,
-      negativePrompt: negativePrompt || null,
+      negativePrompt: request.negativePrompt || null,
       quality: qualityFor(model, request.quality),
       isTransparent: request.isTransparent,
       format: request.format,

@@ -60,9 +60,9 @@ export class Music {
     const format = response_format ?? "mp3";
     const seed = asked === -1 ? randomInt(RANDOM_SEED_BELOW) : (asked ?? null);
     const work: GenerationWork<MusicAnswer> = {
-      texts: [prompt],
+      words: { texts: [prompt], extra },
       safe,
-      call: async (model, signal, [text = ""]) => {
+      call: async (model, signal, { texts: [text = ""], extra }) => {
         const call = { upstreamModel: model.upstreamModel, prompt: text, seconds: duration ?? null, format, seed, extra, signal };
         return believe(await upstreams.serving(ctx, model, "music").generate(call), format, plan.caller.accountId, inspector);
       },

@@ -46,7 +46,7 @@ export interface SpokenStream {
 
 export interface PreparedSpeech {
   readonly plan: PricedPlan;
-  readonly work: Pick<GenerationWork<SpeechStream>, "texts" | "safe" | "call">;
+  readonly work: Pick<GenerationWork<SpeechStream>, "words" | "safe" | "call">;
 }
 
 export interface SpokenText {

@@ -21,7 +21,7 @@ import { ProviderError } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";
 import { queryFlag, queryInteger, queryNumber } from "../../requests/query-values.js";
 import { SAFE_PATTERN } from "../../safety/features.js";
-import { takeGenerationId } from "../admission.js";
+import { takeGenerationId, type Words } from "../admission.js";
 import type { Generations } from "../generations.js";
 import type { Receipt } from "../receipt.js";
 import { GenerationStream } from "../stream.js";
@@ -142,17 +142,17 @@ export class Speech {
   stream(ctx: RequestContext, input: SpeechInput): SpokenStream {
     const { generations, totalMs } = this.deps;
     const generationId = takeGenerationId(ctx);
-    let admitted: { readonly prepared: PreparedSpeech; readonly texts: readonly string[] };
+    let admitted: { readonly prepared: PreparedSpeech; readonly words: Words };
     const stream = new GenerationStream({
       admit: async () => {
         const prepared = this.prepare(ctx, input, generationId);
-        const { texts, safety } = await generations.admit(ctx, prepared.plan, prepared.work);
-        admitted = { prepared, texts };
+        const { words, safety } = await generations.admit(ctx, prepared.plan, prepared.work);
+        admitted = { prepared, words };
         return generations.begin(ctx, { ...prepared.plan, safety }, { isStreamed: true });
       },
       open: (run) => {
-        const { prepared, texts } = admitted;
-        const call = (model: Model) => prepared.work.call(model, run.cancellation.signal, texts);
+        const { prepared, words } = admitted;
+        const call = (model: Model) => prepared.work.call(model, run.cancellation.signal, words);
         return openSpeech({ run, plan: prepared.plan, call, withhold: withheldOf(input), totalMs });
       },
     });
@@ -165,7 +165,7 @@ export class Speech {
     const { plan, work } = this.prepare(ctx, input);
     const { answer, receipt } = await this.deps.generations.run(ctx, plan, {
       ...work,
-      call: async (model, signal, texts) => readWhole(await work.call(model, signal, texts)),
+      call: async (model, signal, words) => readWhole(await work.call(model, signal, words)),
       meter: async (file) => {
         await beforeCharge?.(file);
         return { quantities: plan.expected, source: "estimated" };
@@ -184,9 +184,9 @@ export class Speech {
     return {
       plan,
       work: {
-        texts: [text, instructions ?? ""],
+        words: { texts: [text, instructions ?? ""], extra },
         safe,
-        call: (model, signal, [spoken = "", manner = ""]) =>
+        call: (model, signal, { texts: [spoken = "", manner = ""], extra }) =>
           upstreams.serving(ctx, model, "speech").stream({
             upstreamModel: model.upstreamModel,
             input: spoken,

@@ -90,7 +90,7 @@ export class Transcriptions {
     // A wrong model is told before the recording is looked at.
     const least = generations.plan(ctx, "transcription", name, extra, () => lasting(1));
     const bytes = bytesOf(file);
-    const checked = { texts: [prompt ?? ""], safe };
+    const checked = { words: { texts: [prompt ?? ""], extra }, safe };
     const admitted = await generations.admit(ctx, least, checked);
     await generations.assertPayable(least);
     const { audio, durationMs } = await measure({ accountId, bytes }, inspector);
@@ -99,7 +99,7 @@ export class Transcriptions {
     const { answer, receipt, charged } = await generations.run<TranscriptionAnswer>(ctx, plan, {
       ...checked,
       admitted,
-      call: (model, signal, [hint = ""]) =>
+      call: (model, signal, { texts: [hint = ""], extra }) =>
         upstreams.serving(ctx, model, "transcription").transcribe({
           upstreamModel: model.upstreamModel,
           audio,

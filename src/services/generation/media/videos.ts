@@ -105,9 +105,9 @@ export class Videos {
     const seed = input.seed == null ? null : drawSeed(input.seed);
     let preparing: ReturnType<Videos["readSources"]> | undefined;
     const work: GenerationWork<VideoAnswer> = {
-      texts: [input.prompt, negativePrompt],
+      words: { texts: [input.prompt, negativePrompt], extra },
       safe: input.safe,
-      call: async (model, signal, [prompt = "", negative = ""]) => {
+      call: async (model, signal, { texts: [prompt = "", negative = ""], extra }) => {
         // Once for all candidates, and not before the caller has been let in.
         preparing ??= this.readSources(ctx, input, files, prompt, signal);
         const sources = await preparing;

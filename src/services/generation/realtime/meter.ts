@@ -3,12 +3,12 @@
  * no report follows. An answer reads all that was said before it, so what it reads is known before its upstream begins.
  */
 import { RecentIds } from "../../../lib/bounded.js";
-import { isRecord } from "../../../lib/json.js";
+import { ownValue } from "../../../lib/own-values.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";
 import { base64Bytes, PCM_BYTES_PER_SECOND, type RealtimeReading, type RealtimeUsage } from "../../../providers/openai/realtime-events.js";
 import type { Metered } from "../run.js";
-import { writtenTexts } from "./safety.js";
+import { type EventReader, readEvent } from "./event-texts.js";
 
 // The caller's audio that is no item of the conversation yet: how long it is. Where voice detection has told when speech began and
 // ended, only that counts, because silence goes into no item.
@@ -142,10 +142,10 @@ export class RealtimeMeter {
       if (typeof event.audio === "string") this.buffer.append(base64Bytes(event.audio));
       return;
     }
-    const text = [...writtenTexts(event), ...toolsOf(event)].reduce((sum, written) => sum + countTextTokens(written), 0);
-    const { audioBytes, images } = mediaIn(event);
-    const audio = Math.ceil(this.buffer.toMilliseconds(audioBytes) / INPUT_MS_PER_TOKEN);
-    this.context.add({ text, audio, images: images * IMAGE_TOKENS });
+    const count = new EventCount();
+    readEvent(event, count);
+    const audio = Math.ceil(this.buffer.toMilliseconds(count.audioBytes) / INPUT_MS_PER_TOKEN);
+    this.context.add({ text: count.textTokens, audio, images: count.images * IMAGE_TOKENS });
   }
 
   /** The event with this id asks for no answer after all: it was refused, or did not go on. Null is the first that asks for one. */
@@ -296,23 +296,26 @@ function toQuantities(usage: RealtimeUsage): UsageQuantities {
   return { ...NO_USAGE, inputAudioTokens: Math.ceil(usage.milliseconds / INPUT_MS_PER_TOKEN) };
 }
 
-/** Tools that the event declares: their schemas are read with every answer. */
-function toolsOf(event: Readonly<Record<string, unknown>>): readonly string[] {
-  return [event.session, event.response].flatMap((holder) =>
-    isRecord(holder) && Array.isArray(holder.tools) && holder.tools.length > 0 ? [JSON.stringify(holder.tools)] : [],
-  );
-}
+/** What a model reads of an event, as far as it can be counted. */
+class EventCount implements EventReader {
+  textTokens = 0;
+  images = 0;
+  audioBytes = 0;
 
-/** Sound and pictures that come as parts of messages. */
-function mediaIn(event: Readonly<Record<string, unknown>>): { readonly audioBytes: number; readonly images: number } {
-  const given = isRecord(event.response) && Array.isArray(event.response.input) ? event.response.input : [];
-  let [audioBytes, images] = [0, 0];
-  for (const item of [event.item, ...given]) {
-    const parts = isRecord(item) && Array.isArray(item.content) ? item.content.filter(isRecord) : [];
-    for (const part of parts) {
-      if (typeof part.audio === "string") audioBytes += base64Bytes(part.audio);
-      if (part.image_url !== undefined) images += 1;
-    }
+  text(text: string): void {
+    this.textTokens += countTextTokens(text);
   }
-  return { audioBytes, images };
+
+  declarations(declared: readonly unknown[]): void {
+    if (declared.length > 0) this.textTokens += countTextTokens(JSON.stringify(declared));
+  }
+
+  media(part: Readonly<Record<string, unknown>>, key: string): void {
+    if (key === "image_url") this.images += 1;
+    else this.audioBytes += base64Bytes(String(ownValue(part, key)));
+  }
+
+  field(): void {
+    // Read by the upstream rather than by the model.
+  }
 }

@@ -14,6 +14,7 @@ import { NO_USAGE } from "../../../lib/usage.js";
 import { REALTIME_TOKENS_HELD } from "../../../limits.js";
 import type { Model } from "../../catalog/model.js";
 import type { BillableQuantities } from "../../catalog/pricing.js";
+import { NO_WORDS } from "../admission.js";
 import { CallerGone } from "../cancellation.js";
 import { type RealtimeDependencies, RealtimeRun, type RealtimeSession, timesOf } from "./run.js";
 
@@ -31,7 +32,7 @@ export class RealtimeSessions {
   async open(ctx: RequestContext, input: RealtimeInput): Promise<RealtimeSession> {
     const { generations, upstreams } = this.deps;
     const plan = generations.plan(ctx, "realtime", input.model, {}, expectedOf);
-    const { safety } = await generations.admit(ctx, plan, { texts: [], safe: input.safe });
+    const { safety } = await generations.admit(ctx, plan, { words: NO_WORDS, safe: input.safe });
     // A caller who leaves ends the attempts; a session that is open outlives its caller until it is reported.
     const leaving = new AbortController();
     const onGone = () => leaving.abort();

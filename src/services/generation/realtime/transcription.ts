@@ -15,6 +15,7 @@ import type { RealtimeReading, RealtimeUsage } from "../../../providers/openai/r
 import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
+import { NO_WORDS } from "../admission.js";
 import type { Generations } from "../generations.js";
 import type { UsageStatus } from "../receipt.js";
 import type { GenerationPlan, GenerationRun, Metered } from "../run.js";
@@ -239,7 +240,7 @@ export class RealtimeTranscription {
 async function beginRun(session: TranscribedSession, name: string, param: string): Promise<GenerationRun> {
   const { ctx, generations, totalMs } = session;
   const plan = await planFor(session, name, param);
-  await generations.admit(ctx, plan, { texts: [] });
+  await generations.admit(ctx, plan, { words: NO_WORDS });
   // The session's own end ends it.
   const run = generations.begin(ctx, plan, { signal: new AbortController().signal, totalMs });
   try {

@@ -1,0 +1,104 @@
+/**
+ * What a caller names by its address for an upstream to fetch: pictures, films, recordings and documents, in whatever field. An upstream of
+ * the operator's own stands in a network where an address may lead to what no caller can reach, so nobody is asked to fetch one that the
+ * gateway itself would not: it passes the outbound guard first, whoever serves the model. `data:` URLs and the media host's own
+ * links name nothing elsewhere.
+ * What an upstream resolves a moment later is its own affair: an address whose name changes in between is held up by its network alone.
+ */
+import { invalidInput } from "../../errors.js";
+import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
+import { ownValue } from "../../lib/own-values.js";
+import { NAMED_HOSTS_MAX } from "../../limits.js";
+import type { Model } from "../catalog/model.js";
+import { SANDBOX_UPSTREAM } from "../catalog/sandbox.js";
+import type { Media } from "../files/media.js";
+
+export interface NamedAddress {
+  readonly text: string;
+  /** Where it stands in the request, dotted. */
+  readonly param: string;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** With a scheme that leads somewhere, however carelessly it is written. */
+const ADDRESS = /^\s*(?:[a-z][a-z0-9+.-]{0,30}:[/\\]|(?:https?|ftp|file):)/i;
+/** Strings of these are read, and fetched by nobody. */
+const TEXTS: ReadonlySet<string> = new Set([
+  ...["content", "text", "refusal", "reasoning", "reasoning_content", "input", "prompt", "negative_prompt", "instructions", "stop"],
+  ...["role", "name", "type", "title", "filename", "description", "transcript", "arguments", "output", "model", "user"],
+]);
+/** Whatever these hold is fetched by nobody: it describes or labels, or tells what was done. */
+const NEVER_FETCHED: ReadonlySet<string> = new Set([
+  ...["functions", "response_format", "tool_choice", "metadata", "logit_bias", "cache_control"],
+  ...["tool_calls", "function_call", "reasoning_details", "annotations", "citations"],
+]);
+/** Of a tool: what declares it. One that a vendor runs may hold addresses beside that. */
+const NEVER_FETCHED_OF_TOOLS: ReadonlySet<string> = new Set([
+  ...NEVER_FETCHED,
+  ...["function", "custom", "parameters", "input_schema", "output_schema", "schema", "json_schema"],
+]);
+
+/** Every address in the fields of a request, a part of one, or an event. */
+export function addressesIn(fields: Fields): readonly NamedAddress[] {
+  const found: NamedAddress[] = [];
+  visitFields(fields, () => "", NEVER_FETCHED, found);
+  return found;
+}
+
+/** `path` is what stands before the names of the fields: most of them hold no address. */
+function visitFields(fields: Fields, path: () => string, skipped: ReadonlySet<string>, found: NamedAddress[]): void {
+  for (const name of Object.keys(fields)) {
+    if (skipped.has(name)) continue;
+    const own = () => `${path()}${name}`;
+    visit(ownValue(fields, name), own, name === "tools" ? NEVER_FETCHED_OF_TOOLS : skipped, TEXTS.has(name), found);
+  }
+}
+
+function visit(value: unknown, path: () => string, skipped: ReadonlySet<string>, isText: boolean, found: NamedAddress[]): void {
+  if (typeof value === "string") {
+    if (!isText && ADDRESS.test(value)) found.push({ text: value, param: path() });
+  } else if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index += 1) visit(value[index], () => `${path()}.${index}`, skipped, isText, found);
+  } else if (typeof value === "object" && value !== null) {
+    visitFields(value as Fields, () => `${path()}.`, skipped, found);
+  }
+}
+
+/** What runs in the gateway itself. */
+export function fetchesNothing({ upstreamId }: Pick<Model, "upstreamId">): boolean {
+  return upstreamId === SANDBOX_UPSTREAM.id;
+}
+
+export class NamedAddresses {
+  constructor(
+    private readonly guard: Pick<OutboundGuard, "parse" | "check">,
+    /** The media host's files. */
+    private readonly own: Pick<Media, "idOf">,
+  ) {}
+
+  /** Rejects with BAD_REQUEST naming the first that may not be fetched. One look-up at a time, of a bounded number of hosts. */
+  async check(addresses: readonly NamedAddress[], signal: AbortSignal): Promise<void> {
+    const elsewhere = addresses.filter(({ text }) => this.own.idOf(text) === null);
+    const hosts = new Map<string, NamedAddress>();
+    for (const address of elsewhere) {
+      const { host } = await refusing(address, async () => this.guard.parse(address.text));
+      if (!hosts.has(host)) hosts.set(host, address);
+    }
+    if (hosts.size > NAMED_HOSTS_MAX) {
+      throw invalidInput(`At most ${NAMED_HOSTS_MAX} hosts may be named in one request: send the rest as data: URLs.`, elsewhere[0]?.param);
+    }
+    for (const address of hosts.values()) {
+      signal.throwIfAborted();
+      await refusing(address, () => this.guard.check(address.text));
+    }
+  }
+}
+
+async function refusing<Result>({ param }: NamedAddress, check: () => Promise<Result>): Promise<Result> {
+  try {
+    return await check();
+  } catch (error) {
+    throw error instanceof OutboundError ? invalidInput(`${error.message} Send it as a data: URL instead.`, param) : error;
+  }
+}

@@ -1,0 +1,46 @@
+/** What a caller's realtime event gives a model to read: one walk, for the meter and for the safety features. */
+import type { Holder } from "../../../lib/chat-prompt.js";
+import { isRecord } from "../../../lib/json.js";
+import { ownValue } from "../../../lib/own-values.js";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export interface EventReader {
+  text(text: string, holder: Holder, key: string): void;
+  /** Tools, whose schemas are read with every answer. */
+  declarations(declared: readonly unknown[], holder: Holder, key: string): void;
+  /** A picture, or an address of one, as `image_url`; sound as `audio`. */
+  media(part: Fields, key: string): void;
+  /** Everything else. `isName`: other parts refer to it. */
+  field(value: unknown, holder: Holder, key: string, isName: boolean): void;
+}
+
+const TEXTS: ReadonlySet<string> = new Set(["text", "instructions", "transcript", "arguments", "output", "prompt"]);
+/** Fields of an event, of a session, a response or an item that hold more of these. */
+const HOLDERS: ReadonlySet<string> = new Set(["session", "response", "item", "input", "content"]);
+const NAMES: ReadonlySet<string> = new Set(["name", "tool_choice"]);
+/** The kind of a thing, by one of a few words. */
+const KINDS: ReadonlySet<string> = new Set(["type", "role", "object", "status"]);
+const WORD = /^[a-z_.]{1,40}$/;
+
+export function readEvent(event: Fields, reader: EventReader): void {
+  for (const name of Object.keys(event)) {
+    const value = ownValue(event, name);
+    if (value === undefined || value === null || isKind(name, value)) continue;
+    if (typeof value === "string" && TEXTS.has(name)) reader.text(value, event, name);
+    else if (name === "tools" && Array.isArray(value)) reader.declarations(value, event, name);
+    else if (name === "image_url" || (name === "audio" && typeof value === "string")) reader.media(event, name);
+    else if (HOLDERS.has(name) && isRecord(value)) readEvent(value, reader);
+    else if (HOLDERS.has(name) && Array.isArray(value)) readList(value, event, name, reader);
+    else reader.field(value, event, name, NAMES.has(name));
+  }
+}
+
+function readList(list: readonly unknown[], holder: Fields, name: string, reader: EventReader): void {
+  if (list.every(isRecord)) for (const each of list) readEvent(each, reader);
+  else reader.field(list, holder, name, false);
+}
+
+function isKind(name: string, value: unknown): boolean {
+  return KINDS.has(name) && typeof value === "string" && WORD.test(value);
+}
