@@ -58,6 +58,8 @@ export interface Config {
   readonly mediaUrl: string | null;
   /** Null: the embedded database. */
   readonly databaseUrl: string | null;
+  /** To the same database past the pooler that `databaseUrl` leads through. Null: there is none. */
+  readonly databaseDirectUrl: string | null;
   /** Null: counters and events in memory. */
   readonly redisUrl: string | null;
   /** Null: blobs in a folder. */
@@ -155,6 +157,7 @@ const environment = z.object({
   AUTH_URL: httpUrl().optional(),
   MEDIA_URL: httpUrl().optional(),
   DATABASE_URL: url(/^postgres(ql)?:$/, "must be a postgresql:// URL").optional(),
+  DATABASE_DIRECT_URL: url(/^postgres(ql)?:$/, "must be a postgresql:// URL").optional(),
   REDIS_URL: url(/^rediss?:$/, "must be a redis:// or rediss:// URL").optional(),
   S3_ENDPOINT: httpUrl().optional(),
   S3_REGION: text.default("us-east-1"),
@@ -234,6 +237,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     authUrl: values.AUTH_URL ?? null,
     mediaUrl: values.MEDIA_URL ?? null,
     databaseUrl: values.DATABASE_URL ?? null,
+    databaseDirectUrl: values.DATABASE_DIRECT_URL ?? null,
     redisUrl: values.REDIS_URL ?? null,
     s3: toS3(values),
     requestBodiesBytes: values.REQUEST_BODIES_BYTES,
@@ -292,6 +296,7 @@ function missingPartners(values: Values): string[] {
   const needs = (name: keyof Values, partner: keyof Values) => {
     if (values[name] !== undefined && values[partner] === undefined) problems.push(`${partner}: is needed when ${name} is set`);
   };
+  needs("DATABASE_DIRECT_URL", "DATABASE_URL");
   needs("S3_ENDPOINT", "S3_BUCKET");
   needs("S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY");
   needs("S3_SECRET_ACCESS_KEY", "S3_ACCESS_KEY_ID");

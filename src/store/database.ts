@@ -12,6 +12,7 @@ import { StartError } from "../lib/start-error.js";
 import { startEmbedded, startMaintenance, WASM_TIERING } from "./embedded.js";
 import { PrismaClient } from "./generated/prisma/client.js";
 import { MONEY_CONNECTIONS_MAX, sharedConnectionsOf } from "./pool-sizes.js";
+import { assertSameDatabase, findMissingTimeouts, Sessions } from "./pooler.js";
 
 /** The embedded database answers one query at a time: more connections only hide the way there and back. */
 const EMBEDDED_CONNECTIONS_MAX = 4;
@@ -28,23 +29,20 @@ const TRANSACTION_WAIT_MS = 10_000;
 /** Below the session's own bound on idling in one. */
 const TRANSACTION_TIMEOUT_MS = 10_000;
 
-/**
- * jit: every statement here is short, compiling it costs more than it saves. timezone: days are UTC days. The time-outs
- * free the locks of a process that hangs in mid-transaction, and end a query that nobody can be waiting for any more.
- */
-const SESSION_SETTINGS =
-  "SET jit = off; SET timezone = 'UTC'; SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '15s'";
-
 export interface Database {
   /** Rejects with SERVICE_UNAVAILABLE when the database does not answer. */
   readonly prisma: DatabaseClient;
   /** Embedded: no other process can use it. */
   readonly isExclusive: boolean;
+  /** DATABASE_URL leads through a connection pooler. */
+  readonly isPooled: boolean;
+  /** A connection that has a session of the server to itself keeps what it prepares there. */
+  hasOwnSession(client: pg.ClientBase): boolean;
   /** For the settler's one statement and for maintenance; Prisma has connections of its own. */
   readonly pool: pg.Pool;
   /** How the connections of each pool are used. */
   connections(): readonly PoolUse[];
-  /** A pool of one connection, for work that needs a session to itself, such as one that takes session locks. The caller ends it. */
+  /** A pool of one connection, for work that needs a session to itself, such as one that listens. It is direct where DATABASE_DIRECT_URL is set. The caller ends it. */
   openSession(): pg.Pool;
   /** Resolves when the database answers; rejects within seconds when it does not. */
   ping(): Promise<void>;
@@ -63,6 +61,8 @@ export interface PoolUse {
 export interface DatabaseOptions {
   /** Null: the embedded database. */
   readonly databaseUrl: string | null;
+  /** Past the pooler that DATABASE_URL leads through; null: the same way as all else. */
+  readonly directUrl?: string | null;
   /** An existing directory that this process has to itself; the embedded database is its `database` folder. */
   readonly dataDir: string;
   readonly log: Logger;
@@ -98,24 +98,45 @@ async function openEmbedded({ dataDir, log, poolConnectionsMax = EMBEDDED_CONNEC
 }
 
 async function openShared(
-  { log, poolConnectionsMax = sharedConnectionsOf(1) }: DatabaseOptions,
+  { log, directUrl = null, poolConnectionsMax = sharedConnectionsOf(1) }: DatabaseOptions,
   connectionString: string,
 ): Promise<Database> {
+  const sessions = new Sessions();
   const config: pg.PoolConfig = {
     connectionString,
     application_name: "sluice",
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
-    onConnect: (client) => client.query(SESSION_SETTINGS).then(() => undefined),
+    onConnect: (client) => sessions.prepare(client),
   };
-  const database = connect(config, { isExclusive: false, connectionsMax: poolConnectionsMax, log });
+  const direct = directUrl === null ? config : { ...config, connectionString: directUrl };
+  const database = connect(config, { isExclusive: false, connectionsMax: poolConnectionsMax, log, sessions, direct });
   try {
-    await database.ping();
+    await database.ping().catch((error: Error) => {
+      throw new StartError(`The database at DATABASE_URL does not answer: ${error.message}`, { cause: error });
+    });
+    const isPooled = await database.pool.connect().then((client) => {
+      client.release();
+      return !sessions.isOwn(client);
+    });
+    if (isPooled) await tellOfPooler(database, log);
+    if (directUrl !== null) await checkDirectUrl(database);
+    return { ...database, isPooled };
   } catch (error) {
     await database.close();
-    throw new StartError(`The database at DATABASE_URL does not answer: ${(error as Error).message}`, { cause: error });
+    throw error;
   }
-  return database;
+}
+
+async function tellOfPooler({ pool }: Database, log: Logger): Promise<void> {
+  log.info("DATABASE_URL leads through a connection pooler: no statements are kept prepared");
+  const missing = await findMissingTimeouts(pool);
+  if (missing !== null) log.warn(missing);
+}
+
+async function checkDirectUrl(database: Database): Promise<void> {
+  const session = database.openSession();
+  await assertSameDatabase(database.pool, session).finally(() => session.end());
 }
 
 export type DatabaseClient = ReturnType<typeof createPrisma>;
@@ -141,16 +162,23 @@ function createPrisma(pool: pg.Pool) {
 
 /**
  * Prisma's codes for a database that is not there or goes away: all of P1000-P1017 but those for a wrong name or password, and
- * the time-outs of its pool. What the driver cannot name at all is a connection that broke, too.
+ * the time-outs of its pool; and PostgreSQL's own, where Prisma has none, such as a pooler gives for a server that it cannot reach.
+ * What the driver cannot name at all is a connection that broke, too.
  */
 function isAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  const { code, meta } = error as {
+    readonly code?: unknown;
+    readonly meta?: { readonly driverAdapterError?: { readonly cause?: unknown } };
+  };
+  const { originalCode } = (meta?.driverAdapterError?.cause ?? {}) as { readonly originalCode?: unknown };
   return (
-    /^(?:P10(?:01|02|08|11|17)|P2024|P2028|P2037|57P0[123]|08\w{3}|E[A-Z]+)$/.test(code) ||
+    AWAY_CODE.test(String(code)) ||
+    AWAY_CODE.test(String(originalCode)) ||
     /timeout exceeded|Connection terminated|Can't reach database|Query read timeout/i.test(error.message)
   );
 }
+const AWAY_CODE = /^(?:P10(?:01|02|08|11|17)|P2024|P2028|P2037|57P0[123]|08\w{3}|E[A-Z]+)$/;
 
 /** Prisma's code for a value that must be unique and is not. */
 export function isUniqueViolation(error: unknown): boolean {
@@ -161,19 +189,24 @@ interface ConnectOptions {
   readonly isExclusive: boolean;
   readonly connectionsMax: number;
   readonly log: Logger;
+  /** None has a session of its own where it is left out. */
+  readonly sessions?: Sessions;
+  /** For sessions; like all others unless stated. */
+  readonly direct?: pg.PoolConfig;
 }
 
-function connect(config: pg.PoolConfig, { isExclusive, connectionsMax, log }: ConnectOptions): Database {
-  const openPool = (max: number) => createPool({ ...config, max }, log);
-  const pool = openPool(MONEY_CONNECTIONS_MAX);
+function connect(config: pg.PoolConfig, { isExclusive, connectionsMax, log, sessions, direct = config }: ConnectOptions): Database {
+  const pool = createPool({ ...config, max: MONEY_CONNECTIONS_MAX }, log);
   const prismaPool = createPool({ ...config, max: connectionsMax, query_timeout: QUERY_TIMEOUT_MS }, log);
   const prisma = createPrisma(prismaPool);
   return {
     prisma,
     isExclusive,
+    isPooled: false,
+    hasOwnSession: (client) => sessions?.isOwn(client) ?? false,
     pool,
     connections: () => [useOf("money", pool), useOf("shared", prismaPool)],
-    openSession: () => openPool(1),
+    openSession: () => createPool({ ...direct, max: 1 }, log),
     ping: async () => {
       const query: pg.QueryConfig & { query_timeout: number } = { text: "SELECT 1", query_timeout: PING_TIMEOUT_MS };
       await pool.query(query);

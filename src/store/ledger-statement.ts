@@ -4,7 +4,7 @@
  */
 import pg from "pg";
 import { NO_USAGE, USAGE_KINDS, type UsageQuantities } from "../lib/usage.js";
-import { LedgerUnavailable } from "./ledger.js";
+import { type LedgerOptions, LedgerUnavailable } from "./ledger.js";
 
 /** Of values that need no quotes: numbers, booleans, UUIDs, enum labels, timestamps, and what `quote` has made. */
 export function toArray<Item>(items: readonly Item[], element: (item: Item) => string | number | boolean | bigint | null): string {
@@ -25,14 +25,21 @@ export function quantities(usage: UsageQuantities): string {
 
 export const NO_QUANTITIES = quantities(NO_USAGE);
 
+export interface LedgerStatement {
+  readonly text: string;
+  readonly values: unknown[];
+  /** Under which a connection that keeps statements prepares it once. */
+  readonly name?: string;
+}
+
 /**
  * A connection that does not answer in time is destroyed, not returned: the statement may still be running on it, and a
  * late answer must not reach the next flush.
  */
 export async function queryWithin<Row extends pg.QueryResultRow>(
   pool: pg.Pool,
-  statement: pg.QueryConfig,
-  timeoutMs: number,
+  { name, ...statement }: LedgerStatement,
+  { timeoutMs, keepsStatements }: Pick<LedgerOptions, "timeoutMs" | "keepsStatements">,
 ): Promise<readonly Row[]> {
   let timer: NodeJS.Timeout | undefined;
   let client: pg.PoolClient | undefined;
@@ -43,7 +50,8 @@ export async function queryWithin<Row extends pg.QueryResultRow>(
   const connecting = pool.connect();
   try {
     client = await Promise.race([connecting, deadline]);
-    const result = await Promise.race([client.query<Row>(statement), deadline]);
+    const isKept = name !== undefined && keepsStatements?.(client);
+    const result = await Promise.race([client.query<Row>(isKept ? { name, ...statement } : statement), deadline]);
     return result.rows;
   } catch (error) {
     failure = error instanceof Error ? error : new Error(String(error));

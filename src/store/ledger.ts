@@ -2,6 +2,7 @@
  * The ledger's one door: a batch of money operations in, their outcomes out, committed together; beside it what fills buckets, and the
  * leases that processes grant holds out of. sql-ledger.ts is what is behind it. Amounts are bigint nanocredits of 0 or more.
  */
+import type pg from "pg";
 import { smaller } from "../lib/money.js";
 import type { UsageQuantities } from "../lib/usage.js";
 import type { Modality } from "./generated/prisma/enums.js";
@@ -224,8 +225,8 @@ export interface Ledger {
 }
 
 export interface LedgerOptions {
-  /** Prepare the flush once for each connection. Not where connections share one session, as on the embedded database. */
-  readonly isPrepared: boolean;
+  /** The statements of charges are prepared once on each connection that keeps them; unstated, on none. */
+  readonly keepsStatements?: (client: pg.ClientBase) => boolean;
   /** Whose holds these are. */
   readonly processId: string;
   /** A hold that is not extended for this long has expired. */

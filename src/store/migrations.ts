@@ -12,9 +12,6 @@ import type { Database } from "./database.js";
 /** The key of the lock that Prisma's own tools take, so that they and every starting process wait for each other. */
 const MIGRATION_LOCK = 72_707_369;
 
-/** PostgreSQL's error code for a table that is not there. */
-const UNDEFINED_TABLE = "42P01";
-
 /** No table and no enum is managed by somebody else. */
 export const NO_FILTERS = { externalTables: [], externalEnums: [] };
 
@@ -37,14 +34,9 @@ export async function migrate(database: Pick<Database, "openSession">, log: Logg
   const session = database.openSession();
   try {
     if (findPending(migrations, await readApplied(session)).length === 0) return;
-    await session.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
-    // Whoever had the lock before may have applied them.
-    const pending = findPending(migrations, await readApplied(session));
-    if (pending.length === 0) return;
-    await apply(session, migrations, pending, directory);
-    log.info({ migrations: pending.map(({ name }) => name) }, "the database was migrated");
+    const applied = await applyAll(session, migrations, directory);
+    if (applied.length > 0) log.info({ migrations: applied }, "the database was migrated");
   } finally {
-    // The lock goes with the session.
     await session.end();
   }
 }
@@ -80,16 +72,14 @@ export function toMigrationList(migrations: readonly Migration[], directory: str
   };
 }
 
+/** An error would end the transaction that it is asked in. */
 async function readApplied(session: pg.Pool): Promise<AppliedMigration[]> {
-  try {
-    const { rows } = await session.query<AppliedMigration>(
-      "SELECT migration_name, checksum, finished_at, rolled_back_at FROM _prisma_migrations ORDER BY started_at",
-    );
-    return rows;
-  } catch (error) {
-    if ((error as pg.DatabaseError).code === UNDEFINED_TABLE) return [];
-    throw error;
-  }
+  const { rows: tables } = await session.query<{ is_there: boolean }>("SELECT to_regclass('_prisma_migrations') IS NOT NULL AS is_there");
+  if (!tables[0]?.is_there) return [];
+  const { rows } = await session.query<AppliedMigration>(
+    "SELECT migration_name, checksum, finished_at, rolled_back_at FROM _prisma_migrations ORDER BY started_at",
+  );
+  return rows;
 }
 
 /** The migrations that the database lacks. Throws when its history is not a beginning of ours. */
@@ -127,33 +117,43 @@ function checksum(sql: string): string {
 
 /**
  * Applies each migration in a transaction that books it too: a start that fails or is killed in between has changed
- * nothing, and the next one tries again.
+ * nothing, and the next one tries again. Resolves with the names of those that it applied.
  */
-async function apply(session: pg.Pool, migrations: readonly Migration[], pending: readonly Migration[], directory: string): Promise<void> {
+async function applyAll(session: pg.Pool, migrations: readonly Migration[], directory: string): Promise<string[]> {
   // Loaded here only, because a start that has nothing to apply should not wait for it.
   const { createSchemaEngine } = await import("./schema-engine.js");
   const { engine, explain } = await createSchemaEngine(session);
-  const waiting = new Set(pending);
+  const applied: string[] = [];
   try {
-    for (const migration of pending) {
-      waiting.delete(migration);
-      const migrationsList = toMigrationList(
-        migrations.filter((candidate) => !waiting.has(candidate)),
-        directory,
-      );
-      await session.query("BEGIN");
-      try {
-        await engine.applyMigrations({ migrationsList, filters: NO_FILTERS });
-        await session.query("COMMIT");
-      } catch (error) {
-        await session.query("ROLLBACK");
-        const cause = explain(error);
-        throw new StartError(`The migration ${migration.name} failed: ${cause instanceof Error ? cause.message : String(cause)}`, {
-          cause,
-        });
-      }
-    }
+    for (let next = await applyNext(); next !== null; next = await applyNext()) applied.push(next);
+    return applied;
   } finally {
     engine.free();
+  }
+
+  async function applyNext(): Promise<string | null> {
+    await session.query("BEGIN");
+    try {
+      // Of the transaction, not of the session, which a connection pooler gives to others in between.
+      await session.query("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
+      // Another process may have applied it, which had the lock before.
+      const [next] = findPending(migrations, await readApplied(session));
+      if (next) await applyOne(next);
+      await session.query("COMMIT");
+      return next?.name ?? null;
+    } catch (error) {
+      await session.query("ROLLBACK");
+      throw error;
+    }
+  }
+
+  async function applyOne(migration: Migration): Promise<void> {
+    const migrationsList = toMigrationList(migrations.slice(0, migrations.indexOf(migration) + 1), directory);
+    try {
+      await engine.applyMigrations({ migrationsList, filters: NO_FILTERS });
+    } catch (error) {
+      const cause = explain(error);
+      throw new StartError(`The migration ${migration.name} failed: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    }
   }
 }

@@ -17,6 +17,8 @@ const ENGINE_MODULE = "@prisma/schema-engine-wasm/schema_engine_bg";
 const CHAR_EXPRESSIONS = /\bcon\.conf(?:del|upd)type\b|\bconstr\.contype\b/g;
 const CHAR_COLUMNS = new Set(["confdeltype", "confupdtype", "constraint_type"]);
 
+const SESSION_LOCK = "pg_advisory_lock(";
+
 const EXTERNAL_ERROR = /External error id#(\d+)/;
 
 declare global {
@@ -54,12 +56,15 @@ export async function createSchemaEngine(pool: pg.Pool): Promise<EngineOnDatabas
   };
 }
 
-/** Two things that the adapter, made for queries of an application, does not do for the engine. */
+/** Three things that the adapter, made for queries of an application, does not do for the engine. */
 function adaptForEngine(adapter: SqlDriverAdapter, pool: pg.Pool): SqlDriverAdapter {
   // It would cut a script at every semicolon, inside function bodies too. PostgreSQL takes the script as it is.
   adapter.executeScript = async (script) => {
     await pool.query(script);
   };
+  // The engine locks for its session, which a connection pooler gives to others in between: a transaction is around each migration.
+  const executeRaw = adapter.executeRaw.bind(adapter);
+  adapter.executeRaw = (query) => executeRaw({ ...query, sql: query.sql.replace(SESSION_LOCK, "pg_advisory_xact_lock(") });
   // It does not know the type "char", in which the catalogs tell kinds of constraints.
   const queryRaw = adapter.queryRaw.bind(adapter);
   adapter.queryRaw = async (query) => {

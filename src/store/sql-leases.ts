@@ -48,9 +48,9 @@ interface AvailableRow {
 }
 
 export function createLeaseLedger(pool: pg.Pool, options: LedgerOptions): SqlLeases {
-  const { processId, holdSeconds, timeoutMs, freeSpendCap } = options;
+  const { processId, holdSeconds, freeSpendCap } = options;
   const ask = <Row extends pg.QueryResultRow>(text: string, values: unknown[], name?: string): Promise<readonly Row[]> =>
-    queryWithin<Row>(pool, { text, values, ...(name !== undefined && options.isPrepared && { name }) }, timeoutMs);
+    queryWithin<Row>(pool, { text, values, ...(name !== undefined && { name }) }, options);
   return {
     async take({ id, accountId, apiKeyId, target, least, isReliedOn }) {
       const values = [id, processId, accountId, apiKeyId, target.toString(), least.toString(), isReliedOn, freeSpendCap !== null];

@@ -46,7 +46,7 @@ const SET_TIER_TEXT = "SELECT * FROM credit_set_tier($1::uuid, $2::uuid, $3::tex
 
 export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
   const changeTier = async (text: string, values: readonly unknown[]): Promise<TierOutcome> => {
-    const [row] = await queryWithin<TierRow>(pool, { text, values: [...values] }, options.timeoutMs);
+    const [row] = await queryWithin<TierRow>(pool, { text, values: [...values] }, options);
     if (!row) throw new Error("The ledger answered nothing");
     const { outcome, change, tier, resets_at: resetsAt, available } = row;
     return { outcome, change: BigInt(change), tier, resetsAt, available: BigInt(available) };
@@ -55,8 +55,7 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
 
   const flushExact = async (operations: readonly LedgerOperation[]): Promise<LedgerOutcome[]> => {
     const values = toParameters(operations, options);
-    const statement = { text: FLUSH_TEXT, values, ...(options.isPrepared && { name: "credit_flush" }) };
-    const rows = await queryWithin<OutcomeRow>(pool, statement, options.timeoutMs);
+    const rows = await queryWithin<OutcomeRow>(pool, { text: FLUSH_TEXT, values, name: "credit_flush" }, options);
     return rows.map(fromRow);
   };
 
@@ -103,7 +102,7 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
     async grant({ id, accountId, bucket, amount, note }) {
       const text = `SELECT credit_grant($1::uuid, $2::uuid, $3::"Bucket", $4::bigint, $5::text) AS granted`;
       const values = [id, accountId, bucket, amount.toString(), note];
-      const [row] = await queryWithin<{ granted: boolean }>(pool, { text, values }, options.timeoutMs);
+      const [row] = await queryWithin<{ granted: boolean }>(pool, { text, values }, options);
       return row?.granted ?? false;
     },
     refill({ id, accountId, tier, amount, asOf, nextReset }) {

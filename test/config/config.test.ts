@@ -28,6 +28,7 @@ describe("parseConfig", () => {
       dataDir: resolve("data"),
       baseUrl: null,
       databaseUrl: null,
+      databaseDirectUrl: null,
       redisUrl: null,
       s3: null,
       mediaQuota: { bytesMax: 5 * 2 ** 30, filesMax: 10_000, freeBytesMin: 512 * 2 ** 20 },

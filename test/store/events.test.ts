@@ -68,6 +68,7 @@ interface Transport {
 
 const noDatabase: EventsOptions["database"] = {
   isExclusive: true,
+  isPooled: false,
   openSession: () => {
     throw new Error("no database was to be used");
   },
@@ -132,7 +133,11 @@ function postgresTransport(): Transport {
         return pool;
       };
       const captured = capture();
-      const events = await openEvents({ redisUrl: null, database: { isExclusive: false, openSession }, log: captured.log });
+      const events = await openEvents({
+        redisUrl: null,
+        database: { isExclusive: false, isPooled: false, openSession },
+        log: captured.log,
+      });
       const ownBackends = "FROM pg_stat_activity WHERE application_name = $1";
       return {
         ...captured,

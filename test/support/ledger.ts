@@ -26,7 +26,7 @@ export type Balances = Partial<Record<BucketName, bigint>>;
 
 export function createTestLedger(database: Pick<Database, "pool" | "isExclusive">, options: Partial<LedgerOptions> = {}): Ledger {
   return createLedger(database.pool, {
-    isPrepared: !database.isExclusive,
+    keepsStatements: () => !database.isExclusive,
     processId: randomUUID(),
     holdSeconds: 900,
     // Generous: a busy machine is no failure.

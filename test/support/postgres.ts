@@ -183,13 +183,13 @@ async function hearWhatWasSent(): Promise<void> {
   await nextTurn();
 }
 
-interface ServerUser {
+export interface ServerUser {
   readonly uid: number;
   readonly gid: number;
 }
 
-/** The server refuses to run as root; Debian's package made a user for it. */
-function serverUser(): ServerUser | null {
+/** PostgreSQL and PgBouncer refuse to run as root; Debian's package made a user for them. Null: as whoever runs the tests. */
+export function serverUser(): ServerUser | null {
   if (userInfo().uid !== 0) return null;
   const idOf = (option: string) => Number(execFileSync("id", [option, "postgres"], { encoding: "utf8" }));
   return { uid: idOf("-u"), gid: idOf("-g") };

@@ -19,6 +19,7 @@ interface Settings {
   readonly dataDir: string;
   /** Null: the embedded database. */
   readonly databaseUrl: string | null;
+  readonly databaseDirectUrl: string | null;
   readonly redisUrl: string | null;
   /** Null: made and kept under the data directory. */
   readonly encryptionKey: string | null;
@@ -34,12 +35,16 @@ export interface OwnerKeyOptions {
 export async function makeOwnerKey(settings: Settings, { revokesOthers, log }: OwnerKeyOptions): Promise<MadeOwnerKey> {
   const { encryptionKey, release } = await openSecrets(settings);
   try {
-    const database = await openDatabase({ databaseUrl: settings.databaseUrl, dataDir: settings.dataDir, log });
+    const database = await openDatabase({
+      databaseUrl: settings.databaseUrl,
+      directUrl: settings.databaseDirectUrl,
+      dataDir: settings.dataDir,
+      log,
+    });
     try {
       await migrate(database, log);
       const pepper = await pepperOf(secretsOf(encryptionKey), database);
       const ledger = createLedger(database.pool, {
-        isPrepared: false,
         processId: createId(),
         holdSeconds: HOLD_SECONDS,
         timeoutMs: FLUSH_TIMEOUT_MS,

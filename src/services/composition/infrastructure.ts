@@ -58,6 +58,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly worker: WorkerLink | null;
   /** Null: the embedded database. */
   readonly databaseUrl: string | null;
+  /** Past the pooler that `databaseUrl` leads through. Null: there is none, or nothing that needs a session of its own. */
+  readonly databaseDirectUrl: string | null;
   /** Null: events between processes go through the database. */
   readonly redisUrl: string | null;
   /** Null: blobs are files under the data directory. */
@@ -167,7 +169,7 @@ export async function openInfrastructure(
   const ownEvents = createMemoryEvents(log);
   const processId = createId();
   const ledger = createLedger(database.pool, {
-    isPrepared: !database.isExclusive,
+    keepsStatements: (client) => database.hasOwnSession(client),
     processId,
     holdSeconds: HOLD_SECONDS,
     timeoutMs: FLUSH_TIMEOUT_MS,
@@ -272,9 +274,9 @@ async function openStore(settings: PlatformSettings, dataDir: DataDir, urls: Blo
 }
 
 async function openMigrated(settings: PlatformSettings, dataDir: DataDir, log: Logger): Promise<Database> {
-  const { databaseUrl, worker } = settings;
+  const { databaseUrl, databaseDirectUrl: directUrl, worker } = settings;
   const share = worker ? { poolConnectionsMax: sharedConnectionsOf(worker.workers) } : {};
-  const database = await openDatabase({ databaseUrl, dataDir: dataDir.path, log, ...share });
+  const database = await openDatabase({ databaseUrl, directUrl, dataDir: dataDir.path, log, ...share });
   try {
     await migrate(database, log);
     return database;

@@ -5,19 +5,20 @@
 import type { Logger } from "pino";
 import type { Database } from "../database.js";
 import { createMemoryEvents, type Events } from "../events.js";
-import { postgresTransport } from "./postgres.js";
+import { assertNotificationsArrive, postgresTransport } from "./postgres.js";
 import { openSharedEvents } from "./shared.js";
 
 export interface EventsOptions {
   /** Null: no Redis. */
   readonly redisUrl: string | null;
-  readonly database: Pick<Database, "isExclusive" | "openSession">;
+  readonly database: Pick<Database, "isExclusive" | "isPooled" | "openSession">;
   readonly log: Logger;
 }
 
 /**
  * Resolves when other processes are heard, or after some seconds in which they could not be: that is logged, this process's own
- * events are delivered all the same, and the connection is tried until it stands. Close it before the database.
+ * events are delivered all the same, and the connection is tried until it stands. Rejects with a StartError when a connection pooler keeps
+ * notifications from ever arriving. Close it before the database.
  */
 export async function openEvents({ redisUrl, database, log }: EventsOptions): Promise<Events> {
   if (redisUrl !== null) {
@@ -26,5 +27,6 @@ export async function openEvents({ redisUrl, database, log }: EventsOptions): Pr
     return openSharedEvents(redisTransport(redisUrl), log);
   }
   if (database.isExclusive) return createMemoryEvents(log);
+  if (database.isPooled) await assertNotificationsArrive(database);
   return openSharedEvents(postgresTransport(database), log);
 }

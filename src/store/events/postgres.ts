@@ -3,6 +3,7 @@
  * the lock that orders notifications stands in no charge's way.
  */
 import pg from "pg";
+import { StartError } from "../../lib/start-error.js";
 import type { Database } from "../database.js";
 import {
   ANSWER_TIMEOUT_MS,
@@ -17,6 +18,36 @@ const CHANNEL = "sluice_events";
 const NOTIFY = `SELECT pg_notify('${CHANNEL}', message) FROM unnest($1::text[]) AS message`;
 /** To connect, authenticate and prepare the session. */
 const CONNECT_TIMEOUT_MS = 5_000;
+
+/** A message of no events. */
+const PROBE = '{"from":"start","events":[]}';
+
+/**
+ * A pooler gives a listening session to others as soon as it is idle. So it is asked from a connection beside it, while it is silent:
+ * what arrives then can have come to its own session alone.
+ */
+export async function assertNotificationsArrive(database: Pick<Database, "openSession">): Promise<void> {
+  const [listening, speaking] = [database.openSession(), database.openSession()];
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    const client = await listening.connect();
+    const heard = new Promise<boolean>((resolve) => client.once("notification", () => resolve(true)));
+    await client.query(`LISTEN ${CHANNEL}`);
+    await speaking.query(NOTIFY, [[PROBE]]);
+    const silence = new Promise<boolean>((resolve) => {
+      timer = setTimeout(resolve, ANSWER_TIMEOUT_MS, false);
+    });
+    const isHeard = await Promise.race([heard, silence]);
+    client.release(true);
+    if (!isHeard) throw new StartError(UNHEARD);
+  } finally {
+    clearTimeout(timer);
+    await Promise.all([listening.end(), speaking.end()]);
+  }
+}
+
+const UNHEARD =
+  "DATABASE_URL leads through a connection pooler that passes no notifications on, so this process would not hear of keys that others revoke: set REDIS_URL, or DATABASE_DIRECT_URL to an address of the database itself.";
 
 export function postgresTransport(database: Pick<Database, "openSession">): OpenTransport {
   return (listener) => new PostgresTransport(database, listener);
