@@ -1,10 +1,12 @@
 /** A real ledger that a test steers: its flushes are recorded, can be held back, and can get lost on the way. */
 
-import { type Ledger, type LedgerOperation, LedgerUnavailable } from "../../src/store/ledger.js";
+import { type LeaseRequest, type Ledger, type LedgerOperation, LedgerUnavailable } from "../../src/store/ledger.js";
 
 export interface SteeredLedger extends Ledger {
   /** The operations of each flush that was tried, in order. */
   readonly batches: readonly (readonly LedgerOperation[])[];
+  /** Each request for a lease or for more of it, in order. */
+  readonly takes: readonly LeaseRequest[];
   /** The most flushes that were under way at once. */
   readonly concurrencyMax: () => number;
   /** Flushes wait, from now on. Resolves when one does. */
@@ -20,6 +22,7 @@ export interface SteeredLedger extends Ledger {
 
 export function steer(real: Ledger): SteeredLedger {
   const batches: LedgerOperation[][] = [];
+  const takes: LeaseRequest[] = [];
   let underWay = 0;
   let concurrencyMax = 0;
   let gate: { readonly opened: Promise<void>; readonly open: () => void; readonly announce: () => void } | null = null;
@@ -27,13 +30,17 @@ export function steer(real: Ledger): SteeredLedger {
   let flushesBeforeLoss = 0;
   return {
     batches,
+    takes,
     concurrencyMax: () => concurrencyMax,
     grant: (grant) => real.grant(grant),
     refill: (refill) => real.refill(refill),
     setTier: (change) => real.setTier(change),
     leases: {
       ...real.leases,
-      take: (request) => (lost === null ? real.leases.take(request) : Promise.reject(new LedgerUnavailable("lost on the way"))),
+      take: (request) => {
+        takes.push(request);
+        return lost === null ? real.leases.take(request) : Promise.reject(new LedgerUnavailable("lost on the way"));
+      },
       give: (leaseId, needed) =>
         lost === null ? real.leases.give(leaseId, needed) : Promise.reject(new LedgerUnavailable("lost on the way")),
     },

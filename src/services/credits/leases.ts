@@ -12,7 +12,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { entriesMax } from "../../lib/bounded.js";
-import { larger } from "../../lib/money.js";
+import { larger, smaller } from "../../lib/money.js";
 import { Repeated } from "../../lib/repeated.js";
 import {
   HEARTBEAT_DEAD_MS,
@@ -34,6 +34,8 @@ const WANTED_AGAIN_MS = 100;
 const RECALL_LOOK_MS = 10;
 /** One that is used up as fast as this is made twice as large. */
 const DOUBLED_WITHIN_MS = 1_000;
+/** Of PostgreSQL: the dearest model's estimate is within it, and 64 of them are not. No account has so much. */
+const BIGINT_MAX = 2n ** 63n - 1n;
 
 export interface LeaseDependencies {
   readonly ledger: LeaseLedger;
@@ -272,14 +274,16 @@ export class Leases {
     const now = Date.now();
     const isHot = now - lease.takenAt < DOUBLED_WITHIN_MS;
     const wasThere = lease.isThere;
-    lease.room = larger(isHot ? lease.room * 2n : lease.room, larger(amount * LEASE_ESTIMATES, lease.waiting * 2n));
+    // Twice what it was granted, not what it asked for: an account that has no more would otherwise be asked for ever larger sums.
+    const wanted = isHot ? larger(lease.room, lease.roomTaken * 2n) : lease.room;
+    lease.room = larger(wanted, larger(amount * LEASE_ESTIMATES, lease.waiting * 2n));
     lease.takenAt = now;
     lease.usedAt = now;
     lease.isThere = true;
     const { accountId, apiKeyId } = lease.payer;
     const inUse = lease.reserved.total + lease.unconfirmed.total;
-    const least = inUse + amount * LEASE_ESTIMATES_LEAST;
-    const target = inUse + lease.room;
+    const least = smaller(inUse + amount * LEASE_ESTIMATES_LEAST, BIGINT_MAX);
+    const target = smaller(inUse + lease.room, BIGINT_MAX);
     lease.isUnfolded = false;
     const taken = await this.deps.ledger.take({ id: lease.id, accountId, apiKeyId, target, least, isReliedOn: wasThere });
     if (taken === null) return this.lose(lease);

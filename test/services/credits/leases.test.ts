@@ -125,6 +125,32 @@ describe("A lease", () => {
     await Promise.all(charges.map((charge) => charge.release()));
   });
 
+  it("asks for no more than twice what it was granted, however soon it is used up again", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const one = await start();
+    // A quarter of it, which a lease has at most, is less than is asked for.
+    const payer = await payerWith(4_000n);
+
+    while (one.ledger.takes.length < 12) {
+      await spend(one, payer, 100n);
+      await ledger.grant({ id: randomUUID(), accountId: payer.accountId, bucket: "pack", amount: 100n, note: null });
+    }
+
+    for (const { target } of one.ledger.takes) expect(target).toBeLessThanOrEqual(66n * 100n);
+    expect(one.logged).toEqual([]);
+  });
+
+  it("is asked for in numbers that the database has, whatever one answer may cost", async () => {
+    const one = await start();
+    const payer = await payerWith(200n);
+    const charge = open(one, payer, 2n ** 61n);
+
+    await expect(charge.held).rejects.toMatchObject({ code: "INSUFFICIENT_BALANCE" });
+
+    expect(one.ledger.takes.length).toBeGreaterThan(0);
+    expect(one.logged).toEqual([]);
+  });
+
   it("pays as buckets are drawn: tier, crypto, pack", async () => {
     const one = await start();
     const payer = await createPayer(pool, ledger, { tier: 5n, crypto: 3n, pack: 1_000n });
