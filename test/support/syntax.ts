@@ -6,8 +6,8 @@ export interface Syntax {
   readonly [field: string]: unknown;
 }
 
-export function syntaxOf(text: string): Syntax {
-  return parseAst(text, { lang: "ts" }) as unknown as Syntax;
+export function syntaxOf(text: string, lang: "ts" | "tsx" = "ts"): Syntax {
+  return parseAst(text, { lang }) as unknown as Syntax;
 }
 
 /** `see` is told of each node, a node before what is in it. */
